@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Turns the files of sql/ into C strings.
+
+    embed_sql.py DIR OUT.c OUT.h DEPFILE
+
+What a file becomes depends on where it lies:
+
+    ROOM/query/NAME.sql         const char sql_ROOM_NAME[], without the comment at its head
+    ROOM/NAME.sql               a Definition, in the order of schema.txt, word for word
+    migrations/NNNN_NAME.sql    a Migration, numbered from 1 without gaps, word for word
+
+schema.txt is the manifest of definitions: one path per line, # starts a comment. It exists because a view must come
+after the function it calls, and an order that is written down can be read.
+"""
+import re
+import sys
+from pathlib import Path
+
+MANIFEST = "schema.txt"
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+MIGRATION = re.compile(r"(\d{4})_([a-z][a-z0-9_]*)")
+
+
+class SqlError(Exception):
+    """The tree is not as described above."""
+
+
+def files_list(root):
+    """Every .sql file, as sorted relative paths."""
+    return sorted(path.relative_to(root) for path in root.rglob("*.sql"))
+
+
+def queries_find(root):
+    """[(C name, text)] of the statements that C sends."""
+    found = []
+    for path in files_list(root):
+        if len(path.parts) != 3 or path.parts[1] != "query":
+            continue
+        room, name = path.parts[0], path.stem
+        if not NAME.fullmatch(name) or not NAME.fullmatch(room):
+            raise SqlError(f'"{path}" does not make a C name: use lower case, digits and underscores')
+        text = head_strip((root / path).read_text(encoding="utf-8"))
+        if not text:
+            raise SqlError(f'"{path}" holds no statement')
+        found.append((f"sql_{room}_{name}", text))
+    return found
+
+
+def head_strip(text):
+    """The statement without the comment at its head, so that it is short on the wire and in pg_stat_statements."""
+    lines = text.splitlines()
+    while lines and (not lines[0].strip() or lines[0].lstrip().startswith("--")):
+        lines.pop(0)
+    return "\n".join(lines).rstrip()
+
+
+def migrations_find(root):
+    """[(version, name, text)], refused unless the versions are 1, 2, 3 ..."""
+    found = []
+    for path in files_list(root):
+        if path.parts[0] != "migrations":
+            continue
+        match = MIGRATION.fullmatch(path.stem)
+        if len(path.parts) != 2 or not match:
+            raise SqlError(f'"{path}" is not named like "migrations/0001_name.sql"')
+        expected = len(found) + 1
+        if int(match[1]) != expected:
+            raise SqlError(f'"{path}" should have number {expected:04}: migrations count from 1 without gaps')
+        found.append((expected, match[2], (root / path).read_text(encoding="utf-8")))
+    return found
+
+
+def definitions_find(root):
+    """[(path, text)] in the order of the manifest, which must name each file exactly once."""
+    present = {path.as_posix() for path in files_list(root) if len(path.parts) == 2 and path.parts[0] != "migrations"}
+    ordered = manifest_read(root / MANIFEST)
+    for path in ordered:
+        if path not in present:
+            raise SqlError(f'{MANIFEST} names "{path}", which does not exist')
+        if ordered.count(path) > 1:
+            raise SqlError(f'{MANIFEST} names "{path}" twice')
+    for path in sorted(present.difference(ordered)):
+        raise SqlError(f'"{path}" is missing from {MANIFEST}')
+    return [(path, (root / path).read_text(encoding="utf-8")) for path in ordered]
+
+
+def manifest_read(path):
+    if not path.exists():
+        return []
+    lines = (line.split("#", 1)[0].strip() for line in path.read_text(encoding="utf-8").splitlines())
+    return [line for line in lines if line]
+
+
+def strays_refuse(root):
+    """A file that lies nowhere in particular would silently not be part of the program."""
+    for path in files_list(root):
+        if len(path.parts) == 2 or (len(path.parts) == 3 and path.parts[1] == "query"):
+            continue
+        raise SqlError(f'"{path}" belongs into a room: ROOM/NAME.sql or ROOM/query/NAME.sql')
+
+
+def literal(text, indent):
+    """One C string literal per line of text, so that sql.c reads like the file it came from."""
+    lines = text.splitlines(keepends=True) or [""]
+    return "\n".join(f'{indent}"{"".join(map(char_escape, line))}"' for line in lines)
+
+
+def char_escape(char):
+    named = {"\n": "\\n", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+    if char in named:
+        return named[char]
+    if " " <= char <= "~":
+        return char
+    return "".join(f"\\{byte:03o}" for byte in char.encode("utf-8"))
+
+
+def table(c_type, name, rows):
+    """A static array and its two fields in Schema."""
+    if not rows:
+        return "", f"    .{name} = NULL,\n    .{name[:-1]}_count = 0,\n"
+    array = f"static const {c_type} {name}[] = {{\n" + "\n".join(rows) + "\n};\n\n"
+    return array, f"    .{name} = {name},\n    .{name[:-1]}_count = {len(rows)},\n"
+
+
+def source_render(queries, migrations, definitions):
+    migration_table, migration_fields = table(
+        "Migration", "migrations",
+        [f'    {{ {version}, "{name}",\n{literal(text, " " * 6)} }},' for version, name, text in migrations])
+    definition_table, definition_fields = table(
+        "Definition", "definitions",
+        [f'    {{ "{path}",\n{literal(text, " " * 6)} }},' for path, text in definitions])
+    return ("/* sql.c - generated by scripts/embed_sql.py from sql/; do not edit. */\n"
+            '#include "sql.h"\n\n#include <stddef.h>\n\n'
+            + "".join(f"const char {name}[] =\n{literal(text, '    ')};\n\n" for name, text in queries)
+            + migration_table + definition_table
+            + "const Schema schema_embedded = {\n" + migration_fields + definition_fields + "};\n")
+
+
+def header_render(queries):
+    return ("/* sql.h - generated by scripts/embed_sql.py from sql/; do not edit. */\n"
+            '#ifndef SQL_H\n#define SQL_H\n\n#include "pg/migrate.h"\n\n'
+            + "".join(f"extern const char {name}[];\n" for name, _ in queries)
+            + "extern const Schema schema_embedded;\n\n#endif\n")
+
+
+def depfile_render(root, target):
+    """What ninja watches: the files, and the folders too, so that a new file is noticed without a new meson setup."""
+    folders = [root] + sorted(path for path in root.rglob("*") if path.is_dir())
+    files = [root / path for path in files_list(root)]
+    manifest = [root / MANIFEST] if (root / MANIFEST).exists() else []
+    return f"{target}: " + " ".join(str(path).replace(" ", "\\ ") for path in folders + manifest + files) + "\n"
+
+
+def write_if_changed(path, text):
+    """An unchanged file keeps its time, so that nothing is compiled again."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")
+
+
+def main(args):
+    if len(args) != 4:
+        raise SqlError("usage: embed_sql.py DIR OUT.c OUT.h DEPFILE")
+    root, source, header, depfile = map(Path, args)
+    strays_refuse(root)
+    queries = queries_find(root)
+    write_if_changed(source, source_render(queries, migrations_find(root), definitions_find(root)))
+    write_if_changed(header, header_render(queries))
+    depfile.write_text(depfile_render(root, source), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except SqlError as error:
+        sys.exit(f"embed_sql.py: {error}")

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# plpgsql_check.sh - reads every PL/pgSQL function with the extension of that name: types, unused and shadowed names,
+# statements that cannot run. Wants a throwaway cluster: test/harness/cluster.sh run scripts/plpgsql_check.sh
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../sql"
+
+run_psql()
+{
+    psql --no-psqlrc --quiet --tuples-only --no-align --set=ON_ERROR_STOP=1 --dbname="$PAWL_TEST_URL" "$@"
+}
+
+files=(pg/query/migration_bootstrap_schema.sql pg/query/migration_bootstrap.sql migrations/*.sql)
+while read -r file; do files+=("$file"); done < <(sed 's/#.*//; /^[[:space:]]*$/d' schema.txt)
+for file in "${files[@]}"; do PGOPTIONS='-c client_min_messages=warning' run_psql --file="$file" >/dev/null; done
+
+found=$(run_psql <<'SQL'
+create extension plpgsql_check;
+select format('%s line %s: %s: %s', p.oid::regprocedure, c.lineno, c.level, c.message)
+  from pg_proc p
+  join pg_language l on l.oid = p.prolang and l.lanname = 'plpgsql'
+  join pg_namespace n on n.oid = p.pronamespace and n.nspname !~ '^pg_|^information_schema$|^public$'
+  cross join lateral plpgsql_check_function_tb(p.oid, extra_warnings => true, performance_warnings => false) c
+ where p.prorettype <> 'trigger'::regtype
+ order by 1;
+SQL
+)
+if [ -n "$found" ]; then
+    echo "$found"
+    exit 1
+fi

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Reads the source as a colleague would.
+
+Stops on what is wrong whatever the circumstances; lists what is long, longest first, and leaves the judgement to people.
+Prints file:line: message, one finding per line. A check is a function that takes the tree and yields findings.
+"""
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# A room sees itself and these.
+ROOMS = {
+    "base": "",
+    "pg": "base",
+    "bus": "base pg",
+    "process": "base pg bus",
+    "ledger": "base pg bus",
+    "rating": "base pg bus",
+    "telegram": "base",
+    "http": "base",
+    "ops": "base pg",
+    "app": "base pg bus process ledger rating telegram http ops",
+    "cli": "base pg bus process ledger rating telegram http ops app",
+}
+
+# Written apart, so that this file does not find itself.
+LEFTOVERS = re.compile(r"\b(" + "|".join(["FIX" + "ME", "TO" + "DO", "X" * 3, "HA" + "CK"]) + r")\b")
+FOREIGN_PATHS = re.compile(r"/(work|home|Users)/")
+# base/banned.h stops most of the old sins at compile time; it cannot poison these, because system headers name them.
+BANNED_CALLS = re.compile(r"(?<![\w.>])(system|popen|alloca|rand|srand|usleep|setlocale|vfork)\s*\(")
+SQL_ALLOWED = re.compile(
+    r"(begin|commit|rollback|set local|set_config|listen|unlisten|notify|select 1|select pg_notify)\b", re.IGNORECASE)
+SQL_TEXT = re.compile(
+    r"(select|insert\s+into|update|delete\s+from|create|alter|drop|grant|truncate|with|call|lock)\s+[\w.*(\"$%]",
+    re.IGNORECASE)
+
+FUNCTION_LINES = 70
+FILE_LINES = 500
+LINE_COLUMNS = 120
+LIST_MAX = 5
+
+
+class File:
+    """A text file of the project: path relative to the root, lines, and for C the code without comments."""
+
+    def __init__(self, path):
+        self.path = path.relative_to(ROOT)
+        self.text = path.read_text(encoding="utf-8")
+        self.lines = self.text.split("\n")
+        self.is_c = path.suffix in (".c", ".h")
+        self.code = c_strip(self.text).split("\n") if self.is_c else []
+        self.room = self.path.parts[1] if self.path.parts[0] == "src" and len(self.path.parts) > 2 else None
+
+    def at(self, line, message):
+        return f"{self.path}:{line}: {message}"
+
+
+def c_strip(text):
+    """C without its comments, line numbers kept; string literals stay."""
+    def blank(match):
+        token = match[0]
+        return token if token[0] in "\"'" else "\n" * token.count("\n") or " "
+    return re.sub(r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|/\*.*?\*/|//[^\n]*', blank, text, flags=re.DOTALL)
+
+
+def string_hide(line):
+    """The line with its string literals emptied."""
+    return re.sub(r'"(?:\\.|[^"\\])*"', '""', line)
+
+
+def tree_read():
+    """Every text file that is ours, .git and build folders apart."""
+    files = []
+    for folder, folders, names in os.walk(ROOT):
+        skipped = (".git", "build", "__pycache__") if Path(folder) == ROOT else ("__pycache__",)
+        folders[:] = sorted(name for name in folders if not name.startswith(skipped))
+        for name in sorted(names):
+            path = Path(folder, name)
+            try:
+                files.append(File(path))
+            except UnicodeDecodeError:
+                continue
+    return files
+
+
+def check_includes(files):
+    """Rooms include downwards only, and a .c file proves that its own header stands alone."""
+    for file in files:
+        if not file.room:
+            continue
+        if file.room not in ROOMS:
+            yield file.at(1, f"room {file.room} is not in the table of scripts/tidy.py")
+            continue
+        allowed = [file.room] + ROOMS[file.room].split()
+        includes = [(number, match[1]) for number, line in enumerate(file.code, 1)
+                    if (match := re.match(r'\s*#\s*include\s+"([^"]+)"', line))]
+        for number, name in includes:
+            room = name.split("/")[0]
+            if room in ROOMS and room not in allowed:
+                yield file.at(number, f"{file.room} may not include {room}")
+            elif "/" not in name and name != "sql.h":
+                yield file.at(number, f'includes are written "room/file.h", not "{name}"')
+        own = f"{file.room}/{file.path.stem}"
+        first = next(re.finditer(r'#\s*include\s+[<"]([^>"]+)', "\n".join(file.code)), None)
+        if file.path.suffix == ".c" and (ROOT / "src" / f"{own}.h").exists() and first:
+            if first[1] not in (f"{own}.h", f"{own}_inner.h", f"{own}_internal.h"):
+                yield file.at(1, f'the first include should be "{own}.h"')
+
+
+def check_words(files):
+    """Leftovers, paths of somebody's machine, tabs, trailing blanks."""
+    for file in files:
+        tabs_allowed = file.path.suffix in (".out", ".spec", ".sh") or file.path.name == "LICENSE"
+        for number, line in enumerate(file.lines, 1):
+            if match := LEFTOVERS.search(line):
+                yield file.at(number, f'leftover "{match[0]}"')
+            if FOREIGN_PATHS.search(line) and file.path.name != Path(__file__).name:
+                yield file.at(number, "names a path of one machine")
+            if "\t" in line and not tabs_allowed:
+                yield file.at(number, "tab")
+            if line != line.rstrip() and file.path.suffix != ".out":
+                yield file.at(number, "trailing blank")
+        if file.text and not file.text.endswith("\n"):
+            yield file.at(len(file.lines), "no newline at the end")
+
+
+def check_calls(files):
+    for file in files:
+        if file.is_c and file.path.parts[0] in ("src", "include"):
+            for number, line in enumerate(file.code, 1):
+                if match := BANNED_CALLS.search(string_hide(line)):
+                    yield file.at(number, f"{match[1]}() is not used here")
+
+
+def check_sql_in_c(files):
+    """Statements live in sql/, where they have a name, a comment and a test."""
+    for file in files:
+        if file.is_c and file.path.parts[0] == "src":
+            for number, line in enumerate(file.code, 1):
+                for literal in re.findall(r'"((?:\\.|[^"\\])*)"', line):
+                    if SQL_TEXT.match(literal) and not SQL_ALLOWED.match(literal) and sql_like(literal):
+                        yield file.at(number, "SQL text belongs into sql/ROOM/query/NAME.sql")
+
+
+def sql_like(literal):
+    """Prose may begin with "create" or "with" as well; a statement has a second keyword or a bracket."""
+    return re.search(r"\b(from|set|into|values|where|table|schema|database|role|extension|function|select|or replace)\b|\(",
+                     literal.split(None, 1)[1], re.IGNORECASE) is not None
+
+
+def check_sql_used(files):
+    """A query that nobody sends is not maintained by anybody."""
+    words = set()
+    for file in files:
+        if file.path.parts[0] in ("src", "test") and file.is_c:
+            words.update(re.findall(r"\bsql_\w+", "\n".join(file.code)))
+    for file in files:
+        parts = file.path.parts
+        if len(parts) == 4 and parts[0] == "sql" and parts[2] == "query" and file.path.suffix == ".sql":
+            if f"sql_{parts[1]}_{file.path.stem}" not in words:
+                yield file.at(1, f"sql_{parts[1]}_{file.path.stem} is never used")
+
+
+def check_heads(files):
+    """A file says what it is before it begins."""
+    heads = {".c": "/*", ".h": "/*", ".sql": "--", ".spec": "#", ".py": ("#!", '"""'), ".sh": "#!"}
+    for file in files:
+        if file.path.parts[0] in ("test", "src", "include", "sql", "scripts"):
+            head = heads.get(file.path.suffix)
+            if head and not file.text.startswith(head):
+                yield file.at(1, "does not begin with a comment that says what it is")
+
+
+def check_built(files):
+    """A .c file that its folder's meson.build does not name is compiled by nobody."""
+    builds = {file.path.parent: file.text for file in files if file.path.name == "meson.build"}
+    for file in files:
+        if file.path.suffix == ".c" and f"{file.path.name}'" not in builds.get(file.path.parent, ""):
+            yield file.at(1, f"is not in {file.path.parent}/meson.build")
+
+
+def check_headers(files):
+    """Each header compiles alone: whoever includes it needs to know nothing else."""
+    headers = [file for file in files if file.path.suffix == ".h" and file.path.name != "banned.h"]
+    libraries = ["libpq", "libsodium", "libcurl"]
+    flags = subprocess.run(["pkg-config", "--cflags", *libraries], capture_output=True, text=True).stdout.split()
+    command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-fsyntax-only", "-Wall", "-Werror",
+               *(f"-I{ROOT / folder}" for folder in ("src", "include", ".")), *flags, "-x", "c"]
+
+    def compile_one(file):
+        source = f'#include "{ROOT / file.path}"\n'
+        return file, subprocess.run([*command, "-"], input=source, capture_output=True, text=True)
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for file, result in pool.map(compile_one, headers):
+            if result.returncode != 0:
+                reason = next((line for line in result.stderr.splitlines() if "error:" in line), result.stderr.strip())
+                yield file.at(1, f"does not compile alone: {reason.split('error: ')[-1]}")
+
+
+def list_functions(files):
+    """Functions begin with a brace in column 0 and end with one."""
+    for file in files:
+        start = None
+        for number, line in enumerate(file.code, 1):
+            if line == "{":
+                start = number
+            elif line == "}" and start:
+                if number - start - 1 > FUNCTION_LINES:
+                    yield number - start - 1, file.at(start, f"function of {number - start - 1} lines")
+                start = None
+
+
+def list_files(files):
+    for file in files:
+        if (file.is_c or file.path.suffix in (".sql", ".py", ".sh")) and len(file.lines) > FILE_LINES:
+            yield len(file.lines), file.at(1, f"file of {len(file.lines)} lines")
+
+
+def list_columns(files):
+    for file in files:
+        if file.path.suffix in (".c", ".h", ".sql", ".py", ".sh", ".build"):
+            for number, line in enumerate(file.lines, 1):
+                if len(line) > LINE_COLUMNS:
+                    yield len(line), file.at(number, f"line of {len(line)} columns")
+
+
+CHECKS = [check_includes, check_words, check_calls, check_sql_in_c, check_sql_used, check_heads, check_built,
+          check_headers]
+LISTS = [list_functions, list_files, list_columns]
+
+
+def main():
+    files = tree_read()
+    for lister in LISTS:
+        found = sorted(lister(files), key=lambda row: (-row[0], row[1]))
+        for _, message in found[:LIST_MAX]:
+            print(f"{message} (for your judgement)")
+    findings = [finding for check in CHECKS for finding in check(files)]
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
