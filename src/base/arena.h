@@ -1,0 +1,37 @@
+/*
+ * arena.h - memory that lives as long as one request or one job, freed all at once.
+ *
+ * Invariants
+ *   1. An arena never holds more than bytes_max; asking for more is ERR_LIMIT at the border (arena_has_room) and
+ *      abort() inside: what comes from outside is measured before it is copied.
+ *   2. Memory is zeroed and aligned for any type.
+ * Threads: one at a time. Ownership: arena_free() frees everything that was ever handed out.
+ */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/attr.h"
+
+typedef struct Arena Arena;
+
+#define ARENA_BYTES_DEFAULT ((size_t)64 << 20)
+
+Arena *arena_new(size_t bytes_max);
+void   arena_free(Arena *arena);
+/* Forget everything but keep the first block, for loops that reuse one arena. */
+void   arena_reset(Arena *arena);
+void  *arena_alloc(Arena *arena, size_t bytes);
+char  *arena_text(Arena *arena, const char *text);                /* NULL stays NULL */
+char  *arena_bytes(Arena *arena, const void *bytes, size_t size); /* a NUL is put behind */
+char  *arena_print(Arena *arena, const char *format, ...) printf_like(2, 3);
+bool   arena_has_room(const Arena *arena, size_t bytes);
+size_t arena_used(const Arena *arena);
+
+#define arena_array(arena, Type, count) ((Type *)arena_alloc((arena), sizeof(Type) * (size_t)(count)))
+
+SCOPED(Arena, arena_free)
+
+#endif

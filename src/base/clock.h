@@ -1,0 +1,67 @@
+/*
+ * clock.h - monotonic time, wall time and deadlines, as three types that cannot be mixed up.
+ *
+ * Mono is for waiting and measuring, Wall is for people and rows. Both come from the World (world.h), so a test or
+ * a simulation can turn the clock. One Deadline is made at the door and runs through every wait of a request.
+ */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    int64_t ns; /* since some fixed moment */
+} Mono;
+typedef struct {
+    int64_t us; /* since 1970-01-01 UTC */
+} Wall;
+typedef struct {
+    Mono at; /* INT64_MAX: never */
+} Deadline;
+
+#define NS_PER_MS 1000000LL
+#define NS_PER_S  1000000000LL
+
+Mono clock_mono(void);
+Wall clock_wall(void);
+void clock_sleep_ms(int64_t ms);
+void clock_sleep_until(Deadline deadline);
+
+static inline int64_t mono_ms_between(Mono from, Mono to)
+{
+    return (to.ns - from.ns) / NS_PER_MS;
+}
+
+static inline int64_t mono_us_between(Mono from, Mono to)
+{
+    return (to.ns - from.ns) / 1000;
+}
+
+static inline bool mono_before(Mono a, Mono b)
+{
+    return a.ns < b.ns;
+}
+
+/* Saturates: far enough away is never, or always ago. */
+static inline Mono mono_plus_ms(Mono from, int64_t ms)
+{
+    int64_t ns;
+
+    if (__builtin_mul_overflow(ms, NS_PER_MS, &ns) || __builtin_add_overflow(from.ns, ns, &ns))
+        return (Mono){ms < 0 ? INT64_MIN : INT64_MAX};
+    return (Mono){ns};
+}
+
+Deadline deadline_in_ms(int64_t ms);
+Deadline deadline_never(void);
+Deadline deadline_sooner(Deadline a, Deadline b);
+bool     deadline_passed(Deadline deadline);
+/* Milliseconds left, rounded up, 0 when passed; at most INT32_MAX, so that it fits a poll(). */
+int deadline_left_ms(Deadline deadline);
+
+/* "2026-11-15T07:41:22.123Z" into a buffer of at least WALL_TEXT_SIZE bytes. */
+#define WALL_TEXT_SIZE 32
+void wall_text(Wall wall, char *buffer);
+
+#endif

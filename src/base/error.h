@@ -1,0 +1,103 @@
+/*
+ * error.h - everything the house knows about a kind of failure, in one table.
+ *
+ * A row holds the words, the stable name in problem documents, the HTTP status, the exit code and the verdict.
+ * Functions return the code; an Error carries the words for people. The text is written once, where the fact is
+ * known; callers pass reterr on, or put context before it with error_prefix().
+ *
+ * Threads: no shared state. Ownership: an Error owns nothing; file and type point to constants.
+ */
+#ifndef BASE_ERROR_H
+#define BASE_ERROR_H
+
+#include <stdbool.h>
+
+#include "base/attr.h"
+
+/*
+ * What to do about a failure:
+ *   FINAL    report it
+ *   RETRY    roll back, wait, run again
+ *   EVICT    the connection is bad and nothing was committed: run again on another one
+ *   RESOLVE  it may have committed: only the key can tell
+ */
+typedef enum { VERDICT_FINAL, VERDICT_RETRY, VERDICT_RESOLVE, VERDICT_EVICT } Verdict;
+
+/* clang-format off */
+/*        code              text                        type                 http exit verdict */
+#define ERROR_CODES(X)                                                                            \
+        X(OK,               "ok",                       "ok",                200,  0, FINAL)      \
+        X(ERR_USAGE,        "wrong usage",              "wrong-usage",       400,  2, FINAL)      \
+        X(ERR_INVALID,      "invalid request",          "invalid-request",   400,  1, FINAL)      \
+        X(ERR_NO_TOKEN,     "no valid token",           "no-valid-token",    401,  1, FINAL)      \
+        X(ERR_DENIED,       "not allowed",              "not-allowed",       403,  1, FINAL)      \
+        X(ERR_NOT_FOUND,    "not found",                "not-found",         404,  1, FINAL)      \
+        X(ERR_METHOD,       "method not allowed",       "method-not-allowed", 405, 1, FINAL)      \
+        X(ERR_SLOW,         "request took too long",    "request-timeout",   408,  1, FINAL)      \
+        X(ERR_CONFLICT,     "conflicts with the state", "conflict",          409,  1, FINAL)      \
+        X(ERR_LIMIT,        "over a limit",             "over-limit",        413,  1, FINAL)      \
+        X(ERR_MEDIA,        "wrong content type",       "wrong-content-type", 415, 1, FINAL)      \
+        X(ERR_KEY_REUSED,   "same key, another body",   "key-reused",        422,  1, FINAL)      \
+        X(ERR_RATE,         "too many requests",        "too-many-requests", 429, 75, FINAL)      \
+        X(ERR_HEADERS,      "headers too large",        "headers-too-large", 431,  1, FINAL)      \
+        X(ERR_BUSY,         "try again",                "try-again",         503, 75, RETRY)      \
+        X(ERR_TIMEOUT,      "timed out",                "timed-out",         503, 75, RETRY)      \
+        X(ERR_STOPPING,     "shutting down",            "shutting-down",     503, 75, FINAL)      \
+        X(ERR_UNAVAILABLE,  "database is unavailable",  "database-unavailable", 503, 69, EVICT)   \
+        X(ERR_REFUSED,      "database refused us",      "database-refused",  503, 69, FINAL)      \
+        X(ERR_UNKNOWN,      "may have committed",       "try-same-key",      503, 75, RESOLVE)    \
+        X(ERR_INTERNAL,     "internal error",           "internal-error",    500,  1, FINAL)
+/* clang-format on */
+
+#define X(code, ...) code,
+typedef enum { ERROR_CODES(X) ERROR_CODE_COUNT } ErrorCode;
+#undef X
+
+/* What went wrong, for people. The code is for programs. */
+typedef struct {
+    ErrorCode   code;
+    char        sqlstate[6]; /* "" when PostgreSQL did not speak */
+    const char *file;        /* NULL until error_set() */
+    int         line;
+    char        text[512];
+} Error;
+
+/* Fill *reterr (NULL is allowed) and return code, so that a caller can write: return fail(...). */
+ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, const char *format, ...)
+    printf_like(5, 6);
+/* The code is the macro's own value, so that compilers see: where it failed, no ret_ is read. */
+#define fail(reterr, code, ...)                                      \
+    ({                                                               \
+        const ErrorCode fail_ = (code);                              \
+        error_set((reterr), __FILE__, __LINE__, fail_, __VA_ARGS__); \
+        fail_;                                                       \
+    })
+
+/* Put context before the text: error_prefix(reterr, "migration %d", 3) gives "migration 3: ...". */
+void error_prefix(Error *reterr, const char *format, ...) printf_like(2, 3);
+
+/* Remember which SQLSTATE PostgreSQL gave; "" or NULL for none. */
+void error_set_sqlstate(Error *reterr, const char *sqlstate);
+
+/* The code for a SQLSTATE: the longest matching prefix in the table wins. NULL: the connection died. */
+ErrorCode error_from_sqlstate(const char *sqlstate);
+
+const char *error_text(ErrorCode code);
+const char *error_name(ErrorCode code); /* "ERR_BUSY" */
+/* The stable name for problem documents: a room's own SQLSTATE may have a finer one than its code. */
+const char *error_type(const Error *error);
+int         error_http(ErrorCode code);
+int         error_exit(ErrorCode code);
+Verdict     error_verdict(ErrorCode code);
+/* Failures of the database or the way to it; only these feed the breaker. */
+bool error_is_infrastructure(ErrorCode code, const char *sqlstate);
+
+/* The only macro in the house that returns. */
+#define TRY(expression)                \
+    do {                               \
+        ErrorCode try_ = (expression); \
+        if (try_ != OK)                \
+            return try_;               \
+    } while (0)
+
+#endif

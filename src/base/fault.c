@@ -1,0 +1,117 @@
+/*
+ * fault.c - which point fails next. One thing is armed at a time: a new arm forgets the one before.
+ *
+ * The lock is a plain one and not the World's: a simulation must run the same with and without fault points.
+ */
+#include "base/fault.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NAME_SIZE 64
+
+typedef struct {
+    char        name[NAME_SIZE]; /* "": any point */
+    long        skip;            /* passes that go well before the first failure */
+    long        count;           /* failures still to come; 0: disarmed */
+    bool        kill;
+    const char *last; /* the point that failed last; NULL: none since the last arm */
+} Plan;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; /* guards plan */
+static Plan            plan;
+static pthread_once_t  environment_once = PTHREAD_ONCE_INIT;
+
+static void plan_set(Plan wish)
+{
+    pthread_mutex_lock(&mutex);
+    plan = wish;
+    pthread_mutex_unlock(&mutex);
+}
+
+/* A typing mistake must not look like a test that passed. */
+static void die_of(const char *value)
+{
+    fprintf(stderr, "PAWL_FAULT is \"%s\": name:fail or name:kill, then maybe :count\n", value);
+    abort();
+}
+
+static void environment_read(void)
+{
+    const char *value = getenv("PAWL_FAULT");
+    char        action[8], end;
+    Plan        wish = {.count = 1};
+
+    if (!value || !*value)
+        return;
+    int fields = sscanf(value, "%63[^:]:%7[^:]:%ld%c", wish.name, action, &wish.count, &end);
+    if (fields < 2 || fields > 3 || wish.count < 1 || (fields == 2 && strchr(strchr(value, ':') + 1, ':')))
+        die_of(value);
+    wish.kill = strcmp(action, "kill") == 0;
+    if (!wish.kill && strcmp(action, "fail") != 0)
+        die_of(value);
+    plan_set(wish);
+}
+
+static void arm(Plan wish)
+{
+    pthread_once(&environment_once, environment_read); /* first, so that it cannot undo this arm later */
+    plan_set(wish);
+}
+
+/* Under the mutex. */
+static bool plan_pass(const char *name)
+{
+    if (plan.count == 0 || (*plan.name && strcmp(plan.name, name) != 0))
+        return false;
+    if (plan.skip > 0) {
+        plan.skip--;
+        return false;
+    }
+    plan.count--;
+    plan.last = name;
+    return true;
+}
+
+bool fault_hit(const char *name)
+{
+    pthread_once(&environment_once, environment_read);
+    pthread_mutex_lock(&mutex);
+    bool hit    = plan_pass(name);
+    bool deadly = hit && plan.kill;
+    pthread_mutex_unlock(&mutex);
+    if (deadly)
+        kill(getpid(), SIGKILL);
+    return hit;
+}
+
+void fault_arm_nth(long n)
+{
+    arm((Plan){.skip = n - 1, .count = n > 0 ? 1 : 0});
+}
+
+void fault_arm(const char *name, long count)
+{
+    Plan wish = {.count = count > 0 ? count : 0};
+
+    if ((size_t)snprintf(wish.name, sizeof wish.name, "%s", name) >= sizeof wish.name)
+        abort();
+    arm(wish);
+}
+
+bool fault_was_hit(void)
+{
+    return fault_last() != NULL;
+}
+
+const char *fault_last(void)
+{
+    pthread_mutex_lock(&mutex);
+    const char *last = plan.last;
+    pthread_mutex_unlock(&mutex);
+    return last;
+}

@@ -1,0 +1,28 @@
+/*
+ * fault.h - named places where tests make the world fail. Compiled away without -Dfaults=true.
+ *
+ *     if (FAULT("pg.commit.before")) return fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.before");
+ *
+ * The fault loop arms the n-th pass over any point, runs the story, checks the equations, and goes on with n + 1
+ * until a run meets no fault. PAWL_FAULT=name:action[:count] arms one point in a child process: fail, or kill
+ * (SIGKILL to itself), the first `count` times (default 1).
+ */
+#ifndef BASE_FAULT_H
+#define BASE_FAULT_H
+
+#include <stdbool.h>
+
+#ifdef PAWL_FAULTS
+#define FAULT(name) fault_hit(name)
+#else
+#define FAULT(name) false
+#endif
+
+bool fault_hit(const char *name); /* name must live for ever: a literal */
+/* Each arm replaces the one before. */
+void        fault_arm_nth(long n); /* the n-th pass from now fails, counted over all points; 0 disarms */
+void        fault_arm(const char *name, long count);
+bool        fault_was_hit(void); /* since the last arm */
+const char *fault_last(void);    /* its name, for messages; NULL: none was hit */
+
+#endif

@@ -1,0 +1,186 @@
+/*
+ * log.c - a line is built in a bounded Text, then written at once.
+ *
+ * The room for the end of the line is kept free while fields are added, so a JSON line is complete however long its
+ * values were.
+ */
+#include "base/log.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/text.h"
+#include "base/writer.h"
+
+/* Escaping turns one byte into at most six: a message of this size always fits beside the tail. */
+#define VALUE_MAX ((size_t)1000)
+#define TAIL_MAX  ((size_t)512) /* the request id, escaped, and the closing brace */
+
+#define X(level, name) name,
+static const char *const level_names[LOG_LEVEL_COUNT] = {LOG_LEVELS(X)};
+#undef X
+static const char *const level_columns[LOG_LEVEL_COUNT] = {"DEBUG", "INFO ", "WARN ", "ERROR", "OFF  "};
+
+static atomic_int level_now = LOG_INFO;
+static LogFormat  format_now;
+static int        log_fd = STDERR_FILENO;
+
+static _Thread_local char request_now[LOG_REQUEST_MAX + 1];
+
+static void value_cut(const char *value, char *ret_cut)
+{
+    size_t size = strlen(value), kept = text_cut(value, size, VALUE_MAX);
+
+    memcpy(ret_cut, value, kept);
+    memcpy(ret_cut + kept, kept < size ? "..." : "", kept < size ? 4 : 1);
+}
+
+/* Can a reader tell where the value ends, and can it do no harm on a terminal? */
+static bool is_plain(const char *value, bool spaces_allowed)
+{
+    for (const char *c = value; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f || (!spaces_allowed && strchr(" \"=\\", *c)))
+            return false;
+    return *value && text_is_utf8(value, strlen(value));
+}
+
+static void text_value(Text *line, const char *value, bool spaces_allowed)
+{
+    char cut[VALUE_MAX + sizeof "..."];
+
+    value_cut(value, cut);
+    if (is_plain(cut, spaces_allowed))
+        text_append(line, cut);
+    else
+        writer_quote(line, cut);
+}
+
+static void json_value(Text *line, const char *name, const char *value)
+{
+    char cut[VALUE_MAX + sizeof "..."];
+
+    value_cut(value, cut);
+    writer_quote(line, name);
+    text_append_char(line, ':');
+    writer_quote(line, cut);
+}
+
+static void head_put(Text *line, LogLevel level, const char *room, const char *message)
+{
+    char time[WALL_TEXT_SIZE];
+
+    wall_text(clock_wall(), time);
+    if (format_now == LOG_JSON) {
+        text_print(line, "{\"time\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",", time, level_names[level], room);
+        json_value(line, "message", message);
+        return;
+    }
+    char *t = strchr(time, 'T'), *z = strchr(time, 'Z');
+    *t = ' ';
+    *z = '\0';
+    text_print(line, "%s %s %s: ", time, level_columns[level], room);
+    text_value(line, message, /* spaces_allowed= */ true);
+}
+
+static void field_put(Text *line, const LogField *field)
+{
+    if (format_now == LOG_JSON) {
+        text_append_char(line, ',');
+        if (field->text) {
+            json_value(line, field->name, field->text);
+            return;
+        }
+        writer_quote(line, field->name);
+        text_print(line, ":%" PRId64, field->number);
+        return;
+    }
+    text_print(line, " %s=", field->name);
+    if (field->text)
+        text_value(line, field->text, /* spaces_allowed= */ false);
+    else
+        text_print(line, "%" PRId64, field->number);
+}
+
+/* A field stands on the line whole or not at all. */
+static void field_try(Text *line, const LogField *field)
+{
+    size_t before = line->length;
+
+    field_put(line, field);
+    if (text_is_full(line)) {
+        line->length        = before;
+        line->bytes[before] = '\0';
+        line->full          = false;
+    }
+}
+
+static void line_write(const Text *line)
+{
+    int before = errno; /* a caller may log before it looks at errno */
+
+    /* A full or closed pipe is no reason to stop the work: the line is lost. */
+    while (write(log_fd, line->bytes, line->length) < 0 && errno == EINTR)
+        ;
+    errno = before;
+}
+
+void log_open(LogLevel level, LogFormat format, int fd)
+{
+    format_now = format;
+    log_fd     = fd;
+    log_set_level(level);
+}
+
+void log_set_level(LogLevel level)
+{
+    atomic_store_explicit(&level_now, level, memory_order_relaxed);
+}
+
+bool log_is_on(LogLevel level)
+{
+    return level < LOG_OFF && (int)level >= atomic_load_explicit(&level_now, memory_order_relaxed);
+}
+
+void log_set_request(const char *request_id)
+{
+    size_t size = request_id ? text_cut(request_id, strlen(request_id), LOG_REQUEST_MAX) : 0;
+
+    if (size > 0)
+        memcpy(request_now, request_id, size);
+    request_now[size] = '\0';
+}
+
+void log_write_fields(LogLevel level, const char *room, const char *message, const LogField *fields)
+{
+    if (!log_is_on(level))
+        return;
+    scoped_text Text line;
+    text_init(&line, NULL, TEXT_MAX_LINE - TAIL_MAX);
+    head_put(&line, level, room, message);
+    for (const LogField *field = fields; field && field->name; field++)
+        field_try(&line, field);
+    line.length_max = TEXT_MAX_LINE;
+    if (*request_now)
+        field_put(&line, &(LogField){"request", request_now, 0});
+    text_append(&line, format_now == LOG_JSON ? "}\n" : "\n");
+    line_write(&line);
+}
+
+void log_error(LogLevel level, const char *room, const char *message, const Error *error)
+{
+    const LogField fields[] = {
+        LOG_STR("error", error->text),
+        LOG_STR("code", error_name(error->code)),
+        LOG_STR("file", error->file),
+        LOG_INT("line", error->line),
+        LOG_STR(*error->sqlstate ? "sqlstate" : NULL, error->sqlstate), /* PostgreSQL did not speak: the list ends */
+        {0},
+    };
+
+    log_write_fields(level, room, message, fields);
+}

@@ -1,0 +1,90 @@
+/*
+ * metric.h - what the house counts: one table, relaxed atomics, readable at any time.
+ *
+ * A row: identifier, kind, name, label ("" or one pair as Prometheus writes it), help. Rows with the same name stand
+ * together and differ in their label. Every room counts here; only ops reads. A histogram has fixed buckets in
+ * microseconds and is exported in seconds.
+ *
+ * Threads: any. A counter only grows; a gauge is set or moved; nothing is ever reset.
+ */
+#ifndef BASE_METRIC_H
+#define BASE_METRIC_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+
+/* clang-format off */
+#define METRICS(X)                                                                                                     \
+    X(METRIC_POOL_SIZE,        GAUGE,     "pawl_pool_connections",          "",                 "connections open or being opened")    \
+    X(METRIC_POOL_MIN,         GAUGE,     "pawl_pool_connections_min",      "",                 "connections kept open once used")     \
+    X(METRIC_POOL_MAX,         GAUGE,     "pawl_pool_connections_max",      "",                 "most connections the pool may open")  \
+    X(METRIC_POOL_IN_USE,      GAUGE,     "pawl_pool_in_use",               "",                 "connections leased right now")        \
+    X(METRIC_POOL_WAITING,     GAUGE,     "pawl_pool_waiting",              "",                 "callers waiting for a connection")    \
+    X(METRIC_POOL_WAIT_FAILED, COUNTER,   "pawl_pool_wait_timeouts_total",  "",                 "callers that got no connection inside their deadline") \
+    X(METRIC_CONNECT_OK,       COUNTER,   "pawl_connects_total",            "outcome=\"ok\"",     "connections opened, by outcome")   \
+    X(METRIC_CONNECT_FAILED,   COUNTER,   "pawl_connects_total",            "outcome=\"failed\"", "connections opened, by outcome")   \
+    X(METRIC_CONN_LOST,        COUNTER,   "pawl_connections_lost_total",    "",                 "connections lost while in use or found sick") \
+    X(METRIC_POOL_RENEWED,     COUNTER,   "pawl_pool_renewals_total",       "",                 "whole pools renewed because most connections were sick") \
+    X(METRIC_BREAKER_STATE,    GAUGE,     "pawl_breaker_state",             "",                 "0 closed, 1 half-open, 2 open")       \
+    X(METRIC_BREAKER_OPENED,   COUNTER,   "pawl_breaker_opened_total",      "",                 "times the breaker opened")            \
+    X(METRIC_BREAKER_REFUSED,  COUNTER,   "pawl_breaker_refused_total",     "",                 "calls refused at once because the breaker was open") \
+    X(METRIC_TX_OK,            COUNTER,   "pawl_transactions_total",        "outcome=\"ok\"",     "transactions, by outcome")         \
+    X(METRIC_TX_FAILED,        COUNTER,   "pawl_transactions_total",        "outcome=\"failed\"", "transactions, by outcome")         \
+    X(METRIC_RETRY,            COUNTER,   "pawl_retries_total",             "",                 "transactions run again")              \
+    X(METRIC_RETRY_OK,         COUNTER,   "pawl_retries_succeeded_total",   "",                 "transactions that succeeded after being run again") \
+    X(METRIC_RESOLVED,         COUNTER,   "pawl_commits_resolved_total",    "",                 "lost commit answers resolved by their key") \
+    X(METRIC_QUERY_SECONDS,    HISTOGRAM, "pawl_query_seconds",             "",                 "time of one statement, seen from here") \
+    X(METRIC_LISTEN_UP,        GAUGE,     "pawl_listen_up",                 "",                 "1 while notifications arrive, 0 while polling alone") \
+    X(METRIC_DLQ_SIZE,         GAUGE,     "pawl_dead_letters",              "",                 "dead letters that are pending, retrying or failed") \
+    X(METRIC_DLQ_RETRY_OK,     COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"ok\"",     "dead letters retried, by outcome") \
+    X(METRIC_DLQ_RETRY_FAILED, COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"failed\"", "dead letters retried, by outcome") \
+    X(METRIC_RATE_LIMITED,     COUNTER,   "pawl_rate_limited_total",        "",                 "times a peer told us to slow down")   \
+    X(METRIC_HTTP_1XX,         COUNTER,   "pawl_http_requests_total",       "code=\"1xx\"",     "requests answered, by class of status") \
+    X(METRIC_HTTP_2XX,         COUNTER,   "pawl_http_requests_total",       "code=\"2xx\"",     "requests answered, by class of status") \
+    X(METRIC_HTTP_3XX,         COUNTER,   "pawl_http_requests_total",       "code=\"3xx\"",     "requests answered, by class of status") \
+    X(METRIC_HTTP_4XX,         COUNTER,   "pawl_http_requests_total",       "code=\"4xx\"",     "requests answered, by class of status") \
+    X(METRIC_HTTP_5XX,         COUNTER,   "pawl_http_requests_total",       "code=\"5xx\"",     "requests answered, by class of status") \
+    X(METRIC_HTTP_QUEUE,       GAUGE,     "pawl_http_queue",                "",                 "requests waiting for an executor")    \
+    X(METRIC_HTTP_SHED,        COUNTER,   "pawl_http_shed_total",           "",                 "requests refused because the queue was full") \
+    X(METRIC_HTTP_CONNECTIONS, GAUGE,     "pawl_http_connections",          "",                 "client connections open")             \
+    X(METRIC_HTTP_SECONDS,     HISTOGRAM, "pawl_http_request_seconds",      "",                 "time from request read to answer ready") \
+    X(METRIC_ALERT_POOL,       GAUGE,     "pawl_alert_firing",              "alert=\"pool-nearly-full\"",  "1 while the alert is firing") \
+    X(METRIC_ALERT_FAILING,    GAUGE,     "pawl_alert_firing",              "alert=\"requests-failing\"",  "1 while the alert is firing") \
+    X(METRIC_ALERT_DLQ,        GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters\"",      "1 while the alert is firing") \
+    X(METRIC_ALERT_BREAKER,    GAUGE,     "pawl_alert_firing",              "alert=\"breaker-open\"",      "1 while the alert is firing") \
+    X(METRIC_ALERT_RATE,       GAUGE,     "pawl_alert_firing",              "alert=\"rate-limited\"",      "1 while the alert is firing") \
+    X(METRIC_WEBHOOK_OK,       COUNTER,   "pawl_webhooks_total",            "outcome=\"ok\"",     "webhooks sent, by outcome") \
+    X(METRIC_WEBHOOK_FAILED,   COUNTER,   "pawl_webhooks_total",            "outcome=\"failed\"", "webhooks sent, by outcome")
+/* clang-format on */
+
+#define X(id, ...) id,
+typedef enum { METRICS(X) METRIC_COUNT } Metric;
+#undef X
+typedef enum { METRIC_COUNTER, METRIC_GAUGE, METRIC_HISTOGRAM } MetricKind;
+
+typedef struct {
+    const char *id;
+    MetricKind  kind;
+    const char *name;
+    const char *label;
+    const char *help;
+} MetricRow;
+extern const MetricRow metric_rows[METRIC_COUNT];
+
+/* Upper bounds of the histogram buckets; one more bucket holds the rest. */
+#define METRIC_BUCKETS 16
+extern const int64_t metric_bounds_us[METRIC_BUCKETS];
+typedef struct {
+    int64_t buckets[METRIC_BUCKETS + 1]; /* not cumulative */
+    int64_t count;
+    int64_t sum_us;
+} MetricHistogram;
+
+void    metric_add(Metric metric, int64_t amount); /* counters: amount >= 0; gauges: any */
+void    metric_set(Metric metric, int64_t value);  /* gauges */
+void    metric_observe_us(Metric metric, int64_t us);
+int64_t metric_value(Metric metric); /* counters and gauges */
+void    metric_histogram(Metric metric, MetricHistogram *ret_histogram);
+
+#endif

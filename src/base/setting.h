@@ -1,0 +1,68 @@
+/*
+ * setting.h - settings from a table: defaults < file < environment < flags.
+ *
+ * A row names the variable (PAWL_POOL_MAX), which is also the key in the file (pool_max) and the flag (--pool-max).
+ * A wrong value stops the start with its name, its place and what would be right:
+ *     PAWL_POOL_MAX in /etc/pawl.ini line 3 is "ten": a whole number from 1 to 1000
+ * `pawl help settings` and docs/settings.md are printed from the same table. Secrets are never printed.
+ *
+ * The table belongs to app; this file knows only how to read one.
+ */
+#ifndef BASE_SETTING_H
+#define BASE_SETTING_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/text.h"
+
+typedef enum { SETTING_TEXT, SETTING_INT, SETTING_DURATION_MS, SETTING_BOOL, SETTING_WORD, SETTING_WORDS } SettingType;
+
+typedef struct {
+    const char        *name;     /* "PAWL_LISTEN" */
+    const char        *name_alt; /* "DATABASE_URL": read when name is unset; NULL: none */
+    SettingType        type;     /* TEXT, WORD: const char *; INT, DURATION_MS: int64_t; BOOL: bool;
+                                    WORDS: uint64_t, bits in the order of words */
+    size_t             offset;
+    const char        *fallback; /* the default, as a user would write it; NULL: none */
+    int64_t            min, max; /* INT; DURATION_MS in ms; both 0: no limit */
+    const char *const *words;    /* WORD: one of these; WORDS: a comma-separated list of these; NULL-terminated */
+    bool               secret;   /* TEXT only: in no message, shown as "(set)" */
+    bool               reloads; /* takes effect on SIGHUP */
+    const char        *help;
+} Setting;
+
+typedef struct {
+    const Setting *rows;
+    size_t         count;
+} SettingTable;
+
+/* A value given by a flag: {"PAWL_LISTEN", "127.0.0.1:9000"}; the list ends with a NULL name. */
+typedef struct {
+    const char *name;
+    const char *value;
+} SettingFlag;
+
+typedef struct {
+    const char        *file; /* --config: must exist. NULL: the first of files that exists, or none */
+    const char *const *files;
+    const char *const *environment; /* usually environ */
+    const SettingFlag *flags;       /* NULL: none */
+} SettingSources;
+
+/* Fill *ret_struct from all sources; texts live in the arena. Untouched on failure. An empty value in the environment
+ * or the file counts as unset. Unknown keys in the file are refused with the nearest right one. ERR_USAGE, always. */
+must_check ErrorCode setting_load(const SettingTable *table, const SettingSources *sources, Arena *arena,
+                                  void *ret_struct, Error *reterr);
+/* The table as people read it: name, value now (unless secret), default, meaning. values may be NULL. */
+void setting_describe(const SettingTable *table, const void *values, Text *text);
+/* "10s", "250ms", "5m", "1h", "2d" or a bare number of seconds. */
+must_check ErrorCode setting_duration(const char *word, int64_t *ret_ms, Error *reterr);
+void                 setting_duration_print(int64_t ms, Text *text);
+/* What would be right, in words: "a whole number from 1 to 1000"; nothing when any text is. */
+void setting_rule_print(const Setting *row, Text *text);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * text.h - a growing string that knows its maximum from birth.
+ *
+ * Invariants
+ *   1. bytes[length] is NUL once anything was appended; length <= length_max.
+ *   2. An append that does not fit changes nothing but the flag, and so does every later one: there are no holes.
+ *      text_is_full() tells once, at the end, so writers need no check per append.
+ * Ownership: with an arena the bytes live there; without one text_done() frees them.
+ */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/attr.h"
+
+typedef struct {
+    char  *bytes; /* NULL until the first append: use text_string() */
+    size_t length;
+    size_t length_max;
+    size_t room;
+    Arena *arena; /* NULL: the heap */
+    bool   full;
+} Text;
+
+#define TEXT_MAX_LINE ((size_t)8 << 10)
+#define TEXT_MAX_BODY ((size_t)16 << 20)
+
+void        text_init(Text *text, Arena *arena, size_t length_max);
+void        text_done(Text *text);
+void        text_clear(Text *text); /* keeps the memory */
+void        text_append(Text *text, const char *string);
+void        text_append_bytes(Text *text, const void *bytes, size_t size);
+void        text_append_char(Text *text, char c);
+void        text_print(Text *text, const char *format, ...) printf_like(2, 3);
+const char *text_string(const Text *text); /* never NULL */
+bool        text_is_full(const Text *text);
+
+SCOPED(Text, text_done)
+#define scoped_text __attribute__((cleanup(text_done)))
+
+/* true when bytes are well-formed UTF-8 without NUL: what PostgreSQL's text can hold. */
+bool text_is_utf8(const char *bytes, size_t size);
+/* How many of size bytes to keep, at most size_max, without splitting a character. */
+size_t text_cut(const char *bytes, size_t size, size_t size_max);
+/* "in", "out": the nearest of the words by edit distance, NULL when none is near: for "did you mean". */
+const char *text_nearest(const char *word, const char *const *words, size_t count);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * uuid.h - ids that grow with time (UUID version 7), so that index writes stay on a few warm pages.
+ *
+ * Threads: any. Two ids made by one process are never equal and sort in the order they were made.
+ */
+#ifndef BASE_UUID_H
+#define BASE_UUID_H
+
+#include <stdbool.h>
+
+#define UUID_TEXT_SIZE 37 /* with the NUL */
+
+void uuid_new(char *ret_text);
+/* Any case and any version; ret_text gets the lower-case form. false: not a UUID, ret_text untouched. */
+bool uuid_parse(const char *text, char *ret_text);
+
+#endif

@@ -1,0 +1,177 @@
+/*
+ * writer.c - JSON out: the only state is, for each open bracket, whether a comma is due and what closes it.
+ */
+#include "base/writer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define REAL_TEXT_SIZE 32
+
+/* Everything that stands before a value: the comma and the name. */
+static void value_begin(Writer *writer, const char *name)
+{
+    if (writer->depth == 0) {
+        assert(!name);
+        return;
+    }
+    int top = writer->depth - 1;
+    assert((name != NULL) == (writer->closer[top] == '}'));
+    if (writer->comma[top])
+        text_append_char(writer->text, ',');
+    writer->comma[top] = true;
+    if (name) {
+        writer_quote(writer->text, name);
+        text_append_char(writer->text, ':');
+    }
+}
+
+static void bracket_open(Writer *writer, const char *name, char opener, char closer)
+{
+    value_begin(writer, name);
+    assert(writer->depth < WRITER_DEPTH_MAX);
+    writer->comma[writer->depth]  = false;
+    writer->closer[writer->depth] = closer;
+    writer->depth++;
+    text_append_char(writer->text, opener);
+}
+
+void writer_open(Writer *writer, Text *text)
+{
+    *writer = (Writer){.text = text};
+}
+
+void writer_object(Writer *writer, const char *name)
+{
+    bracket_open(writer, name, '{', '}');
+}
+
+void writer_array(Writer *writer, const char *name)
+{
+    bracket_open(writer, name, '[', ']');
+}
+
+void writer_end(Writer *writer)
+{
+    assert(writer->depth > 0);
+    text_append_char(writer->text, writer->closer[--writer->depth]);
+}
+
+void writer_text(Writer *writer, const char *name, const char *value)
+{
+    value_begin(writer, name);
+    if (value)
+        writer_quote(writer->text, value);
+    else
+        text_append(writer->text, "null");
+}
+
+void writer_i64(Writer *writer, const char *name, int64_t value)
+{
+    value_begin(writer, name);
+    text_print(writer->text, "%lld", (long long)value);
+}
+
+void writer_real(Writer *writer, const char *name, double value)
+{
+    char digits[REAL_TEXT_SIZE];
+
+    if (!isfinite(value)) {
+        writer_null(writer, name);
+        return;
+    }
+    /* The fewest digits that read back as the same number; 17 always do. */
+    for (int precision = 15; precision <= 17; precision++) {
+        int length = snprintf(digits, sizeof digits, "%.*g", precision, value);
+
+        assert(length > 0 && (size_t)length < sizeof digits);
+        double back = strtod(digits, NULL);
+        if (!(back < value) && !(back > value))
+            break;
+    }
+    value_begin(writer, name);
+    text_append(writer->text, digits);
+}
+
+void writer_bool(Writer *writer, const char *name, bool value)
+{
+    value_begin(writer, name);
+    text_append(writer->text, value ? "true" : "false");
+}
+
+void writer_time(Writer *writer, const char *name, int64_t micros)
+{
+    char text[WALL_TEXT_SIZE];
+
+    if (micros)
+        wall_text((Wall){micros}, text);
+    writer_text(writer, name, micros ? text : NULL);
+}
+
+void writer_null(Writer *writer, const char *name)
+{
+    value_begin(writer, name);
+    text_append(writer->text, "null");
+}
+
+void writer_raw(Writer *writer, const char *name, const char *json)
+{
+    value_begin(writer, name);
+    text_append(writer->text, json ? json : "null");
+}
+
+static bool is_plain(unsigned char c)
+{
+    return c >= 0x20 && c < 0x80 && c != '"' && c != '\\';
+}
+
+static void escape_append(Text *text, unsigned char c)
+{
+    static const char codes[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
+    const char       *found   = strchr(codes, c);
+
+    if (found)
+        text_print(text, "\\%c", names[found - codes]);
+    else
+        text_print(text, "\\u%04x", c);
+}
+
+/* The size of the well-formed character that begins here, 0: none does. */
+static size_t character_size(const char *bytes, size_t left)
+{
+    for (size_t size = 2; size <= 4 && size <= left; size++)
+        if (text_is_utf8(bytes, size))
+            return size;
+    return 0;
+}
+
+void writer_quote(Text *text, const char *value)
+{
+    const char *end = value + strlen(value);
+
+    text_append_char(text, '"');
+    while (value < end) {
+        const char *plain = value;
+
+        while (is_plain((unsigned char)*value)) /* the NUL at the end is not plain */
+            value++;
+        text_append_bytes(text, plain, (size_t)(value - plain));
+        if (value == end)
+            break;
+        if ((unsigned char)*value < 0x80) {
+            escape_append(text, (unsigned char)*value++);
+            continue;
+        }
+        size_t size = character_size(value, (size_t)(end - value));
+        if (size > 0)
+            text_append_bytes(text, value, size);
+        else
+            text_append(text, "\xef\xbf\xbd"); /* U+FFFD */
+        value += size ? size : 1;
+    }
+    text_append_char(text, '"');
+}

@@ -1,0 +1,43 @@
+/*
+ * writer.h - JSON out, appended to a Text; commas and escapes are taken care of, no tree is built.
+ *
+ *     writer_open(&w, &text); writer_object(&w, NULL);
+ *     writer_text(&w, "owner", owner); writer_i64(&w, "balance", 200);
+ *     writer_end(&w);
+ *
+ * The name is NULL inside arrays and at the top. A NULL text is written as null. Bytes that are not UTF-8 become
+ * U+FFFD, so the output is always valid. Nesting is at most WRITER_DEPTH_MAX (asserted).
+ */
+#ifndef BASE_WRITER_H
+#define BASE_WRITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/text.h"
+
+#define WRITER_DEPTH_MAX 16
+
+typedef struct {
+    Text *text;
+    int   depth;
+    bool  comma[WRITER_DEPTH_MAX];
+    char  closer[WRITER_DEPTH_MAX];
+} Writer;
+
+void writer_open(Writer *writer, Text *text);
+void writer_object(Writer *writer, const char *name);
+void writer_array(Writer *writer, const char *name);
+void writer_end(Writer *writer); /* the innermost object or array */
+void writer_text(Writer *writer, const char *name, const char *value);
+void writer_i64(Writer *writer, const char *name, int64_t value);
+void writer_real(Writer *writer, const char *name, double value);
+void writer_bool(Writer *writer, const char *name, bool value);
+void writer_time(Writer *writer, const char *name, int64_t micros); /* since 1970, as ISO 8601 in UTC; 0: null */
+void writer_null(Writer *writer, const char *name);
+void writer_raw(Writer *writer, const char *name, const char *json); /* valid JSON, e.g. from PostgreSQL; NULL: null */
+
+/* Append value as a JSON string, quotes included. */
+void writer_quote(Text *text, const char *value);
+
+#endif
