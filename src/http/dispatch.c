@@ -1,0 +1,155 @@
+/*
+ * dispatch.c - what happens to a request between its bytes and its answer.
+ *
+ * Whatever can be refused by the head alone is refused before the body is read: a stranger cannot make us hold
+ * megabytes. A token that the cache does not know is checked on the executor, after the body.
+ */
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "http/server_internal.h"
+
+/* The token of "Authorization: Bearer TOKEN"; NULL: there is none that could be one. */
+static const char *bearer_token(const Request *request)
+{
+    static const char scheme[] = "Bearer ";
+    static const char marks[]  = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~+/=";
+    const char       *value    = head_header(&request->head, "Authorization");
+
+    if (!value || strncasecmp(value, scheme, sizeof scheme - 1) != 0)
+        return NULL;
+    value += sizeof scheme - 1;
+    return *value != '\0' && value[strspn(value, marks)] == '\0' ? value : NULL;
+}
+
+static ErrorCode check_scope(const Request *request, Scope granted, Error *reterr)
+{
+    Scope wanted = request->match.route->scope;
+
+    if (granted & wanted)
+        return OK;
+    int bit = 0;
+    while (!(wanted & 1u << bit))
+        bit++;
+    return fail(reterr, ERR_DENIED, "the token lacks the scope \"%s\"", scope_names[bit]);
+}
+
+/* try_cache: on a network thread, which must not wait; what the cache does not know is asked again on an executor. */
+static ErrorCode authenticate(const Server *server, Request *request, bool try_cache, Error *reterr)
+{
+    const char *token   = bearer_token(request);
+    Scope       granted = SCOPE_NONE;
+
+    if (!token || !server->options.auth)
+        return fail(reterr, ERR_NO_TOKEN, "this needs the header \"Authorization: Bearer TOKEN\"");
+    ErrorCode code = server->options.auth(server->options.app, token, try_cache, request->deadline, &granted,
+                                          request->principal, reterr);
+    if (try_cache && code == ERR_BUSY)
+        return OK;
+    TRY(code);
+    TRY(check_scope(request, granted, reterr));
+    request->authentic = true;
+    return OK;
+}
+
+static bool is_json(const char *type)
+{
+    static const char json[]  = "application/json";
+    size_t            length  = strcspn(type, "; \t");
+    const char       *options = type + length + strspn(type + length, " \t");
+
+    if (length != sizeof json - 1 || strncasecmp(type, json, length) != 0)
+        return false;
+    if (*options == '\0')
+        return true;
+    options += 1 + strspn(options + 1, " \t");
+    return strcasecmp(options, "charset=utf-8") == 0 || strcasecmp(options, "charset=\"utf-8\"") == 0;
+}
+
+static bool route_reads_body(const Route *route)
+{
+    return route->body || route->body_any;
+}
+
+static ErrorCode check_frame(const Server *server, const Request *request, Error *reterr)
+{
+    const Head *head = &request->head;
+    const char *type = head_header(head, "Content-Type");
+
+    if (head->content_length <= 0 && !head->chunked)
+        return OK;
+    if (head->content_length > server->options.body_bytes_max)
+        return fail(reterr, ERR_LIMIT, "the body is larger than %d bytes", server->options.body_bytes_max);
+    if (head->content_length > 0 && !route_reads_body(request->match.route))
+        return fail(reterr, ERR_INVALID, "this path takes no body");
+    if (type && !is_json(type))
+        return fail(reterr, ERR_MEDIA, "the content type must be \"application/json\" in UTF-8");
+    return OK;
+}
+
+ErrorCode dispatch_head(Server *server, Request *request, Error *reterr)
+{
+    const ServerOptions *options = &server->options;
+
+    request->began    = clock_mono();
+    request->deadline = (Deadline){mono_plus_ms(request->began, options->deadline_ms)};
+    TRY(request_read_target(request, reterr));
+    TRY(route_find(&options->routes, request->method, &request->path, &request->match, reterr));
+    const Route *route = request->match.route;
+    if (route->deadline_ms > 0)
+        request->deadline.at = mono_plus_ms(request->began, route->deadline_ms);
+    request->authentic = route->scope == SCOPE_NONE;
+    if (!request->authentic)
+        TRY(authenticate(server, request, /* try_cache= */ true, reterr));
+    TRY(request_check_query(request, reterr));
+    return check_frame(server, request, reterr);
+}
+
+ErrorCode dispatch_body(const Request *request, Error *reterr)
+{
+    if (request->body.length > 0 && !route_reads_body(request->match.route))
+        return fail(reterr, ERR_INVALID, "this path takes no body");
+    return OK;
+}
+
+static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
+{
+    const Route *route = request->match.route;
+
+    if (deadline_passed(request->deadline))
+        return fail(reterr, ERR_TIMEOUT, "the request waited for its turn until its deadline");
+    if (!request->authentic)
+        TRY(authenticate(server, request, /* try_cache= */ false, reterr));
+    TRY(route->handler(server->options.app, request, &request->response, reterr));
+    if (text_is_full(&request->response.body))
+        return fail(reterr, ERR_INTERNAL, "the answer of \"%s\" is larger than %zu bytes", route->path,
+                    request->response.body.length_max);
+    return OK;
+}
+
+void dispatch_run(Server *server, Request *request)
+{
+    Error error = {0};
+
+    log_set_request(request->id);
+    ErrorCode code = run_handler(server, request, &error);
+    if (code != OK && error.code != code)
+        fail(&error, code, "%s", error_text(code)); /* the handler gave no words */
+    if (code != OK)
+        dispatch_fail(request, &error);
+    log_set_request(NULL);
+}
+
+void dispatch_fail(Request *request, const Error *error)
+{
+    if (error->code == ERR_INTERNAL)
+        log_error(LOG_ERROR, "http", "a request failed", error);
+    response_problem(&request->response, error, request->id);
+    if (error->code == ERR_METHOD) {
+        char *allow = arena_alloc(request->arena, ROUTE_ALLOW_SIZE);
+
+        route_allow(request->match.methods, allow);
+        response_header(&request->response, "Allow", allow);
+    }
+}

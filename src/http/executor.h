@@ -1,0 +1,25 @@
+/*
+ * executor.h - a fixed number of threads behind a queue of fixed size: what may wait for a database runs here.
+ *
+ * Invariants
+ *   1. At most queue_max items wait; one more is refused at once, which is the server's back-pressure.
+ *   2. An item is run exactly once, or, when the executor is freed first, not at all.
+ * Threads: submit from any thread. Ownership: items stay the submitter's; the queue only points to them.
+ */
+#ifndef HTTP_EXECUTOR_H
+#define HTTP_EXECUTOR_H
+
+#include <stdbool.h>
+
+#include "base/attr.h"
+
+typedef struct Executor Executor;
+typedef void            ExecutorRun(void *item);
+
+Executor *executor_new(int threads, int queue_max, ExecutorRun *run);
+/* false: the queue is full. */
+must_check bool executor_submit(Executor *executor, void *item);
+/* Let running items finish, forget those that wait, join the threads. */
+void executor_free(Executor *executor);
+
+#endif

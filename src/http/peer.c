@@ -1,0 +1,488 @@
+/*
+ * peer.c - one connection: reads requests, one at a time, and writes their answers. The states are drawn in
+ * server_internal.h.
+ *
+ * Invariants
+ *   1. A request in state WAITING belongs to the executor; the loop does not touch it, and does not free the
+ *      connection, until loop_post() brings it back.
+ *   2. The buffer does not move and its first `used` bytes do not change while a request is under way: the head's
+ *      strings lie there.
+ *   3. A connection that is closed after an answer lingers: closing with unread bytes would make the kernel reset it,
+ *      and the client might never see the answer.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "http/server_internal.h"
+
+#define READ_ROOM    ((size_t)16 << 10) /* beside the head; a body passes through here */
+#define OUT_HEAD_MAX ((size_t)16 << 10) /* all the headers that a response can have fit */
+
+/* GONE: the connection was closed and freed. */
+typedef enum { STEP_ON, STEP_PAUSE, STEP_GONE } Step;
+typedef enum { FILL_SOME, FILL_NONE, FILL_END, FILL_BROKEN } Fill;
+
+static size_t peer_room(const Server *server)
+{
+    return (size_t)server->options.header_bytes_max + READ_ROOM;
+}
+
+static void peer_want(Peer *peer, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.ptr = peer};
+
+    if (peer->interest == events)
+        return;
+    if (epoll_ctl(peer->loop->epoll_fd, EPOLL_CTL_MOD, peer->fd, &event) != 0)
+        abort();
+    peer->interest = events;
+}
+
+/* It no longer keeps a drain waiting. */
+static void peer_passive(Server *server)
+{
+    atomic_fetch_sub(&server->active, 1);
+    if (atomic_load(&server->phase) != SERVER_RUNNING)
+        server_quiet(server);
+}
+
+static void peer_request_end(Peer *peer)
+{
+    if (peer->counted)
+        atomic_fetch_sub(&peer->loop->server->in_flight, 1);
+    peer->counted = false;
+    if (peer->request)
+        loop_request_end(peer->loop, take(peer->request));
+}
+
+static Fill peer_fill(Peer *peer)
+{
+    size_t room = peer_room(peer->loop->server) - peer->filled;
+
+    assert(room > 0);
+    ssize_t count = recv(peer->fd, peer->bytes + peer->filled, room, 0);
+    if (count < 0)
+        return errno == EAGAIN || errno == EINTR ? FILL_NONE : FILL_BROKEN;
+    if (count == 0)
+        return FILL_END;
+    if (!peer->request && peer->filled == 0)
+        loop_move(peer, LIST_MOVING); /* from the first byte on, the whole request has read_ms_max to arrive */
+    peer->filled += (size_t)count;
+    return FILL_SOME;
+}
+
+/* A client's own id, else one that this process never gives twice. */
+static void peer_name_request(Peer *peer)
+{
+    Request *request = peer->request;
+    Loop    *loop    = peer->loop;
+
+    if (request->id[0] != '\0' || request_take_id(request))
+        return;
+    size_t length = strlen(loop->id_head);
+    memcpy(request->id, loop->id_head, length);
+    for (uint64_t rest = loop->id_next++; rest > 0; rest >>= 4)
+        request->id[length++] = "0123456789abcdef"[rest & 15];
+    request->id[length] = '\0';
+}
+
+static void count_answer(const Request *request)
+{
+    int     status = request->response.status;
+    int64_t us     = request->began.ns == 0 ? 0 : mono_us_between(request->began, clock_mono());
+
+    assert(status >= 200 && status <= 599);
+    metric_add((Metric)(METRIC_HTTP_1XX + status / 100 - 1), 1);
+    if (request->began.ns != 0)
+        metric_observe_us(METRIC_HTTP_SECONDS, us);
+    log_write(LOG_DEBUG, "http", "request answered", LOG_STR("id", request->id),
+              LOG_STR("method", request->head.method), LOG_STR("path", request->head.target), LOG_INT("status", status),
+              LOG_INT("us", us));
+}
+
+/* The response is filled: from here on it is being written. */
+static Step peer_answer(Peer *peer)
+{
+    Server *server = peer->loop->server;
+
+    if (atomic_load_explicit(&server->phase, memory_order_relaxed) != SERVER_RUNNING)
+        peer->close = true;
+    count_answer(peer->request);
+    text_clear(&peer->out);
+    response_write_head(&peer->request->response, &(ResponseFrame){peer->loop->date, peer->request->id, peer->close},
+                        &peer->out);
+    peer->sent  = 0;
+    peer->state = PEER_WRITING;
+    loop_move(peer, LIST_MOVING);
+    return STEP_ON;
+}
+
+static Step peer_fail(Peer *peer, const Error *error, bool close)
+{
+    peer->close |= close;
+    peer_name_request(peer);
+    dispatch_fail(peer->request, error);
+    return peer_answer(peer);
+}
+
+/* Bytes behind the head that are done with: what follows moves up, the head stays where it is. */
+static void peer_consume(Peer *peer, size_t count)
+{
+    peer->filled -= count;
+    memmove(peer->bytes + peer->used, peer->bytes + peer->used + count, peer->filled - peer->used);
+}
+
+static bool head_has_body(const Head *head)
+{
+    return head->content_length > 0 || head->chunked;
+}
+
+/* A client that asked first gets its answer now; one that did not wait needs none. */
+static void peer_say_continue(Peer *peer)
+{
+    static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+    if (!head_has_body(&peer->request->head) || !peer->request->head.expects_continue || peer->filled > peer->used)
+        return;
+    ssize_t count = send(peer->fd, line, sizeof line - 1, MSG_NOSIGNAL);
+    if (count != (ssize_t)sizeof line - 1)
+        peer->close = true; /* the socket's buffer is full before a first answer: nobody reads */
+}
+
+static Step step_head(Peer *peer)
+{
+    Server *server = peer->loop->server;
+    size_t  max    = (size_t)server->options.header_bytes_max;
+    bool    done   = false;
+    Error   error;
+
+    if (peer->filled == 0)
+        return STEP_PAUSE;
+    if (!peer->request)
+        peer->request = loop_request(peer->loop);
+    Head *head = &peer->request->head;
+    if (head_parse(head, peer->bytes, peer->filled < max ? peer->filled : max, &done, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ true);
+    if (!done && peer->filled >= max) {
+        fail(&error, ERR_HEADERS, "the request line and the headers are larger than %zu bytes", max);
+        return peer_fail(peer, &error, /* close= */ true);
+    }
+    if (!done)
+        return STEP_PAUSE;
+    peer->used  = head->length;
+    peer->close = head->close;
+    peer_name_request(peer);
+    if (dispatch_head(server, peer->request, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ head_has_body(head));
+    peer_say_continue(peer);
+    peer->state = PEER_BODY;
+    return STEP_ON;
+}
+
+/* Hand the request to an executor, or refuse it when too many wait already. */
+static Step peer_submit(Peer *peer)
+{
+    Server *server = peer->loop->server;
+    Error   error;
+
+    peer->state   = PEER_WAITING;
+    peer->counted = true;
+    atomic_fetch_add(&server->in_flight, 1);
+    loop_move(peer, LIST_WAITING);
+    if (executor_submit(server->executor, peer))
+        return STEP_PAUSE;
+    metric_add(METRIC_HTTP_SHED, 1);
+    fail(&error, ERR_BUSY, "too many requests are waiting");
+    return peer_fail(peer, &error, /* close= */ false);
+}
+
+/* Move what has arrived of the body out of the buffer. */
+static ErrorCode read_body(Peer *peer, bool *ret_done, Error *reterr)
+{
+    Request *request = peer->request;
+    char    *bytes   = peer->bytes + peer->used;
+    size_t   here    = peer->filled - peer->used;
+
+    if (request->head.chunked) {
+        size_t count = 0;
+
+        TRY(chunks_parse(&request->chunks, bytes, here, &request->body, &count, reterr));
+        peer_consume(peer, count);
+        *ret_done = request->chunks.state == CHUNK_DONE;
+        return OK;
+    }
+    size_t wanted = head_has_body(&request->head) ? (size_t)request->head.content_length - request->body.length : 0;
+    size_t count  = here < wanted ? here : wanted;
+    if (count > 0) {
+        text_append_bytes(&request->body, bytes, count);
+        peer_consume(peer, count);
+    }
+    *ret_done = count == wanted;
+    return OK;
+}
+
+static Step step_body(Peer *peer)
+{
+    Request *request = peer->request;
+    bool     done    = false;
+    Error    error;
+
+    if (read_body(peer, &done, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ true);
+    if (!done)
+        return STEP_PAUSE;
+    if (dispatch_body(request, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ false);
+    if (!request->match.route->at_once || !request->authentic)
+        return peer_submit(peer);
+    dispatch_run(peer->loop->server, request);
+    return peer_answer(peer);
+}
+
+static Step peer_linger(Peer *peer)
+{
+    if (shutdown(peer->fd, SHUT_WR) != 0) {
+        peer_close(peer);
+        return STEP_GONE;
+    }
+    peer->state = PEER_LINGERING;
+    loop_move(peer, LIST_LINGERING);
+    peer_passive(peer->loop->server);
+    return STEP_PAUSE;
+}
+
+/* The answer is out. The bytes behind this request are the beginning of the next one. */
+static Step peer_next(Peer *peer)
+{
+    peer_request_end(peer);
+    if (peer->close)
+        return peer_linger(peer);
+    peer->filled -= peer->used;
+    memmove(peer->bytes, peer->bytes + peer->used, peer->filled);
+    peer->used  = 0;
+    peer->state = PEER_HEAD;
+    loop_move(peer, LIST_MOVING);
+    return STEP_ON;
+}
+
+static Step step_write(Peer *peer)
+{
+    const Request  *request  = peer->request;
+    const Response *response = &request->response;
+    bool            bodiless = request->is_head || response->status == 204;
+    size_t          body     = bodiless ? 0 : response->body.length;
+    size_t          head     = peer->out.length;
+    size_t          from     = peer->sent > head ? peer->sent - head : 0; /* in the body */
+    struct iovec    parts[2] = {
+        {peer->out.bytes + (from > 0 ? head : peer->sent),          from > 0 ? 0 : head - peer->sent},
+        {response->body.bytes ? response->body.bytes + from : NULL, body - from                     },
+    };
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = COUNT(parts)};
+
+    ssize_t count = sendmsg(peer->fd, &message, MSG_NOSIGNAL);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR))
+        return STEP_PAUSE;
+    if (count < 0) {
+        peer_close(peer);
+        return STEP_GONE;
+    }
+    peer->sent += (size_t)count;
+    return peer->sent < head + body ? STEP_ON : peer_next(peer);
+}
+
+static Step peer_step(Peer *peer)
+{
+    switch (peer->state) {
+    case PEER_HEAD:
+        return step_head(peer);
+    case PEER_BODY:
+        return step_body(peer);
+    case PEER_WRITING:
+        return step_write(peer);
+    case PEER_WAITING:
+    case PEER_LINGERING:
+        break;
+    }
+    return STEP_PAUSE;
+}
+
+/* Go on as far as bytes and buffers allow, then tell epoll what is missing. */
+static void peer_advance(Peer *peer)
+{
+    Step step;
+
+    do
+        step = peer_step(peer);
+    while (step == STEP_ON);
+    /* While a request waits for its executor epoll is left alone: most clients stay silent until they have the
+     * answer, and a system call is saved. peer_event() deals with the others. */
+    if (step == STEP_PAUSE && peer->state != PEER_WAITING)
+        peer_want(peer, peer->state == PEER_WRITING ? EPOLLOUT : EPOLLIN);
+}
+
+static void peer_read(Peer *peer)
+{
+    Error error;
+
+    switch (peer_fill(peer)) {
+    case FILL_SOME:
+        peer_advance(peer);
+        return;
+    case FILL_NONE:
+        return;
+    case FILL_BROKEN:
+        peer_close(peer);
+        return;
+    case FILL_END:
+        if (!peer->request) {
+            peer_close(peer);
+            return;
+        }
+        fail(&error, ERR_INVALID, "the request ended early");
+        peer_fail(peer, &error, /* close= */ true);
+        peer_advance(peer);
+    }
+}
+
+/* Nothing that comes now matters; only the end does. */
+static void peer_discard(Peer *peer)
+{
+    ssize_t count = recv(peer->fd, peer->bytes, peer_room(peer->loop->server), 0);
+
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
+        peer_close(peer);
+}
+
+/* The client speaks or hangs up while its request is with an executor. */
+static void peer_disturbed(Peer *peer, uint32_t events)
+{
+    if (!(events & (EPOLLHUP | EPOLLERR))) {
+        peer_want(peer, 0);
+        return;
+    }
+    /* epoll reports a hang-up whether asked or not, so the only way to silence it is to leave. */
+    epoll_ctl(peer->loop->epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
+    peer->gone = true;
+}
+
+Peer *peer_new(Loop *loop, int fd, bool refused)
+{
+    Peer *peer = malloc(sizeof *peer + peer_room(loop->server));
+
+    if (!peer)
+        abort();
+    *peer = (Peer){.loop = loop, .fd = fd, .refused = refused, .state = PEER_HEAD, .list = LIST_MOVING};
+    text_init(&peer->out, /* arena= */ NULL, OUT_HEAD_MAX);
+    atomic_fetch_add(&loop->server->open, 1);
+    atomic_fetch_add(&loop->server->active, 1);
+    metric_add(METRIC_HTTP_CONNECTIONS, 1);
+    return peer;
+}
+
+void peer_begin(Peer *peer)
+{
+    Loop              *loop  = peer->loop;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = peer};
+
+    peer->interest = EPOLLIN;
+    peer->since    = loop->now;
+    TAILQ_INSERT_TAIL(&loop->lists[peer->list].peers, peer, link);
+    if (epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, peer->fd, &event) != 0) {
+        peer_close(peer);
+        return;
+    }
+    if (peer->refused) {
+        Error error;
+
+        peer->request = loop_request(loop);
+        fail(&error, ERR_BUSY, "too many connections");
+        peer_fail(peer, &error, /* close= */ true);
+        peer_advance(peer);
+    } else if (loop->draining) {
+        peer_drain(peer);
+    }
+}
+
+void peer_event(Peer *peer, uint32_t events)
+{
+    switch (peer->state) {
+    case PEER_HEAD:
+    case PEER_BODY:
+        peer_read(peer);
+        return;
+    case PEER_WAITING:
+        peer_disturbed(peer, events);
+        return;
+    case PEER_WRITING:
+        peer_advance(peer);
+        return;
+    case PEER_LINGERING:
+        peer_discard(peer);
+    }
+}
+
+void peer_expire(Peer *peer)
+{
+    Error error;
+
+    if (!peer->request || peer->state == PEER_WRITING) {
+        peer_close(peer);
+        return;
+    }
+    assert(peer->state == PEER_HEAD || peer->state == PEER_BODY);
+    fail(&error, ERR_SLOW, "the request did not arrive within %d ms", peer->loop->server->options.read_ms_max);
+    peer_fail(peer, &error, /* close= */ true);
+    peer_advance(peer);
+}
+
+void peer_resume(Peer *peer)
+{
+    assert(peer->state == PEER_WAITING);
+    if (peer->gone) {
+        peer_close(peer);
+        return;
+    }
+    peer_answer(peer);
+    peer_advance(peer);
+}
+
+void peer_drain(Peer *peer)
+{
+    if (peer->state != PEER_HEAD || peer->request)
+        return;
+    if (peer_fill(peer) == FILL_SOME) /* a request that came in time is answered */
+        peer_advance(peer);
+    else
+        peer_close(peer);
+}
+
+void peer_close(Peer *peer)
+{
+    Server *server = peer->loop->server;
+
+    peer_request_end(peer);
+    TAILQ_REMOVE(&peer->loop->lists[peer->list].peers, peer, link);
+    close(peer->fd);
+    metric_add(METRIC_HTTP_CONNECTIONS, -1);
+    atomic_fetch_sub(&server->open, 1);
+    if (peer->state != PEER_LINGERING)
+        peer_passive(server);
+    text_done(&peer->out);
+    free(peer);
+}
+
+void peer_execute(void *item)
+{
+    Peer *peer = item;
+
+    dispatch_run(peer->loop->server, peer->request);
+    loop_post(peer->loop, peer);
+}

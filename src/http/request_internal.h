@@ -1,0 +1,57 @@
+/*
+ * request_internal.h - what a request holds, for the files of this room.
+ *
+ * Requests are kept and used again: begin, read, answer, end. The head's strings lie in the connection's buffer.
+ */
+#ifndef HTTP_REQUEST_INTERNAL_H
+#define HTTP_REQUEST_INTERNAL_H
+
+#include "http/chunk.h"
+#include "http/head.h"
+#include "http/request.h"
+#include "http/response.h"
+#include "http/route.h"
+
+#define REQUEST_ID_MAX         64
+#define REQUEST_PRINCIPAL_SIZE 64
+#define REQUEST_QUERY_MAX      32
+
+struct Request {
+    Arena   *arena;
+    Head     head;
+    Mono     began; /* when the head was complete; .ns 0: it never was */
+    Deadline deadline;
+    char     id[REQUEST_ID_MAX + 1];
+
+    HttpMethod method;
+    bool       is_head; /* answer without the body */
+    RoutePath  path;
+    RouteMatch match;
+    int        query_count;
+    struct {
+        const char *name, *value;
+    } query[REQUEST_QUERY_MAX];
+
+    bool authentic; /* the token was checked and has the scope, or none is needed */
+    char principal[REQUEST_PRINCIPAL_SIZE];
+
+    Chunks   chunks;
+    Text     body; /* on the heap: it grows while it arrives */
+    Response response;
+
+    Request *next; /* in the list of spare ones */
+};
+
+Request *request_new(size_t body_bytes_max);
+void     request_free(Request *request);
+/* Make it ready for the next head; what the last one held is gone. */
+void request_begin(Request *request);
+
+/* Cut head.target into path and query and decode both. ERR_INVALID: a bad escape, not UTF-8, a parameter twice. */
+must_check ErrorCode request_read_target(Request *request, Error *reterr);
+/* ERR_INVALID: a query parameter that the route does not list. */
+must_check ErrorCode request_check_query(const Request *request, Error *reterr);
+/* Take the client's id when it is sane: 1 to 64 of A-Z a-z 0-9 . _ - */
+bool request_take_id(Request *request);
+
+#endif

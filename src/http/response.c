@@ -1,0 +1,135 @@
+/*
+ * response.c - answers as bytes, and errors as problem documents.
+ */
+#include "http/response.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/writer.h"
+
+#define PROBLEM_TYPE_SIZE 128
+
+static const struct {
+    int         status;
+    const char *reason;
+} reasons[] = {
+    {200, "OK"                             },
+    {201, "Created"                        },
+    {202, "Accepted"                       },
+    {204, "No Content"                     },
+    {400, "Bad Request"                    },
+    {401, "Unauthorized"                   },
+    {403, "Forbidden"                      },
+    {404, "Not Found"                      },
+    {405, "Method Not Allowed"             },
+    {408, "Request Timeout"                },
+    {409, "Conflict"                       },
+    {413, "Content Too Large"              },
+    {415, "Unsupported Media Type"         },
+    {422, "Unprocessable Content"          },
+    {429, "Too Many Requests"              },
+    {431, "Request Header Fields Too Large"},
+    {500, "Internal Server Error"          },
+    {503, "Service Unavailable"            },
+};
+
+/* A reason phrase may be empty: RFC 9112, 4. */
+static const char *reason_of(int status)
+{
+    for (size_t i = 0; i < COUNT(reasons); i++)
+        if (reasons[i].status == status)
+            return reasons[i].reason;
+    return "";
+}
+
+/* printf() would cost more than the rest of a small answer. */
+static void append_number(Text *text, size_t number)
+{
+    char  digits[24];
+    char *first = digits + sizeof digits;
+
+    do
+        *--first = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    text_append_bytes(text, first, (size_t)(digits + sizeof digits - first));
+}
+
+static void append_header(Text *text, const char *name, const char *value)
+{
+    text_append(text, name);
+    text_append_bytes(text, ": ", 2);
+    text_append(text, value);
+    text_append_bytes(text, "\r\n", 2);
+}
+
+void response_init(Response *response, Arena *arena)
+{
+    response->status       = 200;
+    response->type         = "application/json";
+    response->header_count = 0;
+    text_init(&response->body, arena, TEXT_MAX_BODY);
+}
+
+void response_header(Response *response, const char *name, const char *value)
+{
+    assert(response->header_count < RESPONSE_HEADERS_MAX);
+    assert(!strpbrk(name, "\r\n") && !strpbrk(value, "\r\n"));
+    assert(strlen(name) + strlen(value) <= RESPONSE_HEADER_BYTES_MAX);
+    response->headers[response->header_count].name    = name;
+    response->headers[response->header_count++].value = value;
+}
+
+/* A busy queue is free again in a moment; a database takes longer to come back. */
+static const char *retry_after(ErrorCode code)
+{
+    return error_verdict(code) == VERDICT_RETRY || code == ERR_RATE ? "1" : "5";
+}
+
+void response_problem(Response *response, const Error *error, const char *instance)
+{
+    int    status = error_http(error->code);
+    char   type[PROBLEM_TYPE_SIZE];
+    Writer writer;
+
+    snprintf(type, sizeof type, "/problems/%s", error_type(error));
+    response_init(response, response->body.arena);
+    response->status = status;
+    response->type   = "application/problem+json";
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "type", type);
+    writer_text(&writer, "title", error_text(error->code));
+    writer_i64(&writer, "status", status);
+    writer_text(&writer, "detail",
+                error->code == ERR_INTERNAL ? "the server's log says more under this instance" : error->text);
+    writer_text(&writer, "instance", instance);
+    writer_end(&writer);
+    if (status == 503 || status == 429)
+        response_header(response, "Retry-After", retry_after(error->code));
+    if (status == 401)
+        response_header(response, "WWW-Authenticate", "Bearer");
+}
+
+void response_write_head(const Response *response, const ResponseFrame *frame, Text *head)
+{
+    text_append(head, "HTTP/1.1 ");
+    append_number(head, (size_t)response->status);
+    text_append_char(head, ' ');
+    text_append(head, reason_of(response->status));
+    text_append_bytes(head, "\r\n", 2);
+    append_header(head, "Date", frame->date);
+    if (response->status != 204) {
+        append_header(head, "Content-Type", response->type);
+        text_append(head, "Content-Length: ");
+        append_number(head, response->body.length);
+        text_append_bytes(head, "\r\n", 2);
+    }
+    append_header(head, "X-Request-Id", frame->request_id);
+    for (int i = 0; i < response->header_count; i++)
+        append_header(head, response->headers[i].name, response->headers[i].value);
+    if (frame->close)
+        append_header(head, "Connection", "close");
+    text_append_bytes(head, "\r\n", 2);
+}

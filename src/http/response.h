@@ -1,0 +1,43 @@
+/*
+ * response.h - one HTTP answer: status, headers, body in the request's arena. Errors are RFC 9457 problem documents.
+ *
+ * The type of a problem is a relative reference, "/problems/insufficient-funds": stable, readable, resolved against
+ * whatever address the server has, and bound to no domain name that someone must keep.
+ */
+#ifndef HTTP_RESPONSE_H
+#define HTTP_RESPONSE_H
+
+#include <stdbool.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+#define RESPONSE_HEADERS_MAX      8
+#define RESPONSE_HEADER_BYTES_MAX 1024 /* name and value of one */
+
+typedef struct {
+    int         status; /* 200 unless set */
+    const char *type;   /* content type; "application/json" unless set */
+    Text        body;
+    int         header_count;
+    struct {
+        const char *name, *value;
+    } headers[RESPONSE_HEADERS_MAX];
+} Response;
+
+void response_init(Response *response, Arena *arena);
+void response_header(Response *response, const char *name, const char *value); /* borrowed or in the arena */
+/* Replace whatever was there by a problem document: type, title, status, detail, instance; Retry-After with 503 and
+ * 429, WWW-Authenticate with 401. Internal errors keep their detail to the log. */
+void response_problem(Response *response, const Error *error, const char *instance);
+
+/* What the server adds to an answer's head. */
+typedef struct {
+    const char *date; /* as HTTP writes it */
+    const char *request_id;
+    bool        close;
+} ResponseFrame;
+/* Write the status line and all headers, up to the empty line. */
+void response_write_head(const Response *response, const ResponseFrame *frame, Text *head);
+
+#endif

@@ -1,0 +1,84 @@
+/*
+ * route.h - the table of routes: method, path, handler, scope; OpenAPI is made from the same rows.
+ *
+ *     {HTTP_POST, "/v1/wallets/{owner}/spend", api_wallet_spend, SCOPE_WALLET, .body = &spend_table, .summary = "..."}
+ *
+ * A path is split at slashes; {name} captures one whole segment. A literal segment wins over a capture.
+ */
+#ifndef HTTP_ROUTE_H
+#define HTTP_ROUTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/reader.h"
+#include "http/request.h"
+#include "http/response.h"
+
+#define SCOPES(X)               \
+    X(SCOPE_READ, "read")       \
+    X(SCOPE_WALLET, "wallet")   \
+    X(SCOPE_COMMAND, "command") \
+    X(SCOPE_PROCESS, "process") \
+    X(SCOPE_RATING, "rating")   \
+    X(SCOPE_ADMIN, "admin")
+#define X(scope, name) scope##_BIT,
+enum { SCOPES(X) SCOPE_COUNT };
+#undef X
+#define X(scope, name) scope = 1u << scope##_BIT,
+typedef enum { SCOPE_NONE = 0, SCOPES(X) SCOPE_ALL = (1u << SCOPE_COUNT) - 1 } Scope;
+#undef X
+extern const char *const scope_names[SCOPE_COUNT + 1]; /* NULL-terminated, in the order of the bits */
+
+typedef ErrorCode RouteHandler(void *app, Request *request, Response *response, Error *reterr);
+
+typedef struct {
+    const char *name;
+    const char *help;
+} RouteParameter;
+
+typedef struct {
+    HttpMethod            method;
+    const char           *path;
+    RouteHandler         *handler;
+    Scope                 scope;       /* any one of these will do; SCOPE_NONE: open to everyone */
+    bool                  at_once;     /* runs on the network thread: must not wait for anything */
+    int                   deadline_ms; /* 0: the server's default */
+    const FieldTable     *body;        /* JSON body; NULL: none is read */
+    bool                  body_any;    /* a JSON body of any shape, where no table can describe it */
+    const RouteParameter *parameters;  /* query parameters, ended by a NULL name; NULL: none allowed */
+    const char           *summary;     /* for OpenAPI and docs */
+    const char           *answers;     /* schema or example of the answer, JSON text for OpenAPI; NULL: any object */
+} Route;
+
+typedef struct {
+    const Route *rows;
+    size_t       count;
+} RouteTable;
+
+#define ROUTE_SEGMENTS_MAX 16
+
+/* A path cut at its slashes, each segment percent-decoded. */
+typedef struct {
+    int         count;
+    const char *segments[ROUTE_SEGMENTS_MAX];
+} RoutePath;
+
+/* What a path matched. methods has a bit per HttpMethod that the path knows, for the header Allow. */
+typedef struct {
+    const Route *route;
+    unsigned     methods;
+} RouteMatch;
+
+/* ERR_NOT_FOUND: no row has this path. ERR_METHOD: rows have it, with other methods; *ret_match says which.
+ * method may be HTTP_METHOD_COUNT: one that no row can have. */
+must_check ErrorCode route_find(const RouteTable *table, HttpMethod method, const RoutePath *path,
+                                RouteMatch *ret_match, Error *reterr);
+/* The segment that stands where the route's path has {name}. NULL: it has no such capture. */
+const char *route_capture(const Route *route, const RoutePath *path, const char *name);
+/* "GET, HEAD, POST" for a set of methods, in at least ROUTE_ALLOW_SIZE bytes. */
+#define ROUTE_ALLOW_SIZE 64
+void route_allow(unsigned methods, char *ret_text);
+
+#endif

@@ -1,0 +1,216 @@
+/*
+ * server.c - birth, drain and end of the server; the work is in loop.c, peer.c and dispatch.c.
+ */
+#include "http/server.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/server_internal.h"
+
+#define HOST_SIZE 256
+#define BACKLOG   1024
+
+static const ServerOptions defaults = {
+    .network_threads  = 2,
+    .executor_threads = 8,
+    .queue_max        = 1024,
+    .connections_max  = 4096,
+    .body_bytes_max   = 8 << 20,
+    .header_bytes_max = 16 << 10,
+    .read_ms_max      = 10000,
+    .deadline_ms      = 10000,
+};
+
+static ServerOptions with_defaults(const ServerOptions *given)
+{
+    ServerOptions options = *given;
+
+#define FILL(name) options.name = options.name > 0 ? options.name : defaults.name
+    FILL(network_threads);
+    FILL(executor_threads);
+    FILL(queue_max);
+    FILL(connections_max);
+    FILL(body_bytes_max);
+    FILL(header_bytes_max);
+    FILL(read_ms_max);
+    FILL(deadline_ms);
+#undef FILL
+    return options;
+}
+
+/* "host:port" or "[host]:port"; ret_host has HOST_SIZE bytes and is "" for every address. */
+static ErrorCode listen_split(const char *listen, char *ret_host, const char **ret_port, Error *reterr)
+{
+    const char *colon = strrchr(listen, ':');
+    const char *host  = listen;
+    size_t      size  = colon ? (size_t)(colon - listen) : 0;
+
+    if (!colon || colon[1] == '\0' || colon[1 + strspn(colon + 1, "0123456789")] != '\0' || strlen(colon + 1) > 5 ||
+        strtol(colon + 1, NULL, 10) > UINT16_MAX)
+        return fail(reterr, ERR_USAGE, "address \"%s\" must be host:port with a port from 0 to 65535", listen);
+    if (size >= 2 && host[0] == '[' && host[size - 1] == ']') {
+        host++;
+        size -= 2;
+    } else if (memchr(host, ':', size)) {
+        return fail(reterr, ERR_USAGE, "address \"%s\" must have its IPv6 part in brackets: \"[::1]:8080\"", listen);
+    }
+    if (size >= HOST_SIZE)
+        return fail(reterr, ERR_USAGE, "the host in the address to listen on is longer than %d bytes", HOST_SIZE - 1);
+    memcpy(ret_host, host, size);
+    ret_host[size] = '\0';
+    *ret_port      = colon + 1;
+    return OK;
+}
+
+/* -1 and errno when the address cannot be had. */
+static int listen_on(const struct addrinfo *address)
+{
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+    if (fd < 0)
+        return -1;
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (address->ai_family == AF_INET6) /* "[::]" serves IPv4 as well */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
+    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int saved = errno;
+    close(fd);
+    errno = saved;
+    return -1;
+}
+
+/* Try the addresses of one family; -1 and errno of the last one when none can be had. */
+static int listen_on_any(const struct addrinfo *addresses, int family)
+{
+    int fd = -1;
+
+    for (const struct addrinfo *address = addresses; address && fd < 0; address = address->ai_next)
+        if (address->ai_family == family)
+            fd = listen_on(address);
+    return fd;
+}
+
+static ErrorCode listen_open(const char *listen, int *ret_fd, Error *reterr)
+{
+    char             host[HOST_SIZE];
+    const char      *port      = NULL;
+    struct addrinfo *addresses = NULL;
+    struct addrinfo  hints     = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
+
+    TRY(listen_split(listen, host, &port, reterr));
+    int problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
+    if (problem != 0)
+        return fail(reterr, ERR_USAGE, "cannot listen on \"%s\": %s", listen, gai_strerror(problem));
+    /* Every address means both families, which one IPv6 socket serves; a name means what most clients try: IPv4. */
+    int first = *host ? AF_INET : AF_INET6;
+    errno     = EADDRNOTAVAIL;
+    int fd    = listen_on_any(addresses, first);
+    if (fd < 0 && errno != EADDRINUSE)
+        fd = listen_on_any(addresses, first == AF_INET ? AF_INET6 : AF_INET);
+    int saved = errno;
+    freeaddrinfo(addresses);
+    if (fd < 0 && saved == EADDRINUSE)
+        return fail(reterr, ERR_CONFLICT, "address \"%s\" is already in use", listen);
+    if (fd < 0)
+        return fail(reterr, ERR_USAGE, "cannot listen on \"%s\": %s", listen, strerror(saved));
+    *ret_fd = fd;
+    return OK;
+}
+
+static int port_of(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t               size = sizeof address;
+
+    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+        abort();
+    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                               : ((struct sockaddr_in *)&address)->sin_port);
+}
+
+ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *reterr)
+{
+    int fd = -1;
+
+    TRY(listen_open(options->listen, &fd, reterr));
+    Server *server = calloc(1, sizeof *server);
+    if (!server)
+        abort();
+    server->options    = with_defaults(options);
+    server->listen_fd  = fd;
+    server->port       = port_of(fd);
+    server->loop_count = server->options.network_threads;
+    server->loops      = calloc((size_t)server->loop_count, sizeof *server->loops);
+    if (!server->loops)
+        abort();
+    mutex_init(&server->mutex);
+    cond_init(&server->quiet);
+    server->executor = executor_new(server->options.executor_threads, server->options.queue_max, peer_execute);
+    /* The first one accepts and hands out, so it starts when the others are there. */
+    for (int i = server->loop_count - 1; i >= 0; i--)
+        loop_start(&server->loops[i], server);
+    *ret_server = server;
+    return OK;
+}
+
+int server_port(const Server *server)
+{
+    return server->port;
+}
+
+static void server_enter(Server *server, ServerPhase phase)
+{
+    atomic_store(&server->phase, phase);
+    for (int i = 0; i < server->loop_count; i++)
+        loop_wake(&server->loops[i]);
+}
+
+void server_quiet(Server *server)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&server->mutex);
+
+    (void)held;
+    cond_broadcast(&server->quiet);
+}
+
+static bool server_is_quiet(Server *server)
+{
+    return atomic_load(&server->drained) == server->loop_count && atomic_load(&server->active) == 0;
+}
+
+bool server_drain(Server *server, Deadline deadline)
+{
+    server_enter(server, SERVER_DRAINING);
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&server->mutex);
+    while (!server_is_quiet(server))
+        if (!cond_wait(&server->quiet, held, deadline))
+            return server_is_quiet(server);
+    return true;
+}
+
+void server_free(Server *server)
+{
+    executor_free(server->executor);
+    server_enter(server, SERVER_STOPPING);
+    for (int i = 0; i < server->loop_count; i++)
+        loop_end(&server->loops[i]);
+    if (server->listen_fd >= 0)
+        close(server->listen_fd);
+    cond_done(&server->quiet);
+    mutex_done(&server->mutex);
+    free(server->loops);
+    free(server);
+}
+
+int server_in_flight(Server *server)
+{
+    return atomic_load(&server->in_flight);
+}

@@ -1,0 +1,59 @@
+/*
+ * server.h - a small HTTP/1.1 server on epoll; knows no domain. docs/adr/0004-http.md says why it is our own.
+ *
+ * Network threads read requests. A route marked at_once is answered there; any other request goes to a bounded
+ * queue and its connection rests until an executor thread has run the handler. TLS and HTTP/2 belong to the proxy
+ * in front.
+ *
+ * Invariants
+ *   1. Nothing is unbounded: connections, header bytes, body bytes, the queue, the time to send a request, the time to
+ *      answer it, the time to take the answer. Over a limit: 413, 431, 408, or 503 with Retry-After, always as
+ *      problem+json.
+ *   2. A request is owned by one side at a time: network thread, queue, executor, network thread.
+ *   3. Before a handler runs: the route exists (404, 405 with Allow), the token has the scope (401, 403), the body fits
+ *      (413) and is JSON by its content type, or has none (415).
+ *   4. server_drain(): no new connections, requests under way are answered with Connection: close, then all is closed.
+ * Threads: server_new starts network_threads + executor_threads. Ownership: server_free() joins them.
+ */
+#ifndef HTTP_SERVER_H
+#define HTTP_SERVER_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "http/route.h"
+
+typedef struct Server Server;
+
+/* Who is this? *ret_scopes gets what the token may do, ret_name (64 bytes) its name. ERR_NO_TOKEN: unknown. May ask the
+ * database, so it runs on an executor; try_cache=true asks only memory and answers ERR_BUSY when that does not know. */
+typedef ErrorCode ServerAuth(void *app, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
+                             char *ret_name, Error *reterr);
+
+/* Zero means the default in the comment. */
+typedef struct {
+    const char
+        *listen; /* "127.0.0.1:8080", "[::1]:8080", "localhost:8080"; ":8080" on all addresses; port 0: a free one */
+    RouteTable  routes; /* borrowed until server_free() */
+    void       *app;    /* given to handlers */
+    ServerAuth *auth;
+    int         network_threads;  /* 2 */
+    int         executor_threads; /* 8 */
+    int         queue_max;        /* 1024 requests waiting for an executor */
+    int         connections_max;  /* 4096 */
+    int         body_bytes_max;   /* 8 MiB */
+    int         header_bytes_max; /* 16 KiB, with the request line */
+    int         read_ms_max;      /* 10 s for a whole request to arrive, for an idle connection, for taking an answer */
+    int         deadline_ms;      /* 10 s for the answer */
+} ServerOptions;
+
+/* ERR_USAGE: listen is malformed or no address of this machine. ERR_CONFLICT: the address is in use. */
+must_check ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *reterr);
+int                  server_port(const Server *server);
+/* Stop accepting; wait until every request under way has been answered or the deadline passes. false: some were not. */
+bool server_drain(Server *server, Deadline deadline);
+/* Waits for running handlers, which their requests' deadlines bound; requests still in the queue are dropped. */
+void server_free(Server *server);
+SCOPED(Server, server_free)
+int server_in_flight(Server *server); /* requests with executors, and their answers under way */
+
+#endif

@@ -1,0 +1,141 @@
+/*
+ * server_internal.h - what the files of the server share: the server, its loops, their connections.
+ *
+ *   server.c    options, listening, drain, the end
+ *   loop.c      one network thread: epoll, timers, accepting, the inbox
+ *   peer.c      one connection: bytes in, bytes out
+ *   dispatch.c  one request: route, token, body rules, handler, problem
+ */
+#ifndef HTTP_SERVER_INTERNAL_H
+#define HTTP_SERVER_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/queue.h>
+
+#include "base/sync.h"
+#include "http/executor.h"
+#include "http/request_internal.h"
+#include "http/server.h"
+
+typedef struct Peer Peer;
+typedef struct Loop Loop;
+typedef TAILQ_HEAD(PeerQueue, Peer) PeerQueue;
+
+/*
+ *               bytes             head done             body done, queued
+ *   (accepted) -------> HEAD --------------> BODY ------------------------> WAITING
+ *                        ^ |                  |                                |
+ *       keep-alive       | | error, at_once   | error, at_once, queue full     | executor is done
+ *                        | v                  v                                v
+ *                       WRITING <--------------------------------------------- +
+ *                          |  close
+ *                          v
+ *                       LINGERING: nothing more to say; read until the client has heard it
+ */
+typedef enum { PEER_HEAD, PEER_BODY, PEER_WAITING, PEER_WRITING, PEER_LINGERING } PeerState;
+
+/* Every connection is in exactly one list of its loop. All of a list have the same time limit, so the one whose time
+ * is up first stands in front. */
+typedef enum { LIST_MOVING, LIST_WAITING, LIST_LINGERING, LIST_COUNT } PeerListName;
+typedef struct {
+    PeerQueue peers;
+    int       ms_max; /* 0: no limit here, the request's own deadline rules */
+} PeerList;
+
+struct Peer {
+    Loop        *loop;
+    int          fd;
+    PeerState    state;
+    PeerListName list;
+    Mono         since;    /* when it came into this list, or when its request began to arrive */
+    uint32_t     interest; /* what epoll was asked for */
+    bool         gone;     /* the client hung up while an executor had the request */
+    bool         close;    /* after the answer */
+    bool         refused;  /* one connection too many: it gets 503 and goes */
+    bool         counted;  /* its request is in server->in_flight */
+    Request     *request;  /* NULL while idle */
+    Text         out;      /* the answer's head */
+    size_t       sent;     /* of head and body */
+    TAILQ_ENTRY(Peer) link;
+    TAILQ_ENTRY(Peer) posted;
+    size_t used;   /* bytes of the request that are done with */
+    size_t filled; /* bytes read */
+    char   bytes[];
+};
+
+#define HTTP_DATE_SIZE 32
+
+struct Loop {
+    Server   *server;
+    pthread_t thread;
+    int       epoll_fd;
+    int       wake_fd;
+    Mono      now; /* read once per turn */
+    int64_t   date_s;
+    char      date[HTTP_DATE_SIZE];
+    PeerList  lists[LIST_COUNT];
+    Request  *spare; /* requests to use again */
+    int       spare_count;
+    char      id_head[16]; /* request ids: this, then a number in hexadecimal digits, the lowest first */
+    uint64_t  id_next;
+    bool      draining;
+    Mono      accept_again; /* after descriptors ran out; .ns 0: accepting */
+
+    Mutex     mutex; /* guards inbox */
+    PeerQueue inbox; /* new ones, and those whose executor is done */
+};
+
+typedef enum { SERVER_RUNNING, SERVER_DRAINING, SERVER_STOPPING } ServerPhase;
+
+struct Server {
+    ServerOptions options; /* defaults filled in */
+    int           listen_fd;
+    int           port;
+    Executor     *executor;
+    int           loop_count;
+    Loop         *loops;
+    int           loop_next; /* who gets the next connection; only the first loop, which accepts, touches it */
+
+    atomic_int phase;     /* ServerPhase */
+    atomic_int open;      /* connections, all */
+    atomic_int active;    /* connections that are not lingering */
+    atomic_int in_flight; /* requests with executors, or whose answer is under way from there */
+    atomic_int drained;   /* loops that have closed their idle connections */
+    Mutex      mutex;     /* for the condition only */
+    Cond       quiet;     /* active or drained changed while draining */
+};
+
+/* loop.c */
+void     loop_start(Loop *loop, Server *server);
+void     loop_wake(Loop *loop);
+void     loop_post(Loop *loop, Peer *peer); /* any thread: the loop takes the connection (back) */
+void     loop_move(Peer *peer, PeerListName list);
+Request *loop_request(Loop *loop);
+void     loop_request_end(Loop *loop, Request *request);
+void     loop_end(Loop *loop); /* after STOPPING: join, close everything */
+
+/* peer.c; all but peer_new() and peer_execute() on the loop's thread */
+Peer *peer_new(Loop *loop, int fd, bool refused);
+void  peer_begin(Peer *peer); /* the loop has it now */
+void  peer_event(Peer *peer, uint32_t events);
+void  peer_expire(Peer *peer);
+void  peer_resume(Peer *peer); /* the executor is done with it */
+void  peer_drain(Peer *peer);  /* close it if it is idle */
+void  peer_close(Peer *peer);
+void  peer_execute(void *peer); /* on an executor */
+
+/* dispatch.c */
+/* The head is complete: find the route, look at the token and at the body's frame. */
+must_check ErrorCode dispatch_head(Server *server, Request *request, Error *reterr);
+/* The body is complete. */
+must_check ErrorCode dispatch_body(const Request *request, Error *reterr);
+/* Run the handler; the response is filled, whatever happens. */
+void dispatch_run(Server *server, Request *request);
+/* Fill the response with a problem. */
+void dispatch_fail(Request *request, const Error *error);
+
+/* server.c */
+void server_quiet(Server *server); /* something that server_drain() waits for has changed */
+
+#endif

@@ -1,0 +1,40 @@
+/*
+ * syntax.h - the characters of HTTP, as RFC 9110 and RFC 9112 sort them.
+ */
+#ifndef HTTP_SYNTAX_H
+#define HTTP_SYNTAX_H
+
+#include <stdbool.h>
+#include <string.h>
+
+/* What names of methods and headers are made of. */
+static inline bool syntax_is_token(unsigned char c)
+{
+    static const char marks[] = "!#$%&'*+-.^_`|~";
+
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && memchr(marks, c, sizeof marks - 1));
+}
+
+static inline bool syntax_is_visible(unsigned char c)
+{
+    return c > ' ' && c < 0x7f;
+}
+
+/* What may stand in the value of a header: visible, space, tab, and bytes of UTF-8. */
+static inline bool syntax_is_field(unsigned char c)
+{
+    return (c >= ' ' && c != 0x7f) || c == '\t';
+}
+
+/* -1: not a hexadecimal digit. */
+static inline int syntax_hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * fixture.c - the test routes. Handlers run on other threads, so they do not assert.
+ */
+#include "test/unit/http/fixture.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/unit/http/client.h"
+
+static ErrorCode handle_live(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app, (void)request, (void)reterr;
+    text_append(&response->body, "{\"live\":true}");
+    return OK;
+}
+
+static ErrorCode handle_echo(void *app, Request *request, Response *response, Error *reterr)
+{
+    int64_t limit = 0;
+
+    (void)app;
+    TRY(request_query_i64(request, "limit", 1, 100, 7, &limit, reterr));
+    text_print(&response->body, "name=%s limit=%" PRId64 " by=%s", request_capture(request, "name"), limit,
+               request_principal(request));
+    response->type = "text/plain";
+    return OK;
+}
+
+static ErrorCode handle_literal(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app, (void)request, (void)reterr;
+    text_append(&response->body, "literal");
+    return OK;
+}
+
+static ErrorCode handle_json(void *app, Request *request, Response *response, Error *reterr)
+{
+    Fixture    *fixture = app;
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    (void)reterr;
+    atomic_fetch_add(&fixture->written, 1);
+    response->status = 201;
+    response_header(response, "Pawl-Size", arena_print(request_arena(request), "%zu", size));
+    text_append_bytes(&response->body, body, size);
+    return OK;
+}
+
+static ErrorCode handle_wait(void *app, Request *request, Response *response, Error *reterr)
+{
+    Fixture *fixture = app;
+
+    (void)request, (void)reterr;
+    atomic_fetch_add(&fixture->waiting, 1);
+    mutex_lock(&fixture->mutex);
+    while (!fixture->open)
+        cond_wait(&fixture->opened, &fixture->mutex, deadline_in_ms(CLIENT_WAIT_MS));
+    mutex_unlock(&fixture->mutex);
+    text_append(&response->body, "{\"waited\":true}");
+    return OK;
+}
+
+static ErrorCode handle_internal(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app, (void)request;
+    text_append(&response->body, "half an answer");
+    return fail(reterr, ERR_INTERNAL, "the word is swordfish");
+}
+
+static ErrorCode handle_wordless(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app, (void)request, (void)response, (void)reterr;
+    return ERR_CONFLICT;
+}
+
+static ErrorCode handle_large(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app, (void)reterr;
+    char *bytes = arena_alloc(request_arena(request), LARGE_BYTES);
+    memset(bytes, 'x', LARGE_BYTES);
+    text_append_bytes(&response->body, bytes, LARGE_BYTES);
+    return OK;
+}
+
+static ErrorCode handle_id(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app, (void)reterr;
+    text_append(&response->body, request_id(request));
+    return OK;
+}
+
+static const RouteParameter echo_parameters[] = {
+    {"limit", "how many"},
+    {0}
+};
+static const Route routes[] = {
+    {HTTP_GET, "/live", handle_live, .at_once = true},
+    {HTTP_GET, "/id", handle_id, .at_once = true},
+    {HTTP_GET, "/echo/{name}", handle_echo, .parameters = echo_parameters},
+    {HTTP_GET, "/echo/literal", handle_literal},
+    {HTTP_DELETE, "/echo/{name}", handle_live},
+    {HTTP_POST, "/json", handle_json, .body_any = true},
+    {HTTP_POST, "/wait", handle_wait, .body_any = true},
+    {HTTP_POST, "/hurry", handle_wait, .deadline_ms = 50},
+    {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},
+    {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .at_once = true},
+    {HTTP_POST, "/secret-json", handle_json, SCOPE_WALLET, .body_any = true},
+    {HTTP_GET, "/internal", handle_internal},
+    {HTTP_GET, "/wordless", handle_wordless},
+    {HTTP_GET, "/large", handle_large},
+};
+
+/* "cached" is known at once, "fresh" only to who may wait, "weak" lacks the scope. */
+static ErrorCode check_token(void *app, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
+                             char *ret_name, Error *reterr)
+{
+    (void)app, (void)deadline;
+    if (strcmp(token, "fresh") == 0 && try_cache)
+        return ERR_BUSY;
+    if (strcmp(token, "cached") != 0 && strcmp(token, "fresh") != 0 && strcmp(token, "weak") != 0)
+        return fail(reterr, ERR_NO_TOKEN, "no such token");
+    *ret_scopes = strcmp(token, "weak") == 0 ? SCOPE_READ : SCOPE_WALLET;
+    snprintf(ret_name, 64, "%s-key", token);
+    return OK;
+}
+
+void fixture_init(Fixture *fixture, ServerOptions options)
+{
+    Error error = {0};
+
+    *fixture = (Fixture){0};
+    mutex_init(&fixture->mutex);
+    cond_init(&fixture->opened);
+    options.listen = "127.0.0.1:0";
+    options.routes = (RouteTable){routes, COUNT(routes)};
+    options.app    = fixture;
+    options.auth   = check_token;
+    if (server_new(&options, &fixture->server, &error) != OK) {
+        fprintf(stderr, "%s\n", error.text);
+        abort();
+    }
+    fixture->port = server_port(fixture->server);
+}
+
+void fixture_open_gate(Fixture *fixture)
+{
+    mutex_lock(&fixture->mutex);
+    fixture->open = true;
+    cond_broadcast(&fixture->opened);
+    mutex_unlock(&fixture->mutex);
+}
+
+void fixture_done(Fixture *fixture)
+{
+    fixture_open_gate(fixture);
+    server_free(fixture->server);
+    cond_done(&fixture->opened);
+    mutex_done(&fixture->mutex);
+}
+
+bool fixture_wait_waiting(Fixture *fixture, int wanted)
+{
+    for (Deadline deadline = deadline_in_ms(CLIENT_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1))
+        if (atomic_load(&fixture->waiting) == wanted)
+            return true;
+    return false;
+}
+
+bool fixture_wait_in_flight(Fixture *fixture, int wanted)
+{
+    for (Deadline deadline = deadline_in_ms(CLIENT_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1))
+        if (server_in_flight(fixture->server) == wanted)
+            return true;
+    return false;
+}

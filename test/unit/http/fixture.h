@@ -1,0 +1,39 @@
+/*
+ * fixture.h - a server with routes that show what the room does, and a gate that holds handlers back.
+ *
+ *   GET  /live          at once           GET  /echo/{name}?limit=   the capture and the parameter
+ *   POST /json          the body, back    GET  /echo/literal         wins over the capture
+ *   POST /wait          waits for the gate GET /secret, /fresh       tokens
+ *   GET  /internal      fails             GET  /large                an answer larger than the socket's buffer
+ */
+#ifndef UNIT_HTTP_FIXTURE_H
+#define UNIT_HTTP_FIXTURE_H
+
+#include <stdatomic.h>
+
+#include "base/sync.h"
+#include "http/server.h"
+
+typedef struct {
+    Server    *server;
+    int        port;
+    Mutex      mutex;
+    Cond       opened;
+    bool       open;    /* guarded by mutex */
+    atomic_int waiting; /* handlers at the gate */
+    atomic_int written; /* handlers that took a body: what a malformed request must never reach */
+} Fixture;
+
+#define LARGE_BYTES ((size_t)4 << 20)
+
+/* options: listen, routes, app and auth are filled in. */
+void fixture_init(Fixture *fixture, ServerOptions options);
+void fixture_open_gate(Fixture *fixture);
+void fixture_done(Fixture *fixture); /* opens the gate, frees the server */
+/* Wait until *value is wanted; false: not within CLIENT_WAIT_MS. */
+bool fixture_wait_waiting(Fixture *fixture, int wanted);
+bool fixture_wait_in_flight(Fixture *fixture, int wanted);
+
+#define scoped_fixture __attribute__((cleanup(fixture_done)))
+
+#endif

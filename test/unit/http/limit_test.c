@@ -1,0 +1,278 @@
+/*
+ * limit_test.c - nothing is unbounded: sizes, times, the queue, connections; and the address to listen on.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/metric.h"
+#include "test/harness/test.h"
+#include "test/unit/http/client.h"
+#include "test/unit/http/fixture.h"
+
+#define HOST "Host: localhost\r\n"
+
+TEST(limit_of_the_body)
+{
+    scoped_fixture Fixture f;
+    static const struct {
+        const char *request;
+        int         status;
+    } rows[] = {
+        {"POST /json HTTP/1.1\r\n" HOST "Content-Length: 10\r\n\r\n0123456789",                            201},
+        {"POST /json HTTP/1.1\r\n" HOST "Content-Length: 11\r\n\r\n01234567890",                           413},
+        {"POST /json HTTP/1.1\r\n" HOST "Content-Length: 11\r\n\r\n",                                      413},
+        {"POST /json HTTP/1.1\r\n" HOST "Content-Length: 99999999999999999999\r\n\r\n",                    413},
+        {"POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\na\r\n0123456789\r\n0\r\n\r\n",  201},
+        {"POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\nb\r\n",                         413},
+        {"POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n6\r\n012345\r\n", 413},
+    };
+
+    fixture_init(&f, (ServerOptions){.body_bytes_max = 10});
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        Answer answer = client_ask(f.port, rows[i].request);
+
+        assert_int_equal(answer.status, rows[i].status);
+        if (rows[i].status == 413)
+            assert_true(answer_is_problem(&answer, 413));
+    }
+}
+
+/* The client keeps sending what nobody will read; it must hear the answer all the same. */
+TEST(limit_of_the_body_is_heard_by_a_client_that_sends_on)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+    static const char      block[4096];
+    char                   byte;
+
+    fixture_init(&f, (ServerOptions){.body_bytes_max = 10});
+    client_open(&client, f.port);
+    client_send(&client, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 4000000\r\n\r\n");
+    assert_true(client_send_bytes(&client, block, sizeof block));
+    assert_int_equal(recv(client.fd, &byte, 1, MSG_PEEK), 1); /* the answer is here, and is not looked at yet */
+    for (int i = 0; i < 250; i++)
+        assert_true(client_send_bytes(&client, block, sizeof block));
+    Answer answer = client_read(&client);
+    assert_true(answer_is_problem(&answer, 413));
+}
+
+TEST(limit_of_the_headers)
+{
+    scoped_fixture Fixture f;
+    char                   request[4096];
+    size_t                 used;
+
+    fixture_init(&f, (ServerOptions){.header_bytes_max = 1024});
+    for (int extra = 0; extra < 2; extra++) { /* exactly 1024 bytes, then one more */
+        used = (size_t)snprintf(request, sizeof request, "GET /live HTTP/1.1\r\n" HOST "X: ");
+        memset(request + used, 'a', 1024 - 4 - used + (size_t)extra);
+        snprintf(request + 1024 - 4 + extra, 5, "\r\n\r\n");
+        Answer answer = client_ask(f.port, request);
+
+        assert_int_equal(answer.status, extra ? 431 : 200);
+        assert_true(!extra || answer_is_problem(&answer, 431));
+    }
+    memset(request, 'a', 3000);
+    memcpy(request, "GET /", 5);
+    request[3000] = '\0';
+    Answer answer = client_ask(f.port, request);
+    assert_true(answer_is_problem(&answer, 431));
+
+    used = (size_t)snprintf(request, sizeof request, "GET /live HTTP/1.1\r\n" HOST);
+    for (int i = 0; i < 70; i++)
+        used += (size_t)snprintf(request + used, sizeof request - used, "X: %d\r\n", i);
+    answer = client_ask(f.port, request);
+    assert_true(answer_is_problem(&answer, 431));
+}
+
+/* A byte now and then keeps no connection alive: the whole request has one budget. */
+static void drip(int port, const char *start, const char *drop)
+{
+    scoped_client Client client;
+    Mono                 began = clock_mono();
+    char                 byte;
+
+    client_open(&client, port);
+    client_send(&client, start);
+    while (recv(client.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 &&
+           mono_ms_between(began, clock_mono()) < CLIENT_WAIT_MS) {
+        client_send(&client, drop);
+        clock_sleep_ms(20);
+    }
+    Answer answer = client_read(&client);
+    assert_true(answer_is_problem(&answer, 408));
+    assert_string_equal(answer_header(&answer, "Connection"), "close");
+    int64_t took = mono_ms_between(began, clock_mono());
+    assert_true(took >= 200 && took < 5000);
+}
+
+TEST(limit_of_the_time_to_send_a_request)
+{
+    scoped_fixture Fixture f;
+
+    fixture_init(&f, (ServerOptions){.read_ms_max = 200});
+    drip(f.port, "G", "E");
+    drip(f.port, "GET /live HTTP/1.1\r\n" HOST, "X: y\r\n");
+    drip(f.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n", "x");
+    drip(f.port, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n");
+    assert_int_equal(atomic_load(&f.written), 0);
+}
+
+TEST(limit_of_idle_connections)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   silent, kept;
+
+    fixture_init(&f, (ServerOptions){.read_ms_max = 200});
+    client_open(&silent, f.port);
+    client_open(&kept, f.port);
+    client_send(&kept, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer answer = client_read(&kept);
+    assert_int_equal(answer.status, 200);
+    assert_true(client_is_closed(&silent));
+    assert_true(client_is_closed(&kept));
+}
+
+TEST(limit_of_the_time_to_take_an_answer)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+
+    fixture_init(&f, (ServerOptions){.read_ms_max = 200});
+    int64_t before = metric_value(METRIC_HTTP_CONNECTIONS);
+    client_open(&client, f.port);
+    setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int));
+    client_send(&client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(fixture_wait_in_flight(&f, 1));
+    assert_true(fixture_wait_in_flight(&f, 0)); /* given up */
+    for (Deadline d = deadline_in_ms(CLIENT_WAIT_MS); metric_value(METRIC_HTTP_CONNECTIONS) != before;) {
+        assert_false(deadline_passed(d));
+        clock_sleep_ms(1);
+    }
+}
+
+TEST(limit_of_the_queue)
+{
+    scoped_fixture Fixture f;
+    Client                *clients = calloc(4, sizeof *clients);
+
+    fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 2});
+    int64_t shed = metric_value(METRIC_HTTP_SHED);
+    for (int i = 0; i < 3; i++) { /* one runs, two wait */
+        client_open(&clients[i], f.port);
+        client_send(&clients[i], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+        assert_true(fixture_wait_in_flight(&f, i + 1));
+        assert_true(fixture_wait_waiting(&f, 1));
+    }
+    client_open(&clients[3], f.port);
+    client_send(&clients[3], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+    Answer refused = client_read(&clients[3]);
+    assert_true(answer_is_problem(&refused, 503));
+    assert_int_equal(metric_value(METRIC_HTTP_SHED), shed + 1);
+    assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 2);
+
+    Answer live = client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n"); /* what runs at once is not touched */
+    assert_int_equal(live.status, 200);
+    fixture_open_gate(&f);
+    assert_true(fixture_wait_in_flight(&f, 0));
+    client_send(&clients[3], "POST /wait HTTP/1.1\r\n" HOST "\r\n"); /* the connection was kept */
+    for (int i = 0; i < 4; i++) {
+        Answer answer = client_read(&clients[i]);
+
+        assert_int_equal(answer.status, 200);
+        client_done(&clients[i]);
+    }
+    assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 0);
+    free(clients);
+}
+
+TEST(limit_of_the_time_in_the_queue)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   first, second;
+    Mono                   began;
+
+    fixture_init(&f, (ServerOptions){.executor_threads = 1});
+    client_open(&first, f.port);
+    client_open(&second, f.port);
+    client_send(&first, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(fixture_wait_waiting(&f, 1));
+    client_send(&second, "POST /hurry HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(fixture_wait_in_flight(&f, 2));
+    began = clock_mono();
+    while (mono_ms_between(began, clock_mono()) < 60) /* its deadline is 50 ms after its head was read */
+        clock_sleep_ms(5);
+    fixture_open_gate(&f);
+    Answer answer = client_read(&second);
+    assert_true(answer_is_problem(&answer, 503));
+    assert_contains(answer.body, "timed-out");
+    assert_int_equal(atomic_load(&f.waiting), 1);
+}
+
+TEST(limit_of_connections)
+{
+    scoped_fixture Fixture f;
+    Client                *clients = calloc(3, sizeof *clients);
+
+    fixture_init(&f, (ServerOptions){.connections_max = 2});
+    for (int i = 0; i < 2; i++) {
+        client_open(&clients[i], f.port);
+        client_send(&clients[i], "GET /live HTTP/1.1\r\n" HOST "\r\n");
+        Answer answer = client_read(&clients[i]);
+        assert_int_equal(answer.status, 200);
+    }
+    client_open(&clients[2], f.port);
+    client_send(&clients[2], "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer refused = client_read(&clients[2]);
+    assert_true(answer_is_problem(&refused, 503));
+    assert_true(client_is_closed(&clients[2]));
+    client_send(&clients[0], "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer answer = client_read(&clients[0]);
+    assert_int_equal(answer.status, 200);
+    for (int i = 0; i < 3; i++)
+        client_done(&clients[i]);
+    free(clients);
+}
+
+TEST(listen_refuses_bad_addresses_with_a_sentence)
+{
+    static const struct {
+        const char *listen;
+        const char *words;
+    } rows[] = {
+        {"127.0.0.1",       "must be host:port"                },
+        {"127.0.0.1:",      "must be host:port"                },
+        {"127.0.0.1:x",     "must be host:port"                },
+        {"127.0.0.1:65536", "must be host:port"                },
+        {"127.0.0.1:-1",    "must be host:port"                },
+        {"",                "must be host:port"                },
+        {"::1:8080",        "in brackets"                      },
+        {"300.0.0.1:80",    "cannot listen on \"300.0.0.1:80\""},
+        {"192.0.2.1:0",     "cannot listen on \"192.0.2.1:0\"" },
+    };
+    Server *server = NULL;
+    Error   error;
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        assert_code(ERR_USAGE, server_new(&(ServerOptions){.listen = rows[i].listen}, &server, &error));
+        assert_contains(error.text, rows[i].words);
+    }
+    assert_null(server);
+}
+
+TEST(listen_takes_names_and_tells_when_an_address_is_taken)
+{
+    scoped(server_free) Server *first = NULL, *all = NULL;
+    Server                     *second = NULL;
+    Error                       error;
+    char                        address[64];
+
+    assert_ok(server_new(&(ServerOptions){.listen = "localhost:0"}, &first, &error));
+    assert_ok(server_new(&(ServerOptions){.listen = ":0"}, &all, &error));
+    Answer answer = client_ask(server_port(all), "GET / HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(answer_is_problem(&answer, 404));
+    snprintf(address, sizeof address, "localhost:%d", server_port(first));
+    assert_code(ERR_CONFLICT, server_new(&(ServerOptions){.listen = address}, &second, &error));
+    assert_contains(error.text, address);
+}

@@ -1,0 +1,77 @@
+/*
+ * route_test.c - which row a path finds.
+ */
+#include <string.h>
+
+#include "http/route.h"
+#include "test/harness/test.h"
+
+static const Route rows[] = {
+    {HTTP_GET,    "/"                        },
+    {HTTP_GET,    "/v1/wallets/{owner}"      },
+    {HTTP_POST,   "/v1/wallets/{owner}/spend"},
+    {HTTP_GET,    "/v1/wallets/all"          },
+    {HTTP_DELETE, "/v1/wallets/{owner}"      },
+    {HTTP_GET,    "/v1/{kind}/all"           },
+};
+static const RouteTable table = {rows, COUNT(rows)};
+
+#define PATH(...)                               \
+    &(RoutePath)                                \
+    {                                           \
+        COUNT(((const char *[]){__VA_ARGS__})), \
+        {                                       \
+            __VA_ARGS__                         \
+        }                                       \
+    }
+
+TEST(route_finds_literals_and_captures)
+{
+    RouteMatch match;
+    Error      error;
+
+    assert_ok(route_find(&table, HTTP_GET, PATH(""), &match, &error));
+    assert_ptr_equal(match.route, &rows[0]);
+    assert_ok(route_find(&table, HTTP_POST, PATH("v1", "wallets", "ann", "spend"), &match, &error));
+    assert_ptr_equal(match.route, &rows[2]);
+    assert_string_equal(route_capture(match.route, PATH("v1", "wallets", "ann", "spend"), "owner"), "ann");
+    assert_null(route_capture(match.route, PATH("v1", "wallets", "ann", "spend"), "own"));
+}
+
+TEST(route_prefers_the_leftmost_literal)
+{
+    RouteMatch match;
+    Error      error;
+
+    assert_ok(route_find(&table, HTTP_GET, PATH("v1", "wallets", "all"), &match, &error));
+    assert_ptr_equal(match.route, &rows[3]);
+    assert_ok(route_find(&table, HTTP_GET, PATH("v1", "queues", "all"), &match, &error));
+    assert_ptr_equal(match.route, &rows[5]);
+    assert_ok(route_find(&table, HTTP_DELETE, PATH("v1", "wallets", "all"), &match, &error));
+    assert_ptr_equal(match.route, &rows[4]);
+}
+
+TEST(route_tells_unknown_paths_from_wrong_methods)
+{
+    RouteMatch match;
+    Error      error;
+    char       allow[ROUTE_ALLOW_SIZE];
+
+    assert_code(ERR_NOT_FOUND, route_find(&table, HTTP_GET, PATH("v1"), &match, &error));
+    assert_code(ERR_NOT_FOUND, route_find(&table, HTTP_GET, PATH("v1", "wallets", "ann", ""), &match, &error));
+    assert_code(ERR_NOT_FOUND, route_find(&table, HTTP_GET, PATH("v1", "wallets", ""), &match, &error));
+    assert_code(ERR_NOT_FOUND, route_find(&table, HTTP_GET, PATH("v1", "wallet", "ann"), &match, &error));
+    assert_code(ERR_METHOD, route_find(&table, HTTP_PUT, PATH("v1", "wallets", "ann"), &match, &error));
+    assert_contains(error.text, "GET, HEAD, DELETE");
+    assert_code(ERR_METHOD,
+                route_find(&table, HTTP_METHOD_COUNT, PATH("v1", "wallets", "ann", "spend"), &match, &error));
+    route_allow(match.methods, allow);
+    assert_string_equal(allow, "POST");
+}
+
+TEST(route_scopes_have_names)
+{
+    assert_string_equal(scope_names[SCOPE_WALLET_BIT], "wallet");
+    assert_null(scope_names[SCOPE_COUNT]);
+    assert_int_equal(SCOPE_ALL, (1u << SCOPE_COUNT) - 1);
+}
