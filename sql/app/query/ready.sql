@@ -1,0 +1,2 @@
+-- ready.sql - does the database answer? Columns: value.
+select 1::bigint as value

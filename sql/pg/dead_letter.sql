@@ -1,0 +1,201 @@
+-- dead_letter.sql - operations that failed for good, tried again until they work or three tries are spent.
+--
+--     pending  -> retrying [dead_letter_claim]            retrying -> resolved [dead_letter_settle: it worked]
+--     retrying -> retrying [dead_letter_claim: its lease ran out, tries left]
+--     retrying -> pending  [dead_letter_settle: it failed, tries left]
+--     retrying -> failed   [dead_letter_settle: it failed, none left; dead_letter_claim: its lease ran out, none left]
+--     pending, failed -> pending [dead_letter_retry: by hand, tries start again]
+--
+-- Invariants
+--   1. At most one unresolved row per (operation_type, operation_key).
+--   2. A lease number only grows; hold and settle name it, so a report that comes late changes nothing.
+--   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too.
+-- Lock order: rows by id; put inserts by (type, key); claim skips what is locked and never waits.
+-- Errors: PW003 arrays differ in length, or a number is out of range.
+-- The functions run with the owner's rights: roles may call them, not touch the table.
+
+-- Keep operations that failed; one row out per item, in any order. An unresolved twin is left as it is and its id
+-- returned.
+create or replace function pawl.dead_letter_put (
+  p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[], p_delay_ms integer)
+  returns table (item integer, id bigint, is_new boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now  timestamptz := pawl.now();
+  v_item record;
+begin
+  if (cardinality(p_types) = all (array[cardinality(p_keys), cardinality(p_data), cardinality(p_messages),
+                                        cardinality(p_codes)]) and p_delay_ms >= 0) is not true then
+    raise exception 'arrays differ in length, or a number is out of range' using errcode = 'PW003';
+  end if;
+
+  -- Two calls with the same keys must meet them in the same order.
+  for v_item in
+    select u.*
+    from unnest(p_types, p_keys, p_data, p_messages, p_codes) with ordinality as u (type, key, data, message, code, number)
+    order by u.type, u.key, u.number
+  loop
+    item := v_item.number;
+    loop
+      insert into pawl.failed_operations
+        (operation_type, operation_key, operation_data, error_message, error_code, created_at, next_retry_at)
+      values (v_item.type, v_item.key, v_item.data, v_item.message, v_item.code, v_now,
+              v_now + p_delay_ms * interval '1 ms')
+      on conflict (operation_type, operation_key) where status <> 'resolved' do nothing
+      returning failed_operations.id into id;
+      is_new := found;
+      exit when found;
+
+      select f.id into id
+      from pawl.failed_operations f
+      where f.operation_type = v_item.type and f.operation_key = v_item.key and f.status <> 'resolved';
+      exit when found; -- else it was resolved in between: insert again
+    end loop;
+    return next;
+  end loop;
+end
+$$;
+
+-- Lease up to p_limit letters of the given types: due ones, and those whose pod died.
+create or replace function pawl.dead_letter_claim (
+  p_types text[], p_limit integer, p_lease_ms integer, p_tries_max integer)
+  returns table (id bigint, operation_type text, operation_key text, operation_data jsonb, lease bigint)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_ids bigint[];
+begin
+  if (p_limit between 1 and 1000 and p_lease_ms >= 1 and p_tries_max >= 1) is not true then
+    raise exception 'limit, lease or tries out of range' using errcode = 'PW003';
+  end if;
+
+  v_ids := array(
+    select f.id
+    from pawl.failed_operations f
+    where f.status = 'retrying' and f.lease_until <= v_now and f.operation_type = any (p_types)
+    order by f.lease_until
+    limit p_limit
+    for update skip locked
+  );
+  update pawl.failed_operations f
+  set status = 'failed', lease_until = null, error_message = 'the pod that tried it did not report back',
+      error_code = 'lease-expired'
+  where f.id = any (v_ids) and f.retry_count >= p_tries_max;
+
+  v_ids := v_ids || array(
+    select due.id
+    from unnest(p_types) as type
+    cross join lateral (
+      select f.id
+      from pawl.failed_operations f
+      where f.status = 'pending' and f.operation_type = type and f.next_retry_at <= v_now
+      order by f.next_retry_at, f.id
+      limit p_limit
+      for update skip locked
+    ) as due
+    limit p_limit - cardinality(v_ids)
+  );
+  return query
+    update pawl.failed_operations f
+    set status = 'retrying', retry_count = f.retry_count + 1, last_retry_at = v_now, lease = f.lease + 1,
+        lease_until = v_now + p_lease_ms * interval '1 ms'
+    where f.id = any (v_ids) and f.status <> 'failed'
+    returning f.id, f.operation_type, f.operation_key, f.operation_data, f.lease;
+end
+$$;
+
+-- Lock a claimed letter for the transaction that tries it, so that nobody rescues it meanwhile. Says 'retrying': go on;
+-- 'resolved': an earlier run of the same try committed; null: the lease is lost or the letter is gone.
+create or replace function pawl.dead_letter_hold (p_id bigint, p_lease bigint)
+  returns text
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_status text;
+begin
+  select f.status into v_status
+  from pawl.failed_operations f
+  where f.id = p_id and f.lease = p_lease and f.status in ('retrying', 'resolved')
+  for update;
+  return v_status;
+end
+$$;
+
+-- Report how tries ended. settled is false, and nothing changed, where the lease is not the letter's last one.
+create or replace function pawl.dead_letter_settle (
+  p_ids bigint[], p_leases bigint[], p_worked boolean[], p_messages text[], p_codes text[], p_tries_max integer,
+  p_delay_ms integer)
+  returns table (id bigint, settled boolean, status text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+begin
+  if (cardinality(p_ids) = all (array[cardinality(p_leases), cardinality(p_worked), cardinality(p_messages),
+                                      cardinality(p_codes)]) and p_tries_max >= 1 and p_delay_ms >= 0) is not true then
+    raise exception 'arrays differ in length, or a number is out of range' using errcode = 'PW003';
+  end if;
+
+  perform from pawl.failed_operations f where f.id = any (p_ids) order by f.id for update;
+  return query
+    with item as (
+      select *
+      from unnest(p_ids, p_leases, p_worked, p_messages, p_codes) as u (id, lease, worked, message, code)
+    ), moved as (
+      update pawl.failed_operations f
+      set status = case when i.worked then 'resolved' when f.retry_count >= p_tries_max then 'failed' else 'pending' end,
+          error_message = coalesce(i.message, f.error_message),
+          error_code = coalesce(i.code, f.error_code),
+          lease_until = null,
+          next_retry_at = v_now + p_delay_ms * interval '1 ms'
+      from item i
+      where f.id = any (p_ids) and f.id = i.id and f.lease = i.lease and f.status = 'retrying'
+      returning f.id, f.lease, f.status
+    )
+    select i.id, m.id is not null, coalesce(m.status, f.status)
+    from item i
+    left join moved m on m.id = i.id and m.lease = i.lease
+    left join pawl.failed_operations f on f.id = i.id;
+end
+$$;
+
+-- By hand: due at once, tries start again. moved is false for one that is resolved or being tried; status is null for
+-- one that is not there.
+create or replace function pawl.dead_letter_retry (p_ids bigint[])
+  returns table (id bigint, moved boolean, status text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+begin
+  perform from pawl.failed_operations f where f.id = any (p_ids) order by f.id for update;
+  return query
+    with moved as (
+      update pawl.failed_operations f
+      set status = 'pending', retry_count = 0, next_retry_at = v_now
+      where f.id = any (p_ids) and f.status in ('pending', 'failed')
+      returning f.id
+    )
+    select i.id, m.id is not null, case when m.id is not null then 'pending' else f.status end
+    from unnest(p_ids) as i (id)
+    left join moved m on m.id = i.id
+    left join pawl.failed_operations f on f.id = i.id;
+end
+$$;
+
+-- By hand: forget letters, whatever their state; a try under way finds its lease gone and rolls back.
+create or replace function pawl.dead_letter_delete (p_ids bigint[])
+  returns setof bigint
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  perform from pawl.failed_operations f where f.id = any (p_ids) order by f.id for update;
+  return query delete from pawl.failed_operations f where f.id = any (p_ids) returning f.id;
+end
+$$;

@@ -1,0 +1,5 @@
+-- $1 id bigint. At most one row: the columns of DeadLetter.
+select id, operation_type, operation_key, operation_data, error_message, error_code, retry_count, status,
+       pawl.micros(created_at) as created_at, pawl.micros(last_retry_at) as last_retry_at
+from pawl.failed_operations
+where id = $1

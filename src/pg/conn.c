@@ -1,0 +1,447 @@
+/*
+ * conn.c - connect, send and receive as loops over world_socket_wait(); see conn.h.
+ */
+#include "pg/conn.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/metric.h"
+#include "base/sync.h"
+#include "base/world.h"
+
+#define HOSTS_MAX      16
+#define CANCELS_AT_ONCE 8
+
+struct Conn {
+    PGconn *native;
+    /* Made once, because asking for it later from another thread would race with libpq; taken once, by whoever cancels. */
+    _Atomic(PGcancel *) cancel;
+    bool condemned;
+    bool abandoned; /* a statement may still run on the server */
+    char name[CONNINFO_TEXT_SIZE];
+};
+
+SCOPED(PQconninfoOption, PQconninfoFree)
+
+/*
+ * Set before the user's own conninfo, so that it can say otherwise. A peer that vanished without a word is noticed after
+ * 10 + 3 * 3 = 19 s when we wait, and after 10 s when we send: an order of magnitude sooner than the kernel's defaults.
+ */
+static const char *const defaults[][2] = {
+    {"keepalives", "1"},          {"keepalives_idle", "10"},    {"keepalives_interval", "3"},
+    {"keepalives_count", "3"},    {"tcp_user_timeout", "10000"}, {"client_encoding", "UTF8"},
+};
+
+/* ---- conninfo ---- */
+
+static const char *option_value(const PQconninfoOption *options, const char *keyword)
+{
+    for (; options->keyword; options++)
+        if (strcmp(options->keyword, keyword) == 0)
+            return options->val && options->val[0] ? options->val : NULL;
+    return NULL;
+}
+
+/* libpq quotes what it could not understand, and that may be the password: keep the words, drop the quotes. */
+static void mask_quotes(char *message)
+{
+    char *out    = message;
+    bool  inside = false;
+
+    for (const char *in = message; *in; in++) {
+        if (*in == '"') {
+            inside = !inside;
+            if (inside)
+                *out++ = '?';
+        } else if (!inside && *in != '\n') {
+            *out++ = *in;
+        }
+    }
+    *out = '\0';
+}
+
+static ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, Error *reterr)
+{
+    char             *message = NULL;
+    PQconninfoOption *options = PQconninfoParse(conninfo, &message);
+
+    if (!options) {
+        if (message)
+            mask_quotes(message);
+        (void)fail(reterr, ERR_USAGE, "database url is malformed (%s): a right one is postgresql://user@host:5432/database",
+                   message ? message : "out of memory");
+        PQfreemem(message);
+        return ERR_USAGE;
+    }
+    *ret_options = options;
+    return OK;
+}
+
+ErrorCode conninfo_describe(const char *conninfo, char *ret_text, Error *reterr)
+{
+    static const char *const shown[]               = {"host", "hostaddr", "port", "dbname", "user"};
+    scoped(PQconninfoFree) PQconninfoOption *options = NULL;
+    size_t                                   used    = 0;
+
+    TRY(conninfo_parse(conninfo, &options, reterr));
+    ret_text[0] = '\0';
+    for (size_t i = 0; i < COUNT(shown); i++) {
+        const char *value = option_value(options, shown[i]);
+
+        if (value && used < CONNINFO_TEXT_SIZE) {
+            int size = snprintf(ret_text + used, CONNINFO_TEXT_SIZE - used, "%s%s=%s", used ? " " : "", shown[i], value);
+
+            used += size > 0 ? (size_t)size : 0;
+        }
+    }
+    return OK;
+}
+
+/* ---- opening ---- */
+
+/* The n-th item of "a,b,c"; the last one serves all further n, as libpq does for ports. */
+static void list_item(const char *list, int n, char *ret_item, size_t size)
+{
+    const char *end;
+
+    for (; n > 0 && strchr(list, ','); n--)
+        list = strchr(list, ',') + 1;
+    end = strchrnul(list, ',');
+    snprintf(ret_item, size, "%.*s", (int)(end - list), list);
+}
+
+static int list_count(const char *list)
+{
+    int count = 1;
+
+    for (; list && (list = strchr(list, ',')); list++)
+        count++;
+    return count;
+}
+
+/* The SQLSTATE inside libpq's verbose message ("FATAL:  28P01: password ..."): libpq keeps no field for it here. */
+static const char *message_sqlstate(const char *message, char *ret_sqlstate)
+{
+    for (const char *p = message; (p = strchr(p, ':')); p++) {
+        size_t spaces = strspn(p + 1, " ");
+        size_t size   = strspn(p + 1 + spaces, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+
+        if (spaces > 0 && size == 5 && p[1 + spaces + 5] == ':') {
+            memcpy(ret_sqlstate, p + 1 + spaces, 5);
+            ret_sqlstate[5] = '\0';
+            return p + 1 + spaces + 5 + 1 + strspn(p + 1 + spaces + 6, " ");
+        }
+    }
+    ret_sqlstate[0] = '\0';
+    return message;
+}
+
+static ErrorCode connect_failed(const Conn *conn, Error *reterr)
+{
+    char        sqlstate[6];
+    const char *message = message_sqlstate(PQerrorMessage(conn->native), sqlstate);
+    int         length  = (int)strcspn(message, "\n");
+    ErrorCode   code    = error_from_sqlstate(sqlstate);
+
+    if (sqlstate[0]) /* the server spoke; otherwise libpq has named host and port already */
+        (void)fail(reterr, code, "cannot connect to database (%s): %.*s", conn->name, length, message);
+    else
+        (void)fail(reterr, code, "cannot connect to database: %.*s", length, message);
+    error_set_sqlstate(reterr, sqlstate);
+    return code;
+}
+
+static ErrorCode connect_finish(Conn *conn, Deadline deadline, Error *reterr)
+{
+    PostgresPollingStatusType want = PGRES_POLLING_WRITING;
+
+    while (want == PGRES_POLLING_READING || want == PGRES_POLLING_WRITING) {
+        int event = want == PGRES_POLLING_READING ? SOCKET_READ : SOCKET_WRITE;
+
+        if (PQstatus(conn->native) == CONNECTION_BAD)
+            break;
+        if (!world_socket_wait(PQsocket(conn->native), event, deadline))
+            return fail(reterr, ERR_TIMEOUT, "cannot connect to database (%s): no answer in time", conn->name);
+        want = PQconnectPoll(conn->native);
+    }
+    return want == PGRES_POLLING_OK ? OK : connect_failed(conn, reterr);
+}
+
+static void ignore_notice(void *context, const PGresult *result)
+{
+    (void)context;
+    (void)result;
+}
+
+/* One host. Several are tried by conn_open(): libpq would give all the time to the first one that hangs. */
+static ErrorCode conn_open_host(const char *conninfo, const PQconninfoOption *options, int number, int hosts,
+                                const char *application_name, Deadline deadline, Conn **ret_conn, Error *reterr)
+{
+    const char *keys[COUNT(defaults) + 8] = {0}, *values[COUNT(defaults) + 8] = {0};
+    const char *lists[][2] = {{"host", option_value(options, "host")},
+                              {"hostaddr", option_value(options, "hostaddr")},
+                              {"port", option_value(options, "port")}};
+    char        items[COUNT(lists)][256];
+    size_t      n = 0;
+    scoped(conn_close) Conn *conn = calloc(1, sizeof *conn);
+
+    if (!conn)
+        abort();
+    for (size_t i = 0; i < COUNT(defaults); i++, n++)
+        keys[n] = defaults[i][0], values[n] = defaults[i][1];
+    keys[n] = "fallback_application_name", values[n++] = application_name;
+    if (hosts > 1) /* the user may say otherwise, for a reader */
+        keys[n] = "target_session_attrs", values[n++] = "read-write";
+    keys[n] = "dbname", values[n++] = conninfo;
+    for (size_t i = 0; i < COUNT(lists) && hosts > 1; i++)
+        if (lists[i][1]) {
+            list_item(lists[i][1], number, items[i], sizeof items[i]);
+            keys[n] = lists[i][0], values[n++] = items[i];
+        }
+    assert(n < COUNT(keys));
+
+    TRY(conninfo_describe(conninfo, conn->name, reterr));
+    conn->native = PQconnectStartParams(keys, values, /* expand_dbname= */ 1);
+    if (!conn->native)
+        abort();
+    PQsetErrorVerbosity(conn->native, PQERRORS_VERBOSE);
+    PQsetNoticeReceiver(conn->native, ignore_notice, NULL);
+    TRY(connect_finish(conn, deadline, reterr));
+    PQsetErrorVerbosity(conn->native, PQERRORS_DEFAULT);
+    PQsetnonblocking(conn->native, 1);
+    conn->cancel = PQgetCancel(conn->native);
+    *ret_conn    = take(conn);
+    return OK;
+}
+
+ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline deadline, Conn **ret_conn, Error *reterr)
+{
+    scoped(PQconninfoFree) PQconninfoOption *options = NULL;
+    ErrorCode                                code    = OK;
+    int                                      hosts, by_address;
+
+    if (FAULT("pg.connect"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at pg.connect");
+    TRY(conninfo_parse(conninfo, &options, reterr));
+    hosts      = list_count(option_value(options, "host"));
+    by_address = list_count(option_value(options, "hostaddr"));
+    hosts      = by_address > hosts ? by_address : hosts;
+    if (hosts > HOSTS_MAX)
+        return fail(reterr, ERR_USAGE, "database url names %d hosts: at most %d are tried", hosts, HOSTS_MAX);
+    for (int i = 0; i < hosts; i++) {
+        /* An equal share of the time that is left, so that one dead host does not eat the others' chance. */
+        Deadline share = hosts == 1 ? deadline
+                                    : deadline_sooner(deadline, deadline_in_ms(deadline_left_ms(deadline) / (hosts - i)));
+
+        code = conn_open_host(conninfo, options, i, hosts, application_name, share, ret_conn, reterr);
+        if (code == OK)
+            break;
+    }
+    metric_add(code == OK ? METRIC_CONNECT_OK : METRIC_CONNECT_FAILED, 1);
+    return code;
+}
+
+/* ---- closing and canceling ---- */
+
+static atomic_int cancels_running;
+
+static void *cancel_run(void *context)
+{
+    PGcancel *cancel = context;
+    char      message[256];
+
+    /* Best effort: the server's own timeouts end the statement if this does not. */
+    (void)PQcancel(cancel, message, sizeof message);
+    PQfreeCancel(cancel);
+    atomic_fetch_sub(&cancels_running, 1);
+    return NULL;
+}
+
+/* PQcancel() connects without a deadline, so it gets a thread of its own, and there are never more than a few. */
+static void cancel_send(PGcancel *cancel)
+{
+    if (!cancel)
+        return;
+    if (atomic_fetch_add(&cancels_running, 1) >= CANCELS_AT_ONCE) {
+        atomic_fetch_sub(&cancels_running, 1);
+        PQfreeCancel(cancel);
+        return;
+    }
+    pthread_detach(thread_start("cancel", cancel_run, cancel));
+}
+
+void conn_interrupt(Conn *conn)
+{
+    cancel_send(atomic_exchange(&conn->cancel, NULL));
+}
+
+void conn_close(Conn *conn)
+{
+    if (conn->abandoned)
+        conn_interrupt(conn);
+    if (conn->cancel)
+        PQfreeCancel(conn->cancel);
+    if (conn->native)
+        PQfinish(conn->native);
+    free(conn);
+}
+
+/* ---- one statement ---- */
+
+static ErrorCode conn_lost(Conn *conn, Error *reterr)
+{
+    const char *message = PQerrorMessage(conn->native);
+
+    conn->condemned = true;
+    return fail(reterr, ERR_UNAVAILABLE, "connection to database lost (%s): %.*s", conn->name,
+                (int)strcspn(message, "\n"), message[0] ? message : "no reason given");
+}
+
+static ErrorCode conn_give_up(Conn *conn, Error *reterr)
+{
+    conn->condemned = true;
+    conn->abandoned = true;
+    return fail(reterr, ERR_TIMEOUT, "database did not answer in time (%s)", conn->name);
+}
+
+static ErrorCode send_all(Conn *conn, Deadline deadline, Error *reterr)
+{
+    int left;
+
+    while ((left = PQflush(conn->native)) == 1) {
+        int ready = world_socket_wait(PQsocket(conn->native), SOCKET_READ | SOCKET_WRITE, deadline);
+
+        if (!ready)
+            return conn_give_up(conn, reterr);
+        /* Both sides may be stuck with full buffers: read, so that the server can go on reading. */
+        if ((ready & SOCKET_READ) && !PQconsumeInput(conn->native))
+            return conn_lost(conn, reterr);
+    }
+    return left == 0 ? OK : conn_lost(conn, reterr);
+}
+
+/* Wait for the next result; NULL when the statement has no more. */
+static ErrorCode next_result(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    while (PQisBusy(conn->native)) {
+        if (!world_socket_wait(PQsocket(conn->native), SOCKET_READ, deadline))
+            return conn_give_up(conn, reterr);
+        if (!PQconsumeInput(conn->native))
+            return conn_lost(conn, reterr);
+    }
+    *ret_result = PQgetResult(conn->native);
+    return OK;
+}
+
+static ErrorCode result_failed(Conn *conn, const PGresult *result, Error *reterr)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message  = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    ErrorCode   code     = error_from_sqlstate(sqlstate);
+
+    if (!sqlstate)
+        return conn_lost(conn, reterr);
+    (void)fail(reterr, code, "%s", message ? message : "PostgreSQL gave no message");
+    error_set_sqlstate(reterr, sqlstate);
+    if (error_verdict(code) == VERDICT_EVICT)
+        conn->condemned = true;
+    return code;
+}
+
+static bool result_is_good(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
+}
+
+/* Always drain: a connection with results left in it is useless to the next one. The first failure is the one told. */
+static ErrorCode receive_all(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    scoped(PQclear) PGresult *last = NULL;
+    ErrorCode                 code = OK;
+
+    for (;;) {
+        scoped(PQclear) PGresult *result = NULL;
+        ErrorCode                 waited = next_result(conn, deadline, &result, code == OK ? reterr : NULL);
+
+        if (waited != OK)
+            return code == OK ? waited : code;
+        if (!result)
+            break;
+        if (code == OK && !result_is_good(result))
+            code = result_failed(conn, result, reterr);
+        PQclear(last);
+        last = take(result);
+        if (PQstatus(conn->native) == CONNECTION_BAD)
+            conn->condemned = true;
+    }
+    if (code == OK && !last)
+        return conn_lost(conn, reterr);
+    if (code == OK)
+        *ret_result = take(last);
+    return code;
+}
+
+static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                           Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    int sent = count == 0 ? PQsendQuery(conn->native, sql)
+                          : PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* binary= */ 0);
+
+    if (!sent)
+        return conn_lost(conn, reterr);
+    TRY(send_all(conn, deadline, reterr));
+    return receive_all(conn, deadline, ret_result, reterr);
+}
+
+ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                     Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    Mono      start = clock_mono();
+    ErrorCode code;
+
+    if (FAULT("pg.query")) {
+        conn->condemned = true;
+        return fail(reterr, ERR_UNAVAILABLE, "fault at pg.query");
+    }
+    code = query_run(conn, sql, count, types, values, deadline, ret_result, reterr);
+    metric_observe_us(METRIC_QUERY_SECONDS, mono_us_between(start, clock_mono()));
+    return code;
+}
+
+/* ---- questions ---- */
+
+bool conn_is_good(const Conn *conn)
+{
+    return !conn->condemned && PQstatus(conn->native) == CONNECTION_OK;
+}
+
+PGTransactionStatusType conn_transaction(const Conn *conn)
+{
+    return PQtransactionStatus(conn->native);
+}
+
+void conn_condemn(Conn *conn)
+{
+    conn->condemned = true;
+}
+
+int conn_server_version(const Conn *conn)
+{
+    return PQserverVersion(conn->native);
+}
+
+PGconn *conn_native(Conn *conn)
+{
+    return conn->native;
+}
+
+const char *conn_name(const Conn *conn)
+{
+    return conn->name;
+}

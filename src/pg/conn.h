@@ -1,0 +1,60 @@
+/*
+ * conn.h - one PostgreSQL connection where every wait has a deadline.
+ *
+ * The only file that talks to a PGconn's socket. libpq runs in non-blocking mode: connect, send and receive are
+ * loops over world_socket_wait(), so no call outlasts its deadline and a simulation can script the other side.
+ *
+ * Invariants
+ *   1. After any failure that leaves the protocol in doubt (deadline passed, socket died) conn_is_good() is false
+ *      and stays false: the connection is closed, never reused.
+ *   2. A statement given up at its deadline is canceled on the server, best effort and bounded, when the connection is
+ *      closed: a killed client alone does not stop its statement.
+ *   3. Session state is never set: what a transaction needs is `set local`. So PgBouncer in transaction mode works.
+ *   4. Several hosts are tried one after the other, each with an equal share of the time; the writable one wins unless
+ *      the url asks for something else.
+ *   5. No message contains the password or a parameter's value.
+ * Names are looked up by the C library, which knows no deadline: use addresses or a local resolver where that matters.
+ * Threads: one at a time; a Lease guarantees it. Ownership: conn_close() frees.
+ */
+#ifndef PG_CONN_H
+#define PG_CONN_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+
+#include "base/attr.h"
+#include "base/clock.h"
+#include "base/error.h"
+
+typedef struct Conn Conn;
+
+SCOPED(PGresult, PQclear)
+
+/* ERR_USAGE: conninfo is malformed. ERR_REFUSED: the server answered and said no (password, database, rights).
+ * ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_BUSY: worth another try. */
+must_check ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline deadline, Conn **ret_conn,
+                               Error *reterr);
+void                 conn_close(Conn *conn);
+SCOPED(Conn, conn_close)
+
+/* One statement with bound parameters (count 0: may be several statements, as psql would send them). *ret_result
+ * holds the last one's result. A failed statement leaves the connection usable unless the SQLSTATE says otherwise. */
+must_check ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                                Deadline deadline, PGresult **ret_result, Error *reterr);
+
+/* Cancel whatever runs on it, best effort, without waiting; from any thread while the connection is open. */
+void conn_interrupt(Conn *conn);
+
+bool                    conn_is_good(const Conn *conn);
+PGTransactionStatusType conn_transaction(const Conn *conn);
+void                    conn_condemn(Conn *conn); /* it will be closed, whatever it says */
+int                     conn_server_version(const Conn *conn); /* 150018 */
+PGconn                 *conn_native(Conn *conn); /* for listen.c: PQnotifies, PQsocket */
+/* Host, port, user and database without secrets, for messages and logs; borrowed from the connection. */
+const char *conn_name(const Conn *conn);
+
+/* "host=... dbname=... user=..." without password, from any URL or conninfo; ERR_USAGE says what is wrong with it. */
+#define CONNINFO_TEXT_SIZE 512
+must_check ErrorCode conninfo_describe(const char *conninfo, char *ret_text, Error *reterr);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * janitor.c - keeps the pool in order on a clock of its own: closes, recycles, checks, replaces, and probes while the
+ * breaker is open. One thread per pool; a simulation calls pool_tend() itself.
+ */
+#include "base/log.h"
+#include "base/metric.h"
+#include "pg/pool_inner.h"
+
+/* When the breaker is open and every slot is taken by a hanging lease, look again after this. */
+#define PROBE_LATER_MS 100
+
+static bool slot_is_surplus(const Lease *slot, Mono now)
+{
+    const Pool *pool = slot->pool;
+    int         open = pool->options.size_max - pool->counts[SLOT_FREE];
+
+    return open > pool->options.size_min && mono_ms_between(slot->idle_since, now) >= pool->options.idle_ms_max;
+}
+
+/* Take one idle slot that should go, or that has not been looked at since `before`; NULL: none is left. */
+static Lease *idle_take(Pool *pool, bool to_close, Mono before)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+    for (Lease **link = &pool->idle; *link; link = &(*link)->next) {
+        Lease *slot = *link;
+        bool   wanted = to_close ? slot_is_stale(slot) || slot_is_surplus(slot, clock_mono())
+                                 : mono_before(slot->checked_at, before);
+
+        if (wanted) {
+            *link = slot->next;
+            slot_move(slot, SLOT_CHECKED);
+            return slot;
+        }
+    }
+    return NULL;
+}
+
+static void idle_close(Pool *pool)
+{
+    for (Lease *slot; (slot = idle_take(pool, /* to_close= */ true, (Mono){0}));) {
+        conn_close(take(slot->conn));
+        slot_give_back(slot);
+    }
+}
+
+static bool conn_answers(Pool *pool, Conn *conn)
+{
+    scoped(PQclear) PGresult *result = NULL;
+    Error                     error  = {0};
+    ErrorCode                 code   = conn_query(conn, "select 1", 0, NULL, NULL,
+                                                  deadline_in_ms(pool->options.check_ms_max), &result, &error);
+
+    if (code == OK && conn_is_good(conn))
+        return true;
+    metric_add(METRIC_CONN_LOST, 1);
+    log_error(LOG_WARN, "pool", "a connection failed its health check", &error);
+    return false;
+}
+
+/* A sick connection's slot: connect anew once, so that the next caller finds a warm one. */
+static void slot_replace(Lease *slot)
+{
+    Pool *pool  = slot->pool;
+    bool  again = false;
+
+    conn_close(take(slot->conn));
+    mutex_lock(&pool->mutex);
+    slot_move(slot, SLOT_OPENING);
+    mutex_unlock(&pool->mutex);
+    /* Failing is noted by the breaker; the slot is free then. */
+    (void)!slot_connect(slot, deadline_in_ms(pool->options.connect_ms_max), &again, NULL);
+    slot_give_back(slot);
+}
+
+static void idle_check(Pool *pool)
+{
+    Mono start   = clock_mono();
+    int  checked = 0, sick = 0;
+
+    for (Lease *slot; (slot = idle_take(pool, /* to_close= */ false, start));) {
+        checked++;
+        slot->checked_at = clock_mono();
+        if (conn_answers(pool, slot->conn)) {
+            slot_give_back(slot);
+        } else {
+            sick++;
+            slot_replace(slot);
+        }
+    }
+    if (sick * 2 <= checked)
+        return;
+    mutex_lock(&pool->mutex);
+    pool->generation++;
+    mutex_unlock(&pool->mutex);
+    metric_add(METRIC_POOL_RENEWED, 1);
+    log_write(LOG_WARN, "pool", "most connections were sick: the whole pool is renewed", LOG_INT("sick", sick),
+              LOG_INT("checked", checked));
+    idle_close(pool);
+}
+
+/* Begin the one probe, if it is time. *ret_later: it is, but every slot is taken by leases from before the outage. */
+static Lease *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+    *ret_later = pool->breaker.state == BREAKER_OPEN && !pool->free && !pool->closing;
+    if (!pool->free || pool->closing || !breaker_probe(&pool->breaker, clock_mono(), ret_number))
+        return NULL;
+    pool_gauges(pool);
+    return slot_pop(&pool->free, SLOT_OPENING);
+}
+
+static void probe_end(Lease *slot, unsigned number, Conn *conn, const Error *error)
+{
+    Pool *pool = slot->pool;
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+    breaker_probe_ended(&pool->breaker, number, conn != NULL, clock_mono());
+    if (conn)
+        slot_fill(slot, conn);
+    else
+        pool->last_error = *error;
+    slot_offer(slot);
+    pool_gauges(pool);
+}
+
+/* A fresh connection with a deadline of its own. true: look again soon. */
+static bool probe(Pool *pool)
+{
+    bool     later  = false;
+    unsigned number = 0;
+    Lease   *slot   = probe_begin(pool, &number, &later);
+    Conn    *conn   = NULL;
+    Error    error  = {0};
+
+    if (!slot)
+        return later;
+    if (conn_open(pool->options.conninfo, pool->options.application_name,
+                  deadline_in_ms(pool->options.connect_ms_max), &conn, &error) == OK)
+        log_write(LOG_INFO, "pool", "breaker closed: the database answers again");
+    else
+        log_error(LOG_WARN, "pool", "breaker stays open: the probe failed", &error);
+    probe_end(slot, number, conn, &error);
+    return false;
+}
+
+/* Said by the janitor, because whoever opened the breaker holds the mutex. A database that never answered is told by
+ * whoever tried to start with it. */
+static void opening_log(Pool *pool)
+{
+    Error error;
+    bool  opened;
+
+    mutex_lock(&pool->mutex);
+    opened       = pool->opened && pool->answered;
+    error        = pool->last_error;
+    pool->opened = false;
+    mutex_unlock(&pool->mutex);
+    if (opened)
+        log_error(LOG_ERROR, "pool", "breaker opened: calls are refused until a probe succeeds", &error);
+}
+
+static bool check_is_due(Pool *pool)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+    if (pool->closing || mono_before(clock_mono(), pool->next_check))
+        return false;
+    pool->next_check = mono_plus_ms(clock_mono(), pool->options.check_ms);
+    return breaker_is_closed(&pool->breaker);
+}
+
+Mono pool_tend(Pool *pool)
+{
+    bool later;
+    Mono next;
+
+    opening_log(pool);
+    idle_close(pool);
+    if (check_is_due(pool))
+        idle_check(pool);
+    later = probe(pool);
+
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+    pool_gauges(pool);
+    if (later)
+        return mono_plus_ms(clock_mono(), PROBE_LATER_MS);
+    next = pool->next_check;
+    if (pool->breaker.state == BREAKER_OPEN && mono_before(breaker_next_probe(&pool->breaker), next))
+        next = breaker_next_probe(&pool->breaker);
+    return next;
+}
+
+void *janitor_run(void *context)
+{
+    Pool *pool = context;
+
+    for (;;) {
+        Deadline next = {pool_tend(pool)};
+        scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+        while (!pool->janitor_stop && !pool->janitor_poked && cond_wait(&pool->janitor_wake, held, next))
+            ;
+        pool->janitor_poked = false;
+        if (pool->janitor_stop)
+            return NULL;
+    }
+}

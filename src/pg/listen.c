@@ -1,0 +1,337 @@
+/*
+ * listen.c - one thread, one connection, two things to wait for: the server's socket and our own eventfd.
+ *
+ *     DOWN -> CONNECTED [it connected: every channel is listened to and called back once]
+ *     CONNECTED -> UP   [the note it sent to itself through the pool came back]
+ *     UP -> CONNECTED   [a note did not come back within NOTE_MS_MAX]     any -> DOWN [the connection died]
+ *
+ * The note is repeated every minute, whether the last one came back or not: a pooler may be put in between, or taken away,
+ * at any time.
+ */
+#include "pg/listen.h"
+
+#include <assert.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/sync.h"
+#include "base/uuid.h"
+#include "pg/conn.h"
+#include "pg/query.h"
+#include "sql.h"
+
+#define CHANNELS_MAX     32
+#define CHANNEL_SIZE     64 /* what PostgreSQL's names hold, with the NUL */
+#define CONNECT_MS_MAX   3000
+#define STATEMENT_MS_MAX 3000
+#define NOTE_EVERY_MS    60000
+#define NOTE_MS_MAX      3000
+#define BACKOFF_MS       1000
+#define BACKOFF_MS_MAX   30000
+
+typedef struct {
+    char            name[CHANNEL_SIZE];
+    ListenCallback *callback;
+    void           *context;
+} Channel;
+
+struct Listen {
+    char     *conninfo;
+    Pool     *pool;
+    pthread_t thread;
+    int       wake_fd;
+
+    Mutex   mutex; /* guards the next four; channels are only ever added, so one that was seen stays as it is */
+    Channel channels[CHANNELS_MAX];
+    int     channel_count;
+    bool    stopping;
+    bool    up;
+
+    /* The thread's own. */
+    Conn    *conn;
+    int      listened;   /* the first so many channels are listened to on conn */
+    int      backoff_ms; /* after the next failure */
+    bool     complained; /* said that it does not work, and not yet that it works again */
+    bool     note_is_out;
+    Mono     note_at; /* when to send the next one, or when to give up the one that is out */
+    unsigned note_number;
+    char     note_channel[CHANNEL_SIZE];
+};
+
+/* ---- waiting ---- */
+
+static void listen_wake(Listen *listen)
+{
+    uint64_t one = 1;
+
+    if (write(listen->wake_fd, &one, sizeof one) != sizeof one)
+        abort(); /* an eventfd with room for 2^64 wake-ups does not fail */
+}
+
+static bool listen_is_stopping(Listen *listen)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&listen->mutex);
+
+    return listen->stopping;
+}
+
+/* Until there is something to read (fd may be -1), someone called listen_wake(), or time is up. */
+static void listen_wait(Listen *listen, int fd, Mono until)
+{
+    struct pollfd polled[] = {{.fd = listen->wake_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
+    uint64_t      wakes;
+
+    (void)poll(polled, COUNT(polled), deadline_left_ms((Deadline){until}));
+    if (polled[0].revents & POLLIN)
+        (void)!read(listen->wake_fd, &wakes, sizeof wakes);
+}
+
+/* ---- up and down ---- */
+
+static void listen_set_up(Listen *listen, bool up)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&listen->mutex);
+
+    listen->up = up;
+    metric_set(METRIC_LISTEN_UP, up);
+}
+
+/* Said once per trouble, however long it lasts. */
+static void listen_complain(Listen *listen, const char *message, const Error *error)
+{
+    listen_set_up(listen, false);
+    if (!listen->complained)
+        log_error(LOG_WARN, "listen", message, error);
+    listen->complained = true;
+}
+
+static void listen_rejoice(Listen *listen)
+{
+    listen_set_up(listen, true);
+    listen->backoff_ms = BACKOFF_MS;
+    if (listen->complained)
+        log_write(LOG_INFO, "listen", "notifications arrive again");
+    listen->complained = false;
+}
+
+static void listen_disconnect(Listen *listen)
+{
+    if (listen->conn)
+        conn_close(take(listen->conn));
+    listen->listened    = 0;
+    listen->note_is_out = false;
+}
+
+/* ---- connected ---- */
+
+static ErrorCode channel_listen(Listen *listen, const char *name, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+    char                      sql[CHANNEL_SIZE + 16];
+
+    snprintf(sql, sizeof sql, "listen \"%s\"", name);
+    return conn_query(listen->conn, sql, 0, NULL, NULL, deadline_in_ms(STATEMENT_MS_MAX), &result, reterr);
+}
+
+static ErrorCode listen_connect(Listen *listen, Error *reterr)
+{
+    TRY(conn_open(listen->conninfo, "pawl listen", deadline_in_ms(CONNECT_MS_MAX), &listen->conn, reterr));
+    listen->note_at = clock_mono();
+    return channel_listen(listen, listen->note_channel, reterr);
+}
+
+static int channels_seen(Listen *listen)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&listen->mutex);
+
+    return listen->channel_count;
+}
+
+/* Listen to what was added since. Whatever came before that may have been missed, so each is called back once. */
+static ErrorCode channels_listen(Listen *listen, Error *reterr)
+{
+    int count = channels_seen(listen);
+
+    while (listen->listened < count) {
+        Channel *channel = &listen->channels[listen->listened];
+
+        TRY(channel_listen(listen, channel->name, reterr));
+        listen->listened++;
+        channel->callback(channel->context, channel->name, /* payload= */ NULL);
+    }
+    return OK;
+}
+
+/* ---- the note to itself ---- */
+
+static ErrorCode note_send(Listen *listen, Error *reterr)
+{
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(lease_end) Lease  *lease  = NULL;
+    Deadline                  until  = deadline_in_ms(STATEMENT_MS_MAX);
+    char                      payload[16];
+    ErrorCode                 code;
+
+    snprintf(payload, sizeof payload, "%u", ++listen->note_number);
+    TRY(pool_lease(listen->pool, until, &lease, reterr));
+    code = db_run(&(Tx){lease_conn(lease), arena, until}, sql_pg_listen_note,
+                  DB_ARGS(db_text(listen->note_channel), db_text(payload)), NULL, reterr);
+    lease_report(lease, code, reterr);
+    return code;
+}
+
+/* A note that could not be sent proves nothing about the listener: the pool has its own complaints. */
+static void note_tend(Listen *listen)
+{
+    Error error = {0};
+    Mono  now   = clock_mono();
+
+    if (mono_before(now, listen->note_at))
+        return;
+    if (listen->note_is_out) {
+        (void)fail(&error, ERR_UNAVAILABLE, "a notification did not come back: is there a pooler in transaction mode?");
+        listen_complain(listen, "notifications do not arrive, polling goes on alone", &error);
+        listen->note_is_out = false;
+        listen->note_at     = mono_plus_ms(now, NOTE_EVERY_MS);
+        return;
+    }
+    listen->note_is_out = note_send(listen, &error) == OK;
+    listen->note_at     = mono_plus_ms(clock_mono(), NOTE_MS_MAX);
+}
+
+static void note_came_back(Listen *listen, const char *payload)
+{
+    char expected[16];
+
+    snprintf(expected, sizeof expected, "%u", listen->note_number);
+    if (strcmp(payload, expected) != 0)
+        return; /* a late one */
+    listen->note_is_out = false;
+    listen->note_at     = mono_plus_ms(clock_mono(), NOTE_EVERY_MS);
+    listen_rejoice(listen);
+}
+
+/* ---- notifications ---- */
+
+static void notification_deliver(Listen *listen, const char *name, const char *payload)
+{
+    if (strcmp(name, listen->note_channel) == 0)
+        note_came_back(listen, payload);
+    for (int i = 0; i < listen->listened; i++)
+        if (strcmp(listen->channels[i].name, name) == 0)
+            listen->channels[i].callback(listen->channels[i].context, name, payload);
+}
+
+static ErrorCode notifications_receive(Listen *listen, Error *reterr)
+{
+    PGconn   *native = conn_native(listen->conn);
+    PGnotify *notify;
+
+    if (!PQconsumeInput(native))
+        return fail(reterr, ERR_UNAVAILABLE, "connection to database lost (%s)", conn_name(listen->conn));
+    while ((notify = PQnotifies(native))) {
+        notification_deliver(listen, notify->relname, notify->extra);
+        PQfreemem(notify);
+    }
+    return OK;
+}
+
+/* ---- the thread ---- */
+
+static ErrorCode listen_turn(Listen *listen, Error *reterr)
+{
+    if (!listen->conn)
+        TRY(listen_connect(listen, reterr));
+    TRY(channels_listen(listen, reterr));
+    note_tend(listen);
+    TRY(notifications_receive(listen, reterr)); /* also those that came with the answer to a LISTEN */
+    listen_wait(listen, PQsocket(conn_native(listen->conn)), listen->note_at);
+    return notifications_receive(listen, reterr);
+}
+
+static void *listen_run(void *context)
+{
+    Listen *listen = context;
+
+    while (!listen_is_stopping(listen)) {
+        Error error = {0};
+
+        if (listen_turn(listen, &error) == OK)
+            continue;
+        listen_disconnect(listen);
+        listen_complain(listen, "cannot listen for notifications, polling goes on alone", &error);
+        Mono again = mono_plus_ms(clock_mono(), listen->backoff_ms);
+
+        listen->backoff_ms = listen->backoff_ms * 2 < BACKOFF_MS_MAX ? listen->backoff_ms * 2 : BACKOFF_MS_MAX;
+        while (mono_before(clock_mono(), again) && !listen_is_stopping(listen))
+            listen_wait(listen, /* fd= */ -1, again);
+    }
+    listen_disconnect(listen);
+    return NULL;
+}
+
+/* ---- the public functions ---- */
+
+Listen *listen_new(const char *conninfo, Pool *pool)
+{
+    Listen *listen = calloc(1, sizeof *listen);
+    char    uuid[UUID_TEXT_SIZE];
+
+    if (!listen)
+        abort();
+    listen->conninfo   = strdup(conninfo);
+    listen->pool       = pool;
+    listen->wake_fd    = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    listen->backoff_ms = BACKOFF_MS;
+    if (!listen->conninfo || listen->wake_fd < 0)
+        abort();
+    uuid_new(uuid);
+    snprintf(listen->note_channel, sizeof listen->note_channel, "pawl_note_%s", uuid);
+    mutex_init(&listen->mutex);
+    listen->thread = thread_start("listen", listen_run, listen);
+    return listen;
+}
+
+void listen_free(Listen *listen)
+{
+    mutex_lock(&listen->mutex);
+    listen->stopping = true;
+    mutex_unlock(&listen->mutex);
+    listen_wake(listen);
+    thread_join(listen->thread);
+    listen_set_up(listen, false);
+    mutex_done(&listen->mutex);
+    close(listen->wake_fd);
+    free(listen->conninfo);
+    free(listen);
+}
+
+void listen_add(Listen *listen, const char *channel, ListenCallback *callback, void *context)
+{
+    size_t length = strlen(channel);
+
+    assert(length > 0 && length < CHANNEL_SIZE);
+    assert(strspn(channel, "abcdefghijklmnopqrstuvwxyz0123456789_") == length);
+    mutex_lock(&listen->mutex);
+    assert(listen->channel_count < CHANNELS_MAX);
+    Channel *added = &listen->channels[listen->channel_count++];
+
+    memcpy(added->name, channel, length + 1);
+    added->callback = callback;
+    added->context  = context;
+    mutex_unlock(&listen->mutex);
+    listen_wake(listen);
+}
+
+bool listen_is_up(Listen *listen)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&listen->mutex);
+
+    return listen->up;
+}

@@ -1,0 +1,319 @@
+/*
+ * migrate.c - read what the database holds, compare it with what the binary knows, do the next thing, until nothing is left.
+ *
+ * Each step is a transaction that takes the lock and looks again, so it does not matter who did the step before, or
+ * whether the answer to its commit was lost. A database that is up to date is only read: a pod without the right to
+ * create anything can start on it.
+ */
+#include "pg/migrate.h"
+
+#include <assert.h>
+#include <sodium.h>
+#include <string.h>
+
+#include "pg/query.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define SERVER_VERSION_MIN 150000
+#define LOCK_POLL_MS       50
+#define LOCK_LEFT_MS       200 /* too little to ask again and then to do anything */
+#define ARENA_BYTES_MAX    ((size_t)16 << 20)
+#define CHECKSUM_SIZE      (crypto_hash_sha256_BYTES * 2 + 1)
+
+/* clang-format off */
+#define SITE_COLUMNS(X, T) \
+    X(T, bool,         DB_BOOL, has_schema) \
+    X(T, bool,         DB_BOOL, has_table) \
+    X(T, bool,         DB_BOOL, may_create_schema) \
+    X(T, bool,         DB_BOOL, may_create_table) \
+    X(T, const char *, DB_TEXT, user_name) \
+    X(T, const char *, DB_TEXT, database_name)
+/* clang-format on */
+typedef struct { SITE_COLUMNS(DB_FIELD, Site) } Site;
+DB_SHAPE(site, Site, SITE_COLUMNS);
+
+/* clang-format off */
+#define APPLIED_COLUMNS(X, T) \
+    X(T, int32_t,      DB_I32,  version) \
+    X(T, const char *, DB_TEXT, name) \
+    X(T, const char *, DB_TEXT, checksum) \
+    X(T, const char *, DB_TEXT, applied_at)
+/* clang-format on */
+typedef struct { APPLIED_COLUMNS(DB_FIELD, Applied) } Applied;
+DB_SHAPE(applied, Applied, APPLIED_COLUMNS);
+
+/* What the database holds. */
+typedef struct {
+    Site        site;
+    Applied    *applied; /* by version */
+    int         applied_count;
+    const char *definitions; /* their checksum; NULL: never applied */
+} State;
+
+/* One transaction of migrate_run(), or the reading of migrate_check(). */
+typedef struct {
+    const Schema *schema;
+    State         state;
+    bool          locked;  /* false: another process is migrating */
+    bool          applied; /* a migration was applied */
+    bool          done;    /* nothing is left to do */
+} Step;
+
+/* ---- checksums ---- */
+
+static void checksum_text(const unsigned char *hash, char *ret_checksum)
+{
+    sodium_bin2hex(ret_checksum, CHECKSUM_SIZE, hash, crypto_hash_sha256_BYTES);
+}
+
+static void migration_checksum(const Migration *migration, char *ret_checksum)
+{
+    unsigned char hash[crypto_hash_sha256_BYTES];
+
+    crypto_hash_sha256(hash, (const unsigned char *)migration->sql, strlen(migration->sql));
+    checksum_text(hash, ret_checksum);
+}
+
+/* Names and texts with their NULs, so that moving a line from one file to the next is a change too. */
+static void definitions_checksum(const Schema *schema, char *ret_checksum)
+{
+    crypto_hash_sha256_state state;
+    unsigned char            hash[crypto_hash_sha256_BYTES];
+
+    crypto_hash_sha256_init(&state);
+    for (int i = 0; i < schema->definition_count; i++) {
+        const Definition *definition = &schema->definitions[i];
+
+        crypto_hash_sha256_update(&state, (const unsigned char *)definition->name, strlen(definition->name) + 1);
+        crypto_hash_sha256_update(&state, (const unsigned char *)definition->sql, strlen(definition->sql) + 1);
+    }
+    crypto_hash_sha256_final(&state, hash);
+    checksum_text(hash, ret_checksum);
+}
+
+/* ---- what is there ---- */
+
+static ErrorCode state_read(Tx *tx, State *ret_state, Error *reterr)
+{
+    State state   = {0};
+    int   version = conn_server_version(tx->conn);
+    void *rows;
+
+    if (version < SERVER_VERSION_MIN)
+        return fail(reterr, ERR_REFUSED, "database server has version %d.%d: pawl needs PostgreSQL %d or later",
+                    version / 10000, version % 10000, SERVER_VERSION_MIN / 10000);
+    TRY(db_one(tx, sql_pg_migration_site, DB_NONE, &site_shape, &state.site, reterr));
+    if (state.site.has_table) {
+        TRY(db_many(tx, sql_pg_migration_list, DB_NONE, &applied_shape, &rows, &state.applied_count, reterr));
+        state.applied = rows;
+        TRY(db_get_text(tx, sql_pg_definition_checksum, DB_NONE, &state.definitions, reterr));
+    }
+    *ret_state = state;
+    return OK;
+}
+
+static bool applied_is_changed(const Applied *applied, const Migration *migration)
+{
+    char checksum[CHECKSUM_SIZE];
+
+    migration_checksum(migration, checksum);
+    return strcmp(applied->checksum, checksum) != 0;
+}
+
+/* Is the database's history a beginning of ours? */
+static ErrorCode state_check(const State *state, const Schema *schema, Error *reterr)
+{
+    int newest = state->applied_count > 0 ? state->applied[state->applied_count - 1].version : 0;
+
+    if (newest > schema->migration_count)
+        return fail(reterr, ERR_CONFLICT, "database schema is at version %d, this pawl knows %d: run a newer pawl", newest,
+                    schema->migration_count);
+    for (int i = 0; i < state->applied_count; i++) {
+        const Applied *applied = &state->applied[i];
+
+        if (applied->version != i + 1)
+            return fail(reterr, ERR_CONFLICT, "migration %d was applied, but migration %d is missing from pawl.migration",
+                        applied->version, i + 1);
+        if (applied_is_changed(applied, &schema->migrations[i]))
+            return fail(reterr, ERR_CONFLICT,
+                        "migration %d \"%s\" was changed after it was applied: restore its text and add a new migration",
+                        applied->version, applied->name);
+    }
+    return OK;
+}
+
+static bool definitions_are_current(const State *state, const Schema *schema)
+{
+    char checksum[CHECKSUM_SIZE];
+
+    definitions_checksum(schema, checksum);
+    return state->definitions && strcmp(state->definitions, checksum) == 0;
+}
+
+/* ---- what is to be done ---- */
+
+static ErrorCode site_prepare(Tx *tx, const Site *site, Error *reterr)
+{
+    if (!site->has_schema && !site->may_create_schema)
+        return fail(reterr, ERR_DENIED,
+                    "user \"%s\" may not create schema in database \"%s\": grant create on database \"%s\" to \"%s\"",
+                    site->user_name, site->database_name, site->database_name, site->user_name);
+    if (site->has_schema && !site->may_create_table)
+        return fail(reterr, ERR_DENIED,
+                    "user \"%s\" may not create tables in schema \"pawl\": grant create on schema \"pawl\" to \"%s\"",
+                    site->user_name, site->user_name);
+    if (!site->has_schema)
+        TRY(db_run(tx, sql_pg_migration_bootstrap_schema, DB_NONE, NULL, reterr));
+    return db_run(tx, sql_pg_migration_bootstrap, DB_NONE, NULL, reterr);
+}
+
+static ErrorCode migration_apply(Tx *tx, const Migration *migration, Error *reterr)
+{
+    char      checksum[CHECKSUM_SIZE];
+    ErrorCode code = db_run(tx, migration->sql, DB_NONE, NULL, reterr);
+
+    if (code != OK) {
+        error_prefix(reterr, "migration %d \"%s\"", migration->version, migration->name);
+        return code;
+    }
+    migration_checksum(migration, checksum);
+    return db_run(tx, sql_pg_migration_put, DB_ARGS(db_i32(migration->version), db_text(migration->name), db_text(checksum)),
+                  NULL, reterr);
+}
+
+static ErrorCode definitions_apply(Tx *tx, const Schema *schema, Error *reterr)
+{
+    char checksum[CHECKSUM_SIZE];
+
+    for (int i = 0; i < schema->definition_count; i++) {
+        ErrorCode code = db_run(tx, schema->definitions[i].sql, DB_NONE, NULL, reterr);
+
+        if (code != OK) {
+            error_prefix(reterr, "definition \"%s\"", schema->definitions[i].name);
+            return code;
+        }
+    }
+    definitions_checksum(schema, checksum);
+    return db_run(tx, sql_pg_definition_put, DB_ARGS(db_text(checksum)), NULL, reterr);
+}
+
+static ErrorCode step_read(Tx *tx, void *context, Error *reterr)
+{
+    Step *step = context;
+
+    return state_read(tx, &step->state, reterr);
+}
+
+static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
+{
+    Step         *step   = context;
+    const Schema *schema = step->schema;
+    int64_t       locked;
+    State         state;
+
+    *step = (Step){.schema = schema};
+    TRY(db_get_i64(tx, sql_pg_migration_lock, DB_NONE, &locked, reterr));
+    step->locked = locked;
+    if (!locked)
+        return OK;
+    TRY(state_read(tx, &state, reterr));
+    TRY(state_check(&state, schema, reterr));
+    if (!state.site.has_table)
+        TRY(site_prepare(tx, &state.site, reterr));
+    if (state.applied_count < schema->migration_count) {
+        step->applied = true;
+        return migration_apply(tx, &schema->migrations[state.applied_count], reterr);
+    }
+    step->done = true;
+    return definitions_are_current(&state, schema) ? OK : definitions_apply(tx, schema, reterr);
+}
+
+/* Another process has the lock: sleep a little, unless there is no time left for more. */
+static ErrorCode lock_wait(Deadline deadline, Error *reterr)
+{
+    if (deadline_left_ms(deadline) <= LOCK_LEFT_MS)
+        return fail(reterr, ERR_BUSY, "another process is migrating");
+    clock_sleep_ms(LOCK_POLL_MS);
+    return OK;
+}
+
+/* ---- the public functions ---- */
+
+ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
+    TxOptions                 options = {.name = "migrate", .deadline = deadline, .arena = arena, .keyed = true};
+    Step                      step    = {.schema = schema};
+    int                       applied = 0;
+
+    TRY(tx_run(pool, &(TxOptions){.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true}, step_read,
+               &step, reterr));
+    TRY(state_check(&step.state, schema, reterr));
+    step.done = step.state.applied_count == schema->migration_count && definitions_are_current(&step.state, schema);
+    while (!step.done) {
+        arena_reset(arena);
+        TRY(tx_run(pool, &options, step_run, &step, reterr));
+        applied += step.applied;
+        if (!step.locked)
+            TRY(lock_wait(deadline, reterr));
+    }
+    *ret_applied = applied;
+    return OK;
+}
+
+/* How a known migration stands. */
+static MigrationStatus migration_status(const Migration *migration, const Applied *applied)
+{
+    MigrationStatus status = {.version = migration->version, .name = migration->name, .state = "pending"};
+
+    if (applied) {
+        status.state      = applied_is_changed(applied, migration) ? "changed" : "applied";
+        status.applied_at = applied->applied_at;
+    }
+    return status;
+}
+
+ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Arena *arena, MigrationStatus **ret_list,
+                         int *ret_count, Error *reterr)
+{
+    TxOptions        options = {.name = "migrate_status", .deadline = deadline, .arena = arena, .read_only = true};
+    Step             step    = {.schema = schema};
+    int              count   = 0, next = 0;
+    MigrationStatus *list;
+
+    TRY(tx_run(pool, &options, step_read, &step, reterr));
+    list = arena_array(arena, MigrationStatus, schema->migration_count + step.state.applied_count);
+    for (int i = 0; i < schema->migration_count; i++) {
+        const Migration *migration = &schema->migrations[i];
+        const Applied   *applied   = next < step.state.applied_count ? &step.state.applied[next] : NULL;
+        bool             is_same   = applied && applied->version == migration->version;
+
+        list[count++] = migration_status(migration, is_same ? applied : NULL);
+        next += is_same;
+    }
+    for (; next < step.state.applied_count; next++) {
+        const Applied *applied = &step.state.applied[next];
+
+        list[count++] = (MigrationStatus){applied->version, applied->name, "unknown", applied->applied_at};
+    }
+    *ret_list  = list;
+    *ret_count = count;
+    return OK;
+}
+
+ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
+    TxOptions                 options = {.name = "migrate_check", .deadline = deadline, .arena = arena, .read_only = true};
+    Step                      step    = {.schema = schema};
+
+    TRY(tx_run(pool, &options, step_read, &step, reterr));
+    TRY(state_check(&step.state, schema, reterr));
+    if (step.state.applied_count < schema->migration_count)
+        return fail(reterr, ERR_CONFLICT, "database schema is at version %d, this pawl needs %d: run \"pawl migrate\"",
+                    step.state.applied_count, schema->migration_count);
+    if (!definitions_are_current(&step.state, schema))
+        return fail(reterr, ERR_CONFLICT, "functions in the database differ from this pawl's: run \"pawl migrate\"");
+    return OK;
+}

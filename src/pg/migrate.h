@@ -1,0 +1,57 @@
+/*
+ * migrate.h - brings the schema to the version this binary was built with.
+ *
+ * Migrations (tables, indexes, data) are numbered from 1 without gaps, embedded in the binary, applied one transaction
+ * each under an advisory lock, and remembered in pawl.migration with the checksum of their text. Definitions (functions
+ * and views, all `create or replace`) are the files of sql/<room>/ as they stand: they are applied together, in one
+ * transaction, after the last migration, whenever their common checksum differs from the one remembered. So a function
+ * has one text, not one per release.
+ *
+ * A schema that is up to date is only read: then migrate_run() needs no lock and no more rights than a pod has.
+ *
+ * Refused with one sentence: a schema newer than the binary (ERR_CONFLICT), a migration whose text changed after it was
+ * applied (ERR_CONFLICT), missing rights (ERR_DENIED), a server older than 15 (ERR_REFUSED), another process that migrates
+ * until our deadline (ERR_BUSY).
+ * Threads and pods: any number may migrate at once; each migration is applied exactly once.
+ */
+#ifndef PG_MIGRATE_H
+#define PG_MIGRATE_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "pg/pool.h"
+
+typedef struct {
+    int         version;
+    const char *name;
+    const char *sql;
+} Migration;
+
+typedef struct {
+    const char *name; /* "base/clock.sql" */
+    const char *sql;
+} Definition;
+
+/* All that a binary knows of the schema. The embedded one is schema_embedded in the generated sql.h. */
+typedef struct {
+    const Migration  *migrations;
+    int               migration_count;
+    const Definition *definitions;
+    int               definition_count;
+} Schema;
+
+typedef struct {
+    int         version;
+    const char *name;
+    const char *state;      /* "applied", "pending", "changed", "unknown" (applied by a newer binary) */
+    const char *applied_at; /* ISO time; NULL while pending */
+} MigrationStatus;
+
+must_check ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr);
+must_check ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Arena *arena,
+                                    MigrationStatus **ret_list, int *ret_count, Error *reterr);
+/* OK when the schema is exactly this binary's. ERR_CONFLICT says which side is older and what to do. */
+must_check ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr);
+
+#endif

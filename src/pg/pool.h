@@ -1,0 +1,86 @@
+/*
+ * pool.h - a bounded set of PostgreSQL connections, leased one at a time.
+ *
+ *     FREE    -> OPENING  [pool_lease: no idle one, room left; janitor: probe, or replacing a sick one]
+ *     OPENING -> LEASED   [it connected]             OPENING -> FREE  [it did not]
+ *     IDLE    -> LEASED   [pool_lease, newest first] IDLE    -> CHECKED [janitor: every 30 s `select 1`]
+ *     CHECKED -> IDLE     [it answered]              CHECKED -> FREE  [it did not: closed]
+ *     LEASED  -> IDLE     [lease_end]                LEASED  -> LEASED [lease_end: handed to the first waiter]
+ *     LEASED  -> FREE     [lease_end: bad, old, of a former generation, or inside a transaction: closed]
+ *     IDLE    -> FREE     [janitor: idle too long, too old; or the breaker opened: closed]
+ *
+ * Invariants
+ *   1. leased + idle + checked + opening <= size_max, always.
+ *   2. An idle connection is outside any transaction.
+ *   3. A lease ends exactly once: by lease_end(), or by scoped(lease_end).
+ *   4. Waiters are served in the order they came; nobody overtakes. A slot that becomes free goes to the first of
+ *      them: no waiter sleeps while a slot it could use lies idle.
+ *   5. While the breaker is not closed callers are refused at once with the last error. Only the janitor probes, with a
+ *      deadline of its own, so an impatient caller cannot fail the probe and recovery needs no traffic.
+ *   6. The breaker counts failures to connect, statements that got no answer, and a server out of resources. A lost
+ *      connection alone is not counted: the next connect tells whether the server is gone.
+ * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of a
+ * leased slot, and is never held across a round trip.
+ * Ownership: the pool owns connections; a Lease borrows one.
+ */
+#ifndef PG_POOL_H
+#define PG_POOL_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "pg/breaker.h"
+#include "pg/conn.h"
+
+#define POOL_SIZE_MAX 1000
+
+typedef struct Pool  Pool;
+typedef struct Lease Lease;
+
+/* Zero means the default in the comment. */
+typedef struct {
+    const char *conninfo;            /* borrowed until pool_new() returns */
+    const char *application_name;    /* "pawl" */
+    int         size_min;            /* 2; kept open once opened */
+    int         size_max;            /* 10; 1..POOL_SIZE_MAX */
+    int         idle_ms_max;         /* 5 min, then closed */
+    int         lifetime_ms_max;     /* 1 h, less up to a tenth at random, then recycled */
+    int         connect_ms_max;      /* 5 s for one try */
+    int         check_ms;            /* 30 s between health checks */
+    int         check_ms_max;        /* 2 s for one check */
+    int         breaker_failures;    /* 5 */
+    int         breaker_open_ms;     /* 30 s */
+    bool        no_janitor;          /* a simulation calls pool_tend() itself */
+} PoolOptions;
+
+typedef struct {
+    int          size, idle, leased, opening, waiting, size_min, size_max;
+    BreakerState breaker;
+    int          next_probe_ms; /* while open */
+    char         last_error[512];
+} PoolStatus;
+
+/* ERR_USAGE: bad conninfo or sizes. Opens nothing yet. */
+must_check ErrorCode pool_new(const PoolOptions *options, Pool **ret_pool, Error *reterr);
+/* No more leases: waiters are told ERR_STOPPING. Waits for leases until the deadline, then cancels what runs and waits
+ * no longer. false: leases were still out. */
+bool pool_drain(Pool *pool, Deadline deadline);
+/* Every lease has ended. */
+void pool_free(Pool *pool);
+SCOPED(Pool, pool_free)
+
+/* Wait in line until the deadline. ERR_BUSY: no turn. ERR_UNAVAILABLE: the breaker is open, or connecting failed.
+ * ERR_REFUSED: the server said no. ERR_STOPPING: the pool is closing. */
+must_check ErrorCode pool_lease(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr);
+/* The same, on a connection made just now: after one broke, another idle one may be as dead and prove nothing. */
+must_check ErrorCode pool_lease_fresh(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr);
+void                 lease_end(Lease *lease);
+SCOPED(Lease, lease_end)
+Conn *lease_conn(Lease *lease);
+/* Tell the pool how a statement on this lease ended: feeds the breaker and decides whether the connection is kept. */
+void lease_report(Lease *lease, ErrorCode code, const Error *error);
+
+/* One turn of the janitor: close, recycle, check, replace, probe. Returns when it should run next. */
+Mono pool_tend(Pool *pool);
+void pool_status(Pool *pool, PoolStatus *ret_status);
+
+#endif

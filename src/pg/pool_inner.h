@@ -1,0 +1,72 @@
+/*
+ * pool_inner.h - what pool.c (callers) and janitor.c (upkeep) share; nobody else includes it.
+ *
+ * A slot is what pool_lease() hands out: a Lease. Whoever moved a slot to OPENING, CHECKED or LEASED owns it and its
+ * connection alone until it gives it back with slot_offer(); so the mutex guards the lists and counts, not the traffic.
+ */
+#ifndef PG_POOL_INNER_H
+#define PG_POOL_INNER_H
+
+#include "base/sync.h"
+#include "pg/pool.h"
+
+typedef enum { SLOT_FREE, SLOT_OPENING, SLOT_IDLE, SLOT_CHECKED, SLOT_LEASED, SLOT_STATE_COUNT } SlotState;
+
+struct Lease {
+    Pool     *pool;
+    SlotState state;
+    Conn     *conn; /* NULL while FREE and OPENING */
+    Lease    *next; /* in the free or the idle list */
+    unsigned  generation;
+    Mono      idle_since;
+    Mono      checked_at;
+    Mono      retire_at;
+    bool      worked; /* a statement succeeded on this lease */
+};
+
+typedef struct Waiter Waiter;
+struct Waiter {
+    Cond      cond;
+    Waiter   *next;
+    Lease    *slot;    /* handed over: LEASED with a connection, or OPENING without */
+    ErrorCode refused; /* not OK: nobody will come */
+};
+
+struct Pool {
+    PoolOptions options; /* conninfo and name are copies of our own */
+    Mutex       mutex;   /* guards everything below */
+    Lease      *slots;
+    int         counts[SLOT_STATE_COUNT];
+    Lease      *free, *idle; /* idle: newest first */
+    Waiter     *first, **last;
+    int         waiting;
+    Breaker     breaker;
+    unsigned    generation; /* connections of a former one are closed, not reused */
+    bool        closing;
+    Cond        drained;
+    Error       last_error;
+    bool        answered; /* there was a connection once */
+    bool        opened;   /* the breaker opened and the janitor has not said so yet */
+    Mono        next_check;
+    Cond        janitor_wake;
+    bool        janitor_poked, janitor_stop;
+    pthread_t   janitor;
+};
+
+/* The mutex is held. */
+void   slot_move(Lease *slot, SlotState state);
+Lease *slot_pop(Lease **list, SlotState state); /* NULL: the list is empty */
+void   slot_fill(Lease *slot, Conn *conn);
+bool   slot_is_stale(const Lease *slot);
+/* A slot its owner is done with: to the first waiter, or to its list. */
+void slot_offer(Lease *slot);
+void pool_gauges(const Pool *pool);
+
+/* The mutex is not held. */
+void slot_give_back(Lease *slot);
+/* One try to connect a slot that is OPENING; then it is LEASED. *ret_again: another try may help. */
+must_check ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_again, Error *reterr);
+
+ThreadBody janitor_run; /* context: the Pool */
+
+#endif

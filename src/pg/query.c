@@ -1,0 +1,243 @@
+/*
+ * query.c - bound parameters and the calls that run a statement; rows become structs in row.c.
+ */
+#include "pg/query.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "pg/oid.h"
+
+#define ARRAY_TEXT_MAX ((size_t)256 << 20)
+
+/* ---- parameters ---- */
+
+DbArg db_i32(int32_t value)
+{
+    DbArg arg = {.type = OID_INT4};
+
+    snprintf(arg.digits, sizeof arg.digits, "%" PRId32, value);
+    return arg;
+}
+
+DbArg db_i64(int64_t value)
+{
+    DbArg arg = {.type = OID_INT8};
+
+    snprintf(arg.digits, sizeof arg.digits, "%" PRId64, value);
+    return arg;
+}
+
+DbArg db_real(double value)
+{
+    DbArg arg = {.type = OID_FLOAT8};
+
+    snprintf(arg.digits, sizeof arg.digits, "%.17g", value);
+    return arg;
+}
+
+DbArg db_bool(bool value)
+{
+    return (DbArg){.type = OID_BOOL, .text = value ? "t" : "f"};
+}
+
+static DbArg text_arg(Oid type, const char *value)
+{
+    return (DbArg){.type = type, .text = value, .null = value == NULL};
+}
+
+DbArg db_text(const char *value)
+{
+    return text_arg(OID_TEXT, value);
+}
+
+DbArg db_uuid(const char *value)
+{
+    return text_arg(OID_UUID, value);
+}
+
+DbArg db_jsonb(const char *value)
+{
+    return text_arg(OID_JSONB, value);
+}
+
+DbArg db_null(void)
+{
+    return (DbArg){.null = true};
+}
+
+DbArg db_bytea(Arena *arena, const void *bytes, size_t size)
+{
+    static const char    hex[] = "0123456789abcdef";
+    const unsigned char *in    = bytes;
+    char                *text  = arena_alloc(arena, size * 2 + 3);
+
+    text[0] = '\\';
+    text[1] = 'x';
+    for (size_t i = 0; i < size; i++) {
+        text[2 + 2 * i] = hex[in[i] >> 4];
+        text[3 + 2 * i] = hex[in[i] & 15];
+    }
+    return text_arg(OID_BYTEA, text);
+}
+
+/* ---- arrays, as PostgreSQL writes them: {1,2} and {"a \"b\"",NULL} ---- */
+
+DbArg db_i32s(Arena *arena, const int32_t *values, int count)
+{
+    Text text;
+
+    text_init(&text, arena, ARRAY_TEXT_MAX);
+    text_append_char(&text, '{');
+    for (int i = 0; i < count; i++)
+        text_print(&text, "%s%" PRId32, i ? "," : "", values[i]);
+    text_append_char(&text, '}');
+    assert(!text_is_full(&text));
+    return text_arg(OID_INT4_ARRAY, text_string(&text));
+}
+
+DbArg db_i64s(Arena *arena, const int64_t *values, int count)
+{
+    Text text;
+
+    text_init(&text, arena, ARRAY_TEXT_MAX);
+    text_append_char(&text, '{');
+    for (int i = 0; i < count; i++)
+        text_print(&text, "%s%" PRId64, i ? "," : "", values[i]);
+    text_append_char(&text, '}');
+    assert(!text_is_full(&text));
+    return text_arg(OID_INT8_ARRAY, text_string(&text));
+}
+
+static void append_quoted(Text *text, const char *value)
+{
+    text_append_char(text, '"');
+    while (*value) {
+        size_t plain = strcspn(value, "\"\\");
+
+        text_append_bytes(text, value, plain);
+        value += plain;
+        if (*value) {
+            text_append_char(text, '\\');
+            text_append_char(text, *value++);
+        }
+    }
+    text_append_char(text, '"');
+}
+
+static DbArg texts_arg(Oid type, Arena *arena, const char *const *values, int count)
+{
+    Text text;
+
+    text_init(&text, arena, ARRAY_TEXT_MAX);
+    text_append_char(&text, '{');
+    for (int i = 0; i < count; i++) {
+        if (i)
+            text_append_char(&text, ',');
+        if (values[i])
+            append_quoted(&text, values[i]);
+        else
+            text_append(&text, "NULL");
+    }
+    text_append_char(&text, '}');
+    assert(!text_is_full(&text));
+    return text_arg(type, text_string(&text));
+}
+
+DbArg db_texts(Arena *arena, const char *const *values, int count)
+{
+    return texts_arg(OID_TEXT_ARRAY, arena, values, count);
+}
+
+DbArg db_uuids(Arena *arena, const char *const *values, int count)
+{
+    return texts_arg(OID_UUID_ARRAY, arena, values, count);
+}
+
+DbArg db_jsonbs(Arena *arena, const char *const *values, int count)
+{
+    return texts_arg(OID_JSONB_ARRAY, arena, values, count);
+}
+
+/* ---- running ---- */
+
+static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_result, Error *reterr)
+{
+    Oid         types[DB_ARGS_MAX];
+    const char *values[DB_ARGS_MAX];
+
+    assert(args.count <= DB_ARGS_MAX);
+    for (int i = 0; i < args.count; i++) {
+        const DbArg *arg = &args.list[i];
+
+        types[i]  = arg->type;
+        values[i] = arg->null ? NULL : arg->text ? arg->text : arg->digits;
+    }
+    return conn_query(tx->conn, sql, args.count, types, values, tx->deadline, ret_result, reterr);
+}
+
+ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    TRY(db_query(tx, sql, args, &result, reterr));
+    TRY(db_rows(result, shape, tx->arena, ret_rows, reterr));
+    *ret_count = PQntuples(result);
+    return OK;
+}
+
+ErrorCode db_one(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void *ret_row, Error *reterr)
+{
+    void *rows;
+    int   count;
+
+    TRY(db_many(tx, sql, args, shape, &rows, &count, reterr));
+    return db_only(shape, rows, count, ret_row, reterr);
+}
+
+ErrorCode db_only(const DbShape *shape, const void *rows, int count, void *ret_row, Error *reterr)
+{
+    if (count == 0)
+        return fail(reterr, ERR_NOT_FOUND, "%s not found", shape->noun);
+    if (count > 1)
+        return fail(reterr, ERR_INTERNAL, "more than one %s", shape->noun);
+    memcpy(ret_row, rows, shape->size);
+    return OK;
+}
+
+ErrorCode db_run(Tx *tx, const char *sql, DbArgs args, int64_t *ret_changed, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    TRY(db_query(tx, sql, args, &result, reterr));
+    if (ret_changed)
+        *ret_changed = strtoll(PQcmdTuples(result), NULL, 10);
+    return OK;
+}
+
+ErrorCode db_get_i64(Tx *tx, const char *sql, DbArgs args, int64_t *ret_value, Error *reterr)
+{
+    typedef struct { int64_t value; } Row;
+    static const DbColumn column = {"value", DB_I64, offsetof(Row, value)};
+    static const DbShape  shape  = {"value", &column, 1, sizeof(Row)};
+    Row                   row;
+
+    TRY(db_one(tx, sql, args, &shape, &row, reterr));
+    *ret_value = row.value;
+    return OK;
+}
+
+ErrorCode db_get_text(Tx *tx, const char *sql, DbArgs args, const char **ret_value, Error *reterr)
+{
+    typedef struct { const char *value; } Row;
+    static const DbColumn column = {"value", DB_TEXT, offsetof(Row, value)};
+    static const DbShape  shape  = {"value", &column, 1, sizeof(Row)};
+    Row                   row;
+
+    TRY(db_one(tx, sql, args, &shape, &row, reterr));
+    *ret_value = row.value;
+    return OK;
+}

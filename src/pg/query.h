@@ -1,0 +1,123 @@
+/*
+ * query.h - a query in one line: arguments in, structs out, each failure with a name in it.
+ *
+ *     return db_one(tx, sql_ledger_wallet_find, DB_ARGS(db_i64(id)), &wallet_shape, ret_wallet, reterr);
+ *
+ * Invariants
+ *   1. *ret_ is untouched on failure; nothing leaks on any path; no PGresult leaves the room.
+ *   2. The mapper finds every column by name, once per result, and insists on its type.
+ *   3. Texts and arrays are copied into the transaction's arena.
+ */
+#ifndef PG_QUERY_H
+#define PG_QUERY_H
+
+#include <libpq-fe.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "pg/conn.h"
+
+/* Where a query runs, how long it may take and where its rows live; all borrowed. */
+typedef struct {
+    Conn    *conn;
+    Arena   *arena;
+    Deadline deadline;
+} Tx;
+
+/* One bound parameter. Build it with db_i64() and friends, never by hand. */
+typedef struct {
+    Oid         type;
+    bool        null;
+    const char *text; /* NULL: digits */
+    char        digits[32];
+} DbArg;
+typedef struct {
+    const DbArg *list;
+    int          count;
+} DbArgs;
+
+DbArg db_i32(int32_t value);
+DbArg db_i64(int64_t value);
+DbArg db_real(double value);
+DbArg db_bool(bool value);
+DbArg db_text(const char *value); /* borrowed; NULL is SQL null; so for the next three */
+DbArg db_uuid(const char *value);
+DbArg db_jsonb(const char *value);
+DbArg db_bytea(Arena *arena, const void *bytes, size_t size);
+DbArg db_null(void);
+/* Arrays, built in the arena; a NULL element is SQL null. */
+DbArg db_i32s(Arena *arena, const int32_t *values, int count);
+DbArg db_i64s(Arena *arena, const int64_t *values, int count);
+DbArg db_texts(Arena *arena, const char *const *values, int count);
+DbArg db_uuids(Arena *arena, const char *const *values, int count);
+DbArg db_jsonbs(Arena *arena, const char *const *values, int count);
+#define DB_ARGS(...) ((DbArgs){(const DbArg[]){__VA_ARGS__}, (int)COUNT(((const DbArg[]){__VA_ARGS__}))})
+#define DB_NONE      ((DbArgs){NULL, 0})
+#define DB_ARGS_MAX  32
+
+/* How a row becomes a struct. A SQL null is 0, false or NULL. */
+typedef enum {
+    DB_I32,   /* int32_t, integer */
+    DB_I64,   /* int64_t, bigint */
+    DB_REAL,  /* double, double precision */
+    DB_BOOL,  /* bool */
+    DB_TEXT,  /* const char *, text */
+    DB_UUID,  /* const char *, uuid */
+    DB_JSONB, /* const char *, jsonb */
+    DB_JSON,  /* const char *, json */
+    DB_TIME,  /* int64_t microseconds since 1970, bigint from SQL: see pawl.micros() */
+} DbType;
+typedef struct {
+    const char *name;
+    DbType      type;
+    size_t      offset;
+} DbColumn;
+typedef struct {
+    const char     *noun;
+    const DbColumn *columns;
+    int             count;
+    size_t          size;
+} DbShape;
+
+/*
+ * A struct and its shape come from one list:
+ *     #define WALLET_COLUMNS(X, T) X(T, int64_t, DB_I64, id) X(T, const char *, DB_TEXT, owner)
+ *     typedef struct { WALLET_COLUMNS(DB_FIELD, Wallet) } Wallet;
+ *     DB_SHAPE(wallet, Wallet, WALLET_COLUMNS);
+ */
+#define DB_FIELD(Type, ctype, dbtype, name)  ctype name;
+#define DB_COLUMN(Type, ctype, dbtype, name) {#name, dbtype, offsetof(Type, name)},
+#define DB_SHAPE(noun, Type, COLUMNS)                                         \
+    static const DbColumn noun##_columns[] = {COLUMNS(DB_COLUMN, Type)};      \
+    static const DbShape  noun##_shape     = {#noun, noun##_columns, COUNT(noun##_columns), sizeof(Type)}
+
+/* Any number of rows into an array in the arena. */
+must_check ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count,
+                             Error *reterr);
+/* Exactly one row. ERR_NOT_FOUND: none ("wallet not found"). */
+must_check ErrorCode db_one(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void *ret_row, Error *reterr);
+/* A statement whose rows do not matter; *ret_changed (may be NULL) gets the number of rows it touched. */
+must_check ErrorCode db_run(Tx *tx, const char *sql, DbArgs args, int64_t *ret_changed, Error *reterr);
+/* One row with one column: a number or a text. NULL text for SQL null. */
+must_check ErrorCode db_get_i64(Tx *tx, const char *sql, DbArgs args, int64_t *ret_value, Error *reterr);
+must_check ErrorCode db_get_text(Tx *tx, const char *sql, DbArgs args, const char **ret_value, Error *reterr);
+
+/* Rows of texts, for statements whose shape only their author knows; parameters are texts of unknown type. */
+typedef struct {
+    int                rows, columns;
+    const char *const *values; /* rows * columns, in the arena; NULL is SQL null */
+    int64_t            changed;
+} DbTable;
+must_check ErrorCode db_table(Tx *tx, const char *sql, int count, const char *const *parameters, DbTable *ret_table,
+                              Error *reterr);
+
+/* The one row of several, or the error that says what is wrong with their number. */
+must_check ErrorCode db_only(const DbShape *shape, const void *rows, int count, void *ret_row, Error *reterr);
+/* The mapper by itself, for tests on hand-made results. */
+must_check ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, void **ret_rows, Error *reterr);
+
+#endif

@@ -1,0 +1,28 @@
+/*
+ * retry.h - how long to wait before the next try, if there is one. Pure, but for the jitter.
+ *
+ * Delays double from delay_ms up to delay_ms_max, each shortened by up to a quarter at random so that pods that failed
+ * together do not come back together. A wait that would not end before the deadline is not begun.
+ */
+#ifndef PG_RETRY_H
+#define PG_RETRY_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+
+typedef struct {
+    int tries_max; /* all tries, the first included */
+    int delay_ms;
+    int delay_ms_max;
+} RetryPolicy;
+
+extern const RetryPolicy retry_connect;   /* 5 tries: 100, 200, 400, 800 ms; cap 30 s */
+extern const RetryPolicy retry_operation; /* the first and 3 more: 100, 200, 400 ms */
+
+/* Wait before try number `tries` + 1. false: no try is left, or the deadline would pass first. */
+bool retry_wait(const RetryPolicy *policy, int tries, Deadline deadline);
+/* The delay after `tries` tries without jitter. */
+int retry_delay_ms(const RetryPolicy *policy, int tries);
+
+#endif

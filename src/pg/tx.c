@@ -1,0 +1,222 @@
+/*
+ * tx.c - run, judge, run again; see tx.h for the four verdicts.
+ *
+ * A try that ends in doubt leaves its mark: if no later try brings certainty, the answer is ERR_UNKNOWN, never a code that
+ * claims nothing happened.
+ */
+#include "pg/tx.h"
+
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "pg/retry.h"
+
+/* The server gives up a little before we do, so that a slow statement ends with its own words and the connection lives. */
+#define SERVER_MARGIN_MS 20
+/* How much longer than the deadline a transaction may sit idle before the server ends it: we are stopped or gone. */
+#define IDLE_MARGIN_MS 5000
+
+/* What is known about one try besides its code. */
+typedef struct {
+    bool leased; /* it got as far as a connection */
+    bool doubt;  /* it may have committed */
+} Try;
+
+/* What one try does: tx_run and db_call differ only in this. */
+typedef struct Work Work;
+typedef ErrorCode   WorkRun(Work *work, Tx *tx, Try *try, Error *reterr);
+struct Work {
+    WorkRun       *run;
+    TxBody        *body; /* tx_run */
+    void          *context;
+    const char    *sql; /* db_call */
+    DbArgs         args;
+    const DbShape *shape;
+    void          *rows;
+    int            count;
+};
+
+/* Did the server say how it ended? Only an error of its own, on a connection that it keeps, proves that it rolled back. */
+static bool answer_is_lost(ErrorCode code, const Error *error)
+{
+    return code == ERR_UNKNOWN || error->sqlstate[0] == '\0' || strncmp(error->sqlstate, "08", 2) == 0 ||
+           strncmp(error->sqlstate, "57P", 3) == 0;
+}
+
+/* ---- a whole transaction ---- */
+
+static int at_least(int value, int least)
+{
+    return value > least ? value : least;
+}
+
+/* One round trip. Only `set local`: nothing outlives the transaction. */
+static ErrorCode tx_begin(Tx *tx, bool read_only, Error *reterr)
+{
+    char sql[256];
+    int  left = deadline_left_ms(tx->deadline);
+
+    snprintf(sql, sizeof sql,
+             "begin isolation level read committed%s; set local statement_timeout = %d; set local lock_timeout = %d; "
+             "set local idle_in_transaction_session_timeout = %d",
+             read_only ? " read only" : "", at_least(left - SERVER_MARGIN_MS, 1), at_least(left - SERVER_MARGIN_MS, 1),
+             left < INT32_MAX - IDLE_MARGIN_MS ? left + IDLE_MARGIN_MS : 0);
+    return db_run(tx, sql, DB_NONE, NULL, reterr);
+}
+
+static void tx_rollback(Tx *tx)
+{
+    /* No time or no connection left: closing it rolls back as well. */
+    if (!conn_is_good(tx->conn) || conn_transaction(tx->conn) == PQTRANS_IDLE)
+        return;
+    if (deadline_passed(tx->deadline) || db_run(tx, "rollback", DB_NONE, NULL, NULL) != OK)
+        conn_condemn(tx->conn);
+}
+
+static ErrorCode tx_commit(Tx *tx, Try *try, Error *reterr)
+{
+    ErrorCode code;
+
+    if (FAULT("pg.commit.before")) {
+        conn_condemn(tx->conn);
+        return fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.before");
+    }
+    code = db_run(tx, "commit", DB_NONE, NULL, reterr);
+    if (code == OK && FAULT("pg.commit.after")) {
+        conn_condemn(tx->conn);
+        code = fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.after");
+    }
+    try->doubt = code != OK && answer_is_lost(code, reterr);
+    return code;
+}
+
+static ErrorCode run_body(Work *work, Tx *tx, Try *try, Error *reterr)
+{
+    ErrorCode code = work->body(tx, work->context, reterr);
+
+    if (code == OK)
+        code = tx_commit(tx, try, reterr);
+    if (code != OK)
+        tx_rollback(tx);
+    return code;
+}
+
+/* ---- one statement, autocommit ---- */
+
+static ErrorCode run_statement(Work *work, Tx *tx, Try *try, Error *reterr)
+{
+    ErrorCode code = db_many(tx, work->sql, work->args, work->shape, &work->rows, &work->count, reterr);
+
+    try->doubt = code != OK && answer_is_lost(code, reterr);
+    return code;
+}
+
+/* ---- the loop ---- */
+
+static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool fresh, Try *try, Error *reterr)
+{
+    scoped(lease_end) Lease *lease = NULL;
+    ErrorCode                code  = OK;
+    Tx                       tx    = {.arena = options->arena, .deadline = options->deadline};
+
+    TRY(fresh ? pool_lease_fresh(pool, options->deadline, &lease, reterr)
+              : pool_lease(pool, options->deadline, &lease, reterr));
+    try->leased = true;
+    tx.conn     = lease_conn(lease);
+    if (work->run == run_body)
+        code = tx_begin(&tx, options->read_only, reterr);
+    if (code == OK)
+        code = work->run(work, &tx, try, reterr);
+    lease_report(lease, code, reterr);
+    return code;
+}
+
+static void retry_log(const char *name, int tries, bool doubt, const Error *error)
+{
+    log_write(LOG_WARN, "tx", doubt ? "answer to commit lost, asking the key" : "rolled back, running again",
+              LOG_STR("operation", name), LOG_INT("try", tries), LOG_STR("sqlstate", error->sqlstate),
+              LOG_STR("error", error->text));
+}
+
+static ErrorCode unknown(const char *name, Error *reterr)
+{
+    char text[sizeof reterr->text];
+
+    memcpy(text, reterr->text, sizeof text);
+    return fail(reterr, ERR_UNKNOWN, "%s may have been done: send it again with the same key (%s)", name, text);
+}
+
+/* doubt: some try may have committed. settled: the last one came to an end of its own, so it has looked at the key. */
+static ErrorCode work_end(const TxOptions *options, ErrorCode code, int tries, bool doubt, bool settled, Error *reterr)
+{
+    metric_add(code == OK ? METRIC_TX_OK : METRIC_TX_FAILED, 1);
+    if (code == OK && tries > 1)
+        metric_add(METRIC_RETRY_OK, 1);
+    if (doubt && !settled)
+        return unknown(options->name, reterr);
+    if (doubt)
+        metric_add(METRIC_RESOLVED, 1);
+    return code;
+}
+
+/* Run again? A connection that could not be had is not asked for again: the pool has tried as often as it makes sense. */
+static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdict)
+{
+    if (!try->leased || verdict == VERDICT_FINAL)
+        return false;
+    return verdict != VERDICT_RESOLVE || options->keyed || options->read_only;
+}
+
+static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Error *reterr)
+{
+    RetryPolicy policy = retry_operation;
+    Error       error  = {0}; /* the caller's may be NULL, and the verdict needs the SQLSTATE */
+    bool        doubt = false, fresh = false;
+
+    if (options->tries_max)
+        policy.tries_max = options->tries_max;
+    for (int tries = 1;; tries++) {
+        Try       try     = {0};
+        ErrorCode code    = work_try(pool, options, work, fresh, &try, &error);
+        Verdict   verdict = try.doubt ? VERDICT_RESOLVE : error_verdict(code);
+
+        doubt |= try.doubt && !options->read_only;
+        fresh = verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE;
+        if (code == OK || !work_goes_on(options, &try, verdict) || !retry_wait(&policy, tries, options->deadline)) {
+            code = work_end(options, code, tries, doubt, try.leased && verdict == VERDICT_FINAL, &error);
+            if (reterr && code != OK)
+                *reterr = error;
+            return code;
+        }
+        metric_add(METRIC_RETRY, 1);
+        retry_log(options->name, tries, try.doubt, &error);
+    }
+}
+
+ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *context, Error *reterr)
+{
+    return work_run(pool, options, &(Work){.run = run_body, .body = body, .context = context}, reterr);
+}
+
+ErrorCode db_call_many(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
+                       void **ret_rows, int *ret_count, Error *reterr)
+{
+    Work work = {.run = run_statement, .sql = sql, .args = args, .shape = shape};
+
+    TRY(work_run(pool, options, &work, reterr));
+    *ret_rows  = work.rows;
+    *ret_count = work.count;
+    return OK;
+}
+
+ErrorCode db_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape, void *ret_row,
+                  Error *reterr)
+{
+    void *rows;
+    int   count;
+
+    TRY(db_call_many(pool, options, sql, args, shape, &rows, &count, reterr));
+    return db_only(shape, rows, count, ret_row, reterr);
+}

@@ -1,0 +1,46 @@
+/*
+ * tx.h - a transaction is a function, run again from its very beginning when PostgreSQL asks for it.
+ *
+ * tx_run leases, begins, calls the body, commits, and obeys the verdict, always within the deadline:
+ *   FINAL    roll back, return
+ *   RETRY    roll back, wait 100, 200, 400 ms, run again
+ *   EVICT    close the connection, run again on another: commit was never sent, so nothing happened
+ *   RESOLVE  the answer to commit was lost. A keyed body runs again on another connection, where inserting its key
+ *            waits for a commit still under way and then finds the first reply. Without a key: ERR_UNKNOWN
+ *
+ * The body touches nothing but the arena, *context and the database, and sets all of *context that it sets anew in each
+ * try; that is the whole contract. Each try puts its rows into the arena beside those of the last one.
+ *
+ * READ COMMITTED. Statement and lock timeouts are the time left, set locally; an abandoned transaction is ended by the
+ * server (idle_in_transaction_session_timeout), so a stopped pod does not keep its locks.
+ */
+#ifndef PG_TX_H
+#define PG_TX_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+typedef ErrorCode TxBody(Tx *tx, void *context, Error *reterr);
+
+typedef struct {
+    const char *name;      /* the operation, for logs and metrics */
+    Deadline    deadline;  /* the request's own; every wait fits inside it */
+    Arena      *arena;     /* where rows live; grows with each try, freed by the caller */
+    int         tries_max; /* 0: retry_operation's */
+    bool        keyed;     /* the body begins with the key check: it may be run again after a lost commit */
+    bool        read_only; /* nothing to commit: a lost commit is simply run again */
+} TxOptions;
+
+must_check ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *context, Error *reterr);
+
+/* The work is one statement: one round trip, autocommit. So any lost answer is RESOLVE: run again if keyed or
+ * read_only, else ERR_UNKNOWN. The first form maps all rows, the second wants exactly one. */
+must_check ErrorCode db_call_many(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
+                                  void **ret_rows, int *ret_count, Error *reterr);
+must_check ErrorCode db_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
+                             void *ret_row, Error *reterr);
+
+#endif

@@ -1,0 +1,60 @@
+-- base.sql - the clock, and who may do what.
+
+-- Time is the server's own and moves inside a transaction.
+begin;
+select pawl.now() between clock_timestamp() - interval '1 min' and clock_timestamp() as is_now;
+select pawl.now() > transaction_timestamp() as moves;
+rollback;
+
+-- Microseconds, exactly, in any time zone; null stays null.
+set time zone 'Asia/Kathmandu';
+select pawl.micros('1970-01-01 00:00:00.000001 UTC') as one,
+       pawl.micros('2026-11-15 07:41:22.123456 UTC') as some,
+       pawl.micros('1969-12-31 23:59:59 UTC') as before,
+       pawl.micros(null) as nothing;
+reset time zone;
+
+-- It is inlined: the plan shows no call.
+explain (verbose, costs off)
+select pawl.micros(t.at) from (values (timestamptz '2026-01-01 UTC'), ('2026-01-02 UTC')) as t (at);
+
+-- Nothing of ours is open to the public.
+select nspname
+from pg_namespace
+where nspname = 'pawl' and has_schema_privilege('public', oid, 'usage, create');
+select oid::regprocedure as open_function
+from pg_proc
+where pronamespace = 'pawl'::regnamespace and has_function_privilege('public', oid, 'execute');
+select oid::regclass as open_table
+from pg_class
+where relnamespace = 'pawl'::regnamespace and relkind in ('r', 'v')
+  and has_table_privilege('public', oid, 'select, insert, update, delete, truncate, references, trigger');
+
+-- Nobody writes a table but through a function.
+select oid::regclass as writable, r.rolname
+from pg_class, (values ('pawl_reader'), ('pawl_app'), ('pawl_admin')) as r (rolname)
+where relnamespace = 'pawl'::regnamespace and relkind = 'r'
+  and has_table_privilege(r.rolname, oid, 'insert, update, delete, truncate, references, trigger');
+
+-- Who may look at what.
+select oid::regclass as readable,
+       has_table_privilege('pawl_reader', oid, 'select') as reader,
+       has_table_privilege('pawl_app', oid, 'select') as app,
+       has_table_privilege('pawl_admin', oid, 'select') as admin
+from pg_class
+where relnamespace = 'pawl'::regnamespace and relkind = 'r'
+order by oid::regclass::text;
+
+-- Who may call what.
+select proname as callable,
+       has_function_privilege('pawl_reader', oid, 'execute') as reader,
+       has_function_privilege('pawl_app', oid, 'execute') as app,
+       has_function_privilege('pawl_admin', oid, 'execute') as admin
+from pg_proc
+where pronamespace = 'pawl'::regnamespace
+order by proname;
+
+-- Every function that acts with the owner's rights fixes its search_path.
+select oid::regprocedure as unsafe
+from pg_proc
+where pronamespace = 'pawl'::regnamespace and prosecdef and proconfig is distinct from '{"search_path=pawl, pg_temp"}';

@@ -1,0 +1,390 @@
+/*
+ * migrate_test.c - the schema comes to the binary's version once, whoever asks, and every refusal is one sentence.
+ */
+#include "pg/migrate.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/fault.h"
+#include "base/sync.h"
+#include "sql.h"
+#include "test/harness/conninfo.h"
+#include "test/harness/database.h"
+#include "test/harness/server.h"
+#include "test/harness/test.h"
+
+#define THREADS 8
+
+static Pool *pool_open(const char *url)
+{
+    Pool *pool  = NULL;
+    Error error = {0};
+
+    assert_ok(pool_new(&(PoolOptions){.conninfo = url, .size_min = 1, .size_max = 2}, &pool, &error));
+    return pool;
+}
+
+static Deadline soon(void)
+{
+    return deadline_in_ms(20000);
+}
+
+/* A small schema whose first migration would fail, and whose second would leave two rows, if applied twice. */
+static const Migration two_migrations[] = {
+    {1, "table", "create table pawl.thing (number integer);"},
+    {2, "row", "insert into pawl.thing values (1);\ninsert into pawl.thing values (2);"},
+};
+static const Definition first_definitions[]  = {{"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 1'"}};
+static const Definition second_definitions[] = {{"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 2'"}};
+static const Schema     two_schema           = {two_migrations, 2, first_definitions, 1};
+
+TEST(migrate_brings_an_empty_database_up_then_has_nothing_to_do)
+{
+    scoped(database_free) TestDatabase *db      = database_new_empty();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+    int                                 applied = -1;
+    Error                               error   = {0};
+
+    assert_code(ERR_CONFLICT, migrate_check(pool, &schema_embedded, soon(), &error));
+    assert_contains(error.text, "database schema is at version 0");
+    assert_ok(migrate_run(pool, &schema_embedded, soon(), &applied, &error));
+    assert_int_equal(schema_embedded.migration_count, applied);
+    assert_ok(migrate_check(pool, &schema_embedded, soon(), &error));
+    assert_ok(migrate_run(pool, &schema_embedded, soon(), &applied, &error));
+    assert_int_equal(0, applied);
+    assert_int_equal(schema_embedded.migration_count, database_get_i64(db, "select count(*) from pawl.migration"));
+}
+
+typedef struct {
+    const char   *url;
+    const Schema *schema;
+    int           applied;
+    ErrorCode     code;
+    Error         error;
+} Migrator;
+
+static void *migrator_run(void *context)
+{
+    Migrator               *migrator = context;
+    scoped(pool_free) Pool *pool     = NULL;
+
+    migrator->code = pool_new(&(PoolOptions){.conninfo = migrator->url, .size_min = 1, .size_max = 1}, &pool, &migrator->error);
+    if (migrator->code == OK)
+        migrator->code = migrate_run(pool, migrator->schema, deadline_in_ms(60000), &migrator->applied, &migrator->error);
+    return NULL;
+}
+
+/* Run all at once; the sum of what they applied. */
+static int migrators_run(Migrator *migrators, int count)
+{
+    pthread_t threads[THREADS];
+    int       applied = 0;
+
+    assert_in_range(count, 1, THREADS);
+    for (int i = 0; i < count; i++)
+        threads[i] = thread_start("migrator", migrator_run, &migrators[i]);
+    for (int i = 0; i < count; i++)
+        thread_join(threads[i]);
+    for (int i = 0; i < count; i++) {
+        Error error = migrators[i].error;
+
+        assert_ok(migrators[i].code);
+        applied += migrators[i].applied;
+    }
+    return applied;
+}
+
+TEST(migrate_by_eight_at_once_applies_each_once)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    Migrator                            migrators[THREADS];
+
+    for (int i = 0; i < THREADS; i++)
+        migrators[i] = (Migrator){.url = database_url(db), .schema = &two_schema};
+    assert_int_equal(2, migrators_run(migrators, THREADS));
+    assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.thing"));
+    assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.migration"));
+}
+
+TEST(migrate_refuses_a_schema_newer_than_the_binary)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_open(database_url(db));
+    Schema                              old  = two_schema;
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    old.migration_count = 1;
+    old.definitions     = second_definitions;
+    assert_code(ERR_CONFLICT, migrate_run(pool, &old, soon(), &applied, &error));
+    assert_string_equal("database schema is at version 2, this pawl knows 1: run a newer pawl", error.text);
+    assert_code(ERR_CONFLICT, migrate_check(pool, &old, soon(), &error));
+    assert_int_equal(1, database_get_i64(db, "select pawl.f()"));
+}
+
+TEST(migrate_refuses_a_text_changed_after_it_was_applied)
+{
+    scoped(database_free) TestDatabase *db         = database_new_empty();
+    scoped(pool_free) Pool             *pool       = pool_open(database_url(db));
+    Migration                           changed[2] = {two_migrations[0], {2, "row", "insert into pawl.thing values (3);"}};
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_code(ERR_CONFLICT, migrate_run(pool, &(Schema){changed, 2, first_definitions, 1}, soon(), &applied, &error));
+    assert_string_equal("migration 2 \"row\" was changed after it was applied: restore its text and add a new migration",
+                        error.text);
+    assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.thing"));
+}
+
+TEST(migrate_refuses_a_history_with_a_hole)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_open(database_url(db));
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    database_exec(db, "delete from pawl.migration where version = 1");
+    assert_code(ERR_CONFLICT, migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_contains(error.text, "migration 1 is missing");
+}
+
+TEST(migrate_failure_names_the_migration_and_leaves_the_one_before)
+{
+    scoped(database_free) TestDatabase *db     = database_new_empty();
+    scoped(pool_free) Pool             *pool   = pool_open(database_url(db));
+    Migration                           bad[2] = {two_migrations[0],
+                                                  {2, "bad", "insert into pawl.thing values (1); insert into pawl.nothing values (1);"}};
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_int_not_equal(OK, migrate_run(pool, &(Schema){bad, 2, first_definitions, 1}, soon(), &applied, &error));
+    assert_string_equal("migration 2 \"bad\": relation \"pawl.nothing\" does not exist", error.text);
+    assert_string_equal("42P01", error.sqlstate);
+    assert_int_equal(1, database_get_i64(db, "select max(version) from pawl.migration"));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from pawl.thing"));
+}
+
+TEST(migrate_applies_definitions_again_when_their_text_changed)
+{
+    scoped(database_free) TestDatabase *db      = database_new_empty();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+    Schema                              changed = {two_migrations, 2, second_definitions, 1};
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_int_equal(1, database_get_i64(db, "select pawl.f()"));
+    assert_code(ERR_CONFLICT, migrate_check(pool, &changed, soon(), &error));
+    assert_contains(error.text, "functions in the database differ");
+    assert_ok(migrate_run(pool, &changed, soon(), &applied, &error));
+    assert_int_equal(0, applied);
+    assert_int_equal(2, database_get_i64(db, "select pawl.f()"));
+    assert_ok(migrate_check(pool, &changed, soon(), &error));
+}
+
+TEST(migrate_bad_definition_changes_none_of_them)
+{
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    Definition                          bad[] = {second_definitions[0], {"x/g.sql", "create functoin"}};
+    int                                 applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_int_not_equal(OK, migrate_run(pool, &(Schema){two_migrations, 2, bad, 2}, soon(), &applied, &error));
+    assert_contains(error.text, "definition \"x/g.sql\": syntax error");
+    assert_int_equal(1, database_get_i64(db, "select pawl.f()"));
+}
+
+TEST(migrate_waits_for_another_process_until_its_deadline)
+{
+    scoped(database_free) TestDatabase *db     = database_new_empty();
+    scoped(pool_free) Pool             *pool   = pool_open(database_url(db));
+    PGconn                             *holder = database_connect(db);
+    int                                 applied;
+    Error                               error = {0};
+
+    PQclear(PQexec(holder, "select pg_advisory_lock(x'7061776c'::integer, 1)"));
+    assert_code(ERR_BUSY, migrate_run(pool, &two_schema, deadline_in_ms(600), &applied, &error));
+    assert_string_equal("another process is migrating", error.text);
+    PQfinish(holder);
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_int_equal(2, applied);
+}
+
+/* Every call on the way fails once, in turn: whatever migrate_run() said then, the next one ends at the right place. */
+TEST(migrate_survives_every_fault)
+{
+    bool hit = true;
+
+    for (long n = 1; hit; n++) {
+        scoped(database_free) TestDatabase *db    = database_new_empty();
+        scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+        int                                 applied;
+        Error                               error = {0};
+
+        fault_arm_nth(n);
+        (void)!migrate_run(pool, &two_schema, soon(), &applied, &error);
+        hit = fault_was_hit();
+        fault_arm_nth(0);
+        assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+        assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.thing"));
+        assert_ok(migrate_check(pool, &two_schema, soon(), &error));
+        assert_in_range(n, 1, 500);
+    }
+}
+
+TEST(migrate_status_says_what_is_applied_pending_changed_and_unknown)
+{
+    scoped(database_free) TestDatabase *db         = database_new_empty();
+    scoped(pool_free) Pool             *pool       = pool_open(database_url(db));
+    scoped(arena_free) Arena           *arena      = arena_new(ARENA_BYTES_DEFAULT);
+    Migration                           changed[3] = {two_migrations[0], {2, "row", "select 1"}, {3, "more", "select 1"}};
+    MigrationStatus                    *list;
+    int                                 count, applied;
+    Error                               error = {0};
+
+    assert_ok(migrate_status(pool, &two_schema, soon(), arena, &list, &count, &error));
+    assert_int_equal(2, count);
+    assert_string_equal("pending", list[0].state);
+    assert_null(list[0].applied_at);
+
+    assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
+    assert_ok(migrate_status(pool, &(Schema){changed, 3, NULL, 0}, soon(), arena, &list, &count, &error));
+    assert_int_equal(3, count);
+    assert_string_equal("applied", list[0].state);
+    assert_string_equal("table", list[0].name);
+    assert_int_equal(24, strlen(list[0].applied_at)); /* 2026-11-15T07:41:22.123Z */
+    assert_string_equal("changed", list[1].state);
+    assert_string_equal("pending", list[2].state);
+
+    assert_ok(migrate_status(pool, &(Schema){two_migrations, 1, NULL, 0}, soon(), arena, &list, &count, &error));
+    assert_int_equal(2, count);
+    assert_string_equal("unknown", list[1].state);
+    assert_int_equal(2, list[1].version);
+}
+
+/* A login role of this test alone; roles belong to the whole cluster. */
+static void role_url(const TestDatabase *db, const char *role, char *ret_url)
+{
+    conninfo_change(database_url(db), ret_url, "user", role, NULL);
+}
+
+TEST(migrate_without_rights_says_what_to_grant)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    char                                role[64], sql[128], url[CONNINFO_SIZE];
+    int                                 applied;
+    Error                               error = {0};
+
+    snprintf(role, sizeof role, "nobody_%d", (int)getpid());
+    snprintf(sql, sizeof sql, "create role %s login", role);
+    database_exec(db, sql);
+    role_url(db, role, url);
+    {
+        scoped(pool_free) Pool *pool = pool_open(url);
+
+        assert_code(ERR_DENIED, migrate_run(pool, &two_schema, soon(), &applied, &error));
+    }
+    assert_contains(error.text, "may not create schema in database \"test_");
+    assert_contains(error.text, ": grant create on database \"");
+    assert_contains(error.text, role);
+    database_exec(db, "create schema pawl");
+    {
+        scoped(pool_free) Pool *pool = pool_open(url);
+
+        assert_code(ERR_DENIED, migrate_run(pool, &two_schema, soon(), &applied, &error));
+    }
+    assert_contains(error.text, "may not create tables in schema \"pawl\": grant create on schema \"pawl\" to ");
+    snprintf(sql, sizeof sql, "drop role %s", role);
+    database_exec(db, sql);
+}
+
+/* A pod that only works needs no more than pawl_app, once someone else has migrated. */
+TEST(migrate_of_a_current_schema_needs_only_pawl_app)
+{
+    scoped(database_free) TestDatabase *db = database_new();
+    char                                role[64], sql[160], url[CONNINFO_SIZE];
+    int                                 applied = -1;
+    Error                               error   = {0};
+
+    snprintf(role, sizeof role, "pod_%d", (int)getpid());
+    snprintf(sql, sizeof sql, "create role %s login in role pawl_app", role);
+    database_exec(db, sql);
+    role_url(db, role, url);
+    {
+        scoped(pool_free) Pool *pool = pool_open(url);
+
+        assert_ok(migrate_run(pool, &schema_embedded, soon(), &applied, &error));
+        assert_ok(migrate_check(pool, &schema_embedded, soon(), &error));
+    }
+    assert_int_equal(0, applied);
+    snprintf(sql, sizeof sql, "drop role %s", role);
+    database_exec(db, sql);
+}
+
+static void server_exec(TestServer *server, const char *dbname, const char *sql)
+{
+    PGconn   *conn   = PQconnectdb(test_server_url(server, dbname));
+    PGresult *result = PQexec(conn, sql);
+
+    if (PQresultStatus(result) != PGRES_COMMAND_OK && PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(conn));
+    PQclear(result);
+    PQfinish(conn);
+}
+
+static int server_count(TestServer *server, const char *dbname, const char *sql)
+{
+    PGconn   *conn   = PQconnectdb(test_server_url(server, dbname));
+    PGresult *result = PQexec(conn, sql);
+    int       rows   = PQntuples(result);
+
+    if (PQresultStatus(result) != PGRES_TUPLES_OK)
+        fail_msg("%s: %s", sql, PQerrorMessage(conn));
+    PQclear(result);
+    PQfinish(conn);
+    return rows;
+}
+
+/* Roles are shared by all databases of a server, the advisory lock is not: they are made while others make them. */
+TEST(migrate_of_several_databases_at_once_makes_the_roles_once)
+{
+    scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){.unix_url = true});
+    char                                 urls[THREADS][CONNINFO_SIZE], name[16], sql[64];
+    Migrator                             migrators[THREADS];
+
+    for (int i = 0; i < THREADS; i++) {
+        snprintf(name, sizeof name, "d%d", i);
+        snprintf(sql, sizeof sql, "create database %s", name);
+        server_exec(server, "postgres", sql);
+        snprintf(urls[i], sizeof urls[i], "%s", test_server_url(server, name));
+        migrators[i] = (Migrator){.url = urls[i], .schema = &schema_embedded};
+    }
+    assert_int_equal(THREADS * schema_embedded.migration_count, migrators_run(migrators, THREADS));
+    assert_int_equal(3, server_count(server, "postgres", "select from pg_roles where rolname like 'pawl\\_%'"));
+}
+
+TEST(migrate_without_the_right_to_create_roles_goes_on_and_grants_later)
+{
+    static const char *const may = "select where has_function_privilege('pawl_app', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')"
+                                   " and not has_function_privilege('pawl_reader', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')";
+    scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){.unix_url = true});
+    char                                 url[CONNINFO_SIZE];
+    Migrator                             migrator = {.url = url, .schema = &schema_embedded};
+
+    server_exec(server, "postgres", "create role plain login");
+    server_exec(server, "postgres", "create database d owner plain");
+    conninfo_change(test_server_url(server, "d"), url, "user", "plain", NULL);
+    assert_int_equal(schema_embedded.migration_count, migrators_run(&migrator, 1));
+    assert_int_equal(0, server_count(server, "d", "select from pg_roles where rolname like 'pawl\\_%'"));
+
+    server_exec(server, "d", "create role pawl_reader; create role pawl_app; create role pawl_admin");
+    assert_int_equal(0, server_count(server, "d", may));
+    server_exec(server, "d", "set role plain; select pawl.grant_roles()");
+    assert_int_equal(1, server_count(server, "d", may));
+}
