@@ -1,0 +1,76 @@
+/*
+ * api_ops.c - health, metrics, alerts and the description of the interface.
+ */
+#include "app/api.h"
+#include "app/daemon.h"
+#include "ops/exposition.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+ErrorCode api_live(void *context, Request *request, Response *response, Error *reterr)
+{
+    (void)context;
+    (void)request;
+    (void)reterr;
+    text_append(&response->body, "{\"status\":\"live\"}");
+    return OK;
+}
+
+static ErrorCode ask_database(Tx *tx, void *context, Error *reterr)
+{
+    return db_get_i64(tx, sql_app_ready, DB_NONE, context, reterr);
+}
+
+ErrorCode api_ready(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon   *daemon = context;
+    int64_t   one;
+    TxOptions options = {.name      = "ready",
+                         .deadline  = request_deadline(request),
+                         .arena     = request_arena(request),
+                         .tries_max = 2, /* a restart leaves dead connections behind: the second one is fresh */
+                         .read_only = true};
+
+    if (atomic_load(&daemon->stopping))
+        return fail(reterr, ERR_STOPPING, "shutting down");
+    TRY(tx_run(daemon->app->pool, &options, ask_database, &one, reterr));
+    text_append(&response->body, "{\"status\":\"ready\"}");
+    return OK;
+}
+
+ErrorCode api_metrics(void *context, Request *request, Response *response, Error *reterr)
+{
+    (void)context;
+    (void)request;
+    (void)reterr;
+    response->type = EXPOSITION_TYPE;
+    exposition_write(&response->body);
+    return OK;
+}
+
+ErrorCode api_alerts(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon *daemon = context;
+    Alert   list[ALERT_COUNT];
+
+    (void)request;
+    (void)reterr;
+    alerts_list(daemon->alerts, list);
+    text_append(&response->body, "{\"items\":[");
+    for (int i = 0; i < ALERT_COUNT; i++) {
+        text_append(&response->body, i ? "," : "");
+        alert_write(&list[i], &response->body);
+    }
+    text_append(&response->body, "]}");
+    return OK;
+}
+
+ErrorCode api_openapi(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon *daemon = context;
+
+    (void)request;
+    (void)reterr;
+    text_append(&response->body, daemon->openapi);
+    return OK;
+}

@@ -1,0 +1,257 @@
+/*
+ * daemon.c - start, signals, stop; see daemon.h.
+ */
+#include "app/daemon.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/monitor.h"
+#include "app/openapi.h"
+#include "app/routes.h"
+#include "base/log.h"
+#include "base/metric.h"
+#include "ops/webhook.h"
+
+/* After work was cut off: time to notice it. */
+#define CUT_OFF_MS 1000
+/* A start that is told to end may still be waiting for a database that does not answer. */
+#define START_GRACE_S 5
+
+/* ---- start ---- */
+
+static void webhook_set(Daemon *daemon, const Settings *settings)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&daemon->mutex);
+
+    snprintf(daemon->webhook, sizeof daemon->webhook, "%s", settings->alert_webhook ? settings->alert_webhook : "");
+}
+
+static ErrorCode auth(void *context, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes, char *ret_name,
+                      Error *reterr)
+{
+    Daemon *daemon = context;
+
+    return key_cache_check(daemon->keys, token, try_cache, deadline, ret_scopes, ret_name, reterr);
+}
+
+static ErrorCode server_start(Daemon *daemon, Error *reterr)
+{
+    const Settings *settings = &daemon->app->settings;
+    ServerOptions   options  = {
+           .listen           = settings->listen,
+           .routes           = routes_table,
+           .app              = daemon,
+           .auth             = auth,
+           .executor_threads = (int)(settings->workers * 4 < 8 ? 8 : settings->workers * 4),
+           .queue_max        = (int)settings->http_queue,
+           .connections_max  = (int)settings->http_connections,
+           .body_bytes_max   = (int)settings->http_body_bytes,
+           .read_ms_max      = (int)settings->read_timeout,
+           .deadline_ms      = (int)settings->request_timeout,
+    };
+
+    daemon->openapi = openapi_text(&routes_table, daemon->app->arena);
+    return server_new(&options, &daemon->server, reterr);
+}
+
+static void say_ready(const Daemon *daemon, const char *token_file)
+{
+    if (daemon->server) {
+        const char *listen = daemon->app->settings.listen; /* the server took it, so it has a colon */
+        int         host   = (int)(strrchr(listen, ':') - listen);
+
+        printf("pawl is ready on http://%.*s:%d\n", host ? host : (int)strlen("127.0.0.1"), host ? listen : "127.0.0.1",
+               server_port(daemon->server));
+    } else {
+        printf("pawl is ready\n");
+    }
+    if (token_file)
+        printf("admin token: %s\n", token_file);
+    fflush(stdout);
+}
+
+static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error *reterr)
+{
+    const char *token, *token_file;
+
+    mutex_init(&daemon->mutex);
+    TRY(app_open(given, APP_MIGRATED, &daemon->app, reterr));
+    TRY(app_token(daemon->app, &token, &token_file, reterr));
+    webhook_set(daemon, &daemon->app->settings);
+    daemon->keys   = key_cache_new(daemon->app->pool, token);
+    daemon->alerts = alerts_new(monitor_alert, daemon);
+    if (daemon->app->settings.role & (ROLE_WORKER | ROLE_MONITOR | ROLE_BOT))
+        daemon->listen = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
+    if (daemon->app->settings.role & ROLE_MONITOR)
+        daemon->jobs = monitor_start(daemon);
+    if (daemon->app->settings.role & ROLE_API)
+        TRY(server_start(daemon, reterr));
+    say_ready(daemon, token_file);
+    log_write(LOG_INFO, "daemon", "ready", LOG_INT("migrations_applied", daemon->app->migrated),
+              LOG_INT("pool_max", daemon->app->settings.pool_max));
+    return OK;
+}
+
+/* ---- signals ---- */
+
+static sigset_t signals_ours(void)
+{
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    return set;
+}
+
+static void exit_now(int signal)
+{
+    (void)signal;
+    _exit(EXIT_FAILURE);
+}
+
+static void exit_done(int signal)
+{
+    (void)signal;
+    _exit(EXIT_SUCCESS);
+}
+
+/* The signal that asked for the end before the start was over; 0: none did. */
+static volatile sig_atomic_t start_ended_by;
+
+static void start_end(int signal)
+{
+    if (start_ended_by)
+        _exit(EXIT_FAILURE);
+    start_ended_by = signal;
+    alarm(START_GRACE_S);
+}
+
+/* Until the start is over: the first signal lets it come to its end, but not for long; the second ends it on the spot.
+ * Nothing is left half done: a migration is a transaction, and a data directory gets its name when it is complete. */
+static void signals_start(void)
+{
+    sigset_t         later;
+    struct sigaction action = {.sa_handler = start_end, .sa_flags = SA_RESTART}, overdue = {.sa_handler = exit_done};
+
+    sigemptyset(&later);
+    sigaddset(&later, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &later, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGALRM, &overdue, NULL);
+}
+
+/* From here on signals reach only sigwait(). */
+static void signals_hold(void)
+{
+    sigset_t set = signals_ours();
+
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    alarm(0);
+}
+
+/* From here on a second SIGTERM or SIGINT ends the process on the spot. */
+static void signals_force(void)
+{
+    struct sigaction action = {.sa_handler = exit_now};
+    sigset_t         set    = signals_ours();
+
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &action, NULL);
+    sigdelset(&set, SIGHUP);
+    pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+static void reload(Daemon *daemon, const SettingsGiven *given)
+{
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings = {0};
+    Error                     error    = {0};
+
+    if (settings_load(given, arena, &settings, &error) != OK) {
+        log_error(LOG_ERROR, "daemon", "settings were not reloaded, the old ones stay", &error);
+        return;
+    }
+    log_set_level(settings_log_level(&settings));
+    webhook_set(daemon, &settings);
+    log_write(LOG_INFO, "daemon", "settings reloaded");
+}
+
+static void wait_for_end(Daemon *daemon, const SettingsGiven *given)
+{
+    sigset_t set = signals_ours();
+    int      signal;
+
+    while (sigwait(&set, &signal) == 0 && signal == SIGHUP)
+        reload(daemon, given);
+    log_write(LOG_INFO, "daemon", "stopping", LOG_STR("signal", strsignal(signal)));
+}
+
+/* ---- stop ---- */
+
+/* false: something still runs that nothing could end. */
+static bool daemon_drain(Daemon *daemon)
+{
+    const Settings *settings = &daemon->app->settings;
+    bool            answered = true;
+
+    atomic_store(&daemon->stopping, true);
+    if (daemon->jobs)
+        jobs_stop(daemon->jobs);
+    if (daemon->server)
+        answered = server_drain(daemon->server, deadline_in_ms(settings->drain_timeout));
+    if (pool_drain(daemon->app->pool, deadline_in_ms(settings->close_timeout)) && answered)
+        return true;
+    log_write(LOG_WARN, "daemon", "work in flight was cut off",
+              LOG_INT("requests", daemon->server ? server_in_flight(daemon->server) : 0));
+    return pool_drain(daemon->app->pool, deadline_in_ms(CUT_OFF_MS)) &&
+           (!daemon->server || server_drain(daemon->server, deadline_in_ms(CUT_OFF_MS)));
+}
+
+static void daemon_free(Daemon *daemon)
+{
+    if (daemon->server)
+        server_free(daemon->server);
+    if (daemon->jobs)
+        jobs_free(daemon->jobs);
+    if (daemon->listen)
+        listen_free(daemon->listen);
+    if (daemon->alerts)
+        alerts_free(daemon->alerts);
+    if (daemon->keys)
+        key_cache_free(daemon->keys);
+    if (daemon->app)
+        app_close(daemon->app);
+    mutex_done(&daemon->mutex);
+}
+
+ErrorCode daemon_run(const SettingsGiven *given, Error *reterr)
+{
+    Daemon    daemon = {0};
+    ErrorCode code;
+
+    signals_start();
+    signal(SIGPIPE, SIG_IGN);
+    webhook_init();
+    code = daemon_start(&daemon, given, reterr);
+    signals_hold();
+    if (code == OK) {
+        if (!start_ended_by)
+            wait_for_end(&daemon, given);
+        signals_force();
+        if (!daemon_drain(&daemon)) {
+            /* Its threads hold what we would free. Leases and transactions make this safe. */
+            if (daemon.app->cluster)
+                cluster_close(daemon.app->cluster);
+            _exit(EXIT_SUCCESS);
+        }
+        log_write(LOG_INFO, "daemon", "stopped");
+    }
+    daemon_free(&daemon);
+    return start_ended_by ? OK : code;
+}

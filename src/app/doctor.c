@@ -1,0 +1,291 @@
+/*
+ * doctor.c - see doctor.h.
+ */
+#include "app/doctor.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "app/app.h"
+#include "base/clock.h"
+#include "pg/migrate.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define SKEW_WARN_MS     2000
+#define CONNECTIONS_WARN 80 /* percent */
+#define CHECK_MS         10000
+
+/* What checks need and find out for each other. */
+typedef struct {
+    const SettingsGiven *given;
+    int64_t              long_tx_ms;
+    Arena               *arena;
+    App                 *app; /* NULL until the check "settings" passed */
+} Doctor;
+
+typedef ErrorCode Check(Doctor *doctor, Finding *finding, Error *reterr);
+
+static ErrorCode found(Finding *finding, FindingState state, const char *text, const char *advice)
+{
+    finding->state  = state;
+    finding->text   = text;
+    finding->advice = advice;
+    return OK;
+}
+
+/* ---- one row of numbers about the server ---- */
+
+#define VITALS_COLUMNS(X, T)                       \
+    X(T, int64_t,      DB_TIME, now)               \
+    X(T, const char *, DB_TEXT, version)           \
+    X(T, int32_t,      DB_I32,  version_number)    \
+    X(T, bool,         DB_BOOL, read_only)         \
+    X(T, int32_t,      DB_I32,  connections)       \
+    X(T, int32_t,      DB_I32,  connections_max)   \
+    X(T, int64_t,      DB_I64,  longest_seconds)   \
+    X(T, int32_t,      DB_I32,  longest_pid)       \
+    X(T, const char *, DB_TEXT, longest_name)      \
+    X(T, int64_t,      DB_I64,  wraparound_age)    \
+    X(T, bool,         DB_BOOL, synchronous)       \
+    X(T, bool,         DB_BOOL, durable)           \
+    X(T, int32_t,      DB_I32,  roles)
+typedef struct { VITALS_COLUMNS(DB_FIELD, Vitals) } Vitals;
+DB_SHAPE(vitals, Vitals, VITALS_COLUMNS);
+
+#define STUCK_COLUMNS(X, T) X(T, int64_t, DB_I64, expired) X(T, int64_t, DB_I64, failed)
+typedef struct { STUCK_COLUMNS(DB_FIELD, Stuck) } Stuck;
+DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
+
+static ErrorCode ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr)
+{
+    TxOptions options = {
+        .name = "doctor", .deadline = deadline_in_ms(CHECK_MS), .arena = doctor->arena, .read_only = true};
+
+    return db_call(doctor->app->pool, &options, sql, DB_NONE, shape, ret_row, reterr);
+}
+
+/* ---- the checks ---- */
+
+static ErrorCode check_settings(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    TRY(app_open(doctor->given, APP_POOL, &doctor->app, reterr));
+    return found(finding, FINDING_OK,
+                 arena_print(doctor->arena, "home %s, %s database, pool %d to %d", doctor->app->settings.home,
+                             doctor->app->cluster ? "private" : "given", (int)doctor->app->settings.pool_min,
+                             (int)doctor->app->settings.pool_max),
+                 NULL);
+}
+
+static ErrorCode check_connection(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Mono                     start = clock_mono();
+    scoped(lease_end) Lease *lease = NULL;
+
+    TRY(pool_lease(doctor->app->pool, deadline_in_ms(CHECK_MS), &lease, reterr));
+    return found(finding, FINDING_OK,
+                 arena_print(doctor->arena, "connected in %.1f ms (%s)", (double)mono_us_between(start, clock_mono()) / 1e3,
+                             conn_name(lease_conn(lease))),
+                 NULL);
+}
+
+static ErrorCode check_server(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Vitals vitals;
+
+    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
+    if (vitals.version_number < 150000)
+        return found(finding, FINDING_FAIL, arena_print(doctor->arena, "PostgreSQL %s", vitals.version),
+                     "pawl needs PostgreSQL 15 or newer");
+    if (vitals.read_only)
+        return found(finding, FINDING_FAIL, "this server is read-only",
+                     "name the primary in PAWL_DATABASE_URL, or all hosts with target_session_attrs=read-write");
+    if (!vitals.durable)
+        return found(finding, FINDING_FAIL, "fsync is off: a power cut loses or corrupts data",
+                     "set fsync = on in postgresql.conf");
+    if (!vitals.synchronous)
+        return found(finding, FINDING_WARN, "synchronous_commit is off: a crash can lose answers already given",
+                     "set synchronous_commit = on for this database");
+    return found(finding, FINDING_OK, arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals.version), NULL);
+}
+
+static ErrorCode check_schema(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    ErrorCode code = migrate_check(doctor->app->pool, &schema_embedded, deadline_in_ms(CHECK_MS), reterr);
+
+    if (code == ERR_CONFLICT || code == ERR_NOT_FOUND)
+        return found(finding, FINDING_FAIL, arena_text(doctor->arena, reterr->text), "run pawl migrate with the newest pawl");
+    TRY(code);
+    return found(finding, FINDING_OK, arena_print(doctor->arena, "version %d", schema_embedded.migration_count), NULL);
+}
+
+static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Vitals vitals;
+
+    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
+    if (vitals.roles < 3)
+        return found(finding, FINDING_WARN, "roles pawl_reader, pawl_app and pawl_admin are not all there",
+                     "run pawl migrate once as a user that may create roles");
+    return found(finding, FINDING_OK, "pawl_reader, pawl_app, pawl_admin", NULL);
+}
+
+static ErrorCode check_pool(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Vitals vitals;
+    int    free;
+
+    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
+    free = vitals.connections_max - vitals.connections;
+    if (free < (int)doctor->app->settings.pool_max)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "the server has %d connections left, the pool may want %d", free,
+                                 (int)doctor->app->settings.pool_max),
+                     "raise max_connections, lower PAWL_POOL_MAX, or put PgBouncer in front");
+    if (vitals.connections * 100 > vitals.connections_max * CONNECTIONS_WARN)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "%d of %d connections are in use", vitals.connections, vitals.connections_max),
+                     "look for clients that hold connections: pg_stat_activity");
+    return found(finding, FINDING_OK,
+                 arena_print(doctor->arena, "%d of %d connections in use", vitals.connections, vitals.connections_max), NULL);
+}
+
+static ErrorCode check_clock(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Vitals  vitals;
+    Wall    before = clock_wall(), after;
+    int64_t skew_ms;
+
+    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
+    after   = clock_wall();
+    skew_ms = (vitals.now - (before.us + after.us) / 2) / 1000;
+    if (llabs(skew_ms) > SKEW_WARN_MS)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "the database's clock is %" PRId64 " ms away from this machine's", skew_ms),
+                     "run NTP on both; leases and timers follow the database's clock");
+    return found(finding, FINDING_OK, arena_print(doctor->arena, "%" PRId64 " ms away from the database's", skew_ms), NULL);
+}
+
+static ErrorCode check_long_transactions(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Vitals vitals;
+
+    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
+    if (vitals.longest_seconds > 0 && vitals.longest_seconds * 1000 >= doctor->long_tx_ms)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "process %d (%s) has held a snapshot for %" PRId64 " s: vacuum cannot clean up",
+                                 vitals.longest_pid, vitals.longest_name, vitals.longest_seconds),
+                     arena_print(doctor->arena, "find its owner, or end it: select pg_terminate_backend(%d)",
+                                 vitals.longest_pid));
+    return found(finding, FINDING_OK,
+                 arena_print(doctor->arena, "the oldest snapshot is %" PRId64 " s old", vitals.longest_seconds), NULL);
+}
+
+static ErrorCode check_wraparound(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Vitals vitals;
+
+    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
+    if (vitals.wraparound_age > 1000000000)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "the oldest transaction id is %" PRId64 " old", vitals.wraparound_age),
+                     "vacuum (freeze) the database; see long transactions and replication slots");
+    return found(finding, FINDING_OK, "transaction ids are young", NULL);
+}
+
+static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    Stuck stuck;
+
+    TRY(ask(doctor, sql_app_doctor_stuck, &stuck_shape, &stuck, reterr));
+    if (stuck.expired)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "%" PRId64 " dead letters have an expired lease", stuck.expired),
+                     "a pawl serve with role monitor takes them over: is one running?");
+    if (stuck.failed)
+        return found(finding, FINDING_WARN, arena_print(doctor->arena, "%" PRId64 " dead letters have failed for good", stuck.failed),
+                     "see pawl dlq list --status failed, then retry or delete them");
+    return found(finding, FINDING_OK, "no row is stuck", NULL);
+}
+
+static const struct {
+    const char *name;
+    Check      *check;
+    bool        needs_schema;
+    bool        vital; /* without it nothing after it can be checked */
+} checks[] = {
+    {"settings", check_settings, false, true},
+    {"connection", check_connection, false, true},
+    {"server", check_server, false, false},
+    {"schema", check_schema, false, false},
+    {"roles", check_roles, false, false},
+    {"pool", check_pool, false, false},
+    {"clock", check_clock, false, false},
+    {"long transactions", check_long_transactions, false, false},
+    {"wraparound", check_wraparound, false, false},
+    {"stuck rows", check_stuck, true, false},
+};
+
+const char *finding_state_text(FindingState state)
+{
+    static const char *const texts[] = {
+        [FINDING_OK] = "ok", [FINDING_WARN] = "warn", [FINDING_FAIL] = "fail", [FINDING_SKIPPED] = "skipped"};
+
+    return texts[state];
+}
+
+/* The codes that a check may return, as advice. */
+static const char *advice_for(ErrorCode code)
+{
+    switch (code) {
+    case ERR_USAGE:
+        return "see pawl help settings";
+    case ERR_REFUSED:
+        return "check user, password and database in PAWL_DATABASE_URL, and pg_hba.conf on the server";
+    case ERR_UNAVAILABLE:
+    case ERR_TIMEOUT:
+        return "is PostgreSQL running, and reachable from here? see host and port in PAWL_DATABASE_URL";
+    case ERR_BUSY:
+        return "the server has no connection left: raise max_connections or lower PAWL_POOL_MAX";
+    case ERR_DENIED:
+        return "grant the missing right to the user in PAWL_DATABASE_URL";
+    default:
+        return "see the message";
+    }
+}
+
+ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *arena, Finding *ret_list, int *ret_count,
+                     Error *reterr)
+{
+    Doctor    doctor = {.given = given, .long_tx_ms = long_tx_ms, .arena = arena};
+    ErrorCode worst  = OK;
+    bool      dead = false, no_schema = false;
+
+    _Static_assert(COUNT(checks) <= DOCTOR_FINDINGS_MAX, "room for every finding");
+    for (size_t i = 0; i < COUNT(checks); i++) {
+        Finding  *finding = &ret_list[i];
+        Error     error   = {0};
+        ErrorCode code;
+
+        *finding = (Finding){.check = checks[i].name};
+        if (dead || (no_schema && checks[i].needs_schema)) {
+            (void)found(finding, FINDING_SKIPPED, "not checked", NULL);
+            continue;
+        }
+        code = checks[i].check(&doctor, finding, &error);
+        if (code != OK)
+            (void)found(finding, FINDING_FAIL, arena_text(arena, error.text), advice_for(code));
+        else if (finding->state == FINDING_FAIL)
+            code = fail(&error, ERR_CONFLICT, "%s", finding->text);
+        dead |= code != OK && checks[i].vital;
+        no_schema |= code != OK && checks[i].check == check_schema;
+        if (code != OK && worst == OK) {
+            worst = code;
+            (void)fail(reterr, code, "%s: %s", checks[i].name, error.text);
+        }
+    }
+    if (doctor.app)
+        app_close(doctor.app);
+    *ret_count = COUNT(checks);
+    return worst;
+}

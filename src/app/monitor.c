@@ -1,0 +1,115 @@
+/*
+ * monitor.c - see monitor.h. A step works in bites and may run in every pod at once.
+ */
+#include "app/monitor.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "ops/webhook.h"
+#include "pg/dead_letter.h"
+
+#define WEBHOOK_MS 5000
+#define STEP_MS    10000
+
+/* ---- alerts and their webhook ---- */
+
+static bool webhook_url(Daemon *daemon, char *ret_url, size_t size)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&daemon->mutex);
+
+    snprintf(ret_url, size, "%s", daemon->webhook);
+    return ret_url[0] != '\0';
+}
+
+void monitor_alert(void *context, const Alert *alert)
+{
+    Daemon *daemon = context;
+    char    url[sizeof daemon->webhook], key[128];
+    Error   why = {0}, error = {0};
+    int64_t id;
+    Text    text scoped_text;
+
+    if (!webhook_url(daemon, url, sizeof url))
+        return;
+    text_init(&text, NULL, TEXT_MAX_LINE);
+    alert_write(alert, &text);
+    snprintf(key, sizeof key, "%s-%lld", alert->name, (long long)alert->since.us);
+    if (webhook_post(url, key, text_string(&text), deadline_in_ms(WEBHOOK_MS), &why) == OK)
+        return;
+    log_error(LOG_WARN, "alert", "the webhook failed and is kept as a dead letter", &why);
+    if (dead_letter_put(daemon->app->pool, deadline_in_ms(WEBHOOK_MS), "alert_webhook", key, text_string(&text), &why, &id,
+                        &error) != OK)
+        log_error(LOG_ERROR, "alert", "the webhook could not be kept either", &error);
+}
+
+/* The receiver knows the key, so posting once more after a lost settle is harmless. */
+static ErrorCode webhook_again(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
+{
+    Daemon *daemon = context;
+    char    url[sizeof daemon->webhook];
+
+    if (!webhook_url(daemon, url, sizeof url))
+        return fail(reterr, ERR_REFUSED, "PAWL_ALERT_WEBHOOK is not set any more");
+    return webhook_post(url, key, data, deadline_sooner(tx->deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
+}
+
+static ErrorCode job_alerts(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon *daemon = context;
+
+    (void)deadline;
+    (void)reterr;
+    alerts_step(daemon->alerts);
+    return OK;
+}
+
+/* ---- dead letters ---- */
+
+static ErrorCode job_dead_letters(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon        *daemon = context;
+    DeadLetterType list[] = {{"alert_webhook", webhook_again, daemon}};
+    int            tried;
+
+    return dead_letter_step(daemon->app->pool, deadline,
+                            (DeadLetterTypes){list, COUNT(list), (int)daemon->app->settings.dlq_tries,
+                                              (int)daemon->app->settings.dlq_every, 0},
+                            &tried, reterr);
+}
+
+static ErrorCode job_dead_letter_count(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon *daemon = context;
+    int64_t count;
+
+    TRY(dead_letter_count(daemon->app->pool, deadline_sooner(deadline, deadline_in_ms(STEP_MS)), &count, reterr));
+    metric_set(METRIC_DLQ_SIZE, count);
+    return OK;
+}
+
+/* ---- the private PostgreSQL ---- */
+
+static ErrorCode job_revive(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon    *daemon = context;
+    PoolStatus status;
+
+    if (!daemon->app->cluster)
+        return OK;
+    pool_status(daemon->app->pool, &status);
+    return status.breaker == BREAKER_CLOSED ? OK : cluster_revive(daemon->app->cluster, deadline, reterr);
+}
+
+static const Job table[] = {
+    {"alerts", 2000, job_alerts},
+    {"dead-letters", 5000, job_dead_letters},
+    {"dead-letter-count", 5000, job_dead_letter_count},
+    {"private-postgresql", 2000, job_revive},
+};
+
+Jobs *monitor_start(Daemon *daemon)
+{
+    return jobs_new(table, COUNT(table), daemon);
+}

@@ -1,0 +1,168 @@
+/*
+ * settings.c - the table and the few defaults that depend on the machine.
+ */
+#include "app/settings.h"
+
+#include <pwd.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define X(role, name) name,
+static const char *const role_words[] = {ROLES(X) NULL};
+#undef X
+#define X(level, name) name,
+static const char *const log_words[] = {LOG_LEVELS(X) NULL};
+#undef X
+static const char *const format_words[]  = {"text", "json", NULL};
+static const char *const migrate_words[] = {"auto", "check", NULL};
+
+#define AT(field) offsetof(Settings, field)
+#define MS_MAX    (30LL * 24 * 3600 * 1000)
+
+/* clang-format off */
+static const Setting rows[] = {
+    {"PAWL_DATABASE_URL", "DATABASE_URL", SETTING_TEXT, AT(database_url), .secret = true,
+     .help = "libpq URL or conninfo, several hosts allowed; unset: a private PostgreSQL under PAWL_HOME"},
+    {"PAWL_LISTEN_DATABASE_URL", NULL, SETTING_TEXT, AT(listen_database_url), .secret = true,
+     .help = "direct URL for LISTEN when PAWL_DATABASE_URL leads to a pooler; unset: the same"},
+    {"PAWL_HOME", NULL, SETTING_TEXT, AT(home),
+     .help = "private PostgreSQL and token file; unset: ~/.pawl, as root /var/lib/pawl"},
+    {"PAWL_LISTEN", NULL, SETTING_TEXT, AT(listen), "127.0.0.1:8080", .help = "HTTP address; port 0 takes a free one"},
+    {"PAWL_ADMIN_TOKEN", NULL, SETTING_TEXT, AT(admin_token), .secret = true,
+     .help = "bearer token with all scopes; unset: generated once into PAWL_HOME/token"},
+    {"PAWL_ROLE", NULL, SETTING_WORDS, AT(role), "api,worker,monitor,bot", .words = role_words,
+     .help = "what pawl serve does: any of api, worker, monitor, bot"},
+    {"PAWL_MIGRATE", NULL, SETTING_WORD, AT(migrate), "auto", .words = migrate_words,
+     .help = "auto: pawl serve brings the schema up to date; check: it refuses to start when it is not"},
+    {"PAWL_WORKERS", NULL, SETTING_INT, AT(workers), .min = 1, .max = 1024,
+     .help = "worker threads; unset: the number of CPUs"},
+    {"PAWL_POOL_MIN", NULL, SETTING_INT, AT(pool_min), .min = 1, .max = 1000,
+     .help = "connections kept open once used; unset: 2, or PAWL_POOL_MAX if that is less"},
+    {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = 1000,
+     .help = "most connections at once; unset: max(2, min(10, PAWL_WORKERS + 2))"},
+    {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
+     .help = "time for one try to connect, and for the breaker's probe"},
+    {"PAWL_POOL_IDLE", NULL, SETTING_DURATION_MS, AT(pool_idle), "5m", 100, MS_MAX,
+     .help = "a connection idle for longer is closed"},
+    {"PAWL_POOL_LIFETIME", NULL, SETTING_DURATION_MS, AT(pool_lifetime), "1h", 1000, MS_MAX,
+     .help = "a connection older than this is replaced"},
+    {"PAWL_HEALTH_EVERY", NULL, SETTING_DURATION_MS, AT(health_every), "30s", 100, MS_MAX,
+     .help = "time between health checks of idle connections"},
+    {"PAWL_BREAKER_FAILURES", NULL, SETTING_INT, AT(breaker_failures), "5", 1, 1000,
+     .help = "infrastructure failures in a row that open the breaker"},
+    {"PAWL_BREAKER_OPEN", NULL, SETTING_DURATION_MS, AT(breaker_open), "30s", 100, MS_MAX,
+     .help = "time the breaker stays open before one probe"},
+    {"PAWL_REQUEST_TIMEOUT", NULL, SETTING_DURATION_MS, AT(request_timeout), "10s", 10, MS_MAX,
+     .help = "time for answering one HTTP request, waiting included"},
+    {"PAWL_READ_TIMEOUT", NULL, SETTING_DURATION_MS, AT(read_timeout), "10s", 10, MS_MAX,
+     .help = "time for one HTTP request to arrive as a whole, and for an idle connection"},
+    {"PAWL_DRAIN_TIMEOUT", NULL, SETTING_DURATION_MS, AT(drain_timeout), "30s", 0, MS_MAX,
+     .help = "shutdown waits this long for work in flight"},
+    {"PAWL_CLOSE_TIMEOUT", NULL, SETTING_DURATION_MS, AT(close_timeout), "10s", 0, MS_MAX,
+     .help = "shutdown waits this long for the database after that, then forces it"},
+    {"PAWL_HTTP_CONNECTIONS", NULL, SETTING_INT, AT(http_connections), "4096", 1, 1000000,
+     .help = "most client connections at once"},
+    {"PAWL_HTTP_QUEUE", NULL, SETTING_INT, AT(http_queue), "1024", 1, 1000000,
+     .help = "most requests waiting for a thread; more are answered with 503"},
+    {"PAWL_HTTP_BODY_BYTES", NULL, SETTING_INT, AT(http_body_bytes), "8388608", 1024, 1 << 30,
+     .help = "largest request body"},
+    {"PAWL_DLQ_EVERY", NULL, SETTING_DURATION_MS, AT(dlq_every), "5m", 100, MS_MAX,
+     .help = "time between retries of a dead letter"},
+    {"PAWL_DLQ_TRIES", NULL, SETTING_INT, AT(dlq_tries), "3", 1, 1000,
+     .help = "retries before a dead letter is marked as failed"},
+    {"PAWL_ALERT_WEBHOOK", NULL, SETTING_TEXT, AT(alert_webhook), .secret = true, .reloads = true,
+     .help = "URL that gets a POST when an alert fires or is resolved"},
+    {"PAWL_LOG", NULL, SETTING_WORD, AT(log), "info", .words = log_words, .reloads = true,
+     .help = "least important level that is logged"},
+    {"PAWL_LOG_FORMAT", NULL, SETTING_WORD, AT(log_format), .words = format_words,
+     .help = "text or json; unset: text on a terminal, else json"},
+};
+/* clang-format on */
+
+const SettingTable settings_table = {rows, COUNT(rows)};
+
+static const char *home_default(Arena *arena)
+{
+    const char          *home = getenv("HOME");
+    const struct passwd *user;
+
+    if (geteuid() == 0)
+        return "/var/lib/pawl";
+    if (!home || !home[0])
+        home = (user = getpwuid(geteuid())) ? user->pw_dir : "/";
+    return arena_print(arena, "%s/.pawl", home);
+}
+
+static int64_t clamp(int64_t value, int64_t least, int64_t most)
+{
+    return value < least ? least : value > most ? most : value;
+}
+
+static ErrorCode webhook_check(const char *url, Error *reterr)
+{
+    if (url && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return fail(reterr, ERR_USAGE, "PAWL_ALERT_WEBHOOK is no URL: it looks like https://host/path");
+    if (url && strlen(url) > SETTINGS_WEBHOOK_MAX)
+        return fail(reterr, ERR_USAGE, "PAWL_ALERT_WEBHOOK is too long: at most %d characters", SETTINGS_WEBHOOK_MAX);
+    return OK;
+}
+
+static ErrorCode complete(Arena *arena, Settings *settings, Error *reterr)
+{
+    if (!settings->home)
+        settings->home = home_default(arena);
+    if (settings->home[0] != '/')
+        return fail(reterr, ERR_USAGE, "PAWL_HOME is \"%s\": an absolute path", settings->home);
+    if (!settings->workers)
+        settings->workers = clamp(sysconf(_SC_NPROCESSORS_ONLN), 1, 1024);
+    if (!settings->pool_max)
+        settings->pool_max = clamp(settings->workers + 2, clamp(settings->pool_min, 2, 10), 10);
+    if (!settings->pool_min)
+        settings->pool_min = clamp(2, 1, settings->pool_max);
+    if (settings->pool_min > settings->pool_max)
+        return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN is %d: at most PAWL_POOL_MAX, which is %d",
+                    (int)settings->pool_min, (int)settings->pool_max);
+    TRY(webhook_check(settings->alert_webhook, reterr));
+    if (!settings->log_format)
+        settings->log_format = isatty(STDERR_FILENO) ? "text" : "json";
+    if (!settings->listen_database_url)
+        settings->listen_database_url = settings->database_url;
+    return OK;
+}
+
+/* The file is looked for under PAWL_HOME first, so that one must be known before the file is read. */
+static const char *home_early(const SettingsGiven *given, Arena *arena)
+{
+    const char *home = getenv("PAWL_HOME");
+
+    for (const SettingFlag *flag = given->flags; flag && flag->name; flag++)
+        if (strcmp(flag->name, "PAWL_HOME") == 0)
+            home = flag->value;
+    return home && home[0] ? home : home_default(arena);
+}
+
+ErrorCode settings_load(const SettingsGiven *given, Arena *arena, Settings *ret_settings, Error *reterr)
+{
+    const char *const files[] = {arena_print(arena, "%s/pawl.ini", home_early(given, arena)), "/etc/pawl.ini", NULL};
+    SettingSources    sources = {.file        = given->file,
+                                 .files       = files,
+                                 .environment = (const char *const *)environ,
+                                 .flags       = given->flags};
+    Settings          settings = {0};
+
+    TRY(setting_load(&settings_table, &sources, arena, &settings, reterr));
+    TRY(complete(arena, &settings, reterr));
+    *ret_settings = settings;
+    return OK;
+}
+
+LogLevel settings_log_level(const Settings *settings)
+{
+    LogLevel level = LOG_DEBUG;
+
+    while (strcmp(log_words[level], settings->log) != 0) /* the table lets no other word in */
+        level++;
+    return level;
+}

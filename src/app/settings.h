@@ -1,0 +1,57 @@
+/*
+ * settings.h - every setting of pawl, in one table: names, defaults, limits, meaning.
+ *
+ * `pawl help settings` and docs/settings.md are printed from it. Read once at start; on SIGHUP the rows marked as
+ * reloading are read again.
+ */
+#ifndef APP_SETTINGS_H
+#define APP_SETTINGS_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/setting.h"
+
+#define ROLES(X) X(ROLE_API, "api") X(ROLE_WORKER, "worker") X(ROLE_MONITOR, "monitor") X(ROLE_BOT, "bot")
+#define X(role, name) role##_BIT,
+enum { ROLES(X) ROLE_COUNT };
+#undef X
+#define X(role, name) role = 1u << role##_BIT,
+typedef enum { ROLES(X) } Role;
+#undef X
+
+#define SETTINGS_WEBHOOK_MAX 1023
+
+typedef struct {
+    const char *database_url; /* NULL: a private PostgreSQL under home */
+    const char *listen_database_url;
+    const char *home;
+    const char *listen;
+    const char *admin_token; /* NULL: the file home/token */
+    uint64_t    role;
+    const char *migrate; /* "auto", "check" */
+    int64_t     workers, pool_min, pool_max;
+    int64_t     connect_timeout, pool_idle, pool_lifetime, health_every;
+    int64_t     breaker_failures, breaker_open;
+    int64_t     request_timeout, read_timeout, drain_timeout, close_timeout;
+    int64_t     http_connections, http_queue, http_body_bytes;
+    int64_t     dlq_every, dlq_tries;
+    const char *alert_webhook;
+    const char *log, *log_format;
+} Settings;
+
+extern const SettingTable settings_table;
+
+/* Where settings may come from besides the table's defaults; NULL fields: nothing given. */
+typedef struct {
+    const char        *file;  /* --config */
+    const SettingFlag *flags; /* ended by a NULL name */
+} SettingsGiven;
+
+/* Load and complete: home, pool sizes (D1) and workers get the values that depend on the machine. */
+must_check ErrorCode settings_load(const SettingsGiven *given, Arena *arena, Settings *ret_settings, Error *reterr);
+LogLevel             settings_log_level(const Settings *settings);
+
+#endif

@@ -1,0 +1,265 @@
+/*
+ * call.c - from argv to a command, its arguments and its flags.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/command.h"
+
+#define WORDS_MAX 128
+
+typedef struct {
+    int    argc;
+    char **argv;
+    int    next;
+    Call  *call;
+    int    setting_count;
+    bool   help;
+} Parser;
+
+const char *call_flag(const Call *call, const char *name)
+{
+    for (int i = 0; i < call->flag_count; i++)
+        if (strcmp(call->flags[i].name, name) == 0)
+            return call->flags[i].value;
+    return NULL;
+}
+
+ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback, int64_t *ret_value,
+                      Error *reterr)
+{
+    char *end;
+
+    if (!text) {
+        *ret_value = fallback;
+        return OK;
+    }
+    errno      = 0;
+    *ret_value = strtoll(text, &end, 10);
+    if (errno || end == text || *end || *ret_value < min || *ret_value > max)
+        return fail(reterr, ERR_USAGE, "%s is \"%s\": a whole number from %lld to %lld", what, text, (long long)min,
+                    (long long)max);
+    return OK;
+}
+
+/* ---- names ---- */
+
+/* PAWL_POOL_MAX is --pool-max. */
+static const char *setting_flag(Arena *arena, const char *name)
+{
+    char *flag = arena_print(arena, "--%s", name + strlen("PAWL_"));
+
+    for (char *p = flag; *p; p++)
+        *p = *p == '_' ? '-' : (char)(*p >= 'A' && *p <= 'Z' ? *p - 'A' + 'a' : *p);
+    return flag;
+}
+
+static const Setting *setting_find(Arena *arena, const char *flag)
+{
+    for (size_t i = 0; i < settings_table.count; i++)
+        if (strcmp(setting_flag(arena, settings_table.rows[i].name), flag) == 0)
+            return &settings_table.rows[i];
+    return NULL;
+}
+
+static const CommandFlag *flag_find(const Command *command, const char *name)
+{
+    for (const CommandFlag *flag = command->flags; flag && flag->name; flag++)
+        if (strcmp(flag->name, name) == 0)
+            return flag;
+    return NULL;
+}
+
+static ErrorCode unknown(const char *kind, const char *word, const char *const *words, size_t count, Error *reterr)
+{
+    const char *near = text_nearest(word, words, count);
+
+    if (near)
+        return fail(reterr, ERR_USAGE, "unknown %s \"%s\", did you mean \"%s\"?", kind, word, near);
+    return fail(reterr, ERR_USAGE, "unknown %s \"%s\": see pawl help", kind, word);
+}
+
+static ErrorCode unknown_flag(Parser *parser, const Command *command, const char *name, Error *reterr)
+{
+    const char *words[WORDS_MAX] = {"--json", "--config", "--help"};
+    size_t      count            = 3;
+
+    for (const CommandFlag *flag = command->flags; flag && flag->name; flag++)
+        words[count++] = flag->name;
+    for (size_t i = 0; i < settings_table.count && count < WORDS_MAX; i++)
+        words[count++] = setting_flag(parser->call->arena, settings_table.rows[i].name);
+    return unknown("flag", name, words, count, reterr);
+}
+
+/* The words that may stand at this place: groups, or the verbs of one group. */
+static ErrorCode unknown_word(const char *group, const char *word, Error *reterr)
+{
+    const char *words[WORDS_MAX];
+    size_t      count = 0;
+
+    for (size_t i = 0; i < command_count && count < WORDS_MAX; i++)
+        if (!group)
+            words[count++] = commands[i].group;
+        else if (strcmp(commands[i].group, group) == 0 && commands[i].verb)
+            words[count++] = commands[i].verb;
+    return unknown("command", word, words, count, reterr);
+}
+
+/* ---- flags ---- */
+
+/* --name=value or --name value. */
+static ErrorCode flag_value(Parser *parser, const char *name, const char *given, const char **ret_value, Error *reterr)
+{
+    if (!given && parser->next < parser->argc)
+        given = parser->argv[parser->next++];
+    if (!given)
+        return fail(reterr, ERR_USAGE, "flag \"%s\" needs a value", name);
+    *ret_value = given;
+    return OK;
+}
+
+static ErrorCode flag_setting(Parser *parser, const Setting *setting, const char *value, Error *reterr)
+{
+    SettingFlag *flags = (SettingFlag *)(uintptr_t)parser->call->given.flags;
+
+    if (parser->setting_count == WORDS_MAX - 1)
+        return fail(reterr, ERR_USAGE, "more than %d settings given as flags", WORDS_MAX - 1);
+    flags[parser->setting_count++] = (SettingFlag){setting->name, value};
+    return OK;
+}
+
+static ErrorCode flag_own(Parser *parser, const CommandFlag *flag, const char *given, Error *reterr)
+{
+    Call       *call  = parser->call;
+    const char *value = "";
+
+    if (flag->value)
+        TRY(flag_value(parser, flag->name, given, &value, reterr));
+    else if (given)
+        return fail(reterr, ERR_USAGE, "flag \"%s\" takes no value", flag->name);
+    if (call_flag(call, flag->name) || call->flag_count == COMMAND_FLAGS_MAX)
+        return fail(reterr, ERR_USAGE, "flag \"%s\" is given twice", flag->name);
+    call->flags[call->flag_count].name    = flag->name;
+    call->flags[call->flag_count++].value = value;
+    return OK;
+}
+
+static ErrorCode flag_parse(Parser *parser, const Command *command, const char *word, Error *reterr)
+{
+    Call              *call  = parser->call;
+    const char        *equal = strchr(word, '=');
+    const char        *name  = equal ? arena_bytes(call->arena, word, (size_t)(equal - word)) : word;
+    const char        *given = equal ? equal + 1 : NULL, *value;
+    const CommandFlag *flag  = flag_find(command, name);
+    const Setting     *setting;
+
+    if (flag)
+        return flag_own(parser, flag, given, reterr);
+    if (strcmp(name, "--json") == 0 && !given) {
+        call->json = true;
+        return OK;
+    }
+    if ((strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) && !given) {
+        parser->help = true;
+        return OK;
+    }
+    if (strcmp(name, "--config") == 0)
+        return flag_value(parser, name, given, &call->given.file, reterr);
+    setting = setting_find(call->arena, name);
+    if (!setting)
+        return unknown_flag(parser, command, name, reterr);
+    TRY(flag_value(parser, name, given, &value, reterr));
+    return flag_setting(parser, setting, value, reterr);
+}
+
+/* ---- the command ---- */
+
+static const Command *command_find(const char *group, const char *verb)
+{
+    for (size_t i = 0; i < command_count; i++) {
+        const Command *command = &commands[i];
+
+        if (strcmp(command->group, group) != 0)
+            continue;
+        if (verb ? command->verb && strcmp(command->verb, verb) == 0 : !command->verb)
+            return command;
+    }
+    return NULL;
+}
+
+static bool group_exists(const char *group)
+{
+    for (size_t i = 0; i < command_count; i++)
+        if (strcmp(commands[i].group, group) == 0)
+            return true;
+    return false;
+}
+
+static ErrorCode command_parse(Parser *parser, const Command **ret_command, Error *reterr)
+{
+    const char    *group = parser->argv[1];
+    const char    *verb  = parser->argc > 2 && parser->argv[2][0] != '-' ? parser->argv[2] : NULL;
+    const Command *command;
+
+    if (!group_exists(group))
+        return unknown_word(NULL, group, reterr);
+    command      = verb ? command_find(group, verb) : NULL;
+    parser->next = command ? 3 : 2;
+    if (!command)
+        command = command_find(group, NULL);
+    if (!command && verb)
+        return unknown_word(group, verb, reterr);
+    if (!command) /* a group of verbs by itself shows its verbs */
+        parser->help = true;
+    *ret_command = command;
+    return OK;
+}
+
+static ErrorCode arguments_parse(Parser *parser, const Command *command, Error *reterr)
+{
+    Call *call = parser->call;
+
+    while (parser->next < parser->argc) {
+        const char *word = parser->argv[parser->next++];
+
+        if (word[0] == '-' && word[1]) {
+            TRY(flag_parse(parser, command, word, reterr));
+            continue;
+        }
+        if (call->count == command->most)
+            return fail(reterr, ERR_USAGE, "\"%s\" is one argument too many: pawl %s%s%s %s", word, command->group,
+                        command->verb ? " " : "", command->verb ? command->verb : "", command->usage);
+        call->arguments[call->count++] = word;
+    }
+    if (call->count < command->least && !parser->help)
+        return fail(reterr, ERR_USAGE, "%s is missing: pawl %s%s%s %s", command->usage, command->group,
+                    command->verb ? " " : "", command->verb ? command->verb : "", command->usage);
+    return OK;
+}
+
+ErrorCode call_parse(int argc, char **argv, Call *call, const Command **ret_command, Error *reterr)
+{
+    Parser         parser  = {.argc = argc, .argv = argv, .call = call};
+    const Command *command = NULL;
+
+    *ret_command      = NULL;
+    call->given.flags = arena_array(call->arena, SettingFlag, WORDS_MAX);
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return OK;
+    if (strcmp(argv[1], "--version") == 0) {
+        *ret_command = command_find("version", NULL);
+        return OK;
+    }
+    TRY(command_parse(&parser, &command, reterr));
+    if (command)
+        TRY(arguments_parse(&parser, command, reterr));
+    if (parser.help) {
+        call->arguments[0] = argv[1];
+        call->count        = 1;
+        return OK;
+    }
+    *ret_command = command;
+    return OK;
+}

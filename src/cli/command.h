@@ -1,0 +1,67 @@
+/*
+ * command.h - the table of commands; parsing, help and the check for near misses are made from it.
+ *
+ * cli parses, prints and exits; it decides nothing. Data goes to standard output, words to standard error. Every
+ * command takes --json, --config FILE and every setting as a flag (PAWL_POOL_MAX is --pool-max).
+ */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+#include "app/app.h"
+#include "base/arena.h"
+#include "base/error.h"
+
+#define COMMAND_ARGUMENTS_MAX 8
+#define COMMAND_FLAGS_MAX     16
+
+typedef struct {
+    const char *name;  /* "--limit" */
+    const char *value; /* "N"; NULL: a switch */
+    const char *help;
+} CommandFlag;
+
+/* One call, as parsed. */
+typedef struct Call {
+    Arena        *arena;
+    SettingsGiven given;
+    bool          json;
+    int           count; /* positional arguments */
+    const char   *arguments[COMMAND_ARGUMENTS_MAX];
+    struct {
+        const char *name, *value;
+    } flags[COMMAND_FLAGS_MAX];
+    int flag_count;
+} Call;
+
+typedef ErrorCode CommandRun(Call *call, Error *reterr);
+
+typedef struct {
+    const char        *group; /* "dlq" */
+    const char        *verb;  /* "list"; NULL: the group alone is the command */
+    const char        *usage; /* "ID", "[JSON|-]" */
+    int                least, most;
+    CommandRun        *run;
+    const CommandFlag *flags; /* ended by a NULL name; NULL: none of its own */
+    const char        *help;
+} Command;
+
+extern const Command commands[];
+extern const size_t  command_count;
+
+/* The value of a flag; NULL when it was not given. A switch has the value "". */
+const char *call_flag(const Call *call, const char *name);
+/* A whole number given as a flag or an argument; ERR_USAGE names it. */
+must_check ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback,
+                                 int64_t *ret_value, Error *reterr);
+
+/* Turn argv into a command and a call. ERR_USAGE says what is wrong and what is near. *ret_command NULL: help was
+ * asked for, of the group in call->arguments[0] if there is one. */
+must_check ErrorCode call_parse(int argc, char **argv, Call *call, const Command **ret_command, Error *reterr);
+
+CommandRun command_serve, command_migrate, command_migrate_status, command_doctor;
+CommandRun command_db_start, command_db_stop, command_db_status, command_db_url;
+CommandRun command_dlq_list, command_dlq_show, command_dlq_retry, command_dlq_delete;
+CommandRun command_key_create, command_key_list, command_key_revoke;
+CommandRun command_help, command_version;
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * command_db.c - the private PostgreSQL by hand.
+ */
+#include "base/writer.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "pg/cluster.h"
+
+#define STOP_MS 30000
+
+/* A URL is a user's text: it may hold quotes. */
+static void url_json(Call *call, const char *url, bool running)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    if (running)
+        writer_bool(&writer, "running", true);
+    writer_text(&writer, "url", url);
+    writer_end(&writer);
+    print_json(&text);
+}
+
+static ErrorCode refuse_given_url(const App *app, const char *verb, Error *reterr)
+{
+    if (!app->settings.database_url)
+        return OK;
+    return fail(reterr, ERR_USAGE, "pawl db %s is for the private PostgreSQL, but PAWL_DATABASE_URL names another one", verb);
+}
+
+ErrorCode command_db_start(Call *call, Error *reterr)
+{
+    scoped(app_close) App         *app     = NULL;
+    scoped(cluster_close) Cluster *cluster = NULL;
+    ClusterOptions                 options = {.keep = true};
+
+    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
+    TRY(refuse_given_url(app, "start", reterr));
+    options.home = app->settings.home;
+    TRY(cluster_open(&options, deadline_in_ms(APP_START_MS), &cluster, reterr));
+    if (call->json)
+        url_json(call, cluster_url(cluster), /* running= */ true);
+    else
+        printf("running: %s\n", cluster_url(cluster));
+    return OK;
+}
+
+ErrorCode command_db_stop(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    ClusterOptions         options = {0};
+
+    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
+    TRY(refuse_given_url(app, "stop", reterr));
+    options.home = app->settings.home;
+    TRY(cluster_stop(&options, call_flag(call, "--force") != NULL, deadline_in_ms(STOP_MS), reterr));
+    printf(call->json ? "{\"running\":false}\n" : "stopped\n");
+    return OK;
+}
+
+static void status_json(Call *call, const ClusterStatus *status)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_bool(&writer, "initialised", status->initialised);
+    writer_bool(&writer, "running", status->running);
+    writer_i64(&writer, "pid", status->pid);
+    writer_text(&writer, "version", status->version);
+    writer_text(&writer, "url", status->url);
+    writer_text(&writer, "data", status->data_dir);
+    writer_text(&writer, "log", status->log_file);
+    writer_end(&writer);
+    print_json(&text);
+}
+
+ErrorCode command_db_status(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app     = NULL;
+    ClusterOptions         options = {0};
+    ClusterStatus          status;
+
+    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
+    TRY(refuse_given_url(app, "status", reterr));
+    options.home = app->settings.home;
+    TRY(cluster_status(&options, call->arena, &status, reterr));
+    if (call->json) {
+        status_json(call, &status);
+        return OK;
+    }
+    printf("%s", !status.initialised ? "not initialised yet" : status.running ? "running" : "not running");
+    if (status.running)
+        printf(", pid %d", status.pid);
+    printf("\nversion  %s\nurl      %s\ndata     %s\nlog      %s\n", status.version ? status.version : "-", status.url,
+           status.data_dir, status.log_file);
+    return OK;
+}
+
+ErrorCode command_db_url(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app     = NULL;
+    ClusterOptions         options = {0};
+    ClusterStatus          status  = {0};
+    const char            *url;
+
+    TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));
+    options.home = app->settings.home;
+    url          = app->settings.database_url;
+    if (!url) {
+        TRY(cluster_status(&options, call->arena, &status, reterr));
+        url = status.url;
+    }
+    if (call->json)
+        url_json(call, url, /* running= */ false);
+    else
+        printf("%s\n", url);
+    return OK;
+}

@@ -1,0 +1,64 @@
+/*
+ * command_doctor.c - doctor.
+ */
+#include "app/doctor.h"
+
+#include "base/setting.h"
+#include "base/writer.h"
+#include "cli/command.h"
+#include "cli/print.h"
+
+static void findings_json(Call *call, const Finding *list, int count)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_array(&writer, NULL);
+    for (int i = 0; i < count; i++) {
+        writer_object(&writer, NULL);
+        writer_text(&writer, "check", list[i].check);
+        writer_text(&writer, "state", finding_state_text(list[i].state));
+        writer_text(&writer, "found", list[i].text);
+        writer_text(&writer, "advice", list[i].advice);
+        writer_end(&writer);
+    }
+    writer_end(&writer);
+    print_json(&text);
+}
+
+static void findings_table(Call *call, const Finding *list, int count)
+{
+    static const char *const head[] = {"check", "state", "found", NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < count; i++) {
+        table_cell(&table, list[i].check);
+        table_cell(&table, finding_state_text(list[i].state));
+        table_cell(&table, list[i].text);
+    }
+    table_print(&table, "nothing to check");
+    for (int i = 0; i < count; i++)
+        if (list[i].advice)
+            printf("-> %s: %s\n", list[i].check, list[i].advice);
+}
+
+ErrorCode command_doctor(Call *call, Error *reterr)
+{
+    Finding     list[DOCTOR_FINDINGS_MAX];
+    int         count      = 0;
+    int64_t     long_tx_ms = DOCTOR_LONG_TX_MS;
+    const char *long_tx    = call_flag(call, "--long-tx");
+    ErrorCode   code;
+
+    if (long_tx)
+        TRY(setting_duration(long_tx, &long_tx_ms, reterr));
+    code = doctor_run(&call->given, long_tx_ms, call->arena, list, &count, reterr);
+    if (call->json)
+        findings_json(call, list, count);
+    else
+        findings_table(call, list, count);
+    return code;
+}

@@ -1,0 +1,35 @@
+/*
+ * main.c - parse, run, and turn an error into one sentence and an exit code.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/command.h"
+#include "cli/help.h"
+
+static int finish(ErrorCode code, const Error *error)
+{
+    if (code != OK)
+        fprintf(stderr, "pawl: %s\n", error->text[0] ? error->text : error_text(code));
+    /* A full disk or a closed pipe behind standard output must not look like success. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == OK) {
+        perror("pawl: cannot write to standard output");
+        return EXIT_FAILURE;
+    }
+    return error_exit(code);
+}
+
+int main(int argc, char **argv)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    Call                      call    = {.arena = arena};
+    const Command            *command = NULL;
+    Error                     error   = {0};
+    ErrorCode                 code    = call_parse(argc, argv, &call, &command, &error);
+
+    if (code == OK && !command)
+        help_print(call.count ? call.arguments[0] : NULL, stdout);
+    else if (code == OK)
+        code = command->run(&call, &error);
+    return finish(code, &error);
+}

@@ -1,0 +1,220 @@
+/*
+ * alert.c - the table of conditions and the window of minutes behind the rates; see alert.h.
+ */
+#include "ops/alert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/sync.h"
+#include "base/writer.h"
+#include "pg/breaker.h"
+
+#define MINUTES       60
+#define CALM_LOOKS    2  /* in a row, before an alert is resolved */
+#define REQUESTS_LEAST 20 /* fewer requests in the window say nothing about a rate */
+#define FAILING_MINUTES 5
+
+/* Counters as they stood at one moment. */
+typedef struct {
+    Mono    at;
+    int64_t requests, failed, limited;
+} Sample;
+
+struct Alerts {
+    AlertListener *listener;
+    void          *context;
+    Mutex          mutex; /* guards list; the rest belongs to the stepping thread */
+    Alert          list[ALERT_COUNT];
+    int            calm[ALERT_COUNT];
+    Sample         samples[MINUTES + 1]; /* a ring, one a minute, oldest overwritten */
+    int            sample_count, sample_next;
+};
+
+static Sample sample_now(void)
+{
+    Sample sample = {.at      = clock_mono(),
+                     .failed  = metric_value(METRIC_HTTP_5XX),
+                     .limited = metric_value(METRIC_RATE_LIMITED)};
+
+    for (Metric metric = METRIC_HTTP_2XX; metric <= METRIC_HTTP_5XX; metric++)
+        sample.requests += metric_value(metric);
+    return sample;
+}
+
+/* The oldest sample that is not older than this many minutes; now when there is none. */
+static Sample sample_ago(const Alerts *alerts, Sample now, int minutes)
+{
+    Sample found = now;
+
+    for (int i = 1; i <= alerts->sample_count; i++) {
+        const Sample *sample = &alerts->samples[(alerts->sample_next + MINUTES + 1 - i) % (MINUTES + 1)];
+
+        if (mono_ms_between(sample->at, now.at) > minutes * 60 * 1000LL)
+            break;
+        found = *sample;
+    }
+    return found;
+}
+
+static void sample_keep(Alerts *alerts, Sample now)
+{
+    const Sample *last = &alerts->samples[(alerts->sample_next + MINUTES) % (MINUTES + 1)];
+
+    if (alerts->sample_count > 0 && mono_ms_between(last->at, now.at) < 60 * 1000)
+        return;
+    alerts->samples[alerts->sample_next] = now;
+    alerts->sample_next                  = (alerts->sample_next + 1) % (MINUTES + 1);
+    if (alerts->sample_count <= MINUTES)
+        alerts->sample_count++;
+}
+
+/* ---- the conditions: each gives the value that is compared with its limit ---- */
+
+static int64_t pool_percent(const Alerts *alerts, Sample now)
+{
+    int64_t max = metric_value(METRIC_POOL_MAX);
+
+    (void)alerts;
+    (void)now;
+    return max ? metric_value(METRIC_POOL_IN_USE) * 100 / max : 0;
+}
+
+static int64_t failing_percent(const Alerts *alerts, Sample now)
+{
+    Sample  then     = sample_ago(alerts, now, FAILING_MINUTES);
+    int64_t requests = now.requests - then.requests;
+
+    return requests >= REQUESTS_LEAST ? (now.failed - then.failed) * 100 / requests : 0;
+}
+
+static int64_t dead_letters(const Alerts *alerts, Sample now)
+{
+    (void)alerts;
+    (void)now;
+    return metric_value(METRIC_DLQ_SIZE);
+}
+
+static int64_t breaker_open(const Alerts *alerts, Sample now)
+{
+    (void)alerts;
+    (void)now;
+    return metric_value(METRIC_BREAKER_STATE) != BREAKER_CLOSED;
+}
+
+static int64_t limited_per_hour(const Alerts *alerts, Sample now)
+{
+    return now.limited - sample_ago(alerts, now, MINUTES).limited;
+}
+
+typedef int64_t AlertValue(const Alerts *alerts, Sample now);
+static const struct {
+    const char *name, *unit;
+    int64_t     limit; /* fires above it */
+    AlertValue *value;
+    Metric      metric;
+    const char *summary;
+} rows[ALERT_COUNT] = {
+    [ALERT_POOL]    = {"pool-nearly-full", "%", 90, pool_percent, METRIC_ALERT_POOL,
+                       "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
+    [ALERT_FAILING] = {"requests-failing", "%", 10, failing_percent, METRIC_ALERT_FAILING,
+                       "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"},
+    [ALERT_DLQ]     = {"dead-letters", "", 100, dead_letters, METRIC_ALERT_DLQ,
+                       "more than 100 operations wait in the dead letters: see pawl dlq list"},
+    [ALERT_BREAKER] = {"breaker-open", "", 0, breaker_open, METRIC_ALERT_BREAKER,
+                       "the database does not answer and calls are refused at once: see pawl doctor"},
+    [ALERT_RATE]    = {"rate-limited", "/h", 10, limited_per_hour, METRIC_ALERT_RATE,
+                       "a peer told us to slow down more than 10 times within an hour"},
+};
+
+/* ---- states ---- */
+
+Alerts *alerts_new(AlertListener *listener, void *context)
+{
+    Alerts *alerts = calloc(1, sizeof *alerts);
+
+    if (!alerts)
+        abort();
+    alerts->listener = listener;
+    alerts->context  = context;
+    mutex_init(&alerts->mutex);
+    for (int i = 0; i < ALERT_COUNT; i++)
+        alerts->list[i] = (Alert){
+            .name = rows[i].name, .summary = rows[i].summary, .unit = rows[i].unit, .limit = rows[i].limit};
+    return alerts;
+}
+
+void alerts_free(Alerts *alerts)
+{
+    mutex_done(&alerts->mutex);
+    free(alerts);
+}
+
+static void alert_tell(const Alerts *alerts, const Alert *alert)
+{
+    log_write(alert->firing ? LOG_ERROR : LOG_INFO, "alert", alert->firing ? "alert is firing" : "alert is resolved",
+              LOG_STR("alert", alert->name), LOG_INT("value", alert->value), LOG_INT("limit", alert->limit),
+              LOG_STR("meaning", alert->summary));
+    if (alerts->listener)
+        alerts->listener(alerts->context, alert);
+}
+
+/* true: the state changed; *ret_alert is a copy to tell. */
+static bool alert_look(Alerts *alerts, int i, Sample now, Alert *ret_alert)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&alerts->mutex);
+    Alert                      *alert = &alerts->list[i];
+    bool                        above;
+
+    alert->value    = rows[i].value(alerts, now);
+    above           = alert->value > alert->limit;
+    alerts->calm[i] = above ? 0 : alerts->calm[i] + 1;
+    if (alert->firing ? alerts->calm[i] < CALM_LOOKS : !above)
+        return false;
+    alert->firing = !alert->firing;
+    alert->since  = clock_wall();
+    metric_set(rows[i].metric, alert->firing);
+    *ret_alert = *alert;
+    return true;
+}
+
+void alerts_step(Alerts *alerts)
+{
+    Sample now = sample_now();
+
+    sample_keep(alerts, now);
+    for (int i = 0; i < ALERT_COUNT; i++) {
+        Alert changed;
+
+        if (alert_look(alerts, i, now, &changed))
+            alert_tell(alerts, &changed);
+    }
+}
+
+void alerts_list(Alerts *alerts, Alert ret_list[ALERT_COUNT])
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&alerts->mutex);
+
+    memcpy(ret_list, alerts->list, sizeof alerts->list);
+}
+
+void alert_write(const Alert *alert, Text *text)
+{
+    Writer writer;
+    char   since[WALL_TEXT_SIZE] = "";
+
+    if (alert->since.us)
+        wall_text(alert->since, since);
+    writer_open(&writer, text);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "alert", alert->name);
+    writer_text(&writer, "state", alert->firing ? "firing" : alert->since.us ? "resolved" : "ok");
+    writer_text(&writer, "since", alert->since.us ? since : NULL);
+    writer_i64(&writer, "value", alert->value);
+    writer_i64(&writer, "limit", alert->limit);
+    writer_text(&writer, "unit", alert->unit);
+    writer_text(&writer, "summary", alert->summary);
+    writer_end(&writer);
+}
