@@ -52,8 +52,9 @@ static ErrorCode pool_make(App *app, Error *reterr)
 static ErrorCode database_check(App *app, Error *reterr)
 {
     scoped(lease_end) Lease *lease = NULL;
+    ErrorCode                code  = pool_lease(app->pool, deadline_in_ms(APP_COMMAND_MS), &lease, reterr);
 
-    return pool_lease(app->pool, deadline_in_ms(APP_COMMAND_MS), &lease, reterr);
+    return code == ERR_TIMEOUT ? ERR_UNAVAILABLE : code; /* no answer to a connection is no database */
 }
 
 static ErrorCode schema_reach(App *app, AppReach reach, Error *reterr)

@@ -41,6 +41,8 @@ static const StateRow states[] = {
     {"0A000", ERR_INTERNAL,    FINE, NULL},
     {"22",    ERR_INVALID,     FINE, NULL},
     {"23",    ERR_CONFLICT,    FINE, NULL},
+    {"23502", ERR_INVALID,     FINE, NULL}, /* a missing value and a check that fails are bad input, not a conflict */
+    {"23514", ERR_INVALID,     FINE, NULL},
     {"25006", ERR_UNAVAILABLE, FINE, NULL}, /* read-only: a failover left us on a standby that is alive and well */
     {"25P03", ERR_UNAVAILABLE, FINE, NULL}, /* idle in transaction for too long: the session is gone, not the server */
     {"25P04", ERR_UNAVAILABLE, FINE, NULL}, /* transaction_timeout: likewise */

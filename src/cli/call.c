@@ -44,6 +44,17 @@ ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t m
     return OK;
 }
 
+ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms, int64_t *ret_ms, Error *reterr)
+{
+    const char *text = call_flag(call, flag);
+
+    *ret_ms = fallback_ms;
+    if (!text || setting_duration(text, ret_ms, reterr) == OK)
+        return OK;
+    error_prefix(reterr, "%s", flag);
+    return ERR_USAGE;
+}
+
 /* ---- names ---- */
 
 /* PAWL_POOL_MAX is --pool-max. */

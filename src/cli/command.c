@@ -40,7 +40,7 @@ const Command commands[] = {
     {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "make an API key; its token is shown once"},
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
-    {"help",    NULL,     "[COMMAND|settings]", 0, 1, command_help,  NULL,       "show commands, one command, or all settings"},
+    {"help",    NULL,     "[TOPIC]",   0, 1, command_help,           NULL,       "a command, settings, metrics, errors or routes"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},
 };
 /* clang-format on */

@@ -55,11 +55,15 @@ ErrorCode command_dlq_list(Call *call, Error *reterr)
     DeadLetter            *list;
     int                    count;
     int64_t                limit;
+    ErrorCode              code;
 
     TRY(call_number("--limit", call_flag(call, "--limit"), 1, 1000, 100, &limit, reterr));
     filter.limit = (int)limit;
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(dead_letter_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr));
+    code = dead_letter_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr);
+    if (code == ERR_INVALID) /* what it can find invalid came from a flag */
+        return ERR_USAGE;
+    TRY(code);
     if (call->json)
         letters_json(call, list, count, /* alone= */ false);
     else

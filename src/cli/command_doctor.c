@@ -3,7 +3,6 @@
  */
 #include "app/doctor.h"
 
-#include "base/setting.h"
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -47,14 +46,12 @@ static void findings_table(Call *call, const Finding *list, int count)
 
 ErrorCode command_doctor(Call *call, Error *reterr)
 {
-    Finding     list[DOCTOR_FINDINGS_MAX];
-    int         count      = 0;
-    int64_t     long_tx_ms = DOCTOR_LONG_TX_MS;
-    const char *long_tx    = call_flag(call, "--long-tx");
-    ErrorCode   code;
+    Finding   list[DOCTOR_FINDINGS_MAX];
+    int       count = 0;
+    int64_t   long_tx_ms;
+    ErrorCode code;
 
-    if (long_tx)
-        TRY(setting_duration(long_tx, &long_tx_ms, reterr));
+    TRY(call_duration(call, "--long-tx", DOCTOR_LONG_TX_MS, &long_tx_ms, reterr));
     code = doctor_run(&call->given, long_tx_ms, call->arena, list, &count, reterr);
     if (call->json)
         findings_json(call, list, count);

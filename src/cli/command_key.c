@@ -10,16 +10,17 @@
 
 ErrorCode command_key_create(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app     = NULL;
-    const char            *words   = call_flag(call, "--scopes");
-    const char            *expires = call_flag(call, "--expires");
+    scoped(app_close) App *app   = NULL;
+    const char            *words = call_flag(call, "--scopes");
     Scope                  scopes;
-    int64_t                ttl_ms = 0, id;
+    int64_t                ttl_ms, id;
     char                   token[KEY_TOKEN_SIZE];
 
-    TRY(key_scopes_parse(words ? words : "read", &scopes, reterr));
-    if (expires)
-        TRY(setting_duration(expires, &ttl_ms, reterr));
+    if (key_scopes_parse(words ? words : "read", &scopes, reterr) != OK)
+        return ERR_USAGE;
+    TRY(call_duration(call, "--expires", /* fallback_ms= */ 0, &ttl_ms, reterr));
+    if (ttl_ms == 0 && call_flag(call, "--expires"))
+        return fail(reterr, ERR_USAGE, "--expires is 0: a key that is valid for some time, such as 90d or 12h");
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(key_create(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], scopes, ttl_ms, token, &id, reterr));
     if (call->json) {

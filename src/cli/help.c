@@ -6,8 +6,11 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "app/routes.h"
 #include "app/settings.h"
+#include "base/metric.h"
 #include "cli/command.h"
+#include "cli/print.h"
 
 #define LEFT 30
 
@@ -56,23 +59,97 @@ void help_print(const char *group, FILE *out)
                  "Exit: 0 done, 1 refused or failed, 2 wrong usage, 69 database unavailable, 75 try again\n");
 }
 
-ErrorCode command_help(Call *call, Error *reterr)
+/* ---- topics: the other tables of the house ---- */
+
+static void settings_help(Arena *arena)
 {
     Text text;
 
-    if (call->count == 1 && strcmp(call->arguments[0], "settings") == 0) {
-        text_init(&text, call->arena, TEXT_MAX_BODY);
-        setting_describe(&settings_table, NULL, &text);
-        printf("%s", text_string(&text));
-        return OK;
+    text_init(&text, arena, TEXT_MAX_BODY);
+    setting_describe(&settings_table, NULL, &text);
+    printf("%s", text_string(&text));
+}
+
+static void metrics_help(Arena *arena)
+{
+    static const char *const head[]  = {"metric", "kind", "label", "meaning", NULL};
+    static const char *const kinds[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+    Table table;
+
+    table_init(&table, arena, head);
+    for (Metric metric = 0; metric < METRIC_COUNT; metric++) {
+        const MetricRow *row = &metric_rows[metric];
+
+        table_cell(&table, row->name);
+        table_cell(&table, kinds[row->kind]);
+        table_cell(&table, row->label);
+        table_cell(&table, row->help);
     }
-    for (size_t i = 0; i < command_count && call->count == 1; i++)
-        if (strcmp(commands[i].group, call->arguments[0]) == 0) {
-            help_print(call->arguments[0], stdout);
+    table_print(&table, "");
+}
+
+static void errors_help(Arena *arena)
+{
+    static const char *const head[]     = {"type", ">status", ">exit", "what pawl does", "title", NULL};
+    static const char *const verdicts[] = {[VERDICT_FINAL]   = "tells the caller",
+                                           [VERDICT_RETRY]   = "runs it again",
+                                           [VERDICT_RESOLVE] = "asks the key",
+                                           [VERDICT_EVICT]   = "runs it again on a fresh connection"};
+    Table table;
+
+    table_init(&table, arena, head);
+    for (ErrorCode code = OK + 1; code < ERROR_CODE_COUNT; code++) {
+        table_cell(&table, error_type(&(Error){.code = code}));
+        table_cell_i64(&table, error_http(code));
+        table_cell_i64(&table, error_exit(code));
+        table_cell(&table, verdicts[error_verdict(code)]);
+        table_cell(&table, error_text(code));
+    }
+    table_print(&table, "");
+}
+
+static void routes_help(Arena *arena)
+{
+    static const char *const head[]  = {"method", "path", "scope", "meaning", NULL};
+    static const char *const names[] = {
+        [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT", [HTTP_DELETE] = "DELETE"};
+    Table table;
+
+    table_init(&table, arena, head);
+    for (size_t i = 0; i < routes_table.count; i++) {
+        const Route *route = &routes_table.rows[i];
+
+        table_cell(&table, names[route->method]);
+        table_cell(&table, route->path);
+        table_cell(&table, route->scope == SCOPE_NONE ? "open" : scope_names[__builtin_ctz(route->scope)]);
+        table_cell(&table, route->summary);
+    }
+    table_print(&table, "");
+}
+
+static const struct {
+    const char *name;
+    void (*print)(Arena *arena);
+} topics[] = {
+    {"settings", settings_help}, {"metrics", metrics_help}, {"errors", errors_help}, {"routes", routes_help}};
+
+ErrorCode command_help(Call *call, Error *reterr)
+{
+    const char *topic = call->count ? call->arguments[0] : NULL;
+
+    for (size_t i = 0; i < COUNT(topics) && topic; i++)
+        if (strcmp(topics[i].name, topic) == 0) {
+            topics[i].print(call->arena);
             return OK;
         }
-    if (call->count == 1)
-        return fail(reterr, ERR_USAGE, "no help on \"%s\": a command, or settings", call->arguments[0]);
+    for (size_t i = 0; i < command_count && topic; i++)
+        if (strcmp(commands[i].group, topic) == 0) {
+            help_print(topic, stdout);
+            return OK;
+        }
+    if (topic)
+        return fail(reterr, ERR_USAGE, "no help on \"%s\": a command, settings, metrics, errors or routes", topic);
     help_print(NULL, stdout);
     return OK;
 }

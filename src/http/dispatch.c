@@ -143,8 +143,11 @@ void dispatch_run(Server *server, Request *request)
 
 void dispatch_fail(Request *request, const Error *error)
 {
-    if (error->code == ERR_INTERNAL)
+    if (error->code == ERR_INTERNAL) {
+        log_set_request(request->id);
         log_error(LOG_ERROR, "http", "a request failed", error);
+        log_set_request(NULL);
+    }
     response_problem(&request->response, error, request->id);
     if (error->code == ERR_METHOD) {
         char *allow = arena_alloc(request->arena, ROUTE_ALLOW_SIZE);

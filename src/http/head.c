@@ -35,15 +35,14 @@ static size_t span(const char *text, bool (*is_wanted)(unsigned char))
 /* Find the end of the line at head->line and cut it off. *ret_line stays NULL while the line is incomplete. */
 static ErrorCode line_next(Head *head, char *bytes, size_t size, char **ret_line, Error *reterr)
 {
-    char  *end  = memchr(bytes + head->seen, '\n', size - head->seen);
-    size_t stop = end ? (size_t)(end - bytes) : size;
+    char  *end   = memchr(bytes + head->seen, '\n', size - head->seen);
+    size_t stop  = end ? (size_t)(end - bytes) : size;
+    bool   is_cr = stop > head->line && bytes[stop - 1] == '\r';
 
-    if (end && (stop == head->line || bytes[stop - 1] != '\r'))
+    if (end && !is_cr)
         return fail(reterr, ERR_INVALID, "a line of the request does not end in CRLF");
-    if (!end && stop > head->seen && bytes[stop - 1] == '\r')
-        stop--; /* its LF may be on the way */
-    else if (end)
-        stop--;
+    if (is_cr)
+        stop--; /* its LF may still be on the way */
     for (size_t i = head->seen; i < stop; i++)
         if (!syntax_is_field((unsigned char)bytes[i]))
             return fail(reterr, ERR_INVALID, "the request has a control character at byte %zu", i);

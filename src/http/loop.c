@@ -9,6 +9,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -56,11 +57,14 @@ static void deal_out(Server *server, int fd)
 /* Out of descriptors: a level-triggered listener would spin, so it is left alone for a moment. */
 static void accept_pause(Loop *loop)
 {
-    log_write(LOG_WARN, "http", "cannot accept connections", LOG_INT("errno", errno));
+    if (!loop->accept_failed)
+        log_write(LOG_WARN, "http", "cannot accept connections", LOG_STR("reason", strerror(errno)));
+    loop->accept_failed = true;
     epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->server->listen_fd, NULL);
     loop->accept_again = mono_plus_ms(loop->now, ACCEPT_AGAIN_MS);
 }
 
+/* false: nobody is left to accept, or nobody can be. */
 static bool accept_some(Loop *loop)
 {
     Server *server = loop->server;
@@ -68,13 +72,17 @@ static bool accept_some(Loop *loop)
     for (int i = 0; i < ACCEPTS_MAX; i++) {
         int fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-        if (fd >= 0)
+        if (fd >= 0) {
             deal_out(server, fd);
-        else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            continue;
+        }
+        if (errno == ECONNABORTED || errno == EINTR)
+            continue;
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
             accept_pause(loop);
-            return false;
-        } else if (errno != ECONNABORTED && errno != EINTR)
-            return false;
+        else
+            loop->accept_failed = false; /* all were accepted */
+        return false;
     }
     return true;
 }

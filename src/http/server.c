@@ -127,13 +127,16 @@ static ErrorCode listen_open(const char *listen, int *ret_fd, Error *reterr)
 
 static int port_of(int fd)
 {
-    struct sockaddr_storage address;
-    socklen_t               size = sizeof address;
+    union {
+        struct sockaddr     any;
+        struct sockaddr_in  v4;
+        struct sockaddr_in6 v6;
+    } address      = {.v6 = {0}};
+    socklen_t size = sizeof address;
 
-    if (getsockname(fd, (struct sockaddr *)&address, &size) != 0)
+    if (getsockname(fd, &address.any, &size) != 0)
         abort();
-    return ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                               : ((struct sockaddr_in *)&address)->sin_port);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
 }
 
 ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *reterr)

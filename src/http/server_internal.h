@@ -80,7 +80,8 @@ struct Loop {
     char      id_head[16]; /* request ids: this, then a number in hexadecimal digits, the lowest first */
     uint64_t  id_next;
     bool      draining;
-    Mono      accept_again; /* after descriptors ran out; .ns 0: accepting */
+    Mono      accept_again;  /* after descriptors ran out; .ns 0: accepting */
+    bool      accept_failed; /* and the log has it */
 
     Mutex     mutex; /* guards inbox */
     PeerQueue inbox; /* new ones, and those whose executor is done */

@@ -23,6 +23,7 @@
 #include "pg/postmaster.h"
 #include "pg/program.h"
 #include "pg/server_bin.h"
+#include "sql.h"
 
 #define POLL_MS            10
 #define PING_MS            50
@@ -175,7 +176,7 @@ static ErrorCode database_ensure(const Cluster *cluster, Arena *arena, Error *re
         return OK;
 
     scoped(PQfinish) PGconn *conn   = database_connect(cluster, "postgres");
-    PGresult                *result = PQexec(conn, "create database pawl");
+    PGresult                *result = PQexec(conn, sql_pg_cluster_database);
     const char              *state  = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     bool                     made   = PQresultStatus(result) == PGRES_COMMAND_OK;
     bool                     exists = state && strcmp(state, DUPLICATE_DATABASE) == 0;
@@ -278,7 +279,7 @@ static void cluster_leave(const Cluster *cluster)
     if (lock_take(home->lock, LOCK_EX, deadline_in_ms(LEAVE_LOCK_MS), &lock, NULL) != OK)
         return;
     if (flock(cluster->users, LOCK_EX | LOCK_NB) == 0 && access(home->keep, F_OK) < 0)
-        (void)!server_stop(home, arena, deadline_in_ms(STOP_MS), NULL);
+        (void)server_stop(home, arena, deadline_in_ms(STOP_MS), NULL);
 }
 
 void cluster_close(Cluster *cluster)

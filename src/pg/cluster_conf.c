@@ -72,9 +72,11 @@ static void conf_print(const ClusterHome *home, Text *text)
 /* All of it, and on disk. */
 static bool file_write(const char *path, int flags, mode_t mode, const char *bytes)
 {
+    errno = ENOSPC; /* what a short write means, which sets no errno */
+
     int  file    = open(path, flags | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, mode);
     bool written = file >= 0 && write(file, bytes, strlen(bytes)) == (ssize_t)strlen(bytes) && fsync(file) == 0;
-    int  error   = written ? 0 : errno ? errno : ENOSPC;
+    int  error   = errno;
 
     if (file >= 0)
         close(file);
@@ -102,7 +104,6 @@ ErrorCode cluster_conf_include(const char *data, Error *reterr)
     char path[PATH_MAX + 32];
 
     snprintf(path, sizeof path, "%s/postgresql.conf", data);
-    errno = 0;
     if (!file_write(path, O_APPEND, 0, "\ninclude '../pawl.conf'\n"))
         return fail(reterr, ERR_DENIED, "cannot write \"%s\": %s", path, strerror(errno));
     return OK;

@@ -127,13 +127,14 @@ static int list_count(const char *list)
 static const char *message_sqlstate(const char *message, char *ret_sqlstate)
 {
     for (const char *p = message; (p = strchr(p, ':')); p++) {
-        size_t spaces = strspn(p + 1, " ");
-        size_t size   = strspn(p + 1 + spaces, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+        const char *word = p + 1 + strspn(p + 1, " ");
+        size_t      size = strspn(word, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 
-        if (spaces > 0 && size == 5 && p[1 + spaces + 5] == ':') {
-            memcpy(ret_sqlstate, p + 1 + spaces, 5);
+        /* Five long, and with a digit in it: so are all SQLSTATEs, and FATAL, ERROR and PANIC are not. */
+        if (word > p + 1 && size == 5 && word[5] == ':' && strcspn(word, "0123456789") < 5) {
+            memcpy(ret_sqlstate, word, 5);
             ret_sqlstate[5] = '\0';
-            return p + 1 + spaces + 5 + 1 + strspn(p + 1 + spaces + 6, " ");
+            return word + 6 + strspn(word + 6, " ");
         }
     }
     ret_sqlstate[0] = '\0';
@@ -352,6 +353,22 @@ static ErrorCode result_failed(Conn *conn, const PGresult *result, Error *reterr
     return code;
 }
 
+static bool result_is_copy(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
+/* It would wait for rows that nobody sends, and answer the same for ever. */
+static ErrorCode copy_refused(Conn *conn, Error *reterr)
+{
+    conn->condemned = true;
+    (void)fail(reterr, ERR_INVALID, "copy from or to the client is not supported: use insert or select");
+    error_set_sqlstate(reterr, "0A000");
+    return ERR_INVALID;
+}
+
 static bool result_is_good(const PGresult *result)
 {
     ExecStatusType status = PQresultStatus(result);
@@ -373,6 +390,8 @@ static ErrorCode receive_all(Conn *conn, Deadline deadline, PGresult **ret_resul
             return code == OK ? waited : code;
         if (!result)
             break;
+        if (result_is_copy(result))
+            return copy_refused(conn, reterr);
         if (code == OK && !result_is_good(result))
             code = result_failed(conn, result, reterr);
         PQclear(last);

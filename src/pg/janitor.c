@@ -22,6 +22,9 @@ static Lease *idle_take(Pool *pool, bool to_close, Mono before)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
+    /* What is closed in a moment needs no check, and a probe that is due does not wait for one. */
+    if (!to_close && (pool->closing || !breaker_is_closed(&pool->breaker)))
+        return NULL;
     for (Lease **link = &pool->idle; *link; link = &(*link)->next) {
         Lease *slot = *link;
         bool   wanted = to_close ? slot_is_stale(slot) || slot_is_surplus(slot, clock_mono())
@@ -44,12 +47,17 @@ static void idle_close(Pool *pool)
     }
 }
 
-static bool conn_answers(Pool *pool, Conn *conn)
+static ErrorCode conn_ask(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
-    Error                     error  = {0};
-    ErrorCode                 code   = conn_query(conn, "select 1", 0, NULL, NULL,
-                                                  deadline_in_ms(pool->options.check_ms_max), &result, &error);
+
+    return conn_query(conn, "select 1", 0, NULL, NULL, deadline, &result, reterr);
+}
+
+static bool conn_answers(Pool *pool, Conn *conn)
+{
+    Error     error = {0};
+    ErrorCode code  = conn_ask(conn, deadline_in_ms(pool->options.check_ms_max), &error);
 
     if (code == OK && conn_is_good(conn))
         return true;
@@ -58,18 +66,21 @@ static bool conn_answers(Pool *pool, Conn *conn)
     return false;
 }
 
-/* A sick connection's slot: connect anew once, so that the next caller finds a warm one. */
+/* A sick connection's slot: connect anew once, so that the next caller finds a warm one. While the breaker is not closed
+ * only a probe connects. */
 static void slot_replace(Lease *slot)
 {
     Pool *pool  = slot->pool;
-    bool  again = false;
+    bool  again = false, wanted;
 
     conn_close(take(slot->conn));
     mutex_lock(&pool->mutex);
     slot_move(slot, SLOT_OPENING);
+    wanted = !pool->closing && breaker_is_closed(&pool->breaker);
     mutex_unlock(&pool->mutex);
     /* Failing is noted by the breaker; the slot is free then. */
-    (void)!slot_connect(slot, deadline_in_ms(pool->options.connect_ms_max), &again, NULL);
+    if (wanted)
+        (void)!slot_connect(slot, deadline_in_ms(pool->options.connect_ms_max), &again, NULL);
     slot_give_back(slot);
 }
 
@@ -103,12 +114,15 @@ static void idle_check(Pool *pool)
 static Lease *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+    Lease *slot;
 
     *ret_later = pool->breaker.state == BREAKER_OPEN && !pool->free && !pool->closing;
     if (!pool->free || pool->closing || !breaker_probe(&pool->breaker, clock_mono(), ret_number))
         return NULL;
+    slot             = slot_pop(&pool->free, SLOT_OPENING);
+    slot->generation = pool->generation;
     pool_gauges(pool);
-    return slot_pop(&pool->free, SLOT_OPENING);
+    return slot;
 }
 
 static void probe_end(Lease *slot, unsigned number, Conn *conn, const Error *error)
@@ -125,7 +139,19 @@ static void probe_end(Lease *slot, unsigned number, Conn *conn, const Error *err
     pool_gauges(pool);
 }
 
-/* A fresh connection with a deadline of its own. true: look again soon. */
+/* A fresh connection, and an answer on it: PgBouncer lets us in while the server behind it is down. */
+static ErrorCode probe_connect(const Pool *pool, Conn **ret_conn, Error *reterr)
+{
+    Deadline                 deadline = deadline_in_ms(pool->options.connect_ms_max);
+    scoped(conn_close) Conn *conn     = NULL;
+
+    TRY(conn_open(pool->options.conninfo, pool->options.application_name, deadline, &conn, reterr));
+    TRY(conn_ask(conn, deadline, reterr));
+    *ret_conn = take(conn);
+    return OK;
+}
+
+/* With a deadline of its own. true: look again soon. */
 static bool probe(Pool *pool)
 {
     bool     later  = false;
@@ -136,8 +162,7 @@ static bool probe(Pool *pool)
 
     if (!slot)
         return later;
-    if (conn_open(pool->options.conninfo, pool->options.application_name,
-                  deadline_in_ms(pool->options.connect_ms_max), &conn, &error) == OK)
+    if (probe_connect(pool, &conn, &error) == OK)
         log_write(LOG_INFO, "pool", "breaker closed: the database answers again");
     else
         log_error(LOG_WARN, "pool", "breaker stays open: the probe failed", &error);
@@ -184,6 +209,8 @@ Mono pool_tend(Pool *pool)
 
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
     pool_gauges(pool);
+    if (pool->closing) /* nothing is due any more: pool_free() wakes the janitor to end it */
+        return deadline_never().at;
     if (later)
         return mono_plus_ms(clock_mono(), PROBE_LATER_MS);
     next = pool->next_check;

@@ -11,8 +11,9 @@
 #include "base/world.h"
 #include "pg/retry.h"
 
-/* A try that was given less than this says more about its caller's patience than about the server. */
-#define CONNECT_FAIR_MS 1000
+/* A try that was given less than this, and less than a whole try, says more about its caller's patience than about the
+ * server. */
+#define FAIR_MS 1000
 
 /* ---- lists; the mutex is held ---- */
 
@@ -115,7 +116,6 @@ void slot_fill(Lease *slot, Conn *conn)
     lifetime -= (int64_t)(world_random() % (unsigned)(lifetime / 10 + 1));
     pool->answered   = true;
     slot->conn       = conn;
-    slot->generation = pool->generation;
     slot->retire_at  = mono_plus_ms(now, lifetime);
     slot->idle_since = now;
 }
@@ -313,20 +313,39 @@ static bool worth_another_try(ErrorCode code)
     return code == ERR_UNAVAILABLE || code == ERR_TIMEOUT || code == ERR_BUSY;
 }
 
+static int fair_ms(const Pool *pool)
+{
+    return pool->options.connect_ms_max < FAIR_MS ? pool->options.connect_ms_max : FAIR_MS;
+}
+
+/* Asked before every try: the breaker may have opened since the slot was handed over, or between two tries. A connection
+ * is of the generation in which it was begun: one that comes through just after the breaker opened proves nothing. */
+static ErrorCode connect_begin(Lease *slot, Error *reterr)
+{
+    Pool *pool = slot->pool;
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+    slot->generation = pool->generation;
+    return breaker_is_closed(&pool->breaker) ? OK : refuse(pool, ERR_UNAVAILABLE, reterr);
+}
+
 ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_again, Error *reterr)
 {
     Pool     *pool  = slot->pool;
     Conn     *conn  = NULL;
     Error     error = {0};
-    bool      fair  = deadline_left_ms(deadline) >= CONNECT_FAIR_MS;
-    ErrorCode code  = conn_open(pool->options.conninfo, pool->options.application_name,
-                                deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
+    bool      fair  = deadline_left_ms(deadline) >= fair_ms(pool);
+    ErrorCode code;
+
+    TRY(connect_begin(slot, reterr));
+    code = conn_open(pool->options.conninfo, pool->options.application_name,
+                     deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
+    /* Not yet a success for the breaker: a server that lets us in and then says nothing would never open it. */
     if (code == OK) {
         slot_fill(slot, conn);
         slot_move(slot, SLOT_LEASED);
-        breaker_succeeded(&pool->breaker);
         pool_gauges(pool);
         return OK;
     }
@@ -370,9 +389,10 @@ static ErrorCode lease_begin(Pool *pool, Deadline deadline, bool fresh, Lease **
     Lease *slot = NULL;
 
     TRY(slot_take(pool, deadline, fresh, &slot, reterr));
-    slot->worked = false;
     if (slot->state == SLOT_OPENING)
         TRY(slot_open(slot, deadline, reterr));
+    slot->answered  = false;
+    slot->leased_at = clock_mono();
     *ret_lease = slot;
     return OK;
 }
@@ -395,21 +415,28 @@ Conn *lease_conn(Lease *lease)
 /* A connection that broke says nothing about the next one: a restart breaks them all and is over in a second. */
 static bool is_lost_connection(const Error *error)
 {
-    return error->code == ERR_UNAVAILABLE && strncmp(error->sqlstate, "53", 2) != 0 &&
-           strncmp(error->sqlstate, "58", 2) != 0;
+    return error->code == ERR_UNAVAILABLE && (!error->sqlstate[0] || strncmp(error->sqlstate, "57P", 3) == 0);
+}
+
+/* Silence until the deadline, met by somebody who came late in the first place. */
+static bool is_impatience(const Lease *lease, const Error *error)
+{
+    return error->code == ERR_TIMEOUT && mono_ms_between(lease->leased_at, clock_mono()) < fair_ms(lease->pool);
 }
 
 void lease_report(Lease *lease, ErrorCode code, const Error *error)
 {
     Pool *pool = lease->pool;
 
-    lease->worked |= code == OK;
-    if (code == OK || !error_is_infrastructure(code, error->sqlstate))
-        return;
-    if (is_lost_connection(error)) {
-        metric_add(METRIC_CONN_LOST, 1);
+    /* A refusal is an answer too: the server is well. */
+    if (code == OK || !error_is_infrastructure(code, error->sqlstate)) {
+        lease->answered = true;
         return;
     }
+    if (is_lost_connection(error))
+        metric_add(METRIC_CONN_LOST, 1);
+    if (is_lost_connection(error) || is_impatience(lease, error))
+        return;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
     failure_note(pool, error);
 }
@@ -421,7 +448,7 @@ void lease_end(Lease *lease)
     Conn *conn = NULL;
 
     mutex_lock(&pool->mutex);
-    if (lease->worked && keep)
+    if (lease->answered && keep)
         breaker_succeeded(&pool->breaker);
     lease->idle_since = clock_mono();
     if (!keep || slot_is_stale(lease) || pool->closing)

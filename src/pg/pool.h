@@ -18,7 +18,8 @@
  *   5. While the breaker is not closed callers are refused at once with the last error. Only the janitor probes, with a
  *      deadline of its own, so an impatient caller cannot fail the probe and recovery needs no traffic.
  *   6. The breaker counts failures to connect, statements that got no answer, and a server out of resources. A lost
- *      connection alone is not counted: the next connect tells whether the server is gone.
+ *      connection alone is not counted: the next connect tells whether the server is gone. Nor is the silence met by
+ *      a caller with less than a second left. Only an answered statement sets the count back.
  * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of a
  * leased slot, and is never held across a round trip.
  * Ownership: the pool owns connections; a Lease borrows one.

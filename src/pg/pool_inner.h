@@ -21,7 +21,8 @@ struct Lease {
     Mono      idle_since;
     Mono      checked_at;
     Mono      retire_at;
-    bool      worked; /* a statement succeeded on this lease */
+    Mono      leased_at;
+    bool      answered; /* on this lease: the server is well */
 };
 
 typedef struct Waiter Waiter;

@@ -83,6 +83,9 @@ static ErrorCode tx_commit(Tx *tx, Try *try, Error *reterr)
         conn_condemn(tx->conn);
         return fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.before");
     }
+    /* PostgreSQL answers the commit of a failed transaction with success, and rolls it back. */
+    if (conn_transaction(tx->conn) == PQTRANS_INERROR)
+        return fail(reterr, ERR_INTERNAL, "a statement failed and the body went on: rolled back");
     code = db_run(tx, "commit", DB_NONE, NULL, reterr);
     if (code == OK && FAULT("pg.commit.after")) {
         conn_condemn(tx->conn);
@@ -169,6 +172,16 @@ static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdi
     return verdict != VERDICT_RESOLVE || options->keyed || options->read_only;
 }
 
+/*
+ * Is the last try's end the end of the matter? A transaction in doubt had put its key before its commit was sent, so a
+ * later try has waited for it and a refusal counts. A single statement in doubt may not even have begun: one that begins
+ * after a later try was refused could still succeed. Then only success, which leaves the key behind, is certain.
+ */
+static bool work_is_settled(const Work *work, const Try *try, ErrorCode code, Verdict verdict)
+{
+    return code == OK || (try->leased && verdict == VERDICT_FINAL && work->run == run_body);
+}
+
 static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Error *reterr)
 {
     RetryPolicy policy = retry_operation;
@@ -185,7 +198,7 @@ static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Erro
         doubt |= try.doubt && !options->read_only;
         fresh = verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE;
         if (code == OK || !work_goes_on(options, &try, verdict) || !retry_wait(&policy, tries, options->deadline)) {
-            code = work_end(options, code, tries, doubt, try.leased && verdict == VERDICT_FINAL, &error);
+            code = work_end(options, code, tries, doubt, work_is_settled(work, &try, code, verdict), &error);
             if (reterr && code != OK)
                 *reterr = error;
             return code;

@@ -68,6 +68,7 @@ TEST(error_from_sqlstate_takes_the_longest_prefix)
         {"25P02", ERR_INTERNAL   },
         {"0A000", ERR_INTERNAL   },
         {"23505", ERR_CONFLICT   },
+        {"23514", ERR_INVALID    },
         {"22P02", ERR_INVALID    },
         {"28P01", ERR_REFUSED    },
         {"3D000", ERR_REFUSED    },

@@ -90,8 +90,7 @@ static void break_token(Text *text)
 
 static void break_size(Text *text)
 {
-    text_append(text,
-                PICK("GET /", "GET /live HTTP/1.1\r\nHost: ", "GET /live HTTP/1.1\r\n" HOST "X: ", "", "GET /live?"));
+    text_append(text, PICK("GET /", "GET /live HTTP/1.1\r\nHost: ", "GET /live HTTP/1.1\r\nX: ", "", "GET /live?"));
     append_noise(text, "abcxyz0189-._~", 14, 20000 + random_below(5000));
 }
 

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "base/metric.h"
 #include "test/harness/test.h"
 #include "test/unit/http/client.h"
@@ -309,6 +311,58 @@ TEST(server_keeps_internal_details_to_itself)
     assert_true(answer_is_problem(&answer, 500));
     assert_null(strstr(answer.body, "swordfish"));
     assert_null(strstr(answer.body, "half"));
+}
+
+TEST(server_logs_internal_errors_with_the_request_id)
+{
+    int  ends[2];
+    char line[2048] = "";
+
+    assert_int_equal(pipe(ends), 0);
+    log_open(LOG_INFO, LOG_TEXT, ends[1]);
+    {
+        scoped_fixture Fixture f;
+
+        fixture_init(&f, (ServerOptions){0});
+        client_ask(f.port, "GET /internal HTTP/1.1\r\n" HOST "X-Request-Id: find-me\r\n\r\n");
+    }
+    log_open(LOG_OFF, LOG_TEXT, STDERR_FILENO);
+    assert_true(read(ends[0], line, sizeof line - 1) > 0);
+    close(ends[0]);
+    close(ends[1]);
+    assert_contains(line, "swordfish");
+    assert_contains(line, "find-me");
+}
+
+TEST(server_reads_nothing_behind_an_ambiguous_request)
+{
+    scoped_fixture Fixture   f;
+    static const char *const frames[] = {
+        "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
+        "Content-Length: 0\r\nContent-Length: 44\r\n\r\n",
+        "Content-Length: 0\r\n Content-Length: 44\r\n\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
+        "X: y\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        "Transfer-Encoding: chunked\r\n\r\n0;\n\r\n\r\n",
+    };
+    char request[512];
+
+    fixture_init(&f, (ServerOptions){0});
+    for (size_t i = 0; i < COUNT(frames); i++) {
+        scoped_client Client client;
+
+        snprintf(request, sizeof request, "POST /json HTTP/1.1\r\n" HOST "%sGET /live HTTP/1.1\r\n" HOST "\r\n",
+                 frames[i]);
+        client_open(&client, f.port);
+        client_send(&client, request);
+        Answer answer = client_read(&client);
+
+        assert_true(answer_is_problem(&answer, 400));
+        assert_true(client_is_closed(&client)); /* and not a word about /live */
+    }
+    assert_int_equal(atomic_load(&f.written), 0);
 }
 
 TEST(server_echoes_sane_request_ids)

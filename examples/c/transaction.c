@@ -1,0 +1,71 @@
+/*
+ * transaction.c - one transaction with libpawl: an order is booked exactly once, however often the program is run.
+ *
+ *     cc transaction.c $(pkg-config --cflags --libs pawl) -o transaction
+ *     ./transaction postgresql://app@db/shop order-17 250
+ *
+ * The key is inserted first, in the same transaction as the work. A second run with the same key finds it and changes
+ * nothing; so the transaction may be run again even when the answer to its commit was lost (keyed).
+ */
+#include <pawl/pawl.h>
+#include <stdio.h>
+
+typedef struct {
+    const char *key, *amount;
+    bool        is_new;
+    char        total[32];
+} Order;
+
+static PawlStatus order_book(PawlTx *tx, void *context)
+{
+    Order      *order = context;
+    const char *row[] = {order->key, order->amount};
+    PawlResult  result;
+    PawlStatus  status;
+
+    status = pawl_query(tx, "insert into orders (key, amount) values ($1, $2) on conflict (key) do nothing", 2, row, &result);
+    if (status != PAWL_OK)
+        return status;
+    order->is_new = result.changed == 1;
+    status        = pawl_query(tx, "select sum(amount) from orders", 0, NULL, &result);
+    if (status == PAWL_OK)
+        snprintf(order->total, sizeof order->total, "%s", result.values[0]);
+    return status;
+}
+
+static PawlStatus table_make(PawlTx *tx, void *context)
+{
+    (void)context;
+    return pawl_query(tx, "create table if not exists orders (key text primary key, amount bigint not null check (amount > 0))",
+                      0, NULL, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    Pawl      *pawl;
+    PawlError  error;
+    PawlStatus status;
+
+    if (argc != 4) {
+        fprintf(stderr, "usage: transaction URL KEY AMOUNT\n");
+        return 2;
+    }
+    if (pawl_open(argv[1], &pawl, &error) != PAWL_OK) {
+        fprintf(stderr, "%s\n", error.text);
+        return 1;
+    }
+
+    Order order = {.key = argv[2], .amount = argv[3]};
+
+    status = pawl_transaction(pawl, &(PawlTransaction){.name = "table", .keyed = true}, table_make, NULL, &error);
+    if (status == PAWL_OK)
+        status = pawl_transaction(pawl, &(PawlTransaction){.name = "order", .timeout_ms = 2000, .keyed = true}, order_book,
+                                  &order, &error);
+    pawl_close(pawl);
+    if (status != PAWL_OK) {
+        fprintf(stderr, "%s%s%s\n", error.sqlstate, error.sqlstate[0] ? ": " : "", error.text);
+        return 1;
+    }
+    printf("%s %s, total %s\n", order.key, order.is_new ? "booked" : "was booked before", order.total);
+    return 0;
+}

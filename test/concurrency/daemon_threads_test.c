@@ -1,0 +1,220 @@
+/*
+ * daemon_threads_test.c - the whole daemon in this process: HTTP server, executors, key cache, jobs, listener, pool and
+ * janitor, asked by eight clients at once, while keys come and go and backends die, and stopped by SIGTERM in the middle
+ * of it. What the thread sanitizer has to say about it is part of the test.
+ */
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "app/daemon.h"
+#include "test/concurrency/deed.h"
+#include "test/harness/database.h"
+#include "test/harness/test.h"
+#include "test/unit/http/client.h"
+
+#define CLIENTS      8
+#define ADMIN_TOKEN  "the-admin-of-this-test"
+#define CALM_SECONDS 5
+#define LIFE_MS      100 /* between one backend's death and the next */
+
+/* What clients ask for, with which token, and what they may be told. 503: the one who answers lost its backend. */
+static const struct {
+    const char *request, *token;
+    int         status, status_or;
+} asks[] = {
+    {"GET /health/live", NULL, 200, 200},
+    {"GET /health/ready", NULL, 200, 503},
+    {"GET /metrics", ADMIN_TOKEN, 200, 200},
+    {"GET /v1/alerts", ADMIN_TOKEN, 200, 200},
+    {"GET /v1/dead-letters?limit=5", ADMIN_TOKEN, 200, 503},
+    {"POST /v1/dead-letters/7/retry", ADMIN_TOKEN, 200, 503},
+    {"DELETE /v1/dead-letters/999999", ADMIN_TOKEN, 404, 503},
+    {"GET /v1/dead-letters", "pawl_of-the-right-length-but-nobody-knows-this-one", 401, 401},
+    {"GET /v1/dead-letters", NULL, 401, 401},
+};
+
+typedef struct {
+    const char *url;
+    PGconn     *killer; /* for backends, the director's own */
+    int         ready;  /* the daemon's standard output */
+    int         port;
+    atomic_bool stopping, stop;
+    atomic_int  answers, unexpected, keys_used;
+} Stage;
+
+static void request_write(char *text, size_t size, const char *request, const char *token)
+{
+    snprintf(text, size, "%s HTTP/1.1\r\nHost: x\r\n%s%s%sContent-Length: 0\r\n\r\n", request,
+             token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "");
+}
+
+static void answer_judge(Stage *stage, const Answer *answer, int status, int status_or, const char *request)
+{
+    bool gone = answer->status == 0 && atomic_load(&stage->stopping);
+
+    if (answer->status == status || answer->status == status_or || gone ||
+        (answer->status == 503 && atomic_load(&stage->stopping))) {
+        atomic_fetch_add(&stage->answers, answer->status != 0);
+        return;
+    }
+    atomic_fetch_add(&stage->unexpected, 1);
+    fprintf(stderr, "%s: %d, not %d: %s\n", request, answer->status, status, answer->body);
+}
+
+/* Several requests on one connection, as clients do. false: the server is gone. */
+static bool client_talk(Stage *stage, Client *client)
+{
+    char text[512];
+
+    client_open(client, stage->port);
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        request_write(text, sizeof text, asks[i].request, asks[i].token);
+        client_send(client, text);
+        Answer answer = client_read(client);
+
+        answer_judge(stage, &answer, asks[i].status, asks[i].status_or, asks[i].request);
+        if (answer.status == 0)
+            break;
+    }
+    client_done(client);
+    return !atomic_load(&stage->stop);
+}
+
+static void *client_run(void *context)
+{
+    Client *client = calloc(1, sizeof *client);
+
+    if (!client)
+        abort();
+    while (client_talk(context, client))
+        ;
+    free(client);
+    return NULL;
+}
+
+/* A key is made, used and revoked, again and again. */
+static void *keys_run(void *context)
+{
+    Stage    *stage = context;
+    Pool     *pool  = NULL;
+
+    if (pool_new(&(PoolOptions){.conninfo = stage->url, .application_name = "keys", .size_max = 1}, &pool, NULL) != OK)
+        abort();
+    for (int n = 0; !atomic_load(&stage->stopping); n++) {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+        char                      token[KEY_TOKEN_SIZE], name[32], text[512];
+        KeyName                   revoked;
+        int64_t                   id;
+
+        snprintf(name, sizeof name, "key%d", n);
+        if (key_create(pool, deadline_in_ms(5000), name, SCOPE_READ, 0, token, &id, NULL) != OK)
+            continue;
+        request_write(text, sizeof text, "GET /v1/dead-letters", token);
+        Answer answer = client_ask(stage->port, text);
+        answer_judge(stage, &answer, 200, 503, "GET /v1/dead-letters with a new key");
+        atomic_fetch_add(&stage->keys_used, answer.status == 200);
+        (void)!key_revoke(pool, deadline_in_ms(5000), arena, name, &revoked, NULL);
+    }
+    pool_free(pool);
+    return NULL;
+}
+
+/* "pawl is ready on http://127.0.0.1:43211" */
+static int port_read(int fd)
+{
+    char    line[256];
+    size_t  filled = 0;
+    ssize_t size;
+
+    while (filled < sizeof line - 1 && (size = read(fd, line + filled, sizeof line - 1 - filled)) > 0) {
+        filled += (size_t)size;
+        line[filled] = '\0';
+        if (strchr(line, '\n'))
+            return (int)strtol(strrchr(line, ':') + 1, NULL, 10);
+    }
+    return 0;
+}
+
+static void backends_die(Stage *stage, int seconds)
+{
+    for (Deadline end = deadline_in_ms(seconds * 1000); !deadline_passed(end); clock_sleep_ms(LIFE_MS))
+        PQclear(PQexec(stage->killer, "select pg_terminate_backend(pid) from pg_stat_activity "
+                                      "where application_name = 'pawl' order by random() limit 1"));
+}
+
+/* The main thread belongs to the daemon. */
+static void *director_run(void *context)
+{
+    Stage    *stage = context;
+    pthread_t threads[CLIENTS + 1];
+
+    stage->port = port_read(stage->ready);
+    if (stage->port) {
+        threads[CLIENTS] = thread_start("keys", keys_run, stage);
+        for (int i = 0; i < CLIENTS; i++)
+            threads[i] = thread_start("client", client_run, stage);
+        backends_die(stage, CALM_SECONDS);
+        atomic_store(&stage->stopping, true);
+    }
+    kill(getpid(), SIGTERM);
+    for (int i = 0; i < CLIENTS + 1 && stage->port; i++) {
+        atomic_store(&stage->stop, true);
+        thread_join(threads[i]);
+    }
+    return NULL;
+}
+
+/* Run the daemon with its standard output in our hands: what it says there is not TAP. */
+static ErrorCode daemon_play(Stage *stage, Error *reterr)
+{
+    const SettingFlag flags[] = {
+        {"PAWL_DATABASE_URL", stage->url},
+        {"PAWL_HOME", harness_setting("PAWL_TEST_RUN")},
+        {"PAWL_LISTEN", "127.0.0.1:0"},
+        {"PAWL_ADMIN_TOKEN", ADMIN_TOKEN},
+        {"PAWL_POOL_MAX", "6"},
+        {"PAWL_HEALTH_EVERY", "100ms"},
+        {"PAWL_DLQ_EVERY", "100ms"},
+        {"PAWL_BREAKER_OPEN", "100ms"},
+        {"PAWL_LOG", "off"},
+        {NULL, NULL},
+    };
+    int       pipes[2], output = dup(STDOUT_FILENO);
+    ErrorCode code;
+
+    fflush(stdout);
+    assert_return_code(pipe(pipes), 0);
+    assert_return_code(dup2(pipes[1], STDOUT_FILENO), 0);
+    close(pipes[1]);
+    stage->ready       = pipes[0];
+    pthread_t director = thread_start("director", director_run, stage);
+    code               = daemon_run(&(SettingsGiven){.flags = flags}, reterr);
+    fflush(stdout);
+    dup2(output, STDOUT_FILENO); /* also the end of the pipe: a director that waits for a port gives up */
+    thread_join(director);
+    close(output);
+    close(pipes[0]);
+    return code;
+}
+
+TEST(daemon_under_eight_clients_and_sigterm)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    Stage                               stage = {.url = database_url(db), .killer = database_connect(db)};
+    Error                               error = {0};
+
+    database_exec(db, "select pawl.dead_letter_put(array_agg(text 'pay'), array_agg('k' || n), array_agg('{}'::jsonb), "
+                      "array_agg(text 'late'), array_agg(text 'late'), 1000) from generate_series(1, 20) n");
+    assert_ok(daemon_play(&stage, &error));
+    print_message("# %d answers, %d keys made, used and revoked\n", atomic_load(&stage.answers),
+                  atomic_load(&stage.keys_used));
+    assert_int_equal(0, atomic_load(&stage.unexpected));
+    assert_true(atomic_load(&stage.answers) > 100);
+    assert_true(atomic_load(&stage.keys_used) > 0);
+    assert_int_equal(20, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'pending'"));
+    PQfinish(stage.killer);
+}

@@ -1,0 +1,269 @@
+/*
+ * fault_loop_test.c - the same stories with every call failing in turn: arm the n-th fault point, run the story, check the
+ * equations, n + 1, until a run meets no fault. So no error path that a story can reach is left out by accident.
+ *
+ * After each run the same work is asked for once more without faults: it must end with exactly one effect, and the pool
+ * must have all its connections back.
+ */
+#include <stdio.h>
+
+#include "app/key.h"
+#include "base/fault.h"
+#include "pg/dead_letter.h"
+#include "pg/migrate.h"
+#include "sql.h"
+#include "test/concurrency/deed.h"
+#include "test/harness/database.h"
+#include "test/harness/test.h"
+
+#define FAULTS_MAX  2000 /* a story that meets more does not end */
+#define DEADLINE_MS 20000
+
+static Deadline soon(void)
+{
+    return deadline_in_ms(DEADLINE_MS);
+}
+
+/* A new one for each run, so that connecting is part of every story. */
+static Pool *pool_open(const TestDatabase *db)
+{
+    Pool *pool  = NULL;
+    Error error = {0};
+
+    assert_ok(pool_new(&(PoolOptions){.conninfo = database_url(db), .size_max = 3}, &pool, &error));
+    return pool;
+}
+
+static void pool_close(Pool *pool)
+{
+    PoolStatus status;
+
+    pool_status(pool, &status);
+    assert_int_equal(0, status.leased + status.opening + status.waiting);
+    assert_true(pool_drain(pool, soon()));
+    pool_free(pool);
+}
+
+printf_like(2, 3) static int64_t count_of(TestDatabase *db, const char *format, ...)
+{
+    char    sql[256];
+    va_list values;
+
+    va_start(values, format);
+    assert_true((size_t)vsnprintf(sql, sizeof sql, format, values) < sizeof sql);
+    va_end(values);
+    return database_get_i64(db, sql);
+}
+
+typedef ErrorCode Story(Pool *pool, TestDatabase *db, long n, Error *reterr);
+
+/* One run with the n-th fault armed. Returns whether it was met; if not, the story must have gone well. */
+static bool run_armed(Story *story, Pool *pool, TestDatabase *db, long n, ErrorCode *ret_code)
+{
+    Error error = {0};
+
+    fault_arm_nth(n);
+    *ret_code = story(pool, db, n, &error);
+    bool hit  = fault_was_hit();
+    fault_arm_nth(0);
+    if (*ret_code != OK)
+        assert_int_equal(*ret_code, error.code);
+    if (!hit) /* nothing else may go wrong */
+        assert_ok(*ret_code);
+    return hit;
+}
+
+static void run_plain(Story *story, Pool *pool, TestDatabase *db, long n)
+{
+    Error error = {0};
+
+    assert_ok(story(pool, db, n, &error));
+}
+
+/* ---- a keyed transaction ---- */
+
+static ErrorCode deed_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+{
+    (void)db;
+    return deed_do(pool, soon(), (Deed){.number = (int)n}, reterr);
+}
+
+TEST(fault_loop_deed_is_done_once)
+{
+    scoped(database_free) TestDatabase *db  = database_new_empty();
+    bool                                hit = true;
+    long                                n   = 0;
+
+    deed_prepare(database_url(db));
+    while (hit && ++n < FAULTS_MAX) {
+        Pool     *pool = pool_open(db);
+        ErrorCode code;
+
+        hit = run_armed(deed_story, pool, db, n, &code);
+        /* One fault is one failure: the house has three more tries. */
+        assert_int_equal(OK, code);
+        assert_int_equal(1, count_of(db, "select count(*) from deed_log where number = %ld", n));
+        run_plain(deed_story, pool, db, n);
+        assert_int_equal(1, count_of(db, "select count(*) from deed_log where number = %ld", n));
+        pool_close(pool);
+    }
+    /* Connect, begin, two statements, before the commit, the commit, after it. */
+    assert_in_range(n - 1, 7, 20);
+}
+
+/* ---- dead letters ---- */
+
+static ErrorCode effect_insert(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
+{
+    (void)context;
+    return db_run(tx, "insert into effect values ($1, $2)", DB_ARGS(db_text(key), db_jsonb(data)), NULL, reterr);
+}
+
+static ErrorCode put_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+{
+    Error   why = {0};
+    int64_t id;
+    char    key[32];
+
+    (void)db;
+    snprintf(key, sizeof key, "k%ld", n);
+    (void)fail(&why, ERR_TIMEOUT, "took too long");
+    return dead_letter_put(pool, soon(), "pay", key, "{}", &why, &id, reterr);
+}
+
+static ErrorCode step_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+{
+    static const DeadLetterType types[] = {{"pay", effect_insert, NULL}};
+    int                         tried;
+
+    (void)n;
+    database_exec(db, "select pawl.dead_letter_retry(array(select id from pawl.failed_operations where status = 'pending'))");
+    return dead_letter_step(pool, soon(), (DeadLetterTypes){.list = types, .count = 1, .tries_max = 9, .lease_ms = 1000},
+                            &tried, reterr);
+}
+
+TEST(fault_loop_letter_is_put_once)
+{
+    scoped(database_free) TestDatabase *db  = database_new();
+    bool                                hit = true;
+    long                                n   = 0;
+
+    while (hit && ++n < FAULTS_MAX) {
+        Pool     *pool = pool_open(db);
+        ErrorCode code;
+
+        hit = run_armed(put_story, pool, db, n, &code);
+        assert_int_equal(OK, code);
+        run_plain(put_story, pool, db, n);
+        assert_int_equal(1, count_of(db, "select count(*) from pawl.failed_operations where operation_key = 'k%ld'", n));
+        pool_close(pool);
+    }
+    assert_in_range(n - 1, 2, 20);
+}
+
+/* A claim whose answer was lost comes back when its lease ends. */
+static void letter_await(Pool *pool, TestDatabase *db, long n)
+{
+    for (Deadline deadline = soon();; clock_sleep_ms(20)) {
+        run_plain(step_story, pool, db, n);
+        if (count_of(db, "select count(*) from pawl.failed_operations where operation_key = 'k%ld' and status = 'resolved'",
+                     n) == 1)
+            return;
+        assert_false(deadline_passed(deadline));
+    }
+}
+
+TEST(fault_loop_letter_has_one_effect)
+{
+    scoped(database_free) TestDatabase *db  = database_new();
+    bool                                hit = true;
+    long                                n   = 0;
+
+    database_exec(db, "create table effect (key text, data jsonb)");
+    while (hit && ++n < FAULTS_MAX) {
+        Pool     *pool = pool_open(db);
+        ErrorCode code;
+
+        run_plain(put_story, pool, db, n);
+        pool_close(pool);
+        pool = pool_open(db);
+        hit  = run_armed(step_story, pool, db, n, &code);
+        assert_int_equal(OK, code);
+        letter_await(pool, db, n);
+        assert_int_equal(1, count_of(db, "select count(*) from effect where key = 'k%ld'", n));
+        pool_close(pool);
+    }
+    assert_in_range(n - 1, 8, 40);
+}
+
+/* ---- migrations ---- */
+
+static ErrorCode migrate_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+{
+    int applied;
+
+    (void)db, (void)n;
+    return migrate_run(pool, &schema_embedded, soon(), &applied, reterr);
+}
+
+TEST(fault_loop_migrations_are_applied_once)
+{
+    bool hit = true;
+    long n   = 0;
+
+    while (hit && ++n < FAULTS_MAX) {
+        scoped(database_free) TestDatabase *db    = database_new_empty();
+        Pool                               *pool  = pool_open(db);
+        Error                               error = {0};
+        ErrorCode                           code;
+
+        hit = run_armed(migrate_story, pool, db, n, &code);
+        run_plain(migrate_story, pool, db, n);
+        assert_ok(migrate_check(pool, &schema_embedded, soon(), &error));
+        assert_int_equal(schema_embedded.migration_count, database_get_i64(db, "select count(*) from pawl.migration"));
+        assert_int_equal(0, database_get_i64(db, "select count(*) from pg_locks where locktype = 'advisory' and "
+                                                 "database = (select oid from pg_database where datname = "
+                                                 "current_database())"));
+        pool_close(pool);
+    }
+    assert_in_range(n - 1, 8, FAULTS_MAX);
+}
+
+/* ---- keys ---- */
+
+static ErrorCode key_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    char                      token[KEY_TOKEN_SIZE], name[32];
+    int64_t                   id;
+    Key                      *list;
+    int                       count;
+
+    (void)db;
+    snprintf(name, sizeof name, "key%ld", n);
+    TRY(key_create(pool, soon(), name, SCOPE_READ, 0, token, &id, reterr));
+    return key_list(pool, soon(), arena, &list, &count, reterr);
+}
+
+TEST(fault_loop_key_is_made_once)
+{
+    scoped(database_free) TestDatabase *db  = database_new();
+    bool                                hit = true;
+    long                                n   = 0;
+
+    while (hit && ++n < FAULTS_MAX) {
+        Pool     *pool = pool_open(db);
+        ErrorCode code;
+
+        hit          = run_armed(key_story, pool, db, n, &code);
+        int64_t rows = count_of(db, "select count(*) from pawl.api_key where name = 'key%ld'", n);
+        if (code == OK)
+            assert_int_equal(1, rows);
+        else if (code == ERR_UNKNOWN)
+            assert_in_range(rows, 0, 1);
+        else
+            assert_int_equal(0, rows);
+        pool_close(pool);
+    }
+    assert_in_range(n - 1, 3, 40);
+}

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+"""bad_starts - whatever is wrong before the first request: one sentence, the right exit code, no secret in it."""
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+
+from pawl_test import Database, Pawl, Proxy, main, psql, setting, test
+from story import IS_ROOT, Cluster, UserPawl, postmaster_pid, refused
+
+SECRET = "hunter2-hunter2"
+NOWHERE = "postgresql://postgres@127.0.0.1:1/postgres"
+
+
+@contextlib.contextmanager
+def small_disk(size):
+    """A file system of this size that everybody may write to."""
+    folder = tempfile.mkdtemp(prefix="pawl-disk.", dir="/tmp")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0777", "none", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        os.rmdir(folder)
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+# --- settings ---
+
+@test
+def a_wrong_setting_is_named_with_its_place_and_what_is_right():
+    with Pawl(NOWHERE) as pawl:
+        for name, value, right in (
+                ("PAWL_POOL_MAX", "ten", "a whole number from 1 to 1000"), ("PAWL_POOL_MAX", "0", "from 1 to 1000"),
+                ("PAWL_POOL_MAX", "99999999999999999999", "from 1 to 1000"), ("PAWL_CONNECT_TIMEOUT", "5 parsecs", "a duration from 10ms"),
+                ("PAWL_LOG", "loud", "debug"), ("PAWL_LOG_FORMAT", "xml", "json"), ("PAWL_MIGRATE", "maybe", "check"),
+                ("PAWL_ROLE", "api,king", "monitor")):
+            refused(pawl, "serve", env={name: value}, code=2, words=[name, f'"{value}"', right, "environment"])
+        refused(pawl, "serve", "--pool-max", "ten", code=2, words=["--pool-max", "ten", "1 to 1000"])
+        refused(pawl, "serve", env={"PAWL_HOME": "relative/path"}, code=2, words=["PAWL_HOME", "absolute"])
+        refused(pawl, "serve", env={"PAWL_POOL_MIN": "5", "PAWL_POOL_MAX": "3"}, code=2,
+                words=["PAWL_POOL_MIN", "PAWL_POOL_MAX", "5", "3"])
+        refused(pawl, "serve", env={"PAWL_ALERT_WEBHOOK": SECRET}, code=2, words=["PAWL_ALERT_WEBHOOK", "https://"],
+                secrets=[SECRET])
+
+
+@test
+def a_wrong_line_in_the_file_is_named_with_its_number():
+    with Pawl(NOWHERE) as pawl:
+        file = os.path.join(pawl.home, "pawl.ini")
+        write(file, "# settings\n\npool_max = ten\n")
+        refused(pawl, "serve", code=2, words=["PAWL_POOL_MAX", file, "line 3", "1 to 1000"])
+        write(file, "pool_maxx = 3\n")
+        refused(pawl, "serve", code=2, words=["pool_maxx", file, "line 1", "pool_max"])
+        os.remove(file)
+        other = os.path.join(pawl.home, "other.ini")
+        refused(pawl, "serve", "--config", other, code=2, words=[other])
+        write(other, "pool_max = 0\n")
+        refused(pawl, "serve", "--config", other, code=2, words=[other, "line 1"])
+
+
+@test
+def an_unknown_word_is_answered_with_the_nearest_right_one():
+    with Pawl(NOWHERE) as pawl:
+        refused(pawl, "sevre", code=2, words=["sevre", '"serve"'])
+        refused(pawl, "dlq", "lst", code=2, words=["lst", '"list"'])
+        refused(pawl, "serve", "--lissten", "127.0.0.1:0", code=2, words=["--lissten", '"--listen"'])
+        refused(pawl, "dlq", "list", "--limmit", "3", code=2, words=["--limmit", '"--limit"'])
+        refused(pawl, "xyzzy", code=2, words=["xyzzy", "pawl help"])
+        refused(pawl, "dlq", "show", code=2, words=["ID is missing"])
+        refused(pawl, "dlq", "show", "one", code=2, words=["one", "whole number"])
+        refused(pawl, "key", "list", "surplus", code=2, words=["surplus"])
+        refused(pawl, "serve", "--listen", code=2, words=["--listen", "value"])
+        refused(pawl, "serve", "--role", "emperor", code=2, words=["emperor", "monitor"])
+
+
+@test
+def a_malformed_address_is_refused():
+    with Database() as db, Pawl(db) as pawl:
+        for listen in ("nonsense", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1", "999.1.1.1:80", ":", "[::1:80"):
+            refused(pawl, "serve", "--listen", listen, code=2, words=[listen])
+
+
+@test
+def an_address_in_use_is_named():
+    with Database() as db, Pawl(db) as pawl, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused(pawl, "serve", "--listen", address, code=1, words=[address, "in use"])
+
+
+# --- the way to the database ---
+
+@test
+def a_malformed_url_is_refused_without_its_password():
+    with Pawl(f"postgresql://app:{SECRET}@host:port/db") as pawl:
+        refused(pawl, "migrate", code=69, words=['invalid integer value "port"'], secrets=[SECRET])
+    for url in (f"postgresql://app:{SECRET}@/db?nonsense=1",
+                f"password={SECRET} nonsense=1", f"password='{SECRET}", "postgresql://[::1/db", "mysql://root@host/db"):
+        with Pawl(url) as pawl:
+            refused(pawl, "migrate", code=2, words=["database url", "postgresql://user@host"], secrets=[SECRET])
+
+
+@test
+def a_wrong_password_is_told_at_once():
+    with Cluster(hba="host all locked 127.0.0.1/32 scram-sha-256\n") as cluster:
+        cluster.rows("create role locked login superuser password 'right-password'")
+        with Pawl(cluster.url(user="locked", password=SECRET)) as pawl:
+            begin = time.monotonic()
+            refused(pawl, "serve", code=69, words=["password authentication failed", "locked"], secrets=[SECRET])
+            assert time.monotonic() - begin < 5, "a wrong password was tried again and again"
+        with Pawl(cluster.url(user="locked")) as pawl:
+            refused(pawl, "migrate", code=69, words=["password"])
+        with Pawl(cluster.url(user="locked", password="right-password")) as pawl:
+            assert pawl.run("migrate").code == 0
+
+
+@test
+def an_unknown_database_or_user_is_named():
+    with Cluster() as cluster:
+        with Pawl(cluster.url("nowhere")) as pawl:
+            refused(pawl, "serve", code=69, words=['"nowhere"', "does not exist"])
+        with Pawl(cluster.url(user="nobody_here")) as pawl:
+            refused(pawl, "serve", code=69, words=['"nobody_here"', "does not exist"])
+
+
+@test
+def a_server_that_cannot_be_reached_is_named():
+    with Pawl("postgresql://postgres@127.0.0.1:1/postgres") as pawl:
+        refused(pawl, "migrate", code=69, words=["127.0.0.1", "1", "refused"])
+    with Pawl("postgresql://postgres@/postgres?host=/tmp/no-such-folder") as pawl:
+        refused(pawl, "migrate", code=69, words=["/tmp/no-such-folder"])
+    with Pawl(f"postgresql://postgres:{SECRET}@no-such-host.invalid/postgres") as pawl:
+        refused(pawl, "migrate", code=69, words=["no-such-host.invalid"], secrets=[SECRET])
+
+
+@test
+def a_server_that_never_answers_costs_the_connect_timeout():
+    with Database() as db, Proxy(db) as proxy:
+        proxy.do("mode blackhole")
+        with Pawl(proxy.url, env={"PAWL_CONNECT_TIMEOUT": "300ms"}) as pawl:
+            begin = time.monotonic()
+            refused(pawl, "serve", code=69, words=["127.0.0.1", str(proxy.port)])
+            assert time.monotonic() - begin < 12, "five tries of 300 ms, and the pauses between them"
+
+
+# --- what the database holds ---
+
+@test
+def a_missing_right_is_named():
+    with Database(empty=True) as db:
+        role = f"poor_{os.getpid()}"
+        psql(setting("PAWL_TEST_URL"), f"create role {role} login")
+        try:
+            url = db.url.replace("postgres@", role + "@", 1)
+            with Pawl(url) as pawl:
+                for command in (["migrate"], ["serve", "--listen", "127.0.0.1:0"]):
+                    refused(pawl, *command, code=1, words=[role, db.name, "grant create on database"])
+            db.rows(f"create schema pawl; grant usage on schema pawl to {role}")
+            with Pawl(url) as pawl:
+                refused(pawl, "migrate", code=1, words=[role, "grant create on schema"])
+        finally:
+            db.rows("drop schema if exists pawl cascade")
+            psql(setting("PAWL_TEST_URL"), f"drop role {role}")
+
+
+@test
+def a_newer_schema_is_left_alone():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("insert into pawl.migration (version, name, checksum) values (9999, 'from_the_future', 'x')")
+        for command in (["serve", "--listen", "127.0.0.1:0"], ["migrate"], ["key", "list"]):
+            refused(pawl, *command, code=1, words=["version 9999", "newer pawl"])
+
+
+@test
+def a_changed_migration_is_named():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("update pawl.migration set checksum = 'changed' where version = 1")
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=1, words=["migration 1", "was changed"])
+        states = {row["version"]: row["state"] for row in pawl.run("migrate", "status", "--json").json}
+        assert states[1] == "changed" and states[2] == "applied", states
+
+
+@test
+def an_old_schema_is_refused_where_nobody_may_migrate():
+    with Database(empty=True) as db, Pawl(db) as pawl:
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", env={"PAWL_MIGRATE": "check"}, code=1, words=["pawl migrate"])
+        refused(pawl, "dlq", "list", code=1, words=["pawl migrate"])
+        assert db.value("select count(*) from pg_namespace where nspname = 'pawl'") == "0", "it changed something"
+
+
+@test
+def a_full_disk_under_the_database_is_told():
+    with small_disk("24m") as disk, Cluster() as cluster:
+        os.chmod(disk, 0o777)
+        folder = os.path.join(disk, "space")
+        os.mkdir(folder)
+        if IS_ROOT:
+            shutil.chown(folder, "postgres")
+        cluster.rows(f"create tablespace small location '{folder}'")
+        cluster.rows("create database crowded tablespace small")
+        cluster.rows("select 1", "crowded")  # the first connection writes a file of its own
+        ballast = os.open(os.path.join(disk, "ballast"), os.O_WRONLY | os.O_CREAT)
+        with contextlib.suppress(OSError):
+            while True:
+                os.write(ballast, bytes(4096))
+        os.close(ballast)
+        with Pawl(cluster.url("crowded")) as pawl:
+            refused(pawl, "migrate", code=69, words=["No space left on device"])
+        os.remove(os.path.join(disk, "ballast"))
+        with Pawl(cluster.url("crowded")) as pawl:
+            assert pawl.run("migrate").code == 0, "with room again it works"
+        cluster.rows("drop database crowded")
+
+
+# --- the private server ---
+
+@test
+def a_full_disk_under_the_home_is_told():
+    with small_disk("16m") as disk, Pawl(home=disk) as pawl:
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=69, words=["No space left on device"], timeout=60)
+        assert postmaster_pid(disk) == 0
+
+
+@test
+def a_data_directory_of_another_version_is_left_alone():
+    with Pawl() as pawl:
+        data = os.path.join(pawl.home, "pg/data")
+        os.makedirs(data)
+        write(os.path.join(data, "PG_VERSION"), "9\n")
+        if IS_ROOT:
+            shutil.chown(data, "postgres")
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=69, words=[data, "PostgreSQL 9"])
+        assert os.listdir(data) == ["PG_VERSION"]
+
+
+class BarePawl(Pawl):
+    """pawl where no programs of the server are installed: nothing is mounted over their folder, for it alone."""
+
+    def _command(self, arguments):
+        return ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /usr/lib/postgresql && exec "$@"', "sh",
+                setting("PAWL_BIN"), *arguments]
+
+
+@test
+def missing_server_programs_are_named_with_their_package():
+    with BarePawl(env={"PATH": "/usr/bin:/bin"}) as pawl:
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=1, words=["no PostgreSQL server found", 'package "postgresql'])
+
+
+@test
+def a_home_that_cannot_be_written_is_named():
+    with UserPawl() as pawl:
+        os.chown(pawl.home, 0, 0)
+        os.chmod(pawl.home, 0o555)
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=1, words=[pawl.home, "denied"])
+    with Database() as db, UserPawl(db) as pawl:
+        os.chown(pawl.home, 0, 0)
+        os.chmod(pawl.home, 0o555)
+        pawl.env.pop("PAWL_ADMIN_TOKEN")
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=1, words=[os.path.join(pawl.home, "token"), "denied"])
+
+
+main()

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""cli - data to stdout, words to stderr, JSON on request, an honest exit code."""
+import json
+import re
+import subprocess
+
+from pawl_test import Database, Pawl, main, setting, test
+from story import dead_letters_put, refused
+
+COMMANDS = ["serve", "migrate", "migrate status", "doctor", "db start", "db stop", "db status", "db url", "dlq list",
+            "dlq show", "dlq retry", "dlq delete", "key create", "key list", "key revoke", "help", "version"]
+
+
+def done_json(pawl, kind, *arguments):
+    """It works, and its output is one JSON document of this kind, alone."""
+    done = pawl.run(*arguments, "--json")
+    assert done.code == 0 and done.stderr == "", (arguments, done)
+    assert done.stdout.endswith("\n") and done.stdout.count("\n") == 1, done.stdout
+    value = json.loads(done.stdout)
+    assert isinstance(value, kind), (arguments, value)
+    return value
+
+
+@test
+def every_command_speaks_json():
+    with Database(empty=True) as db, Pawl(db) as pawl:
+        assert all(row["state"] == "pending" for row in done_json(pawl, list, "migrate", "status"))
+        applied = done_json(pawl, dict, "migrate")
+        assert applied["applied"] == applied["version"] > 0
+        assert done_json(pawl, dict, "migrate") == {"applied": 0, "version": applied["version"]}
+        status = done_json(pawl, list, "migrate", "status")
+        assert len(status) == applied["version"] and all(row["state"] == "applied" for row in status)
+        assert done_json(pawl, dict, "db", "url") == {"url": db.url}
+        assert done_json(pawl, list, "dlq", "list") == []
+        first, second = dead_letters_put(db, ["a", "b"])
+        assert [row["id"] for row in done_json(pawl, list, "dlq", "list")] == [second, first]
+        assert done_json(pawl, dict, "dlq", "show", str(first))["operation_key"] == "a"
+        assert done_json(pawl, dict, "dlq", "retry", str(first))["status"] == "pending"
+        assert done_json(pawl, dict, "dlq", "delete", str(first)) == {"id": first, "deleted": True}
+        key = done_json(pawl, dict, "key", "create", "one", "--scopes", "read,admin")
+        assert key["token"].startswith("pawl_")
+        rows = done_json(pawl, list, "key", "list")
+        assert [(row["id"], row["name"]) for row in rows] == [(key["id"], "one")] and "token" not in rows[0]
+        assert done_json(pawl, dict, "key", "revoke", "one") == {"id": key["id"], "name": "one", "revoked": True}
+        assert set(done_json(pawl, dict, "version")) == {"version"}
+
+
+@test
+def tables_are_for_people_and_empty_ones_say_so():
+    with Database() as db, Pawl(db) as pawl:
+        empty = pawl.run("dlq", "list")
+        assert empty.code == 0 and empty.stdout == "" and "no dead letters" in empty.stderr
+        letter, = dead_letters_put(db, ["a"])
+        table = pawl.run("dlq", "list").stdout.splitlines()
+        assert len(table) == 2 and "created" in table[0] and re.search(rf"\b{letter}\b.*story.*pending.*it broke", table[1])
+        shown = pawl.run("dlq", "show", str(letter)).stdout
+        assert "status      pending" in shown and "last retry  never" in shown
+        db.rows("update pawl.failed_operations set error_message = E'two\\nlines\\tand \\033[31mred'")
+        assert len(pawl.run("dlq", "list").stdout.splitlines()) == 2, "a message cannot break the table"
+        assert "\033" not in pawl.run("dlq", "list").stdout
+
+
+@test
+def help_names_every_command_and_every_setting():
+    with Pawl() as pawl:
+        for arguments in (["help"], [], ["--help"]):
+            done = pawl.run(*arguments)
+            assert done.code == 0 and done.stderr == "", done
+            for command in COMMANDS:
+                assert re.search(rf"^  pawl {command}\b", done.stdout, re.M), f"{command} is missing: {done.stdout}"
+        listed = re.findall(r"^  pawl ([a-z]+(?: [a-z]+)?)", pawl.run("help").stdout, re.M)
+        assert sorted(listed) == sorted(COMMANDS), set(listed) ^ set(COMMANDS)
+        settings = pawl.run("help", "settings").stdout
+        for name in ("PAWL_DATABASE_URL", "PAWL_HOME", "PAWL_LISTEN", "PAWL_POOL_MAX", "PAWL_LOG", "PAWL_ROLE"):
+            assert name in settings
+        assert "--scopes" in pawl.run("help", "key").stdout
+        assert "--scopes" in pawl.run("key", "create", "--help").stdout
+        assert pawl.run("dlq").stdout.count("pawl dlq") == 4
+        refused(pawl, "help", "nothing", code=2, words=["nothing"])
+        assert pawl.run("--version").stdout == pawl.run("version").stdout
+
+
+@test
+def output_that_cannot_be_written_is_a_failure():
+    with Database() as db, Pawl(db) as pawl:
+        dead_letters_put(db, [f"key-{i}" for i in range(300)])  # more than one buffer
+        for arguments in (["version"], ["help"], ["dlq", "list", "--json", "--limit", "300"], ["key", "create", "one"]):
+            with open("/dev/full", "w", encoding="ascii") as full:
+                done = subprocess.run([setting("PAWL_BIN"), *arguments], env=pawl.env, stdout=full, stderr=subprocess.PIPE,
+                                      text=True, timeout=30)
+            assert done.returncode == 1 and "cannot write to standard output" in done.stderr, (arguments, done)
+
+
+@test
+def the_private_server_is_managed_by_hand():
+    with Pawl() as pawl:
+        assert done_json(pawl, dict, "db", "status")["initialised"] is False
+        started = done_json(pawl, dict, "db", "start")
+        status = done_json(pawl, dict, "db", "status")
+        assert status["running"] and status["url"] == started["url"] == done_json(pawl, dict, "db", "url")["url"]
+        assert done_json(pawl, list, "dlq", "list") == [], "a command brings the private schema up to date"
+        pawl.serve()
+        refused(pawl, "db", "stop", code=1, words=["in use"])
+        assert pawl.stop() == 0
+        assert done_json(pawl, dict, "db", "status")["running"], "started by hand, it stays"
+        assert done_json(pawl, dict, "db", "stop") == {"running": False}
+        assert done_json(pawl, dict, "db", "status")["running"] is False
+    with Pawl("postgresql://postgres@127.0.0.1:1/postgres?application_name=a%22b") as pawl:
+        refused(pawl, "db", "start", code=2, words=["PAWL_DATABASE_URL"])
+        assert done_json(pawl, dict, "db", "url")["url"].endswith("a%22b")
+    with Pawl("host=/nowhere application_name='a\"b'") as pawl:
+        assert done_json(pawl, dict, "db", "url")["url"] == "host=/nowhere application_name='a\"b'"
+
+
+main()

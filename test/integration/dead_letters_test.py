@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""dead_letters - what failed is kept, shown, retried and forgotten; alerts about it are told exactly once."""
+from pawl_test import Database, Pawl, main, test, wait_until
+from story import Receiver, alert, dead_letters_put, metric, problem, refused, stop_clean
+
+
+@test
+def too_many_dead_letters_are_told_once_and_resolved_once():
+    with Database() as db, Receiver() as receiver, Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as pawl:
+        pawl.serve()
+        dead_letters_put(db, [f"key-{i}" for i in range(101)])
+        wait_until(lambda: receiver.states("dead-letters") == ["firing"], what="the webhook is told")
+        shown = alert(pawl, "dead-letters")
+        assert shown["state"] == "firing" and shown["value"] == 101 and shown["limit"] == 100, shown
+        assert metric(pawl, "pawl_alert_firing", 'alert="dead-letters"') == 1
+        assert metric(pawl, "pawl_dead_letters") == 101
+        db.rows("delete from pawl.failed_operations where operation_key = 'key-0'")
+        wait_until(lambda: receiver.states("dead-letters") == ["firing", "resolved"], what="the end is told")
+        assert alert(pawl, "dead-letters")["state"] == "resolved"
+        assert metric(pawl, "pawl_alert_firing", 'alert="dead-letters"') == 0
+        keys = [key for key, _ in receiver.posts]
+        assert len(set(keys)) == len(keys) == 2, keys
+        assert pawl.server.said("alert is firing") and pawl.server.said("alert is resolved")
+        stop_clean(pawl.server)
+        assert receiver.states("dead-letters") == ["firing", "resolved"]
+        assert "s3cr3t" not in "\n".join(pawl.server.stderr)
+
+
+@test
+def a_webhook_that_failed_is_a_dead_letter_and_delivered_later():
+    with Database() as db, Receiver(status=500) as receiver, \
+            Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url, "PAWL_DLQ_EVERY": "1s"}) as pawl:
+        pawl.serve()
+        dead_letters_put(db, [f"key-{i}" for i in range(101)])
+        letter = int(wait_until(lambda: db.rows(
+            "select id from pawl.failed_operations where operation_type = 'alert_webhook'"), what="kept")[0])
+        shown = pawl.run("dlq", "show", str(letter), "--json").json
+        assert shown["operation_data"]["state"] == "firing" and "status 500" in shown["error_message"], shown
+        assert "s3cr3t" not in str(shown)
+        key = shown["operation_key"]
+        assert receiver.posts[0][0] == f'"{key}"', receiver.posts
+        receiver.status = 204
+        before = len(receiver.posts)
+        assert pawl.http("POST", f"/v1/dead-letters/{letter}/retry").json["status"] == "pending"
+        wait_until(lambda: db.value(f"select status from pawl.failed_operations where id = {letter}") == "resolved",
+                   what="delivered")
+        assert [post[0] for post in receiver.posts[before:]] == [f'"{key}"'], "not exactly once, or under another key"
+        problem(pawl.http("POST", f"/v1/dead-letters/{letter}/retry"), 409, "conflict", "resolved")
+        refused(pawl, "dlq", "retry", str(letter), code=1, words=["resolved"])
+        assert metric(pawl, "pawl_dead_letter_retries_total", 'outcome="ok"') == 1
+        stop_clean(pawl.server)
+
+
+@test
+def tries_run_out_and_an_operator_begins_anew():
+    with Database() as db, Receiver(status=503) as receiver, \
+            Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url, "PAWL_DLQ_EVERY": "100ms", "PAWL_DLQ_TRIES": "1"}) as pawl:
+        pawl.serve()
+        letter, = dead_letters_put(db, ["page"], kind="alert_webhook", delay_ms=0)
+        status = lambda: db.value(f"select status from pawl.failed_operations where id = {letter}")
+        wait_until(lambda: status() == "failed", what="tried once, then failed")
+        assert [row["id"] for row in pawl.run("dlq", "list", "--status", "failed", "--json").json] == [letter]
+        receiver.status = 200
+        assert pawl.run("dlq", "retry", str(letter), "--json").json["retry_count"] == 0
+        wait_until(lambda: status() == "resolved", what="worked")
+        stop_clean(pawl.server)
+
+
+def pages(pawl, limit):
+    """Every page of the list, by its cursors."""
+    ids, cursor = [], ""
+    while True:
+        page = pawl.http("GET", f"/v1/dead-letters?limit={limit}{cursor}").json
+        assert len(page["items"]) <= limit
+        ids.append([item["id"] for item in page["items"]])
+        if page["next_cursor"] is None:
+            return ids
+        cursor = f"&cursor={page['next_cursor']}"
+
+
+@test
+def the_list_is_read_page_by_page():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        ids = dead_letters_put(db, [f"key-{i}" for i in range(7)])
+        other, = dead_letters_put(db, ["x"], kind="other")
+        newest_first = sorted(ids + [other], reverse=True)
+        assert sum(pages(pawl, 3), []) == newest_first
+        assert sum(pages(pawl, 4), []) == newest_first
+        assert [row["id"] for row in pawl.run("dlq", "list", "--json").json] == newest_first
+        assert [row["id"] for row in pawl.http("GET", "/v1/dead-letters?type=other").json["items"]] == [other]
+        assert pawl.http("GET", "/v1/dead-letters?status=resolved").json["items"] == []
+        item = pawl.http("GET", "/v1/dead-letters?type=other").json["items"][0]
+        assert item == pawl.run("dlq", "show", str(other), "--json").json
+        assert item["operation_data"] == {"n": 1} and item["status"] == "pending" and item["last_retry_at"] is None
+        stop_clean(pawl.server)
+
+
+@test
+def wrong_questions_are_refused_and_change_nothing():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        letter, = dead_letters_put(db, ["one"])
+        for query in ("limit=0", "limit=1001", "limit=x", "cursor=-1", "cursor=x", "status=broken", "nonsense=1",
+                      "limit=1&limit=2", "limit=99999999999999999999", "type=%FF", "type=%00"):
+            problem(pawl.http("GET", "/v1/dead-letters?" + query), 400)
+        for word in ("0", "-1", "x", "1x", "99999999999999999999", "01", "%31%00", "1.0", "+1", "%20"):
+            problem(pawl.http("POST", f"/v1/dead-letters/{word}/retry"), 400)
+            problem(pawl.http("DELETE", f"/v1/dead-letters/{word}"), 400)
+        missing = letter + 1000
+        problem(pawl.http("POST", f"/v1/dead-letters/{missing}/retry"), 404, "not-found")
+        problem(pawl.http("DELETE", f"/v1/dead-letters/{missing}"), 404, "not-found")
+        refused(pawl, "dlq", "show", str(missing), code=1, words=["not found"])
+        refused(pawl, "dlq", "delete", str(missing), code=1, words=["not found"])
+        refused(pawl, "dlq", "list", "--status", "broken", code=2, words=["broken", "pending"])
+        refused(pawl, "dlq", "list", "--limit", "0", code=2, words=["--limit"])
+        assert db.value("select count(*) from pawl.failed_operations where status = 'pending'") == "1"
+        assert pawl.http("DELETE", f"/v1/dead-letters/{letter}").status == 204
+        problem(pawl.http("DELETE", f"/v1/dead-letters/{letter}"), 404)
+        stop_clean(pawl.server)
+
+
+main()

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""doctor - what a night shift would look at, and what to do about it."""
+from pawl_test import Database, Pawl, Proxy, main, test, wait_until
+from story import Session, dead_letters_put
+
+CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "wraparound",
+          "stuck rows"]
+
+
+def examine(pawl, *flags):
+    """Exit code and findings by check."""
+    done = pawl.run("doctor", "--json", *flags)
+    assert [row["check"] for row in done.json] == CHECKS, done.stdout
+    return done.code, {row["check"]: row for row in done.json}
+
+
+def states(findings, *names):
+    return [findings[name]["state"] for name in names]
+
+
+def not_durable(pawl):
+    """The test's own server is not durable; nothing else is wrong with it."""
+    code, findings = examine(pawl)
+    assert findings["server"]["state"] == "fail" and "fsync" in findings["server"]["found"], findings["server"]
+    return code, findings
+
+
+@test
+def a_healthy_private_database_has_nothing_to_complain_about():
+    with Pawl() as pawl:
+        assert pawl.run("migrate").code == 0
+        code, findings = examine(pawl)
+        assert code == 0 and set(states(findings, *CHECKS)) == {"ok"}, findings
+        assert all(row["advice"] is None for row in findings.values())
+        done = pawl.run("doctor")
+        assert done.code == 0 and done.stderr == "" and all(name in done.stdout for name in CHECKS), done
+        assert pawl.run("db", "status", "--json").json["running"] is False, "it left as it came"
+
+
+@test
+def a_server_that_loses_data_is_found():
+    with Database() as db, Pawl(db) as pawl:
+        code, findings = not_durable(pawl)
+        assert code == 1
+        assert "fsync = on" in findings["server"]["advice"]
+        rest = [name for name in CHECKS if name != "server"]
+        assert set(states(findings, *rest)) == {"ok"}, findings
+        done = pawl.run("doctor")
+        assert "-> server: set fsync = on" in done.stdout and done.stderr.startswith("pawl: server: fsync"), done
+
+
+@test
+def a_missing_schema_is_found():
+    with Database(empty=True) as db, Pawl(db) as pawl:
+        code, findings = not_durable(pawl)
+        assert code == 1
+        assert findings["schema"]["state"] == "fail" and "pawl migrate" in findings["schema"]["advice"]
+        assert states(findings, "stuck rows", "clock") == ["skipped", "ok"]
+        assert db.value("select count(*) from pg_namespace where nspname = 'pawl'") == "0", "it changed something"
+
+
+@test
+def a_transaction_that_holds_vacuum_back_is_found_with_its_process():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
+        pid = session.do("begin isolation level repeatable read; select pg_backend_pid()")[0]
+        # Other stories share the server and may be older; ours is the oldest once they have ended.
+
+        def found():
+            row = examine(pawl, "--long-tx", "1s")[1]["long transactions"]
+            return row["state"] == "warn" and f"process {pid} " in row["found"] and row
+
+        row = wait_until(found, what="our process is named")
+        assert f"pg_terminate_backend({pid})" in row["advice"]
+        assert examine(pawl)[1]["long transactions"]["state"] == "ok", "five minutes, unless told otherwise"
+        session.do("rollback")
+
+
+@test
+def dead_letters_that_failed_are_found():
+    with Database() as db, Pawl(db) as pawl:
+        dead_letters_put(db, ["a", "b"])
+        db.rows("update pawl.failed_operations set status = 'failed'")
+        row = not_durable(pawl)[1]["stuck rows"]
+        assert row["state"] == "warn" and row["found"].startswith("2 dead letters") and "dlq list" in row["advice"], row
+
+
+@test
+def a_dead_database_is_found_and_nothing_after_it_is_tried():
+    with Database() as db, Proxy(db) as proxy, Pawl(proxy.url) as pawl:
+        proxy.do("mode refuse")
+        code, findings = examine(pawl)
+        assert code == 69, code
+        assert findings["connection"]["state"] == "fail" and "reachable" in findings["connection"]["advice"]
+        assert set(states(findings, *CHECKS[2:])) == {"skipped"}
+
+
+@test
+def wrong_settings_are_found():
+    with Database() as db, Pawl(db, env={"PAWL_POOL_MAX": "many"}) as pawl:
+        code, findings = examine(pawl)
+        assert code == 2 and findings["settings"]["state"] == "fail" and "PAWL_POOL_MAX" in findings["settings"]["found"]
+        assert set(states(findings, *CHECKS[1:])) == {"skipped"}
+
+
+main()

@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""first_contact - a machine with PostgreSQL's programs and no settings: one command, and it serves."""
+import atexit
+import os
+import re
+import shutil
+import signal
+import stat
+import tempfile
+import time
+
+from pawl_test import Pawl, main, test, wait_until
+from story import UserPawl, alert, kill_postmaster, metric, postmaster_pid, problem, stop_clean
+
+ROUTES = [
+    ("get", "/health/live"), ("get", "/health/ready"), ("get", "/metrics"), ("get", "/openapi.json"),
+    ("get", "/v1/alerts"), ("get", "/v1/dead-letters"), ("post", "/v1/dead-letters/{id}/retry"),
+    ("delete", "/v1/dead-letters/{id}"),
+]
+# Making a data directory takes seconds: the stories about an old home share one.
+HOME = tempfile.mkdtemp(prefix="pawl-home.", dir="/tmp")
+atexit.register(shutil.rmtree, HOME, ignore_errors=True)
+
+
+def serve_fresh(pawl):
+    """Start without a token in the environment; the token from the file that the program names."""
+    pawl.env.pop("PAWL_ADMIN_TOKEN")
+    server = pawl.serve()
+    file = wait_until(lambda: server.said(r"^admin token: (.*)$"), what="the token file is named").group(1)
+    assert file == os.path.join(pawl.home, "token")
+    assert stat.S_IMODE(os.stat(file).st_mode) == 0o600
+    with open(file, encoding="utf-8") as text:
+        return text.read().strip()
+
+
+def doors_are_open(pawl, token):
+    """Each door answers who may pass, and nobody else."""
+    assert pawl.http("GET", "/health/live", token=None).json == {"status": "live"}
+    assert pawl.http("GET", "/health/ready", token=None).json == {"status": "ready"}
+    for path in ("/metrics", "/v1/alerts", "/openapi.json", "/v1/dead-letters"):
+        answer = pawl.http("GET", path, token=None)
+        problem(answer, 401, "no-valid-token")
+        assert answer.headers["www-authenticate"].startswith("Bearer")
+        problem(pawl.http("GET", path, token="wrong-token-0123456789"), 401, "no-valid-token")
+        assert pawl.http("GET", path, token=token).status == 200
+    metrics = pawl.http("GET", "/metrics", token=token)
+    assert metrics.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    for line in metrics.body.decode().splitlines():
+        assert re.fullmatch(r'# (HELP|TYPE) .*|[a-z_]+(\{[a-z]+="[^"]*"\})? -?[0-9.e+-]+', line), line
+    items = pawl.http("GET", "/v1/alerts", token=token).json["items"]
+    assert {item["alert"] for item in items} == {
+        "pool-nearly-full", "requests-failing", "dead-letters", "breaker-open", "rate-limited"}
+    assert all(item["state"] == "ok" for item in items), items
+
+
+def interface_is_described(pawl, token):
+    api = pawl.http("GET", "/openapi.json", token=token).json
+    described = {(method, path) for path, item in api["paths"].items() for method in item}
+    assert described == set(ROUTES), described ^ set(ROUTES)
+    assert len({item[method]["operationId"] for item in api["paths"].values() for method in item}) == len(ROUTES)
+
+
+def first_start(pawl):
+    token = serve_fresh(pawl)
+    doors_are_open(pawl, token)
+    interface_is_described(pawl, token)
+    server_pid = postmaster_pid(pawl.home)
+    assert server_pid > 0
+    if os.geteuid() == 0:
+        owner = os.stat(f"/proc/{server_pid}").st_uid
+        assert owner != 0, "the private PostgreSQL runs as root"
+    stop_clean(pawl.server)
+    assert postmaster_pid(pawl.home) == 0, "the private PostgreSQL was left behind"
+    return token
+
+
+@test
+def the_first_start_needs_nothing():
+    with Pawl() as pawl:
+        token = first_start(pawl)
+        begin = time.monotonic()
+        assert serve_fresh_again(pawl) == token
+        assert time.monotonic() - begin < 8, "the second start is slow"
+        stop_clean(pawl.server)
+
+
+def serve_fresh_again(pawl):
+    pawl.serve()
+    with open(os.path.join(pawl.home, "token"), encoding="utf-8") as file:
+        return file.read().strip()
+
+
+@test
+def it_works_for_a_user_without_rights():
+    with UserPawl() as pawl:
+        first_start(pawl)
+
+
+@test
+def two_serves_share_one_private_server():
+    with Pawl(home=HOME) as pawl:
+        first = pawl.serve()
+        server_pid = postmaster_pid(pawl.home)
+        second = pawl.serve()
+        assert postmaster_pid(pawl.home) == server_pid
+        stop_clean(first)
+        assert postmaster_pid(pawl.home) == server_pid, "the first to leave stopped the server"
+        assert second.http("GET", "/health/ready").status == 200
+        stop_clean(second)
+        assert postmaster_pid(pawl.home) == 0
+
+
+@test
+def a_killed_pawl_leaves_nothing_in_the_way():
+    with Pawl(home=HOME) as pawl:
+        pawl.serve()
+        server_pid = postmaster_pid(pawl.home)
+        assert pawl.stop(signal.SIGKILL) == -signal.SIGKILL
+        assert postmaster_pid(pawl.home) == server_pid, "the server does not die with its user"
+        pawl.serve()
+        assert postmaster_pid(pawl.home) == server_pid
+        stop_clean(pawl.server)
+        assert postmaster_pid(pawl.home) == 0
+
+
+@test
+def a_killed_private_server_comes_back_by_itself():
+    with Pawl(home=HOME, env={"PAWL_BREAKER_OPEN": "1s"}) as pawl:
+        pawl.serve()
+        killed = kill_postmaster(pawl.home)
+        wait_until(lambda: pawl.http("GET", "/health/ready").status == 503, what="not ready")
+        assert pawl.http("GET", "/health/live").status == 200
+        wait_until(lambda: pawl.http("GET", "/health/ready").status == 200, what="ready again")
+        assert postmaster_pid(pawl.home) not in (0, killed)
+        assert metric(pawl, "pawl_breaker_opened_total") >= 1
+        wait_until(lambda: alert(pawl, "breaker-open")["state"] != "firing", what="no alert is firing")
+        stop_clean(pawl.server)
+        assert postmaster_pid(pawl.home) == 0
+
+
+main()

@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+"""hostile_http - thousands of requests that are wrong: a clear 4xx or a closed connection, and nothing is written."""
+import json
+import random
+import re
+import socket
+import time
+
+from pawl_test import Database, Pawl, main, test, wait_until
+from story import dead_letters_put, in_threads, stop_clean
+
+AUTH = f"Authorization: Bearer {Pawl.TOKEN}\r\n".encode()
+SEED = 20261115
+ENV = {"PAWL_READ_TIMEOUT": "2s", "PAWL_HTTP_BODY_BYTES": "65536"}
+
+
+def talk(server, data, pieces=1, pause=0):
+    """Send bytes as they are and read until the server closes or falls silent; what came back."""
+    with socket.create_connection((server.host, server.port), timeout=10) as sock:
+        answer = b""
+        size = max(1, len(data) // pieces)
+        try:
+            for begin in range(0, len(data), size):
+                sock.sendall(data[begin:begin + size])
+                time.sleep(pause)
+            sock.shutdown(socket.SHUT_WR)
+            while chunk := sock.recv(65536):
+                answer += chunk
+        except (ConnectionResetError, BrokenPipeError):
+            pass
+        return answer
+
+
+def answers_of(raw):
+    """The answers in a stream: (status, type, body) each."""
+    found = []
+    while raw:
+        match = re.match(rb"HTTP/1\.[01] (\d{3}) [^\r\n]*\r\n((?:[^\r\n]+\r\n)*)\r\n", raw)
+        assert match, f"not HTTP: {raw[:80]!r}"
+        headers = {k.lower(): v for k, v in (line.split(": ", 1) for line in match.group(2).decode().splitlines())}
+        size = int(headers.get("content-length", 0))
+        body = raw[match.end():match.end() + size]
+        found.append((int(match.group(1)), headers.get("content-type", ""), body))
+        raw = raw[match.end() + len(body):]
+    return found
+
+
+def refused(server, data, silence=True, **how):
+    """One 4xx with a problem document, or (if HTTP allows no answer) a closed connection."""
+    raw = talk(server, data, **how)
+    found = answers_of(raw)
+    assert len(found) == 1 or (silence and not found), f"{data[:100]!r}: {len(found)} answers: {raw[:300]!r}"
+    for status, kind, body in found:
+        assert 400 <= status < 500, f"{data[:100]!r}: {status} {body!r}"
+        if not data.startswith(b"HEAD"):
+            assert kind == "application/problem+json", f"{data[:100]!r}: {kind}"
+            assert json.loads(body)["status"] == status
+    return found[0][0] if found else 0
+
+
+def request(line, headers=b"", body=b"", auth=AUTH):
+    return line + b" HTTP/1.1\r\nHost: x\r\n" + auth + headers + b"\r\n" + body
+
+
+def with_body(line, body, kind=b"application/json"):
+    return request(line, b"Content-Type: " + kind + b"\r\nContent-Length: %d\r\n" % len(body), body)
+
+
+# --- what is wrong, by kind: each yields whole requests ---
+
+def wrong_tokens(rng):
+    for _ in range(150):
+        junk = bytes(rng.choice(range(0x21, 0x7F)) for _ in range(rng.randrange(1, 60)))
+        yield request(b"GET /v1/dead-letters", auth=b"Authorization: Bearer " + junk + b"\r\n")
+        yield request(b"POST /v1/dead-letters/1/retry", auth=b"Authorization: " + junk + b"\r\n")
+        yield request(b"DELETE /v1/dead-letters/1", auth=b"")
+    for value in (b"Bearer", b"Bearer ", b"bearer\t", b"Basic YTpi", b"Bearer a b", b"Bearer " + b"a" * 5000,
+                  b"Bearer pawl_" + b"A" * 43, b"Bearer \xff\xfe"):
+        yield request(b"GET /v1/alerts", auth=b"Authorization: " + value + b"\r\n")
+
+
+def wrong_methods(_):
+    for path in (b"/v1/alerts", b"/health/live", b"/v1/dead-letters", b"/v1/dead-letters/1/retry", b"/metrics"):
+        for method in (b"PUT", b"PATCH", b"TRACE", b"CONNECT", b"get", b"FOO", b"G\x00T", b"PROPFIND", b"A" * 300):
+            yield request(method + b" " + path)
+    yield request(b"GET /v1/dead-letters/1/retry")
+    yield request(b"POST /v1/dead-letters/1")
+    yield request(b"DELETE /v1/dead-letters")
+
+
+def wrong_paths(rng):
+    for path in (b"/", b"//", b"/v1", b"/v1/", b"/v1/nothing", b"/v1/dead-letters/", b"/v1/dead-letters/1/retry/",
+                 b"/../etc/passwd", b"/v1/../../metrics", b"/v1/dead-letters/%", b"/v1/dead-letters/%zz/retry",
+                 b"/v1/dead-letters/%00", b"/v1/dead-letters/%ff", b"/v1/dead-letters?limit=%zz",
+                 b"/v1/dead-letters?x=1", b"/v1/dead-letters?limit=1&limit=1", b"nothing", b"", b"http://", b"*",
+                 b"/" + b"a" * 3000, b"/v1/dead-letters?type=" + b"%80" * 10, b"/v1/alerts?" + b"a=1&" * 200):
+        yield request(b"GET " + path)
+    for _ in range(300):
+        word = bytes(rng.randrange(0x21, 0x100) for _ in range(rng.randrange(1, 40)))
+        yield request(b"DELETE /v1/dead-letters/x" + word.replace(b"/", b"."))
+    for _ in range(200):
+        yield request(b"POST /v1/dead-letters/%d/retry" % rng.randrange(10**6, 10**19))
+
+
+def wrong_bodies(rng):
+    """The route takes none; the letter that it names is there."""
+    line = b"POST /v1/dead-letters/1/retry"
+    texts = [b"{", b"}", b"nul", b"[1,", b'{"a":1,}', b"\xff\xfe", b'"\xc3\x28"', b'{"a":"\x00"}', b"[" * 60000,
+             b'{"a":' * 10000, b"1e999999", b"-", b"{}{}", b'{"a":1,"a":2}', b'"\\ud800"', b"\x00" * 100, b"x" * 60000]
+    for text in texts:
+        yield with_body(line, text)
+        yield with_body(line, text, b"text/plain")
+        yield with_body(line, text, b"application/json; charset=latin-1")
+    for _ in range(300):
+        yield with_body(line, bytes(rng.randrange(256) for _ in range(rng.randrange(1, 200))))
+    for size in (65537, 10**6, 10**9, 2**31, 2**63 - 1):
+        yield request(line, b"Content-Length: %d\r\n" % size)
+
+
+def wrong_framing(rng):
+    line = b"POST /v1/dead-letters/1/retry"
+    hidden = b"GET /v1/alerts HTTP/1.1\r\nHost: x\r\n" + AUTH + b"\r\n"
+    for size in (b"-1", b"+5", b"0x10", b"5 5", b"5,6", b"", b" ", b"abc", b"99999999999999999999", b"1e3", b"5\x00"):
+        yield request(line, b"Content-Length: " + size + b"\r\n", hidden)
+    yield request(line, b"Content-Length: 5\r\nContent-Length: 6\r\n", hidden)
+    for coding in (b"chunked, identity", b"identity", b"gzip, chunked", b"xchunked", b"chunked\x0b", b"chunked, chunked",
+                   b"\x00chunked"):
+        yield request(line, b"Transfer-Encoding: " + coding + b"\r\n", b"0\r\n\r\n" + hidden)
+    yield request(line, b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"0\r\n\r\n" + hidden)
+    yield request(line, b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", b"0\r\n\r\n" + hidden)
+    yield request(line, b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"0\r\n\r\n" + hidden)
+    for chunk in (b"zz\r\n", b"-1\r\nx\r\n", b"5\r\nab", b"1\r\nabc\r\n0\r\n\r\n", b"ffffffffffffffff\r\n",
+                  b"100000000000000000\r\n", b"1 \r\nx\r\n", b"1;" + b"x" * 20000, b"0x1\r\na\r\n", b"\r\n\r\n", b"1\nx\n0\n\n"):
+        yield request(line, b"Transfer-Encoding: chunked\r\n", chunk)
+    for _ in range(200):
+        yield request(line, b"Transfer-Encoding: chunked\r\n", b"z" + bytes(rng.randrange(256) for _ in range(40)))
+
+
+def wrong_headers(rng):
+    line = b"GET /v1/alerts"
+    for header in (b"A : b\r\n", b" folded: x\r\n", b"A: b\r\n folded\r\n", b": empty\r\n", b"no colon\r\n", b"A\x00: b\r\n",
+                   b"A: b\x00c\r\n", b"A: b\nB: c\r\n", b"A(: b\r\n", b"\xff: b\r\n", b"A: b\rc\r\n", b"Host: y\r\n",
+                   b"A: " + b"b" * 20000 + b"\r\n", b"A: b\r\n" * 5000, b"Expect: 200-maybe\r\n"):
+        yield request(line, header)
+    yield b"GET /v1/alerts HTTP/1.1\r\n" + AUTH + b"\r\n"  # no Host
+    for version in (b"HTTP/2.0", b"HTTP/0.9", b"HTTP/1.10", b"http/1.1", b"HTTP/1.", b"HTTP/11", b"HTTPS/1.1", b"\x00"):
+        yield b"GET /v1/alerts " + version + b"\r\nHost: x\r\n" + AUTH + b"\r\n"
+    for _ in range(200):
+        name = bytes(rng.choice(b"()<>@,;\\\"/[]?={} \x01\x7f") for _ in range(rng.randrange(1, 10)))
+        yield request(line, name + b": x\r\n")
+
+
+def pure_noise(rng):
+    for _ in range(400):
+        yield b"\x01" + bytes(rng.randrange(256) for _ in range(rng.randrange(1, 300))) + b"\r\n\r\n"
+    yield b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500)  # TLS hello
+    yield b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+    yield b"\r\n" * 20000
+    yield b"G" * 100000
+
+
+KINDS = (wrong_tokens, wrong_methods, wrong_paths, wrong_bodies, wrong_framing, wrong_headers, pure_noise)
+
+
+def rows(db):
+    return db.rows("select f::text from pawl.failed_operations f order by id") + \
+        db.rows("select k::text from pawl.api_key k order by id")
+
+
+@test
+def thousands_of_wrong_requests_change_nothing():
+    rng = random.Random(SEED)
+    requests = [data for kind in KINDS for data in kind(rng)]
+    assert len(requests) > 2000, len(requests)
+    with Database() as db, Pawl(db, env=ENV) as pawl:
+        server = pawl.serve()
+        assert dead_letters_put(db, ["one", "two"]) == [1, 2], "the letter that the requests name"
+        before = rows(db)
+
+        def share(number):
+            return [refused(server, data) for data in requests[number::8]]
+
+        statuses = []
+        for result in in_threads(8, share)(120):
+            if isinstance(result, Exception):
+                raise result
+            statuses += result
+        assert {400, 401, 404, 405, 413, 431} <= set(statuses), set(statuses)
+        assert statuses.count(0) < len(statuses) / 10, "most can be answered"
+        assert rows(db) == before
+        assert pawl.http("GET", "/health/ready").status == 200
+        stop_clean(server)
+
+
+@test
+def a_slow_request_is_given_up():
+    with Database() as db, Pawl(db, env=ENV) as pawl:
+        server = pawl.serve()
+        whole = request(b"GET /v1/alerts")
+        found = answers_of(talk(server, whole[:-2] + b"Connection: close\r\n\r\n", pieces=20, pause=0.01))
+        assert found[0][0] == 200, "slow, but in time"
+        with socket.create_connection((server.host, server.port), timeout=10) as sock:
+            sock.sendall(whole[:20])
+            begin = time.monotonic()
+            raw = b""
+            while chunk := sock.recv(65536):  # ends when the server closes
+                raw += chunk
+            assert 1 < time.monotonic() - begin < 8
+            assert [status for status, *_ in answers_of(raw)] == [408], raw
+        stop_clean(server)
+
+
+@test
+def many_idle_connections_do_not_keep_others_out():
+    with Database() as db, Pawl(db, env=ENV) as pawl:
+        server = pawl.serve()
+        idle = [socket.create_connection((server.host, server.port), timeout=10) for _ in range(200)]
+        try:
+            assert pawl.http("GET", "/v1/alerts").status == 200
+            wait_until(lambda: not any_open(idle), timeout=10, what="idle connections are closed")
+        finally:
+            for sock in idle:
+                sock.close()
+        stop_clean(server)
+
+
+def any_open(sockets):
+    """Is one of them still open? A closed one is readable and gives nothing but what was said before the end."""
+    for sock in sockets:
+        sock.setblocking(False)
+        try:
+            while sock.recv(65536):
+                pass
+        except BlockingIOError:
+            return True
+        except OSError:
+            pass
+    return False
+
+
+main()

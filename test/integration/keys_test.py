@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""keys - who may call, and what for: made, listed and revoked by the command line, enforced by every pod."""
+import re
+
+from pawl_test import Database, Pawl, main, test, wait_until
+from story import dead_letters_put, problem, refused, stop_clean
+
+
+def create(pawl, name, *flags):
+    """A new key; its token, which is shown only now."""
+    done = pawl.run("key", "create", name, *flags)
+    assert done.code == 0, done.stderr
+    token = done.stdout.strip()
+    assert re.fullmatch(r"pawl_[A-Za-z0-9_-]{43}", token), token
+    assert name in done.stderr and token not in done.stderr
+    return token
+
+
+@test
+def a_key_opens_what_its_scopes_allow():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        reader, admin = create(pawl, "reader"), create(pawl, "boss", "--scopes", "read,admin")
+        wallet = create(pawl, "till", "--scopes", "wallet")
+        letter, = dead_letters_put(db, ["one"])
+        assert pawl.http("GET", "/v1/dead-letters", token=reader).status == 200
+        assert pawl.http("GET", "/metrics", token=reader).status == 200
+        problem(pawl.http("POST", f"/v1/dead-letters/{letter}/retry", token=reader), 403, "not-allowed")
+        problem(pawl.http("DELETE", f"/v1/dead-letters/{letter}", token=reader), 403, "not-allowed")
+        problem(pawl.http("GET", "/v1/dead-letters", token=wallet), 403, "not-allowed")
+        assert db.value("select count(*) from pawl.failed_operations") == "1", "a refused call changed something"
+        assert pawl.http("DELETE", f"/v1/dead-letters/{letter}", token=admin).status == 204
+        problem(pawl.http("GET", "/v1/alerts", token=reader[:-1] + "x"), 401, "no-valid-token")
+        problem(pawl.http("GET", "/v1/alerts", token=None, headers={"Authorization": "Basic " + reader}), 401)
+        stop_clean(pawl.server)
+
+
+@test
+def a_revoked_key_dies_within_seconds():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        by_name, by_id = create(pawl, "by_name"), create(pawl, "by_id")
+        ids = {row["name"]: row["id"] for row in pawl.run("key", "list", "--json").json}
+        for token in (by_name, by_id):
+            assert pawl.http("GET", "/v1/alerts", token=token).status == 200
+        assert pawl.run("key", "revoke", "by_name").code == 0
+        assert pawl.run("key", "revoke", str(ids["by_id"])).code == 0
+        for token in (by_name, by_id):
+            wait_until(lambda: pawl.http("GET", "/v1/alerts", token=token).status == 401, timeout=7, what="revoked")
+        rows = pawl.run("key", "list", "--json").json
+        assert all(row["revoked_at"] for row in rows), rows
+        refused(pawl, "key", "revoke", "by_name", code=1, words=["key not found"])
+        assert create(pawl, "by_name") != by_name, "its name is free again"
+        stop_clean(pawl.server)
+
+
+@test
+def an_expired_key_is_no_key():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        token = create(pawl, "short", "--expires", "2s")
+        assert pawl.http("GET", "/v1/alerts", token=token).status == 200
+        wait_until(lambda: pawl.http("GET", "/v1/alerts", token=token).status == 401, timeout=4, what="expired")
+        stop_clean(pawl.server)
+
+
+@test
+def a_key_works_on_every_pod_and_the_admin_token_on_its_own():
+    with Database() as db, Pawl(db) as pawl, Pawl(db, env={"PAWL_ADMIN_TOKEN": "another-token-9876543210"}) as other:
+        pawl.serve()
+        other.serve()
+        token = create(pawl, "everywhere")
+        assert other.http("GET", "/v1/alerts", token=token).status == 200
+        assert pawl.http("GET", "/v1/alerts", token=Pawl.TOKEN).status == 200
+        problem(other.http("GET", "/v1/alerts", token=Pawl.TOKEN), 401)
+        assert other.http("GET", "/v1/alerts", token="another-token-9876543210").status == 200
+        stop_clean(pawl.server)
+        stop_clean(other.server)
+
+
+@test
+def wrong_words_make_no_key():
+    with Database() as db, Pawl(db) as pawl:
+        refused(pawl, "key", "create", "King", code=1, words=["key name"])
+        refused(pawl, "key", "create", "a" * 64, code=1, words=["name"])
+        refused(pawl, "key", "create", "fine", "--scopes", "read,everything", code=2, words=["everything"])
+        refused(pawl, "key", "create", "fine", "--expires", "soon", code=2, words=["soon"])
+        refused(pawl, "key", "create", "fine", "--expires", "0s", code=2, words=["--expires"])
+        refused(pawl, "key", "revoke", "nobody", code=1, words=["key not found"])
+        create(pawl, "fine")
+        refused(pawl, "key", "create", "fine", code=1, words=["key"])
+        assert db.value("select count(*) from pawl.api_key") == "1"
+
+
+@test
+def no_token_is_kept_or_logged():
+    with Database() as db, Pawl(db, env={"PAWL_LOG": "debug"}) as pawl:
+        pawl.serve()
+        token = create(pawl, "quiet")
+        assert pawl.http("GET", "/v1/alerts", token=token).status == 200
+        stop_clean(pawl.server)
+        assert token not in "\n".join(pawl.server.stderr + pawl.server.stdout)
+        assert Pawl.TOKEN not in "\n".join(pawl.server.stderr + pawl.server.stdout)
+        assert token not in "\n".join(db.rows("select t::text from pawl.api_key t"))
+
+
+main()

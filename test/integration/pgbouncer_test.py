@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""pgbouncer - a pooler in transaction mode in between: everything works, and nothing of a session stays behind."""
+import os
+import shutil
+import subprocess
+import tempfile
+import urllib.parse
+
+from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, test, wait_until
+from story import IS_ROOT, as_postgres, dead_letters_put, free_port, metric, stop_clean
+
+POOL = 3  # connections to the server, fewer than pawl opens to the pooler
+STATE = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_read_only",
+         "search_path", "application_name", "timezone", "session_authorization", "synchronous_commit"]
+
+
+class PgBouncer:
+    """Debian's PgBouncer, in front of the test's server, as it comes: nothing is allowed to it for pawl's sake."""
+
+    def __init__(self, db):
+        self.db = db
+        self.port = free_port()
+        self.url = f"postgresql://postgres@127.0.0.1:{self.port}/{db.name}"
+        self.folder = tempfile.mkdtemp(prefix="pawl-bouncer.", dir="/tmp")
+
+    def __enter__(self):
+        query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(self.db.url).query))
+        config = os.path.join(self.folder, "pgbouncer.ini")
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"[databases]\n* = host={query['host']} port={query['port']} user=postgres\n[pgbouncer]\n"
+                       f"listen_addr = 127.0.0.1\nlisten_port = {self.port}\nunix_socket_dir =\nauth_type = any\n"
+                       f"pool_mode = transaction\ndefault_pool_size = {POOL}\nlogfile = {self.folder}/log\n")
+        if IS_ROOT:
+            shutil.chown(self.folder, "postgres")
+        program = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
+        assert program, "pgbouncer is not installed"
+        self.process = subprocess.Popen(as_postgres([program, "-q", config]), stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL)
+        wait_until(self._answers, what="PgBouncer answers")
+        return self
+
+    def _answers(self):
+        try:
+            return psql(self.url, "select 1") == ["1"]
+        except AssertionError:
+            assert self.process.poll() is None, "PgBouncer ended"
+            return False
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait(TIMEOUT_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def session_state(url):
+    """What a client finds that gets one of the pooler's connections, for each of them."""
+    script = "".join(f"show {name};\n" for name in STATE) + \
+        "select count(*) from pg_prepared_statements;\nselect count(*) from pg_listening_channels();\n" \
+        "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid();\n" \
+        "select count(*) from pg_cursors;\n"
+    return psql(url, "begin;\n" + script + "commit;")
+
+
+def lines(pawl, words):
+    return [line for line in pawl.server.stderr if words in line]
+
+
+@test
+def everything_works_through_a_pooler_and_leaves_no_state():
+    # LISTEN is session state by nature: it gets the direct way that docs/operations.md asks for.
+    with Database(empty=True) as db, PgBouncer(db) as bouncer, \
+            Pawl(bouncer.url, env={"PAWL_LISTEN_DATABASE_URL": db.url}) as pawl:
+        fresh = session_state(bouncer.url)
+        assert pawl.run("migrate").code == 0
+        pawl.serve()
+        key = pawl.run("key", "create", "pooled", "--scopes", "read,admin")
+        assert key.code == 0, key.stderr
+        token = key.stdout.strip()
+        ids = dead_letters_put(db, ["a", "b", "c"])
+        for _ in range(30):
+            assert pawl.http("GET", "/health/ready").status == 200
+            assert len(pawl.http("GET", "/v1/dead-letters", token=token).json["items"]) == 3
+        assert pawl.http("POST", f"/v1/dead-letters/{ids[0]}/retry", token=token).status == 200
+        assert pawl.http("DELETE", f"/v1/dead-letters/{ids[1]}", token=token).status == 204
+        wait_until(lambda: metric(pawl, "pawl_dead_letters") == 2, what="the monitor counts")
+        for _ in range(POOL * 3):
+            found = session_state(bouncer.url)
+            assert found == fresh, f"{found}, not {fresh}"
+        stop_clean(pawl.server)
+        assert session_state(bouncer.url) == fresh
+
+
+@test
+def polling_takes_over_and_says_so_once():
+    with Database() as db, PgBouncer(db) as bouncer, Pawl(bouncer.url) as pawl:
+        pawl.serve()
+        wait_until(lambda: lines(pawl, "polling"), what="it says so")
+        assert metric(pawl, "pawl_listen_up") == 0
+        stop_clean(pawl.server)
+        assert len(lines(pawl, "polling")) == 1, lines(pawl, "polling")
+
+
+@test
+def a_direct_url_brings_notifications_back():
+    with Database() as db, PgBouncer(db) as bouncer, Pawl(bouncer.url, env={"PAWL_LISTEN_DATABASE_URL": db.url}) as pawl:
+        pawl.serve()
+        wait_until(lambda: metric(pawl, "pawl_listen_up") == 1, what="notifications arrive")
+        assert not lines(pawl, "polling")
+        stop_clean(pawl.server)
+
+
+main()

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""roles - what a pod does: answer, watch, or both."""
+import os
+import signal
+
+from pawl_test import Database, Pawl, main, test, wait_until
+from story import Receiver, alert, backends, dead_letters_put, is_clean, metric, refused, stop_clean
+
+
+def serve_without_http(pawl, *arguments):
+    """A pod without the role api has no address."""
+    process = pawl.start("serve", *arguments)
+    wait_until(lambda: process.said(r"^pawl is ready$") or not process.is_running(), what="ready")
+    assert process.is_running(), process.stderr
+    return process
+
+
+def sockets_listening(pid):
+    """Inodes of the listening TCP sockets that this process holds."""
+    held = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            held.add(os.readlink(f"/proc/{pid}/fd/{name}"))
+        except FileNotFoundError:
+            pass
+    with open("/proc/net/tcp", encoding="ascii") as table:
+        rows = [line.split() for line in table.readlines()[1:]]
+    return [row[9] for row in rows if row[3] == "0A" and f"socket:[{row[9]}]" in held]
+
+
+@test
+def an_api_pod_watches_nothing():
+    with Database() as db, Receiver() as receiver, Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as pawl, \
+            Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as watcher:
+        api = pawl.serve("--role", "api")
+        dead_letters_put(db, [f"key-{i}" for i in range(101)])
+        monitor = serve_without_http(watcher, "--role", "monitor")
+        wait_until(lambda: receiver.states("dead-letters") == ["firing"], what="the watching pod tells")
+        assert alert(pawl, "dead-letters")["state"] == "ok" and metric(pawl, "pawl_dead_letters") == 0, "it looked"
+        assert monitor.stop() == 0 and is_clean(monitor), monitor.stderr
+        assert receiver.states("dead-letters") == ["firing"]
+        stop_clean(api)
+
+
+@test
+def a_monitor_pod_has_no_address():
+    with Database() as db, Pawl(db) as pawl:
+        process = serve_without_http(pawl, "--role", "monitor", "--listen", "nonsense is not looked at")
+        assert sockets_listening(process.pid) == []
+        assert backends(db) >= 1
+        assert process.stop(signal.SIGINT) == 0
+        assert is_clean(process), process.stderr
+        assert backends(db) == 0
+
+
+@test
+def a_pod_with_both_roles_does_both():
+    with Database() as db, Pawl(db, env={"PAWL_ROLE": "monitor,api"}) as pawl:
+        pawl.serve()
+        assert len(sockets_listening(pawl.server.pid)) == 1
+        dead_letters_put(db, ["one"])
+        wait_until(lambda: metric(pawl, "pawl_dead_letters") == 1, what="it looks")
+        stop_clean(pawl.server)
+
+
+@test
+def an_unknown_role_is_refused():
+    with Database() as db, Pawl(db) as pawl:
+        refused(pawl, "serve", "--role", "api,emperor", code=2, words=["emperor", "api", "worker", "monitor", "bot"])
+        refused(pawl, "serve", "--role", ",", code=2, words=["--role"])
+
+
+main()

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""shutdown - a signal at any moment: what was accepted is answered, what hangs is cut off, nothing is left behind."""
+import http.client
+import os
+import signal
+import time
+
+from pawl_test import Database, Pawl, Proxy, main, test, wait_until
+from story import Session, backends, in_threads, is_clean, metric, postmaster_pid, stop_clean
+
+LOCK = "begin; lock table pawl.failed_operations in access exclusive mode"
+WORKERS = 2
+EXECUTORS = 8  # what two workers give
+CALLS = 100
+PATIENT = {"PAWL_REQUEST_TIMEOUT": "120s", "PAWL_WORKERS": str(WORKERS)}
+
+
+def lists_start(pawl, count):
+    """Requests that wait for the table."""
+    return in_threads(count, lambda _: pawl.http("GET", "/v1/dead-letters", timeout=60).status)
+
+
+def lists_in_flight(pawl, count):
+    """All of them are inside: each executor has one, the others wait in the queue."""
+    wait_until(lambda: metric(pawl, "pawl_http_queue") == count - min(count, EXECUTORS), what="all requests are inside")
+    wait_until(lambda: metric(pawl, "pawl_pool_in_use") >= 1, what="one waits in the database")
+
+
+def is_refused(server):
+    try:
+        server.http("GET", "/health/live", timeout=5)
+    except (ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected):
+        return True
+    return False
+
+
+@test
+def a_hundred_requests_in_flight_are_all_answered():
+    with Database() as db, Pawl(db, env=PATIENT) as pawl:
+        server = pawl.serve()
+        with Session(db.url) as session:
+            session.do(LOCK)
+            answers = lists_start(pawl, CALLS)
+            lists_in_flight(pawl, CALLS)
+            server.send(signal.SIGTERM)
+            wait_until(lambda: is_refused(server), what="new connections are refused")
+            assert server.is_running(), "it left its callers alone"
+            session.do("rollback")
+            statuses = answers()
+        assert statuses == [200] * CALLS, statuses
+        assert server.wait() == 0
+        assert is_clean(server), server.stderr
+        assert server.said("stopped")
+        assert backends(db) == 0
+
+
+@test
+def a_request_that_hangs_is_cut_off():
+    env = {**PATIENT, "PAWL_DRAIN_TIMEOUT": "2s", "PAWL_CLOSE_TIMEOUT": "1s"}
+    with Database() as db, Pawl(db, env=env) as pawl, Session(db.url) as session:
+        server = pawl.serve()
+        session.do(LOCK)
+        answers = lists_start(pawl, 1)
+        lists_in_flight(pawl, 1)
+        begin = time.monotonic()
+        server.send(signal.SIGTERM)
+        assert server.wait(15) == 0
+        assert 2 <= time.monotonic() - begin < 8, time.monotonic() - begin
+        assert is_clean(server), server.stderr
+        assert server.said("work in flight was cut off")
+        wait_until(lambda: backends(db) == 0, what="its statement is gone")
+        assert answers()[0] != 200
+
+
+@test
+def a_second_signal_ends_it_on_the_spot():
+    with Database() as db, Pawl(db, env=PATIENT) as pawl, Session(db.url) as session:
+        server = pawl.serve()
+        session.do(LOCK)
+        answers = lists_start(pawl, 1)
+        lists_in_flight(pawl, 1)
+        server.send(signal.SIGTERM)
+        wait_until(lambda: is_refused(server), what="it is stopping")
+        begin = time.monotonic()
+        server.send(signal.SIGINT)
+        assert server.wait() == 1
+        assert time.monotonic() - begin < 2
+        answers()
+
+
+@test
+def an_idle_server_stops_at_once():
+    with Database() as db, Pawl(db) as pawl:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            server = pawl.serve()
+            begin = time.monotonic()
+            assert server.stop(number) == 0
+            assert time.monotonic() - begin < 5
+            assert is_clean(server), server.stderr
+            assert backends(db) == 0
+
+
+@test
+def a_hangup_reloads_what_can_change():
+    with Database() as db, Pawl(db) as pawl:
+        file = os.path.join(pawl.home, "pawl.ini")
+
+        def rewrite(text):
+            with open(file, "w", encoding="utf-8") as out:
+                out.write(text)
+            server.send(signal.SIGHUP)
+
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("log = error\n")
+        server = pawl.serve()
+        assert not server.stderr, "quieter than error"
+        rewrite("log = info\n")
+        wait_until(lambda: server.said("settings reloaded"), what="reloaded")
+        rewrite("log = deafening\n")
+        wait_until(lambda: server.said("settings were not reloaded.*deafening"), what="refused, with the reason")
+        assert server.http("GET", "/health/live").status == 200
+        stop_clean(server)
+        assert server.said("stopping"), "the level of before the bad file stayed"
+
+
+@test
+def a_signal_during_the_start_ends_it_soon():
+    with Database() as db, Proxy(db) as proxy:
+        proxy.do("mode blackhole")
+        with Pawl(proxy.url, env={"PAWL_CONNECT_TIMEOUT": "60s"}) as pawl:
+            server = pawl.serve(wait=False)
+            wait_until(lambda: proxy.do("counts")["accepted"] >= 1, what="it waits for the database")
+            begin = time.monotonic()
+            assert server.stop() == 0
+            assert time.monotonic() - begin < 8
+
+
+@test
+def a_signal_during_the_first_start_leaves_no_server():
+    with Pawl() as pawl:
+        server = pawl.serve(wait=False)
+        wait_until(lambda: os.path.exists(os.path.join(pawl.home, "pg")), what="it makes its home")
+        assert server.stop() == 0
+        assert postmaster_pid(pawl.home) == 0
+        pawl.serve()
+        stop_clean(pawl.server)
+
+
+main()

@@ -1,0 +1,274 @@
+"""story - what several stories share: a session that holds a lock, a server of one's own, a receiver of webhooks."""
+import http.server
+import json
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+
+from pawl_test import TIMEOUT_S, Pawl, psql, setting
+
+SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|ThreadSanitizer")
+IS_ROOT = os.geteuid() == 0
+
+
+# --- answers and outputs ---
+
+def is_clean(process):
+    """No sanitizer spoke."""
+    return not any(SANITIZER.search(line) for line in process.stderr)
+
+
+def stop_clean(server, timeout=TIMEOUT_S):
+    """SIGTERM, exit 0, and nothing that a sanitizer would say."""
+    code = server.stop(timeout=timeout)
+    assert code == 0, f"serve ended with {code}: " + " / ".join(server.stderr[-5:])
+    assert is_clean(server), "\n".join(server.stderr)
+
+
+def problem(answer, status, kind=None, part=""):
+    """An RFC 9457 problem with this status, of this kind, whose words contain this part."""
+    assert answer.status == status, f"{answer.status}, not {status}: {answer.body!r}"
+    assert answer.headers["content-type"] == "application/problem+json", answer.headers
+    body = answer.json
+    assert body["status"] == status and body["title"], body
+    assert kind is None or body["type"] == kind or body["type"].endswith("/" + kind), body
+    assert part in body.get("detail", ""), body
+    return body
+
+
+def refused(pawl, *arguments, code, words, secrets=(), env=None, timeout=TIMEOUT_S):
+    """The command fails with this code and says why in one sentence: these words are in it, no secret is."""
+    done = pawl.run(*arguments, env=env, timeout=timeout)
+    return refused_done(done, code, words, secrets)
+
+
+def refused_done(done, code, words, secrets=()):
+    assert done.code == code, f"exit {done.code}, not {code}: {done.stderr}"
+    lines = done.stderr.splitlines()
+    assert len(lines) == 1, f"not one sentence: {done.stderr}"
+    assert lines[0].startswith("pawl: "), lines[0]
+    for word in words:
+        assert word in lines[0], f"{word!r} is missing: {lines[0]}"
+    for secret in secrets:
+        assert secret not in done.stderr + done.stdout, f"{secret!r} was told: {done.stderr}"
+    assert done.stdout == "", done.stdout
+    return lines[0]
+
+
+def metric(pawl, name, label=""):
+    """One value of /metrics; label as Prometheus writes it."""
+    text = pawl.http("GET", "/metrics").body.decode()
+    line = name + ("{" + label + "}" if label else "")
+    for row in text.splitlines():
+        if row.startswith(line + " "):
+            return float(row.split()[-1])
+    raise AssertionError(f"no metric {line}")
+
+
+def alert(pawl, name):
+    return next(item for item in pawl.http("GET", "/v1/alerts").json["items"] if item["alert"] == name)
+
+
+def dead_letters_put(db, keys, kind="story", delay_ms=3600000):
+    """Dead letters as a failing operation leaves them; their ids."""
+    return [int(row) for row in db.rows(
+        "select id from pawl.dead_letter_put(" + ", ".join(
+            "array[" + ", ".join(item(key) for key in keys) + "]" + cast for item, cast in (
+                (lambda key: f"'{kind}'", "::text[]"), (lambda key: f"'{key}'", "::text[]"),
+                (lambda key: "'{\"n\": 1}'", "::jsonb[]"), (lambda key: "'it broke'", "::text[]"),
+                (lambda key: "'internal-error'", "::text[]"))) + f", {delay_ms}) order by item")]
+
+
+def backends(db, where="application_name = 'pawl'"):
+    """How many connections this database has."""
+    return int(psql(setting("PAWL_TEST_URL"),
+                    f"select count(*) from pg_stat_activity where datname = '{db.name}' and {where}")[0])
+
+
+# --- processes ---
+
+class Session:
+    """A psql that stays: what it locks stays locked until commit() or the end."""
+
+    def __init__(self, url):
+        self.process = subprocess.Popen([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1",
+                                         url], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=subprocess.STDOUT, text=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.stdin.close()
+        self.process.wait(TIMEOUT_S)
+        self.process.stdout.close()
+
+    def do(self, sql):
+        """Run it and return its rows."""
+        self.process.stdin.write(sql + ";\n\\echo --done--\n")
+        self.process.stdin.flush()
+        rows = []
+        for line in self.process.stdout:
+            if line == "--done--\n":
+                return rows
+            rows.append(line.rstrip("\n"))
+        raise AssertionError(f"{sql}: " + " / ".join(rows))
+
+
+def as_postgres(command):
+    """PostgreSQL and PgBouncer refuse to run as root."""
+    if not IS_ROOT:
+        return command
+    return ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", *command]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Cluster:
+    """A PostgreSQL of one's own on 127.0.0.1, copied from the run's template. cluster.sh stops what a killed test leaves."""
+
+    count = 0
+
+    def __init__(self, hba=""):
+        Cluster.count += 1
+        self.folder = os.path.join(setting("PAWL_TEST_RUN"), f"story-{os.getpid()}-{Cluster.count}")
+        self.port = free_port()
+        self.hba = hba
+
+    def _ctl(self, *arguments):
+        subprocess.run(as_postgres([os.path.join(setting("PAWL_TEST_BIN"), "pg_ctl"), "-D", self.folder, "-s", "-w",
+                                    "-l", self.folder + "/log", *arguments]), check=True, timeout=TIMEOUT_S)
+
+    def __enter__(self):
+        subprocess.run(["cp", "-a", os.path.join(setting("PAWL_TEST_RUN"), "datadir-template"), self.folder], check=True)
+        with open(self.folder + "/postgresql.conf", "a", encoding="utf-8") as conf:
+            conf.write(f"listen_addresses = '127.0.0.1'\nport = {self.port}\n"
+                       f"unix_socket_directories = '{self.folder}'\n")
+        with open(self.folder + "/pg_hba.conf", "w", encoding="utf-8") as hba:
+            hba.write("local all all trust\n" + self.hba + "host all all 127.0.0.1/32 trust\n")
+        self._ctl("start")
+        return self
+
+    def __exit__(self, *_):
+        self._ctl("-m", "immediate", "stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def url(self, database="postgres", user="postgres", password=None):
+        """Over TCP."""
+        who = user + (":" + password if password else "")
+        return f"postgresql://{who}@127.0.0.1:{self.port}/{database}"
+
+    def rows(self, sql, database="postgres"):
+        """As the superuser, over the unix socket."""
+        return psql(f"postgresql://postgres@/{database}?host={self.folder}&port={self.port}", sql)
+
+
+class UserPawl(Pawl):
+    """pawl as a user without rights: as root nobody, with a copy of the program that nobody may run."""
+
+    def __init__(self, db=None, env=None):
+        self.folder = tempfile.mkdtemp(prefix="pawl-user.", dir="/tmp")
+        os.chmod(self.folder, 0o755)
+        home = os.path.join(self.folder, "home")
+        os.mkdir(home)
+        self.program = shutil.copy(setting("PAWL_BIN"), self.folder)
+        if IS_ROOT:
+            user = pwd.getpwnam("nobody")
+            os.chown(home, user.pw_uid, user.pw_gid)
+        super().__init__(db, env, home)
+        self.env["HOME"] = home
+
+    def __exit__(self, *rest):
+        super().__exit__(*rest)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _command(self, arguments):
+        user = ["setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups"] if IS_ROOT else []
+        return [*user, self.program, *arguments]
+
+
+def postmaster_pid(home):
+    """Of the private PostgreSQL below home; 0: there is none."""
+    try:
+        with open(os.path.join(home, "pg/data/postmaster.pid"), encoding="utf-8") as file:
+            pid = int(file.readline())
+    except FileNotFoundError:
+        return 0
+    return pid if os.path.exists(f"/proc/{pid}") else 0
+
+
+def kill_postmaster(home):
+    """SIGKILL to the private PostgreSQL below home, which this test started."""
+    pid = postmaster_pid(home)
+    assert os.readlink(f"/proc/{pid}/cwd") == os.path.join(home, "pg/data"), "not the server of this home"
+    os.kill(pid, signal.SIGKILL)
+    return pid
+
+
+class Receiver:
+    """A small HTTP server that takes webhooks. status: what it answers; 0: it closes the connection."""
+
+    def __init__(self, status=204):
+        self.status = status
+        self.posts = []  # (idempotency key, body)
+        owner = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                owner.posts.append((self.headers["Idempotency-Key"], json.loads(body)))
+                if owner.status:
+                    self.send_response(owner.status)
+                    self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/hook?secret=s3cr3t"
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def states(self, name):
+        """What was told about one alert, in order."""
+        return [body["state"] for _, body in self.posts if body["alert"] == name]
+
+
+def in_threads(count, function):
+    """Call function(i) count times at once; a function that waits for all and returns what they returned."""
+    results = [None] * count
+
+    def call(i):
+        try:
+            results[i] = function(i)
+        except Exception as error:
+            results[i] = error
+
+    threads = [threading.Thread(target=call, args=(i,), daemon=True) for i in range(count)]
+    for thread in threads:
+        thread.start()
+
+    def join(timeout=TIMEOUT_S):
+        for thread in threads:
+            thread.join(timeout)
+        assert not any(thread.is_alive() for thread in threads), "a call did not end"
+        return results
+
+    return join

@@ -1,0 +1,107 @@
+/*
+ * settings_test.c - the defaults that depend on other settings or on the machine.
+ */
+#include "test/harness/test.h"
+
+#include <string.h>
+
+#include "app/settings.h"
+
+#define NO_FILE "/dev/null" /* so that the machine's own settings are not read */
+
+static ErrorCode load(const SettingFlag *flags, Arena *arena, Settings *ret_settings, Error *reterr)
+{
+    return settings_load(&(SettingsGiven){.file = NO_FILE, .flags = flags}, arena, ret_settings, reterr);
+}
+#define LOAD(...) load((const SettingFlag[]){{"PAWL_HOME", "/nowhere"}, __VA_ARGS__, {NULL, NULL}}, arena, &settings, &error)
+
+TEST(settings_pool_max_follows_the_workers)
+{
+    static const struct { const char *workers; int pool_max; } cases[] = {
+        {"1", 3}, {"2", 4}, {"7", 9}, {"8", 10}, {"9", 10}, {"1024", 10}};
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings;
+    Error                     error = {0};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        assert_ok(LOAD({"PAWL_WORKERS", cases[i].workers}));
+        assert_int_equal(settings.pool_max, cases[i].pool_max);
+        assert_int_equal(settings.pool_min, 2);
+    }
+}
+
+TEST(settings_pool_min_gives_way_unless_it_was_given)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings;
+    Error                     error = {0};
+
+    assert_ok(LOAD({"PAWL_POOL_MAX", "1"}));
+    assert_int_equal(settings.pool_min, 1);
+    assert_ok(LOAD({"PAWL_POOL_MIN", "6"}, {"PAWL_WORKERS", "1"}));
+    assert_int_equal(settings.pool_max, 6);
+    assert_code(ERR_USAGE, LOAD({"PAWL_POOL_MIN", "3"}, {"PAWL_POOL_MAX", "2"}));
+    assert_contains(error.text, "PAWL_POOL_MIN is 3: at most PAWL_POOL_MAX, which is 2");
+}
+
+TEST(settings_defaults_are_the_documented_ones)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings;
+    Error                     error = {0};
+
+    assert_ok(LOAD({"PAWL_DATABASE_URL", "host=a"}));
+    assert_string_equal(settings.listen, "127.0.0.1:8080");
+    assert_string_equal(settings.listen_database_url, "host=a");
+    assert_true(settings.workers >= 1);
+    assert_int_equal(settings.role, ROLE_API | ROLE_WORKER | ROLE_MONITOR | ROLE_BOT);
+    assert_int_equal(settings.breaker_failures, 5);
+    assert_int_equal(settings.breaker_open, 30000);
+    assert_int_equal(settings.pool_idle, 5 * 60000);
+    assert_int_equal(settings.pool_lifetime, 3600000);
+    assert_int_equal(settings.health_every, 30000);
+    assert_int_equal(settings.drain_timeout, 30000);
+    assert_int_equal(settings.close_timeout, 10000);
+    assert_int_equal(settings.dlq_every, 5 * 60000);
+    assert_int_equal(settings.dlq_tries, 3);
+    assert_int_equal(settings_log_level(&settings), LOG_INFO);
+}
+
+TEST(settings_roles_are_bits_in_any_order)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings;
+    Error                     error = {0};
+
+    assert_ok(LOAD({"PAWL_ROLE", "monitor,api"}));
+    assert_int_equal(settings.role, ROLE_API | ROLE_MONITOR);
+    assert_code(ERR_USAGE, LOAD({"PAWL_ROLE", "emperor"}));
+}
+
+TEST(settings_home_is_absolute)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings;
+    Error                     error = {0};
+
+    assert_code(ERR_USAGE, LOAD({"PAWL_HOME", "here"}));
+    assert_contains(error.text, "PAWL_HOME");
+}
+
+TEST(settings_webhook_is_a_url_and_never_told)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    char                      url[SETTINGS_WEBHOOK_MAX + 2];
+    Settings                  settings;
+    Error                     error = {0};
+
+    assert_ok(LOAD({"PAWL_ALERT_WEBHOOK", "https://host/path"}));
+    assert_code(ERR_USAGE, LOAD({"PAWL_ALERT_WEBHOOK", "ftp://s3cr3t"}));
+    assert_null(strstr(error.text, "s3cr3t"));
+    memset(url, 'x', sizeof url - 1);
+    memcpy(url, "http://", strlen("http://"));
+    url[sizeof url - 1] = '\0';
+    assert_code(ERR_USAGE, LOAD({"PAWL_ALERT_WEBHOOK", url}));
+    url[sizeof url - 2] = '\0';
+    assert_ok(LOAD({"PAWL_ALERT_WEBHOOK", url}));
+}

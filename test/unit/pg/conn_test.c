@@ -1,0 +1,242 @@
+/*
+ * conn_test.c - connecting, failing to, and giving up, against real servers and a hole in the network.
+ */
+#include "pg/conn.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "test/harness/conninfo.h"
+#include "test/harness/database.h"
+#include "test/harness/proxy.h"
+#include "test/harness/server.h"
+#include "test/harness/test.h"
+#include "test/unit/pg/await.h"
+
+#define SECRET "hunter2secret"
+
+/* A port where connections are accepted by the kernel and never by anybody else. */
+static int hole_open(int *ret_port)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t          size    = sizeof address;
+    int                fd      = socket(AF_INET, SOCK_STREAM, 0);
+
+    assert_return_code(bind(fd, (struct sockaddr *)&address, size), 0);
+    assert_return_code(listen(fd, 16), 0);
+    assert_return_code(getsockname(fd, (struct sockaddr *)&address, &size), 0);
+    *ret_port = ntohs(address.sin_port);
+    return fd;
+}
+
+static ErrorCode query(Conn *conn, const char *sql, int ms, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    return conn_query(conn, sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+}
+
+TEST(conn_wrong_password_is_refused_in_one_sentence_without_it)
+{
+    scoped(test_server_free) TestServer *server =
+        test_server_new((TestServerOptions){.hba = "host all joe 127.0.0.1/32 scram-sha-256\n"});
+    Conn *conn = NULL;
+    char  url[256];
+    Error error;
+
+    assert_ok(conn_open(test_server_url(server, "postgres"), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_ok(query(conn, "create role joe login password 'right'", 10000, &error));
+    conn_close(take(conn));
+
+    snprintf(url, sizeof url, "postgresql://joe:" SECRET "@127.0.0.1:%d/postgres", test_server_port(server));
+    assert_code(ERR_REFUSED, conn_open(url, "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_string_equal(error.sqlstate, "28P01");
+    assert_contains(error.text, "password authentication failed for user \"joe\"");
+    assert_null(strstr(error.text, SECRET));
+    assert_null(strchr(error.text, '\n'));
+    assert_null(conn);
+}
+
+TEST(conn_unknown_database_is_refused)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    char  url[CONNINFO_SIZE];
+    Conn *conn = NULL;
+    Error error;
+
+    conninfo_change(database_url(db), url, "dbname", "nowhere", NULL);
+    assert_code(ERR_REFUSED, conn_open(url, "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_string_equal(error.sqlstate, "3D000");
+    assert_contains(error.text, "\"nowhere\"");
+}
+
+TEST(conn_unreachable_host_is_unavailable)
+{
+    Conn *conn = NULL;
+    Error error;
+
+    assert_code(ERR_UNAVAILABLE, conn_open("host=127.0.0.1 port=1 dbname=x user=y password=" SECRET, "conn_test",
+                                           deadline_in_ms(10000), &conn, &error));
+    assert_contains(error.text, "\"127.0.0.1\", port 1");
+    assert_null(strstr(error.text, SECRET));
+}
+
+TEST(conn_silent_host_ends_at_the_deadline)
+{
+    int   port, hole = hole_open(&port);
+    char  url[128];
+    Conn *conn  = NULL;
+    Mono  start = clock_mono();
+    Error error;
+
+    snprintf(url, sizeof url, "host=127.0.0.1 port=%d dbname=x user=y", port);
+    assert_code(ERR_TIMEOUT, conn_open(url, "conn_test", deadline_in_ms(200), &conn, &error));
+    assert_in_range(mono_ms_between(start, clock_mono()), 200, 2000);
+    close(hole);
+}
+
+TEST(conn_malformed_urls_never_show_the_secret)
+{
+    static const char *const urls[] = {
+        "postgresql://joe:" SECRET "@[::1/db",        "postgresql://joe:" SECRET "%zz@host/db",
+        "postgresql://joe@host/db?password=" SECRET "%", "postgresql://joe@host/db?sekret=" SECRET,
+        "password=" SECRET " nonsense",               "password='" SECRET,
+        "host=a " SECRET "=1",                        "password " SECRET,
+        "postgresql://joe:" SECRET "@host:port:port/", SECRET,
+    };
+    char text[CONNINFO_TEXT_SIZE];
+
+    for (size_t i = 0; i < COUNT(urls); i++) {
+        Error     error = {0};
+        Conn     *conn  = NULL;
+        ErrorCode code  = conninfo_describe(urls[i], text, &error);
+
+        if (code == OK) { /* libpq takes some for good until it connects */
+            assert_null(strstr(text, SECRET));
+            code = conn_open(urls[i], "conn_test", deadline_in_ms(2000), &conn, &error);
+        }
+        assert_int_not_equal(code, OK);
+        if (strstr(error.text, SECRET))
+            fail_msg("%s: %s", urls[i], error.text);
+    }
+}
+
+TEST(conn_describes_itself_without_the_password)
+{
+    char  text[CONNINFO_TEXT_SIZE];
+    Error error;
+
+    assert_ok(conninfo_describe("postgresql://joe:" SECRET "@a:1,b:2/shop?sslmode=disable", text, &error));
+    assert_string_equal(text, "host=a,b port=1,2 dbname=shop user=joe");
+}
+
+TEST(conn_goes_past_a_dead_first_host_within_its_share)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    int                      port, hole = hole_open(&port);
+    char                     hosts[CONNINFO_SIZE], real[CONNINFO_SIZE], ports[32], url[CONNINFO_SIZE];
+    scoped(conn_close) Conn *conn  = NULL;
+    Mono                     start = clock_mono();
+    Error                    error;
+
+    conninfo_get(database_url(db), "host", real);
+    snprintf(hosts, sizeof hosts, "127.0.0.1,%.512s", real);
+    snprintf(ports, sizeof ports, "%d,5432", port);
+    conninfo_change(database_url(db), url, "host", hosts, "port", ports, NULL);
+    assert_ok(conn_open(url, "conn_test", deadline_in_ms(2000), &conn, &error));
+    assert_in_range(mono_ms_between(start, clock_mono()), 900, 1900);
+    assert_ok(query(conn, "select 1", 5000, &error));
+    close(hole);
+}
+
+TEST(conn_read_only_server_is_evicted)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(conn_close) Conn *conn = NULL;
+    Error                    error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_code(ERR_UNAVAILABLE, query(conn, "begin read only; create table t ()", 10000, &error));
+    assert_string_equal(error.sqlstate, "25006");
+    assert_false(conn_is_good(conn));
+}
+
+TEST(conn_several_hosts_skip_the_one_that_cannot_write)
+{
+    scoped(test_server_free) TestServer *standby =
+        test_server_new((TestServerOptions){.settings = "default_transaction_read_only = on\n"});
+    scoped(test_server_free) TestServer *primary = test_server_new((TestServerOptions){0});
+    char                     url[256];
+    scoped(conn_close) Conn *conn = NULL;
+    Error                    error;
+
+    snprintf(url, sizeof url, "host=127.0.0.1,127.0.0.1 port=%d,%d user=postgres dbname=postgres", test_server_port(standby),
+             test_server_port(primary));
+    assert_ok(conn_open(url, "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_ok(query(conn, "create table t ()", 10000, &error));
+}
+
+TEST(conn_statement_given_up_is_canceled_on_the_server)
+{
+    static const char count[] = "select count(*) from pg_stat_activity where state = 'active' and query like '%nap%time%'"
+                                " and pid <> pg_backend_pid()";
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    Conn *conn = NULL;
+    Error error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_code(ERR_TIMEOUT, query(conn, "select pg_sleep(600) /* nap time */", 300, &error));
+    assert_false(conn_is_good(conn));
+    assert_string_equal(error.sqlstate, "");
+    assert_int_equal(database_get_i64(db, count), 1);
+    conn_close(conn);
+    await(database_get_i64(db, count) == 0);
+}
+
+TEST(conn_interrupt_ends_a_statement_of_another_thread)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(conn_close) Conn *conn = NULL;
+    Error                    error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_int_equal(1, PQsendQuery(conn_native(conn), "select pg_sleep(600) /* interrupted */"));
+    await(PQflush(conn_native(conn)) == 0);
+    await(database_get_i64(db, "select count(*) from pg_stat_activity where state = 'active' and query like '%interrupted%'"
+                               " and pid <> pg_backend_pid()") == 1);
+    conn_interrupt(conn);
+    PGresult *result = PQgetResult(conn_native(conn));
+    assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014");
+    PQclear(result);
+    assert_null(PQgetResult(conn_native(conn)));
+}
+
+TEST(conn_lost_in_a_statement_is_told)
+{
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(conn_close) Conn            *conn  = NULL;
+    Error                               error;
+
+    proxy_cut_on(proxy, "now_cut", PROXY_CUT_SENT, 1);
+    assert_ok(conn_open(proxy_url(proxy), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_code(ERR_UNAVAILABLE, query(conn, "select 1 as now_cut", 10000, &error));
+    assert_string_equal(error.sqlstate, "");
+    assert_contains(error.text, "connection to database lost");
+    assert_false(conn_is_good(conn));
+}
+
+TEST(conn_terminated_backend_says_so)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(conn_close) Conn *conn = NULL;
+    Error                    error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_code(ERR_UNAVAILABLE, query(conn, "select pg_terminate_backend(pg_backend_pid())", 10000, &error));
+    assert_string_equal(error.sqlstate, "57P01");
+    assert_false(conn_is_good(conn));
+}

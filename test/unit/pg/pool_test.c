@@ -1,0 +1,403 @@
+/*
+ * pool_test.c - the pool against a real server, with and without a bad network in between.
+ */
+#include "pg/pool.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/metric.h"
+#include "base/sync.h"
+#include "test/harness/database.h"
+#include "test/harness/proxy.h"
+#include "test/harness/test.h"
+#include "test/unit/pg/await.h"
+
+#define LONG_MS 10000
+
+static Pool *pool_of(PoolOptions options)
+{
+    Pool *pool = NULL;
+    Error error;
+
+    assert_ok(pool_new(&options, &pool, &error));
+    return pool;
+}
+
+static Lease *lease_of(Pool *pool)
+{
+    Lease *lease = NULL;
+    Error  error;
+
+    assert_ok(pool_lease(pool, deadline_in_ms(LONG_MS), &lease, &error));
+    return lease;
+}
+
+static PoolStatus status_of(Pool *pool)
+{
+    PoolStatus status;
+
+    pool_status(pool, &status);
+    return status;
+}
+
+static ErrorCode ask(Lease *lease, const char *sql, int ms, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+    ErrorCode                 code = conn_query(lease_conn(lease), sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+
+    lease_report(lease, code, reterr);
+    return code;
+}
+
+static int pid_of(const Lease *lease)
+{
+    return PQbackendPID(conn_native(lease_conn((Lease *)(uintptr_t)lease)));
+}
+
+static void kill_pid(TestDatabase *db, int pid)
+{
+    char sql[96];
+
+    snprintf(sql, sizeof sql, "select pg_terminate_backend(%d, 5000)::int", pid);
+    assert_int_equal(1, database_get_i64(db, sql));
+}
+
+TEST(pool_refuses_bad_options)
+{
+    Pool *pool = NULL;
+    Error error;
+
+    assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_max = POOL_SIZE_MAX + 1}, &pool, &error));
+    assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_max = -1}, &pool, &error));
+    assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_min = 9, .size_max = 3}, &pool, &error));
+    assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "nonsense"}, &pool, &error));
+    assert_null(pool);
+}
+
+TEST(pool_opens_on_first_use_and_reuses_the_newest)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
+
+    assert_int_equal(status_of(pool).size, 0);
+    Lease *a = lease_of(pool), *b = lease_of(pool);
+    int    pid = pid_of(b);
+    assert_int_equal(status_of(pool).leased, 2);
+    lease_end(a);
+    lease_end(b);
+    assert_int_equal(status_of(pool).idle, 2);
+    a = lease_of(pool);
+    assert_int_equal(pid_of(a), pid);
+    lease_end(a);
+    assert_int_equal(status_of(pool).size, 2);
+}
+
+TEST(pool_closes_what_is_idle_too_long_down_to_the_minimum)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of(
+        (PoolOptions){.conninfo = database_url(db), .size_min = 1, .size_max = 4, .idle_ms_max = 50, .no_janitor = true});
+    Lease *leases[4];
+
+    for (int i = 0; i < 4; i++)
+        leases[i] = lease_of(pool);
+    for (int i = 0; i < 4; i++)
+        lease_end(leases[i]);
+    pool_tend(pool);
+    assert_int_equal(status_of(pool).size, 4);
+    await((pool_tend(pool), status_of(pool).size == 1));
+    pool_tend(pool);
+    assert_int_equal(status_of(pool).size, 1);
+}
+
+TEST(pool_recycles_the_old)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of(
+        (PoolOptions){.conninfo = database_url(db), .size_max = 1, .lifetime_ms_max = 100, .no_janitor = true});
+    Lease *lease = lease_of(pool);
+    int    pid   = pid_of(lease);
+
+    clock_sleep_ms(120); /* it must grow old */
+    lease_end(lease);
+    assert_int_equal(status_of(pool).size, 0);
+    lease = lease_of(pool);
+    assert_int_not_equal(pid_of(lease), pid);
+    lease_end(lease);
+}
+
+TEST(pool_does_not_keep_a_connection_inside_a_transaction)
+{
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(pool_free) Pool             *pool  = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
+    Lease                              *lease = lease_of(pool);
+    Error                               error;
+
+    assert_ok(ask(lease, "begin", LONG_MS, &error));
+    lease_end(lease);
+    assert_int_equal(status_of(pool).size, 0);
+}
+
+TEST(pool_health_check_replaces_a_terminated_connection)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of(
+        (PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
+    Lease *leases[3];
+    int    pids[3];
+
+    for (int i = 0; i < 3; i++)
+        leases[i] = lease_of(pool), pids[i] = pid_of(leases[i]);
+    for (int i = 0; i < 3; i++)
+        lease_end(leases[i]);
+    kill_pid(db, pids[1]);
+    int64_t renewals = metric_value(METRIC_POOL_RENEWED);
+    clock_sleep_ms(2);
+    pool_tend(pool);
+    assert_int_equal(status_of(pool).idle, 3);
+    assert_int_equal(metric_value(METRIC_POOL_RENEWED), renewals); /* one of three is not most */
+    for (int i = 0; i < 3; i++) {
+        leases[i] = lease_of(pool);
+        assert_int_not_equal(pid_of(leases[i]), pids[1]);
+    }
+    for (int i = 0; i < 3; i++)
+        lease_end(leases[i]);
+}
+
+TEST(pool_is_renewed_when_most_are_sick)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of(
+        (PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
+    Lease *leases[3];
+    int    pids[3];
+
+    for (int i = 0; i < 3; i++)
+        leases[i] = lease_of(pool), pids[i] = pid_of(leases[i]);
+    for (int i = 0; i < 3; i++)
+        lease_end(leases[i]);
+    kill_pid(db, pids[0]);
+    kill_pid(db, pids[1]);
+    int64_t renewals = metric_value(METRIC_POOL_RENEWED);
+    clock_sleep_ms(2);
+    pool_tend(pool);
+    assert_int_equal(metric_value(METRIC_POOL_RENEWED), renewals + 1);
+    Lease *lease = lease_of(pool);
+    for (int i = 0; i < 3; i++)
+        assert_int_not_equal(pid_of(lease), pids[i]);
+    lease_end(lease);
+}
+
+/* ---- waiting ---- */
+
+typedef struct {
+    Pool      *pool;
+    int        deadline_ms;
+    atomic_int *order; /* counts those that were served */
+    int        place;
+    ErrorCode  code;
+    int64_t    waited_ms;
+    Error      error;
+} Caller;
+
+static void *caller_run(void *context)
+{
+    Caller *caller = context;
+    Lease  *lease  = NULL;
+    Mono    start  = clock_mono();
+
+    caller->code = pool_lease(caller->pool, deadline_in_ms(caller->deadline_ms), &lease, &caller->error);
+    caller->waited_ms = mono_ms_between(start, clock_mono());
+    if (caller->code != OK)
+        return NULL;
+    if (caller->order)
+        caller->place = atomic_fetch_add(caller->order, 1);
+    lease_end(lease);
+    return NULL;
+}
+
+TEST(pool_serves_waiters_in_the_order_they_came)
+{
+    enum { COUNT_OF_WAITERS = 8 };
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool *pool  = pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
+    Lease                  *lease = lease_of(pool);
+    Caller                  callers[COUNT_OF_WAITERS];
+    pthread_t               threads[COUNT_OF_WAITERS];
+    atomic_int              order = 0;
+
+    for (int i = 0; i < COUNT_OF_WAITERS; i++) {
+        callers[i] = (Caller){.pool = pool, .deadline_ms = LONG_MS, .order = &order};
+        threads[i] = thread_start("caller", caller_run, &callers[i]);
+        await(status_of(pool).waiting == i + 1);
+    }
+    lease_end(lease);
+    for (int i = 0; i < COUNT_OF_WAITERS; i++) {
+        thread_join(threads[i]);
+        assert_int_equal(callers[i].code, OK);
+        assert_int_equal(callers[i].place, i);
+    }
+}
+
+TEST(pool_without_a_turn_is_busy_at_the_deadline)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool *pool   = pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
+    Lease                  *lease  = lease_of(pool);
+    Caller                  caller = {.pool = pool, .deadline_ms = 100};
+
+    caller_run(&caller);
+    assert_int_equal(caller.code, ERR_BUSY);
+    assert_contains(caller.error.text, "no connection became free in time");
+    assert_in_range(caller.waited_ms, 100, 2000);
+    assert_int_equal(status_of(pool).waiting, 0);
+    lease_end(lease);
+}
+
+/* ---- breaker ---- */
+
+static void breaker_open_by_refusal(Pool *pool, Proxy *proxy)
+{
+    proxy_set_mode(proxy, PROXY_REFUSE);
+    for (int i = 0; i < 5 && status_of(pool).breaker == BREAKER_CLOSED; i++) {
+        Lease *lease = NULL;
+        Error  error;
+
+        assert_code(ERR_UNAVAILABLE, pool_lease(pool, deadline_in_ms(LONG_MS), &lease, &error));
+    }
+    assert_int_equal(status_of(pool).breaker, BREAKER_OPEN);
+}
+
+TEST(pool_breaker_opens_refuses_at_once_and_recovers_by_itself)
+{
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool *pool   = pool_of((PoolOptions){.conninfo = proxy_url(proxy), .breaker_open_ms = 500});
+    Caller                  caller = {.pool = pool, .deadline_ms = LONG_MS};
+
+    breaker_open_by_refusal(pool, proxy);
+    caller_run(&caller);
+    assert_int_equal(caller.code, ERR_UNAVAILABLE);
+    assert_contains(caller.error.text, "database is unavailable, next try in ");
+    assert_true(caller.waited_ms < 200);
+    assert_in_range(status_of(pool).next_probe_ms, 1, 500);
+    proxy_set_mode(proxy, PROXY_PASS);
+    await(status_of(pool).breaker == BREAKER_CLOSED); /* nobody called */
+    lease_end(lease_of(pool));
+}
+
+TEST(pool_has_exactly_one_probe_however_many_call)
+{
+    enum { THREADS = 50 };
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool *pool = pool_of((PoolOptions){
+        .conninfo = proxy_url(proxy), .breaker_open_ms = 200, .connect_ms_max = 1500, .size_max = 10});
+    Caller    callers[THREADS];
+    pthread_t threads[THREADS];
+
+    breaker_open_by_refusal(pool, proxy);
+    proxy_set_mode(proxy, PROXY_STALL); /* the probe hangs */
+    int before = proxy_counts(proxy).accepted;
+    await(status_of(pool).breaker == BREAKER_HALF_OPEN);
+    for (int i = 0; i < THREADS; i++) {
+        callers[i] = (Caller){.pool = pool, .deadline_ms = LONG_MS};
+        threads[i] = thread_start("caller", caller_run, &callers[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        thread_join(threads[i]);
+        assert_int_equal(callers[i].code, ERR_UNAVAILABLE);
+    }
+    assert_int_equal(status_of(pool).breaker, BREAKER_HALF_OPEN);
+    await(proxy_counts(proxy).accepted > before);
+    assert_int_equal(proxy_counts(proxy).accepted, before + 1);
+    await(status_of(pool).breaker == BREAKER_OPEN); /* it ended at its deadline */
+    proxy_set_mode(proxy, PROXY_PASS);
+    await(status_of(pool).breaker == BREAKER_CLOSED);
+}
+
+TEST(pool_breaker_opens_for_a_server_that_lets_us_in_and_says_nothing)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){
+        .conninfo = database_url(db), .size_max = 2, .breaker_failures = 2, .connect_ms_max = 100, .no_janitor = true});
+
+    for (int i = 0; i < 2; i++) {
+        scoped(lease_end) Lease *lease = lease_of(pool);
+        Error                    error;
+
+        assert_code(ERR_TIMEOUT, ask(lease, "select pg_sleep(600)", 150, &error));
+    }
+    assert_int_equal(status_of(pool).breaker, BREAKER_OPEN);
+}
+
+TEST(pool_breaker_does_not_count_impatience_nor_business)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){
+        .conninfo = database_url(db), .size_max = 2, .breaker_failures = 2, .no_janitor = true});
+    Error error;
+
+    for (int i = 0; i < 4; i++) {
+        scoped(lease_end) Lease *lease = lease_of(pool);
+
+        assert_code(ERR_TIMEOUT, ask(lease, "select pg_sleep(600)", 20, &error));
+    }
+    for (int i = 0; i < 4; i++) {
+        scoped(lease_end) Lease *lease = lease_of(pool);
+
+        assert_code(ERR_INVALID, ask(lease, "select 1/0", LONG_MS, &error));
+    }
+    assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
+}
+
+/* ---- closing ---- */
+
+TEST(pool_drain_waits_for_leases_and_refuses_the_rest)
+{
+    scoped(database_free) TestDatabase *db     = database_new_empty();
+    scoped(pool_free) Pool             *pool   = pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1});
+    Lease                              *lease  = lease_of(pool);
+    Caller                              waiter = {.pool = pool, .deadline_ms = LONG_MS};
+    pthread_t                           thread = thread_start("waiter", caller_run, &waiter);
+
+    await(status_of(pool).waiting == 1);
+    assert_false(pool_drain(pool, deadline_in_ms(20)));
+    thread_join(thread);
+    assert_int_equal(waiter.code, ERR_STOPPING);
+    caller_run(&waiter);
+    assert_int_equal(waiter.code, ERR_STOPPING);
+    lease_end(lease);
+    assert_true(pool_drain(pool, deadline_in_ms(LONG_MS)));
+}
+
+static void *nap_run(void *context)
+{
+    Caller *caller = context;
+    Lease  *lease  = NULL;
+
+    caller->code = pool_lease(caller->pool, deadline_in_ms(LONG_MS), &lease, &caller->error);
+    if (caller->code == OK)
+        caller->code = ask(lease, "select pg_sleep(600)", 60000, &caller->error);
+    if (lease)
+        lease_end(lease);
+    return NULL;
+}
+
+TEST(pool_drain_cancels_what_runs_too_long)
+{
+    scoped(database_free) TestDatabase *db     = database_new_empty();
+    scoped(pool_free) Pool             *pool   = pool_of((PoolOptions){.conninfo = database_url(db)});
+    Caller                              napper = {.pool = pool};
+    pthread_t                           thread = thread_start("napper", nap_run, &napper);
+
+    await(database_get_i64(db, "select count(*) from pg_stat_activity where query = 'select pg_sleep(600)'"
+                               " and state = 'active' and datname = current_database()") == 1);
+    assert_false(pool_drain(pool, deadline_in_ms(20)));
+    thread_join(thread);
+    assert_int_equal(napper.code, ERR_TIMEOUT);
+    assert_string_equal(napper.error.sqlstate, "57014");
+    assert_true(pool_drain(pool, deadline_in_ms(LONG_MS)));
+}

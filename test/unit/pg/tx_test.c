@@ -1,0 +1,300 @@
+/*
+ * tx_test.c - the four verdicts of tx.h, each provoked on a real server.
+ */
+#include "pg/tx.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/metric.h"
+#include "test/harness/database.h"
+#include "test/harness/proxy.h"
+#include "test/harness/test.h"
+#include "test/unit/pg/await.h"
+
+typedef struct {
+    TestDatabase *db;
+    Proxy        *proxy;
+    Pool         *pool;
+    Arena        *arena;
+} Place;
+
+static Place place_new(void)
+{
+    Place place = {.db = database_new_empty(), .arena = arena_new(ARENA_BYTES_DEFAULT)};
+    Error error;
+
+    database_exec(place.db, "create table done (key bigint primary key); create table log (n int)");
+    place.proxy = proxy_new(database_url(place.db));
+    assert_ok(pool_new(&(PoolOptions){.conninfo = proxy_url(place.proxy), .size_max = 4, .no_janitor = true}, &place.pool, &error));
+    return place;
+}
+
+static void place_free(Place *place)
+{
+    pool_free(place->pool);
+    arena_free(place->arena);
+    proxy_free(place->proxy);
+    database_free(place->db);
+}
+
+static TxOptions options_of(const Place *place)
+{
+    return (TxOptions){.name = "test", .deadline = deadline_in_ms(10000), .arena = place->arena};
+}
+
+/* One try's story: which statement to run in which try. */
+typedef struct {
+    int         tries;
+    const char *first; /* run in the first try only, after the insert */
+    const char *always;
+} Story;
+
+static ErrorCode story_body(Tx *tx, void *context, Error *reterr)
+{
+    Story *story = context;
+
+    story->tries++;
+    TRY(db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr));
+    if (story->tries == 1 && story->first)
+        TRY(db_run(tx, story->first, DB_NONE, NULL, reterr));
+    if (story->always)
+        TRY(db_run(tx, story->always, DB_NONE, NULL, reterr));
+    return OK;
+}
+
+/* Inserting the key waits for a twin that is committing; then the work is done already. */
+static ErrorCode keyed_body(Tx *tx, void *context, Error *reterr)
+{
+    int64_t fresh = 0;
+
+    (void)context;
+    TRY(db_run(tx, "insert into done values ($1) on conflict do nothing", DB_ARGS(db_i64(7)), &fresh, reterr));
+    return fresh ? db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr) : OK;
+}
+
+static int64_t log_count(const Place *place)
+{
+    return database_get_i64(place->db, "select count(*) from log");
+}
+
+TEST(tx_commits)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Story     story   = {0};
+    Error     error;
+
+    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
+    assert_int_equal(story.tries, 1);
+    assert_int_equal(log_count(&place), 1);
+    place_free(&place);
+}
+
+TEST(tx_final_error_rolls_back_and_keeps_the_connection)
+{
+    Place      place   = place_new();
+    TxOptions  options = options_of(&place);
+    Story      story   = {.always = "select 1/0"};
+    PoolStatus status;
+    Error      error;
+
+    assert_code(ERR_INVALID, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_string_equal(error.sqlstate, "22012");
+    assert_int_equal(story.tries, 1);
+    assert_int_equal(log_count(&place), 0);
+    pool_status(place.pool, &status);
+    assert_int_equal(status.idle, 1);
+    place_free(&place);
+}
+
+TEST(tx_serialization_failure_is_run_again)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Story     story   = {.first = "do $$ begin raise exception 'lost the race' using errcode = '40001'; end $$"};
+    Error     error;
+
+    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
+    assert_int_equal(story.tries, 2);
+    assert_int_equal(log_count(&place), 1);
+    place_free(&place);
+}
+
+TEST(tx_is_run_four_times_at_most)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Story     story   = {.always = "do $$ begin raise exception 'deadlock' using errcode = '40P01'; end $$"};
+    Error     error;
+
+    assert_code(ERR_BUSY, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_int_equal(story.tries, 4);
+    assert_int_equal(log_count(&place), 0);
+    place_free(&place);
+}
+
+TEST(tx_terminated_backend_is_evicted_and_run_again)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Story     story   = {.first = "select pg_terminate_backend(pg_backend_pid())"};
+    Error     error;
+
+    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
+    assert_int_equal(story.tries, 2);
+    assert_int_equal(log_count(&place), 1);
+    place_free(&place);
+}
+
+TEST(tx_lost_commit_is_resolved_by_the_key)
+{
+    static const ProxyMoment moments[] = {PROXY_CUT_BEFORE, PROXY_CUT_SENT, PROXY_CUT_ANSWERED};
+
+    for (size_t i = 0; i < COUNT(moments); i++) {
+        Place     place    = place_new();
+        TxOptions options  = options_of(&place);
+        int64_t   resolved = metric_value(METRIC_RESOLVED);
+        Error     error;
+
+        options.keyed = true;
+        proxy_cut_commit(place.proxy, moments[i], 1);
+        assert_ok(tx_run(place.pool, &options, keyed_body, NULL, &error));
+        assert_int_equal(log_count(&place), 1);
+        assert_int_equal(metric_value(METRIC_RESOLVED), resolved + 1);
+        place_free(&place);
+    }
+}
+
+TEST(tx_lost_commit_without_a_key_is_unknown)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Story     story   = {0};
+    Error     error;
+
+    proxy_cut_commit(place.proxy, PROXY_CUT_ANSWERED, 1);
+    assert_code(ERR_UNKNOWN, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_int_equal(story.tries, 1);
+    assert_int_equal(log_count(&place), 1);
+    place_free(&place);
+}
+
+static ErrorCode read_body(Tx *tx, void *context, Error *reterr)
+{
+    return db_get_i64(tx, "select count(*) as value from log", DB_NONE, context, reterr);
+}
+
+TEST(tx_lost_commit_of_a_reader_is_run_again)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    int64_t   count   = -1;
+    Error     error;
+
+    options.read_only = true;
+    proxy_cut_commit(place.proxy, PROXY_CUT_ANSWERED, 1);
+    assert_ok(tx_run(place.pool, &options, read_body, &count, &error));
+    assert_int_equal(count, 0);
+    place_free(&place);
+}
+
+TEST(tx_read_only_cannot_write)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Story     story   = {0};
+    Error     error;
+
+    options.read_only = true;
+    options.tries_max = 1;
+    assert_code(ERR_UNAVAILABLE, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_string_equal(error.sqlstate, "25006");
+    place_free(&place);
+}
+
+TEST(tx_deadline_becomes_the_statement_timeout)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Story     story   = {.always = "select pg_sleep(600)"};
+    Mono      start   = clock_mono();
+    Error     error;
+
+    options.deadline = deadline_in_ms(300);
+    assert_code(ERR_TIMEOUT, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_true(mono_ms_between(start, clock_mono()) < 2000);
+    assert_int_equal(log_count(&place), 0);
+    await(database_get_i64(place.db, "select count(*) from pg_stat_activity where datname = current_database()"
+                                     " and state <> 'idle' and pid <> pg_backend_pid()") == 0);
+    place_free(&place);
+}
+
+static ErrorCode careless_body(Tx *tx, void *context, Error *reterr)
+{
+    Error ignored;
+
+    (void)context;
+    TRY(db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr));
+    (void)!db_run(tx, "select 1/0", DB_NONE, NULL, &ignored);
+    return OK;
+}
+
+TEST(tx_of_a_body_that_swallows_an_error_does_not_claim_success)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Error     error;
+
+    assert_code(ERR_INTERNAL, tx_run(place.pool, &options, careless_body, NULL, &error));
+    assert_int_equal(log_count(&place), 0);
+    place_free(&place);
+}
+
+static const char settings_sql[] =
+    "select count(*) as value from pg_settings where source = 'session' and name in ('statement_timeout', 'lock_timeout',"
+    " 'idle_in_transaction_session_timeout', 'transaction_isolation', 'default_transaction_read_only')";
+
+TEST(tx_leaves_no_session_state_behind)
+{
+    Place                    place   = place_new();
+    TxOptions                options = options_of(&place);
+    Story                    story   = {0};
+    scoped(lease_end) Lease *lease   = NULL;
+    int64_t                  count   = -1;
+    Error                    error;
+
+    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
+    assert_ok(pool_lease(place.pool, options.deadline, &lease, &error));
+    Tx tx = {.conn = lease_conn(lease), .arena = place.arena, .deadline = options.deadline};
+    assert_ok(db_get_i64(&tx, settings_sql, DB_NONE, &count, &error));
+    assert_int_equal(count, 0);
+    lease_end(take(lease));
+    place_free(&place);
+}
+
+typedef struct { int64_t value; } Value;
+#define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+DB_SHAPE(value, Value, VALUE_COLUMNS);
+
+TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
+{
+    static const char sql[] = "with k as (insert into done values ($1) on conflict do nothing returning 1)"
+                              " select count(*) as value from k";
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Value     value   = {-1};
+    Error     error;
+
+    proxy_cut_on(place.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
+    assert_code(ERR_UNKNOWN, db_call(place.pool, &options, sql, DB_ARGS(db_i64(1)), &value_shape, &value, &error));
+    assert_int_equal(database_get_i64(place.db, "select count(*) from done"), 1);
+    assert_int_equal(value.value, -1);
+
+    options.keyed = true;
+    proxy_cut_on(place.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
+    assert_ok(db_call(place.pool, &options, sql, DB_ARGS(db_i64(2)), &value_shape, &value, &error));
+    assert_int_equal(value.value, 0); /* it was there */
+    assert_int_equal(database_get_i64(place.db, "select count(*) from done"), 2);
+    place_free(&place);
+}
