@@ -10,7 +10,7 @@ run_psql()
 }
 
 files=(pg/query/migration_bootstrap_schema.sql pg/query/migration_bootstrap.sql migrations/*.sql)
-while read -r file; do files+=("$file"); done < <(sed 's/#.*//; /^[[:space:]]*$/d' schema.txt)
+while read -r file; do files+=("$file"); done < <(sed 's/#.*//; s/ unless .*//; /^[[:space:]]*$/d' schema.txt)
 for file in "${files[@]}"; do PGOPTIONS='-c client_min_messages=warning' run_psql --file="$file" >/dev/null; done
 
 found=$(run_psql <<'SQL'

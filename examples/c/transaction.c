@@ -23,7 +23,8 @@ static PawlStatus order_book(PawlTx *tx, void *context)
     PawlResult  result;
     PawlStatus  status;
 
-    status = pawl_query(tx, "insert into orders (key, amount) values ($1, $2) on conflict (key) do nothing", 2, row, &result);
+    status = pawl_query(tx, "insert into orders (key, amount) values ($1, $2) on conflict (key) do nothing", 2, row,
+                        &result);
     if (status != PAWL_OK)
         return status;
     order->is_new = result.changed == 1;
@@ -36,8 +37,9 @@ static PawlStatus order_book(PawlTx *tx, void *context)
 static PawlStatus table_make(PawlTx *tx, void *context)
 {
     (void)context;
-    return pawl_query(tx, "create table if not exists orders (key text primary key, amount bigint not null check (amount > 0))",
-                      0, NULL, NULL);
+    return pawl_query(
+        tx, "create table if not exists orders (key text primary key, amount bigint not null check (amount > 0))", 0,
+        NULL, NULL);
 }
 
 int main(int argc, char **argv)
@@ -59,8 +61,8 @@ int main(int argc, char **argv)
 
     status = pawl_transaction(pawl, &(PawlTransaction){.name = "table", .keyed = true}, table_make, NULL, &error);
     if (status == PAWL_OK)
-        status = pawl_transaction(pawl, &(PawlTransaction){.name = "order", .timeout_ms = 2000, .keyed = true}, order_book,
-                                  &order, &error);
+        status = pawl_transaction(pawl, &(PawlTransaction){.name = "order", .timeout_ms = 2000, .keyed = true},
+                                  order_book, &order, &error);
     pawl_close(pawl);
     if (status != PAWL_OK) {
         fprintf(stderr, "%s%s%s\n", error.sqlstate, error.sqlstate[0] ? ": " : "", error.text);

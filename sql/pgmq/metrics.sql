@@ -1,4 +1,5 @@
 -- metrics.sql - how long the queues are. Counted, not kept: a counter would make every send wait for every other.
+-- Queues here are not partitioned, so none has a default partition to count.
 
 create or replace function pgmq.metrics (queue_name text)
   returns pgmq.metrics_result
@@ -6,17 +7,21 @@ create or replace function pgmq.metrics (queue_name text)
 as $$
 declare
   v_queue  text := pgmq.format_table_name(queue_name, 'q');
-  v_result pgmq.metrics_result;
+  v_length bigint;
+  v_newest timestamptz;
+  v_oldest timestamptz;
+  v_total  bigint;
+  v_ready  bigint;
 begin
   execute format(
-    'select $1, count(*), extract(epoch from now() - max(q.enqueued_at))::integer,
-            extract(epoch from now() - min(q.enqueued_at))::integer,
-            (select case when s.is_called then s.last_value else 0 end from pgmq.%I s), now(),
-            count(*) filter (where q.vt <= now()), null::bigint
+    'select count(*), max(q.enqueued_at), min(q.enqueued_at), count(*) filter (where q.vt <= now()),
+            (select case when s.is_called then s.last_value else 0 end from pgmq.%I s)
      from pgmq.%I q',
     v_queue || '_msg_id_seq', v_queue)
-    into v_result using queue_name;
-  return v_result;
+    into v_length, v_newest, v_oldest, v_ready, v_total;
+  return row(queue_name, v_length, extract(epoch from now() - v_newest)::integer,
+             extract(epoch from now() - v_oldest)::integer, v_total, now(), v_ready,
+             null::bigint)::pgmq.metrics_result;
 end
 $$;
 

@@ -4,53 +4,26 @@
 -- Time is the wall clock, read once per call.
 --
 -- Which messages: the visible ones with the lowest ids. Neither index gives that alone: the primary key walks over every
--- hidden message at the front, the index on vt gives every visible one in another order. So _take() looks three times,
--- each time at a bounded number of rows, and stops when it has enough:
---   1. by vt, a hundred more than wanted; if there are not that many, these are all, and they are taken by id
---   2. by id, among the first 10,000 messages of the queue
---   3. by vt again: those that have been visible longest
--- The first two give exactly PGMQ's order. The third is reached only when more than a hundred too many are visible behind
--- 10,000 hidden ones: then messages come in the order in which they became visible, which for those never read nor
+-- hidden message at the front, the index on vt gives every visible one in another order. So _take() looks up to four
+-- times, each time at a bounded number of rows, and stops when it has enough:
+--   1. by id, among the first messages of the queue, a hundred more than wanted
+--   2. by vt, a hundred more than wanted; if there are not that many, these are all, and they are taken by id
+--   3. by id, among the first 5,000 messages
+--   4. by vt: those that have been visible longest
+-- The first three give exactly PGMQ's order. The fourth is reached only when more than a hundred too many are visible
+-- behind 5,000 hidden ones: then messages come in the order in which they became visible, which for those never read nor
 -- delayed is the order in which they were sent. A read with a condition has nothing to be bounded by, and leaves the
 -- planner free to use an index on message, if someone made one.
 
--- Lock up to p_qty visible messages and return their ids.
--- Sorting is off so that an outdated statistic cannot turn a bounded walk into a sort of the whole table.
-create or replace function pgmq._take (p_table text, p_qty integer, p_now timestamptz)
+-- Lock up to p_qty visible ones among the first p_front messages. Lateral, so that only what is taken is locked and the
+-- walk ends with the last one wanted.
+create or replace function pgmq._take_front (p_table text, p_qty bigint, p_now timestamptz, p_front bigint)
   returns bigint[]
-  language plpgsql set search_path = pg_catalog, pg_temp set enable_sort = off
+  language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_spare constant integer := 100;
-  v_front constant integer := 10000;
-  v_qty   bigint := coalesce(p_qty, 2147483647);
-  v_ids   bigint[];
-  v_more  bigint[];
+  v_ids bigint[];
 begin
-  execute format(
-    'select array(
-       select q.msg_id
-       from pgmq.%I q
-       where q.vt <= $1
-       order by q.vt
-       limit $2)',
-    p_table)
-    into v_ids using p_now, v_qty + v_spare;
-  if cardinality(v_ids) < v_qty + v_spare then
-    execute format(
-      'select array(
-         select q.msg_id
-         from pgmq.%I q
-         where q.msg_id = any ($1) and q.vt <= $2
-         order by q.msg_id
-         limit $3
-         for update skip locked)',
-      p_table)
-      into v_ids using v_ids, p_now, v_qty;
-    return v_ids;
-  end if;
-
-  -- Lateral, so that only what is taken is locked and the walk ends with the last one wanted.
   execute format(
     'select array(
        select taken.msg_id
@@ -64,7 +37,64 @@ begin
        where front.vt <= $1
        limit $2)',
     p_table)
-    into v_ids using p_now, v_qty, v_front;
+    into v_ids using p_now, p_qty, p_front;
+  return v_ids;
+end
+$$;
+
+-- Lock up to p_qty of these messages, if they are visible, by id.
+create or replace function pgmq._lock_visible (p_table text, p_ids bigint[], p_qty bigint, p_now timestamptz)
+  returns bigint[]
+  language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_ids bigint[];
+begin
+  execute format(
+    'select array(
+       select q.msg_id
+       from pgmq.%I q
+       where q.msg_id = any ($1) and q.vt <= $2
+       order by q.msg_id
+       limit $3
+       for update skip locked)',
+    p_table)
+    into v_ids using p_ids, p_now, p_qty;
+  return v_ids;
+end
+$$;
+
+-- Lock up to p_qty visible messages and return their ids.
+-- Sorting is off so that an outdated statistic cannot turn a bounded walk into a sort of the whole table.
+create or replace function pgmq._take (p_table text, p_qty integer, p_now timestamptz)
+  returns bigint[]
+  language plpgsql set search_path = pg_catalog, pg_temp set enable_sort = off
+as $$
+declare
+  v_qty  bigint := coalesce(p_qty, 2147483647);
+  v_some bigint := v_qty + 100;
+  v_ids  bigint[];
+  v_more bigint[];
+begin
+  v_ids := pgmq._take_front(p_table, v_qty, p_now, v_some);
+  if cardinality(v_ids) >= v_qty then
+    return v_ids;
+  end if;
+
+  execute format(
+    'select array(
+       select q.msg_id
+       from pgmq.%I q
+       where q.vt <= $1
+       order by q.vt
+       limit $2)',
+    p_table)
+    into v_more using p_now, v_some;
+  if cardinality(v_more) < v_some then
+    return pgmq._lock_visible(p_table, v_more, v_qty, p_now);
+  end if;
+
+  v_ids := pgmq._take_front(p_table, v_qty, p_now, 5000);
   if cardinality(v_ids) >= v_qty then
     return v_ids;
   end if;
@@ -119,8 +149,9 @@ begin
        returning q.msg_id, q.read_ct, q.enqueued_at, q.last_read_at, q.vt, q.message, q.headers
      )
      select h.*
-     from hidden h
-     order by array_position($1, h.msg_id)',
+     from unnest($1) with ordinality as i (msg_id, place)
+     join hidden h on h.msg_id = i.msg_id
+     order by i.place',
     p_table)
     using p_ids, p_now, p_seconds;
 end

@@ -13,16 +13,16 @@
 #include "base/sync.h"
 #include "base/world.h"
 
-#define HOSTS_MAX      16
+#define HOSTS_MAX       16
 #define CANCELS_AT_ONCE 8
 
 struct Conn {
     PGconn *native;
     /* Made once, because asking for it later from another thread would race with libpq; taken once, by whoever cancels. */
     _Atomic(PGcancel *) cancel;
-    bool condemned;
-    bool abandoned; /* a statement may still run on the server */
-    char name[CONNINFO_TEXT_SIZE];
+    bool                condemned;
+    bool                abandoned; /* a statement may still run on the server */
+    char                name[CONNINFO_TEXT_SIZE];
 };
 
 SCOPED(PQconninfoOption, PQconninfoFree)
@@ -32,8 +32,12 @@ SCOPED(PQconninfoOption, PQconninfoFree)
  * 10 + 3 * 3 = 19 s when we wait, and after 10 s when we send: an order of magnitude sooner than the kernel's defaults.
  */
 static const char *const defaults[][2] = {
-    {"keepalives", "1"},          {"keepalives_idle", "10"},    {"keepalives_interval", "3"},
-    {"keepalives_count", "3"},    {"tcp_user_timeout", "10000"}, {"client_encoding", "UTF8"},
+    {"keepalives",          "1"    },
+    {"keepalives_idle",     "10"   },
+    {"keepalives_interval", "3"    },
+    {"keepalives_count",    "3"    },
+    {"tcp_user_timeout",    "10000"},
+    {"client_encoding",     "UTF8" },
 };
 
 /* ---- conninfo ---- */
@@ -72,7 +76,8 @@ static ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_opt
     if (!options) {
         if (message)
             mask_quotes(message);
-        (void)fail(reterr, ERR_USAGE, "database url is malformed (%s): a right one is postgresql://user@host:5432/database",
+        (void)fail(reterr, ERR_USAGE,
+                   "database url is malformed (%s): a right one is postgresql://user@host:5432/database",
                    message ? message : "out of memory");
         PQfreemem(message);
         return ERR_USAGE;
@@ -83,7 +88,7 @@ static ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_opt
 
 ErrorCode conninfo_describe(const char *conninfo, char *ret_text, Error *reterr)
 {
-    static const char *const shown[]               = {"host", "hostaddr", "port", "dbname", "user"};
+    static const char *const                 shown[] = {"host", "hostaddr", "port", "dbname", "user"};
     scoped(PQconninfoFree) PQconninfoOption *options = NULL;
     size_t                                   used    = 0;
 
@@ -93,7 +98,8 @@ ErrorCode conninfo_describe(const char *conninfo, char *ret_text, Error *reterr)
         const char *value = option_value(options, shown[i]);
 
         if (value && used < CONNINFO_TEXT_SIZE) {
-            int size = snprintf(ret_text + used, CONNINFO_TEXT_SIZE - used, "%s%s=%s", used ? " " : "", shown[i], value);
+            int size =
+                snprintf(ret_text + used, CONNINFO_TEXT_SIZE - used, "%s%s=%s", used ? " " : "", shown[i], value);
 
             used += size > 0 ? (size_t)size : 0;
         }
@@ -183,11 +189,13 @@ static ErrorCode conn_open_host(const char *conninfo, const PQconninfoOption *op
                                 const char *application_name, Deadline deadline, Conn **ret_conn, Error *reterr)
 {
     const char *keys[COUNT(defaults) + 8] = {0}, *values[COUNT(defaults) + 8] = {0};
-    const char *lists[][2] = {{"host", option_value(options, "host")},
-                              {"hostaddr", option_value(options, "hostaddr")},
-                              {"port", option_value(options, "port")}};
-    char        items[COUNT(lists)][256];
-    size_t      n = 0;
+    const char *lists[][2] = {
+        {"host",     option_value(options, "host")    },
+        {"hostaddr", option_value(options, "hostaddr")},
+        {"port",     option_value(options, "port")    }
+    };
+    char                     items[COUNT(lists)][256];
+    size_t                   n    = 0;
     scoped(conn_close) Conn *conn = calloc(1, sizeof *conn);
 
     if (!conn)
@@ -219,7 +227,8 @@ static ErrorCode conn_open_host(const char *conninfo, const PQconninfoOption *op
     return OK;
 }
 
-ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline deadline, Conn **ret_conn, Error *reterr)
+ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline deadline, Conn **ret_conn,
+                    Error *reterr)
 {
     scoped(PQconninfoFree) PQconninfoOption *options = NULL;
     ErrorCode                                code    = OK;
@@ -235,8 +244,8 @@ ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline
         return fail(reterr, ERR_USAGE, "database url names %d hosts: at most %d are tried", hosts, HOSTS_MAX);
     for (int i = 0; i < hosts; i++) {
         /* An equal share of the time that is left, so that one dead host does not eat the others' chance. */
-        Deadline share = hosts == 1 ? deadline
-                                    : deadline_sooner(deadline, deadline_in_ms(deadline_left_ms(deadline) / (hosts - i)));
+        Deadline share =
+            hosts == 1 ? deadline : deadline_sooner(deadline, deadline_in_ms(deadline_left_ms(deadline) / (hosts - i)));
 
         code = conn_open_host(conninfo, options, i, hosts, application_name, share, ret_conn, reterr);
         if (code == OK)

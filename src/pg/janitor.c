@@ -1,6 +1,6 @@
 /*
  * janitor.c - keeps the pool in order on a clock of its own: closes, recycles, checks, replaces, and probes while the
- * breaker is open. One thread per pool; a simulation calls pool_tend() itself.
+ * breaker is open. One thread per pool; a test may call pool_tend() itself.
  */
 #include "base/log.h"
 #include "base/metric.h"
@@ -26,7 +26,7 @@ static Lease *idle_take(Pool *pool, bool to_close, Mono before)
     if (!to_close && (pool->closing || !breaker_is_closed(&pool->breaker)))
         return NULL;
     for (Lease **link = &pool->idle; *link; link = &(*link)->next) {
-        Lease *slot = *link;
+        Lease *slot   = *link;
         bool   wanted = to_close ? slot_is_stale(slot) || slot_is_surplus(slot, clock_mono())
                                  : mono_before(slot->checked_at, before);
 
@@ -66,8 +66,7 @@ static bool conn_answers(Pool *pool, Conn *conn)
     return false;
 }
 
-/* A sick connection's slot: connect anew once, so that the next caller finds a warm one. While the breaker is not closed
- * only a probe connects. */
+/* A sick connection's slot: connect anew once, so that the next caller finds a warm one. */
 static void slot_replace(Lease *slot)
 {
     Pool *pool  = slot->pool;
@@ -76,7 +75,7 @@ static void slot_replace(Lease *slot)
     conn_close(take(slot->conn));
     mutex_lock(&pool->mutex);
     slot_move(slot, SLOT_OPENING);
-    wanted = !pool->closing && breaker_is_closed(&pool->breaker);
+    wanted = !pool->closing;
     mutex_unlock(&pool->mutex);
     /* Failing is noted by the breaker; the slot is free then. */
     if (wanted)
@@ -114,7 +113,7 @@ static void idle_check(Pool *pool)
 static Lease *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
-    Lease *slot;
+    Lease                      *slot;
 
     *ret_later = pool->breaker.state == BREAKER_OPEN && !pool->free && !pool->closing;
     if (!pool->free || pool->closing || !breaker_probe(&pool->breaker, clock_mono(), ret_number))
@@ -127,7 +126,7 @@ static Lease *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
 
 static void probe_end(Lease *slot, unsigned number, Conn *conn, const Error *error)
 {
-    Pool *pool = slot->pool;
+    Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     breaker_probe_ended(&pool->breaker, number, conn != NULL, clock_mono());
@@ -224,7 +223,7 @@ void *janitor_run(void *context)
     Pool *pool = context;
 
     for (;;) {
-        Deadline next = {pool_tend(pool)};
+        Deadline                    next = {pool_tend(pool)};
         scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
         while (!pool->janitor_stop && !pool->janitor_poked && cond_wait(&pool->janitor_wake, held, next))

@@ -43,9 +43,18 @@ DB_SHAPE(site, Site, SITE_COLUMNS);
 typedef struct { APPLIED_COLUMNS(DB_FIELD, Applied) } Applied;
 DB_SHAPE(applied, Applied, APPLIED_COLUMNS);
 
+/* clang-format off */
+#define EXTENSION_COLUMNS(X, T) \
+    X(T, const char *, DB_TEXT, name)
+/* clang-format on */
+typedef struct { EXTENSION_COLUMNS(DB_FIELD, Extension) } Extension;
+DB_SHAPE(extension, Extension, EXTENSION_COLUMNS);
+
 /* What the database holds. */
 typedef struct {
     Site        site;
+    Extension  *extensions;
+    int         extension_count;
     Applied    *applied; /* by version */
     int         applied_count;
     const char *definitions; /* their checksum; NULL: never applied */
@@ -75,20 +84,32 @@ static void migration_checksum(const Migration *migration, char *ret_checksum)
     checksum_text(hash, ret_checksum);
 }
 
-/* Names and texts with their NULs, so that moving a line from one file to the next is a change too. */
-static void definitions_checksum(const Schema *schema, char *ret_checksum)
+/* Is it for this database, or does an extension do its work there? */
+static bool definition_is_wanted(const Definition *definition, const State *state)
 {
-    crypto_hash_sha256_state state;
+    for (int i = 0; definition->unless_extension && i < state->extension_count; i++) {
+        if (strcmp(definition->unless_extension, state->extensions[i].name) == 0)
+            return false;
+    }
+    return true;
+}
+
+/* Names and texts with their NULs, so that moving a line from one file to the next is a change too. */
+static void definitions_checksum(const Schema *schema, const State *state, char *ret_checksum)
+{
+    crypto_hash_sha256_state sum;
     unsigned char            hash[crypto_hash_sha256_BYTES];
 
-    crypto_hash_sha256_init(&state);
+    crypto_hash_sha256_init(&sum);
     for (int i = 0; i < schema->definition_count; i++) {
         const Definition *definition = &schema->definitions[i];
 
-        crypto_hash_sha256_update(&state, (const unsigned char *)definition->name, strlen(definition->name) + 1);
-        crypto_hash_sha256_update(&state, (const unsigned char *)definition->sql, strlen(definition->sql) + 1);
+        if (!definition_is_wanted(definition, state))
+            continue;
+        crypto_hash_sha256_update(&sum, (const unsigned char *)definition->name, strlen(definition->name) + 1);
+        crypto_hash_sha256_update(&sum, (const unsigned char *)definition->sql, strlen(definition->sql) + 1);
     }
-    crypto_hash_sha256_final(&state, hash);
+    crypto_hash_sha256_final(&sum, hash);
     checksum_text(hash, ret_checksum);
 }
 
@@ -104,6 +125,8 @@ static ErrorCode state_read(Tx *tx, State *ret_state, Error *reterr)
         return fail(reterr, ERR_REFUSED, "database server has version %d.%d: pawl needs PostgreSQL %d or later",
                     version / 10000, version % 10000, SERVER_VERSION_MIN / 10000);
     TRY(db_one(tx, sql_pg_migration_site, DB_NONE, &site_shape, &state.site, reterr));
+    TRY(db_many(tx, sql_pg_extension_list, DB_NONE, &extension_shape, &rows, &state.extension_count, reterr));
+    state.extensions = rows;
     if (state.site.has_table) {
         TRY(db_many(tx, sql_pg_migration_list, DB_NONE, &applied_shape, &rows, &state.applied_count, reterr));
         state.applied = rows;
@@ -147,7 +170,7 @@ static bool definitions_are_current(const State *state, const Schema *schema)
 {
     char checksum[CHECKSUM_SIZE];
 
-    definitions_checksum(schema, checksum);
+    definitions_checksum(schema, state, checksum);
     return state->definitions && strcmp(state->definitions, checksum) == 0;
 }
 
@@ -182,19 +205,24 @@ static ErrorCode migration_apply(Tx *tx, const Migration *migration, Error *rete
                   NULL, reterr);
 }
 
-static ErrorCode definitions_apply(Tx *tx, const Schema *schema, Error *reterr)
+static ErrorCode definition_apply(Tx *tx, const Definition *definition, Error *reterr)
+{
+    ErrorCode code = db_run(tx, definition->sql, DB_NONE, NULL, reterr);
+
+    if (code != OK)
+        error_prefix(reterr, "definition \"%s\"", definition->name);
+    return code;
+}
+
+static ErrorCode definitions_apply(Tx *tx, const Schema *schema, const State *state, Error *reterr)
 {
     char checksum[CHECKSUM_SIZE];
 
     for (int i = 0; i < schema->definition_count; i++) {
-        ErrorCode code = db_run(tx, schema->definitions[i].sql, DB_NONE, NULL, reterr);
-
-        if (code != OK) {
-            error_prefix(reterr, "definition \"%s\"", schema->definitions[i].name);
-            return code;
-        }
+        if (definition_is_wanted(&schema->definitions[i], state))
+            TRY(definition_apply(tx, &schema->definitions[i], reterr));
     }
-    definitions_checksum(schema, checksum);
+    definitions_checksum(schema, state, checksum);
     return db_run(tx, sql_pg_definition_put, DB_ARGS(db_text(checksum)), NULL, reterr);
 }
 
@@ -226,7 +254,7 @@ static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
         return migration_apply(tx, &schema->migrations[state.applied_count], reterr);
     }
     step->done = true;
-    return definitions_are_current(&state, schema) ? OK : definitions_apply(tx, schema, reterr);
+    return definitions_are_current(&state, schema) ? OK : definitions_apply(tx, schema, &state, reterr);
 }
 
 /* Another process has the lock: sleep a little, unless there is no time left for more. */

@@ -5,7 +5,8 @@
  * each under an advisory lock, and remembered in pawl.migration with the checksum of their text. Definitions (functions
  * and views, all `create or replace`) are the files of sql/<room>/ as they stand: they are applied together, in one
  * transaction, after the last migration, whenever their common checksum differs from the one remembered. So a function
- * has one text, not one per release.
+ * has one text, not one per release. A definition that stands in for an extension is left out, and is not part of the
+ * checksum, where that extension is installed; so its coming or going is noticed.
  *
  * A schema that is up to date is only read: then migrate_run() needs no lock and no more rights than a pod has.
  *
@@ -31,6 +32,7 @@ typedef struct {
 typedef struct {
     const char *name; /* "base/clock.sql" */
     const char *sql;
+    const char *unless_extension; /* left out of databases where this extension is installed; NULL: never */
 } Definition;
 
 /* All that a binary knows of the schema. The embedded one is schema_embedded in the generated sql.h. */

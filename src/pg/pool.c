@@ -158,7 +158,8 @@ static ErrorCode options_check(const PoolOptions *options, Error *reterr)
     if (options->size_max < 1 || options->size_max > POOL_SIZE_MAX)
         return fail(reterr, ERR_USAGE, "pool size %d is out of range: 1 to %d", options->size_max, POOL_SIZE_MAX);
     if (options->size_min < 0 || options->size_min > options->size_max)
-        return fail(reterr, ERR_USAGE, "pool minimum %d is out of range: 0 to %d", options->size_min, options->size_max);
+        return fail(reterr, ERR_USAGE, "pool minimum %d is out of range: 0 to %d", options->size_min,
+                    options->size_max);
     return conninfo_describe(options->conninfo, text, reterr);
 }
 
@@ -178,8 +179,8 @@ ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
     options.breaker_open_ms  = option(options.breaker_open_ms, 30 * 1000);
     TRY(options_check(&options, reterr));
 
-    pool        = calloc(1, sizeof *pool);
-    pool->slots = calloc((size_t)options.size_max, sizeof *pool->slots);
+    pool                     = calloc(1, sizeof *pool);
+    pool->slots              = calloc((size_t)options.size_max, sizeof *pool->slots);
     options.conninfo         = strdup(options.conninfo);
     options.application_name = strdup(options.application_name ? options.application_name : "pawl");
     if (!pool->slots || !options.conninfo || !options.application_name)
@@ -290,7 +291,7 @@ static ErrorCode wait_in_line(Pool *pool, Deadline deadline, Lease **ret_slot, E
 static ErrorCode slot_take(Pool *pool, Deadline deadline, bool fresh, Lease **ret_slot, Error *reterr)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
-    Lease *slot;
+    Lease                      *slot;
 
     if (pool->closing)
         return refuse(pool, ERR_STOPPING, reterr);
@@ -322,7 +323,7 @@ static int fair_ms(const Pool *pool)
  * is of the generation in which it was begun: one that comes through just after the breaker opened proves nothing. */
 static ErrorCode connect_begin(Lease *slot, Error *reterr)
 {
-    Pool *pool = slot->pool;
+    Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     slot->generation = pool->generation;
@@ -338,8 +339,8 @@ ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_again, Error *r
     ErrorCode code;
 
     TRY(connect_begin(slot, reterr));
-    code = conn_open(pool->options.conninfo, pool->options.application_name,
-                     deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
+    code                             = conn_open(pool->options.conninfo, pool->options.application_name,
+                                                 deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     /* Not yet a success for the breaker: a server that lets us in and then says nothing would never open it. */
@@ -359,7 +360,7 @@ ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_again, Error *r
 
 void slot_give_back(Lease *slot)
 {
-    Pool *pool = slot->pool;
+    Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     slot_offer(slot);
@@ -393,7 +394,7 @@ static ErrorCode lease_begin(Pool *pool, Deadline deadline, bool fresh, Lease **
         TRY(slot_open(slot, deadline, reterr));
     slot->answered  = false;
     slot->leased_at = clock_mono();
-    *ret_lease = slot;
+    *ret_lease      = slot;
     return OK;
 }
 
@@ -469,17 +470,16 @@ void pool_status(Pool *pool, PoolStatus *ret_status)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     *ret_status = (PoolStatus){
-        .size          = pool->options.size_max - pool->counts[SLOT_FREE],
-        .idle          = pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED],
-        .leased        = pool->counts[SLOT_LEASED],
-        .opening       = pool->counts[SLOT_OPENING],
-        .waiting       = pool->waiting,
-        .size_min      = pool->options.size_min,
-        .size_max      = pool->options.size_max,
-        .breaker       = pool->breaker.state,
-        .next_probe_ms = pool->breaker.state == BREAKER_OPEN
-                             ? deadline_left_ms((Deadline){breaker_next_probe(&pool->breaker)})
-                             : 0,
+        .size     = pool->options.size_max - pool->counts[SLOT_FREE],
+        .idle     = pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED],
+        .leased   = pool->counts[SLOT_LEASED],
+        .opening  = pool->counts[SLOT_OPENING],
+        .waiting  = pool->waiting,
+        .size_min = pool->options.size_min,
+        .size_max = pool->options.size_max,
+        .breaker  = pool->breaker.state,
+        .next_probe_ms =
+            pool->breaker.state == BREAKER_OPEN ? deadline_left_ms((Deadline){breaker_next_probe(&pool->breaker)}) : 0,
     };
     memcpy(ret_status->last_error, pool->last_error.text, sizeof ret_status->last_error);
 }

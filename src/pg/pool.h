@@ -50,7 +50,7 @@ typedef struct {
     int         check_ms_max;        /* 2 s for one check */
     int         breaker_failures;    /* 5 */
     int         breaker_open_ms;     /* 30 s */
-    bool        no_janitor;          /* a simulation calls pool_tend() itself */
+    bool        no_janitor;          /* a test calls pool_tend() itself */
 } PoolOptions;
 
 typedef struct {

@@ -41,7 +41,11 @@ struct Work {
 /* Did the server say how it ended? Only an error of its own, on a connection that it keeps, proves that it rolled back. */
 static bool answer_is_lost(ErrorCode code, const Error *error)
 {
-    return code == ERR_UNKNOWN || error->sqlstate[0] == '\0' || strncmp(error->sqlstate, "08", 2) == 0 ||
+    if (code == ERR_UNKNOWN)
+        return true;
+    if (code != ERR_UNAVAILABLE && code != ERR_TIMEOUT) /* e.g. rows that came but do not fit their shape */
+        return false;
+    return error->sqlstate[0] == '\0' || strncmp(error->sqlstate, "08", 2) == 0 ||
            strncmp(error->sqlstate, "57P", 3) == 0;
 }
 
@@ -224,8 +228,8 @@ ErrorCode db_call_many(Pool *pool, const TxOptions *options, const char *sql, Db
     return OK;
 }
 
-ErrorCode db_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape, void *ret_row,
-                  Error *reterr)
+ErrorCode db_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, const DbShape *shape,
+                  void *ret_row, Error *reterr)
 {
     void *rows;
     int   count;

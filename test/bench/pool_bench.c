@@ -47,8 +47,8 @@ static double lock_measure(void)
 
 int main(int argc, char **argv)
 {
-    const char            *url  = argc > 1 ? argv[1] : getenv("PAWL_TEST_URL");
-    scoped(pool_free) Pool *pool = NULL;
+    const char             *url   = argc > 1 ? argv[1] : getenv("PAWL_TEST_URL");
+    scoped(pool_free) Pool *pool  = NULL;
     Error                   error = {0};
     ErrorCode               code;
 

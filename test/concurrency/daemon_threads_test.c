@@ -26,15 +26,15 @@ static const struct {
     const char *request, *token;
     int         status, status_or;
 } asks[] = {
-    {"GET /health/live", NULL, 200, 200},
-    {"GET /health/ready", NULL, 200, 503},
-    {"GET /metrics", ADMIN_TOKEN, 200, 200},
-    {"GET /v1/alerts", ADMIN_TOKEN, 200, 200},
-    {"GET /v1/dead-letters?limit=5", ADMIN_TOKEN, 200, 503},
-    {"POST /v1/dead-letters/7/retry", ADMIN_TOKEN, 200, 503},
-    {"DELETE /v1/dead-letters/999999", ADMIN_TOKEN, 404, 503},
-    {"GET /v1/dead-letters", "pawl_of-the-right-length-but-nobody-knows-this-one", 401, 401},
-    {"GET /v1/dead-letters", NULL, 401, 401},
+    {"GET /health/live",               NULL,                                               200, 200},
+    {"GET /health/ready",              NULL,                                               200, 503},
+    {"GET /metrics",                   ADMIN_TOKEN,                                        200, 200},
+    {"GET /v1/alerts",                 ADMIN_TOKEN,                                        200, 200},
+    {"GET /v1/dead-letters?limit=5",   ADMIN_TOKEN,                                        200, 503},
+    {"POST /v1/dead-letters/7/retry",  ADMIN_TOKEN,                                        200, 503},
+    {"DELETE /v1/dead-letters/999999", ADMIN_TOKEN,                                        404, 503},
+    {"GET /v1/dead-letters",           "pawl_of-the-right-length-but-nobody-knows-it----", 401, 503},
+    {"GET /v1/dead-letters",           NULL,                                               401, 401},
 };
 
 typedef struct {
@@ -54,18 +54,17 @@ static void request_write(char *text, size_t size, const char *request, const ch
 
 static void answer_judge(Stage *stage, const Answer *answer, int status, int status_or, const char *request)
 {
-    bool gone = answer->status == 0 && atomic_load(&stage->stopping);
+    /* While it stops it may say so, or be gone. */
+    bool stopped = atomic_load(&stage->stopping) && (answer->status == 503 || answer->status == 0);
 
-    if (answer->status == status || answer->status == status_or || gone ||
-        (answer->status == 503 && atomic_load(&stage->stopping))) {
-        atomic_fetch_add(&stage->answers, answer->status != 0);
+    atomic_fetch_add(&stage->answers, answer->status != 0);
+    if (answer->status == status || answer->status == status_or || stopped)
         return;
-    }
     atomic_fetch_add(&stage->unexpected, 1);
     fprintf(stderr, "%s: %d, not %d: %s\n", request, answer->status, status, answer->body);
 }
 
-/* Several requests on one connection, as clients do. false: the server is gone. */
+/* Several requests on one connection, as clients do. false: that was the last one. */
 static bool client_talk(Stage *stage, Client *client)
 {
     char text[512];
@@ -99,8 +98,8 @@ static void *client_run(void *context)
 /* A key is made, used and revoked, again and again. */
 static void *keys_run(void *context)
 {
-    Stage    *stage = context;
-    Pool     *pool  = NULL;
+    Stage *stage = context;
+    Pool  *pool  = NULL;
 
     if (pool_new(&(PoolOptions){.conninfo = stage->url, .application_name = "keys", .size_max = 1}, &pool, NULL) != OK)
         abort();
@@ -142,8 +141,8 @@ static int port_read(int fd)
 static void backends_die(Stage *stage, int seconds)
 {
     for (Deadline end = deadline_in_ms(seconds * 1000); !deadline_passed(end); clock_sleep_ms(LIFE_MS))
-        PQclear(PQexec(stage->killer, "select pg_terminate_backend(pid) from pg_stat_activity "
-                                      "where application_name = 'pawl' order by random() limit 1"));
+        PQclear(PQexec(stage->killer, "select pg_terminate_backend(pid) from (select pid from pg_stat_activity "
+                                      "where application_name = 'pawl' order by random() limit 1) victim"));
 }
 
 /* The main thread belongs to the daemon. */
@@ -161,10 +160,9 @@ static void *director_run(void *context)
         atomic_store(&stage->stopping, true);
     }
     kill(getpid(), SIGTERM);
-    for (int i = 0; i < CLIENTS + 1 && stage->port; i++) {
-        atomic_store(&stage->stop, true);
+    atomic_store(&stage->stop, true);
+    for (int i = 0; i < CLIENTS + 1 && stage->port; i++)
         thread_join(threads[i]);
-    }
     return NULL;
 }
 
@@ -172,16 +170,16 @@ static void *director_run(void *context)
 static ErrorCode daemon_play(Stage *stage, Error *reterr)
 {
     const SettingFlag flags[] = {
-        {"PAWL_DATABASE_URL", stage->url},
-        {"PAWL_HOME", harness_setting("PAWL_TEST_RUN")},
-        {"PAWL_LISTEN", "127.0.0.1:0"},
-        {"PAWL_ADMIN_TOKEN", ADMIN_TOKEN},
-        {"PAWL_POOL_MAX", "6"},
-        {"PAWL_HEALTH_EVERY", "100ms"},
-        {"PAWL_DLQ_EVERY", "100ms"},
-        {"PAWL_BREAKER_OPEN", "100ms"},
-        {"PAWL_LOG", "off"},
-        {NULL, NULL},
+        {"PAWL_DATABASE_URL", stage->url                      },
+        {"PAWL_HOME",         harness_setting("PAWL_TEST_RUN")},
+        {"PAWL_LISTEN",       "127.0.0.1:0"                   },
+        {"PAWL_ADMIN_TOKEN",  ADMIN_TOKEN                     },
+        {"PAWL_POOL_MAX",     "6"                             },
+        {"PAWL_HEALTH_EVERY", "100ms"                         },
+        {"PAWL_DLQ_EVERY",    "100ms"                         },
+        {"PAWL_BREAKER_OPEN", "100ms"                         },
+        {"PAWL_LOG",          "off"                           },
+        {NULL,                NULL                            },
     };
     int       pipes[2], output = dup(STDOUT_FILENO);
     ErrorCode code;

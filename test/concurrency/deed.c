@@ -41,7 +41,8 @@ static ErrorCode deed_body(Tx *tx, void *context, Error *reterr)
     int64_t     changed = 0;
 
     TRY(db_run(tx, "insert into deed values ($1, $2, $3) on conflict do nothing",
-               DB_ARGS(db_i32(deed->caller), db_i32(deed->number), db_text(deed->bad ? "bad" : "good")), &changed, reterr));
+               DB_ARGS(db_i32(deed->caller), db_i32(deed->number), db_text(deed->bad ? "bad" : "good")), &changed,
+               reterr));
     if (changed == 0)
         return OK; /* the key is there: it was done before */
     return db_run(tx, "insert into deed_log values ($1, $2)", DB_ARGS(db_i32(deed->caller), db_i32(deed->number)), NULL,
@@ -93,11 +94,11 @@ static void told_judge(const Told *told, int caller, const uint8_t *rows, Judgem
 
 Judgement deeds_judge(const char *url, const Told *const *tolds, int callers)
 {
-    PGconn   *conn      = PQconnectdb(url);
-    PGresult *log       = query(conn, "select caller, number from deed_log");
-    PGresult *keys      = query(conn, "select count(*) from deed");
+    PGconn   *conn            = PQconnectdb(url);
+    PGresult *log             = query(conn, "select caller, number from deed_log");
+    PGresult *keys            = query(conn, "select count(*) from deed");
     uint8_t(*rows)[DEEDS_MAX] = calloc((size_t)callers, sizeof *rows);
-    Judgement judgement = {0};
+    Judgement judgement       = {0};
 
     assert_non_null(rows);
     assert_int_equal(PQntuples(log), number_at(keys, 0, 0));

@@ -38,7 +38,7 @@ typedef struct {
 } Judgement;
 
 /* Make the tables. */
-void deed_prepare(const char *url);
+void                 deed_prepare(const char *url);
 must_check ErrorCode deed_do(Pool *pool, Deadline deadline, Deed deed, Error *reterr);
 /* A later answer about the same deed replaces an earlier one, but for this: after "may have been done", only OK is
  * certain. */

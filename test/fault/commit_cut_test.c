@@ -100,8 +100,8 @@ static void lane_close(Lane *lane)
 
 TEST(commit_cut_a_thousand_times_is_never_told_wrong)
 {
-    scoped(database_free) TestDatabase *db     = database_new_empty();
-    Lane                               *lanes  = calloc(LANES, sizeof *lanes);
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    Lane                               *lanes = calloc(LANES, sizeof *lanes);
     const Told                         *tolds[LANES];
     int                                 cuts = 0, repeated = 0, refused = 0, misled = 0;
     int64_t                             resolved = metric_value(METRIC_RESOLVED);
@@ -148,7 +148,10 @@ TEST(commit_cut_without_a_key_is_told_as_unknown)
     static const struct {
         ProxyMoment moment;
         int64_t     counted;
-    } cases[] = {{PROXY_CUT_BEFORE, 0}, {PROXY_CUT_ANSWERED, 1}};
+    } cases[] = {
+        {PROXY_CUT_BEFORE,   0},
+        {PROXY_CUT_ANSWERED, 1}
+    };
 
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
@@ -179,11 +182,11 @@ static ErrorCode fail_and_go_on(Tx *tx, void *context, Error *reterr)
 /* PostgreSQL answers such a commit with success. */
 TEST(commit_of_a_failed_transaction_is_not_told_as_done)
 {
-    scoped(database_free) TestDatabase *db      = database_new_empty();
-    scoped(arena_free) Arena           *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    Lane                                lane    = {0};
-    Error                               error   = {0};
-    TxOptions                           options = {.name = "careless", .deadline = deadline_in_ms(DEADLINE_MS), .arena = arena};
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Lane                                lane  = {0};
+    Error                               error = {0};
+    TxOptions options = {.name = "careless", .deadline = deadline_in_ms(DEADLINE_MS), .arena = arena};
 
     database_exec(db, "create table counter (n int); insert into counter values (0)");
     lane_open(&lane, 0, db);

@@ -133,13 +133,17 @@ static ErrorCode put_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
 
 static ErrorCode step_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
 {
-    static const DeadLetterType types[] = {{"pay", effect_insert, NULL}};
-    int                         tried;
+    static const DeadLetterType types[] = {
+        {"pay", effect_insert, NULL}
+    };
+    int tried;
 
     (void)n;
-    database_exec(db, "select pawl.dead_letter_retry(array(select id from pawl.failed_operations where status = 'pending'))");
-    return dead_letter_step(pool, soon(), (DeadLetterTypes){.list = types, .count = 1, .tries_max = 9, .lease_ms = 1000},
-                            &tried, reterr);
+    database_exec(
+        db, "select pawl.dead_letter_retry(array(select id from pawl.failed_operations where status = 'pending'))");
+    return dead_letter_step(pool, soon(),
+                            (DeadLetterTypes){.list = types, .count = 1, .tries_max = 9, .lease_ms = 1000}, &tried,
+                            reterr);
 }
 
 TEST(fault_loop_letter_is_put_once)
@@ -155,7 +159,8 @@ TEST(fault_loop_letter_is_put_once)
         hit = run_armed(put_story, pool, db, n, &code);
         assert_int_equal(OK, code);
         run_plain(put_story, pool, db, n);
-        assert_int_equal(1, count_of(db, "select count(*) from pawl.failed_operations where operation_key = 'k%ld'", n));
+        assert_int_equal(1,
+                         count_of(db, "select count(*) from pawl.failed_operations where operation_key = 'k%ld'", n));
         pool_close(pool);
     }
     assert_in_range(n - 1, 2, 20);
@@ -166,7 +171,8 @@ static void letter_await(Pool *pool, TestDatabase *db, long n)
 {
     for (Deadline deadline = soon();; clock_sleep_ms(20)) {
         run_plain(step_story, pool, db, n);
-        if (count_of(db, "select count(*) from pawl.failed_operations where operation_key = 'k%ld' and status = 'resolved'",
+        if (count_of(db,
+                     "select count(*) from pawl.failed_operations where operation_key = 'k%ld' and status = 'resolved'",
                      n) == 1)
             return;
         assert_false(deadline_passed(deadline));

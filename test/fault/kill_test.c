@@ -38,10 +38,10 @@ TEST(kill_at_every_point_leaves_one_deed)
         const char *fault;
         int64_t     rows; /* when it has died */
     } cases[] = {
-        {"pg.connect:kill", 0},
-        {"pg.query:kill", 0},
+        {"pg.connect:kill",       0},
+        {"pg.query:kill",         0},
         {"pg.commit.before:kill", 0},
-        {"pg.commit.after:kill", 1},
+        {"pg.commit.after:kill",  1},
     };
     scoped(database_free) TestDatabase *db = database_new_empty();
 

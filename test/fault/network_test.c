@@ -2,8 +2,11 @@
  * network_test.c - slow, sliced, stalled and silent networks, and servers that changed sides: the right result or a clear
  * error, inside the deadline.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/sync.h"
 #include "pg/tx.h"
@@ -134,8 +137,8 @@ TEST(network_delay_is_waited_for)
     assert_in_range(mono_ms_between(start, clock_mono()), 6 * 50, DEADLINE_MS);
 }
 
-/* The server's side of the wire ends in the middle of a session and nobody says why. */
-TEST(network_half_closed_is_a_lost_connection)
+/* The server's side of the wire ends in the middle of a session; ours stays open. */
+TEST(network_ended_by_the_server_is_a_lost_connection)
 {
     scoped(database_free) TestDatabase *db       = database_new_empty();
     scoped(proxy_free) Proxy           *proxy    = proxy_new(database_url(db));
@@ -145,11 +148,68 @@ TEST(network_half_closed_is_a_lost_connection)
     Error                               error    = {0};
 
     assert_ok(ask(pool, arena, DEADLINE_MS, &question, &error));
-    /* The proxy passes on the end of the server's stream while ours stays open. */
     database_exec(db, "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'pawl'");
     assert_code(ERR_UNAVAILABLE, ask(pool, arena, DEADLINE_MS, &question, &error));
     assert_ok(ask(pool, arena, DEADLINE_MS, &question, &error));
     assert_string_equal("answer", question.text);
+}
+
+typedef struct {
+    int       listener, port;
+    pthread_t thread;
+} HalfCloser;
+
+/* Says nothing, ends its side, and listens to the other for as long as it likes to talk. Ends with the listener. */
+static void *half_closer_run(void *context)
+{
+    const HalfCloser *closer = context;
+    char              bytes[256];
+
+    for (int fd; (fd = accept(closer->listener, NULL, NULL)) >= 0; close(fd)) {
+        shutdown(fd, SHUT_WR);
+        while (read(fd, bytes, sizeof bytes) > 0)
+            ;
+    }
+    return NULL;
+}
+
+static void half_closer_open(HalfCloser *closer)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t          size    = sizeof address;
+
+    closer->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_return_code(bind(closer->listener, (struct sockaddr *)&address, size), 0);
+    assert_return_code(listen(closer->listener, 8), 0);
+    assert_return_code(getsockname(closer->listener, (struct sockaddr *)&address, &size), 0);
+    closer->port   = ntohs(address.sin_port);
+    closer->thread = thread_start("half-closer", half_closer_run, closer);
+}
+
+static void half_closer_done(HalfCloser *closer)
+{
+    shutdown(closer->listener, SHUT_RDWR);
+    thread_join(closer->thread);
+    close(closer->listener);
+}
+
+TEST(network_half_closed_is_told_within_the_deadline)
+{
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    Question                  question = {"select 'answer' as value", NULL};
+    HalfCloser                closer   = {0};
+    char                      url[CONNINFO_SIZE];
+    Error                     error = {0};
+
+    half_closer_open(&closer);
+    snprintf(url, sizeof url, "host=127.0.0.1 port=%d user=postgres dbname=postgres", closer.port);
+    Pool *pool  = pool_open(url);
+    Mono  start = clock_mono();
+    assert_code(ERR_UNAVAILABLE, ask(pool, arena, DEADLINE_MS, &question, &error));
+    assert_in_range(mono_ms_between(start, clock_mono()), 0, DEADLINE_MS);
+    assert_contains(error.text, "closed the connection");
+    pool_free(pool);
+    half_closer_done(&closer);
 }
 
 /* ---- what a user may send ---- */
@@ -196,8 +256,8 @@ static void server_demote(TestServer *server)
     server_exec(url, "alter system set default_transaction_read_only = on");
     server_exec(url, "select pg_reload_conf()");
     for (Deadline deadline = deadline_in_ms(DEADLINE_MS);; clock_sleep_ms(5)) {
-        PGconn    *conn = PQconnectdb(url);
-        const char *now = PQparameterStatus(conn, "default_transaction_read_only");
+        PGconn     *conn = PQconnectdb(url);
+        const char *now  = PQparameterStatus(conn, "default_transaction_read_only");
         bool        done = now && strcmp(now, "on") == 0;
 
         PQfinish(conn);
@@ -239,7 +299,8 @@ TEST(failover_finds_the_host_that_writes)
 
     deed_prepare(test_server_url(first, "postgres"));
     deed_prepare(test_server_url(second, "postgres"));
-    snprintf(url, sizeof url, "postgresql://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?target_session_attrs=read-write",
+    snprintf(url, sizeof url,
+             "postgresql://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?target_session_attrs=read-write",
              test_server_port(first), test_server_port(second));
     scoped(pool_free) Pool *pool = pool_open(url);
 

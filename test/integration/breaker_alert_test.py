@@ -6,6 +6,12 @@ from story import Receiver, alert, metric, problem, stop_clean
 ENV = {"PAWL_BREAKER_OPEN": "1s", "PAWL_CONNECT_TIMEOUT": "1s"}
 
 
+def not_ready(pawl):
+    """The answer that says so; None: it is ready."""
+    answer = pawl.http("GET", "/health/ready")
+    return answer if answer.status == 503 else None
+
+
 def outage_and_return(mode):
     with Database() as db, Proxy(db) as proxy, Receiver() as receiver, \
             Pawl(proxy.url, env={**ENV, "PAWL_ALERT_WEBHOOK": receiver.url}) as pawl:
@@ -14,8 +20,7 @@ def outage_and_return(mode):
         assert pawl.http("GET", "/v1/alerts", token=key).status == 200
         proxy.do(f"mode {mode}")
         proxy.do("cut")
-        answer = wait_until(lambda: (lambda a: a if a.status == 503 else None)(pawl.http("GET", "/health/ready")),
-                            what="not ready")
+        answer = wait_until(lambda: not_ready(pawl), what="not ready")
         detail = problem(answer, 503)["detail"]
         assert "database" in detail or "PostgreSQL" in detail, detail
         assert int(answer.headers["retry-after"]) >= 1

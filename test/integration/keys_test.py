@@ -58,9 +58,9 @@ def a_revoked_key_dies_within_seconds():
 def an_expired_key_is_no_key():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
-        token = create(pawl, "short", "--expires", "2s")
+        token = create(pawl, "short", "--expires", "4s")
         assert pawl.http("GET", "/v1/alerts", token=token).status == 200
-        wait_until(lambda: pawl.http("GET", "/v1/alerts", token=token).status == 401, timeout=4, what="expired")
+        wait_until(lambda: pawl.http("GET", "/v1/alerts", token=token).status == 401, timeout=8, what="expired")
         stop_clean(pawl.server)
 
 

@@ -15,6 +15,7 @@ from pawl_test import TIMEOUT_S, Pawl, psql, setting
 
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|runtime error:|ThreadSanitizer")
 IS_ROOT = os.geteuid() == 0
+DATA = '{"n": 1}'  # of every dead letter made here
 
 
 # --- answers and outputs ---
@@ -77,12 +78,13 @@ def alert(pawl, name):
 
 def dead_letters_put(db, keys, kind="story", delay_ms=3600000):
     """Dead letters as a failing operation leaves them; their ids."""
+    def same(value, cast):
+        return f"array_fill('{value}'::{cast}, array[{len(keys)}])"
+
+    names = ", ".join(f"'{key}'" for key in keys)
     return [int(row) for row in db.rows(
-        "select id from pawl.dead_letter_put(" + ", ".join(
-            "array[" + ", ".join(item(key) for key in keys) + "]" + cast for item, cast in (
-                (lambda key: f"'{kind}'", "::text[]"), (lambda key: f"'{key}'", "::text[]"),
-                (lambda key: "'{\"n\": 1}'", "::jsonb[]"), (lambda key: "'it broke'", "::text[]"),
-                (lambda key: "'internal-error'", "::text[]"))) + f", {delay_ms}) order by item")]
+        f"select id from pawl.dead_letter_put({same(kind, 'text')}, array[{names}], {same(DATA, 'jsonb')}, "
+        f"{same('it broke', 'text')}, {same('internal-error', 'text')}, {delay_ms}) order by item")]
 
 
 def backends(db, where="application_name = 'pawl'"):
@@ -94,12 +96,12 @@ def backends(db, where="application_name = 'pawl'"):
 # --- processes ---
 
 class Session:
-    """A psql that stays: what it locks stays locked until commit() or the end."""
+    """A psql that stays: what it locks stays locked until it commits, rolls back or ends."""
 
     def __init__(self, url):
-        self.process = subprocess.Popen([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1",
-                                         url], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=subprocess.STDOUT, text=True)
+        program = os.path.join(setting("PAWL_TEST_BIN"), "psql")
+        self.process = subprocess.Popen([program, "-XAtq", "-v", "ON_ERROR_STOP=1", url], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def __enter__(self):
         return self

@@ -32,7 +32,16 @@
 #define STACK_SIZE ((size_t)256 << 10)
 #define TURNS_MAX  1000000 /* without time passing: somebody spins */
 
-typedef enum { FIBER_FREE, FIBER_READY, FIBER_SLEEPS, FIBER_LOCKS, FIBER_WAITS, FIBER_READS, FIBER_JOINS, FIBER_ENDED } State;
+typedef enum {
+    FIBER_FREE,
+    FIBER_READY,
+    FIBER_SLEEPS,
+    FIBER_LOCKS,
+    FIBER_WAITS,
+    FIBER_READS,
+    FIBER_JOINS,
+    FIBER_ENDED
+} State;
 
 typedef struct Fiber Fiber;
 struct Fiber {

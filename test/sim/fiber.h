@@ -20,8 +20,8 @@
 typedef struct {
     Mono (*socket_ready)(int fd); /* when fd will next have something to say */
     Mono (*next_event)(void);
-    void (*tick)(void);                       /* time has moved: let everything happen that is due */
-    void (*look)(void);                       /* before each switch: does every invariant hold? */
+    void (*tick)(void); /* time has moved: let everything happen that is due */
+    void (*look)(void); /* before each switch: does every invariant hold? */
 } Outside;
 
 /* Run body as the first fiber until all fibers have ended. */

@@ -22,11 +22,11 @@ PGVerbosity               __wrap_PQsetErrorVerbosity(PGconn *conn, PGVerbosity v
 PQnoticeReceiver          __wrap_PQsetNoticeReceiver(PGconn *conn, PQnoticeReceiver receiver, void *context);
 int                       __wrap_PQsetnonblocking(PGconn *conn, int nonblocking);
 int                       __wrap_PQsendQuery(PGconn *conn, const char *sql);
-int       __wrap_PQsendQueryParams(PGconn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                                   const int *lengths, const int *formats, int result_format);
-int       __wrap_PQflush(PGconn *conn);
-int       __wrap_PQconsumeInput(PGconn *conn);
-int       __wrap_PQisBusy(PGconn *conn);
+int __wrap_PQsendQueryParams(PGconn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                             const int *lengths, const int *formats, int result_format);
+int __wrap_PQflush(PGconn *conn);
+int __wrap_PQconsumeInput(PGconn *conn);
+int __wrap_PQisBusy(PGconn *conn);
 PGresult *__wrap_PQgetResult(PGconn *conn);
 char     *__wrap_PQresultErrorField(const PGresult *result, int field);
 PGcancel *__wrap_PQgetCancel(PGconn *conn);

@@ -4,12 +4,12 @@
 #ifndef SIM_MUTANT_H
 #define SIM_MUTANT_H
 
-#define MUTANTS(X)                                                        \
-    X(NONE, "none")                                                       \
-    X(PROBE_ALWAYS, "probe-always")         /* it is always time for a probe */         \
-    X(NEVER_REFUSE, "never-refuse")         /* callers do not care about the breaker */ \
-    X(COMMIT_RETRIED, "commit-retried")     /* a lost commit is taken for a refused one */ \
-    X(SIGNAL_LOST, "signal-lost")           /* now and then nobody is woken */          \
+#define MUTANTS(X)                                                                             \
+    X(NONE, "none")                                                                            \
+    X(PROBE_ALWAYS, "probe-always")             /* it is always time for a probe */            \
+    X(NEVER_REFUSE, "never-refuse")             /* callers do not care about the breaker */    \
+    X(COMMIT_RETRIED, "commit-retried")         /* a lost commit is taken for a refused one */ \
+    X(SIGNAL_LOST, "signal-lost")               /* now and then nobody is woken */             \
     X(DEADLINE_FORGOTTEN, "deadline-forgotten") /* retries do not look at the clock */
 #define X(id, name) MUTANT_##id,
 typedef enum { MUTANTS(X) MUTANT_COUNT } Mutant;

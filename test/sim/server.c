@@ -1,34 +1,17 @@
 /*
- * server.c - sessions, their statements and fates; see server.h.
- *
- * A session has two ends. The client's ends with session_close(), the server's when it notices, which may be later: then
- * it rolls back, unless the statement it is working on commits first.
+ * server.c - statements, their fates and the passing of time, at the server's end of every session.
  */
-#include "test/sim/server.h"
+#include "test/sim/server_inner.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/attr.h"
 
 #define SESSIONS_MAX 256
 #define PHASES_MAX   8
-#define NO_KEY       (-1)
 
-/* Chances are in permille per statement or per connect. */
-typedef struct {
-    const char *name;
-    int         latency_ms_max;
-    int         refused;  /* connect: nobody listens */
-    int         full;     /* connect: 53300 */
-    int         starting; /* connect: 57P03 */
-    int         silent;   /* connect and statement: no answer until the phase ends */
-    int         lost;     /* the connection breaks */
-    int         failed;   /* an error with a SQLSTATE */
-    bool        kills;    /* every session dies when it begins */
-} Phase;
-
+/* clang-format off */
 static const Phase phases[] = {
     {.name = "up", .latency_ms_max = 5, .lost = 5, .failed = 20},
     {.name = "slow", .latency_ms_max = 1500, .lost = 10, .failed = 20},
@@ -39,43 +22,8 @@ static const Phase phases[] = {
     {.name = "down", .latency_ms_max = 5, .refused = 1000, .lost = 1000, .kills = true},
     {.name = "starting", .latency_ms_max = 5, .starting = 1000, .lost = 1000, .kills = true},
 };
+/* clang-format on */
 static const Phase healthy = {.name = "healthy", .latency_ms_max = 5};
-
-typedef enum { VERB_BEGIN, VERB_COMMIT, VERB_ROLLBACK, VERB_PING, VERB_PUT, VERB_ADD, VERB_GET } Verb;
-static const char *const verbs[] = {
-    [VERB_BEGIN] = "begin", [VERB_COMMIT] = "commit", [VERB_ROLLBACK] = "rollback", [VERB_PING] = "select 1",
-    [VERB_PUT] = "put",     [VERB_ADD] = "add",       [VERB_GET] = "get",
-};
-
-struct Session {
-    unsigned serial;
-    /* the client's end */
-    bool                    client;
-    ConnStatusType          status;
-    int                     polls_left;
-    char                    refusal[80]; /* connecting will fail with these words */
-    bool                    asked;       /* a statement's last result has not been fetched */
-    bool                    arrived;     /* a result is here */
-    Mono                    answer_at;
-    bool                    answer_is_eof;
-    PGTransactionStatusType transaction;
-    /* the statement and its answer */
-    Verb    verb;
-    int64_t key;
-    Mono    apply_at; /* NEVER: done, or will not be */
-    Mono    cut_at;   /* statement_timeout */
-    bool    applied;
-    bool    blocked;  /* another session is putting the same key */
-    bool    silent;   /* until the phase ends */
-    char    sqlstate[6];
-    int64_t value;
-    /* the server's end */
-    bool    server;
-    bool    in_transaction, failed;
-    int     timeout_ms;
-    int64_t put, add; /* not yet committed */
-    Mono    end_at;   /* when it notices that the client is gone */
-};
 
 static Session      sessions[SESSIONS_MAX];
 static int          sessions_used;
@@ -85,29 +33,29 @@ static const Phase *plan[PHASES_MAX + 1];
 static Mono         plan_from[PHASES_MAX + 2];
 static int          plan_count, plan_now;
 
-static const Phase *phase(void)
+const Phase *server_phase(void)
 {
     return plan[plan_now];
 }
 
-static bool is_due(Mono at)
+bool is_due(Mono at)
 {
     return !mono_before(sim_now(), at);
 }
 
-static Mono soon(int least_ms, int most_ms)
+Mono soon(int least_ms, int most_ms)
 {
     return mono_plus_ms(sim_now(), sim_between(least_ms, most_ms));
 }
 
-static Mono after_latency(void)
+Mono after_latency(void)
 {
-    return soon(1, phase()->latency_ms_max);
+    return soon(1, server_phase()->latency_ms_max);
 }
 
 /* ---- the server's end ---- */
 
-static void answer_set(Session *session, const char *sqlstate)
+void answer_set(Session *session, const char *sqlstate)
 {
     snprintf(session->sqlstate, sizeof session->sqlstate, "%s", sqlstate);
 }
@@ -118,9 +66,9 @@ static void unblock_all(void)
         Session *session = &sessions[i];
 
         if (session->blocked && !is_due(session->cut_at)) {
-            session->blocked     = false;
+            session->blocked = false;
             answer_set(session, "");
-            session->apply_at    = sim_now();
+            session->apply_at = sim_now();
             if (!session->answer_is_eof && !session->silent)
                 session->answer_at = after_latency();
         }
@@ -141,7 +89,7 @@ static void transaction_end(Session *session, bool commit)
     unblock_all();
 }
 
-static void session_end(Session *session)
+void session_end(Session *session)
 {
     session->server   = false;
     session->blocked  = false;
@@ -247,7 +195,7 @@ static void fate_lost(Session *session)
     }
 }
 
-static void fate_silent(Session *session)
+void fate_silent(Session *session)
 {
     session->silent    = true;
     session->answer_at = NEVER;
@@ -274,21 +222,21 @@ static void fate_failed(Session *session)
     }
 }
 
-static void fate_choose(Session *session)
+void fate_choose(Session *session)
 {
     session->apply_at      = after_latency();
     session->answer_at     = session->apply_at;
     session->cut_at        = session->timeout_ms ? mono_plus_ms(sim_now(), session->timeout_ms) : NEVER;
     session->answer_is_eof = session->silent = session->blocked = session->applied = false;
     answer_set(session, "");
-    if (sim_chance(phase()->lost)) {
+    if (sim_chance(server_phase()->lost)) {
         fate_lost(session);
-    } else if (sim_chance(phase()->silent)) {
+    } else if (sim_chance(server_phase()->silent)) {
         fate_silent(session);
     } else if (session->verb >= VERB_PUT && !mono_before(session->apply_at, session->cut_at)) {
         session->apply_at = session->answer_at = session->cut_at;
         answer_set(session, "57014");
-    } else if (session->verb != VERB_ROLLBACK && sim_chance(phase()->failed)) {
+    } else if (session->verb != VERB_ROLLBACK && sim_chance(server_phase()->failed)) {
         fate_failed(session);
     }
 }
@@ -348,7 +296,7 @@ void server_start(void)
     plan[plan_count]          = &healthy;
     plan_from[plan_count]     = at;
     plan_from[plan_count + 1] = NEVER;
-    sim_trace("server is %s", phase()->name);
+    sim_trace("server is %s", server_phase()->name);
 }
 
 Mono server_healthy_at(void)
@@ -411,9 +359,9 @@ void server_tick(void)
 {
     while (is_due(plan_from[plan_now + 1])) {
         plan_now++;
-        sim_trace("server is %s", phase()->name);
+        sim_trace("server is %s", server_phase()->name);
         sessions_thaw();
-        if (phase()->kills)
+        if (server_phase()->kills)
             sessions_kill();
     }
     for (int i = 0; i < sessions_used; i++) {
@@ -429,9 +377,7 @@ Mono server_socket_ready(int fd)
     return sessions[fd].answer_at;
 }
 
-/* ---- the client's end ---- */
-
-Session *session_open(void)
+Session *server_session_new(void)
 {
     Session *session = sessions;
 
@@ -441,187 +387,17 @@ Session *session_open(void)
         sim_fail("the server has no session left");
     if (session >= sessions + sessions_used)
         sessions_used = (int)(session - sessions) + 1;
-    *session = (Session){.serial = ++serials, .client = true, .status = CONNECTION_STARTED, .polls_left = 2,
-                         .transaction = PQTRANS_IDLE, .put = NO_KEY, .add = NO_KEY, .apply_at = NEVER,
-                         .end_at = NEVER, .cut_at = NEVER, .answer_at = after_latency()};
-    if (sim_chance(phase()->refused))
-        snprintf(session->refusal, sizeof session->refusal, "connection refused\n");
-    else if (sim_chance(phase()->full))
-        snprintf(session->refusal, sizeof session->refusal, "connection failed: FATAL:  53300: too many clients\n");
-    else if (sim_chance(phase()->starting))
-        snprintf(session->refusal, sizeof session->refusal, "connection failed: FATAL:  57P03: starting up\n");
-    else if (sim_chance(phase()->silent))
-        fate_silent(session);
+    *session        = (Session){.serial = ++serials, .put = NO_KEY, .add = NO_KEY};
+    session->end_at = session->cut_at = session->apply_at = NEVER;
     return session;
 }
 
-PostgresPollingStatusType session_poll(Session *session)
+Session *server_session(int fd)
 {
-    if (session->answer_is_eof && !session->refusal[0])
-        snprintf(session->refusal, sizeof session->refusal, "server closed the connection unexpectedly\n");
-    session->polls_left--;
-    if (session->refusal[0] && session->polls_left == 0) {
-        session->status = CONNECTION_BAD;
-        return PGRES_POLLING_FAILED;
-    }
-    session->answer_at = after_latency();
-    if (session->polls_left > 0)
-        return PGRES_POLLING_READING;
-    session->answer_at = NEVER;
-    session->status    = CONNECTION_OK;
-    session->server    = true;
-    return PGRES_POLLING_OK;
+    return &sessions[fd];
 }
 
-void session_close(Session *session)
-{
-    sim_trace("closes %d", session_fd(session));
-    session->client = false;
-    if (session->server && session->end_at.ns == INT64_MAX)
-        session->end_at = session->silent ? soon(1, 3000) : sim_now();
-    server_tick();
-}
-
-static Verb verb_of(const char *sql)
-{
-    for (size_t i = 0; i < COUNT(verbs); i++)
-        if (strncmp(sql, verbs[i], strlen(verbs[i])) == 0)
-            return (Verb)i;
-    sim_fail("the server does not know \"%s\"", sql);
-}
-
-bool session_send(Session *session, const char *sql, const char *parameter)
-{
-    const char *timeout = strstr(sql, "statement_timeout = ");
-
-    if (session->status != CONNECTION_OK || session->asked)
-        return false;
-    session->verb        = verb_of(sql);
-    session->key         = parameter ? strtoll(parameter, NULL, 10) : NO_KEY;
-    session->asked       = true;
-    session->arrived     = false;
-    session->transaction = PQTRANS_ACTIVE;
-    if (timeout)
-        session->timeout_ms = (int)strtol(timeout + strlen("statement_timeout = "), NULL, 10);
-    if (session->server) {
-        fate_choose(session);
-    } else {
-        session->answer_is_eof = true;
-        session->answer_at     = after_latency();
-    }
-    sim_trace("sends %d: %s %lld", session_fd(session), verbs[session->verb], (long long)session->key);
-    return true;
-}
-
-bool session_receive(Session *session)
-{
-    server_tick();
-    if (!is_due(session->answer_at))
-        return true;
-    if (session->answer_is_eof) {
-        sim_trace("loses %d", session_fd(session));
-        session->status      = CONNECTION_BAD;
-        session->transaction = PQTRANS_UNKNOWN;
-        return false;
-    }
-    session->arrived   = true;
-    session->answer_at = NEVER;
-    return true;
-}
-
-bool session_is_busy(const Session *session)
-{
-    return session->asked && !session->arrived;
-}
-
-static PGresult *result_with_value(int64_t value)
-{
-    PGresult      *result = PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
-    char           name[] = "value", text[24];
-    PGresAttDesc   column = {.name = name, .typid = 20, .typlen = 8};
-
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    PQsetResultAttrs(result, 1, &column);
-    PQsetvalue(result, 0, 0, text, (int)strlen(text));
-    return result;
-}
-
-/* libpq gives nobody a way to set a result's SQLSTATE: the name of its only column serves. */
-static PGresult *result_with_error(char *sqlstate)
-{
-    PGresult    *result = PQmakeEmptyPGresult(NULL, PGRES_FATAL_ERROR);
-    PGresAttDesc column = {.name = sqlstate};
-
-    PQsetResultAttrs(result, 1, &column);
-    return result;
-}
-
-const char *result_sqlstate(const PGresult *result)
-{
-    return PQnfields(result) == 1 ? PQfname(result, 0) : NULL;
-}
-
-PGresult *session_result(Session *session)
-{
-    if (!session->asked)
-        return NULL;
-    if (!session->arrived)
-        sim_fail("PQgetResult would block");
-    session->arrived = false;
-    sim_trace("hears %d: %s", session_fd(session), session->sqlstate[0] ? session->sqlstate : "ok");
-    if (strncmp(session->sqlstate, "57P", 3) == 0) { /* said, and gone: what comes next is the end of the stream */
-        session_end(session);
-        session->answer_is_eof = true;
-        session->answer_at     = sim_now();
-        return result_with_error(session->sqlstate);
-    }
-    session->asked       = false;
-    session->transaction = !session->in_transaction ? PQTRANS_IDLE : session->failed ? PQTRANS_INERROR : PQTRANS_INTRANS;
-    if (session->sqlstate[0])
-        return result_with_error(session->sqlstate);
-    return session->verb >= VERB_PING ? result_with_value(session->value) : PQmakeEmptyPGresult(NULL, PGRES_COMMAND_OK);
-}
-
-int session_fd(const Session *session)
+int server_session_fd(const Session *session)
 {
     return (int)(session - sessions);
-}
-
-ConnStatusType session_status(const Session *session)
-{
-    return session->status;
-}
-
-PGTransactionStatusType session_transaction(const Session *session)
-{
-    return session->transaction;
-}
-
-const char *session_message(const Session *session)
-{
-    return session->refusal[0] ? session->refusal : "server closed the connection unexpectedly\n";
-}
-
-SessionName session_name(const Session *session)
-{
-    return (SessionName){session_fd(session), session->serial};
-}
-
-/* A commit cannot be canceled; anything else can, if it is still the same session and still at it. */
-void session_cancel(SessionName name)
-{
-    Session *session = &sessions[name.fd];
-
-    if (session->serial != name.serial || !session->server || session->verb == VERB_COMMIT || phase()->silent)
-        return;
-    if (session->apply_at.ns == INT64_MAX && !session->blocked)
-        return;
-    sim_trace("cancels %d", name.fd);
-    session->apply_at = NEVER;
-    session->blocked  = false;
-    session->failed   = session->in_transaction;
-    answer_set(session, "57014");
-    if (!session->answer_is_eof && !session->silent)
-        session->answer_at = sooner(session->answer_at, after_latency());
-    server_tick();
 }

@@ -35,20 +35,23 @@ Mono server_next_event(void);
 void server_tick(void);
 
 /* The client's side of a connection; libpq.c speaks these. */
-Session                *session_open(void);
-void                    session_close(Session *session);
+Session                  *session_open(void);
+void                      session_close(Session *session);
 PostgresPollingStatusType session_poll(Session *session);
-bool                    session_send(Session *session, const char *sql, const char *parameter);
-bool                    session_receive(Session *session); /* false: the other side is gone */
-bool                    session_is_busy(const Session *session);
-PGresult               *session_result(Session *session); /* NULL: no more */
-int                     session_fd(const Session *session);
-ConnStatusType          session_status(const Session *session);
-PGTransactionStatusType session_transaction(const Session *session);
-const char             *session_message(const Session *session);
+bool                      session_send(Session *session, const char *sql, const char *parameter);
+bool                      session_receive(Session *session); /* false: the other side is gone */
+bool                      session_is_busy(const Session *session);
+PGresult                 *session_result(Session *session); /* NULL: no more */
+int                       session_fd(const Session *session);
+ConnStatusType            session_status(const Session *session);
+PGTransactionStatusType   session_transaction(const Session *session);
+const char               *session_message(const Session *session);
 
 /* Which session, and which of those that used its number. */
-typedef struct { int fd; unsigned serial; } SessionName;
+typedef struct {
+    int      fd;
+    unsigned serial;
+} SessionName;
 SessionName session_name(const Session *session);
 void        session_cancel(SessionName name);
 

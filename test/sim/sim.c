@@ -39,7 +39,10 @@ typedef struct {
 } Op;
 
 /* What callers were told about a key. */
-typedef struct { int ok, unknown, failed; } Told;
+typedef struct {
+    bool keyed;
+    int  ok, unknown;
+} Told;
 
 static Pool *pool;
 static Told  told[KEYS_MAX];
@@ -47,7 +50,9 @@ static int   keys_used;
 
 /* ---- one call ---- */
 
-typedef struct { int64_t value; } Value;
+typedef struct {
+    int64_t value;
+} Value;
 #define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
 DB_SHAPE(value, Value, VALUE_COLUMNS);
 
@@ -86,12 +91,12 @@ static int64_t key_choose(OpKind kind)
         for (int tries = 0; tries < 8; tries++) {
             int key = sim_between(0, keys_used - 1);
 
-            if (told[key].failed >= 0) /* not one that is unkeyed */
+            if (told[key].keyed)
                 return key;
         }
     if (keys_used == KEYS_MAX)
         sim_fail("more than %d keys", KEYS_MAX);
-    told[keys_used] = (Told){.failed = kind % 3 == OP_KEYED ? 0 : -1};
+    told[keys_used] = (Told){.keyed = kind % 3 == OP_KEYED};
     return keys_used++;
 }
 
@@ -107,8 +112,11 @@ static ErrorCode op_do(Arena *arena, int deadline_ms)
 {
     OpKind    kind    = (OpKind)sim_between(0, OP_KIND_COUNT - 1);
     Op        op      = {.kind = kind, .key = key_choose(kind), .refuse = sim_chance(50) && deadline_ms < 10000};
-    TxOptions options = {.name = "op", .deadline = deadline_in_ms(deadline_ms), .arena = arena,
-                         .keyed = kind % 3 == OP_KEYED, .read_only = kind % 3 == OP_READ};
+    TxOptions options = {.name      = "op",
+                         .deadline  = deadline_in_ms(deadline_ms),
+                         .arena     = arena,
+                         .keyed     = kind % 3 == OP_KEYED,
+                         .read_only = kind % 3 == OP_READ};
     Mono      start   = sim_now();
     Breaker   before  = pool->breaker;
     Error     error   = {0};
@@ -117,8 +125,7 @@ static ErrorCode op_do(Arena *arena, int deadline_ms)
     sim_trace("begins %s of %lld, %d ms", op_sql(kind), (long long)op.key, deadline_ms);
     code = op_run(&op, &options, &error);
     sim_trace("ends %lld: %s %s", (long long)op.key, error_name(code), error.text);
-    if (deadline_left_ms(options.deadline) == 0 &&
-        mono_ms_between(options.deadline.at, sim_now()) > DEADLINE_SLACK)
+    if (deadline_left_ms(options.deadline) == 0 && mono_ms_between(options.deadline.at, sim_now()) > DEADLINE_SLACK)
         sim_fail("a call of %d ms took %lld ms", deadline_ms, (long long)mono_ms_between(start, sim_now()));
     if (before.state != BREAKER_CLOSED && pool->breaker.state != BREAKER_CLOSED &&
         before.opened_at.ns == pool->breaker.opened_at.ns && sim_now().ns != start.ns)
@@ -237,8 +244,10 @@ static void *story_run(void *context)
 
 /* ---- seeds ---- */
 
-static const Outside outside = {
-    .socket_ready = server_socket_ready, .next_event = server_next_event, .tick = server_tick, .look = watch_look};
+static const Outside outside = {.socket_ready = server_socket_ready,
+                                .next_event   = server_next_event,
+                                .tick         = server_tick,
+                                .look         = watch_look};
 
 static void seeds_run(uint64_t first, uint64_t count)
 {

@@ -66,28 +66,31 @@ static ErrorCode nothing(void *app, Request *request, Response *response, Error 
     return OK;
 }
 
+/* clang-format off */
+static const char *const    colours[]    = {"red", "green", NULL};
+static const Field          fields[]     = {
+    {.name = "amount", .type = FIELD_I64, .required = true, .min = 1, .max = 9, .help = "how \"much\""},
+    {.name = "colour", .type = FIELD_TEXT, .words = colours}};
+static const FieldTable     body         = {.noun = "spend", .fields = fields, .count = COUNT(fields)};
+static const RouteParameter parameters[] = {{"limit", "how many"}, {NULL, NULL}};
+static const Route          row          = {
+    HTTP_POST, "/v1/{owner}/spend", nothing, SCOPE_WALLET, .body = &body, .parameters = parameters, .summary = "Spend"};
+/* clang-format on */
+
 TEST(openapi_describes_parameters_and_bodies)
 {
-    static const char *const     colours[] = {"red", "green", NULL};
-    static const Field           fields[]  = {
-        {.name = "amount", .type = FIELD_I64, .required = true, .min = 1, .max = 9, .help = "how \"much\""},
-        {.name = "colour", .type = FIELD_TEXT, .words = colours}};
-    static const FieldTable      body         = {.noun = "spend", .fields = fields, .count = COUNT(fields)};
-    static const RouteParameter  parameters[] = {{"limit", "how many"}, {NULL, NULL}};
-    static const Route           row          = {HTTP_POST, "/v1/{owner}/spend", nothing, SCOPE_WALLET, .body = &body,
-                                                 .parameters = parameters, .summary = "Spend"};
-    static const RouteTable      table        = {&row, 1};
-    json_t                      *api          = describe(&table);
-    const json_t                *item         = operation(api, &row);
-    const char                  *id, *path_name, *path_in, *query_name, *required, *colour;
-    json_int_t                   least, most;
-    json_error_t                 error;
+    const RouteTable table = {&row, 1};
+    json_t          *api   = describe(&table);
+    const json_t    *item  = operation(api, &row);
+    const char      *id, *path_name, *path_in, *query_name, *required, *colour;
+    json_int_t       least, most;
+    json_error_t     error;
 
     if (json_unpack_ex((json_t *)(uintptr_t)item, &error, 0,
-                       "{s:s, s:[{s:s,s:s},{s:s}], s:{s:{s:{s:{s:[s], s:{s:{s:I,s:I}, s:{s:[s,*]}}}}}}}", "operationId", &id,
-                       "parameters", "name", &path_name, "in", &path_in, "name", &query_name, "requestBody", "content",
-                       "application/json", "schema", "required", &required, "properties", "amount", "minimum", &least,
-                       "maximum", &most, "colour", "enum", &colour) != 0)
+                       "{s:s, s:[{s:s,s:s},{s:s}], s:{s:{s:{s:{s:[s], s:{s:{s:I,s:I}, s:{s:[s,*]}}}}}}}", "operationId",
+                       &id, "parameters", "name", &path_name, "in", &path_in, "name", &query_name, "requestBody",
+                       "content", "application/json", "schema", "required", &required, "properties", "amount",
+                       "minimum", &least, "maximum", &most, "colour", "enum", &colour) != 0)
         fail_msg("%s", error.text);
     assert_string_equal(id, "post_v1_owner_spend");
     assert_string_equal(path_name, "owner");

@@ -13,19 +13,23 @@ static ErrorCode load(const SettingFlag *flags, Arena *arena, Settings *ret_sett
 {
     return settings_load(&(SettingsGiven){.file = NO_FILE, .flags = flags}, arena, ret_settings, reterr);
 }
+/* clang-format off */
 #define LOAD(...) load((const SettingFlag[]){{"PAWL_HOME", "/nowhere"}, __VA_ARGS__, {NULL, NULL}}, arena, &settings, &error)
+
+static const struct { const char *workers; int pool_max; } pools[] = {
+    {"1", 3}, {"2", 4}, {"7", 9}, {"8", 10}, {"9", 10}, {"1024", 10},
+};
+/* clang-format on */
 
 TEST(settings_pool_max_follows_the_workers)
 {
-    static const struct { const char *workers; int pool_max; } cases[] = {
-        {"1", 3}, {"2", 4}, {"7", 9}, {"8", 10}, {"9", 10}, {"1024", 10}};
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     Settings                  settings;
     Error                     error = {0};
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_ok(LOAD({"PAWL_WORKERS", cases[i].workers}));
-        assert_int_equal(settings.pool_max, cases[i].pool_max);
+    for (size_t i = 0; i < COUNT(pools); i++) {
+        assert_ok(LOAD({"PAWL_WORKERS", pools[i].workers}));
+        assert_int_equal(settings.pool_max, pools[i].pool_max);
         assert_int_equal(settings.pool_min, 2);
     }
 }

@@ -213,7 +213,7 @@ TEST(alert_breaker_fires_until_it_is_closed)
 static void assert_written(const Alert *alert, const char *state, bool has_since)
 {
     scoped_text Text text;
-    json_t     *value;
+    json_t          *value;
 
     text_init(&text, NULL, TEXT_MAX_LINE);
     alert_write(alert, &text);

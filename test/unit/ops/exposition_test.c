@@ -90,7 +90,8 @@ TEST(exposition_histograms_add_up)
     assert_true(last == 3);
     assert_true(value_of(text_string(&text), "pawl_query_seconds_bucket{le=\"+Inf\"} ") == 4);
     assert_true(value_of(text_string(&text), "pawl_query_seconds_count ") == 4);
-    assert_true(value_of(text_string(&text), "pawl_query_seconds_sum ") >= (double)metric_bounds_us[METRIC_BUCKETS - 1] / 1e6);
+    assert_true(value_of(text_string(&text), "pawl_query_seconds_sum ") >=
+                (double)metric_bounds_us[METRIC_BUCKETS - 1] / 1e6);
 }
 
 TEST(exposition_ends_each_line)

@@ -7,14 +7,14 @@
 #include "base/clock.h"
 #include "test/harness/test.h"
 
-#define await(fact)                                             \
-    do {                                                        \
-        Deadline await_ = deadline_in_ms(10000);                \
-        while (!(fact)) {                                       \
-            if (deadline_passed(await_))                        \
-                fail_msg("never came true: %s", #fact);         \
-            clock_sleep_ms(5);                                  \
-        }                                                       \
+#define await(fact)                                     \
+    do {                                                \
+        Deadline await_ = deadline_in_ms(10000);        \
+        while (!(fact)) {                               \
+            if (deadline_passed(await_))                \
+                fail_msg("never came true: %s", #fact); \
+            clock_sleep_ms(5);                          \
+        }                                               \
     } while (0)
 
 #endif

@@ -63,9 +63,9 @@ TEST(conn_wrong_password_is_refused_in_one_sentence_without_it)
 TEST(conn_unknown_database_is_refused)
 {
     scoped(database_free) TestDatabase *db = database_new_empty();
-    char  url[CONNINFO_SIZE];
-    Conn *conn = NULL;
-    Error error;
+    char                                url[CONNINFO_SIZE];
+    Conn                               *conn = NULL;
+    Error                               error;
 
     conninfo_change(database_url(db), url, "dbname", "nowhere", NULL);
     assert_code(ERR_REFUSED, conn_open(url, "conn_test", deadline_in_ms(10000), &conn, &error));
@@ -101,11 +101,16 @@ TEST(conn_silent_host_ends_at_the_deadline)
 TEST(conn_malformed_urls_never_show_the_secret)
 {
     static const char *const urls[] = {
-        "postgresql://joe:" SECRET "@[::1/db",        "postgresql://joe:" SECRET "%zz@host/db",
-        "postgresql://joe@host/db?password=" SECRET "%", "postgresql://joe@host/db?sekret=" SECRET,
-        "password=" SECRET " nonsense",               "password='" SECRET,
-        "host=a " SECRET "=1",                        "password " SECRET,
-        "postgresql://joe:" SECRET "@host:port:port/", SECRET,
+        "postgresql://joe:" SECRET "@[::1/db",
+        "postgresql://joe:" SECRET "%zz@host/db",
+        "postgresql://joe@host/db?password=" SECRET "%",
+        "postgresql://joe@host/db?sekret=" SECRET,
+        "password=" SECRET " nonsense",
+        "password='" SECRET,
+        "host=a " SECRET "=1",
+        "password " SECRET,
+        "postgresql://joe:" SECRET "@host:port:port/",
+        SECRET,
     };
     char text[CONNINFO_TEXT_SIZE];
 
@@ -136,11 +141,11 @@ TEST(conn_describes_itself_without_the_password)
 TEST(conn_goes_past_a_dead_first_host_within_its_share)
 {
     scoped(database_free) TestDatabase *db = database_new_empty();
-    int                      port, hole = hole_open(&port);
-    char                     hosts[CONNINFO_SIZE], real[CONNINFO_SIZE], ports[32], url[CONNINFO_SIZE];
-    scoped(conn_close) Conn *conn  = NULL;
-    Mono                     start = clock_mono();
-    Error                    error;
+    int                                 port, hole = hole_open(&port);
+    char                                hosts[CONNINFO_SIZE], real[CONNINFO_SIZE], ports[32], url[CONNINFO_SIZE];
+    scoped(conn_close) Conn            *conn  = NULL;
+    Mono                                start = clock_mono();
+    Error                               error;
 
     conninfo_get(database_url(db), "host", real);
     snprintf(hosts, sizeof hosts, "127.0.0.1,%.512s", real);
@@ -154,9 +159,9 @@ TEST(conn_goes_past_a_dead_first_host_within_its_share)
 
 TEST(conn_read_only_server_is_evicted)
 {
-    scoped(database_free) TestDatabase *db = database_new_empty();
-    scoped(conn_close) Conn *conn = NULL;
-    Error                    error;
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
     assert_code(ERR_UNAVAILABLE, query(conn, "begin read only; create table t ()", 10000, &error));
@@ -169,23 +174,24 @@ TEST(conn_several_hosts_skip_the_one_that_cannot_write)
     scoped(test_server_free) TestServer *standby =
         test_server_new((TestServerOptions){.settings = "default_transaction_read_only = on\n"});
     scoped(test_server_free) TestServer *primary = test_server_new((TestServerOptions){0});
-    char                     url[256];
-    scoped(conn_close) Conn *conn = NULL;
-    Error                    error;
+    char                                 url[256];
+    scoped(conn_close) Conn             *conn = NULL;
+    Error                                error;
 
-    snprintf(url, sizeof url, "host=127.0.0.1,127.0.0.1 port=%d,%d user=postgres dbname=postgres", test_server_port(standby),
-             test_server_port(primary));
+    snprintf(url, sizeof url, "host=127.0.0.1,127.0.0.1 port=%d,%d user=postgres dbname=postgres",
+             test_server_port(standby), test_server_port(primary));
     assert_ok(conn_open(url, "conn_test", deadline_in_ms(10000), &conn, &error));
     assert_ok(query(conn, "create table t ()", 10000, &error));
 }
 
 TEST(conn_statement_given_up_is_canceled_on_the_server)
 {
-    static const char count[] = "select count(*) from pg_stat_activity where state = 'active' and query like '%nap%time%'"
-                                " and pid <> pg_backend_pid()";
-    scoped(database_free) TestDatabase *db = database_new_empty();
-    Conn *conn = NULL;
-    Error error;
+    static const char count[] =
+        "select count(*) from pg_stat_activity where state = 'active' and query like '%nap%time%'"
+        " and pid <> pg_backend_pid()";
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    Conn                               *conn = NULL;
+    Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
     assert_code(ERR_TIMEOUT, query(conn, "select pg_sleep(600) /* nap time */", 300, &error));
@@ -198,15 +204,16 @@ TEST(conn_statement_given_up_is_canceled_on_the_server)
 
 TEST(conn_interrupt_ends_a_statement_of_another_thread)
 {
-    scoped(database_free) TestDatabase *db = database_new_empty();
-    scoped(conn_close) Conn *conn = NULL;
-    Error                    error;
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
     assert_int_equal(1, PQsendQuery(conn_native(conn), "select pg_sleep(600) /* interrupted */"));
     await(PQflush(conn_native(conn)) == 0);
-    await(database_get_i64(db, "select count(*) from pg_stat_activity where state = 'active' and query like '%interrupted%'"
-                               " and pid <> pg_backend_pid()") == 1);
+    await(database_get_i64(db,
+                           "select count(*) from pg_stat_activity where state = 'active' and query like '%interrupted%'"
+                           " and pid <> pg_backend_pid()") == 1);
     conn_interrupt(conn);
     PGresult *result = PQgetResult(conn_native(conn));
     assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014");
@@ -231,9 +238,9 @@ TEST(conn_lost_in_a_statement_is_told)
 
 TEST(conn_terminated_backend_says_so)
 {
-    scoped(database_free) TestDatabase *db = database_new_empty();
-    scoped(conn_close) Conn *conn = NULL;
-    Error                    error;
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
     assert_code(ERR_UNAVAILABLE, query(conn, "select pg_terminate_backend(pg_backend_pid())", 10000, &error));

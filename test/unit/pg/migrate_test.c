@@ -200,6 +200,64 @@ TEST(migrate_bad_definition_changes_none_of_them)
     assert_int_equal(1, database_get_i64(db, "select pawl.f()"));
 }
 
+/* A stand-in for an extension; a renamed row of pg_extension is one that is installed, as far as migrate can tell. */
+TEST(migrate_leaves_out_a_definition_where_its_extension_is_installed)
+{
+    static const char *const has_g = "select count(*) from pg_proc where proname = 'g' and pronamespace = 'pawl'::regnamespace";
+    scoped(database_free) TestDatabase *db           = database_new_empty();
+    scoped(pool_free) Pool             *pool         = pool_open(database_url(db));
+    Definition                          definitions[] = {
+        first_definitions[0],
+        {"x/g.sql", "create or replace function pawl.g () returns integer language sql as 'select 1'", "elsewhere"}};
+    Schema schema = {two_migrations, 2, definitions, 2};
+    int    applied;
+    Error  error = {0};
+
+    database_exec(db, "update pg_extension set extname = 'elsewhere' where extname = 'plpgsql'");
+    assert_ok(migrate_run(pool, &schema, soon(), &applied, &error));
+    assert_int_equal(1, database_get_i64(db, "select pawl.f()"));
+    assert_int_equal(0, database_get_i64(db, has_g));
+    assert_ok(migrate_check(pool, &schema, soon(), &error));
+
+    /* It goes: what stood in for it comes. */
+    database_exec(db, "update pg_extension set extname = 'plpgsql' where extname = 'elsewhere'");
+    assert_code(ERR_CONFLICT, migrate_check(pool, &schema, soon(), &error));
+    assert_ok(migrate_run(pool, &schema, soon(), &applied, &error));
+    assert_int_equal(1, database_get_i64(db, has_g));
+
+    /* It comes back: nobody removes what is there, and nobody applies it again. */
+    database_exec(db, "update pg_extension set extname = 'elsewhere' where extname = 'plpgsql'; drop function pawl.g");
+    assert_code(ERR_CONFLICT, migrate_check(pool, &schema, soon(), &error));
+    assert_ok(migrate_run(pool, &schema, soon(), &applied, &error));
+    assert_ok(migrate_check(pool, &schema, soon(), &error));
+    assert_int_equal(0, database_get_i64(db, has_g));
+}
+
+/* Where PGMQ itself lives, nothing of ours touches it. */
+TEST(migrate_does_not_touch_schema_pgmq_where_the_extension_is_installed)
+{
+    static const char *const in_pgmq = "select (select count(*) from pg_proc where pronamespace = to_regnamespace('pgmq'))"
+                                       " + (select count(*) from pg_class where relnamespace = to_regnamespace('pgmq'))"
+                                       " + (select count(*) from pg_type where typnamespace = to_regnamespace('pgmq'))"
+                                       " + (select count(*) from pg_default_acl)";
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_open(database_url(db));
+    int                                 applied;
+    Error                               error = {0};
+
+    database_exec(db, "create extension hstore; update pg_extension set extname = 'pgmq' where extname = 'hstore'");
+    database_exec(db, "create schema pgmq");
+    assert_ok(migrate_run(pool, &schema_embedded, soon(), &applied, &error));
+    assert_int_equal(0, database_get_i64(db, in_pgmq));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pg_namespace where nspname = 'pgmq' and nspacl is null"));
+
+    database_exec(db, "drop schema pgmq");
+    database_exec(db, "update pg_extension set extname = 'hstore' where extname = 'pgmq'");
+    assert_ok(migrate_run(pool, &schema_embedded, soon(), &applied, &error));
+    database_exec(db, "select pgmq.create('q')");
+    assert_int_equal(1, database_get_i64(db, "select pgmq.send('q', '1')"));
+}
+
 TEST(migrate_waits_for_another_process_until_its_deadline)
 {
     scoped(database_free) TestDatabase *db     = database_new_empty();

@@ -45,7 +45,7 @@ static PoolStatus status_of(Pool *pool)
 static ErrorCode ask(Lease *lease, const char *sql, int ms, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
-    ErrorCode                 code = conn_query(lease_conn(lease), sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+    ErrorCode code = conn_query(lease_conn(lease), sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
 
     lease_report(lease, code, reterr);
     return code;
@@ -69,9 +69,11 @@ TEST(pool_refuses_bad_options)
     Pool *pool = NULL;
     Error error;
 
-    assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_max = POOL_SIZE_MAX + 1}, &pool, &error));
+    assert_code(ERR_USAGE,
+                pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_max = POOL_SIZE_MAX + 1}, &pool, &error));
     assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_max = -1}, &pool, &error));
-    assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_min = 9, .size_max = 3}, &pool, &error));
+    assert_code(ERR_USAGE,
+                pool_new(&(PoolOptions){.conninfo = "dbname=x", .size_min = 9, .size_max = 3}, &pool, &error));
     assert_code(ERR_USAGE, pool_new(&(PoolOptions){.conninfo = "nonsense"}, &pool, &error));
     assert_null(pool);
 }
@@ -97,9 +99,9 @@ TEST(pool_opens_on_first_use_and_reuses_the_newest)
 TEST(pool_closes_what_is_idle_too_long_down_to_the_minimum)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
-    scoped(pool_free) Pool             *pool = pool_of(
-        (PoolOptions){.conninfo = database_url(db), .size_min = 1, .size_max = 4, .idle_ms_max = 50, .no_janitor = true});
-    Lease *leases[4];
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){
+                    .conninfo = database_url(db), .size_min = 1, .size_max = 4, .idle_ms_max = 50, .no_janitor = true});
+    Lease                              *leases[4];
 
     for (int i = 0; i < 4; i++)
         leases[i] = lease_of(pool);
@@ -114,9 +116,9 @@ TEST(pool_closes_what_is_idle_too_long_down_to_the_minimum)
 
 TEST(pool_recycles_the_old)
 {
-    scoped(database_free) TestDatabase *db   = database_new_empty();
-    scoped(pool_free) Pool             *pool = pool_of(
-        (PoolOptions){.conninfo = database_url(db), .size_max = 1, .lifetime_ms_max = 100, .no_janitor = true});
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .lifetime_ms_max = 100, .no_janitor = true});
     Lease *lease = lease_of(pool);
     int    pid   = pid_of(lease);
 
@@ -130,8 +132,8 @@ TEST(pool_recycles_the_old)
 
 TEST(pool_does_not_keep_a_connection_inside_a_transaction)
 {
-    scoped(database_free) TestDatabase *db    = database_new_empty();
-    scoped(pool_free) Pool             *pool  = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
     Lease                              *lease = lease_of(pool);
     Error                               error;
 
@@ -142,9 +144,9 @@ TEST(pool_does_not_keep_a_connection_inside_a_transaction)
 
 TEST(pool_health_check_replaces_a_terminated_connection)
 {
-    scoped(database_free) TestDatabase *db   = database_new_empty();
-    scoped(pool_free) Pool             *pool = pool_of(
-        (PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
     Lease *leases[3];
     int    pids[3];
 
@@ -168,9 +170,9 @@ TEST(pool_health_check_replaces_a_terminated_connection)
 
 TEST(pool_is_renewed_when_most_are_sick)
 {
-    scoped(database_free) TestDatabase *db   = database_new_empty();
-    scoped(pool_free) Pool             *pool = pool_of(
-        (PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
     Lease *leases[3];
     int    pids[3];
 
@@ -193,13 +195,13 @@ TEST(pool_is_renewed_when_most_are_sick)
 /* ---- waiting ---- */
 
 typedef struct {
-    Pool      *pool;
-    int        deadline_ms;
+    Pool       *pool;
+    int         deadline_ms;
     atomic_int *order; /* counts those that were served */
-    int        place;
-    ErrorCode  code;
-    int64_t    waited_ms;
-    Error      error;
+    int         place;
+    ErrorCode   code;
+    int64_t     waited_ms;
+    Error       error;
 } Caller;
 
 static void *caller_run(void *context)
@@ -208,7 +210,7 @@ static void *caller_run(void *context)
     Lease  *lease  = NULL;
     Mono    start  = clock_mono();
 
-    caller->code = pool_lease(caller->pool, deadline_in_ms(caller->deadline_ms), &lease, &caller->error);
+    caller->code      = pool_lease(caller->pool, deadline_in_ms(caller->deadline_ms), &lease, &caller->error);
     caller->waited_ms = mono_ms_between(start, clock_mono());
     if (caller->code != OK)
         return NULL;
@@ -222,11 +224,12 @@ TEST(pool_serves_waiters_in_the_order_they_came)
 {
     enum { COUNT_OF_WAITERS = 8 };
     scoped(database_free) TestDatabase *db = database_new_empty();
-    scoped(pool_free) Pool *pool  = pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
-    Lease                  *lease = lease_of(pool);
-    Caller                  callers[COUNT_OF_WAITERS];
-    pthread_t               threads[COUNT_OF_WAITERS];
-    atomic_int              order = 0;
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
+    Lease     *lease = lease_of(pool);
+    Caller     callers[COUNT_OF_WAITERS];
+    pthread_t  threads[COUNT_OF_WAITERS];
+    atomic_int order = 0;
 
     for (int i = 0; i < COUNT_OF_WAITERS; i++) {
         callers[i] = (Caller){.pool = pool, .deadline_ms = LONG_MS, .order = &order};
@@ -244,9 +247,10 @@ TEST(pool_serves_waiters_in_the_order_they_came)
 TEST(pool_without_a_turn_is_busy_at_the_deadline)
 {
     scoped(database_free) TestDatabase *db = database_new_empty();
-    scoped(pool_free) Pool *pool   = pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
-    Lease                  *lease  = lease_of(pool);
-    Caller                  caller = {.pool = pool, .deadline_ms = 100};
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
+    Lease *lease  = lease_of(pool);
+    Caller caller = {.pool = pool, .deadline_ms = 100};
 
     caller_run(&caller);
     assert_int_equal(caller.code, ERR_BUSY);
@@ -293,8 +297,8 @@ TEST(pool_has_exactly_one_probe_however_many_call)
     enum { THREADS = 50 };
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
-    scoped(pool_free) Pool *pool = pool_of((PoolOptions){
-        .conninfo = proxy_url(proxy), .breaker_open_ms = 200, .connect_ms_max = 1500, .size_max = 10});
+    scoped(pool_free) Pool             *pool  = pool_of(
+                     (PoolOptions){.conninfo = proxy_url(proxy), .breaker_open_ms = 200, .connect_ms_max = 1500, .size_max = 10});
     Caller    callers[THREADS];
     pthread_t threads[THREADS];
 
@@ -322,7 +326,7 @@ TEST(pool_breaker_opens_for_a_server_that_lets_us_in_and_says_nothing)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
     scoped(pool_free) Pool             *pool = pool_of((PoolOptions){
-        .conninfo = database_url(db), .size_max = 2, .breaker_failures = 2, .connect_ms_max = 100, .no_janitor = true});
+                    .conninfo = database_url(db), .size_max = 2, .breaker_failures = 2, .connect_ms_max = 100, .no_janitor = true});
 
     for (int i = 0; i < 2; i++) {
         scoped(lease_end) Lease *lease = lease_of(pool);
@@ -335,9 +339,9 @@ TEST(pool_breaker_opens_for_a_server_that_lets_us_in_and_says_nothing)
 
 TEST(pool_breaker_does_not_count_impatience_nor_business)
 {
-    scoped(database_free) TestDatabase *db   = database_new_empty();
-    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){
-        .conninfo = database_url(db), .size_max = 2, .breaker_failures = 2, .no_janitor = true});
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 2, .breaker_failures = 2, .no_janitor = true});
     Error error;
 
     for (int i = 0; i < 4; i++) {

@@ -9,7 +9,11 @@
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
-typedef struct { TestDatabase *db; Arena *arena; Tx tx; } Place;
+typedef struct {
+    TestDatabase *db;
+    Arena        *arena;
+    Tx            tx;
+} Place;
 
 static Place place_new(void)
 {
@@ -30,8 +34,8 @@ static void place_free(Place *place)
 
 TEST(query_array_text_is_quoted)
 {
-    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
-    const char *const         values[] = {"a", "say \"hi\"", "back\\slash", "", NULL, "NULL", "{,}", "żółw"};
+    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT);
+    const char *const         values[]  = {"a", "say \"hi\"", "back\\slash", "", NULL, "NULL", "{,}", "żółw"};
     const int64_t             numbers[] = {INT64_MIN, 0, INT64_MAX};
 
     assert_string_equal(db_texts(arena, values, (int)COUNT(values)).text,
@@ -44,14 +48,16 @@ TEST(query_array_text_is_quoted)
 TEST(query_array_elements_arrive_as_they_were)
 {
     Place             place    = place_new();
-    const char *const values[] = {"a", "say \"hi\"", "back\\slash", "", NULL, "NULL", "{,}", "żółw", "line\nbreak\ttab"};
+    const char *const values[] = {"a",   "say \"hi\"", "back\\slash",     "", NULL, "NULL",
+                                  "{,}", "żółw",       "line\nbreak\ttab"};
     Error             error;
 
     for (int i = 0; i < (int)COUNT(values); i++) {
         const char *back = "untouched";
 
         assert_ok(db_get_text(&place.tx, "select ($1::text[])[$2] as value",
-                              DB_ARGS(db_texts(place.arena, values, (int)COUNT(values)), db_i32(i + 1)), &back, &error));
+                              DB_ARGS(db_texts(place.arena, values, (int)COUNT(values)), db_i32(i + 1)), &back,
+                              &error));
         if (values[i])
             assert_string_equal(back, values[i]);
         else
@@ -78,15 +84,16 @@ TEST(query_scalars_arrive_as_they_were)
 
 TEST(query_failures_have_names)
 {
-    Place   place   = place_new();
-    int64_t value   = 5, changed = -1;
+    Place   place = place_new();
+    int64_t value = 5, changed = -1;
     Error   error;
 
     assert_code(ERR_NOT_FOUND, db_get_i64(&place.tx, "select 1::bigint as value where false", DB_NONE, &value, &error));
     assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "select 1::bigint as other", DB_NONE, &value, &error));
     assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "selec 1", DB_NONE, &value, &error));
     assert_string_equal(error.sqlstate, "42601");
-    assert_code(ERR_INVALID, db_get_i64(&place.tx, "select (1 / $1::int)::bigint as value", DB_ARGS(db_i32(0)), &value, &error));
+    assert_code(ERR_INVALID,
+                db_get_i64(&place.tx, "select (1 / $1::int)::bigint as value", DB_ARGS(db_i32(0)), &value, &error));
     assert_int_equal(value, 5);
     assert_true(conn_is_good(place.tx.conn));
     assert_ok(db_run(&place.tx, "create table t (id int); insert into t values (1), (2)", DB_NONE, NULL, &error));

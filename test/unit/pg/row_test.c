@@ -17,12 +17,23 @@
     X(T, const char *, DB_UUID, uuid)      \
     X(T, const char *, DB_JSONB, document) \
     X(T, int64_t, DB_TIME, made_at)
-typedef struct { THING_COLUMNS(DB_FIELD, Thing) } Thing;
+typedef struct {
+    THING_COLUMNS(DB_FIELD, Thing)
+} Thing;
 DB_SHAPE(thing, Thing, THING_COLUMNS);
 
-static const struct { const char *name; Oid type; } thing_attributes[] = {
-    {"made_at", OID_INT8}, {"document", OID_JSONB}, {"uuid", OID_UUID}, {"frozen", OID_BOOL},
-    {"real", OID_FLOAT8},  {"small", OID_INT4},     {"owner", OID_TEXT}, {"id", OID_INT8},
+static const struct {
+    const char *name;
+    Oid         type;
+} thing_attributes[] = {
+    {"made_at",  OID_INT8  },
+    {"document", OID_JSONB },
+    {"uuid",     OID_UUID  },
+    {"frozen",   OID_BOOL  },
+    {"real",     OID_FLOAT8},
+    {"small",    OID_INT4  },
+    {"owner",    OID_TEXT  },
+    {"id",       OID_INT8  },
 };
 #define THING_COUNT ((int)COUNT(thing_attributes))
 
@@ -33,7 +44,8 @@ static PGresult *result_new(const char *const *values, int rows)
     PGresAttDesc attributes[THING_COUNT] = {0};
 
     for (int i = 0; i < THING_COUNT; i++)
-        attributes[i] = (PGresAttDesc){.name = (char *)(uintptr_t)thing_attributes[i].name, .typid = thing_attributes[i].type};
+        attributes[i] =
+            (PGresAttDesc){.name = (char *)(uintptr_t)thing_attributes[i].name, .typid = thing_attributes[i].type};
     assert_true(PQsetResultAttrs(result, THING_COUNT, attributes));
     for (int i = 0; i < rows * THING_COUNT; i++) {
         char *value = (char *)(uintptr_t)values[i];
@@ -43,8 +55,9 @@ static PGresult *result_new(const char *const *values, int rows)
     return result;
 }
 
-static const char *const whole[] = {"1700000000000000", "{\"a\": 1}", "0190b5a1-0000-7000-8000-000000000000", "t", "2.5",
-                                    "-7", "Łukasz", "9223372036854775807"};
+static const char *const whole[] = {
+    "1700000000000000", "{\"a\": 1}",         "0190b5a1-0000-7000-8000-000000000000", "t", "2.5", "-7",
+    "Łukasz",           "9223372036854775807"};
 
 TEST(row_maps_every_type_by_name)
 {
@@ -97,7 +110,7 @@ static void assert_bad_value(int column, const char *value, const char *words)
     Error       error;
 
     memcpy(values, whole, sizeof whole);
-    values[column] = value;
+    values[column]                   = value;
     scoped(PQclear) PGresult *result = result_new(values, 1);
     scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
     assert_code(ERR_INTERNAL, db_rows(result, &thing_shape, arena, &rows, &error));
@@ -115,8 +128,12 @@ TEST(row_bad_integers_are_named)
 
 TEST(row_missing_column_and_wrong_type_are_named)
 {
-    static const DbColumn missing[] = {{"balance", DB_I64, 0}}, wrong[] = {{"owner", DB_I64, 0}};
-    const DbShape         no_column = {"thing", missing, 1, sizeof(int64_t)}, no_type = {"thing", wrong, 1, sizeof(int64_t)};
+    static const DbColumn missing[] =
+        {
+            {"balance", DB_I64, 0}
+    },
+                          wrong[] = {{"owner", DB_I64, 0}};
+    const DbShape no_column = {"thing", missing, 1, sizeof(int64_t)}, no_type = {"thing", wrong, 1, sizeof(int64_t)};
     scoped(PQclear) PGresult *result = result_new(whole, 1);
     scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
     Error                     error;
@@ -138,7 +155,7 @@ TEST(row_larger_than_the_arena_is_over_the_limit)
 
     memset(big, 'x', sizeof big - 1);
     memcpy(values, whole, sizeof whole);
-    values[6] = big;
+    values[6]                        = big;
     scoped(PQclear) PGresult *result = result_new(values, 1);
     assert_code(ERR_LIMIT, db_rows(result, &thing_shape, arena, &rows, &error));
 }

@@ -26,7 +26,8 @@ static Place place_new(void)
 
     database_exec(place.db, "create table done (key bigint primary key); create table log (n int)");
     place.proxy = proxy_new(database_url(place.db));
-    assert_ok(pool_new(&(PoolOptions){.conninfo = proxy_url(place.proxy), .size_max = 4, .no_janitor = true}, &place.pool, &error));
+    assert_ok(pool_new(&(PoolOptions){.conninfo = proxy_url(place.proxy), .size_max = 4, .no_janitor = true},
+                       &place.pool, &error));
     return place;
 }
 
@@ -252,7 +253,8 @@ TEST(tx_of_a_body_that_swallows_an_error_does_not_claim_success)
 }
 
 static const char settings_sql[] =
-    "select count(*) as value from pg_settings where source = 'session' and name in ('statement_timeout', 'lock_timeout',"
+    "select count(*) as value from pg_settings where source = 'session' and name in ('statement_timeout', "
+    "'lock_timeout',"
     " 'idle_in_transaction_session_timeout', 'transaction_isolation', 'default_transaction_read_only')";
 
 TEST(tx_leaves_no_session_state_behind)
@@ -273,18 +275,20 @@ TEST(tx_leaves_no_session_state_behind)
     place_free(&place);
 }
 
-typedef struct { int64_t value; } Value;
+typedef struct {
+    int64_t value;
+} Value;
 #define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
 DB_SHAPE(value, Value, VALUE_COLUMNS);
 
 TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
 {
-    static const char sql[] = "with k as (insert into done values ($1) on conflict do nothing returning 1)"
-                              " select count(*) as value from k";
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Value     value   = {-1};
-    Error     error;
+    static const char sql[]   = "with k as (insert into done values ($1) on conflict do nothing returning 1)"
+                                " select count(*) as value from k";
+    Place             place   = place_new();
+    TxOptions         options = options_of(&place);
+    Value             value   = {-1};
+    Error             error;
 
     proxy_cut_on(place.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
     assert_code(ERR_UNKNOWN, db_call(place.pool, &options, sql, DB_ARGS(db_i64(1)), &value_shape, &value, &error));

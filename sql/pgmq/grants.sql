@@ -1,0 +1,61 @@
+-- grants.sql - who may do what in schema pgmq; after every other file of it.
+--   pg_monitor, pawl_reader   look: all tables and sequences, present and future; list_*, metrics*, test_routing
+--   pawl_app, pawl_admin      work: write queues, archives, bindings and throttles, and run every function
+-- Reading and writing messages runs with the caller's rights, as in PGMQ, whose clients touch the tables themselves too.
+-- New queues belong to the owner of the functions, who makes them (queue.sql), so its default privileges reach them.
+-- Objects of other owners are left alone. Roles that come later are caught up with by `select pgmq._grant_roles()`.
+-- Nothing is for the public.
+
+create or replace function pgmq._grant_roles ()
+  returns void
+  language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_look  constant text[] := array['list_queues', 'metrics', 'metrics_all', 'format_table_name', 'test_routing',
+                                   'list_notify_insert_throttles', 'list_topic_bindings', 'validate_routing_key'];
+  v_grant text;
+begin
+  for v_grant in
+    with granted as (
+      select r.rolname, case when r.rolname in ('pawl_app', 'pawl_admin') then 'select, insert, update, delete' else 'select' end as what,
+             r.rolname in ('pawl_app', 'pawl_admin') as works
+      from pg_roles r
+      where r.rolname in ('pg_monitor', 'pawl_reader', 'pawl_app', 'pawl_admin')
+    ), owned_relation as (
+      select c.oid::regclass as name, c.relkind
+      from pg_class c
+      where c.relnamespace = 'pgmq'::regnamespace and c.relkind in ('r', 'p', 'S') and pg_has_role(c.relowner, 'usage')
+    ), owned_function as (
+      select p.oid::regprocedure as name, p.proname
+      from pg_proc p
+      where p.pronamespace = 'pgmq'::regnamespace and pg_has_role(p.proowner, 'usage')
+    )
+    select format('grant usage on schema pgmq to %I', g.rolname) from granted g
+    union all
+    select format('alter default privileges in schema pgmq grant %s on tables to %I', g.what, g.rolname) from granted g
+    union all
+    select format('alter default privileges in schema pgmq grant select on sequences to %I', g.rolname) from granted g
+    union all
+    select format('grant %s on %s to %I', g.what, string_agg(r.name::text, ', '), g.rolname)
+    from granted g, owned_relation r
+    where r.relkind <> 'S'
+    group by g.what, g.rolname
+    union all
+    select format('grant select on sequence %s to %I', string_agg(r.name::text, ', '), g.rolname)
+    from granted g, owned_relation r
+    where r.relkind = 'S'
+    group by g.rolname
+    union all
+    select format('revoke all on function %s from public', string_agg(f.name::text, ', ')) from owned_function f
+    union all
+    select format('grant execute on function %s to %I', string_agg(f.name::text, ', '), g.rolname)
+    from granted g, owned_function f
+    where g.works or f.proname = any (v_look)
+    group by g.rolname
+  loop
+    execute v_grant;
+  end loop;
+end
+$$;
+
+select pgmq._grant_roles();
