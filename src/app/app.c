@@ -67,19 +67,6 @@ static ErrorCode schema_reach(App *app, AppReach reach, Error *reterr)
     return migrate_check(app->pool, &schema_embedded, deadline_in_ms(APP_COMMAND_MS), reterr);
 }
 
-static ErrorCode app_reach(App *app, AppReach reach, Error *reterr)
-{
-    if (reach >= APP_POOL) {
-        TRY(database_find(app, reterr));
-        TRY(pool_make(app, reterr));
-    }
-    if (reach >= APP_DATABASE)
-        TRY(database_check(app, reterr));
-    if (reach >= APP_SCHEMA)
-        TRY(schema_reach(app, reach, reterr));
-    return OK;
-}
-
 ErrorCode app_open(const SettingsGiven *given, AppReach reach, App **ret_app, Error *reterr)
 {
     scoped(app_close) App *app = calloc(1, sizeof *app);
@@ -92,6 +79,19 @@ ErrorCode app_open(const SettingsGiven *given, AppReach reach, App **ret_app, Er
              STDERR_FILENO);
     TRY(app_reach(app, reach, reterr));
     *ret_app = take(app);
+    return OK;
+}
+
+ErrorCode app_reach(App *app, AppReach reach, Error *reterr)
+{
+    if (reach >= APP_POOL) {
+        TRY(database_find(app, reterr));
+        TRY(pool_make(app, reterr));
+    }
+    if (reach >= APP_DATABASE)
+        TRY(database_check(app, reterr));
+    if (reach >= APP_SCHEMA)
+        TRY(schema_reach(app, reach, reterr));
     return OK;
 }
 

@@ -20,6 +20,29 @@
 /* A start that is told to end may still be waiting for a database that does not answer. */
 #define START_GRACE_S 5
 
+/* ---- a start that is told to end ---- */
+
+/* The signal that asked for the end before the start was over; 0: none did. */
+static volatile sig_atomic_t start_ended_by;
+/* A given database may not answer for long. A private one is here, and would be left running if we went too early. */
+static volatile sig_atomic_t start_may_hang;
+
+static void start_end(int signal)
+{
+    if (start_ended_by)
+        _exit(EXIT_FAILURE);
+    start_ended_by = signal;
+    if (start_may_hang)
+        alarm(START_GRACE_S);
+}
+
+static void start_hurry(bool may_hang)
+{
+    start_may_hang = may_hang;
+    if (may_hang && start_ended_by)
+        alarm(START_GRACE_S);
+}
+
 /* ---- start ---- */
 
 static void webhook_set(Daemon *daemon, const Settings *settings)
@@ -78,7 +101,9 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     const char *token, *token_file;
 
     mutex_init(&daemon->mutex);
-    TRY(app_open(given, APP_MIGRATED, &daemon->app, reterr));
+    TRY(app_open(given, APP_SETTINGS, &daemon->app, reterr));
+    start_hurry(/* may_hang= */ daemon->app->settings.database_url != NULL);
+    TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
     TRY(app_token(daemon->app, &token, &token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);
     daemon->keys   = key_cache_new(daemon->app->pool, token);
@@ -120,18 +145,7 @@ static void exit_done(int signal)
     _exit(EXIT_SUCCESS);
 }
 
-/* The signal that asked for the end before the start was over; 0: none did. */
-static volatile sig_atomic_t start_ended_by;
-
-static void start_end(int signal)
-{
-    if (start_ended_by)
-        _exit(EXIT_FAILURE);
-    start_ended_by = signal;
-    alarm(START_GRACE_S);
-}
-
-/* Until the start is over: the first signal lets it come to its end, but not for long; the second ends it on the spot.
+/* Until the start is over: the first signal lets it come to its end, if that is near; the second ends it on the spot.
  * Nothing is left half done: a migration is a transaction, and a data directory gets its name when it is complete. */
 static void signals_start(void)
 {

@@ -39,12 +39,14 @@ struct Work {
 };
 
 /* Did the server say how it ended? Only an error of its own, on a connection that it keeps, proves that it rolled back. */
-static bool answer_is_lost(ErrorCode code, const Error *error)
+static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 {
     if (code == ERR_UNKNOWN)
         return true;
     if (code != ERR_UNAVAILABLE && code != ERR_TIMEOUT) /* e.g. rows that came but do not fit their shape */
         return false;
+    if (conn_transaction(conn) == PQTRANS_UNKNOWN) /* a panic names its reason and takes the connection with it */
+        return true;
     return error->sqlstate[0] == '\0' || strncmp(error->sqlstate, "08", 2) == 0 ||
            strncmp(error->sqlstate, "57P", 3) == 0;
 }
@@ -90,12 +92,14 @@ static ErrorCode tx_commit(Tx *tx, Try *try, Error *reterr)
     /* PostgreSQL answers the commit of a failed transaction with success, and rolls it back. */
     if (conn_transaction(tx->conn) == PQTRANS_INERROR)
         return fail(reterr, ERR_INTERNAL, "a statement failed and the body went on: rolled back");
+    if (conn_transaction(tx->conn) == PQTRANS_IDLE)
+        return fail(reterr, ERR_INTERNAL, "the body ended its transaction by itself");
     code = db_run(tx, "commit", DB_NONE, NULL, reterr);
     if (code == OK && FAULT("pg.commit.after")) {
         conn_condemn(tx->conn);
         code = fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.after");
     }
-    try->doubt = code != OK && answer_is_lost(code, reterr);
+    try->doubt = code != OK && answer_is_lost(tx->conn, code, reterr);
     return code;
 }
 
@@ -116,7 +120,7 @@ static ErrorCode run_statement(Work *work, Tx *tx, Try *try, Error *reterr)
 {
     ErrorCode code = db_many(tx, work->sql, work->args, work->shape, &work->rows, &work->count, reterr);
 
-    try->doubt = code != OK && answer_is_lost(code, reterr);
+    try->doubt = code != OK && answer_is_lost(tx->conn, code, reterr);
     return code;
 }
 

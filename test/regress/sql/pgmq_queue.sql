@@ -41,8 +41,11 @@ select pgmq.create('quote''d');
 select pgmq.delete('first where false; drop table pgmq.meta; delete from pgmq.q_first', 1);
 select pgmq.format_table_name('Cat-Dog', 'q'), pgmq.format_table_name(queue_name => 'cat', prefix => 'a');
 select pgmq.validate_queue_name(repeat('a', 48));
+\set VERBOSITY terse
 select pgmq.send('nowhere', '1');
 select pgmq.read('nowhere', 1, 1);
+select pgmq.metrics('nowhere');
+select pgmq.purge_queue('nowhere');
 \set VERBOSITY sqlstate
 select pgmq.send('nowhere', '1');
 select pgmq.create(repeat('a', 48));
@@ -63,7 +66,6 @@ select pgmq.send_batch('first', array['1', '2', '3']::jsonb[]);
 select pgmq.purge_queue('first');
 select pgmq.purge_queue('first');
 select pgmq.send('first', '4');
-select pgmq.purge_queue('nowhere');
 
 -- Metrics.
 select pgmq.create('measured');
@@ -79,7 +81,6 @@ select queue_name, queue_length, newest_msg_age_sec between 10 and 60 as newest,
        total_messages, queue_visible_length
 from pgmq.metrics('measured');
 select queue_name, queue_length from pgmq.metrics_all();
-select pgmq.metrics('nowhere');
 
 -- Indexes for groups, twice.
 select pgmq.create_fifo_index('first');

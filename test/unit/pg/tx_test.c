@@ -252,6 +252,23 @@ TEST(tx_of_a_body_that_swallows_an_error_does_not_claim_success)
     place_free(&place);
 }
 
+static ErrorCode hasty_body(Tx *tx, void *context, Error *reterr)
+{
+    (void)context;
+    return db_run(tx, "rollback", DB_NONE, NULL, reterr);
+}
+
+TEST(tx_of_a_body_that_ends_its_transaction_does_not_claim_success)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Error     error;
+
+    assert_code(ERR_INTERNAL, tx_run(place.pool, &options, hasty_body, NULL, &error));
+    assert_contains(error.text, "by itself");
+    place_free(&place);
+}
+
 static const char settings_sql[] =
     "select count(*) as value from pg_settings where source = 'session' and name in ('statement_timeout', "
     "'lock_timeout',"
