@@ -40,8 +40,11 @@ ErrorCode __wrap_conn_query(Conn *conn, const char *sql, int count, const Oid *t
 {
     ErrorCode code = __real_conn_query(conn, sql, count, types, values, deadline, ret_result, reterr);
 
-    if (mutant == MUTANT_COMMIT_RETRIED && strcmp(sql, "commit") == 0 && code == ERR_UNAVAILABLE)
+    if (mutant == MUTANT_COMMIT_RETRIED && strcmp(sql, "commit") == 0 && code == ERR_UNAVAILABLE) {
+        (void)fail(reterr, ERR_BUSY, "rolled back, or so it says");
         error_set_sqlstate(reterr, "40001");
+        return ERR_BUSY;
+    }
     return code;
 }
 
