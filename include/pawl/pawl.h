@@ -32,7 +32,7 @@ typedef struct PawlTx PawlTx;
 /* What a caller does next: a program looks at this, a person at PawlError.text. */
 typedef enum {
     PAWL_OK,
-    PAWL_REFUSED,     /* it will not work like this: bad input, conflict, missing rights */
+    PAWL_REFUSED, /* it will not work like this: bad input, conflict, missing rights */
     PAWL_NOT_FOUND,
     PAWL_TRY_AGAIN,   /* busy or out of time: nothing was done, the same call may work later */
     PAWL_UNAVAILABLE, /* no database: nothing was done */
@@ -64,7 +64,8 @@ typedef struct {
     int         timeout_ms; /* for everything: waiting, retries, commit; 0: 10 s */
     bool        keyed;
 } PawlTransaction;
-PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *options, PawlBody *body, void *context, PawlError *error);
+PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *options, PawlBody *body, void *context,
+                            PawlError *error);
 
 /* One statement with text parameters ($1, $2, ...; NULL is SQL null). A result is rows of texts. */
 typedef struct {

@@ -17,10 +17,9 @@ declare
 begin
   for v_grant in
     with granted as (
-      select r.rolname, case when r.rolname in ('pawl_app', 'pawl_admin') then 'select, insert, update, delete' else 'select' end as what,
-             r.rolname in ('pawl_app', 'pawl_admin') as works
-      from pg_roles r
-      where r.rolname in ('pg_monitor', 'pawl_reader', 'pawl_app', 'pawl_admin')
+      select r.rolname, g.works, case when g.works then 'select, insert, update, delete' else 'select' end as what
+      from (values ('pg_monitor', false), ('pawl_reader', false), ('pawl_app', true), ('pawl_admin', true)) as g (name, works)
+      join pg_roles r on r.rolname = g.name
     ), owned_relation as (
       select c.oid::regclass as name, c.relkind
       from pg_class c

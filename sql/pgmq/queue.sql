@@ -90,7 +90,8 @@ begin
        headers      jsonb)',
     v_archive);
   execute format('create index if not exists %I on pgmq.%I (vt)', v_queue || '_vt_idx', v_queue);
-  execute format('create index if not exists %I on pgmq.%I (archived_at)', 'archived_at_idx_' || lower(queue_name), v_archive);
+  execute format('create index if not exists %I on pgmq.%I (archived_at)',
+                 'archived_at_idx_' || lower(queue_name), v_archive);
 
   insert into pgmq.meta (queue_name, is_partitioned, is_unlogged)
   values (_create_queue.queue_name, false, _create_queue.is_unlogged)
@@ -188,8 +189,9 @@ declare
   v_queue text := pgmq.format_table_name(queue_name, 'q');
 begin
   execute format('create index if not exists %I on pgmq.%I using gin (headers)', v_queue || '_fifo_idx', v_queue);
-  execute format('create index if not exists %I on pgmq.%I (coalesce(headers ->> ''x-pgmq-group'', ''_default_fifo_group''), msg_id)',
-                 v_queue || '_group_idx', v_queue);
+  execute format(
+    'create index if not exists %I on pgmq.%I (coalesce(headers ->> ''x-pgmq-group'', ''_default_fifo_group''), msg_id)',
+    v_queue || '_group_idx', v_queue);
 end
 $$;
 

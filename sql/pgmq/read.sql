@@ -4,7 +4,7 @@
 -- Time is the wall clock, read once per call.
 --
 -- Which messages: the visible ones with the lowest ids. Neither index gives that alone: the primary key walks over every
--- hidden message at the front, the index on vt gives every visible one in another order. So _take() looks up to four
+-- hidden message at the front, the index on vt gives every visible one in another order. So a read looks up to four
 -- times, each time at a bounded number of rows, and stops when it has enough:
 --   1. by id, among the first messages of the queue, a hundred more than wanted
 --   2. by vt, a hundred more than wanted; if there are not that many, these are all, and they are taken by id
@@ -164,13 +164,40 @@ as $$
 declare
   v_now   timestamptz := clock_timestamp();
   v_queue text := pgmq.format_table_name(queue_name, 'q');
+  v_count integer := 0;
   v_ids   bigint[];
 begin
   if conditional <> '{}' then
     v_ids := pgmq._take_matching(v_queue, qty, v_now, conditional);
   else
-    v_ids := pgmq._take(v_queue, qty, v_now);
+    -- Take and hide among the first ids in one statement: all that most reads need. Not with vt 0, because what is not
+    -- hidden would be found again by _take().
+    if vt > 0 then
+      return query execute format(
+        'with hidden as (
+           update pgmq.%1$I q
+           set vt = $2 + make_interval(secs => $3), read_ct = q.read_ct + 1, last_read_at = $2
+           where q.msg_id = any (array(
+             select taken.msg_id
+             from (select f.msg_id, f.vt from pgmq.%1$I f order by f.msg_id limit $1 + 100) as front
+             cross join lateral (
+               select t.msg_id from pgmq.%1$I t where t.msg_id = front.msg_id and t.vt <= $2 for update skip locked
+             ) as taken
+             where front.vt <= $2
+             limit $1))
+           returning q.msg_id, q.read_ct, q.enqueued_at, q.last_read_at, q.vt, q.message, q.headers
+         )
+         select h.* from hidden h order by h.msg_id',
+        v_queue)
+        using qty, v_now, vt;
+      get diagnostics v_count = row_count;
+      if v_count >= qty then
+        return;
+      end if;
+    end if;
+    v_ids := pgmq._take(v_queue, qty - v_count, v_now);
   end if;
+
   if v_ids <> '{}' then
     return query select h.* from pgmq._hide(v_queue, v_ids, v_now, vt) as h;
   end if;

@@ -14,7 +14,8 @@ begin
   elsif length(routing_key) > 255 then
     raise exception 'routing_key length cannot exceed 255 characters, got % characters', length(routing_key);
   elsif routing_key !~ '^[a-zA-Z0-9._-]+$' then
-    raise exception 'routing_key contains invalid characters. Only alphanumeric, dots, hyphens, and underscores are allowed. Got: %',
+    raise exception
+      'routing_key contains invalid characters. Only alphanumeric, dots, hyphens, and underscores are allowed. Got: %',
       routing_key;
   elsif routing_key like '.%' then
     raise exception 'routing_key cannot start with a dot. Got: %', routing_key;
@@ -37,7 +38,8 @@ begin
   elsif length(pattern) > 255 then
     raise exception 'pattern length cannot exceed 255 characters, got % characters', length(pattern);
   elsif pattern !~ '^[a-zA-Z0-9._*#-]+$' then
-    raise exception 'pattern contains invalid characters. Only alphanumeric, dots, hyphens, underscores, *, and # are allowed. Got: %',
+    raise exception
+      'pattern contains invalid characters. Only alphanumeric, dots, hyphens, underscores, *, and # are allowed. Got: %',
       pattern;
   elsif pattern like '.%' then
     raise exception 'pattern cannot start with a dot. Got: %', pattern;
@@ -48,7 +50,8 @@ begin
   elsif pattern like '%**%' then
     raise exception 'pattern cannot contain consecutive stars (**). Use # for multi-segment matching. Got: %', pattern;
   elsif pattern like '%##%' then
-    raise exception 'pattern cannot contain consecutive hashes (##). A single # already matches zero or more segments. Got: %',
+    raise exception
+      'pattern cannot contain consecutive hashes (##). A single # already matches zero or more segments. Got: %',
       pattern;
   elsif pattern like '%*#%' or pattern like '%#*%' then
     raise exception 'pattern cannot contain adjacent wildcards (*# or #*). Separate wildcards with dots. Got: %', pattern;

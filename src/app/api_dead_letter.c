@@ -15,10 +15,10 @@
 
 const RouteParameter api_dead_letter_parameters[] = {
     {"status", "pending, retrying, failed or resolved; all but resolved when absent"},
-    {"type", "only operations of this type"},
-    {"limit", "1 to 1000; 100 when absent"},
-    {"cursor", "next_cursor of the page before"},
-    {NULL, NULL},
+    {"type",   "only operations of this type"                                       },
+    {"limit",  "1 to 1000; 100 when absent"                                         },
+    {"cursor", "next_cursor of the page before"                                     },
+    {NULL,     NULL                                                                 },
 };
 
 void letter_write(Writer *writer, const DeadLetter *letter)

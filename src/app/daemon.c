@@ -52,8 +52,8 @@ static void webhook_set(Daemon *daemon, const Settings *settings)
     snprintf(daemon->webhook, sizeof daemon->webhook, "%s", settings->alert_webhook ? settings->alert_webhook : "");
 }
 
-static ErrorCode auth(void *context, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes, char *ret_name,
-                      Error *reterr)
+static ErrorCode auth(void *context, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
+                      char *ret_name, Error *reterr)
 {
     Daemon *daemon = context;
 
@@ -93,7 +93,7 @@ static void say_ready(const Daemon *daemon, const char *token_file)
     }
     if (token_file)
         printf("admin token: %s\n", token_file);
-    fflush(stdout);
+    (void)fflush(stdout); /* whoever started us may have closed it; serving goes on */
 }
 
 static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error *reterr)

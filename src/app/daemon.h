@@ -30,7 +30,7 @@ typedef struct Daemon {
     Server     *server; /* NULL without role api */
     const char *openapi;
     atomic_bool stopping;
-    Mutex       mutex; /* guards webhook */
+    Mutex       mutex;                             /* guards webhook */
     char        webhook[SETTINGS_WEBHOOK_MAX + 1]; /* "" : none */
 } Daemon;
 

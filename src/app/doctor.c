@@ -36,31 +36,39 @@ static ErrorCode found(Finding *finding, FindingState state, const char *text, c
 
 /* ---- one row of numbers about the server ---- */
 
-#define VITALS_COLUMNS(X, T)                       \
-    X(T, int64_t,      DB_TIME, now)               \
-    X(T, const char *, DB_TEXT, version)           \
-    X(T, int32_t,      DB_I32,  version_number)    \
-    X(T, bool,         DB_BOOL, read_only)         \
-    X(T, int32_t,      DB_I32,  connections)       \
-    X(T, int32_t,      DB_I32,  connections_max)   \
-    X(T, int64_t,      DB_I64,  longest_seconds)   \
-    X(T, int32_t,      DB_I32,  longest_pid)       \
-    X(T, const char *, DB_TEXT, longest_name)      \
-    X(T, int64_t,      DB_I64,  wraparound_age)    \
-    X(T, bool,         DB_BOOL, synchronous)       \
-    X(T, bool,         DB_BOOL, durable)           \
-    X(T, int32_t,      DB_I32,  roles)
-typedef struct { VITALS_COLUMNS(DB_FIELD, Vitals) } Vitals;
+#define VITALS_COLUMNS(X, T)                  \
+    X(T, int64_t, DB_TIME, now)               \
+    X(T, const char *, DB_TEXT, version)      \
+    X(T, int32_t, DB_I32, version_number)     \
+    X(T, bool, DB_BOOL, read_only)            \
+    X(T, int32_t, DB_I32, connections)        \
+    X(T, int32_t, DB_I32, connections_max)    \
+    X(T, int64_t, DB_I64, longest_seconds)    \
+    X(T, int32_t, DB_I32, longest_pid)        \
+    X(T, const char *, DB_TEXT, longest_name) \
+    X(T, int64_t, DB_I64, wraparound_age)     \
+    X(T, bool, DB_BOOL, synchronous)          \
+    X(T, bool, DB_BOOL, durable)              \
+    X(T, int32_t, DB_I32, roles)
+typedef struct {
+    VITALS_COLUMNS(DB_FIELD, Vitals)
+} Vitals;
 DB_SHAPE(vitals, Vitals, VITALS_COLUMNS);
 
-#define STUCK_COLUMNS(X, T) X(T, int64_t, DB_I64, expired) X(T, int64_t, DB_I64, failed)
-typedef struct { STUCK_COLUMNS(DB_FIELD, Stuck) } Stuck;
+#define STUCK_COLUMNS(X, T)        \
+    X(T, int64_t, DB_I64, expired) \
+    X(T, int64_t, DB_I64, failed)
+typedef struct {
+    STUCK_COLUMNS(DB_FIELD, Stuck)
+} Stuck;
 DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
 
 static ErrorCode ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr)
 {
-    TxOptions options = {
-        .name = "doctor", .deadline = deadline_in_ms(CHECK_MS), .arena = doctor->arena, .read_only = true};
+    TxOptions options = {.name      = "doctor",
+                         .deadline  = deadline_in_ms(CHECK_MS),
+                         .arena     = doctor->arena,
+                         .read_only = true};
 
     return db_call(doctor->app->pool, &options, sql, DB_NONE, shape, ret_row, reterr);
 }
@@ -84,8 +92,8 @@ static ErrorCode check_connection(Doctor *doctor, Finding *finding, Error *reter
 
     TRY(pool_lease(doctor->app->pool, deadline_in_ms(CHECK_MS), &lease, reterr));
     return found(finding, FINDING_OK,
-                 arena_print(doctor->arena, "connected in %.1f ms (%s)", (double)mono_us_between(start, clock_mono()) / 1e3,
-                             conn_name(lease_conn(lease))),
+                 arena_print(doctor->arena, "connected in %.1f ms (%s)",
+                             (double)mono_us_between(start, clock_mono()) / 1e3, conn_name(lease_conn(lease))),
                  NULL);
 }
 
@@ -106,7 +114,8 @@ static ErrorCode check_server(Doctor *doctor, Finding *finding, Error *reterr)
     if (!vitals.synchronous)
         return found(finding, FINDING_WARN, "synchronous_commit is off: a crash can lose answers already given",
                      "set synchronous_commit = on for this database");
-    return found(finding, FINDING_OK, arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals.version), NULL);
+    return found(finding, FINDING_OK, arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals.version),
+                 NULL);
 }
 
 static ErrorCode check_schema(Doctor *doctor, Finding *finding, Error *reterr)
@@ -114,7 +123,8 @@ static ErrorCode check_schema(Doctor *doctor, Finding *finding, Error *reterr)
     ErrorCode code = migrate_check(doctor->app->pool, &schema_embedded, deadline_in_ms(CHECK_MS), reterr);
 
     if (code == ERR_CONFLICT || code == ERR_NOT_FOUND)
-        return found(finding, FINDING_FAIL, arena_text(doctor->arena, reterr->text), "run pawl migrate with the newest pawl");
+        return found(finding, FINDING_FAIL, arena_text(doctor->arena, reterr->text),
+                     "run pawl migrate with the newest pawl");
     TRY(code);
     return found(finding, FINDING_OK, arena_print(doctor->arena, "version %d", schema_embedded.migration_count), NULL);
 }
@@ -144,10 +154,12 @@ static ErrorCode check_pool(Doctor *doctor, Finding *finding, Error *reterr)
                      "raise max_connections, lower PAWL_POOL_MAX, or put PgBouncer in front");
     if (vitals.connections * 100 > vitals.connections_max * CONNECTIONS_WARN)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena, "%d of %d connections are in use", vitals.connections, vitals.connections_max),
+                     arena_print(doctor->arena, "%d of %d connections are in use", vitals.connections,
+                                 vitals.connections_max),
                      "look for clients that hold connections: pg_stat_activity");
     return found(finding, FINDING_OK,
-                 arena_print(doctor->arena, "%d of %d connections in use", vitals.connections, vitals.connections_max), NULL);
+                 arena_print(doctor->arena, "%d of %d connections in use", vitals.connections, vitals.connections_max),
+                 NULL);
 }
 
 static ErrorCode check_clock(Doctor *doctor, Finding *finding, Error *reterr)
@@ -161,9 +173,11 @@ static ErrorCode check_clock(Doctor *doctor, Finding *finding, Error *reterr)
     skew_ms = (vitals.now - (before.us + after.us) / 2) / 1000;
     if (llabs(skew_ms) > SKEW_WARN_MS)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena, "the database's clock is %" PRId64 " ms away from this machine's", skew_ms),
+                     arena_print(doctor->arena, "the database's clock is %" PRId64 " ms away from this machine's",
+                                 skew_ms),
                      "run NTP on both; leases and timers follow the database's clock");
-    return found(finding, FINDING_OK, arena_print(doctor->arena, "%" PRId64 " ms away from the database's", skew_ms), NULL);
+    return found(finding, FINDING_OK, arena_print(doctor->arena, "%" PRId64 " ms away from the database's", skew_ms),
+                 NULL);
 }
 
 static ErrorCode check_long_transactions(Doctor *doctor, Finding *finding, Error *reterr)
@@ -173,7 +187,8 @@ static ErrorCode check_long_transactions(Doctor *doctor, Finding *finding, Error
     TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
     if (vitals.longest_seconds > 0 && vitals.longest_seconds * 1000 >= doctor->long_tx_ms)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena, "process %d (%s) has held a snapshot for %" PRId64 " s: vacuum cannot clean up",
+                     arena_print(doctor->arena,
+                                 "process %d (%s) has held a snapshot for %" PRId64 " s: vacuum cannot clean up",
                                  vitals.longest_pid, vitals.longest_name, vitals.longest_seconds),
                      arena_print(doctor->arena, "find its owner, or end it: select pg_terminate_backend(%d)",
                                  vitals.longest_pid));
@@ -203,7 +218,8 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
                      arena_print(doctor->arena, "%" PRId64 " dead letters have an expired lease", stuck.expired),
                      "a pawl serve with role monitor takes them over: is one running?");
     if (stuck.failed)
-        return found(finding, FINDING_WARN, arena_print(doctor->arena, "%" PRId64 " dead letters have failed for good", stuck.failed),
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "%" PRId64 " dead letters have failed for good", stuck.failed),
                      "see pawl dlq list --status failed, then retry or delete them");
     return found(finding, FINDING_OK, "no row is stuck", NULL);
 }
@@ -214,16 +230,16 @@ static const struct {
     bool        needs_schema;
     bool        vital; /* without it nothing after it can be checked */
 } checks[] = {
-    {"settings", check_settings, false, true},
-    {"connection", check_connection, false, true},
-    {"server", check_server, false, false},
-    {"schema", check_schema, false, false},
-    {"roles", check_roles, false, false},
-    {"pool", check_pool, false, false},
-    {"clock", check_clock, false, false},
+    {"settings",          check_settings,          false, true },
+    {"connection",        check_connection,        false, true },
+    {"server",            check_server,            false, false},
+    {"schema",            check_schema,            false, false},
+    {"roles",             check_roles,             false, false},
+    {"pool",              check_pool,              false, false},
+    {"clock",             check_clock,             false, false},
     {"long transactions", check_long_transactions, false, false},
-    {"wraparound", check_wraparound, false, false},
-    {"stuck rows", check_stuck, true, false},
+    {"wraparound",        check_wraparound,        false, false},
+    {"stuck rows",        check_stuck,             true,  false},
 };
 
 const char *finding_state_text(FindingState state)

@@ -24,8 +24,8 @@ typedef struct Jobs Jobs;
 /* The table is borrowed for as long as the jobs run. */
 Jobs *jobs_new(const Job *table, int count, void *context);
 /* No further step begins; does not wait for the one under way. */
-void  jobs_stop(Jobs *jobs);
-void  jobs_free(Jobs *jobs);
+void jobs_stop(Jobs *jobs);
+void jobs_free(Jobs *jobs);
 SCOPED(Jobs, jobs_free)
 
 #endif

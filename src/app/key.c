@@ -24,7 +24,9 @@ static const DbColumn key_name_columns[] = {KEY_NAME_COLUMNS(DB_COLUMN, KeyName)
 static const DbShape  key_name_shape     = {"key", key_name_columns, COUNT(key_name_columns), sizeof(KeyName)};
 
 #define CREATED_COLUMNS(X, T) X(T, int64_t, DB_I64, id)
-typedef struct { CREATED_COLUMNS(DB_FIELD, Created) } Created;
+typedef struct {
+    CREATED_COLUMNS(DB_FIELD, Created)
+} Created;
 DB_SHAPE(created, Created, CREATED_COLUMNS);
 
 /* ---- tokens ---- */
@@ -111,7 +113,7 @@ static bool name_is_good(const char *name)
 ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scopes, int64_t ttl_ms, char *ret_token,
                      int64_t *ret_id, Error *reterr)
 {
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
     TxOptions                 options = {.name = "key_create", .deadline = deadline, .arena = arena};
     const char               *names[SCOPE_COUNT];
     int                       count = scopes_list(scopes, names);
@@ -120,14 +122,15 @@ ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scop
 
     if (!name_is_good(name))
         return fail(reterr, ERR_INVALID,
-                    "key name is not right: a lower-case letter, then letters, digits, \"_\", \".\" or \"-\", at most %d in all",
+                    "key name is not right: a lower-case letter, then letters, digits, \"_\", \".\" or \"-\", at most "
+                    "%d in all",
                     KEY_NAME_SIZE - 1);
     if (count == 0 || ttl_ms < 0)
         return fail(reterr, ERR_INVALID, "a key needs a scope, and a time to live that is not below zero");
     key_token_new(token);
     TRY(db_call(pool, &options, sql_app_key_create,
-                DB_ARGS(db_text(name), db_bytea(arena, key_hash(token).bytes, sizeof(KeyHash)), db_texts(arena, names, count),
-                        ttl_ms ? db_i64(ttl_ms) : db_null()),
+                DB_ARGS(db_text(name), db_bytea(arena, key_hash(token).bytes, sizeof(KeyHash)),
+                        db_texts(arena, names, count), ttl_ms ? db_i64(ttl_ms) : db_null()),
                 &created_shape, &created, reterr));
     if (created.id == 0)
         return fail(reterr, ERR_CONFLICT, "key \"%s\" exists already: revoke it or choose another name", name);
@@ -141,7 +144,8 @@ ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, 
     TxOptions options = {.name = "key_list", .deadline = deadline, .arena = arena, .read_only = true};
     void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_app_key_list, DB_ARGS(db_i32(KEY_LIST_MAX)), &key_shape, &rows, ret_count, reterr));
+    TRY(db_call_many(pool, &options, sql_app_key_list, DB_ARGS(db_i32(KEY_LIST_MAX)), &key_shape, &rows, ret_count,
+                     reterr));
     *ret_list = rows;
     return OK;
 }
@@ -156,13 +160,14 @@ static bool id_parse(const char *text, int64_t *ret_id)
     return isdigit((unsigned char)text[0]) && errno == 0 && *end == '\0';
 }
 
-ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id_or_name, KeyName *ret_key, Error *reterr)
+ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id_or_name, KeyName *ret_key,
+                     Error *reterr)
 {
     TxOptions options = {.name = "key_revoke", .deadline = deadline, .arena = arena};
     int64_t   id;
     bool      is_id = id_parse(id_or_name, &id);
 
     return db_call(pool, &options, sql_app_key_revoke,
-                   DB_ARGS(is_id ? db_i64(id) : db_null(), db_text(is_id ? NULL : id_or_name)), &key_name_shape, ret_key,
-                   reterr);
+                   DB_ARGS(is_id ? db_i64(id) : db_null(), db_text(is_id ? NULL : id_or_name)), &key_name_shape,
+                   ret_key, reterr);
 }

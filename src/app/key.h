@@ -40,10 +40,16 @@
     X(T, int64_t,      DB_TIME, expires_at) /* 0: never */ \
     X(T, int64_t,      DB_TIME, revoked_at) /* 0: live */
 /* clang-format on */
-typedef struct { KEY_COLUMNS(DB_FIELD, Key) } Key;
+typedef struct {
+    KEY_COLUMNS(DB_FIELD, Key)
+} Key;
 
-#define KEY_NAME_COLUMNS(X, T) X(T, int64_t, DB_I64, id) X(T, const char *, DB_TEXT, name)
-typedef struct { KEY_NAME_COLUMNS(DB_FIELD, KeyName) } KeyName;
+#define KEY_NAME_COLUMNS(X, T) \
+    X(T, int64_t, DB_I64, id)  \
+    X(T, const char *, DB_TEXT, name)
+typedef struct {
+    KEY_NAME_COLUMNS(DB_FIELD, KeyName)
+} KeyName;
 
 /* A new token, also for the admin's. ret_token holds KEY_TOKEN_SIZE bytes. */
 void key_token_new(char *ret_token);
@@ -55,7 +61,8 @@ must_check ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Erro
 must_check ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scopes, int64_t ttl_ms,
                                 char *ret_token, int64_t *ret_id, Error *reterr);
 /* Newest first, revoked ones too, at most KEY_LIST_MAX. */
-must_check ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, int *ret_count, Error *reterr);
+must_check ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, int *ret_count,
+                              Error *reterr);
 /* By id or by name. ERR_NOT_FOUND: no live key is meant. */
 must_check ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id_or_name, KeyName *ret_key,
                                 Error *reterr);

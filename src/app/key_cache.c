@@ -43,7 +43,9 @@ struct KeyCache {
     X(T, const char *, DB_TEXT, scopes) \
     X(T, int64_t,      DB_TIME, expires_at)
 /* clang-format on */
-typedef struct { FOUND_COLUMNS(DB_FIELD, Found) } Found;
+typedef struct {
+    FOUND_COLUMNS(DB_FIELD, Found)
+} Found;
 DB_SHAPE(found, Found, FOUND_COLUMNS);
 
 static bool hash_is_equal(const KeyHash *a, const KeyHash *b)
@@ -78,7 +80,7 @@ static bool cache_get(KeyCache *cache, const KeyHash *hash, Entry *ret_entry)
 static int64_t entry_worth(const Entry *entry)
 {
     int64_t age_ms = entry_age_ms(entry);
-    int     class  = !entry->used || age_ms > FRESH_MS + GRACE_MS ? 0 : entry->scopes == SCOPE_NONE ? 1 : 2;
+    int class      = !entry->used || age_ms > FRESH_MS + GRACE_MS ? 0 : entry->scopes == SCOPE_NONE ? 1 : 2;
 
     return class * (int64_t)1000000000 - (age_ms < 999999999 ? age_ms : 999999999);
 }

@@ -7,7 +7,9 @@
 #include <sodium.h>
 #include <stdbool.h>
 
-typedef struct { unsigned char bytes[crypto_hash_sha256_BYTES]; } KeyHash;
+typedef struct {
+    unsigned char bytes[crypto_hash_sha256_BYTES];
+} KeyHash;
 
 KeyHash key_hash(const char *token);
 /* Does it look like one that key_token_new() made? Anything else is not worth a question to the database. */

@@ -103,11 +103,10 @@ static ErrorCode ping(Tx *tx, void *context, Error *reterr)
 
 PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES);
-    TxOptions                 options = {
-                        .name = "ping", .deadline = deadline_in_ms(timeout_ms), .arena = arena, .read_only = true};
-    Error   why = {0};
-    int64_t one;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES);
+    TxOptions options = {.name = "ping", .deadline = deadline_in_ms(timeout_ms), .arena = arena, .read_only = true};
+    Error     why     = {0};
+    int64_t   one;
 
     return answer(tx_run(pawl->pool, &options, ping, &one, &why), &why, error);
 }
@@ -122,9 +121,9 @@ typedef struct {
 /* What the body refused by itself, in the words of the house. */
 static ErrorCode refused(const PawlTx *tx, PawlStatus status, Error *reterr)
 {
-    static const ErrorCode codes[] = {[PAWL_REFUSED] = ERR_CONFLICT,      [PAWL_NOT_FOUND] = ERR_NOT_FOUND,
-                                      [PAWL_TRY_AGAIN] = ERR_BUSY,        [PAWL_UNAVAILABLE] = ERR_UNAVAILABLE,
-                                      [PAWL_UNKNOWN] = ERR_INTERNAL,      [PAWL_FAILED] = ERR_INTERNAL};
+    static const ErrorCode codes[] = {
+        [PAWL_REFUSED] = ERR_CONFLICT,        [PAWL_NOT_FOUND] = ERR_NOT_FOUND, [PAWL_TRY_AGAIN] = ERR_BUSY,
+        [PAWL_UNAVAILABLE] = ERR_UNAVAILABLE, [PAWL_UNKNOWN] = ERR_INTERNAL,    [PAWL_FAILED] = ERR_INTERNAL};
 
     if (tx->code != OK && status == status_of(tx->code))
         return tx->code; /* the words are there already */

@@ -25,11 +25,11 @@ static bool webhook_url(Daemon *daemon, char *ret_url, size_t size)
 
 void monitor_alert(void *context, const Alert *alert)
 {
-    Daemon *daemon = context;
-    char    url[sizeof daemon->webhook], key[128];
-    Error   why = {0}, error = {0};
-    int64_t id;
-    Text    text scoped_text;
+    Daemon   *daemon = context;
+    char      url[sizeof daemon->webhook], key[128];
+    Error     why = {0}, error = {0};
+    int64_t   id;
+    Text text scoped_text;
 
     if (!webhook_url(daemon, url, sizeof url))
         return;
@@ -39,8 +39,10 @@ void monitor_alert(void *context, const Alert *alert)
     if (webhook_post(url, key, text_string(&text), deadline_in_ms(WEBHOOK_MS), &why) == OK)
         return;
     log_error(LOG_WARN, "alert", "the webhook failed and is kept as a dead letter", &why);
-    if (dead_letter_put(daemon->app->pool, deadline_in_ms(WEBHOOK_MS), "alert_webhook", key, text_string(&text), &why, &id,
-                        &error) != OK)
+    if (dead_letter_put(daemon->app->pool, deadline_in_ms(WEBHOOK_MS),
+                        &(DeadLetterNew){"alert_webhook", key, text_string(&text), &why,
+                                         (int)daemon->app->settings.dlq_every},
+                        &id, &error) != OK)
         log_error(LOG_ERROR, "alert", "the webhook could not be kept either", &error);
 }
 
@@ -70,8 +72,10 @@ static ErrorCode job_alerts(void *context, Deadline deadline, Error *reterr)
 static ErrorCode job_dead_letters(void *context, Deadline deadline, Error *reterr)
 {
     Daemon        *daemon = context;
-    DeadLetterType list[] = {{"alert_webhook", webhook_again, daemon}};
-    int            tried;
+    DeadLetterType list[] = {
+        {"alert_webhook", webhook_again, daemon}
+    };
+    int tried;
 
     return dead_letter_step(daemon->app->pool, deadline,
                             (DeadLetterTypes){list, COUNT(list), (int)daemon->app->settings.dlq_tries,
@@ -103,10 +107,10 @@ static ErrorCode job_revive(void *context, Deadline deadline, Error *reterr)
 }
 
 static const Job table[] = {
-    {"alerts", 2000, job_alerts},
-    {"dead-letters", 5000, job_dead_letters},
-    {"dead-letter-count", 5000, job_dead_letter_count},
-    {"private-postgresql", 2000, job_revive},
+    {"alerts",             2000, job_alerts           },
+    {"dead-letters",       5000, job_dead_letters     },
+    {"dead-letter-count",  5000, job_dead_letter_count},
+    {"private-postgresql", 2000, job_revive           },
 };
 
 Jobs *monitor_start(Daemon *daemon)

@@ -74,8 +74,8 @@ static const Setting rows[] = {
      .help = "retries before a dead letter is marked as failed"},
     {"PAWL_ALERT_WEBHOOK", NULL, SETTING_TEXT, AT(alert_webhook), .secret = true, .reloads = true,
      .help = "URL that gets a POST when an alert fires or is resolved"},
-    {"PAWL_LOG", NULL, SETTING_WORD, AT(log), "info", .words = log_words, .reloads = true,
-     .help = "least important level that is logged"},
+    {"PAWL_LOG", NULL, SETTING_WORD, AT(log), .words = log_words, .reloads = true,
+     .help = "least important level that is logged; unset: info, for commands error"},
     {"PAWL_LOG_FORMAT", NULL, SETTING_WORD, AT(log_format), .words = format_words,
      .help = "text or json; unset: text on a terminal, else json"},
 };
@@ -109,7 +109,7 @@ static ErrorCode webhook_check(const char *url, Error *reterr)
     return OK;
 }
 
-static ErrorCode complete(Arena *arena, Settings *settings, Error *reterr)
+static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *settings, Error *reterr)
 {
     if (!settings->home)
         settings->home = home_default(arena);
@@ -125,6 +125,8 @@ static ErrorCode complete(Arena *arena, Settings *settings, Error *reterr)
         return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN is %d: at most PAWL_POOL_MAX, which is %d",
                     (int)settings->pool_min, (int)settings->pool_max);
     TRY(webhook_check(settings->alert_webhook, reterr));
+    if (!settings->log)
+        settings->log = given->is_daemon ? "info" : "error"; /* a command has its own sentence to say */
     if (!settings->log_format)
         settings->log_format = isatty(STDERR_FILENO) ? "text" : "json";
     if (!settings->listen_database_url)
@@ -145,15 +147,15 @@ static const char *home_early(const SettingsGiven *given, Arena *arena)
 
 ErrorCode settings_load(const SettingsGiven *given, Arena *arena, Settings *ret_settings, Error *reterr)
 {
-    const char *const files[] = {arena_print(arena, "%s/pawl.ini", home_early(given, arena)), "/etc/pawl.ini", NULL};
-    SettingSources    sources = {.file        = given->file,
-                                 .files       = files,
-                                 .environment = (const char *const *)environ,
-                                 .flags       = given->flags};
+    const char *const files[]  = {arena_print(arena, "%s/pawl.ini", home_early(given, arena)), "/etc/pawl.ini", NULL};
+    SettingSources    sources  = {.file        = given->file,
+                                  .files       = files,
+                                  .environment = (const char *const *)environ,
+                                  .flags       = given->flags};
     Settings          settings = {0};
 
     TRY(setting_load(&settings_table, &sources, arena, &settings, reterr));
-    TRY(complete(arena, &settings, reterr));
+    TRY(complete(given, arena, &settings, reterr));
     *ret_settings = settings;
     return OK;
 }

@@ -7,6 +7,7 @@
 #ifndef APP_SETTINGS_H
 #define APP_SETTINGS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -14,7 +15,11 @@
 #include "base/log.h"
 #include "base/setting.h"
 
-#define ROLES(X) X(ROLE_API, "api") X(ROLE_WORKER, "worker") X(ROLE_MONITOR, "monitor") X(ROLE_BOT, "bot")
+#define ROLES(X)               \
+    X(ROLE_API, "api")         \
+    X(ROLE_WORKER, "worker")   \
+    X(ROLE_MONITOR, "monitor") \
+    X(ROLE_BOT, "bot")
 #define X(role, name) role##_BIT,
 enum { ROLES(X) ROLE_COUNT };
 #undef X
@@ -48,6 +53,7 @@ extern const SettingTable settings_table;
 typedef struct {
     const char        *file;  /* --config */
     const SettingFlag *flags; /* ended by a NULL name */
+    bool               is_daemon;
 } SettingsGiven;
 
 /* Load and complete: home, pool sizes (D1) and workers get the values that depend on the machine. */

@@ -80,10 +80,8 @@ static void head_put(Text *line, LogLevel level, const char *room, const char *m
         json_value(line, "message", message);
         return;
     }
-    char *t = strchr(time, 'T'), *z = strchr(time, 'Z');
-    *t = ' ';
-    *z = '\0';
-    text_print(line, "%s %s %s: ", time, level_columns[level], room);
+    /* "2026-11-15T07:41:22.123Z" as "2026-11-15 07:41:22.123" */
+    text_print(line, "%.10s %.12s %s %s: ", time, time + 11, level_columns[level], room);
     text_value(line, message, /* spaces_allowed= */ true);
 }
 

@@ -180,7 +180,7 @@ static ErrorCode refuse_count(const Reader *reader, const Place *place, const Fi
 
 static ErrorCode refuse_missing(const Reader *reader, const Place *above, const Field *field)
 {
-    Place       place = {.above = above, .name = field->name};
+    Place            place = {.above = above, .name = field->name};
     scoped_text Text text;
 
     text_init(&text, NULL, TEXT_MAX_LINE);
@@ -190,9 +190,9 @@ static ErrorCode refuse_missing(const Reader *reader, const Place *above, const 
 
 static ErrorCode refuse_unknown(const Reader *reader, const Place *above, const FieldTable *table, const char *key)
 {
-    Excerpt     name  = scan_excerpt(key + 1, scan_value_end(key) - 1);
-    Place       place = {.above = above, .name = name.text};
-    const char *names[FIELDS_MAX];
+    Excerpt          name  = scan_excerpt(key + 1, scan_value_end(key) - 1);
+    Place            place = {.above = above, .name = name.text};
+    const char      *names[FIELDS_MAX];
     scoped_text Text text;
 
     for (size_t i = 0; i < table->count; i++)
@@ -373,7 +373,7 @@ static ErrorCode rows_read(const Reader *reader, const Place *place, const Field
 
 typedef ErrorCode ValueRead(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret);
 static ValueRead *const value_reads[] = {
-    [FIELD_I64]  = i64_read,  [FIELD_REAL] = real_read, [FIELD_BOOL] = bool_read,   [FIELD_TEXT] = text_read,
+    [FIELD_I64] = i64_read,   [FIELD_REAL] = real_read, [FIELD_BOOL] = bool_read,   [FIELD_TEXT] = text_read,
     [FIELD_UUID] = uuid_read, [FIELD_JSON] = json_read, [FIELD_TEXTS] = texts_read, [FIELD_ROWS] = rows_read,
 };
 

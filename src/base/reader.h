@@ -45,17 +45,17 @@ typedef struct {
 
 typedef struct FieldTable FieldTable;
 typedef struct {
-    const char       *name;
-    FieldType         type;
-    size_t            offset;
-    bool              required;
-    int64_t           min, max;   /* I64, and REAL in whole units: both 0 is no limit; TEXTS, ROWS: of the count, max 0
+    const char        *name;
+    FieldType          type;
+    size_t             offset;
+    bool               required;
+    int64_t            min, max;   /* I64, and REAL in whole units: both 0 is no limit; TEXTS, ROWS: of the count, max 0
                                      is no limit; TEXT: only min, in bytes */
-    size_t            length_max; /* TEXT and each of TEXTS, in bytes; 0: READER_TEXT_MAX */
-    const char *const *words;     /* TEXT and each of TEXTS: the only values allowed, NULL-terminated */
-    const FieldTable *rows;       /* ROWS: the shape of one item */
-    size_t            is_set;     /* offset of a bool that tells "given" from "absent"; 0: none */
-    const char       *help;       /* for OpenAPI */
+    size_t             length_max; /* TEXT and each of TEXTS, in bytes; 0: READER_TEXT_MAX */
+    const char *const *words;      /* TEXT and each of TEXTS: the only values allowed, NULL-terminated */
+    const FieldTable  *rows;       /* ROWS: the shape of one item */
+    size_t             is_set;     /* offset of a bool that tells "given" from "absent"; 0: none */
+    const char        *help;       /* for OpenAPI */
 } Field;
 #define READER_TEXT_MAX ((size_t)65536)
 

@@ -340,8 +340,8 @@ ErrorCode scan_check(const char *bytes, size_t size, const char *what, Error *re
     if (!bytes) /* an empty body has no address */
         bytes = "";
 
-    __attribute__((cleanup(scan_done))) Scan scan = {
-        .start = bytes, .at = bytes, .end = bytes + size, .what = what, .reterr = reterr};
+    __attribute__((cleanup(scan_done)))
+    Scan scan = {.start = bytes, .at = bytes, .end = bytes + size, .what = what, .reterr = reterr};
     TRY(scan_value(&scan));
     if (scan.at != scan.end)
         return refuse_found(&scan, "the end");

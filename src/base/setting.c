@@ -32,7 +32,7 @@ typedef struct {
     const SettingTable   *table;
     const SettingSources *sources;
     Arena                *arena;
-    const char           *path; /* of the file */
+    const char           *path;    /* of the file */
     const IniEntry      **entries; /* one per row, NULL: not in the file */
     Error                *reterr;
 } Load;
@@ -40,14 +40,27 @@ typedef struct {
 static const struct {
     const char *name;
     int64_t     ms;
-} units[] = {{"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1}, {"", 1000}};
+} units[] = {
+    {"d",  86400000},
+    {"h",  3600000 },
+    {"m",  60000   },
+    {"s",  1000    },
+    {"ms", 1       },
+    {"",   1000    }
+};
 
 static const struct {
     const char *name;
     bool        value;
 } switches[] = {
-    {"on", true},   {"true", true},   {"yes", true}, {"1", true},
-    {"off", false}, {"false", false}, {"no", false}, {"0", false},
+    {"on",    true },
+    {"true",  true },
+    {"yes",   true },
+    {"1",     true },
+    {"off",   false},
+    {"false", false},
+    {"no",    false},
+    {"0",     false},
 };
 
 /* Names: PAWL_POOL_MAX is pool_max in the file and --pool-max on the command line. */
@@ -239,10 +252,10 @@ static void value_store(const Setting *row, const Value *value, char *ret_struct
 
 static ErrorCode refuse_entry(const Load *load, const IniEntry *entry)
 {
-    const SettingTable *table = load->table;
-    char              (*keys)[NAME_SIZE_MAX] = arena_alloc(load->arena, table->count * sizeof *keys);
-    const char        **names                = arena_array(load->arena, const char *, table->count);
-    scoped_text Text    text;
+    const SettingTable *table  = load->table;
+    char(*keys)[NAME_SIZE_MAX] = arena_alloc(load->arena, table->count * sizeof *keys);
+    const char     **names     = arena_array(load->arena, const char *, table->count);
+    scoped_text Text text;
 
     for (size_t i = 0; i < table->count; i++) {
         name_lower(table->rows[i].name, '_', keys[i]);
@@ -343,8 +356,8 @@ static Given row_given(const Load *load, const Setting *row)
 {
     Given given;
 
-    if (given_by_flag(load, row, &given) || given_by_environment(load, row->name, &given)
-        || given_by_environment(load, row->name_alt, &given) || given_by_file(load, row, &given))
+    if (given_by_flag(load, row, &given) || given_by_environment(load, row->name, &given) ||
+        given_by_environment(load, row->name_alt, &given) || given_by_file(load, row, &given))
         return given;
     return (Given){row->fallback, arena_print(load->arena, "the default of %s", row->name)};
 }

@@ -31,7 +31,7 @@ typedef struct {
     int64_t            min, max; /* INT; DURATION_MS in ms; both 0: no limit */
     const char *const *words;    /* WORD: one of these; WORDS: a comma-separated list of these; NULL-terminated */
     bool               secret;   /* TEXT only: in no message, shown as "(set)" */
-    bool               reloads; /* takes effect on SIGHUP */
+    bool               reloads;  /* takes effect on SIGHUP */
     const char        *help;
 } Setting;
 

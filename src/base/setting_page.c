@@ -129,7 +129,7 @@ static Columns columns_measure(const Line *lines, size_t count)
         now      = cell_size(now, lines[i].now);
         fallback = cell_size(fallback, lines[i].fallback);
     }
-    Columns columns = {.now = name + 2};
+    Columns columns  = {.now = name + 2};
     columns.fallback = columns.now + (now ? now + 2 : 0);
     columns.meaning  = columns.fallback + fallback + 2;
     return columns;

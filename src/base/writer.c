@@ -132,7 +132,7 @@ static bool is_plain(unsigned char c)
 static void escape_append(Text *text, unsigned char c)
 {
     static const char codes[] = "\"\\\b\f\n\r\t", names[] = "\"\\bfnrt";
-    const char       *found   = strchr(codes, c);
+    const char       *found = strchr(codes, c);
 
     if (found)
         text_print(text, "\\%c", names[found - codes]);

@@ -1,6 +1,7 @@
 /*
  * call.c - from argv to a command, its arguments and its flags.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,8 @@ const char *call_flag(const Call *call, const char *name)
     return NULL;
 }
 
-ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback, int64_t *ret_value,
-                      Error *reterr)
+ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback,
+                      int64_t *ret_value, Error *reterr)
 {
     char *end;
 
@@ -99,6 +100,7 @@ static ErrorCode unknown_flag(Parser *parser, const Command *command, const char
 
     for (const CommandFlag *flag = command->flags; flag && flag->name; flag++)
         words[count++] = flag->name;
+    assert(settings_table.rows);
     for (size_t i = 0; i < settings_table.count && count < WORDS_MAX; i++)
         words[count++] = setting_flag(parser->call->arena, settings_table.rows[i].name);
     return unknown("flag", name, words, count, reterr);

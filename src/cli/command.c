@@ -4,23 +4,23 @@
 #include "cli/command.h"
 
 static const CommandFlag list_flags[] = {
-    {"--status", "S", "only those with this status"},
-    {"--type", "T", "only those of this type"},
-    {"--limit", "N", "at most this many, 100 unless given"},
-    {NULL, NULL, NULL},
+    {"--status", "S",  "only those with this status"        },
+    {"--type",   "T",  "only those of this type"            },
+    {"--limit",  "N",  "at most this many, 100 unless given"},
+    {NULL,       NULL, NULL                                 },
 };
 static const CommandFlag key_flags[] = {
-    {"--scopes", "LIST", "read, wallet, command, process, rating, admin, joined by commas; read unless given"},
-    {"--expires", "TIME", "how long it is valid: 90d, 12h; for ever unless given"},
-    {NULL, NULL, NULL},
+    {"--scopes",  "LIST", "read, wallet, command, process, rating, admin, joined by commas; read unless given"},
+    {"--expires", "TIME", "how long it is valid: 90d, 12h; for ever unless given"                             },
+    {NULL,        NULL,   NULL                                                                                },
 };
 static const CommandFlag doctor_flags[] = {
     {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; 5m unless given"},
-    {NULL, NULL, NULL},
+    {NULL,        NULL,   NULL                                                                   },
 };
 static const CommandFlag stop_flags[] = {
     {"--force", NULL, "also when other processes use it"},
-    {NULL, NULL, NULL},
+    {NULL,      NULL, NULL                              },
 };
 
 /* clang-format off */

@@ -54,7 +54,8 @@ const char *call_flag(const Call *call, const char *name);
 must_check ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback,
                                  int64_t *ret_value, Error *reterr);
 /* A duration given as a flag; ERR_USAGE names it. */
-must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms, int64_t *ret_ms, Error *reterr);
+must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms, int64_t *ret_ms,
+                                   Error *reterr);
 
 /* Turn argv into a command and a call. ERR_USAGE says what is wrong and what is near. *ret_command NULL: help was
  * asked for, of the group in call->arguments[0] if there is one. */

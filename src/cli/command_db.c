@@ -28,7 +28,8 @@ static ErrorCode refuse_given_url(const App *app, const char *verb, Error *reter
 {
     if (!app->settings.database_url)
         return OK;
-    return fail(reterr, ERR_USAGE, "pawl db %s is for the private PostgreSQL, but PAWL_DATABASE_URL names another one", verb);
+    return fail(reterr, ERR_USAGE, "pawl db %s is for the private PostgreSQL, but PAWL_DATABASE_URL names another one",
+                verb);
 }
 
 ErrorCode command_db_start(Call *call, Error *reterr)
@@ -50,7 +51,7 @@ ErrorCode command_db_start(Call *call, Error *reterr)
 
 ErrorCode command_db_stop(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
+    scoped(app_close) App *app     = NULL;
     ClusterOptions         options = {0};
 
     TRY(app_open(&call->given, APP_SETTINGS, &app, reterr));

@@ -84,8 +84,8 @@ static void letter_print(Call *call, const DeadLetter *letter)
         wall_text((Wall){letter->last_retry_at}, retried);
     printf("id          %" PRId64 "\ntype        %s\nkey         %s\nstatus      %s\nretries     %d\ncreated     %s\n"
            "last retry  %s\nerror code  %s\nerror       %s\ndata        %s\n",
-           letter->id, letter->operation_type, letter->operation_key, letter->status, letter->retry_count, created, retried,
-           letter->error_code, letter->error_message, letter->operation_data);
+           letter->id, letter->operation_type, letter->operation_key, letter->status, letter->retry_count, created,
+           retried, letter->error_code, letter->error_message, letter->operation_data);
 }
 
 ErrorCode command_dlq_show(Call *call, Error *reterr)

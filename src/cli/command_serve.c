@@ -10,6 +10,7 @@
 
 ErrorCode command_serve(Call *call, Error *reterr)
 {
+    call->given.is_daemon = true;
     return daemon_run(&call->given, reterr);
 }
 
@@ -58,7 +59,8 @@ ErrorCode command_migrate_status(Call *call, Error *reterr)
     Table                    table;
 
     TRY(app_open(&call->given, APP_DATABASE, &app, reterr));
-    TRY(migrate_status(app->pool, &schema_embedded, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count, reterr));
+    TRY(migrate_status(app->pool, &schema_embedded, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count,
+                       reterr));
     if (call->json) {
         status_json(call, list, count);
         return OK;

@@ -96,7 +96,7 @@ static void errors_help(Arena *arena)
                                            [VERDICT_RETRY]   = "runs it again",
                                            [VERDICT_RESOLVE] = "asks the key",
                                            [VERDICT_EVICT]   = "runs it again on a fresh connection"};
-    Table table;
+    Table                    table;
 
     table_init(&table, arena, head);
     for (ErrorCode code = OK + 1; code < ERROR_CODE_COUNT; code++) {
@@ -132,7 +132,11 @@ static const struct {
     const char *name;
     void (*print)(Arena *arena);
 } topics[] = {
-    {"settings", settings_help}, {"metrics", metrics_help}, {"errors", errors_help}, {"routes", routes_help}};
+    {"settings", settings_help},
+    {"metrics",  metrics_help },
+    {"errors",   errors_help  },
+    {"routes",   routes_help  }
+};
 
 ErrorCode command_help(Call *call, Error *reterr)
 {

@@ -12,9 +12,10 @@
 #include "base/writer.h"
 #include "pg/breaker.h"
 
-#define MINUTES       60
-#define CALM_LOOKS    2  /* in a row, before an alert is resolved */
-#define REQUESTS_LEAST 20 /* fewer requests in the window say nothing about a rate */
+#define MINUTE_MS       60000LL
+#define MINUTES         60
+#define CALM_LOOKS      2  /* in a row, before an alert is resolved */
+#define REQUESTS_LEAST  20 /* fewer requests in the window say nothing about a rate */
 #define FAILING_MINUTES 5
 
 /* Counters as they stood at one moment. */
@@ -52,7 +53,7 @@ static Sample sample_ago(const Alerts *alerts, Sample now, int minutes)
     for (int i = 1; i <= alerts->sample_count; i++) {
         const Sample *sample = &alerts->samples[(alerts->sample_next + MINUTES + 1 - i) % (MINUTES + 1)];
 
-        if (mono_ms_between(sample->at, now.at) > minutes * 60 * 1000LL)
+        if (mono_ms_between(sample->at, now.at) > minutes * MINUTE_MS)
             break;
         found = *sample;
     }
@@ -63,7 +64,7 @@ static void sample_keep(Alerts *alerts, Sample now)
 {
     const Sample *last = &alerts->samples[(alerts->sample_next + MINUTES) % (MINUTES + 1)];
 
-    if (alerts->sample_count > 0 && mono_ms_between(last->at, now.at) < 60 * 1000)
+    if (alerts->sample_count > 0 && mono_ms_between(last->at, now.at) < MINUTE_MS)
         return;
     alerts->samples[alerts->sample_next] = now;
     alerts->sample_next                  = (alerts->sample_next + 1) % (MINUTES + 1);
@@ -117,16 +118,17 @@ static const struct {
     Metric      metric;
     const char *summary;
 } rows[ALERT_COUNT] = {
-    [ALERT_POOL]    = {"pool-nearly-full", "%", 90, pool_percent, METRIC_ALERT_POOL,
-                       "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
-    [ALERT_FAILING] = {"requests-failing", "%", 10, failing_percent, METRIC_ALERT_FAILING,
-                       "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"},
-    [ALERT_DLQ]     = {"dead-letters", "", 100, dead_letters, METRIC_ALERT_DLQ,
-                       "more than 100 operations wait in the dead letters: see pawl dlq list"},
-    [ALERT_BREAKER] = {"breaker-open", "", 0, breaker_open, METRIC_ALERT_BREAKER,
-                       "the database does not answer and calls are refused at once: see pawl doctor"},
-    [ALERT_RATE]    = {"rate-limited", "/h", 10, limited_per_hour, METRIC_ALERT_RATE,
-                       "a peer told us to slow down more than 10 times within an hour"},
+    [ALERT_POOL] =
+        {"pool-nearly-full", "%",  90,  pool_percent,     METRIC_ALERT_POOL,
+                      "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
+    [ALERT_FAILING] = {"requests-failing", "%",  10,  failing_percent,  METRIC_ALERT_FAILING,
+                      "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"             },
+    [ALERT_DLQ]     = {"dead-letters",     "",   100, dead_letters,     METRIC_ALERT_DLQ,
+                      "more than 100 operations wait in the dead letters: see pawl dlq list"                                 },
+    [ALERT_BREAKER] = {"breaker-open",     "",   0,   breaker_open,     METRIC_ALERT_BREAKER,
+                      "the database does not answer and calls are refused at once: see pawl doctor"                          },
+    [ALERT_RATE]    = {"rate-limited",     "/h", 10,  limited_per_hour, METRIC_ALERT_RATE,
+                      "a peer told us to slow down more than 10 times within an hour"                                        },
 };
 
 /* ---- states ---- */
@@ -141,8 +143,8 @@ Alerts *alerts_new(AlertListener *listener, void *context)
     alerts->context  = context;
     mutex_init(&alerts->mutex);
     for (int i = 0; i < ALERT_COUNT; i++)
-        alerts->list[i] = (Alert){
-            .name = rows[i].name, .summary = rows[i].summary, .unit = rows[i].unit, .limit = rows[i].limit};
+        alerts->list[i] =
+            (Alert){.name = rows[i].name, .summary = rows[i].summary, .unit = rows[i].unit, .limit = rows[i].limit};
     return alerts;
 }
 

@@ -31,7 +31,7 @@ typedef struct {
 } Alert;
 
 typedef struct Alerts Alerts;
-typedef void AlertListener(void *context, const Alert *alert);
+typedef void          AlertListener(void *context, const Alert *alert);
 
 /* listener may be NULL; it is called on the thread of alerts_step(). */
 Alerts *alerts_new(AlertListener *listener, void *context);

@@ -18,7 +18,8 @@ void webhook_init(void)
         abort();
 }
 
-/* What they answer does not matter beyond its status. */
+/* What they answer does not matter beyond its status. libcurl gives the shape of this function. */
+/* NOLINTNEXTLINE(readability-non-const-parameter) */
 static size_t ignore_body(char *bytes, size_t size, size_t count, void *context)
 {
     (void)bytes;
@@ -40,9 +41,9 @@ static ErrorCode status_judge(long status, Error *reterr)
 static ErrorCode post(CURL *curl, const char *key, const char *json, Error *reterr)
 {
     scoped(curl_slist_free_all) struct curl_slist *headers = NULL;
-    char     header[256];
-    long     status = 0;
-    CURLcode code;
+    char                                           header[256];
+    long                                           status = 0;
+    CURLcode                                       code;
 
     snprintf(header, sizeof header, "Idempotency-Key: \"%.200s\"", key);
     headers = curl_slist_append(headers, "Content-Type: application/json");
@@ -59,7 +60,7 @@ static ErrorCode post(CURL *curl, const char *key, const char *json, Error *rete
 ErrorCode webhook_post(const char *url, const char *key, const char *json, Deadline deadline, Error *reterr)
 {
     scoped(curl_easy_cleanup) CURL *curl = curl_easy_init();
-    ErrorCode code;
+    ErrorCode                       code;
 
     if (!curl)
         abort();

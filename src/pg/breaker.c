@@ -39,8 +39,7 @@ bool breaker_failed(Breaker *breaker, Mono now)
 
 bool breaker_probe(Breaker *breaker, Mono now, unsigned *ret_probe)
 {
-    bool lost = breaker->state == BREAKER_HALF_OPEN &&
-                mono_ms_between(breaker->probe_at, now) >= breaker->probe_ms_max;
+    bool lost = breaker->state == BREAKER_HALF_OPEN && mono_ms_between(breaker->probe_at, now) >= breaker->probe_ms_max;
 
     if (lost)
         breaker_open(breaker, now);

@@ -59,8 +59,8 @@ static ErrorCode lock_take(const char *path, int operation, Deadline deadline, i
     while (flock(fd, operation | LOCK_NB) < 0) {
         if (deadline_passed(deadline)) {
             close(fd);
-            return fail(reterr, ERR_TIMEOUT, "another process is starting or stopping the private PostgreSQL (lock \"%s\")",
-                        path);
+            return fail(reterr, ERR_TIMEOUT,
+                        "another process is starting or stopping the private PostgreSQL (lock \"%s\")", path);
         }
         clock_sleep_ms(POLL_MS);
     }
@@ -71,7 +71,7 @@ static ErrorCode lock_take(const char *path, int operation, Deadline deadline, i
 /* The major version that made the data directory, 0: there is none yet. */
 static ErrorCode data_major(const ClusterHome *home, Arena *arena, int *ret_major, Error *reterr)
 {
-    const char *path = arena_print(arena, "%s/PG_VERSION", home->data);
+    const char *path       = arena_print(arena, "%s/PG_VERSION", home->data);
     char        digits[16] = "";
     struct stat facts;
 
@@ -85,7 +85,7 @@ static ErrorCode data_major(const ClusterHome *home, Arena *arena, int *ret_majo
         return fail(reterr, ERR_DENIED, "data directory \"%s\" belongs to another user: its owner is uid %u, not %u",
                     home->data, (unsigned)facts.st_uid, (unsigned)home->account.uid);
 
-    scoped_fd int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    scoped_fd int file  = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     long          major = file >= 0 && read(file, digits, sizeof digits - 1) > 0 ? strtol(digits, NULL, 10) : 0;
 
     if (major <= 0 || major > 1000)
@@ -94,7 +94,8 @@ static ErrorCode data_major(const ClusterHome *home, Arena *arena, int *ret_majo
     return OK;
 }
 
-static ErrorCode bin_find(const Cluster *cluster, int major, Arena *arena, Deadline deadline, ServerBin *ret_bin, Error *reterr)
+static ErrorCode bin_find(const Cluster *cluster, int major, Arena *arena, Deadline deadline, ServerBin *ret_bin,
+                          Error *reterr)
 {
     const ClusterHome *home = &cluster->home;
     ErrorCode          code = server_bin_find(cluster->bin_dir, major, home->account, arena, deadline, ret_bin, reterr);
@@ -108,15 +109,24 @@ static ErrorCode bin_find(const Cluster *cluster, int major, Arena *arena, Deadl
 }
 
 /* Made under another name and then renamed: an interrupted one is never taken for a data directory. */
-static ErrorCode data_make(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline, Error *reterr)
+static ErrorCode data_make(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline,
+                           Error *reterr)
 {
     const char *path = NULL;
 
     TRY(cluster_home_make_data(home, arena, &path, reterr));
 
     const char *const argv[] = {
-        arena_print(arena, "%s/initdb", bin->directory), "-D", strrchr(path, '/') + 1, "--username=pawl", "--encoding=UTF8",
-        "--locale=C", "--data-checksums", "--auth=trust", "--no-instructions", NULL,
+        arena_print(arena, "%s/initdb", bin->directory),
+        "-D",
+        strrchr(path, '/') + 1,
+        "--username=pawl",
+        "--encoding=UTF8",
+        "--locale=C",
+        "--data-checksums",
+        "--auth=trust",
+        "--no-instructions",
+        NULL,
     };
     const Program    program = {.argv = argv, .directory = home->pg, .account = home->account};
     scoped_text Text output;

@@ -38,15 +38,16 @@ typedef struct {
 typedef struct {
     bool        initialised;
     bool        running;
-    int         pid;      /* 0 when it does not run */
-    const char *url;      /* "postgresql://..." */
-    const char *version;  /* major version of the data directory, NULL when there is none */
+    int         pid;     /* 0 when it does not run */
+    const char *url;     /* "postgresql://..." */
+    const char *version; /* major version of the data directory, NULL when there is none */
     const char *data_dir;
     const char *log_file;
 } ClusterStatus;
 
 /* Initialise if need be, start if need be, wait until it accepts connections, count this process as a user. */
-must_check ErrorCode cluster_open(const ClusterOptions *options, Deadline deadline, Cluster **ret_cluster, Error *reterr);
+must_check ErrorCode cluster_open(const ClusterOptions *options, Deadline deadline, Cluster **ret_cluster,
+                                  Error *reterr);
 /* Leave; the last user stops the server (fast mode, after 10 s immediate), unless it is kept. */
 void cluster_close(Cluster *cluster);
 SCOPED(Cluster, cluster_close)
@@ -56,6 +57,7 @@ must_check ErrorCode cluster_revive(Cluster *cluster, Deadline deadline, Error *
 
 /* By hand. Stopping a server that others use is refused with ERR_CONFLICT unless force. */
 must_check ErrorCode cluster_stop(const ClusterOptions *options, bool force, Deadline deadline, Error *reterr);
-must_check ErrorCode cluster_status(const ClusterOptions *options, Arena *arena, ClusterStatus *ret_status, Error *reterr);
+must_check ErrorCode cluster_status(const ClusterOptions *options, Arena *arena, ClusterStatus *ret_status,
+                                    Error *reterr);
 
 #endif

@@ -217,7 +217,8 @@ ErrorCode cluster_home_make_data(const ClusterHome *home, Arena *arena, const ch
     if (!mkdtemp(path))
         return fail(reterr, ERR_DENIED, "cannot create a directory in \"%s\": %s", home->pg, strerror(errno));
     if (home->account.uid != geteuid() && lchown(path, home->account.uid, home->account.gid) < 0)
-        return fail(reterr, ERR_DENIED, "cannot give \"%s\" to user \"%s\": %s", path, home->account.name, strerror(errno));
+        return fail(reterr, ERR_DENIED, "cannot give \"%s\" to user \"%s\": %s", path, home->account.name,
+                    strerror(errno));
     *ret_path = path;
     return OK;
 }
@@ -230,5 +231,6 @@ ErrorCode cluster_home_keep_data(const ClusterHome *home, const char *path, Erro
 
     if (folder >= 0)
         close(folder);
-    return kept ? OK : fail(reterr, ERR_DENIED, "cannot rename \"%s\" to \"%s\": %s", path, home->data, strerror(error));
+    return kept ? OK
+                : fail(reterr, ERR_DENIED, "cannot rename \"%s\" to \"%s\": %s", path, home->data, strerror(error));
 }

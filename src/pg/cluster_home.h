@@ -48,7 +48,8 @@ must_check ErrorCode cluster_home_prepare(const ClusterHome *home, Error *reterr
 /* After a stop: a socket's folder below /tmp goes with the server. */
 void cluster_home_tidy(const ClusterHome *home);
 /* A fresh folder for initdb, owned by the account. */
-must_check ErrorCode cluster_home_make_data(const ClusterHome *home, Arena *arena, const char **ret_path, Error *reterr);
+must_check ErrorCode cluster_home_make_data(const ClusterHome *home, Arena *arena, const char **ret_path,
+                                            Error *reterr);
 /* Make it the data directory, for good: renamed and synced. */
 must_check ErrorCode cluster_home_keep_data(const ClusterHome *home, const char *path, Error *reterr);
 

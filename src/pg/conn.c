@@ -418,8 +418,9 @@ static ErrorCode receive_all(Conn *conn, Deadline deadline, PGresult **ret_resul
 static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
                            Deadline deadline, PGresult **ret_result, Error *reterr)
 {
-    int sent = count == 0 ? PQsendQuery(conn->native, sql)
-                          : PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* binary= */ 0);
+    int sent = count == 0
+                   ? PQsendQuery(conn->native, sql)
+                   : PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* resultFormat= */ 0);
 
     if (!sent)
         return conn_lost(conn, reterr);

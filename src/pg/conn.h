@@ -47,9 +47,9 @@ void conn_interrupt(Conn *conn);
 
 bool                    conn_is_good(const Conn *conn);
 PGTransactionStatusType conn_transaction(const Conn *conn);
-void                    conn_condemn(Conn *conn); /* it will be closed, whatever it says */
+void                    conn_condemn(Conn *conn);              /* it will be closed, whatever it says */
 int                     conn_server_version(const Conn *conn); /* 150018 */
-PGconn                 *conn_native(Conn *conn); /* for listen.c: PQnotifies, PQsocket */
+PGconn                 *conn_native(Conn *conn);               /* for listen.c: PQnotifies, PQsocket */
 /* Host, port, user and database without secrets, for messages and logs; borrowed from the connection. */
 const char *conn_name(const Conn *conn);
 

@@ -33,23 +33,37 @@ static const DbShape  dead_letter_shape     = {"dead letter", dead_letter_column
     X(T, const char *, DB_JSONB, operation_data) \
     X(T, int64_t,      DB_I64,   lease)
 /* clang-format on */
-typedef struct { CLAIMED_COLUMNS(DB_FIELD, Claimed) } Claimed;
+typedef struct {
+    CLAIMED_COLUMNS(DB_FIELD, Claimed)
+} Claimed;
 DB_SHAPE(claimed, Claimed, CLAIMED_COLUMNS);
 
-#define SETTLED_COLUMNS(X, T) X(T, bool, DB_BOOL, settled) X(T, const char *, DB_TEXT, status)
-typedef struct { SETTLED_COLUMNS(DB_FIELD, Settled) } Settled;
+#define SETTLED_COLUMNS(X, T)    \
+    X(T, bool, DB_BOOL, settled) \
+    X(T, const char *, DB_TEXT, status)
+typedef struct {
+    SETTLED_COLUMNS(DB_FIELD, Settled)
+} Settled;
 DB_SHAPE(settled, Settled, SETTLED_COLUMNS);
 
-#define MOVED_COLUMNS(X, T) X(T, bool, DB_BOOL, moved) X(T, const char *, DB_TEXT, status)
-typedef struct { MOVED_COLUMNS(DB_FIELD, Moved) } Moved;
+#define MOVED_COLUMNS(X, T)    \
+    X(T, bool, DB_BOOL, moved) \
+    X(T, const char *, DB_TEXT, status)
+typedef struct {
+    MOVED_COLUMNS(DB_FIELD, Moved)
+} Moved;
 DB_SHAPE(moved, Moved, MOVED_COLUMNS);
 
 #define PUT_COLUMNS(X, T) X(T, int64_t, DB_I64, id)
-typedef struct { PUT_COLUMNS(DB_FIELD, Put) } Put;
+typedef struct {
+    PUT_COLUMNS(DB_FIELD, Put)
+} Put;
 DB_SHAPE(put, Put, PUT_COLUMNS);
 
 #define COUNT_COLUMNS(X, T) X(T, int64_t, DB_I64, count)
-typedef struct { COUNT_COLUMNS(DB_FIELD, Count) } Count;
+typedef struct {
+    COUNT_COLUMNS(DB_FIELD, Count)
+} Count;
 DB_SHAPE(count, Count, COUNT_COLUMNS);
 
 /* PostgreSQL's own code where it spoke, else the stable name of ours. */
@@ -60,17 +74,17 @@ static const char *error_code_text(const Error *error)
 
 /* ---- kept, and looked at ---- */
 
-ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const char *type, const char *key, const char *data,
-                          const Error *why, int64_t *ret_id, Error *reterr)
+ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const DeadLetterNew *letter, int64_t *ret_id, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    TxOptions                 options = {.name = "dead_letter_put", .deadline = deadline, .arena = arena, .keyed = true};
-    const char               *message = why->text, *code = error_code_text(why);
-    Put                       put;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions   options             = {.name = "dead_letter_put", .deadline = deadline, .arena = arena, .keyed = true};
+    const char *message = letter->why->text, *code = error_code_text(letter->why);
+    Put         put;
 
     TRY(db_call(pool, &options, sql_pg_dead_letter_put,
-                DB_ARGS(db_texts(arena, &type, 1), db_texts(arena, &key, 1), db_jsonbs(arena, &data, 1),
-                        db_texts(arena, &message, 1), db_texts(arena, &code, 1), db_i32(DELAY_MS)),
+                DB_ARGS(db_texts(arena, &letter->type, 1), db_texts(arena, &letter->key, 1),
+                        db_jsonbs(arena, &letter->data, 1), db_texts(arena, &message, 1), db_texts(arena, &code, 1),
+                        db_i32(letter->delay_ms ? letter->delay_ms : DELAY_MS)),
                 &put_shape, &put, reterr));
     *ret_id = put.id;
     return OK;
@@ -92,7 +106,8 @@ ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *arena, const De
     void     *rows;
 
     if (filter->status && !status_is_known(filter->status))
-        return fail(reterr, ERR_INVALID, "status \"%s\" is unknown: pending, retrying, failed or resolved", filter->status);
+        return fail(reterr, ERR_INVALID, "status \"%s\" is unknown: pending, retrying, failed or resolved",
+                    filter->status);
     if (filter->limit < 1 || filter->limit > LIST_MAX)
         return fail(reterr, ERR_INVALID, "limit is %d: a whole number from 1 to %d", filter->limit, LIST_MAX);
     if (filter->status)
@@ -101,24 +116,26 @@ ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *arena, const De
                          &dead_letter_shape, &rows, ret_count, reterr));
     else
         TRY(db_call_many(pool, &options, sql_pg_dead_letter_list_open,
-                         DB_ARGS(db_text(filter->type), db_i64(before), db_i32(filter->limit)), &dead_letter_shape, &rows,
-                         ret_count, reterr));
+                         DB_ARGS(db_text(filter->type), db_i64(before), db_i32(filter->limit)), &dead_letter_shape,
+                         &rows, ret_count, reterr));
     *ret_list = rows;
     return OK;
 }
 
-ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter, Error *reterr)
+ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
+                           Error *reterr)
 {
     TxOptions options = {.name = "dead_letter_find", .deadline = deadline, .arena = arena, .read_only = true};
 
-    return db_call(pool, &options, sql_pg_dead_letter_find, DB_ARGS(db_i64(id)), &dead_letter_shape, ret_letter, reterr);
+    return db_call(pool, &options, sql_pg_dead_letter_find, DB_ARGS(db_i64(id)), &dead_letter_shape, ret_letter,
+                   reterr);
 }
 
 ErrorCode dead_letter_count(Pool *pool, Deadline deadline, int64_t *ret_count, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    TxOptions                 options = {.name = "dead_letter_count", .deadline = deadline, .arena = arena, .read_only = true};
-    Count                     count;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions options = {.name = "dead_letter_count", .deadline = deadline, .arena = arena, .read_only = true};
+    Count     count;
 
     TRY(db_call(pool, &options, sql_pg_dead_letter_count, DB_NONE, &count_shape, &count, reterr));
     metric_set(METRIC_DLQ_SIZE, count.count);
@@ -140,11 +157,13 @@ static ErrorCode retry_body(Tx *tx, void *context, Error *reterr)
 
     TRY(db_one(tx, sql_pg_dead_letter_retry, DB_ARGS(db_i64(call->id)), &moved_shape, &moved, reterr));
     if (!moved.moved && moved.status)
-        return fail(reterr, ERR_CONFLICT, "dead letter is %s: only a pending or failed one can be retried", moved.status);
+        return fail(reterr, ERR_CONFLICT, "dead letter is %s: only a pending or failed one can be retried",
+                    moved.status);
     return db_one(tx, sql_pg_dead_letter_find, DB_ARGS(db_i64(call->id)), &dead_letter_shape, &call->letter, reterr);
 }
 
-ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter, Error *reterr)
+ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
+                            Error *reterr)
 {
     /* Keyed by its id: making it due twice is making it due. */
     TxOptions options = {.name = "dead_letter_retry", .deadline = deadline, .arena = arena, .keyed = true};
@@ -180,9 +199,9 @@ static ErrorCode settle(Tx *tx, const Try *try, bool worked, const Error *why, E
     Settled settled;
 
     TRY(db_one(tx, sql_pg_dead_letter_settle,
-               DB_ARGS(db_i64(try->letter->id), db_i64(try->letter->lease), db_bool(worked), db_text(why ? why->text : NULL),
-                       db_text(why ? error_code_text(why) : NULL), db_i32(try->types->tries_max),
-                       db_i32(try->types->delay_ms)),
+               DB_ARGS(db_i64(try->letter->id), db_i64(try->letter->lease), db_bool(worked),
+                       db_text(why ? why->text : NULL), db_text(why ? error_code_text(why) : NULL),
+                       db_i32(try->types->tries_max), db_i32(try->types->delay_ms)),
                &settled_shape, &settled, reterr));
     return settled.settled ? OK : fail(reterr, ERR_CONFLICT, "another pod has the dead letter");
 }
@@ -226,13 +245,14 @@ static const DeadLetterType *type_find(const DeadLetterTypes *types, const char 
 }
 
 /* A handler's failure is not ours: it is reported to the letter. Ours is not to be able to report it. */
-static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes *types, const Claimed *letter, Error *reterr)
+static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes *types, const Claimed *letter,
+                            Error *reterr)
 {
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
-    Deadline  until   = deadline_sooner(deadline, deadline_in_ms(types->lease_ms));
-    TxOptions options = {.name = "dead_letter_try", .deadline = until, .arena = arena, .keyed = true};
-    Try       try     = {.types = types, .type = type_find(types, letter->operation_type), .letter = letter};
-    Error     why     = {0};
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
+    Deadline                  until   = deadline_sooner(deadline, deadline_in_ms(types->lease_ms));
+    TxOptions                 options = {.name = "dead_letter_try", .deadline = until, .arena = arena, .keyed = true};
+    Try   try = {.types = types, .type = type_find(types, letter->operation_type), .letter = letter};
+    Error why = {0};
 
     if (tx_run(pool, &options, try_body, &try, &why) == OK) {
         metric_add(METRIC_DLQ_RETRY_OK, 1);
@@ -274,8 +294,8 @@ static DeadLetterTypes types_with_defaults(DeadLetterTypes types)
 
 ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    int                       tried   = 0, count = 0;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    int                       tried = 0, count = 0;
     Claimed                  *letters = NULL;
 
     types = types_with_defaults(types);

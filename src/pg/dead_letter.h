@@ -57,7 +57,9 @@ extern const char *const dead_letter_statuses[];
     X(T, int64_t,      DB_TIME,  created_at) \
     X(T, int64_t,      DB_TIME,  last_retry_at)
 /* clang-format on */
-typedef struct { DEAD_LETTER_COLUMNS(DB_FIELD, DeadLetter) } DeadLetter;
+typedef struct {
+    DEAD_LETTER_COLUMNS(DB_FIELD, DeadLetter)
+} DeadLetter;
 
 typedef struct {
     const char *status; /* NULL: all but resolved */
@@ -66,10 +68,16 @@ typedef struct {
     int         limit;  /* 1..1000 */
 } DeadLetterFilter;
 
-/* Keep an operation that failed, to be tried again after five minutes. data is JSON. Same type and key while unresolved:
- * the row that is there already. */
-must_check ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const char *type, const char *key, const char *data,
-                                     const Error *why, int64_t *ret_id, Error *reterr);
+typedef struct {
+    const char  *type, *key;
+    const char  *data; /* JSON, for the handler */
+    const Error *why;
+    int          delay_ms; /* until the first retry; 0: five minutes */
+} DeadLetterNew;
+
+/* Keep an operation that failed. Same type and key while unresolved: the row that is there already. */
+must_check ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const DeadLetterNew *letter, int64_t *ret_id,
+                                     Error *reterr);
 must_check ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterFilter *filter,
                                       DeadLetter **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
@@ -81,7 +89,8 @@ must_check ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, Arena *are
 must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int64_t id, Error *reterr);
 /* One turn of the job: claim what is due, run the handlers, settle. Types without a handler stay as they are. Call it
  * more often than delay_ms: each letter knows when it is due. */
-must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried, Error *reterr);
+must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried,
+                                      Error *reterr);
 /* pending + retrying + failed, for the metric and the alert. */
 must_check ErrorCode dead_letter_count(Pool *pool, Deadline deadline, int64_t *ret_count, Error *reterr);
 

@@ -84,8 +84,11 @@ static bool listen_is_stopping(Listen *listen)
 /* Until there is something to read (fd may be -1), someone called listen_wake(), or time is up. */
 static void listen_wait(Listen *listen, int fd, Mono until)
 {
-    struct pollfd polled[] = {{.fd = listen->wake_fd, .events = POLLIN}, {.fd = fd, .events = POLLIN}};
-    uint64_t      wakes;
+    struct pollfd polled[] = {
+        {.fd = listen->wake_fd, .events = POLLIN},
+        {.fd = fd,              .events = POLLIN}
+    };
+    uint64_t wakes;
 
     (void)poll(polled, COUNT(polled), deadline_left_ms((Deadline){until}));
     if (polled[0].revents & POLLIN)
@@ -172,9 +175,9 @@ static ErrorCode channels_listen(Listen *listen, Error *reterr)
 
 static ErrorCode note_send(Listen *listen, Error *reterr)
 {
-    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
-    scoped(lease_end) Lease  *lease  = NULL;
-    Deadline                  until  = deadline_in_ms(STATEMENT_MS_MAX);
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(lease_end) Lease  *lease = NULL;
+    Deadline                  until = deadline_in_ms(STATEMENT_MS_MAX);
     char                      payload[16];
     ErrorCode                 code;
 

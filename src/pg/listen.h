@@ -22,7 +22,7 @@
 #include "pg/pool.h"
 
 typedef struct Listen Listen;
-typedef void ListenCallback(void *context, const char *channel, const char *payload);
+typedef void          ListenCallback(void *context, const char *channel, const char *payload);
 
 /* conninfo of the direct connection; pool is used for the self-test. Starts the thread; never waits for the database. */
 Listen *listen_new(const char *conninfo, Pool *pool);

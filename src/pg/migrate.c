@@ -30,7 +30,9 @@
     X(T, const char *, DB_TEXT, user_name) \
     X(T, const char *, DB_TEXT, database_name)
 /* clang-format on */
-typedef struct { SITE_COLUMNS(DB_FIELD, Site) } Site;
+typedef struct {
+    SITE_COLUMNS(DB_FIELD, Site)
+} Site;
 DB_SHAPE(site, Site, SITE_COLUMNS);
 
 /* clang-format off */
@@ -40,14 +42,18 @@ DB_SHAPE(site, Site, SITE_COLUMNS);
     X(T, const char *, DB_TEXT, checksum) \
     X(T, const char *, DB_TEXT, applied_at)
 /* clang-format on */
-typedef struct { APPLIED_COLUMNS(DB_FIELD, Applied) } Applied;
+typedef struct {
+    APPLIED_COLUMNS(DB_FIELD, Applied)
+} Applied;
 DB_SHAPE(applied, Applied, APPLIED_COLUMNS);
 
 /* clang-format off */
 #define EXTENSION_COLUMNS(X, T) \
     X(T, const char *, DB_TEXT, name)
 /* clang-format on */
-typedef struct { EXTENSION_COLUMNS(DB_FIELD, Extension) } Extension;
+typedef struct {
+    EXTENSION_COLUMNS(DB_FIELD, Extension)
+} Extension;
 DB_SHAPE(extension, Extension, EXTENSION_COLUMNS);
 
 /* What the database holds. */
@@ -150,18 +156,20 @@ static ErrorCode state_check(const State *state, const Schema *schema, Error *re
     int newest = state->applied_count > 0 ? state->applied[state->applied_count - 1].version : 0;
 
     if (newest > schema->migration_count)
-        return fail(reterr, ERR_CONFLICT, "database schema is at version %d, this pawl knows %d: run a newer pawl", newest,
-                    schema->migration_count);
+        return fail(reterr, ERR_CONFLICT, "database schema is at version %d, this pawl knows %d: run a newer pawl",
+                    newest, schema->migration_count);
     for (int i = 0; i < state->applied_count; i++) {
         const Applied *applied = &state->applied[i];
 
         if (applied->version != i + 1)
-            return fail(reterr, ERR_CONFLICT, "migration %d was applied, but migration %d is missing from pawl.migration",
-                        applied->version, i + 1);
-        if (applied_is_changed(applied, &schema->migrations[i]))
             return fail(reterr, ERR_CONFLICT,
-                        "migration %d \"%s\" was changed after it was applied: restore its text and add a new migration",
-                        applied->version, applied->name);
+                        "migration %d was applied, but migration %d is missing from pawl.migration", applied->version,
+                        i + 1);
+        if (applied_is_changed(applied, &schema->migrations[i]))
+            return fail(
+                reterr, ERR_CONFLICT,
+                "migration %d \"%s\" was changed after it was applied: restore its text and add a new migration",
+                applied->version, applied->name);
     }
     return OK;
 }
@@ -201,8 +209,8 @@ static ErrorCode migration_apply(Tx *tx, const Migration *migration, Error *rete
         return code;
     }
     migration_checksum(migration, checksum);
-    return db_run(tx, sql_pg_migration_put, DB_ARGS(db_i32(migration->version), db_text(migration->name), db_text(checksum)),
-                  NULL, reterr);
+    return db_run(tx, sql_pg_migration_put,
+                  DB_ARGS(db_i32(migration->version), db_text(migration->name), db_text(checksum)), NULL, reterr);
 }
 
 static ErrorCode definition_apply(Tx *tx, const Definition *definition, Error *reterr)
@@ -275,8 +283,8 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
     Step                      step    = {.schema = schema};
     int                       applied = 0;
 
-    TRY(tx_run(pool, &(TxOptions){.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true}, step_read,
-               &step, reterr));
+    TRY(tx_run(pool, &(TxOptions){.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true},
+               step_read, &step, reterr));
     TRY(state_check(&step.state, schema, reterr));
     step.done = step.state.applied_count == schema->migration_count && definitions_are_current(&step.state, schema);
     while (!step.done) {
@@ -307,10 +315,11 @@ ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Ar
 {
     TxOptions        options = {.name = "migrate_status", .deadline = deadline, .arena = arena, .read_only = true};
     Step             step    = {.schema = schema};
-    int              count   = 0, next = 0;
+    int              count = 0, next = 0;
     MigrationStatus *list;
 
     TRY(tx_run(pool, &options, step_read, &step, reterr));
+    assert(step.state.applied || step.state.applied_count == 0);
     list = arena_array(arena, MigrationStatus, schema->migration_count + step.state.applied_count);
     for (int i = 0; i < schema->migration_count; i++) {
         const Migration *migration = &schema->migrations[i];
@@ -332,9 +341,9 @@ ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Ar
 
 ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    TxOptions                 options = {.name = "migrate_check", .deadline = deadline, .arena = arena, .read_only = true};
-    Step                      step    = {.schema = schema};
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions options = {.name = "migrate_check", .deadline = deadline, .arena = arena, .read_only = true};
+    Step      step    = {.schema = schema};
 
     TRY(tx_run(pool, &options, step_read, &step, reterr));
     TRY(state_check(&step.state, schema, reterr));

@@ -39,18 +39,18 @@ typedef struct Lease Lease;
 
 /* Zero means the default in the comment. */
 typedef struct {
-    const char *conninfo;            /* borrowed until pool_new() returns */
-    const char *application_name;    /* "pawl" */
-    int         size_min;            /* 2; kept open once opened */
-    int         size_max;            /* 10; 1..POOL_SIZE_MAX */
-    int         idle_ms_max;         /* 5 min, then closed */
-    int         lifetime_ms_max;     /* 1 h, less up to a tenth at random, then recycled */
-    int         connect_ms_max;      /* 5 s for one try */
-    int         check_ms;            /* 30 s between health checks */
-    int         check_ms_max;        /* 2 s for one check */
-    int         breaker_failures;    /* 5 */
-    int         breaker_open_ms;     /* 30 s */
-    bool        no_janitor;          /* a test calls pool_tend() itself */
+    const char *conninfo;         /* borrowed until pool_new() returns */
+    const char *application_name; /* "pawl" */
+    int         size_min;         /* 2; kept open once opened */
+    int         size_max;         /* 10; 1..POOL_SIZE_MAX */
+    int         idle_ms_max;      /* 5 min, then closed */
+    int         lifetime_ms_max;  /* 1 h, less up to a tenth at random, then recycled */
+    int         connect_ms_max;   /* 5 s for one try */
+    int         check_ms;         /* 30 s between health checks */
+    int         check_ms_max;     /* 2 s for one check */
+    int         breaker_failures; /* 5 */
+    int         breaker_open_ms;  /* 30 s */
+    bool        no_janitor;       /* a test calls pool_tend() itself */
 } PoolOptions;
 
 typedef struct {

@@ -135,12 +135,22 @@ const char *postmaster_log(const ClusterHome *home, Arena *arena)
     return arena_print(arena, "%s/%s", home->log, name ? name + 1 : START_LOG);
 }
 
-static ErrorCode pg_ctl_start(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline, Error *reterr)
+static ErrorCode pg_ctl_start(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline,
+                              Error *reterr)
 {
     /* Relative to home/pg, because pg_ctl hands these to a shell, and home may hold characters that a shell obeys. */
     const char *const argv[] = {
-        arena_print(arena, "%s/pg_ctl", bin->directory), "start", "-D", "data", "-l", "log/" START_LOG, "-s", "-w", "-t",
-        arena_print(arena, "%d", deadline_left_ms(deadline) / 1000 + 1), NULL,
+        arena_print(arena, "%s/pg_ctl", bin->directory),
+        "start",
+        "-D",
+        "data",
+        "-l",
+        arena_print(arena, "log/%s", START_LOG),
+        "-s",
+        "-w",
+        "-t",
+        arena_print(arena, "%d", deadline_left_ms(deadline) / 1000 + 1),
+        NULL,
     };
     const Program    program = {.argv = argv, .directory = home->pg, .account = home->account};
     scoped_text Text output;
@@ -178,7 +188,8 @@ static const char *start_complaint(const ClusterHome *home, Arena *arena, const 
     return *words ? words : arena_text(arena, from_pg_ctl->text);
 }
 
-ErrorCode postmaster_start(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline, Error *reterr)
+ErrorCode postmaster_start(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline,
+                           Error *reterr)
 {
     TRY(cluster_conf_write(home, reterr));
     while (postmaster_state(home, arena, NULL) != POSTMASTER_RUNNING) {
@@ -222,7 +233,8 @@ ErrorCode postmaster_stop(const ClusterHome *home, Arena *arena, Deadline deadli
 
     if (postmaster_state(home, arena, &pid) != POSTMASTER_RUNNING)
         return OK;
-    if (!stop_by(home, arena, pid, SIGINT, deadline) && !stop_by(home, arena, pid, SIGQUIT, deadline_in_ms(IMMEDIATE_MS)))
+    if (!stop_by(home, arena, pid, SIGINT, deadline) &&
+        !stop_by(home, arena, pid, SIGQUIT, deadline_in_ms(IMMEDIATE_MS)))
         return fail(reterr, ERR_TIMEOUT, "the private PostgreSQL (process %d) does not stop", (int)pid);
     return OK;
 }

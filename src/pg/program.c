@@ -108,7 +108,7 @@ static const char *name_of(const char *path)
 
 static ErrorCode status_judge(const Program *program, int status, const Text *output, Error *reterr)
 {
-    const char           *name  = name_of(program->argv[0]);
+    const char               *name  = name_of(program->argv[0]);
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
 
     if (WIFEXITED(status))

@@ -179,7 +179,8 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
     return conn_query(tx->conn, sql, args.count, types, values, tx->deadline, ret_result, reterr);
 }
 
-ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count, Error *reterr)
+ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count,
+                  Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
@@ -220,7 +221,9 @@ ErrorCode db_run(Tx *tx, const char *sql, DbArgs args, int64_t *ret_changed, Err
 
 ErrorCode db_get_i64(Tx *tx, const char *sql, DbArgs args, int64_t *ret_value, Error *reterr)
 {
-    typedef struct { int64_t value; } Row;
+    typedef struct {
+        int64_t value;
+    } Row;
     static const DbColumn column = {"value", DB_I64, offsetof(Row, value)};
     static const DbShape  shape  = {"value", &column, 1, sizeof(Row)};
     Row                   row;
@@ -232,7 +235,9 @@ ErrorCode db_get_i64(Tx *tx, const char *sql, DbArgs args, int64_t *ret_value, E
 
 ErrorCode db_get_text(Tx *tx, const char *sql, DbArgs args, const char **ret_value, Error *reterr)
 {
-    typedef struct { const char *value; } Row;
+    typedef struct {
+        const char *value;
+    } Row;
     static const DbColumn column = {"value", DB_TEXT, offsetof(Row, value)};
     static const DbShape  shape  = {"value", &column, 1, sizeof(Row)};
     Row                   row;

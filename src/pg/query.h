@@ -91,13 +91,13 @@ typedef struct {
  */
 #define DB_FIELD(Type, ctype, dbtype, name)  ctype name;
 #define DB_COLUMN(Type, ctype, dbtype, name) {#name, dbtype, offsetof(Type, name)},
-#define DB_SHAPE(noun, Type, COLUMNS)                                         \
-    static const DbColumn noun##_columns[] = {COLUMNS(DB_COLUMN, Type)};      \
+#define DB_SHAPE(noun, Type, COLUMNS)                                    \
+    static const DbColumn noun##_columns[] = {COLUMNS(DB_COLUMN, Type)}; \
     static const DbShape  noun##_shape     = {#noun, noun##_columns, COUNT(noun##_columns), sizeof(Type)}
 
 /* Any number of rows into an array in the arena. */
-must_check ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count,
-                             Error *reterr);
+must_check ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows,
+                             int *ret_count, Error *reterr);
 /* Exactly one row. ERR_NOT_FOUND: none ("wallet not found"). */
 must_check ErrorCode db_one(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void *ret_row, Error *reterr);
 /* A statement whose rows do not matter; *ret_changed (may be NULL) gets the number of rows it touched. */
@@ -118,6 +118,7 @@ must_check ErrorCode db_table(Tx *tx, const char *sql, int count, const char *co
 /* The one row of several, or the error that says what is wrong with their number. */
 must_check ErrorCode db_only(const DbShape *shape, const void *rows, int count, void *ret_row, Error *reterr);
 /* The mapper by itself, for tests on hand-made results. */
-must_check ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, void **ret_rows, Error *reterr);
+must_check ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, void **ret_rows,
+                             Error *reterr);
 
 #endif

@@ -12,15 +12,8 @@
 #define COLUMNS_MAX 64
 
 static const Oid oids[] = {
-    [DB_I32]   = OID_INT4,
-    [DB_I64]   = OID_INT8,
-    [DB_REAL]  = OID_FLOAT8,
-    [DB_BOOL]  = OID_BOOL,
-    [DB_TEXT]  = OID_TEXT,
-    [DB_UUID]  = OID_UUID,
-    [DB_JSONB] = OID_JSONB,
-    [DB_JSON]  = OID_JSON,
-    [DB_TIME]  = OID_INT8,
+    [DB_I32] = OID_INT4,  [DB_I64] = OID_INT8,    [DB_REAL] = OID_FLOAT8, [DB_BOOL] = OID_BOOL, [DB_TEXT] = OID_TEXT,
+    [DB_UUID] = OID_UUID, [DB_JSONB] = OID_JSONB, [DB_JSON] = OID_JSON,   [DB_TIME] = OID_INT8,
 };
 
 static ErrorCode find_columns(const PGresult *result, const DbShape *shape, int *ret_numbers, Error *reterr)
@@ -118,7 +111,7 @@ static ErrorCode table_copy(PGresult *result, Arena *arena, DbTable *ret_table, 
 
     if (!arena_has_room(arena, sizeof *values * (size_t)rows * (size_t)columns))
         return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
-    values = arena_array(arena, const char *, rows * columns);
+    values = arena_array(arena, const char *, rows *columns);
     for (int i = 0; i < rows * columns; i++) {
         int row = i / columns, column = i % columns;
 

@@ -9,11 +9,11 @@
 static const char *const programs[] = {"postgres", "initdb", "pg_ctl"};
 
 static const char *const folders[] = {
-    "/usr/lib/postgresql/*/bin",    /* Debian, Ubuntu */
-    "/usr/pgsql-*/bin",             /* packages of postgresql.org for RPM systems */
-    "/usr/libexec/postgresql*",     /* Alpine */
-    "/usr/lib/postgresql*/bin",     /* SUSE */
-    "/usr/local/pgsql/bin",         /* built from source */
+    "/usr/lib/postgresql/*/bin", /* Debian, Ubuntu */
+    "/usr/pgsql-*/bin",          /* packages of postgresql.org for RPM systems */
+    "/usr/libexec/postgresql*",  /* Alpine */
+    "/usr/lib/postgresql*/bin",  /* SUSE */
+    "/usr/local/pgsql/bin",      /* built from source */
 };
 
 typedef struct {
@@ -92,8 +92,10 @@ static ErrorCode search_report(const Search *search, const char *directory, Erro
     if (deadline_passed(search->deadline))
         return fail(reterr, ERR_TIMEOUT, "no time left to look for a PostgreSQL server");
     if (search->newest)
-        return fail(reterr, ERR_NOT_FOUND, "the newest PostgreSQL server found is version %d, but version %d%s is needed: "
-                    "install the package \"postgresql-%d\"", search->newest, wanted, search->major ? "" : " or newer", wanted);
+        return fail(reterr, ERR_NOT_FOUND,
+                    "the newest PostgreSQL server found is version %d, but version %d%s is needed: "
+                    "install the package \"postgresql-%d\"",
+                    search->newest, wanted, search->major ? "" : " or newer", wanted);
     return fail(reterr, ERR_NOT_FOUND, "no PostgreSQL server found in \"%s\": install the package \"postgresql-%d\"%s",
                 directory ? directory : "PATH or /usr/lib/postgresql", wanted, search->major ? "" : " or newer");
 }

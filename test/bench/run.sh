@@ -14,7 +14,7 @@ pid=
 
 finish()
 {
-    if [ -n "$pid" ]; then kill "$pid" && wait "$pid" || true; fi
+    if [ -n "$pid" ]; then stop; fi
     rm -rf "$home"
 }
 trap finish EXIT

@@ -128,7 +128,7 @@ static ErrorCode put_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
     (void)db;
     snprintf(key, sizeof key, "k%ld", n);
     (void)fail(&why, ERR_TIMEOUT, "took too long");
-    return dead_letter_put(pool, soon(), "pay", key, "{}", &why, &id, reterr);
+    return dead_letter_put(pool, soon(), &(DeadLetterNew){"pay", key, "{}", &why, 0}, &id, reterr);
 }
 
 static ErrorCode step_story(Pool *pool, TestDatabase *db, long n, Error *reterr)

@@ -83,7 +83,7 @@ static TestDatabase *new_from(const char *template)
 
 TestDatabase *database_new(void)
 {
-    char  template[TEMPLATE_NAME_SIZE];
+    char template[TEMPLATE_NAME_SIZE];
     Error error;
 
     assert_ok(template_ensure(harness_setting("PAWL_TEST_URL"), template, &error));

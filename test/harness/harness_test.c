@@ -262,8 +262,9 @@ static void commit_is_cut(ProxyMoment moment, bool extended, int64_t expected)
     if (moment == PROXY_CUT_ANSWERED)
         assert_int_equal(expected, database_get_i64(db, "select count(*) from t"));
     /* The server learns of the cut in its own time. */
-    await_i64(db, 0, "select count(*) from pg_stat_activity"
-                     " where datname = current_database() and pid <> pg_backend_pid()");
+    await_i64(db, 0,
+              "select count(*) from pg_stat_activity"
+              " where datname = current_database() and pid <> pg_backend_pid()");
     assert_int_equal(expected, database_get_i64(db, "select count(*) from t"));
 
     conn = session_open(proxy_url(proxy)); /* the trigger is spent */
@@ -271,12 +272,30 @@ static void commit_is_cut(ProxyMoment moment, bool extended, int64_t expected)
     PQfinish(conn);
 }
 
-TEST(proxy_cuts_before_commit) { commit_is_cut(PROXY_CUT_BEFORE, false, 0); }
-TEST(proxy_cuts_before_commit_extended) { commit_is_cut(PROXY_CUT_BEFORE, true, 0); }
-TEST(proxy_cuts_when_commit_is_sent) { commit_is_cut(PROXY_CUT_SENT, false, 1); }
-TEST(proxy_cuts_when_commit_is_sent_extended) { commit_is_cut(PROXY_CUT_SENT, true, 1); }
-TEST(proxy_cuts_when_commit_is_answered) { commit_is_cut(PROXY_CUT_ANSWERED, false, 1); }
-TEST(proxy_cuts_when_commit_is_answered_extended) { commit_is_cut(PROXY_CUT_ANSWERED, true, 1); }
+TEST(proxy_cuts_before_commit)
+{
+    commit_is_cut(PROXY_CUT_BEFORE, false, 0);
+}
+TEST(proxy_cuts_before_commit_extended)
+{
+    commit_is_cut(PROXY_CUT_BEFORE, true, 0);
+}
+TEST(proxy_cuts_when_commit_is_sent)
+{
+    commit_is_cut(PROXY_CUT_SENT, false, 1);
+}
+TEST(proxy_cuts_when_commit_is_sent_extended)
+{
+    commit_is_cut(PROXY_CUT_SENT, true, 1);
+}
+TEST(proxy_cuts_when_commit_is_answered)
+{
+    commit_is_cut(PROXY_CUT_ANSWERED, false, 1);
+}
+TEST(proxy_cuts_when_commit_is_answered_extended)
+{
+    commit_is_cut(PROXY_CUT_ANSWERED, true, 1);
+}
 
 TEST(proxy_cuts_on_a_statement)
 {

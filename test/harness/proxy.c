@@ -356,7 +356,7 @@ static void proxy_move(Proxy *proxy, const struct pollfd *polled)
 
 static void *proxy_run(void *context)
 {
-    Proxy         *proxy = context;
+    Proxy         *proxy  = context;
     struct pollfd *polled = calloc(2 + 2 * CONNECTIONS_MAX, sizeof *polled);
 
     if (!polled)
@@ -364,8 +364,8 @@ static void *proxy_run(void *context)
     pthread_mutex_lock(&proxy->mutex);
     while (!proxy->stop) {
         proxy_obey(proxy);
-        int   wait_ms = proxy_list(proxy, polled);
-        nfds_t count  = 2 + 2 * (nfds_t)proxy->link_count;
+        int    wait_ms = proxy_list(proxy, polled);
+        nfds_t count   = 2 + 2 * (nfds_t)proxy->link_count;
         proxy->turns++;
         pthread_cond_broadcast(&proxy->turned);
         pthread_mutex_unlock(&proxy->mutex);
@@ -390,8 +390,8 @@ static void upstream_parse(Proxy *proxy, const char *url)
     conninfo_get(url, "port", port);
     if (host[0] == '/') {
         struct sockaddr_un *address = (struct sockaddr_un *)&proxy->upstream;
-        int                 length  = snprintf(address->sun_path, sizeof address->sun_path, "%s/.s.PGSQL.%s", host,
-                                               port[0] ? port : "5432");
+        int                 length =
+            snprintf(address->sun_path, sizeof address->sun_path, "%s/.s.PGSQL.%s", host, port[0] ? port : "5432");
 
         assert_true(length > 0 && (size_t)length < sizeof address->sun_path);
         address->sun_family  = AF_UNIX;

@@ -91,8 +91,13 @@ static const struct {
     const char *name;
     bool (*run)(Proxy *proxy, const char *arguments);
 } commands[] = {
-    {"mode", mode_set},         {"delay", delay_set},    {"slice", slice_set},    {"cut", cut_now},
-    {"cut-commit", commit_cut}, {"cut-on", statement_cut}, {"counts", counts_show},
+    {"mode",       mode_set     },
+    {"delay",      delay_set    },
+    {"slice",      slice_set    },
+    {"cut",        cut_now      },
+    {"cut-commit", commit_cut   },
+    {"cut-on",     statement_cut},
+    {"counts",     counts_show  },
 };
 
 static bool command_run(Proxy *proxy, char *line)
@@ -120,8 +125,8 @@ int main(int argc, char **argv)
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         line[strcspn(line, "\n")] = '\0';
-        bool        good   = command_run(proxy, line);
-        ProxyCounts counts = proxy_counts(proxy);
+        bool        good          = command_run(proxy, line);
+        ProxyCounts counts        = proxy_counts(proxy);
         printf("%s %d accepted %d open %d cut\n", good ? "ok" : "what?", counts.accepted, counts.open, counts.cuts);
         fflush(stdout);
     }

@@ -26,7 +26,7 @@
 extern char **environ;
 
 struct TestServer {
-    char folder[PATH_SIZE]; /* data directory and socket folder in one */
+    char folder[PATH_SIZE];     /* data directory and socket folder in one */
     char log[PATH_SIZE + 8];    /* the server's, below folder */
     char output[PATH_SIZE + 8]; /* of pg_ctl and cp */
     char url[CONNINFO_SIZE];
@@ -103,8 +103,9 @@ static void configure(TestServer *server, const TestServerOptions *options)
     if (options->settings)
         file_write(server, "postgresql.conf", "a", options->settings);
     file_write(server, "pg_hba.conf", "w", options->hba ? options->hba : "");
-    file_write(server, "pg_hba.conf", "a", "\nlocal all all trust\nhost all all 127.0.0.1/32 trust\n"
-                                           "local replication all trust\nhost replication all 127.0.0.1/32 trust\n");
+    file_write(server, "pg_hba.conf", "a",
+               "\nlocal all all trust\nhost all all 127.0.0.1/32 trust\n"
+               "local replication all trust\nhost replication all 127.0.0.1/32 trust\n");
 }
 
 static bool start(const TestServer *server)
@@ -127,7 +128,7 @@ TestServer *test_server_new(TestServerOptions options)
 {
     static int  count;
     const char *folder = harness_setting("PAWL_TEST_RUN");
-    char        template[PATH_SIZE];
+    char template[PATH_SIZE];
     TestServer *server = calloc(1, sizeof *server);
 
     assert_non_null(server);

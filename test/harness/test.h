@@ -28,15 +28,18 @@
         __builtin_unreachable();   \
     })
 
-#define TEST(name)                                                                       \
-    static void name(void **state);                                                      \
-    __attribute__((constructor)) static void name##_register(void) { test_register(#name, name); } \
+#define TEST(name)                                                 \
+    static void                              name(void **state);   \
+    __attribute__((constructor)) static void name##_register(void) \
+    {                                                              \
+        test_register(#name, name);                                \
+    }                                                              \
     static void name(__attribute__((unused)) void **state)
 
 void test_register(const char *name, CMUnitTestFunction function);
 
 /* Assert that a call returned OK, or this code, and show the error's text when it did not. */
-#define assert_ok(expression)        assert_code(OK, expression)
+#define assert_ok(expression)         assert_code(OK, expression)
 #define assert_code(code, expression) test_assert_code((code), (expression), &error, #expression, __FILE__, __LINE__)
 void test_assert_code(ErrorCode expected, ErrorCode actual, const Error *error, const char *what, const char *file,
                       int line);

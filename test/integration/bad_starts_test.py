@@ -215,7 +215,7 @@ def a_full_disk_under_the_database_is_told():
         os.close(ballast)
         with Pawl(cluster.url("crowded")) as pawl:
             # It is tried again, with a line in the log for each time, because room may have been made.
-            refused(pawl, "migrate", "--log", "error", code=69, words=["No space left on device"])
+            refused(pawl, "migrate", code=69, words=["No space left on device"])
         os.remove(os.path.join(disk, "ballast"))
         with Pawl(cluster.url("crowded")) as pawl:
             assert pawl.run("migrate").code == 0, "with room again it works"

@@ -41,15 +41,27 @@ select pgmq.create('quote''d');
 select pgmq.delete('first where false; drop table pgmq.meta; delete from pgmq.q_first', 1);
 select pgmq.format_table_name('Cat-Dog', 'q'), pgmq.format_table_name(queue_name => 'cat', prefix => 'a');
 select pgmq.validate_queue_name(repeat('a', 48));
-\set VERBOSITY terse
-select pgmq.send('nowhere', '1');
-select pgmq.read('nowhere', 1, 1);
-select pgmq.metrics('nowhere');
-select pgmq.purge_queue('nowhere');
-\set VERBOSITY sqlstate
-select pgmq.send('nowhere', '1');
-select pgmq.create(repeat('a', 48));
-\set VERBOSITY default
+
+-- A queue that is not there; and every refusal of ours is a plain exception.
+do $$
+declare
+  v_call text;
+begin
+  foreach v_call in array array[
+    $c$send('nowhere', '1')$c$, $c$send_batch('nowhere', array['1']::jsonb[])$c$, $c$read('nowhere', 1, 1)$c$,
+    $c$read('nowhere', 0, 1)$c$, $c$read('nowhere', 1, 1, '1')$c$, $c$read_grouped('nowhere', 1, 1)$c$, $c$pop('nowhere')$c$,
+    $c$set_vt('nowhere', 1, 1)$c$, $c$delete('nowhere', 1)$c$, $c$delete('nowhere', array[1])$c$, $c$archive('nowhere', 1)$c$,
+    $c$metrics('nowhere')$c$, $c$purge_queue('nowhere')$c$, $c$create_fifo_index('nowhere')$c$, $c$create(repeat('a', 48))$c$]
+  loop
+    begin
+      execute 'select pgmq.' || v_call;
+      raise notice '%: no error', v_call;
+    exception when others then
+      raise notice '%: % %', v_call, sqlstate, sqlerrm;
+    end;
+  end loop;
+end
+$$;
 
 -- In a transaction.
 begin;

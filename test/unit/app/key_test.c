@@ -19,7 +19,8 @@ static Pool *pool_open(const char *url)
     Pool *pool  = NULL;
     Error error = {0};
 
-    assert_ok(pool_new(&(PoolOptions){.conninfo = url, .size_min = 1, .size_max = 2, .no_janitor = true}, &pool, &error));
+    assert_ok(
+        pool_new(&(PoolOptions){.conninfo = url, .size_min = 1, .size_max = 2, .no_janitor = true}, &pool, &error));
     return pool;
 }
 
@@ -28,7 +29,9 @@ static Deadline soon(void)
     return deadline_in_ms(20000);
 }
 
-typedef struct { char text[KEY_TOKEN_SIZE]; } Token;
+typedef struct {
+    char text[KEY_TOKEN_SIZE];
+} Token;
 
 static Token key_make(Pool *pool, const char *name, Scope scopes)
 {
@@ -97,16 +100,16 @@ TEST(key_scopes_are_parsed_or_refused)
 
 TEST(key_is_created_found_listed_and_revoked)
 {
-    scoped(database_free) TestDatabase   *db    = database_new();
-    scoped(pool_free) Pool               *pool  = pool_open(database_url(db));
-    scoped(arena_free) Arena             *arena = arena_new(ARENA_BYTES_DEFAULT);
-    scoped(key_cache_free) KeyCache      *cache = key_cache_new(pool, NULL);
-    Token                                 token = key_make(pool, "grafana", SCOPE_READ | SCOPE_RATING);
-    Answer                                answer;
-    Key                                  *list;
-    KeyName                               name;
-    int                                   count;
-    Error                                 error = {0};
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token = key_make(pool, "grafana", SCOPE_READ | SCOPE_RATING);
+    Answer                              answer;
+    Key                                *list;
+    KeyName                             name;
+    int                                 count;
+    Error                               error = {0};
 
     answer = ask(cache, token.text, false);
     assert_int_equal(OK, answer.code);
@@ -135,7 +138,8 @@ TEST(key_database_holds_no_token)
     const char                         *row   = database_get_text(db, "select k::text from pawl.api_key k", arena);
 
     assert_null(strstr(row, token.text + 5));
-    assert_int_equal(1, database_get_i64(db, arena_print(arena, "select count(*) from pawl.api_key where hash = sha256('%s')",
+    assert_int_equal(1, database_get_i64(db, arena_print(arena,
+                                                         "select count(*) from pawl.api_key where hash = sha256('%s')",
                                                          token.text)));
 }
 
@@ -156,10 +160,12 @@ TEST(key_name_is_taken_while_it_lives)
 
 TEST(key_create_refuses_bad_names_scopes_and_times)
 {
-    static const char *const names[] = {"", "7", "Big", "has space", "-dash", "quote'", "\xc3\xa4",
-                                        "a234567890123456789012345678901234567890123456789012345678901234"};
-    scoped(database_free) TestDatabase *db   = database_new();
-    scoped(pool_free) Pool             *pool = pool_open(database_url(db));
+    static const char *const            names[] = {"",         "7",
+                                                   "Big",      "has space",
+                                                   "-dash",    "quote'",
+                                                   "\xc3\xa4", "a234567890123456789012345678901234567890123456789012345678901234"};
+    scoped(database_free) TestDatabase *db      = database_new();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
     Token                               token;
     int64_t                             id    = 0;
     Error                               error = {0};
@@ -292,8 +298,10 @@ TEST(key_scopes_are_those_of_the_table)
 {
     scoped(database_free) TestDatabase *db    = database_new();
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
-    const char                         *check = database_get_text(
-        db, "select pg_get_constraintdef(oid) from pg_constraint where conname = 'api_key_scopes_check'", arena);
+    const char                         *check =
+        database_get_text(db,
+                          "select pg_get_constraintdef(oid) from pg_constraint where conname = 'api_key_scopes_check'",
+                          arena);
     char *expected = arena_text(arena, "ARRAY[");
 
     for (int i = 0; i < SCOPE_COUNT; i++)

@@ -42,7 +42,9 @@ typedef struct {
 
 static const char *const states[] = {"open", "closed", NULL};
 
-static const Field part_fields[] = {{"n", FIELD_I64, offsetof(Part, n), .required = true}};
+static const Field part_fields[] = {
+    {"n", FIELD_I64, offsetof(Part, n), .required = true}
+};
 static const FieldTable part_table = {"part", part_fields, COUNT(part_fields), sizeof(Part)};
 
 static const Field item_fields[] = {
@@ -153,7 +155,7 @@ TEST(reader_fills_every_kind_of_field)
 TEST(reader_null_and_absent_are_the_same)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    Order                     order = order_of("{\"owner\":\"A\",\"amount\":null,\"frozen\":null,\"payload\":null,\"tags\":null}", arena);
+    Order order = order_of("{\"owner\":\"A\",\"amount\":null,\"frozen\":null,\"payload\":null,\"tags\":null}", arena);
 
     assert_int_equal(order.amount, 0);
     assert_false(order.frozen_is_set);
@@ -165,7 +167,9 @@ TEST(reader_null_and_absent_are_the_same)
 TEST(reader_decodes_escapes)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    Order order = order_of("{\"\\u006fwner\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t \\u00e9\\u20AC\\ud83d\\uDE00\\u0001 \xc3\xa9\"}", arena);
+    Order                     order =
+        order_of("{\"\\u006fwner\":\"\\\"\\\\\\/\\b\\f\\n\\r\\t \\u00e9\\u20AC\\ud83d\\uDE00\\u0001 \xc3\xa9\"}",
+                 arena);
 
     assert_string_equal(order.owner, "\"\\/\b\f\n\r\t \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\x01 \xc3\xa9");
 }
@@ -173,8 +177,19 @@ TEST(reader_decodes_escapes)
 TEST(reader_keeps_payloads_byte_for_byte)
 {
     static const char *const payloads[] = {
-        "0", "-0", "1.10", "1e400000", "-0.0E-0", "\"\\u0041\\/\"", "true", "false", "[]", "{}", "[ 1 ,\n2 ]",
-        "{ \"b\" : 1 , \"a\" : { \"b\" : \"]}\\\"\" } }", "123456789012345678901234567890.123456789012345678901234567890",
+        "0",
+        "-0",
+        "1.10",
+        "1e400000",
+        "-0.0E-0",
+        "\"\\u0041\\/\"",
+        "true",
+        "false",
+        "[]",
+        "{}",
+        "[ 1 ,\n2 ]",
+        "{ \"b\" : 1 , \"a\" : { \"b\" : \"]}\\\"\" } }",
+        "123456789012345678901234567890.123456789012345678901234567890",
     };
 
     for (size_t i = 0; i < COUNT(payloads); i++) {
@@ -193,59 +208,60 @@ TEST(reader_names_the_field_that_is_wrong)
     static const struct {
         const char *body, *expected;
     } cases[] = {
-        {"{}", "missing field \"owner\""},
-        {"[]", "body must be an object"},
-        {"5", "body must be an object"},
-        {" true ", "body must be an object"},
-        {"{\"owner\":null}", "owner must be text of 1 to 200 bytes, not null"},
-        {"{\"owner\":5}", "owner must be text of 1 to 200 bytes, not 5"},
-        {"{\"owner\":\"\"}", "owner must be text of 1 to 200 bytes, not 0"},
-        {"{\"owner\":[\"A\"]}", "owner must be text of 1 to 200 bytes, not an array"},
-        {"{\"owner\":\"" A40 A40 A40 A40 A40 "a\"}", "owner must be text of 1 to 200 bytes, not 201"},
-        {"{\"owner\":\"A\",\"amuont\":5}", "unknown field \"amuont\", did you mean \"amount\"?"},
-        {"{\"owner\":\"A\",\"colour\":5}", "unknown field \"colour\""},
-        {"{\"owner\":\"A\",\"\":5}", "unknown field \"\""},
-        {"{\"owner\":\"A\",\"" A40 "aa\":5}", "unknown field \"" A40 "...\""},
-        {"{\"owner\":\"A\",\"owner\":\"B\"}", "duplicate field \"owner\" at line 1 column 14"},
-        {"{\"owner\":\"A\",\n \"payload\":{\"a\":1,\"\\u0061\":2}}", "duplicate field \"\\u0061\" at line 2 column 19"},
-        {"{\"owner\":\"A\",\"amount\":1.5}", AMOUNT "1.5"},
-        {"{\"owner\":\"A\",\"amount\":1.0}", AMOUNT "1.0"},
-        {"{\"owner\":\"A\",\"amount\":1e3}", AMOUNT "1e3"},
-        {"{\"owner\":\"A\",\"amount\":\"5\"}", AMOUNT "\"5\""},
-        {"{\"owner\":\"A\",\"amount\":0}", AMOUNT "0"},
-        {"{\"owner\":\"A\",\"amount\":-0}", AMOUNT "-0"},
-        {"{\"owner\":\"A\",\"amount\":true}", AMOUNT "true"},
-        {"{\"owner\":\"A\",\"amount\":{}}", AMOUNT "an object"},
-        {"{\"owner\":\"A\",\"amount\":9007199254740992}", AMOUNT "9007199254740992"},
+        {"{}",                                                                                  "missing field \"owner\""                                               },
+        {"[]",                                                                                  "body must be an object"                                                },
+        {"5",                                                                                   "body must be an object"                                                },
+        {" true ",                                                                              "body must be an object"                                                },
+        {"{\"owner\":null}",                                                                    "owner must be text of 1 to 200 bytes, not null"                        },
+        {"{\"owner\":5}",                                                                       "owner must be text of 1 to 200 bytes, not 5"                           },
+        {"{\"owner\":\"\"}",                                                                    "owner must be text of 1 to 200 bytes, not 0"                           },
+        {"{\"owner\":[\"A\"]}",                                                                 "owner must be text of 1 to 200 bytes, not an array"                    },
+        {"{\"owner\":\"" A40 A40 A40 A40 A40 "a\"}",                                            "owner must be text of 1 to 200 bytes, not 201"                         },
+        {"{\"owner\":\"A\",\"amuont\":5}",                                                      "unknown field \"amuont\", did you mean \"amount\"?"                    },
+        {"{\"owner\":\"A\",\"colour\":5}",                                                      "unknown field \"colour\""                                              },
+        {"{\"owner\":\"A\",\"\":5}",                                                            "unknown field \"\""                                                    },
+        {"{\"owner\":\"A\",\"" A40 "aa\":5}",                                                   "unknown field \"" A40 "...\""                                          },
+        {"{\"owner\":\"A\",\"owner\":\"B\"}",                                                   "duplicate field \"owner\" at line 1 column 14"                         },
+        {"{\"owner\":\"A\",\n \"payload\":{\"a\":1,\"\\u0061\":2}}",                            "duplicate field \"\\u0061\" at line 2 column 19"                       },
+        {"{\"owner\":\"A\",\"amount\":1.5}",                                                    AMOUNT "1.5"                                                            },
+        {"{\"owner\":\"A\",\"amount\":1.0}",                                                    AMOUNT "1.0"                                                            },
+        {"{\"owner\":\"A\",\"amount\":1e3}",                                                    AMOUNT "1e3"                                                            },
+        {"{\"owner\":\"A\",\"amount\":\"5\"}",                                                  AMOUNT "\"5\""                                                          },
+        {"{\"owner\":\"A\",\"amount\":0}",                                                      AMOUNT "0"                                                              },
+        {"{\"owner\":\"A\",\"amount\":-0}",                                                     AMOUNT "-0"                                                             },
+        {"{\"owner\":\"A\",\"amount\":true}",                                                   AMOUNT "true"                                                           },
+        {"{\"owner\":\"A\",\"amount\":{}}",                                                     AMOUNT "an object"                                                      },
+        {"{\"owner\":\"A\",\"amount\":9007199254740992}",                                       AMOUNT "9007199254740992"                                               },
         {"{\"owner\":\"A\",\"amount\":11111111111111111111111111111111111111111111}",
-         AMOUNT "1111111111111111111111111111111111111111..."},
+         AMOUNT "1111111111111111111111111111111111111111..."                                                                                                           },
         {"{\"owner\":\"A\",\"amount\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9\"}",
-         AMOUNT "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..."},
+         AMOUNT "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..."                                                                                                           },
         {"{\"owner\":\"A\",\"any\":9223372036854775808}",
-         "any must be an integer from -9223372036854775808 to 9223372036854775807, not 9223372036854775808"},
-        {"{\"owner\":\"A\",\"rate\":1e999}", "rate must be a number, not 1e999"},
-        {"{\"owner\":\"A\",\"rate\":\"1\"}", "rate must be a number, not \"1\""},
-        {"{\"owner\":\"A\",\"share\":1.01}", "share must be a number from 0 to 1, not 1.01"},
-        {"{\"owner\":\"A\",\"share\":-0.1}", "share must be a number from 0 to 1, not -0.1"},
-        {"{\"owner\":\"A\",\"frozen\":1}", "frozen must be true or false, not 1"},
-        {"{\"owner\":\"A\",\"id\":\"0190aaaa\"}", "id must be a UUID, not \"0190aaaa\""},
-        {"{\"owner\":\"A\",\"id\":7}", "id must be a UUID, not 7"},
-        {"{\"owner\":\"A\",\"state\":\"opne\"}", "state must be one of \"open\", \"closed\", not \"opne\""},
-        {"{\"owner\":\"A\",\"tags\":\"a\"}", "tags must be an array of at most 3 texts, not \"a\""},
-        {"{\"owner\":\"A\",\"tags\":[\"a\",\"b\",\"c\",\"d\"]}", "tags must be an array of at most 3 texts, not 4"},
-        {"{\"owner\":\"A\",\"tags\":[\"a\",null]}", "tags[1] must be text of at most 5 bytes, not null"},
-        {"{\"owner\":\"A\",\"tags\":[\"a\",\"abcdef\"]}", "tags[1] must be text of at most 5 bytes, not 6"},
-        {"{\"owner\":\"A\",\"items\":[]}", "items must be an array of 1 to 5 objects, not 0"},
-        {"{\"owner\":\"A\",\"items\":{}}", "items must be an array of 1 to 5 objects, not an object"},
-        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\"},5]}", "items[1] must be an object, not 5"},
-        {"{\"owner\":\"A\",\"items\":[{\"amount\":5}]}", "missing field \"items[0].asset\""},
+         "any must be an integer from -9223372036854775808 to 9223372036854775807, not 9223372036854775808"                                                             },
+        {"{\"owner\":\"A\",\"rate\":1e999}",                                                    "rate must be a number, not 1e999"                                      },
+        {"{\"owner\":\"A\",\"rate\":\"1\"}",                                                    "rate must be a number, not \"1\""                                      },
+        {"{\"owner\":\"A\",\"share\":1.01}",                                                    "share must be a number from 0 to 1, not 1.01"                          },
+        {"{\"owner\":\"A\",\"share\":-0.1}",                                                    "share must be a number from 0 to 1, not -0.1"                          },
+        {"{\"owner\":\"A\",\"frozen\":1}",                                                      "frozen must be true or false, not 1"                                   },
+        {"{\"owner\":\"A\",\"id\":\"0190aaaa\"}",                                               "id must be a UUID, not \"0190aaaa\""                                   },
+        {"{\"owner\":\"A\",\"id\":7}",                                                          "id must be a UUID, not 7"                                              },
+        {"{\"owner\":\"A\",\"state\":\"opne\"}",                                                "state must be one of \"open\", \"closed\", not \"opne\""               },
+        {"{\"owner\":\"A\",\"tags\":\"a\"}",                                                    "tags must be an array of at most 3 texts, not \"a\""                   },
+        {"{\"owner\":\"A\",\"tags\":[\"a\",\"b\",\"c\",\"d\"]}",                                "tags must be an array of at most 3 texts, not 4"                       },
+        {"{\"owner\":\"A\",\"tags\":[\"a\",null]}",                                             "tags[1] must be text of at most 5 bytes, not null"                     },
+        {"{\"owner\":\"A\",\"tags\":[\"a\",\"abcdef\"]}",                                       "tags[1] must be text of at most 5 bytes, not 6"                        },
+        {"{\"owner\":\"A\",\"items\":[]}",                                                      "items must be an array of 1 to 5 objects, not 0"                       },
+        {"{\"owner\":\"A\",\"items\":{}}",                                                      "items must be an array of 1 to 5 objects, not an object"               },
+        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\"},5]}",                                   "items[1] must be an object, not 5"                                     },
+        {"{\"owner\":\"A\",\"items\":[{\"amount\":5}]}",                                        "missing field \"items[0].asset\""                                      },
         {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\",\"amout\":1}]}",
-         "unknown field \"items[0].amout\", did you mean \"amount\"?"},
-        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\"},{\"asset\":\"X\"},{\"asset\":\"X\"},{\"asset\":\"X\",\"amount\":1.5}]}",
-         "items[3].amount must be an integer from 1 to 9007199254740991, not 1.5"},
+         "unknown field \"items[0].amout\", did you mean \"amount\"?"                                                                                                   },
+        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\"},{\"asset\":\"X\"},{\"asset\":\"X\"},{\"asset\":\"X\","
+         "\"amount\":1.5}]}",                                                          "items[3].amount must be an integer from 1 to 9007199254740991, not 1.5"},
         {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\",\"parts\":[{\"n\":1},{\"n\":\"2\"}]}]}",
-         "items[0].parts[1].n must be an integer from -9223372036854775808 to 9223372036854775807, not \"2\""},
-        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\",\"parts\":7}]}", "items[0].parts must be an array of objects, not 7"},
+         "items[0].parts[1].n must be an integer from -9223372036854775808 to 9223372036854775807, not \"2\""                                                           },
+        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\",\"parts\":7}]}",
+         "items[0].parts must be an array of objects, not 7"                                                                                                            },
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -254,8 +270,11 @@ TEST(reader_names_the_field_that_is_wrong)
 
 TEST(reader_says_where_json_goes_wrong)
 {
-#define BAD            "body is not valid JSON: "
-#define CASE(body, why) {body, sizeof body - 1, BAD why}
+#define BAD "body is not valid JSON: "
+#define CASE(body, why)                \
+    {                                  \
+        body, sizeof body - 1, BAD why \
+    }
     static const struct {
         const char *body;
         size_t      size;
@@ -409,8 +428,10 @@ static const char many_keys[] =
 static const char *const seeds[] = {
     "{\"owner\":\"Ann\",\"amount\":12,\"rate\":-1.25e-3,\"frozen\":true,\"payload\":{\"a\":[1,{}],\"c\":\"\\u00e9\"}}",
     "{\"owner\":\"\\ud83d\\ude00\\n\",\"tags\":[\"a\",\"b\"],\"state\":\"open\",\"any\":-9223372036854775808}",
-    "{\"owner\":\"h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\",\"items\":[{\"asset\":\"X\",\"amount\":1,\"parts\":[{\"n\":1}]}]}",
-    "{\"id\":\"0190aaaa-1111-7222-8333-444455556666\",\"owner\":\"A\",\"payload\":[[[]],{},\"\",0,-0,1e5,true,false,null]}",
+    "{\"owner\":\"h\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\",\"items\":[{\"asset\":\"X\",\"amount\":1,\"parts\":[{\"n\":1}"
+    "]}]}",
+    "{\"id\":\"0190aaaa-1111-7222-8333-444455556666\",\"owner\":\"A\",\"payload\":[[[]],{},\"\",0,-0,1e5,true,false,"
+    "null]}",
     " { \"payload\" : 123456789012345678901234567890 , \"owner\" : \"x\\\"\\\\\\/\\b\\f\\n\\r\\t\" } \n",
     many_keys,
 };
@@ -488,7 +509,8 @@ static void assert_same_verdict(const char *bytes, size_t size, ErrorCode code, 
     json_t *json = jansson_load(bytes, size, &comparable);
 
     if (comparable && (code == OK) != (json != NULL) && !strstr(error->text, "nested deeper"))
-        fail_msg("we say %s (%s), jansson %s: %.*s", error_name(code), error->text, json ? "accepts" : "refuses", (int)size, bytes);
+        fail_msg("we say %s (%s), jansson %s: %.*s", error_name(code), error->text, json ? "accepts" : "refuses",
+                 (int)size, bytes);
     json_decref(json);
 }
 

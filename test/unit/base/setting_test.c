@@ -28,17 +28,22 @@ static const char *const levels[] = {"debug", "info", "warn", NULL};
 static const char *const roles[]  = {"api", "worker", "monitor", NULL};
 
 static const Setting rows[] = {
-    {"PAWL_DATABASE_URL", "DATABASE_URL", SETTING_TEXT, offsetof(Settings, database_url), .help = "libpq URL or conninfo"},
+    {"PAWL_DATABASE_URL", "DATABASE_URL", SETTING_TEXT, offsetof(Settings, database_url),
+     .help = "libpq URL or conninfo"},
     {"PAWL_LISTEN", NULL, SETTING_TEXT, offsetof(Settings, listen), "127.0.0.1:8080", .help = "HTTP address"},
-    {"PAWL_ADMIN_TOKEN", NULL, SETTING_TEXT, offsetof(Settings, token), .secret = true, .help = "bearer token with all scopes"},
+    {"PAWL_ADMIN_TOKEN", NULL, SETTING_TEXT, offsetof(Settings, token), .secret = true,
+     .help = "bearer token with all scopes"},
     {"PAWL_POOL_MAX", NULL, SETTING_INT, offsetof(Settings, pool_max), "10", 1, 1000, .reloads = true,
      .help = "the largest number of connections that this process opens to PostgreSQL at the same time"},
     {"PAWL_OFFSET", NULL, SETTING_INT, offsetof(Settings, offset), .help = "any number"},
-    {"PAWL_WAIT", NULL, SETTING_DURATION_MS, offsetof(Settings, wait_ms), "5s", 10, 3600000, .help = "how long to wait"},
+    {"PAWL_WAIT", NULL, SETTING_DURATION_MS, offsetof(Settings, wait_ms), "5s", 10, 3600000,
+     .help = "how long to wait"},
     {"PAWL_PAUSE", NULL, SETTING_DURATION_MS, offsetof(Settings, pause_ms), "0", .help = "how long to pause"},
     {"PAWL_AUDIT", NULL, SETTING_BOOL, offsetof(Settings, audit), "off", .help = "keep an audit"},
-    {"PAWL_LOG", NULL, SETTING_WORD, offsetof(Settings, log), "info", .words = levels, .help = "the least level that is logged"},
-    {"PAWL_ROLE", NULL, SETTING_WORDS, offsetof(Settings, roles), "api,worker", .words = roles, .help = "what this process does"},
+    {"PAWL_LOG", NULL, SETTING_WORD, offsetof(Settings, log), "info", .words = levels,
+     .help = "the least level that is logged"},
+    {"PAWL_ROLE", NULL, SETTING_WORDS, offsetof(Settings, roles), "api,worker", .words = roles,
+     .help = "what this process does"},
 };
 static const SettingTable table = {rows, COUNT(rows)};
 
@@ -117,15 +122,20 @@ TEST(setting_defaults_stand_when_nothing_is_given)
 
 TEST(setting_flag_beats_environment_beats_file_beats_default)
 {
-    static const char content[] = "\xef\xbb\xbf# pool\npool_max = 20\r\n\n[pawl]\n ; more\n\taudit=yes\nlog = warn\nwait = 1m\n"
-                                  "role = monitor , api\nlisten = \"  a;b#c=d \"\noffset = -5\ndatabase_url =\n";
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    scoped_file               file  = file_make(content, strlen(content));
-    const char *const         environment[] = {"PAWL_LOG=debug", "PAWL_WAIT=2m", "PAWL_AUDIT=", "PAWL_UNHEARD=1",
-                                               "DATABASE_URL=postgres://alt", NULL};
-    const SettingFlag         flags[] = {{"PAWL_WAIT", "1h"}, {"PAWL_WAIT", "250ms"}, {NULL, NULL}};
-    Settings                  s;
-    Error                     error = {0};
+    static const char content[] =
+        "\xef\xbb\xbf# pool\npool_max = 20\r\n\n[pawl]\n ; more\n\taudit=yes\nlog = warn\nwait = 1m\n"
+        "role = monitor , api\nlisten = \"  a;b#c=d \"\noffset = -5\ndatabase_url =\n";
+    scoped(arena_free) Arena *arena         = arena_new(ARENA_BYTES_DEFAULT);
+    scoped_file               file          = file_make(content, strlen(content));
+    const char *const         environment[] = {
+        "PAWL_LOG=debug", "PAWL_WAIT=2m", "PAWL_AUDIT=", "PAWL_UNHEARD=1", "DATABASE_URL=postgres://alt", NULL};
+    const SettingFlag flags[] = {
+        {"PAWL_WAIT", "1h"   },
+        {"PAWL_WAIT", "250ms"},
+        {NULL,        NULL   }
+    };
+    Settings s;
+    Error    error = {0};
 
     assert_ok(setting_load(&table, &(SettingSources){file.path, NULL, environment, flags}, arena, &s, &error));
     assert_int_equal(s.pool_max, 20);
@@ -182,25 +192,28 @@ TEST(setting_refuses_wrong_values_by_name_and_place)
     static const struct {
         const char *given, *expected;
     } cases[] = {
-        {"PAWL_POOL_MAX=ten", "PAWL_POOL_MAX in the environment is \"ten\": a whole number from 1 to 1000"},
-        {"PAWL_POOL_MAX=0", "PAWL_POOL_MAX in the environment is \"0\": a whole number from 1 to 1000"},
-        {"PAWL_POOL_MAX=1001", "PAWL_POOL_MAX in the environment is \"1001\": a whole number from 1 to 1000"},
-        {"PAWL_POOL_MAX=10x", "PAWL_POOL_MAX in the environment is \"10x\": a whole number from 1 to 1000"},
-        {"PAWL_POOL_MAX= 10", "PAWL_POOL_MAX in the environment is \" 10\": a whole number from 1 to 1000"},
-        {"PAWL_POOL_MAX=1\n2", "PAWL_POOL_MAX in the environment is \"1\\n2\": a whole number from 1 to 1000"},
-        {"PAWL_OFFSET=-", "PAWL_OFFSET in the environment is \"-\": a whole number"},
-        {"PAWL_OFFSET=9223372036854775808", "PAWL_OFFSET in the environment is \"9223372036854775808\": a whole number"},
+        {"PAWL_POOL_MAX=ten",                                             "PAWL_POOL_MAX in the environment is \"ten\": a whole number from 1 to 1000"    },
+        {"PAWL_POOL_MAX=0",                                               "PAWL_POOL_MAX in the environment is \"0\": a whole number from 1 to 1000"      },
+        {"PAWL_POOL_MAX=1001",                                            "PAWL_POOL_MAX in the environment is \"1001\": a whole number from 1 to 1000"   },
+        {"PAWL_POOL_MAX=10x",                                             "PAWL_POOL_MAX in the environment is \"10x\": a whole number from 1 to 1000"    },
+        {"PAWL_POOL_MAX= 10",                                             "PAWL_POOL_MAX in the environment is \" 10\": a whole number from 1 to 1000"    },
+        {"PAWL_POOL_MAX=1\n2",                                            "PAWL_POOL_MAX in the environment is \"1\\n2\": a whole number from 1 to 1000"  },
+        {"PAWL_OFFSET=-",                                                 "PAWL_OFFSET in the environment is \"-\": a whole number"                       },
+        {"PAWL_OFFSET=9223372036854775808",
+         "PAWL_OFFSET in the environment is \"9223372036854775808\": a whole number"                                                                      },
         {"PAWL_OFFSET=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9zz",
-         "PAWL_OFFSET in the environment is \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\": a whole number"},
-        {"PAWL_WAIT=5ms", "PAWL_WAIT in the environment is \"5ms\": a duration from 10ms to 1h"},
-        {"PAWL_WAIT=2h", "PAWL_WAIT in the environment is \"2h\": a duration from 10ms to 1h"},
-        {"PAWL_PAUSE=soon", "PAWL_PAUSE in the environment is \"soon\": a duration such as 250ms, 10s or 5m"},
-        {"PAWL_AUDIT=maybe", "PAWL_AUDIT in the environment is \"maybe\": on or off"},
-        {"PAWL_LOG=loud", "PAWL_LOG in the environment is \"loud\": one of debug, info, warn"},
-        {"PAWL_ROLE=api,boss", "PAWL_ROLE in the environment is \"api,boss\": some of api, worker, monitor, with commas between"},
-        {"PAWL_ROLE=api,", "PAWL_ROLE in the environment is \"api,\": some of api, worker, monitor, with commas between"},
-        {"DATABASE_URL=\xff", "DATABASE_URL in the environment is \"\xef\xbf\xbd\": text in UTF-8"},
-        {"PAWL_ADMIN_TOKEN=hush\xff", "PAWL_ADMIN_TOKEN in the environment is wrong: text in UTF-8"},
+         "PAWL_OFFSET in the environment is \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\": a whole number"                                               },
+        {"PAWL_WAIT=5ms",                                                 "PAWL_WAIT in the environment is \"5ms\": a duration from 10ms to 1h"           },
+        {"PAWL_WAIT=2h",                                                  "PAWL_WAIT in the environment is \"2h\": a duration from 10ms to 1h"            },
+        {"PAWL_PAUSE=soon",                                               "PAWL_PAUSE in the environment is \"soon\": a duration such as 250ms, 10s or 5m"},
+        {"PAWL_AUDIT=maybe",                                              "PAWL_AUDIT in the environment is \"maybe\": on or off"                         },
+        {"PAWL_LOG=loud",                                                 "PAWL_LOG in the environment is \"loud\": one of debug, info, warn"             },
+        {"PAWL_ROLE=api,boss",
+         "PAWL_ROLE in the environment is \"api,boss\": some of api, worker, monitor, with commas between"                                                },
+        {"PAWL_ROLE=api,",
+         "PAWL_ROLE in the environment is \"api,\": some of api, worker, monitor, with commas between"                                                    },
+        {"DATABASE_URL=\xff",                                             "DATABASE_URL in the environment is \"\xef\xbf\xbd\": text in UTF-8"            },
+        {"PAWL_ADMIN_TOKEN=hush\xff",                                     "PAWL_ADMIN_TOKEN in the environment is wrong: text in UTF-8"                   },
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -213,17 +226,26 @@ TEST(setting_refuses_wrong_flags)
     Settings                  s;
     Error                     error = {0};
 
-    assert_code(ERR_USAGE, setting_load(&table, &(SettingSources){.flags = (SettingFlag[]){{"PAWL_POOL_MAX", "many"}, {0}}},
+    assert_code(ERR_USAGE, setting_load(&table,
+                                        &(SettingSources){
+                                            .flags = (SettingFlag[]){{"PAWL_POOL_MAX", "many"}, {0}}
+    },
                                         arena, &s, &error));
     assert_string_equal(error.text, "--pool-max is \"many\": a whole number from 1 to 1000");
-    assert_code(ERR_USAGE, setting_load(&table, &(SettingSources){.flags = (SettingFlag[]){{"PAWL_POLL", "1"}, {0}}}, arena,
-                                        &s, &error));
+    assert_code(ERR_USAGE, setting_load(&table,
+                                        &(SettingSources){
+                                            .flags = (SettingFlag[]){{"PAWL_POLL", "1"}, {0}}
+    },
+                                        arena, &s, &error));
     assert_string_equal(error.text, "unknown setting \"PAWL_POLL\"");
 }
 
 TEST(setting_refuses_wrong_lines_by_number)
 {
-#define CASE(content, expected) {content, sizeof content - 1, expected}
+#define CASE(content, expected)               \
+    {                                         \
+        content, sizeof content - 1, expected \
+    }
     static const struct {
         const char *content;
         size_t      size;
@@ -262,9 +284,18 @@ TEST(setting_durations)
     static const struct {
         const char *word;
         int64_t     ms;
-    } good[] = {{"250ms", 250}, {"10s", 10000}, {"5m", 300000}, {"1h", 3600000}, {"2d", 172800000}, {"7", 7000}, {"0", 0}};
-    static const char *const bad[] = {"", "s", "-1s", "1.5s", "10 s", "1w", "1S", "9223372036854775807d", "99999999999999999999s"};
-    Error                    error = {0};
+    } good[] = {
+        {"250ms", 250      },
+        {"10s",   10000    },
+        {"5m",    300000   },
+        {"1h",    3600000  },
+        {"2d",    172800000},
+        {"7",     7000     },
+        {"0",     0        }
+    };
+    static const char *const bad[] = {
+        "", "s", "-1s", "1.5s", "10 s", "1w", "1S", "9223372036854775807d", "99999999999999999999s"};
+    Error error = {0};
 
     for (size_t i = 0; i < COUNT(good); i++) {
         int64_t ms = -1;
@@ -286,7 +317,14 @@ TEST(setting_durations_are_printed_in_their_largest_whole_unit)
     static const struct {
         int64_t     ms;
         const char *text;
-    } cases[] = {{0, "0s"}, {1, "1ms"}, {1500, "1500ms"}, {90000, "90s"}, {3600000, "1h"}, {172800000, "2d"}};
+    } cases[] = {
+        {0,         "0s"    },
+        {1,         "1ms"   },
+        {1500,      "1500ms"},
+        {90000,     "90s"   },
+        {3600000,   "1h"    },
+        {172800000, "2d"    }
+    };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         scoped_text Text text;
@@ -309,7 +347,8 @@ TEST(setting_page_has_columns_and_no_secret)
     assert_ok(setting_load(&table, &(SettingSources){.environment = environment}, arena, &s, &error));
     text_init(&text, NULL, TEXT_MAX_BODY);
     setting_describe(&table, &s, &text);
-    assert_string_equal(text_string(&text),
+    assert_string_equal(
+        text_string(&text),
         "setting            now             default         meaning\n"
         "PAWL_DATABASE_URL  postgres://somebody@a-rather-long-host/pawl\n"
         "                                   (none)          libpq URL or conninfo (else DATABASE_URL)\n"
@@ -335,6 +374,7 @@ TEST(setting_page_without_values_shows_the_defaults)
 
     text_init(&text, NULL, TEXT_MAX_BODY);
     setting_describe(&table, NULL, &text);
-    assert_contains(text_string(&text), "\nPAWL_LOG           info            the least level that is logged (one of debug, info, warn)\n");
+    assert_contains(text_string(&text),
+                    "\nPAWL_LOG           info            the least level that is logged (one of debug, info, warn)\n");
     assert_null(strstr(text_string(&text), "now"));
 }

@@ -72,7 +72,10 @@ TEST(writer_escapes_what_must_be_escaped)
 
 TEST(writer_replaces_bytes_that_are_not_utf8)
 {
-    assert_quoted("a\xff" "b", "\"a\xef\xbf\xbd" "b\"");
+    assert_quoted("a\xff"
+                  "b",
+                  "\"a\xef\xbf\xbd"
+                  "b\"");
     assert_quoted("\xc3", "\"\xef\xbf\xbd\"");
     assert_quoted("\xc3(", "\"\xef\xbf\xbd(\"");
     assert_quoted("\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\"");

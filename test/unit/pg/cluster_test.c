@@ -28,7 +28,7 @@
 SCOPED(PGconn, PQfinish)
 
 static char folders[HOMES_MAX][64]; /* what mkdtemp made */
-static char homes[HOMES_MAX][512]; /* the same, or a folder deep inside */
+static char homes[HOMES_MAX][512];  /* the same, or a folder deep inside */
 static int  home_count;
 
 /* ---------------------------------------------------------------- homes */
@@ -47,7 +47,8 @@ static void tree_remove(const char *folder)
 static void homes_remove(void)
 {
     for (int i = 0; i < home_count; i++) {
-        ErrorCode code = cluster_stop(&(ClusterOptions){.home = homes[i]}, /* force= */ true, deadline_in_ms(10000), NULL);
+        ErrorCode code =
+            cluster_stop(&(ClusterOptions){.home = homes[i]}, /* force= */ true, deadline_in_ms(10000), NULL);
 
         if (code != OK)
             fprintf(stderr, "# a server in %s could not be stopped\n", folders[i]);
@@ -256,14 +257,22 @@ static int user_end(User *user, int signal_number)
 
 TEST(cluster_first_start_makes_a_durable_private_server)
 {
-    static const struct { const char *sql, *answer; } facts[] = {
-        {"show listen_addresses", ""},       {"show data_checksums", "on"},   {"show fsync", "on"},
-        {"show synchronous_commit", "on"},   {"show server_encoding", "UTF8"}, {"show max_connections", "200"},
-        {"select current_database()", "pawl"}, {"select current_user", "pawl"}, {"show jit", "off"},
-        {"select count(*) from pg_file_settings where error is not null", "0"},
+    static const struct {
+        const char *sql, *answer;
+    } facts[] = {
+        {"show listen_addresses",                                         ""    },
+        {"show data_checksums",                                           "on"  },
+        {"show fsync",                                                    "on"  },
+        {"show synchronous_commit",                                       "on"  },
+        {"show server_encoding",                                          "UTF8"},
+        {"show max_connections",                                          "200" },
+        {"select current_database()",                                     "pawl"},
+        {"select current_user",                                           "pawl"},
+        {"show jit",                                                      "off" },
+        {"select count(*) from pg_file_settings where error is not null", "0"   },
     };
-    const char *home  = home_new();
-    Mono        begin = clock_mono();
+    const char *home    = home_new();
+    Mono        begin   = clock_mono();
     Cluster    *cluster = open_ok(home);
 
     assert_true(mono_ms_between(begin, clock_mono()) < 6000);
@@ -282,10 +291,10 @@ TEST(cluster_first_start_makes_a_durable_private_server)
 
 TEST(cluster_folders_are_closed_to_others)
 {
-    static const char *const private_folders[] = {"pg/data", "pg/log", "pg/run"};
-    const char              *home              = home_new();
-    scoped(cluster_close) Cluster *cluster     = open_ok(home);
-    struct stat              facts;
+    static const char *const       private_folders[] = {"pg/data", "pg/log", "pg/run"};
+    const char                    *home              = home_new();
+    scoped(cluster_close) Cluster *cluster           = open_ok(home);
+    struct stat                    facts;
 
     for (size_t i = 0; i < COUNT(private_folders); i++) {
         assert_int_equal(stat(path_in(home, private_folders[i]), &facts), 0);

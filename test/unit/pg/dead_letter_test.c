@@ -60,9 +60,15 @@ static ErrorCode effect_then_death(Tx *tx, const char *key, const char *data, vo
     return OK;
 }
 
-static const DeadLetterType working[] = {{"pay", effect_insert, NULL}};
-static const DeadLetterType failing[] = {{"pay", effect_then_failure, NULL}};
-static const DeadLetterType deadly[]  = {{"pay", effect_then_death, NULL}};
+static const DeadLetterType working[] = {
+    {"pay", effect_insert, NULL}
+};
+static const DeadLetterType failing[] = {
+    {"pay", effect_then_failure, NULL}
+};
+static const DeadLetterType deadly[] = {
+    {"pay", effect_then_death, NULL}
+};
 
 #define TYPES(array, ...) ((DeadLetterTypes){.list = array, .count = (int)COUNT(array), __VA_ARGS__})
 
@@ -72,7 +78,7 @@ static int64_t letter_put(Pool *pool, const char *type, const char *key)
     int64_t id = 0;
 
     (void)fail(&why, ERR_TIMEOUT, "took too long");
-    assert_ok(dead_letter_put(pool, soon(), type, key, "{\"amount\": 5}", &why, &id, &error));
+    assert_ok(dead_letter_put(pool, soon(), &(DeadLetterNew){type, key, "{\"amount\": 5}", &why, 0}, &id, &error));
     assert_true(id > 0);
     return id;
 }
@@ -127,11 +133,11 @@ TEST(dead_letter_same_put_twice_is_one_row)
 }
 
 typedef struct {
-    Pool            *pool;
-    DeadLetterTypes  types;
-    int              tried;
-    ErrorCode        code;
-    Error            error;
+    Pool           *pool;
+    DeadLetterTypes types;
+    int             tried;
+    ErrorCode       code;
+    Error           error;
 } Worker;
 
 static void *worker_run(void *context)
@@ -150,8 +156,9 @@ TEST(dead_letter_two_workers_one_letter)
     pthread_t                           threads[THREADS];
     int                                 tried = 0;
 
-    database_exec(db, "select pawl.dead_letter_put(array['pay'], array[n::text], array['{}'::jsonb], array[''], array[''], 0)"
-                      " from generate_series(1, 60) n");
+    database_exec(
+        db, "select pawl.dead_letter_put(array['pay'], array[n::text], array['{}'::jsonb], array[''], array[''], 0)"
+            " from generate_series(1, 60) n");
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (Worker){.pool = pool, .types = TYPES(working)};
         threads[i] = thread_start("worker", worker_run, &workers[i]);
@@ -178,8 +185,9 @@ typedef struct {
 static void *settler_run(void *context)
 {
     Settler  *settler = context;
-    PGresult *result  = PQexec(settler->conn, "select from pawl.dead_letter_settle(array[1::bigint], array[1::bigint], array[false],"
-                                               " array['no'], array['x'], 3, 60000) where settled");
+    PGresult *result =
+        PQexec(settler->conn, "select from pawl.dead_letter_settle(array[1::bigint], array[1::bigint], array[false],"
+                              " array['no'], array['x'], 3, 60000) where settled");
 
     settler->settled = PQntuples(result);
     PQclear(result);
@@ -193,8 +201,9 @@ TEST(dead_letter_concurrent_settles_move_it_once)
     pthread_t                           threads[THREADS];
     int                                 settled = 0;
 
-    database_exec(db, "select pawl.dead_letter_put(array['pay'], array['k'], array['{}'::jsonb], array[''], array[''], 0);"
-                      "select pawl.dead_letter_claim(array['pay'], 1, 60000, 3)");
+    database_exec(db,
+                  "select pawl.dead_letter_put(array['pay'], array['k'], array['{}'::jsonb], array[''], array[''], 0);"
+                  "select pawl.dead_letter_claim(array['pay'], 1, 60000, 3)");
     for (int i = 0; i < THREADS; i++) {
         settlers[i] = (Settler){.conn = database_connect(db)};
         threads[i]  = thread_start("settler", settler_run, &settlers[i]);
@@ -215,7 +224,8 @@ TEST(dead_letter_crash_then_recovery)
     scoped(database_free) TestDatabase *db = database_with_effect();
     int                                 status;
 
-    database_exec(db, "select pawl.dead_letter_put(array['pay'], array['k'], array['{}'::jsonb], array[''], array[''], 0)");
+    database_exec(db,
+                  "select pawl.dead_letter_put(array['pay'], array['k'], array['{}'::jsonb], array[''], array[''], 0)");
     pid_t child = fork();
     if (child == 0) {
         Pool *pool = NULL;
@@ -286,7 +296,8 @@ TEST(dead_letter_fails_three_times_then_waits_for_a_person)
     assert_int_equal(0, letter.retry_count);
     assert_int_equal(1, step(pool, TYPES(working)));
     assert_string_equal("resolved", letter_find(pool, arena, id).status);
-    assert_int_equal(1, database_get_i64(db, "select count(*) from effect where key = 'k' and data = '{\"amount\": 5}'"));
+    assert_int_equal(1,
+                     database_get_i64(db, "select count(*) from effect where key = 'k' and data = '{\"amount\": 5}'"));
 }
 
 TEST(dead_letter_lost_commit_is_not_done_again)
@@ -315,10 +326,10 @@ static bool is_resolved(TestDatabase *db)
 /* Every call on the way fails once, in turn: in the end it is resolved, and was done once. */
 TEST(dead_letter_survives_every_fault)
 {
-    scoped(database_free) TestDatabase *db   = database_with_effect();
-    scoped(pool_free) Pool             *pool = pool_open(db);
-    DeadLetterTypes types = TYPES(working, .tries_max = 1000, .delay_ms = 1, .lease_ms = 200);
-    bool            hit   = true;
+    scoped(database_free) TestDatabase *db    = database_with_effect();
+    scoped(pool_free) Pool             *pool  = pool_open(db);
+    DeadLetterTypes                     types = TYPES(working, .tries_max = 1000, .delay_ms = 1, .lease_ms = 200);
+    bool                                hit   = true;
 
     for (long n = 1; hit; n++) {
         Deadline deadline = soon();
@@ -344,15 +355,17 @@ TEST(dead_letter_survives_every_fault)
 static ErrorCode effect_while_others_are_taken(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
 {
     TRY(effect_insert(tx, key, data, context, reterr));
-    return db_run(tx, "update pawl.failed_operations set lease = lease + 1 where operation_key <> $1", DB_ARGS(db_text(key)), NULL,
-                  reterr);
+    return db_run(tx, "update pawl.failed_operations set lease = lease + 1 where operation_key <> $1",
+                  DB_ARGS(db_text(key)), NULL, reterr);
 }
 
 TEST(dead_letter_whose_lease_was_lost_is_left_alone)
 {
-    static const DeadLetterType         types[] = {{"pay", effect_while_others_are_taken, NULL}};
-    scoped(database_free) TestDatabase *db      = database_with_effect();
-    scoped(pool_free) Pool             *pool    = pool_open(db);
+    static const DeadLetterType types[] = {
+        {"pay", effect_while_others_are_taken, NULL}
+    };
+    scoped(database_free) TestDatabase *db   = database_with_effect();
+    scoped(pool_free) Pool             *pool = pool_open(db);
 
     (void)letter_put(pool, "pay", "a");
     (void)letter_put(pool, "pay", "b");
@@ -360,8 +373,10 @@ TEST(dead_letter_whose_lease_was_lost_is_left_alone)
     assert_int_equal(2, step(pool, TYPES(types)));
     assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'resolved'"));
-    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations"
-                                             " where status = 'retrying' and lease = 2 and error_message = 'took too long'"));
+    assert_int_equal(1,
+                     database_get_i64(db,
+                                      "select count(*) from pawl.failed_operations"
+                                      " where status = 'retrying' and lease = 2 and error_message = 'took too long'"));
 }
 
 /* While the handler runs, its letter is deleted under it: the try must not leave its effect behind. */
@@ -373,9 +388,11 @@ static ErrorCode effect_while_deleted(Tx *tx, const char *key, const char *data,
 
 TEST(dead_letter_deleted_under_its_handler_rolls_back)
 {
-    static const DeadLetterType         types[] = {{"pay", effect_while_deleted, NULL}};
-    scoped(database_free) TestDatabase *db      = database_with_effect();
-    scoped(pool_free) Pool             *pool    = pool_open(db);
+    static const DeadLetterType types[] = {
+        {"pay", effect_while_deleted, NULL}
+    };
+    scoped(database_free) TestDatabase *db   = database_with_effect();
+    scoped(pool_free) Pool             *pool = pool_open(db);
 
     (void)letter_put(pool, "pay", "k");
     letters_are_due(db);
@@ -402,8 +419,9 @@ TEST(dead_letter_step_takes_all_that_is_due)
     scoped(database_free) TestDatabase *db   = database_with_effect();
     scoped(pool_free) Pool             *pool = pool_open(db);
 
-    database_exec(db, "select pawl.dead_letter_put(array['pay'], array[n::text], array['{}'::jsonb], array[''], array[''], 0)"
-                      " from generate_series(1, 25) n");
+    database_exec(
+        db, "select pawl.dead_letter_put(array['pay'], array[n::text], array['{}'::jsonb], array[''], array[''], 0)"
+            " from generate_series(1, 25) n");
     assert_int_equal(25, step(pool, TYPES(working)));
     assert_int_equal(25, database_get_i64(db, "select count(*) from effect"));
 }
@@ -435,7 +453,7 @@ TEST(dead_letter_delete_forgets_one)
     scoped(database_free) TestDatabase *db    = database_new();
     scoped(pool_free) Pool             *pool  = pool_open(db);
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
-    int64_t                             id    = letter_put(pool, "pay", "a"), other = letter_put(pool, "pay", "b");
+    int64_t                             id = letter_put(pool, "pay", "a"), other = letter_put(pool, "pay", "b");
     int64_t                             count = -1;
     DeadLetter                          letter;
     Error                               error = {0};
@@ -481,9 +499,10 @@ TEST(dead_letter_list_filters_and_pages)
     assert_ids(pool, (DeadLetterFilter){.limit = 10, .type = "pay"}, "3 1");
     assert_ids(pool, (DeadLetterFilter){.limit = 10, .status = "resolved"}, "5");
     assert_ids(pool, (DeadLetterFilter){.limit = 10, .status = "failed", .type = "pay"}, "");
-    assert_code(ERR_INVALID, dead_letter_list(pool, soon(), arena, &(DeadLetterFilter){.limit = 0}, &list, &count, &error));
-    assert_code(ERR_INVALID, dead_letter_list(pool, soon(), arena, &(DeadLetterFilter){.limit = 10, .status = "lost"}, &list,
-                                              &count, &error));
+    assert_code(ERR_INVALID,
+                dead_letter_list(pool, soon(), arena, &(DeadLetterFilter){.limit = 0}, &list, &count, &error));
+    assert_code(ERR_INVALID, dead_letter_list(pool, soon(), arena, &(DeadLetterFilter){.limit = 10, .status = "lost"},
+                                              &list, &count, &error));
     assert_contains(error.text, "status \"lost\" is unknown");
 }
 
@@ -493,12 +512,12 @@ TEST(dead_letter_put_refuses_what_is_not_json_or_too_long)
     scoped(pool_free) Pool             *pool = pool_open(db);
     char                                key[300];
     Error                               error = {0}, why = {.code = ERR_INTERNAL};
-    int64_t                             id    = -1;
+    int64_t                             id = -1;
 
-    assert_code(ERR_INVALID, dead_letter_put(pool, soon(), "pay", "k", "{", &why, &id, &error));
+    assert_code(ERR_INVALID, dead_letter_put(pool, soon(), &(DeadLetterNew){"pay", "k", "{", &why, 0}, &id, &error));
     memset(key, 'k', sizeof key);
     key[sizeof key - 1] = '\0';
-    assert_int_not_equal(OK, dead_letter_put(pool, soon(), "pay", key, "{}", &why, &id, &error));
+    assert_int_not_equal(OK, dead_letter_put(pool, soon(), &(DeadLetterNew){"pay", key, "{}", &why, 0}, &id, &error));
     assert_int_equal(-1, id);
     assert_int_equal(0, database_get_i64(db, "select count(*) from pawl.failed_operations"));
 }
@@ -508,7 +527,8 @@ TEST(dead_letter_statuses_are_those_of_the_table)
     scoped(database_free) TestDatabase *db    = database_new();
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
     const char                         *check = database_get_text(
-        db, "select pg_get_constraintdef(oid) from pg_constraint where conname = 'failed_operations_status_check'", arena);
+        db, "select pg_get_constraintdef(oid) from pg_constraint where conname = 'failed_operations_status_check'",
+        arena);
     char *expected = arena_text(arena, "CHECK ((status = ANY (ARRAY[");
 
     for (int i = 0; dead_letter_statuses[i]; i++)

@@ -32,12 +32,16 @@ static Deadline soon(void)
 
 /* A small schema whose first migration would fail, and whose second would leave two rows, if applied twice. */
 static const Migration two_migrations[] = {
-    {1, "table", "create table pawl.thing (number integer);"},
-    {2, "row", "insert into pawl.thing values (1);\ninsert into pawl.thing values (2);"},
+    {1, "table", "create table pawl.thing (number integer);"                             },
+    {2, "row",   "insert into pawl.thing values (1);\ninsert into pawl.thing values (2);"},
 };
-static const Definition first_definitions[]  = {{"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 1'"}};
-static const Definition second_definitions[] = {{"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 2'"}};
-static const Schema     two_schema           = {two_migrations, 2, first_definitions, 1};
+static const Definition first_definitions[] = {
+    {"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 1'"}
+};
+static const Definition second_definitions[] = {
+    {"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 2'"}
+};
+static const Schema two_schema = {two_migrations, 2, first_definitions, 1};
 
 TEST(migrate_brings_an_empty_database_up_then_has_nothing_to_do)
 {
@@ -69,9 +73,11 @@ static void *migrator_run(void *context)
     Migrator               *migrator = context;
     scoped(pool_free) Pool *pool     = NULL;
 
-    migrator->code = pool_new(&(PoolOptions){.conninfo = migrator->url, .size_min = 1, .size_max = 1}, &pool, &migrator->error);
+    migrator->code =
+        pool_new(&(PoolOptions){.conninfo = migrator->url, .size_min = 1, .size_max = 1}, &pool, &migrator->error);
     if (migrator->code == OK)
-        migrator->code = migrate_run(pool, migrator->schema, deadline_in_ms(60000), &migrator->applied, &migrator->error);
+        migrator->code =
+            migrate_run(pool, migrator->schema, deadline_in_ms(60000), &migrator->applied, &migrator->error);
     return NULL;
 }
 
@@ -128,14 +134,16 @@ TEST(migrate_refuses_a_text_changed_after_it_was_applied)
 {
     scoped(database_free) TestDatabase *db         = database_new_empty();
     scoped(pool_free) Pool             *pool       = pool_open(database_url(db));
-    Migration                           changed[2] = {two_migrations[0], {2, "row", "insert into pawl.thing values (3);"}};
-    int                                 applied;
-    Error                               error = {0};
+    Migration                           changed[2] = {
+        two_migrations[0], {2, "row", "insert into pawl.thing values (3);"}
+    };
+    int   applied;
+    Error error = {0};
 
     assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
     assert_code(ERR_CONFLICT, migrate_run(pool, &(Schema){changed, 2, first_definitions, 1}, soon(), &applied, &error));
-    assert_string_equal("migration 2 \"row\" was changed after it was applied: restore its text and add a new migration",
-                        error.text);
+    assert_string_equal(
+        "migration 2 \"row\" was changed after it was applied: restore its text and add a new migration", error.text);
     assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.thing"));
 }
 
@@ -156,10 +164,11 @@ TEST(migrate_failure_names_the_migration_and_leaves_the_one_before)
 {
     scoped(database_free) TestDatabase *db     = database_new_empty();
     scoped(pool_free) Pool             *pool   = pool_open(database_url(db));
-    Migration                           bad[2] = {two_migrations[0],
-                                                  {2, "bad", "insert into pawl.thing values (1); insert into pawl.nothing values (1);"}};
-    int                                 applied;
-    Error                               error = {0};
+    Migration                           bad[2] = {
+        two_migrations[0], {2, "bad", "insert into pawl.thing values (1); insert into pawl.nothing values (1);"}
+    };
+    int   applied;
+    Error error = {0};
 
     assert_int_not_equal(OK, migrate_run(pool, &(Schema){bad, 2, first_definitions, 1}, soon(), &applied, &error));
     assert_string_equal("migration 2 \"bad\": relation \"pawl.nothing\" does not exist", error.text);
@@ -190,9 +199,11 @@ TEST(migrate_bad_definition_changes_none_of_them)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
-    Definition                          bad[] = {second_definitions[0], {"x/g.sql", "create functoin"}};
-    int                                 applied;
-    Error                               error = {0};
+    Definition                          bad[] = {
+        second_definitions[0], {"x/g.sql", "create functoin"}
+    };
+    int   applied;
+    Error error = {0};
 
     assert_ok(migrate_run(pool, &two_schema, soon(), &applied, &error));
     assert_int_not_equal(OK, migrate_run(pool, &(Schema){two_migrations, 2, bad, 2}, soon(), &applied, &error));
@@ -203,12 +214,14 @@ TEST(migrate_bad_definition_changes_none_of_them)
 /* A stand-in for an extension; a renamed row of pg_extension is one that is installed, as far as migrate can tell. */
 TEST(migrate_leaves_out_a_definition_where_its_extension_is_installed)
 {
-    static const char *const has_g = "select count(*) from pg_proc where proname = 'g' and pronamespace = 'pawl'::regnamespace";
-    scoped(database_free) TestDatabase *db           = database_new_empty();
-    scoped(pool_free) Pool             *pool         = pool_open(database_url(db));
+    static const char *const has_g =
+        "select count(*) from pg_proc where proname = 'g' and pronamespace = 'pawl'::regnamespace";
+    scoped(database_free) TestDatabase *db            = database_new_empty();
+    scoped(pool_free) Pool             *pool          = pool_open(database_url(db));
     Definition                          definitions[] = {
         first_definitions[0],
-        {"x/g.sql", "create or replace function pawl.g () returns integer language sql as 'select 1'", "elsewhere"}};
+        {"x/g.sql", "create or replace function pawl.g () returns integer language sql as 'select 1'", "elsewhere"}
+    };
     Schema schema = {two_migrations, 2, definitions, 2};
     int    applied;
     Error  error = {0};
@@ -236,10 +249,11 @@ TEST(migrate_leaves_out_a_definition_where_its_extension_is_installed)
 /* Where PGMQ itself lives, nothing of ours touches it. */
 TEST(migrate_does_not_touch_schema_pgmq_where_the_extension_is_installed)
 {
-    static const char *const in_pgmq = "select (select count(*) from pg_proc where pronamespace = to_regnamespace('pgmq'))"
-                                       " + (select count(*) from pg_class where relnamespace = to_regnamespace('pgmq'))"
-                                       " + (select count(*) from pg_type where typnamespace = to_regnamespace('pgmq'))"
-                                       " + (select count(*) from pg_default_acl)";
+    static const char *const in_pgmq =
+        "select (select count(*) from pg_proc where pronamespace = to_regnamespace('pgmq'))"
+        " + (select count(*) from pg_class where relnamespace = to_regnamespace('pgmq'))"
+        " + (select count(*) from pg_type where typnamespace = to_regnamespace('pgmq'))"
+        " + (select count(*) from pg_default_acl)";
     scoped(database_free) TestDatabase *db   = database_new_empty();
     scoped(pool_free) Pool             *pool = pool_open(database_url(db));
     int                                 applied;
@@ -249,7 +263,9 @@ TEST(migrate_does_not_touch_schema_pgmq_where_the_extension_is_installed)
     database_exec(db, "create schema pgmq");
     assert_ok(migrate_run(pool, &schema_embedded, soon(), &applied, &error));
     assert_int_equal(0, database_get_i64(db, in_pgmq));
-    assert_int_equal(1, database_get_i64(db, "select count(*) from pg_namespace where nspname = 'pgmq' and nspacl is null"));
+    assert_int_equal(1,
+                     database_get_i64(db,
+                                      "select count(*) from pg_namespace where nspname = 'pgmq' and nspacl is null"));
 
     database_exec(db, "drop schema pgmq");
     database_exec(db, "update pg_extension set extname = 'hstore' where extname = 'pgmq'");
@@ -280,8 +296,8 @@ TEST(migrate_survives_every_fault)
     bool hit = true;
 
     for (long n = 1; hit; n++) {
-        scoped(database_free) TestDatabase *db    = database_new_empty();
-        scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+        scoped(database_free) TestDatabase *db   = database_new_empty();
+        scoped(pool_free) Pool             *pool = pool_open(database_url(db));
         int                                 applied;
         Error                               error = {0};
 
@@ -301,10 +317,13 @@ TEST(migrate_status_says_what_is_applied_pending_changed_and_unknown)
     scoped(database_free) TestDatabase *db         = database_new_empty();
     scoped(pool_free) Pool             *pool       = pool_open(database_url(db));
     scoped(arena_free) Arena           *arena      = arena_new(ARENA_BYTES_DEFAULT);
-    Migration                           changed[3] = {two_migrations[0], {2, "row", "select 1"}, {3, "more", "select 1"}};
-    MigrationStatus                    *list;
-    int                                 count, applied;
-    Error                               error = {0};
+    Migration                           changed[3] = {
+        two_migrations[0], {2, "row",  "select 1"},
+         {3, "more", "select 1"}
+    };
+    MigrationStatus *list;
+    int              count, applied;
+    Error            error = {0};
 
     assert_ok(migrate_status(pool, &two_schema, soon(), arena, &list, &count, &error));
     assert_int_equal(2, count);
@@ -429,8 +448,9 @@ TEST(migrate_of_several_databases_at_once_makes_the_roles_once)
 
 TEST(migrate_without_the_right_to_create_roles_goes_on_and_grants_later)
 {
-    static const char *const may = "select where has_function_privilege('pawl_app', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')"
-                                   " and not has_function_privilege('pawl_reader', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')";
+    static const char *const may =
+        "select where has_function_privilege('pawl_app', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')"
+        " and not has_function_privilege('pawl_reader', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')";
     scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){.unix_url = true});
     char                                 url[CONNINFO_SIZE];
     Migrator                             migrator = {.url = url, .schema = &schema_embedded};

@@ -298,7 +298,7 @@ TEST(pool_has_exactly_one_probe_however_many_call)
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
     scoped(pool_free) Pool             *pool  = pool_of(
-                     (PoolOptions){.conninfo = proxy_url(proxy), .breaker_open_ms = 200, .connect_ms_max = 1500, .size_max = 10});
+        (PoolOptions){.conninfo = proxy_url(proxy), .breaker_open_ms = 200, .connect_ms_max = 1500, .size_max = 10});
     Caller    callers[THREADS];
     pthread_t threads[THREADS];
 
