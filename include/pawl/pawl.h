@@ -10,7 +10,7 @@
  * Behind it: a pool that survives outages, a breaker, retries that know what may be retried, and one deadline for all of
  * a call's waits. See docs/library.md.
  *
- * Threads: a Pawl may be used by any number of threads at once; a PawlTx belongs to the body it was given to.
+ * The library writes nothing to standard output or error. Threads: a Pawl may be used by any number of threads at once; a PawlTx belongs to the body it was given to.
  * Ownership: pawl_close() frees a Pawl; what a PawlTx returns lives until its body returns.
  */
 #ifndef PAWL_H

@@ -1,13 +1,19 @@
 -- key.sql - API keys: made, listed, revoked, found by the hash of their token.
 -- Invariant: the token itself never reaches the database.
 -- Lock order: one row at a time.
--- Errors: none of its own; a name in use gives no row.
+-- Errors: none of its own; a name in use gives null.
 
--- No row: a live key has this name already. p_ttl_ms null: never expires.
+-- The new key's id; null: a live key has this name already. An expired one is dead: it is revoked, and its name is free.
+-- p_ttl_ms null: never expires.
 create or replace function pawl.key_create (p_name text, p_hash bytea, p_scopes text[], p_ttl_ms bigint)
   returns bigint
   language sql security definer set search_path = pawl, pg_temp
 as $$
+  update pawl.api_key k
+  set revoked_at = t.now
+  from pawl.now() as t (now)
+  where k.name = p_name and k.revoked_at is null and k.expires_at <= t.now;
+
   insert into pawl.api_key (name, hash, scopes, created_at, expires_at)
   select p_name, p_hash, p_scopes, t.now, t.now + p_ttl_ms * interval '1 ms'
   from pawl.now() as t (now)

@@ -9,7 +9,8 @@
 -- Invariants
 --   1. At most one unresolved row per (operation_type, operation_key).
 --   2. A lease number only grows; hold and settle name it, so a report that comes late changes nothing.
---   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too.
+--   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too. A claim begins the try, so claim
+--      no more than are tried at once.
 -- Lock order: rows by id; put inserts by (type, key); claim skips what is locked and never waits.
 -- Errors: PW003 arrays differ in length, or a number is out of range.
 -- The functions run with the owner's rights: roles may call them, not touch the table.
@@ -73,19 +74,29 @@ begin
     raise exception 'limit, lease or tries out of range' using errcode = 'PW003';
   end if;
 
+  -- Those that were lost in their last try take no place from those that can be tried.
+  update pawl.failed_operations f
+  set status = 'failed', lease_until = null, error_message = 'the pod that tried it did not report back',
+      error_code = 'lease-expired'
+  where f.id = any (array(
+    select e.id
+    from pawl.failed_operations e
+    where e.status = 'retrying' and e.lease_until <= v_now and e.operation_type = any (p_types)
+      and e.retry_count >= p_tries_max
+    order by e.lease_until
+    limit p_limit
+    for update skip locked
+  ));
+
   v_ids := array(
     select f.id
     from pawl.failed_operations f
     where f.status = 'retrying' and f.lease_until <= v_now and f.operation_type = any (p_types)
+      and f.retry_count < p_tries_max
     order by f.lease_until
     limit p_limit
     for update skip locked
   );
-  update pawl.failed_operations f
-  set status = 'failed', lease_until = null, error_message = 'the pod that tried it did not report back',
-      error_code = 'lease-expired'
-  where f.id = any (v_ids) and f.retry_count >= p_tries_max;
-
   v_ids := v_ids || array(
     select due.id
     from unnest(p_types) as type
@@ -103,7 +114,7 @@ begin
     update pawl.failed_operations f
     set status = 'retrying', retry_count = f.retry_count + 1, last_retry_at = v_now, lease = f.lease + 1,
         lease_until = v_now + p_lease_ms * interval '1 ms'
-    where f.id = any (v_ids) and f.status <> 'failed'
+    where f.id = any (v_ids)
     returning f.id, f.operation_type, f.operation_key, f.operation_data, f.lease;
 end
 $$;

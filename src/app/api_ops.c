@@ -25,6 +25,7 @@ ErrorCode api_ready(void *context, Request *request, Response *response, Error *
 {
     Daemon   *daemon = context;
     int64_t   one;
+    ErrorCode code;
     TxOptions options = {.name      = "ready",
                          .deadline  = request_deadline(request),
                          .arena     = request_arena(request),
@@ -33,7 +34,10 @@ ErrorCode api_ready(void *context, Request *request, Response *response, Error *
 
     if (atomic_load(&daemon->stopping))
         return fail(reterr, ERR_STOPPING, "shutting down");
-    TRY(tx_run(daemon->app->pool, &options, ask_database, &one, reterr));
+    code = tx_run(daemon->app->pool, &options, ask_database, &one, reterr);
+    if (code != OK) /* anyone may ask: the words that name hosts and users are for the log */
+        return fail(reterr, code, "database not ready: %s%s%s", error_text(code),
+                    reterr->sqlstate[0] ? ", SQLSTATE " : "", arena_text(request_arena(request), reterr->sqlstate));
     text_append(&response->body, "{\"status\":\"ready\"}");
     return OK;
 }

@@ -133,15 +133,15 @@ static ErrorCode token_read(const App *app, const char *file, const char **ret_t
 /* Written aside and linked into place, so that of two first starts one wins and both read the same token. */
 static ErrorCode token_make(const App *app, const char *file, Error *reterr)
 {
-    char        token[KEY_TOKEN_SIZE + 1];
-    const char *aside = arena_print(app->arena, "%s.%d", file, (int)getpid());
-    int         fd;
-    bool        written;
+    char  token[KEY_TOKEN_SIZE + 1];
+    char *aside = arena_print(app->arena, "%s.XXXXXX", file);
+    int   fd;
+    bool  written;
 
     key_token_new(token);
     token[KEY_TOKEN_SIZE - 1] = '\n';
     (void)mkdir(app->settings.home, geteuid() == 0 ? 0755 : 0700); /* there already, or the open tells */
-    fd      = open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    fd      = mkostemp(aside, O_CLOEXEC);                          /* mode 0600 */
     written = fd >= 0 && write(fd, token, KEY_TOKEN_SIZE) == KEY_TOKEN_SIZE && fsync(fd) == 0;
     if (written && link(aside, file) != 0 && errno != EEXIST)
         written = false;

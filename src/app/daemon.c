@@ -110,8 +110,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     daemon->alerts = alerts_new(monitor_alert, daemon);
     if (daemon->app->settings.role & (ROLE_WORKER | ROLE_MONITOR | ROLE_BOT))
         daemon->listen = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
-    if (daemon->app->settings.role & ROLE_MONITOR)
-        daemon->jobs = monitor_start(daemon);
+    daemon->jobs = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_start(daemon, reterr));
     say_ready(daemon, token_file);

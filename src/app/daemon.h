@@ -25,7 +25,7 @@ typedef struct Daemon {
     App        *app;
     KeyCache   *keys;
     Alerts     *alerts;
-    Jobs       *jobs;   /* NULL without role monitor */
+    Jobs       *jobs;
     Listen     *listen; /* NULL without a role that waits for work */
     Server     *server; /* NULL without role api */
     const char *openapi;

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/sync.h"
 
-#define JOB_MS_MAX 60000 /* for one step: jobs work in bites */
+#define JOB_MS_MAX 10000 /* for one step: jobs work in bites */
 
 typedef struct {
     const Job *job;

@@ -110,33 +110,57 @@ static bool name_is_good(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == length;
 }
 
-ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scopes, int64_t ttl_ms, char *ret_token,
-                     int64_t *ret_id, Error *reterr)
+/* A key that nobody has seen the token of is no use: there is nothing to send again, only to clear away. */
+static ErrorCode key_in_doubt(const char *name, Error *reterr)
+{
+    return fail(
+        reterr, ERR_UNKNOWN,
+        "key \"%s\" may have been created, and its token is lost: list the keys, revoke it if it is there, create "
+        "it again",
+        name);
+}
+
+/* ERR_CONFLICT: a live key has the name. */
+static ErrorCode key_insert(Pool *pool, Deadline deadline, const char *name, KeyHash hash, Scope scopes, int64_t ttl_ms,
+                            int64_t *ret_id, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
     TxOptions                 options = {.name = "key_create", .deadline = deadline, .arena = arena};
     const char               *names[SCOPE_COUNT];
     int                       count = scopes_list(scopes, names);
-    char                      token[KEY_TOKEN_SIZE];
     Created                   created;
+
+    ErrorCode code = db_call(pool, &options, sql_app_key_create,
+                             DB_ARGS(db_text(name), db_bytea(arena, hash.bytes, sizeof hash.bytes),
+                                     db_texts(arena, names, count), ttl_ms ? db_i64(ttl_ms) : db_null()),
+                             &created_shape, &created, reterr);
+    if (code == ERR_UNKNOWN)
+        return key_in_doubt(name, reterr);
+    TRY(code);
+    if (created.id == 0)
+        return fail(reterr, ERR_CONFLICT, "key \"%s\" exists already: revoke it or choose another name", name);
+    *ret_id = created.id;
+    return OK;
+}
+
+ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scopes, int64_t ttl_ms, char *ret_token,
+                     int64_t *ret_id, Error *reterr)
+{
+    char token[KEY_TOKEN_SIZE];
 
     if (!name_is_good(name))
         return fail(reterr, ERR_INVALID,
                     "key name is not right: a lower-case letter, then letters, digits, \"_\", \".\" or \"-\", at most "
                     "%d in all",
                     KEY_NAME_SIZE - 1);
-    if (count == 0 || ttl_ms < 0)
+    if (scopes == SCOPE_NONE || ttl_ms < 0)
         return fail(reterr, ERR_INVALID, "a key needs a scope, and a time to live that is not below zero");
     key_token_new(token);
-    TRY(db_call(pool, &options, sql_app_key_create,
-                DB_ARGS(db_text(name), db_bytea(arena, key_hash(token).bytes, sizeof(KeyHash)),
-                        db_texts(arena, names, count), ttl_ms ? db_i64(ttl_ms) : db_null()),
-                &created_shape, &created, reterr));
-    if (created.id == 0)
-        return fail(reterr, ERR_CONFLICT, "key \"%s\" exists already: revoke it or choose another name", name);
-    memcpy(ret_token, token, sizeof token);
-    *ret_id = created.id;
-    return OK;
+    ErrorCode code = key_insert(pool, deadline, name, key_hash(token), scopes, ttl_ms, ret_id, reterr);
+    if (code == OK)
+        memcpy(ret_token, token, sizeof token);
+    sodium_memzero(token, sizeof token);
+    return code;
 }
 
 ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, int *ret_count, Error *reterr)

@@ -3,10 +3,12 @@
  */
 #include "pawl/pawl.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/log.h"
 #include "pg/pool.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -68,13 +70,22 @@ const char *pawl_version(void)
     return PAWL_VERSION;
 }
 
+/* A library does not speak for its program: what happened is in PawlError. */
+static void be_silent(void)
+{
+    log_set_level(LOG_OFF);
+}
+
 PawlStatus pawl_open(const char *database_url, Pawl **ret_pawl, PawlError *error)
 {
-    PoolOptions options = {.conninfo = database_url, .application_name = "libpawl"};
-    Error       why     = {0};
-    Pool       *pool;
-    ErrorCode   code = pool_new(&options, &pool, &why);
+    static pthread_once_t once    = PTHREAD_ONCE_INIT;
+    PoolOptions           options = {.conninfo = database_url, .application_name = "libpawl"};
+    Error                 why     = {0};
+    Pool                 *pool;
+    ErrorCode             code;
 
+    pthread_once(&once, be_silent);
+    code = pool_new(&options, &pool, &why);
     if (code == OK) {
         Pawl *pawl = malloc(sizeof *pawl);
 

@@ -9,9 +9,12 @@
 #include "base/metric.h"
 #include "ops/webhook.h"
 #include "pg/dead_letter.h"
+#include "pg/tx.h"
+#include "sql.h"
 
 #define WEBHOOK_MS 5000
 #define STEP_MS    10000
+#define REVIVE_MS  5000
 
 /* ---- alerts and their webhook ---- */
 
@@ -83,13 +86,25 @@ static ErrorCode job_dead_letters(void *context, Deadline deadline, Error *reter
                             &tried, reterr);
 }
 
+static ErrorCode failed_count(Tx *tx, void *context, Error *reterr)
+{
+    return db_get_i64(tx, sql_app_letters_failed, DB_NONE, context, reterr);
+}
+
 static ErrorCode job_dead_letter_count(void *context, Deadline deadline, Error *reterr)
 {
-    Daemon *daemon = context;
-    int64_t count;
+    Daemon                   *daemon  = context;
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name      = "dead-letter-count",
+                                         .deadline  = deadline_sooner(deadline, deadline_in_ms(STEP_MS)),
+                                         .arena     = arena,
+                                         .read_only = true};
+    int64_t                   count, failed;
 
-    TRY(dead_letter_count(daemon->app->pool, deadline_sooner(deadline, deadline_in_ms(STEP_MS)), &count, reterr));
+    TRY(dead_letter_count(daemon->app->pool, options.deadline, &count, reterr));
+    TRY(tx_run(daemon->app->pool, &options, failed_count, &failed, reterr));
     metric_set(METRIC_DLQ_SIZE, count);
+    metric_set(METRIC_DLQ_FAILED, failed);
     return OK;
 }
 
@@ -103,17 +118,24 @@ static ErrorCode job_revive(void *context, Deadline deadline, Error *reterr)
     if (!daemon->app->cluster)
         return OK;
     pool_status(daemon->app->pool, &status);
-    return status.breaker == BREAKER_CLOSED ? OK : cluster_revive(daemon->app->cluster, deadline, reterr);
+    if (status.breaker == BREAKER_CLOSED)
+        return OK;
+    /* A long recovery goes on by itself: the next turn looks again, and alerts are not held up. */
+    return cluster_revive(daemon->app->cluster, deadline_sooner(deadline, deadline_in_ms(REVIVE_MS)), reterr);
 }
 
+/* Every pod watches itself; what all pods share is for those with the role monitor, so that it is told once. */
 static const Job table[] = {
     {"alerts",             2000, job_alerts           },
+    {"private-postgresql", 2000, job_revive           },
     {"dead-letters",       5000, job_dead_letters     },
     {"dead-letter-count",  5000, job_dead_letter_count},
-    {"private-postgresql", 2000, job_revive           },
 };
+#define EVERY_POD 2
 
 Jobs *monitor_start(Daemon *daemon)
 {
-    return jobs_new(table, COUNT(table), daemon);
+    bool is_monitor = daemon->app->settings.role & ROLE_MONITOR;
+
+    return jobs_new(table, is_monitor ? COUNT(table) : EVERY_POD, daemon);
 }

@@ -19,7 +19,7 @@ static const char *const format_words[]  = {"text", "json", NULL};
 static const char *const migrate_words[] = {"auto", "check", NULL};
 
 #define AT(field) offsetof(Settings, field)
-#define MS_MAX    (30LL * 24 * 3600 * 1000)
+#define MS_MAX    (24LL * 24 * 3600 * 1000) /* 24 days: fits an int */
 
 /* clang-format off */
 static const Setting rows[] = {

@@ -1,7 +1,7 @@
 /*
  * settings.h - every setting of pawl, in one table: names, defaults, limits, meaning.
  *
- * `pawl help settings` and docs/settings.md are printed from it. Read once at start; on SIGHUP the rows marked as
+ * `pawl help settings` and docs/reference.md are printed from it. Read once at start; on SIGHUP the rows marked as
  * reloading are read again.
  */
 #ifndef APP_SETTINGS_H

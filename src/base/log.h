@@ -8,7 +8,7 @@
  *   2. The thread's request id stands on every line. Values are escaped: no line break gets through. A line is at most
  *      TEXT_MAX_LINE bytes: a long value ends in "...", and fields that do not fit are left out.
  *   3. No secret: a value passed as LOG_STR must not be one; log_error() prints what the Error says and no payload.
- *   4. Only app, cli and the loops (janitor, listener, jobs) log. Everyone else returns an Error.
+ *   4. Only app, cli, the loops (janitor, listener, jobs) and pg/tx (rollbacks) log. Everyone else returns an Error.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

@@ -37,6 +37,7 @@
     X(METRIC_QUERY_SECONDS,    HISTOGRAM, "pawl_query_seconds",             "",                 "time of one statement, seen from here") \
     X(METRIC_LISTEN_UP,        GAUGE,     "pawl_listen_up",                 "",                 "1 while notifications arrive, 0 while polling alone") \
     X(METRIC_DLQ_SIZE,         GAUGE,     "pawl_dead_letters",              "",                 "dead letters that are pending, retrying or failed") \
+    X(METRIC_DLQ_FAILED,       GAUGE,     "pawl_dead_letters_failed",       "",                 "dead letters whose tries have run out") \
     X(METRIC_DLQ_RETRY_OK,     COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"ok\"",     "dead letters retried, by outcome") \
     X(METRIC_DLQ_RETRY_FAILED, COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"failed\"", "dead letters retried, by outcome") \
     X(METRIC_RATE_LIMITED,     COUNTER,   "pawl_rate_limited_total",        "",                 "times a peer told us to slow down")   \
@@ -52,6 +53,7 @@
     X(METRIC_ALERT_POOL,       GAUGE,     "pawl_alert_firing",              "alert=\"pool-nearly-full\"",  "1 while the alert is firing") \
     X(METRIC_ALERT_FAILING,    GAUGE,     "pawl_alert_firing",              "alert=\"requests-failing\"",  "1 while the alert is firing") \
     X(METRIC_ALERT_DLQ,        GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters\"",      "1 while the alert is firing") \
+    X(METRIC_ALERT_DLQ_FAILED, GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters-failed\"", "1 while the alert is firing") \
     X(METRIC_ALERT_BREAKER,    GAUGE,     "pawl_alert_firing",              "alert=\"breaker-open\"",      "1 while the alert is firing") \
     X(METRIC_ALERT_RATE,       GAUGE,     "pawl_alert_firing",              "alert=\"rate-limited\"",      "1 while the alert is firing") \
     X(METRIC_WEBHOOK_OK,       COUNTER,   "pawl_webhooks_total",            "outcome=\"ok\"",     "webhooks sent, by outcome") \

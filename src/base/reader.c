@@ -17,6 +17,8 @@
 #include "base/text.h"
 #include "base/uuid.h"
 
+#define NUMBER_TEXT_SIZE 512
+
 #define FIELDS_MAX         64  /* one bit each in a uint64_t */
 #define FIELD_NAME_RAW_MAX 512 /* a name with each letter as \uXXXX still fits */
 
@@ -222,16 +224,28 @@ static bool is_number(const char *value)
     return *value == '-' || (*value >= '0' && *value <= '9');
 }
 
+/* The C library wants a NUL behind a number, and the body has none. false: not a number, or one of absurd length. */
+static bool number_copy(const char *value, char *ret_text)
+{
+    size_t size = (size_t)(scan_value_end(value) - value);
+
+    if (!is_number(value) || size >= NUMBER_TEXT_SIZE)
+        return false;
+    memcpy(ret_text, value, size);
+    ret_text[size] = '\0';
+    return true;
+}
+
 static ErrorCode i64_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
 {
-    char *end;
+    char text[NUMBER_TEXT_SIZE], *end;
 
-    if (!is_number(value))
+    if (!number_copy(value, text))
         return refuse_value(reader, place, field, value);
     errno          = 0;
-    int64_t number = strtoll(value, &end, 10);
+    int64_t number = strtoll(text, &end, 10);
     /* A fraction or an exponent stops strtoll before the end. */
-    if (errno || end != scan_value_end(value) || !range_has(number_range(field), number))
+    if (errno || *end || !range_has(number_range(field), number))
         return refuse_value(reader, place, field, value);
     memcpy(ret, &number, sizeof number);
     return OK;
@@ -241,10 +255,11 @@ static ErrorCode real_read(const Reader *reader, const Place *place, const Field
 {
     Range range      = number_range(field);
     bool  has_limits = field->min != 0 || field->max != 0;
+    char  text[NUMBER_TEXT_SIZE];
 
-    if (!is_number(value))
+    if (!number_copy(value, text))
         return refuse_value(reader, place, field, value);
-    double number = strtod(value, NULL);
+    double number = strtod(text, NULL);
     if (!isfinite(number) || (has_limits && (number < (double)range.min || number > (double)range.max)))
         return refuse_value(reader, place, field, value);
     memcpy(ret, &number, sizeof number);

@@ -74,19 +74,29 @@ void cond_broadcast(Cond *cond)
     world->wake(cond, /* all= */ true);
 }
 
-pthread_t thread_start(const char *name, ThreadBody *body, void *context)
+bool thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread)
 {
-    char      short_name[THREAD_NAME_SIZE];
-    sigset_t  all, before;
-    pthread_t thread;
+    char     short_name[THREAD_NAME_SIZE];
+    sigset_t all, before;
+    int      code;
 
     snprintf(short_name, sizeof short_name, "%.*s", THREAD_NAME_SIZE - 1, name);
     /* A thread inherits the mask, so it is never open to a signal, not even for its first instruction. */
     sigfillset(&all);
     must_succeed(pthread_sigmask(SIG_SETMASK, &all, &before), "pthread_sigmask");
-    must_succeed(pthread_create(&thread, NULL, body, context), "pthread_create");
+    code = pthread_create(ret_thread, NULL, body, context);
     must_succeed(pthread_sigmask(SIG_SETMASK, &before, NULL), "pthread_sigmask");
-    pthread_setname_np(thread, short_name); /* for people with a debugger: a failure changes nothing */
+    if (code == 0)
+        pthread_setname_np(*ret_thread, short_name); /* for people with a debugger: a failure changes nothing */
+    return code == 0;
+}
+
+pthread_t thread_start(const char *name, ThreadBody *body, void *context)
+{
+    pthread_t thread;
+
+    if (!thread_try_start(name, body, context, &thread))
+        abort();
     return thread;
 }
 

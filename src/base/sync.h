@@ -46,6 +46,8 @@ void cond_broadcast(Cond *cond);
 typedef void *ThreadBody(void *context);
 /* Start a named thread with all signals blocked: signals belong to the main thread. Aborts when none can be had. */
 pthread_t thread_start(const char *name, ThreadBody *body, void *context);
-void      thread_join(pthread_t thread);
+/* The same where none is worth dying for. false: none can be had now. */
+bool thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread);
+void thread_join(pthread_t thread);
 
 #endif

@@ -2,8 +2,9 @@
  * dispatch.c - what happens to a request between its bytes and its answer.
  *
  * Whatever can be refused by the head alone is refused before the body is read: a stranger cannot make us hold
- * megabytes. A token that the cache does not know is checked on the executor, after the body.
+ * megabytes. A token that the cache does not know is checked on an executor, and the body waits in the socket for that.
  */
+#include <assert.h>
 #include <string.h>
 #include <strings.h>
 
@@ -35,7 +36,8 @@ static ErrorCode check_scope(const Request *request, Scope granted, Error *reter
     return fail(reterr, ERR_DENIED, "the token lacks the scope \"%s\"", scope_names[bit]);
 }
 
-/* try_cache: on a network thread, which must not wait; what the cache does not know is asked again on an executor. */
+/* try_cache: on a network thread, which must not wait; what the cache does not know is asked again on an executor, and
+ * is not authentic until then. */
 static ErrorCode authenticate(const Server *server, Request *request, bool try_cache, Error *reterr)
 {
     const char *token   = bearer_token(request);
@@ -53,18 +55,27 @@ static ErrorCode authenticate(const Server *server, Request *request, bool try_c
     return OK;
 }
 
+static bool word_is(const char *word, size_t length, const char *wanted)
+{
+    return strlen(wanted) == length && strncasecmp(word, wanted, length) == 0;
+}
+
+/* "application/json", then any number of ";", each with "charset=utf-8" or nothing: RFC 9110, 5.6.6. */
 static bool is_json(const char *type)
 {
-    static const char json[]  = "application/json";
-    size_t            length  = strcspn(type, "; \t");
-    const char       *options = type + length + strspn(type + length, " \t");
+    size_t length = strcspn(type, "; \t");
 
-    if (length != sizeof json - 1 || strncasecmp(type, json, length) != 0)
+    if (!word_is(type, length, "application/json"))
         return false;
-    if (*options == '\0')
-        return true;
-    options += 1 + strspn(options + 1, " \t");
-    return strcasecmp(options, "charset=utf-8") == 0 || strcasecmp(options, "charset=\"utf-8\"") == 0;
+    for (type += length;; type += length) {
+        type += strspn(type, " \t");
+        if (*type != ';')
+            return *type == '\0';
+        type += 1 + strspn(type + 1, " \t");
+        length = strcspn(type, "; \t");
+        if (length > 0 && !word_is(type, length, "charset=utf-8") && !word_is(type, length, "charset=\"utf-8\""))
+            return false;
+    }
 }
 
 static bool route_reads_body(const Route *route)
@@ -113,14 +124,25 @@ ErrorCode dispatch_body(const Request *request, Error *reterr)
     return OK;
 }
 
+static ErrorCode check_deadline(const Request *request, Error *reterr)
+{
+    if (deadline_passed(request->deadline))
+        return fail(reterr, ERR_TIMEOUT, "the request waited for its turn until its deadline");
+    return OK;
+}
+
+static ErrorCode run_token(Server *server, Request *request, Error *reterr)
+{
+    TRY(check_deadline(request, reterr));
+    return authenticate(server, request, /* try_cache= */ false, reterr);
+}
+
 static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
 {
     const Route *route = request->match.route;
 
-    if (deadline_passed(request->deadline))
-        return fail(reterr, ERR_TIMEOUT, "the request waited for its turn until its deadline");
-    if (!request->authentic)
-        TRY(authenticate(server, request, /* try_cache= */ false, reterr));
+    assert(request->authentic);
+    TRY(check_deadline(request, reterr));
     TRY(route->handler(server->options.app, request, &request->response, reterr));
     if (text_is_full(&request->response.body))
         return fail(reterr, ERR_INTERNAL, "the answer of \"%s\" is larger than %zu bytes", route->path,
@@ -128,17 +150,28 @@ static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
     return OK;
 }
 
-void dispatch_run(Server *server, Request *request)
+/* Run what may fail; the response is filled if it does. */
+static void dispatch(Server *server, Request *request, ErrorCode (*run)(Server *, Request *, Error *))
 {
     Error error = {0};
 
     log_set_request(request->id);
-    ErrorCode code = run_handler(server, request, &error);
+    ErrorCode code = run(server, request, &error);
     if (code != OK && error.code != code)
-        fail(&error, code, "%s", error_text(code)); /* the handler gave no words */
+        fail(&error, code, "%s", error_text(code)); /* it gave no words */
     if (code != OK)
         dispatch_fail(request, &error);
     log_set_request(NULL);
+}
+
+void dispatch_token(Server *server, Request *request)
+{
+    dispatch(server, request, run_token);
+}
+
+void dispatch_run(Server *server, Request *request)
+{
+    dispatch(server, request, run_handler);
 }
 
 void dispatch_fail(Request *request, const Error *error)

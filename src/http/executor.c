@@ -79,7 +79,7 @@ bool executor_submit(Executor *executor, void *item)
     return true;
 }
 
-void executor_free(Executor *executor)
+void executor_stop(Executor *executor)
 {
     mutex_lock(&executor->mutex);
     executor->stopping = true;
@@ -88,6 +88,10 @@ void executor_free(Executor *executor)
     for (int i = 0; i < executor->thread_count; i++)
         thread_join(executor->threads[i]);
     metric_add(METRIC_HTTP_QUEUE, -executor->count);
+}
+
+void executor_free(Executor *executor)
+{
     cond_done(&executor->filled);
     mutex_done(&executor->mutex);
     free(executor->threads);

@@ -129,10 +129,10 @@ static void take_inbox(Loop *loop)
     mutex_unlock(&loop->mutex);
     for (Peer *peer; (peer = TAILQ_FIRST(&taken)) != NULL;) {
         TAILQ_REMOVE(&taken, peer, posted);
-        if (peer->state == PEER_WAITING)
-            peer_resume(peer);
-        else
+        if (peer->state == PEER_HEAD)
             peer_begin(peer);
+        else
+            peer_resume(peer);
     }
 }
 

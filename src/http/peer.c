@@ -3,7 +3,7 @@
  * server_internal.h.
  *
  * Invariants
- *   1. A request in state WAITING belongs to the executor; the loop does not touch it, and does not free the
+ *   1. A request in state ASKING or WAITING belongs to the executor; the loop does not touch it, and does not free the
  *      connection, until loop_post() brings it back.
  *   2. The buffer does not move and its first `used` bytes do not change while a request is under way: the head's
  *      strings lie there.
@@ -54,11 +54,16 @@ static void peer_passive(Server *server)
         server_quiet(server);
 }
 
-static void peer_request_end(Peer *peer)
+static void peer_uncount(Peer *peer)
 {
     if (peer->counted)
         atomic_fetch_sub(&peer->loop->server->in_flight, 1);
     peer->counted = false;
+}
+
+static void peer_request_end(Peer *peer)
+{
+    peer_uncount(peer);
     if (peer->request)
         loop_request_end(peer->loop, take(peer->request));
 }
@@ -157,6 +162,30 @@ static void peer_say_continue(Peer *peer)
         peer->close = true; /* the socket's buffer is full before a first answer: nobody reads */
 }
 
+/* Hand the request to an executor, or refuse it when too many wait already. unread: its body is still to come. */
+static Step peer_submit(Peer *peer, PeerState state, bool unread)
+{
+    Server *server = peer->loop->server;
+    Error   error;
+
+    peer->state   = state;
+    peer->counted = true;
+    atomic_fetch_add(&server->in_flight, 1);
+    loop_move(peer, LIST_WAITING);
+    if (executor_submit(server->executor, peer))
+        return STEP_PAUSE;
+    metric_add(METRIC_HTTP_SHED, 1);
+    fail(&error, ERR_BUSY, "too many requests are waiting");
+    return peer_fail(peer, &error, /* close= */ unread);
+}
+
+static Step peer_take_body(Peer *peer)
+{
+    peer_say_continue(peer);
+    peer->state = PEER_BODY;
+    return STEP_ON;
+}
+
 static Step step_head(Peer *peer)
 {
     Server *server = peer->loop->server;
@@ -182,26 +211,7 @@ static Step step_head(Peer *peer)
     peer_name_request(peer);
     if (dispatch_head(server, peer->request, &error) != OK)
         return peer_fail(peer, &error, /* close= */ head_has_body(head));
-    peer_say_continue(peer);
-    peer->state = PEER_BODY;
-    return STEP_ON;
-}
-
-/* Hand the request to an executor, or refuse it when too many wait already. */
-static Step peer_submit(Peer *peer)
-{
-    Server *server = peer->loop->server;
-    Error   error;
-
-    peer->state   = PEER_WAITING;
-    peer->counted = true;
-    atomic_fetch_add(&server->in_flight, 1);
-    loop_move(peer, LIST_WAITING);
-    if (executor_submit(server->executor, peer))
-        return STEP_PAUSE;
-    metric_add(METRIC_HTTP_SHED, 1);
-    fail(&error, ERR_BUSY, "too many requests are waiting");
-    return peer_fail(peer, &error, /* close= */ false);
+    return peer->request->authentic ? peer_take_body(peer) : peer_submit(peer, PEER_ASKING, head_has_body(head));
 }
 
 /* Move what has arrived of the body out of the buffer. */
@@ -241,8 +251,8 @@ static Step step_body(Peer *peer)
         return STEP_PAUSE;
     if (dispatch_body(request, &error) != OK)
         return peer_fail(peer, &error, /* close= */ false);
-    if (!request->match.route->at_once || !request->authentic)
-        return peer_submit(peer);
+    if (!request->match.route->at_once)
+        return peer_submit(peer, PEER_WAITING, /* unread= */ false);
     dispatch_run(peer->loop->server, request);
     return peer_answer(peer);
 }
@@ -307,11 +317,17 @@ static Step peer_step(Peer *peer)
         return step_body(peer);
     case PEER_WRITING:
         return step_write(peer);
+    case PEER_ASKING:
     case PEER_WAITING:
     case PEER_LINGERING:
         break;
     }
     return STEP_PAUSE;
+}
+
+static bool peer_is_away(const Peer *peer)
+{
+    return peer->state == PEER_ASKING || peer->state == PEER_WAITING;
 }
 
 /* Go on as far as bytes and buffers allow, then tell epoll what is missing. */
@@ -322,9 +338,9 @@ static void peer_advance(Peer *peer)
     do
         step = peer_step(peer);
     while (step == STEP_ON);
-    /* While a request waits for its executor epoll is left alone: most clients stay silent until they have the
+    /* While a request is with its executor epoll is left alone: most clients stay silent until they have the
      * answer, and a system call is saved. peer_event() deals with the others. */
-    if (step == STEP_PAUSE && peer->state != PEER_WAITING)
+    if (step == STEP_PAUSE && !peer_is_away(peer))
         peer_want(peer, peer->state == PEER_WRITING ? EPOLLOUT : EPOLLIN);
 }
 
@@ -418,6 +434,7 @@ void peer_event(Peer *peer, uint32_t events)
     case PEER_BODY:
         peer_read(peer);
         return;
+    case PEER_ASKING:
     case PEER_WAITING:
         peer_disturbed(peer, events);
         return;
@@ -443,14 +460,30 @@ void peer_expire(Peer *peer)
     peer_advance(peer);
 }
 
+/* The token is known now, or refused; the body's time begins, or it is never read. */
+static void peer_asked(Peer *peer)
+{
+    if (peer->request->authentic) {
+        peer_uncount(peer);
+        loop_move(peer, LIST_MOVING);
+        peer_take_body(peer);
+    } else {
+        peer->close |= head_has_body(&peer->request->head);
+        peer_answer(peer);
+    }
+}
+
 void peer_resume(Peer *peer)
 {
-    assert(peer->state == PEER_WAITING);
+    assert(peer_is_away(peer));
     if (peer->gone) {
         peer_close(peer);
         return;
     }
-    peer_answer(peer);
+    if (peer->state == PEER_ASKING)
+        peer_asked(peer);
+    else
+        peer_answer(peer);
     peer_advance(peer);
 }
 
@@ -483,6 +516,9 @@ void peer_execute(void *item)
 {
     Peer *peer = item;
 
-    dispatch_run(peer->loop->server, peer->request);
+    if (peer->state == PEER_ASKING)
+        dispatch_token(peer->loop->server, peer->request);
+    else
+        dispatch_run(peer->loop->server, peer->request);
     loop_post(peer->loop, peer);
 }

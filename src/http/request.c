@@ -46,7 +46,7 @@ static char *skip_authority(char *target)
     if (strncasecmp(target, scheme, sizeof scheme - 1) != 0)
         return target;
     target += sizeof scheme - 1;
-    return target + strcspn(target, "/");
+    return target + strcspn(target, "/?");
 }
 
 static ErrorCode read_path(Request *request, const char *path, Error *reterr)
@@ -161,10 +161,10 @@ ErrorCode request_read_target(Request *request, Error *reterr)
     char *query  = strchr(target, '?');
 
     read_method(request);
+    if (strchr(request->head.target, '#'))
+        return fail(reterr, ERR_INVALID, "the target must not have a fragment");
     if (query)
         *query++ = '\0';
-    if (strchr(query ? query : target, '#'))
-        return fail(reterr, ERR_INVALID, "the target must not have a fragment");
     if (*target == '\0' && target != request->head.target)
         target = arena_text(request->arena, "/"); /* "http://host" */
     if (*target != '/')

@@ -199,12 +199,14 @@ bool server_drain(Server *server, Deadline deadline)
     return true;
 }
 
+/* The executor ends in two steps: loops that still run may submit to it until they are joined, and are refused. */
 void server_free(Server *server)
 {
-    executor_free(server->executor);
+    executor_stop(server->executor);
     server_enter(server, SERVER_STOPPING);
     for (int i = 0; i < server->loop_count; i++)
         loop_end(&server->loops[i]);
+    executor_free(server->executor);
     if (server->listen_fd >= 0)
         close(server->listen_fd);
     cond_done(&server->quiet);

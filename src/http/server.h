@@ -2,7 +2,8 @@
  * server.h - a small HTTP/1.1 server on epoll; knows no domain. docs/adr/0004-http.md says why it is our own.
  *
  * Network threads read requests. A route marked at_once is answered there; any other request goes to a bounded
- * queue and its connection rests until an executor thread has run the handler. TLS and HTTP/2 belong to the proxy
+ * queue and its connection rests until an executor thread has run the handler. A token that memory does not know takes
+ * the same way, before the body is read. TLS and HTTP/2 belong to the proxy
  * in front.
  *
  * Invariants
@@ -11,7 +12,8 @@
  *      problem+json.
  *   2. A request is owned by one side at a time: network thread, queue, executor, network thread.
  *   3. Before a handler runs: the route exists (404, 405 with Allow), the token has the scope (401, 403), the body fits
- *      (413) and is JSON by its content type, or has none (415).
+ *      (413) and is JSON by its content type, or has none (415). All of it before the body is read: a stranger makes us
+ *      hold no more than the connection's buffer.
  *   4. server_drain(): no new connections, requests under way are answered with Connection: close, then all is closed.
  * Threads: server_new starts network_threads + executor_threads. Ownership: server_free() joins them.
  */

@@ -26,14 +26,16 @@ typedef TAILQ_HEAD(PeerQueue, Peer) PeerQueue;
  *               bytes             head done             body done, queued
  *   (accepted) -------> HEAD --------------> BODY ------------------------> WAITING
  *                        ^ |                  |                                |
- *       keep-alive       | | error, at_once   | error, at_once, queue full     | executor is done
+ *       keep-alive       | | error            | error, at_once, queue full     | executor is done
  *                        | v                  v                                v
  *                       WRITING <--------------------------------------------- +
  *                          |  close
  *                          v
  *                       LINGERING: nothing more to say; read until the client has heard it
+ *
+ *   A token that memory does not know: HEAD -> ASKING, with an executor -> BODY when it is good, else WRITING.
  */
-typedef enum { PEER_HEAD, PEER_BODY, PEER_WAITING, PEER_WRITING, PEER_LINGERING } PeerState;
+typedef enum { PEER_HEAD, PEER_ASKING, PEER_BODY, PEER_WAITING, PEER_WRITING, PEER_LINGERING } PeerState;
 
 /* Every connection is in exactly one list of its loop. All of a list have the same time limit, so the one whose time
  * is up first stands in front. */
@@ -127,8 +129,11 @@ void  peer_close(Peer *peer);
 void  peer_execute(void *peer); /* on an executor */
 
 /* dispatch.c */
-/* The head is complete: find the route, look at the token and at the body's frame. */
+/* The head is complete: find the route, look at the token and at the body's frame. OK without request->authentic: the
+ * token is for dispatch_token(). */
 must_check ErrorCode dispatch_head(Server *server, Request *request, Error *reterr);
+/* On an executor: ask who this is. request->authentic, or the response is filled. */
+void dispatch_token(Server *server, Request *request);
 /* The body is complete. */
 must_check ErrorCode dispatch_body(const Request *request, Error *reterr);
 /* Run the handler; the response is filled, whatever happens. */

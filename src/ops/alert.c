@@ -74,13 +74,19 @@ static void sample_keep(Alerts *alerts, Sample now)
 
 /* ---- the conditions: each gives the value that is compared with its limit ---- */
 
+/* Rounded up: 90.1 % is more than 90. */
+static int64_t percent(int64_t part, int64_t whole)
+{
+    return (part * 100 + whole - 1) / whole;
+}
+
 static int64_t pool_percent(const Alerts *alerts, Sample now)
 {
     int64_t max = metric_value(METRIC_POOL_MAX);
 
     (void)alerts;
     (void)now;
-    return max ? metric_value(METRIC_POOL_IN_USE) * 100 / max : 0;
+    return max ? percent(metric_value(METRIC_POOL_IN_USE), max) : 0;
 }
 
 static int64_t failing_percent(const Alerts *alerts, Sample now)
@@ -88,7 +94,7 @@ static int64_t failing_percent(const Alerts *alerts, Sample now)
     Sample  then     = sample_ago(alerts, now, FAILING_MINUTES);
     int64_t requests = now.requests - then.requests;
 
-    return requests >= REQUESTS_LEAST ? (now.failed - then.failed) * 100 / requests : 0;
+    return requests >= REQUESTS_LEAST ? percent(now.failed - then.failed, requests) : 0;
 }
 
 static int64_t dead_letters(const Alerts *alerts, Sample now)
@@ -96,6 +102,13 @@ static int64_t dead_letters(const Alerts *alerts, Sample now)
     (void)alerts;
     (void)now;
     return metric_value(METRIC_DLQ_SIZE);
+}
+
+static int64_t dead_letters_failed(const Alerts *alerts, Sample now)
+{
+    (void)alerts;
+    (void)now;
+    return metric_value(METRIC_DLQ_FAILED);
 }
 
 static int64_t breaker_open(const Alerts *alerts, Sample now)
@@ -119,15 +132,17 @@ static const struct {
     const char *summary;
 } rows[ALERT_COUNT] = {
     [ALERT_POOL] =
-        {"pool-nearly-full", "%",  90,  pool_percent,     METRIC_ALERT_POOL,
+        {"pool-nearly-full",    "%",  90,  pool_percent,        METRIC_ALERT_POOL,
                       "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
-    [ALERT_FAILING] = {"requests-failing", "%",  10,  failing_percent,  METRIC_ALERT_FAILING,
+    [ALERT_FAILING]    = {"requests-failing",    "%",  10,  failing_percent,     METRIC_ALERT_FAILING,
                       "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"             },
-    [ALERT_DLQ]     = {"dead-letters",     "",   100, dead_letters,     METRIC_ALERT_DLQ,
+    [ALERT_DLQ]        = {"dead-letters",        "",   100, dead_letters,        METRIC_ALERT_DLQ,
                       "more than 100 operations wait in the dead letters: see pawl dlq list"                                 },
-    [ALERT_BREAKER] = {"breaker-open",     "",   0,   breaker_open,     METRIC_ALERT_BREAKER,
+    [ALERT_DLQ_FAILED] = {"dead-letters-failed", "",   0,   dead_letters_failed, METRIC_ALERT_DLQ_FAILED,
+                      "the tries of some dead letters have run out: see pawl dlq list --status failed"                       },
+    [ALERT_BREAKER]    = {"breaker-open",        "",   0,   breaker_open,        METRIC_ALERT_BREAKER,
                       "the database does not answer and calls are refused at once: see pawl doctor"                          },
-    [ALERT_RATE]    = {"rate-limited",     "/h", 10,  limited_per_hour, METRIC_ALERT_RATE,
+    [ALERT_RATE]       = {"rate-limited",        "/h", 10,  limited_per_hour,    METRIC_ALERT_RATE,
                       "a peer told us to slow down more than 10 times within an hour"                                        },
 };
 

@@ -20,18 +20,19 @@
 
 #include "pg/cluster_conf.h"
 #include "pg/cluster_home.h"
+#include "pg/conn.h"
 #include "pg/postmaster.h"
 #include "pg/program.h"
 #include "pg/server_bin.h"
 #include "sql.h"
 
-#define POLL_MS            10
-#define PING_MS            50
-#define LEAVE_LOCK_MS      15000
-#define STOP_MS            10000
-#define CONNECT_S          "2" /* libpq's smallest */
-#define OUTPUT_MAX         ((size_t)64 << 10)
-#define DUPLICATE_DATABASE "42P04"
+#define POLL_MS          10
+#define PING_MS          50
+#define LEAVE_LOCK_MS    15000
+#define STOP_MS          10000
+#define CONNECT_S        "2" /* libpq's smallest */
+#define OUTPUT_MAX       ((size_t)64 << 10)
+#define NO_SUCH_DATABASE "3D000"
 
 struct Cluster {
     Arena      *arena; /* holds the names below */
@@ -40,8 +41,6 @@ struct Cluster {
     int         users; /* the shared lock, -1: not a user */
 };
 
-SCOPED(PGconn, PQfinish)
-
 static void fd_close(const int *fd)
 {
     if (*fd >= 0)
@@ -49,22 +48,24 @@ static void fd_close(const int *fd)
 }
 #define scoped_fd __attribute__((cleanup(fd_close)))
 
-/* A descriptor that holds the lock; closing it releases the lock. ERR_TIMEOUT: others held it until the deadline. */
+/* A descriptor that holds the lock; closing it releases the lock. ERR_TIMEOUT: others held it until the deadline.
+ * ERR_DENIED: there is no lock to be had, on a network file system say. */
 static ErrorCode lock_take(const char *path, int operation, Deadline deadline, int *ret_fd, Error *reterr)
 {
-    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    scoped_fd int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
     if (fd < 0)
         return fail(reterr, ERR_DENIED, "cannot open \"%s\": %s", path, strerror(errno));
     while (flock(fd, operation | LOCK_NB) < 0) {
-        if (deadline_passed(deadline)) {
-            close(fd);
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return fail(reterr, ERR_DENIED, "cannot lock \"%s\": %s", path, strerror(errno));
+        if (deadline_passed(deadline))
             return fail(reterr, ERR_TIMEOUT,
                         "another process is starting or stopping the private PostgreSQL (lock \"%s\")", path);
-        }
         clock_sleep_ms(POLL_MS);
     }
     *ret_fd = fd;
+    fd      = -1;
     return OK;
 }
 
@@ -168,35 +169,29 @@ static ErrorCode server_wait(const Cluster *cluster, Arena *arena, Deadline dead
     return OK;
 }
 
-/* The later database wins over the one in the URL; NULL leaves the URL alone. */
-static PGconn *database_connect(const Cluster *cluster, const char *database)
+/* initdb makes no database of our name. */
+static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error *reterr)
 {
-    const char *const names[]  = {"dbname", "connect_timeout", database ? "dbname" : NULL, NULL};
-    const char *const values[] = {cluster->home.url, CONNECT_S, database, NULL};
+    scoped(conn_close) Conn  *conn   = NULL;
+    scoped(PQclear) PGresult *result = NULL;
 
-    return PQconnectdbParams(names, values, /* expand_dbname= */ 1);
+    TRY(conn_open(cluster->home.url_initdb, "pawl", deadline, &conn, reterr));
+    return conn_query(conn, sql_pg_cluster_database, 0, NULL, NULL, deadline, &result, reterr);
 }
 
-/* initdb makes no database of our name. Looked at each time: a crash may have come between initdb and this. */
-static ErrorCode database_ensure(const Cluster *cluster, Arena *arena, Error *reterr)
+/* Looked at each time: a crash may have come between initdb and the making. */
+static ErrorCode database_ensure(const Cluster *cluster, Deadline deadline, Error *reterr)
 {
-    scoped(PQfinish) PGconn *ours = database_connect(cluster, NULL);
+    scoped(conn_close) Conn *conn  = NULL;
+    Error                    error = {0};
+    ErrorCode                code  = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
 
-    if (PQstatus(ours) == CONNECTION_OK)
+    if (code != OK && strcmp(error.sqlstate, NO_SUCH_DATABASE) == 0)
+        code = database_make(cluster, deadline, &error);
+    if (code == OK)
         return OK;
-
-    scoped(PQfinish) PGconn *conn   = database_connect(cluster, "postgres");
-    PGresult                *result = PQexec(conn, sql_pg_cluster_database);
-    const char              *state  = PQresultErrorField(result, PG_DIAG_SQLSTATE);
-    bool                     made   = PQresultStatus(result) == PGRES_COMMAND_OK;
-    bool                     exists = state && strcmp(state, DUPLICATE_DATABASE) == 0;
-
-    PQclear(result);
-    if (made)
-        return OK;
-    /* It is there and still we could not connect: that first refusal is the one that tells. */
-    return fail(reterr, ERR_UNAVAILABLE, "cannot use the private PostgreSQL: %s",
-                program_complaint(PQerrorMessage(exists ? ours : conn), arena));
+    return fail(reterr, code == ERR_TIMEOUT ? ERR_TIMEOUT : ERR_UNAVAILABLE, "cannot use the private PostgreSQL: %s",
+                error.text);
 }
 
 /* A server that we meet may be on its way out, killed a moment ago; then it is started like any other. */
@@ -214,7 +209,7 @@ static ErrorCode server_ensure(const Cluster *cluster, Deadline deadline, bool *
         code = server_wait(cluster, arena, deadline, reterr);
     } while (code == ERR_UNAVAILABLE && !*ret_started);
     TRY(code);
-    return database_ensure(cluster, arena, reterr);
+    return database_ensure(cluster, deadline, reterr);
 }
 
 static ErrorCode server_stop(const ClusterHome *home, Arena *arena, Deadline deadline, Error *reterr)

@@ -34,6 +34,7 @@ typedef struct {
     const char *users;
     const char *keep;
     const char *url;
+    const char *url_initdb; /* the database that initdb makes: from there ours is made */
 } ClusterHome;
 
 /* The names only; nothing is made. ERR_REFUSED: as root without a user postgres. */

@@ -50,22 +50,14 @@ static const char *option_value(const PQconninfoOption *options, const char *key
     return NULL;
 }
 
-/* libpq quotes what it could not understand, and that may be the password: keep the words, drop the quotes. */
-static void mask_quotes(char *message)
+/* libpq quotes what it could not understand, and that may be the password: keep the words before the first quote. */
+static void cut_at_quote(char *message)
 {
-    char *out    = message;
-    bool  inside = false;
+    size_t length = strcspn(message, "\"\n");
 
-    for (const char *in = message; *in; in++) {
-        if (*in == '"') {
-            inside = !inside;
-            if (inside)
-                *out++ = '?';
-        } else if (!inside && *in != '\n') {
-            *out++ = *in;
-        }
-    }
-    *out = '\0';
+    while (length > 0 && strchr(": ", message[length - 1]))
+        length--;
+    message[length] = '\0';
 }
 
 static ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, Error *reterr)
@@ -75,7 +67,7 @@ static ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_opt
 
     if (!options) {
         if (message)
-            mask_quotes(message);
+            cut_at_quote(message);
         (void)fail(reterr, ERR_USAGE,
                    "database url is malformed (%s): a right one is postgresql://user@host:5432/database",
                    message ? message : "out of memory");
@@ -264,7 +256,7 @@ static void *cancel_run(void *context)
     PGcancel *cancel = context;
     char      message[256];
 
-    /* Best effort: the server's own timeouts end the statement if this does not. */
+    /* Best effort: inside a transaction the server's own timeouts end the statement if this does not. */
     (void)PQcancel(cancel, message, sizeof message);
     PQfreeCancel(cancel);
     atomic_fetch_sub(&cancels_running, 1);
@@ -274,14 +266,17 @@ static void *cancel_run(void *context)
 /* PQcancel() connects without a deadline, so it gets a thread of its own, and there are never more than a few. */
 static void cancel_send(PGcancel *cancel)
 {
+    pthread_t thread;
+
     if (!cancel)
         return;
-    if (atomic_fetch_add(&cancels_running, 1) >= CANCELS_AT_ONCE) {
-        atomic_fetch_sub(&cancels_running, 1);
-        PQfreeCancel(cancel);
+    if (atomic_fetch_add(&cancels_running, 1) < CANCELS_AT_ONCE &&
+        thread_try_start("cancel", cancel_run, cancel, &thread)) {
+        pthread_detach(thread);
         return;
     }
-    pthread_detach(thread_start("cancel", cancel_run, cancel));
+    atomic_fetch_sub(&cancels_running, 1);
+    PQfreeCancel(cancel);
 }
 
 void conn_interrupt(Conn *conn)
@@ -306,9 +301,11 @@ static ErrorCode conn_lost(Conn *conn, Error *reterr)
 {
     const char *message = PQerrorMessage(conn->native);
 
+    if (!message[0])
+        message = "no reason given";
     conn->condemned = true;
     return fail(reterr, ERR_UNAVAILABLE, "connection to database lost (%s): %.*s", conn->name,
-                (int)strcspn(message, "\n"), message[0] ? message : "no reason given");
+                (int)strcspn(message, "\n"), message);
 }
 
 static ErrorCode conn_give_up(Conn *conn, Error *reterr)

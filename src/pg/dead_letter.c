@@ -16,7 +16,7 @@
 #define DELAY_MS        (5 * 60 * 1000)
 #define LEASE_MS        (60 * 1000)
 #define LIST_MAX        1000
-#define CLAIM_COUNT     10 /* few, because they are tried one after the other while their leases run */
+#define STEP_LETTERS    100 /* so that a turn ends, however fast letters fall due */
 #define ARENA_BYTES_MAX ((size_t)64 << 20)
 
 const char *const dead_letter_statuses[] = {"pending", "retrying", "failed", "resolved", NULL};
@@ -206,6 +206,18 @@ static ErrorCode settle(Tx *tx, const Try *try, bool worked, const Error *why, E
     return settled.settled ? OK : fail(reterr, ERR_CONFLICT, "another pod has the dead letter");
 }
 
+/*
+ * A handler's own failure, a webhook that is down say, may have a code that tx_run takes for the database's and answers
+ * with another run. So only what came from the database keeps its code; the error keeps the handler's for the letter.
+ */
+static ErrorCode handler_run(Tx *tx, const Try *try, Error *reterr)
+{
+    const Claimed *letter = try->letter;
+    ErrorCode code = try->type->handler(tx, letter->operation_key, letter->operation_data, try->type->context, reterr);
+
+    return code == OK || reterr->sqlstate[0] || !conn_is_good(tx->conn) ? code : ERR_CONFLICT;
+}
+
 static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
 {
     Try           *try    = context;
@@ -218,7 +230,7 @@ static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
         return fail(reterr, ERR_CONFLICT, "another pod has the dead letter");
     if (strcmp(status, "resolved") == 0)
         return OK; /* an earlier run of this body committed, and the answer was lost */
-    TRY(try->type->handler(tx, letter->operation_key, letter->operation_data, try->type->context, reterr));
+    TRY(handler_run(tx, try, reterr));
     return settle(tx, try, /* worked= */ true, /* why= */ NULL, reterr);
 }
 
@@ -266,21 +278,23 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
     return tx_run(pool, &options, report_body, &(Report){&try, &why}, reterr);
 }
 
-static ErrorCode claim(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterTypes *types, Claimed **ret_letters,
-                       int *ret_count, Error *reterr)
+/* NULL: nothing is due. */
+static ErrorCode claim(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterTypes *types, Claimed **ret_letter,
+                       Error *reterr)
 {
-    /* Run again if its answer is lost: what it had claimed comes back when the leases end. */
+    /* Run again if its answer is lost: what it had claimed comes back when the lease ends. */
     TxOptions    options = {.name = "dead_letter_claim", .deadline = deadline, .arena = arena, .keyed = true};
     const char **names   = arena_array(arena, const char *, types->count);
     void        *rows;
+    int          count;
 
     for (int i = 0; i < types->count; i++)
         names[i] = types->list[i].type;
     TRY(db_call_many(pool, &options, sql_pg_dead_letter_claim,
-                     DB_ARGS(db_texts(arena, names, types->count), db_i32(CLAIM_COUNT), db_i32(types->lease_ms),
+                     DB_ARGS(db_texts(arena, names, types->count), db_i32(/* limit= */ 1), db_i32(types->lease_ms),
                              db_i32(types->tries_max)),
-                     &claimed_shape, &rows, ret_count, reterr));
-    *ret_letters = rows;
+                     &claimed_shape, &rows, &count, reterr));
+    *ret_letter = count ? rows : NULL;
     return OK;
 }
 
@@ -295,17 +309,18 @@ static DeadLetterTypes types_with_defaults(DeadLetterTypes types)
 ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
-    int                       tried = 0, count = 0;
-    Claimed                  *letters = NULL;
+    int                       tried = 0;
 
     types = types_with_defaults(types);
-    do {
+    for (; tried < STEP_LETTERS && !deadline_passed(deadline); tried++) {
+        Claimed *letter = NULL;
+
         arena_reset(arena);
-        TRY(claim(pool, deadline, arena, &types, &letters, &count, reterr));
-        for (int i = 0; i < count; i++)
-            TRY(letter_try(pool, deadline, &types, &letters[i], reterr));
-        tried += count;
-    } while (count == CLAIM_COUNT && !deadline_passed(deadline));
+        TRY(claim(pool, deadline, arena, &types, &letter, reterr));
+        if (!letter)
+            break;
+        TRY(letter_try(pool, deadline, &types, letter, reterr));
+    }
     *ret_tried = tried;
     return OK;
 }

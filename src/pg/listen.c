@@ -26,14 +26,13 @@
 #include "pg/query.h"
 #include "sql.h"
 
-#define CHANNELS_MAX     32
-#define CHANNEL_SIZE     64 /* what PostgreSQL's names hold, with the NUL */
-#define CONNECT_MS_MAX   3000
-#define STATEMENT_MS_MAX 3000
-#define NOTE_EVERY_MS    60000
-#define NOTE_MS_MAX      3000
-#define BACKOFF_MS       1000
-#define BACKOFF_MS_MAX   30000
+#define CHANNELS_MAX   32
+#define CHANNEL_SIZE   64   /* what PostgreSQL's names hold, with the NUL */
+#define TURN_MS_MAX    3000 /* what one turn may wait for the database, and so listen_free() for the thread */
+#define NOTE_EVERY_MS  60000
+#define NOTE_MS_MAX    3000
+#define BACKOFF_MS     1000
+#define BACKOFF_MS_MAX 30000
 
 typedef struct {
     char            name[CHANNEL_SIZE];
@@ -133,20 +132,20 @@ static void listen_disconnect(Listen *listen)
 
 /* ---- connected ---- */
 
-static ErrorCode channel_listen(Listen *listen, const char *name, Error *reterr)
+static ErrorCode channel_listen(Listen *listen, const char *name, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
     char                      sql[CHANNEL_SIZE + 16];
 
     snprintf(sql, sizeof sql, "listen \"%s\"", name);
-    return conn_query(listen->conn, sql, 0, NULL, NULL, deadline_in_ms(STATEMENT_MS_MAX), &result, reterr);
+    return conn_query(listen->conn, sql, 0, NULL, NULL, deadline, &result, reterr);
 }
 
-static ErrorCode listen_connect(Listen *listen, Error *reterr)
+static ErrorCode listen_connect(Listen *listen, Deadline deadline, Error *reterr)
 {
-    TRY(conn_open(listen->conninfo, "pawl listen", deadline_in_ms(CONNECT_MS_MAX), &listen->conn, reterr));
+    TRY(conn_open(listen->conninfo, "pawl listen", deadline, &listen->conn, reterr));
     listen->note_at = clock_mono();
-    return channel_listen(listen, listen->note_channel, reterr);
+    return channel_listen(listen, listen->note_channel, deadline, reterr);
 }
 
 static int channels_seen(Listen *listen)
@@ -156,41 +155,36 @@ static int channels_seen(Listen *listen)
     return listen->channel_count;
 }
 
-/* Listen to what was added since. Whatever came before that may have been missed, so each is called back once. */
-static ErrorCode channels_listen(Listen *listen, Error *reterr)
+/* Listen to the next one that was added. Whatever came before that may have been missed, so it is called back once. */
+static ErrorCode channel_begin(Listen *listen, Deadline deadline, Error *reterr)
 {
-    int count = channels_seen(listen);
+    Channel *channel = &listen->channels[listen->listened];
 
-    while (listen->listened < count) {
-        Channel *channel = &listen->channels[listen->listened];
-
-        TRY(channel_listen(listen, channel->name, reterr));
-        listen->listened++;
-        channel->callback(channel->context, channel->name, /* payload= */ NULL);
-    }
+    TRY(channel_listen(listen, channel->name, deadline, reterr));
+    listen->listened++;
+    channel->callback(channel->context, channel->name, /* payload= */ NULL);
     return OK;
 }
 
 /* ---- the note to itself ---- */
 
-static ErrorCode note_send(Listen *listen, Error *reterr)
+static ErrorCode note_send(Listen *listen, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     scoped(lease_end) Lease  *lease = NULL;
-    Deadline                  until = deadline_in_ms(STATEMENT_MS_MAX);
     char                      payload[16];
     ErrorCode                 code;
 
     snprintf(payload, sizeof payload, "%u", ++listen->note_number);
-    TRY(pool_lease(listen->pool, until, &lease, reterr));
-    code = db_run(&(Tx){lease_conn(lease), arena, until}, sql_pg_listen_note,
+    TRY(pool_lease(listen->pool, deadline, &lease, reterr));
+    code = db_run(&(Tx){lease_conn(lease), arena, deadline}, sql_pg_listen_note,
                   DB_ARGS(db_text(listen->note_channel), db_text(payload)), NULL, reterr);
     lease_report(lease, code, reterr);
     return code;
 }
 
 /* A note that could not be sent proves nothing about the listener: the pool has its own complaints. */
-static void note_tend(Listen *listen)
+static void note_tend(Listen *listen, Deadline deadline)
 {
     Error error = {0};
     Mono  now   = clock_mono();
@@ -204,7 +198,7 @@ static void note_tend(Listen *listen)
         listen->note_at     = mono_plus_ms(now, NOTE_EVERY_MS);
         return;
     }
-    listen->note_is_out = note_send(listen, &error) == OK;
+    listen->note_is_out = note_send(listen, deadline, &error) == OK;
     listen->note_at     = mono_plus_ms(clock_mono(), NOTE_MS_MAX);
 }
 
@@ -247,12 +241,16 @@ static ErrorCode notifications_receive(Listen *listen, Error *reterr)
 
 /* ---- the thread ---- */
 
+/* One thing at a time: between two turns the thread looks whether it shall stop. */
 static ErrorCode listen_turn(Listen *listen, Error *reterr)
 {
+    Deadline deadline = deadline_in_ms(TURN_MS_MAX);
+
     if (!listen->conn)
-        TRY(listen_connect(listen, reterr));
-    TRY(channels_listen(listen, reterr));
-    note_tend(listen);
+        return listen_connect(listen, deadline, reterr);
+    if (listen->listened < channels_seen(listen))
+        return channel_begin(listen, deadline, reterr);
+    note_tend(listen, deadline);
     TRY(notifications_receive(listen, reterr)); /* also those that came with the answer to a LISTEN */
     listen_wait(listen, PQsocket(conn_native(listen->conn)), listen->note_at);
     return notifications_receive(listen, reterr);

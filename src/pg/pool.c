@@ -429,8 +429,9 @@ void lease_report(Lease *lease, ErrorCode code, const Error *error)
 {
     Pool *pool = lease->pool;
 
-    /* A refusal is an answer too: the server is well. */
-    if (code == OK || !error_is_infrastructure(code, error->sqlstate)) {
+    /* A refusal is an answer too: the server is well. So is a failure of the caller's own, on a connection that is. */
+    if (code == OK || !error_is_infrastructure(code, error->sqlstate) ||
+        (!error->sqlstate[0] && conn_is_good(lease->conn))) {
         lease->answered = true;
         return;
     }

@@ -25,11 +25,11 @@ static const char *const transient[] = {
     "already exists",                   /* a lock file: the pg_ctl of a pawl that was killed is about to succeed */
 };
 
-/* The last bytes of a file that fit; "" when it cannot be read. */
-static void file_tail(const char *path, char *ret_bytes, size_t size)
+/* What fits of a file, from its beginning (SEEK_SET) or up to its end (SEEK_END); "" when it cannot be read. */
+static void file_read(const char *path, int whence, char *ret_bytes, size_t size)
 {
     int     file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    off_t   end  = file < 0 ? 0 : lseek(file, 0, SEEK_END);
+    off_t   end  = file < 0 ? 0 : lseek(file, 0, whence);
     off_t   room = (off_t)size - 1;
     ssize_t got  = file < 0 ? 0 : pread(file, ret_bytes, size - 1, end > room ? end - room : 0);
 
@@ -43,15 +43,17 @@ static const char *pid_file(const ClusterHome *home, Arena *arena)
     return arena_print(arena, "%s/postmaster.pid", home->data);
 }
 
-/* The number in the pid file, -1 when there is no file, 0 when there is no number in it. */
+/* The number in the pid file's first line, -1 when there is no file, 0 when the number is not written yet. */
 static pid_t pid_file_read(const ClusterHome *home, Arena *arena)
 {
     const char *path = pid_file(home, arena);
-    char        text[512];
+    char        text[32];
 
     if (access(path, F_OK) < 0)
         return -1;
-    file_tail(path, text, sizeof text);
+    file_read(path, SEEK_SET, text, sizeof text);
+    if (!strchr(text, '\n'))
+        return 0;
     return (pid_t)labs(strtol(text, NULL, 10)); /* negative: somebody runs it in single-user mode */
 }
 
@@ -63,7 +65,7 @@ static bool process_is_postgres(pid_t pid)
 
     waitpid(pid, NULL, WNOHANG); /* as process 1 of a container we may be that parent */
     snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    file_tail(path, line, sizeof line);
+    file_read(path, SEEK_SET, line, sizeof line);
 
     const char *state = strrchr(line, ')');
 
@@ -103,19 +105,38 @@ PostmasterState postmaster_state(const ClusterHome *home, Arena *arena, pid_t *r
     return POSTMASTER_RUNNING;
 }
 
+/* A server creates its pid file and then writes into it: in between nobody can tell whose it is. */
+static ErrorCode pid_file_wait(const ClusterHome *home, Arena *arena, Deadline deadline, pid_t *ret_pid, Error *reterr)
+{
+    pid_t pid;
+
+    while ((pid = pid_file_read(home, arena)) == 0) {
+        if (deadline_passed(deadline))
+            return fail(reterr, ERR_TIMEOUT,
+                        "\"%s\" names no process: a server is starting, or was killed as it began; "
+                        "remove the file if no server runs there",
+                        pid_file(home, arena));
+        clock_sleep_ms(RETRY_MS);
+    }
+    *ret_pid = pid;
+    return OK;
+}
+
 /*
  * A pid file that names a living stranger would make PostgreSQL refuse for ever. One that names a dead process is
- * PostgreSQL's own business: it leads to backends that may have survived.
+ * PostgreSQL's own business: it leads to backends that may have survived. Our own server may have turned up meanwhile.
  */
-static void stale_files_remove(const ClusterHome *home, Arena *arena)
+static ErrorCode stale_files_remove(const ClusterHome *home, Arena *arena, Deadline deadline, Error *reterr)
 {
-    pid_t pid = pid_file_read(home, arena);
+    pid_t pid = -1;
 
-    if (pid < 0 || (pid > 1 && kill(pid, 0) < 0 && errno == ESRCH))
-        return;
+    TRY(pid_file_wait(home, arena, deadline, &pid, reterr));
+    if (pid < 0 || process_is_server(pid, home) || (pid > 1 && kill(pid, 0) < 0 && errno == ESRCH))
+        return OK;
     unlink(pid_file(home, arena));
     unlink(arena_print(arena, "%s/.s.PGSQL.5432.lock", home->run));
     unlink(arena_print(arena, "%s/.s.PGSQL.5432", home->run));
+    return OK;
 }
 
 static const char *current_logfiles(const ClusterHome *home, Arena *arena)
@@ -127,7 +148,7 @@ const char *postmaster_log(const ClusterHome *home, Arena *arena)
 {
     char text[PATH_MAX + 32]; /* "stderr ../log/postgresql-Mon.log\n" */
 
-    file_tail(current_logfiles(home, arena), text, sizeof text);
+    file_read(current_logfiles(home, arena), SEEK_SET, text, sizeof text);
     text[strcspn(text, "\n")] = '\0';
 
     const char *name = strrchr(text, '/');
@@ -175,7 +196,7 @@ static const char *start_complaint(const ClusterHome *home, Arena *arena, const 
 {
     char *tail = arena_alloc(arena, LOG_TAIL_MAX);
 
-    file_tail(postmaster_log(home, arena), tail, LOG_TAIL_MAX);
+    file_read(postmaster_log(home, arena), SEEK_END, tail, LOG_TAIL_MAX);
 
     /* The file of the day may hold earlier starts. */
     const char *since = tail;
@@ -195,7 +216,7 @@ ErrorCode postmaster_start(const ClusterHome *home, const ServerBin *bin, Arena 
     while (postmaster_state(home, arena, NULL) != POSTMASTER_RUNNING) {
         Error error = {0};
 
-        stale_files_remove(home, arena);
+        TRY(stale_files_remove(home, arena, deadline, reterr));
 
         ErrorCode code = pg_ctl_start(home, bin, arena, deadline, &error);
 

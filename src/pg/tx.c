@@ -21,6 +21,8 @@
 /* What is known about one try besides its code. */
 typedef struct {
     bool leased; /* it got as far as a connection */
+    bool began;  /* its body was run, or its statement sent */
+    bool own;    /* it failed by itself, on a connection that is well: not the database's doing */
     bool doubt;  /* it may have committed */
 } Try;
 
@@ -41,12 +43,10 @@ struct Work {
 /* Did the server say how it ended? Only an error of its own, on a connection that it keeps, proves that it rolled back. */
 static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 {
-    if (code == ERR_UNKNOWN)
+    if (code == ERR_UNKNOWN || conn_transaction(conn) == PQTRANS_UNKNOWN) /* a panic takes the connection with it */
         return true;
     if (code != ERR_UNAVAILABLE && code != ERR_TIMEOUT) /* e.g. rows that came but do not fit their shape */
         return false;
-    if (conn_transaction(conn) == PQTRANS_UNKNOWN) /* a panic names its reason and takes the connection with it */
-        return true;
     return error->sqlstate[0] == '\0' || strncmp(error->sqlstate, "08", 2) == 0 ||
            strncmp(error->sqlstate, "57P", 3) == 0;
 }
@@ -138,10 +138,22 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
     tx.conn     = lease_conn(lease);
     if (work->run == run_body)
         code = tx_begin(&tx, options->read_only, reterr);
-    if (code == OK)
+    try->began = code == OK;
+    if (try->began)
         code = work->run(work, &tx, try, reterr);
+    try->own = code != OK && !reterr->sqlstate[0] && conn_is_good(tx.conn);
     lease_report(lease, code, reterr);
     return code;
+}
+
+static Verdict try_verdict(const Try *try, ErrorCode code)
+{
+    if (try->doubt)
+        return VERDICT_RESOLVE;
+    /* Say, a webhook inside the body that did not answer: another connection would not help. */
+    if (try->own && error_verdict(code) == VERDICT_EVICT)
+        return VERDICT_FINAL;
+    return error_verdict(code);
 }
 
 static void retry_log(const char *name, int tries, bool doubt, const Error *error)
@@ -157,6 +169,15 @@ static ErrorCode unknown(const char *name, Error *reterr)
 
     memcpy(text, reterr->text, sizeof text);
     return fail(reterr, ERR_UNKNOWN, "%s may have been done: send it again with the same key (%s)", name, text);
+}
+
+/* Every rollback is told once. A refusal that the caller asked for is nothing to wake anyone for. */
+static void rollback_log(const char *name, int tries, ErrorCode code, const Error *error)
+{
+    bool loud = error_http(code) >= 500;
+
+    log_write(loud ? LOG_WARN : LOG_DEBUG, "tx", "rolled back", LOG_STR("operation", name), LOG_INT("try", tries),
+              LOG_STR("sqlstate", error->sqlstate), LOG_STR("error", error->text));
 }
 
 /* doubt: some try may have committed. settled: the last one came to an end of its own, so it has looked at the key. */
@@ -187,7 +208,7 @@ static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdi
  */
 static bool work_is_settled(const Work *work, const Try *try, ErrorCode code, Verdict verdict)
 {
-    return code == OK || (try->leased && verdict == VERDICT_FINAL && work->run == run_body);
+    return code == OK || (try->began && verdict == VERDICT_FINAL && work->run == run_body);
 }
 
 static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Error *reterr)
@@ -201,11 +222,13 @@ static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Erro
     for (int tries = 1;; tries++) {
         Try       try     = {0};
         ErrorCode code    = work_try(pool, options, work, fresh, &try, &error);
-        Verdict   verdict = try.doubt ? VERDICT_RESOLVE : error_verdict(code);
+        Verdict   verdict = try_verdict(&try, code);
 
         doubt |= try.doubt && !options->read_only;
         fresh = verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE;
         if (code == OK || !work_goes_on(options, &try, verdict) || !retry_wait(&policy, tries, options->deadline)) {
+            if (code != OK && try.began)
+                rollback_log(options->name, tries, code, &error);
             code = work_end(options, code, tries, doubt, work_is_settled(work, &try, code, verdict), &error);
             if (reterr && code != OK)
                 *reterr = error;

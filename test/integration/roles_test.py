@@ -29,7 +29,7 @@ def sockets_listening(pid):
 
 
 @test
-def an_api_pod_watches_nothing():
+def an_api_pod_watches_only_itself():
     with Database() as db, Receiver() as receiver, Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as pawl, \
             Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as watcher:
         api = pawl.serve("--role", "api")

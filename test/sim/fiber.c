@@ -383,12 +383,19 @@ static const World sim_world = {
 };
 
 pthread_t __wrap_thread_start(const char *name, ThreadBody *body, void *context);
+bool      __wrap_thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread);
 void      __wrap_thread_join(pthread_t thread);
 int       __wrap_pthread_detach(pthread_t thread);
 
 pthread_t __wrap_thread_start(const char *name, ThreadBody *body, void *context)
 {
     return (pthread_t)(uintptr_t)fiber_start(name, body, context);
+}
+
+bool __wrap_thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread)
+{
+    *ret_thread = __wrap_thread_start(name, body, context);
+    return true;
 }
 
 void __wrap_thread_join(pthread_t thread)

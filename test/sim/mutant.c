@@ -48,6 +48,16 @@ ErrorCode __wrap_conn_query(Conn *conn, const char *sql, int count, const Oid *t
     return code;
 }
 
+PGTransactionStatusType __real_conn_transaction(const Conn *conn);
+PGTransactionStatusType __wrap_conn_transaction(const Conn *conn);
+PGTransactionStatusType __wrap_conn_transaction(const Conn *conn)
+{
+    PGTransactionStatusType status = __real_conn_transaction(conn);
+
+    /* The other way to tell that an answer was lost. */
+    return mutant == MUTANT_COMMIT_RETRIED && status == PQTRANS_UNKNOWN ? PQTRANS_INTRANS : status;
+}
+
 void __real_cond_signal(Cond *cond);
 void __wrap_cond_signal(Cond *cond);
 void __wrap_cond_signal(Cond *cond)

@@ -68,7 +68,19 @@ TEST(settings_defaults_are_the_documented_ones)
     assert_int_equal(settings.close_timeout, 10000);
     assert_int_equal(settings.dlq_every, 5 * 60000);
     assert_int_equal(settings.dlq_tries, 3);
-    assert_int_equal(settings_log_level(&settings), LOG_INFO);
+    assert_int_equal(settings_log_level(&settings), LOG_ERROR); /* of a command; of the daemon info */
+}
+
+TEST(settings_durations_fit_an_int)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings;
+    Error                     error = {0};
+
+    assert_ok(LOAD({"PAWL_BREAKER_OPEN", "24d"}));
+    assert_true(settings.breaker_open <= INT32_MAX);
+    assert_code(ERR_USAGE, LOAD({"PAWL_BREAKER_OPEN", "25d"}));
+    assert_contains(error.text, "PAWL_BREAKER_OPEN");
 }
 
 TEST(settings_roles_are_bits_in_any_order)

@@ -149,3 +149,23 @@ TEST(drain_under_load_cuts_no_answer)
         thread_join(threads[i]);
     assert_int_equal(atomic_load(&flood.cut), 0);
 }
+
+/* The answer lets the next request of its connection come forward, when the executor has run its last. */
+TEST(end_answers_what_ran_and_refuses_what_stood_behind)
+{
+    scoped_client Client running, holding;
+    Fixture              f;
+
+    fixture_init(&f, (ServerOptions){.network_threads = 1});
+    client_open(&running, f.port);
+    client_open(&holding, f.port);
+    client_send(&running, "POST /wait HTTP/1.1\r\n" HOST "\r\nGET /echo/x HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(fixture_wait_waiting(&f, 1));
+    client_send(&holding, "POST /hold HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(fixture_wait_waiting(&f, 2));
+    fixture_done(&f);
+    Answer ran = client_read(&running);
+    assert_int_equal(ran.status, 200);
+    Answer behind = client_read(&running);
+    assert_true(answer_is_problem(&behind, 503));
+}

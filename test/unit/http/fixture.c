@@ -50,6 +50,16 @@ static ErrorCode handle_json(void *app, Request *request, Response *response, Er
     return OK;
 }
 
+static ErrorCode handle_size(void *app, Request *request, Response *response, Error *reterr)
+{
+    size_t size;
+
+    (void)app, (void)reterr;
+    (void)request_body(request, &size);
+    text_print(&response->body, "%zu", size);
+    return OK;
+}
+
 static ErrorCode handle_wait(void *app, Request *request, Response *response, Error *reterr)
 {
     Fixture *fixture = app;
@@ -61,6 +71,14 @@ static ErrorCode handle_wait(void *app, Request *request, Response *response, Er
         cond_wait(&fixture->opened, &fixture->mutex, deadline_in_ms(CLIENT_WAIT_MS));
     mutex_unlock(&fixture->mutex);
     text_append(&response->body, "{\"waited\":true}");
+    return OK;
+}
+
+/* A slow turn of a network thread: it comes back a moment after the gate has opened. */
+static ErrorCode handle_hold(void *app, Request *request, Response *response, Error *reterr)
+{
+    TRY(handle_wait(app, request, response, reterr));
+    clock_sleep_ms(50);
     return OK;
 }
 
@@ -105,21 +123,24 @@ static const Route routes[] = {
     {HTTP_DELETE, "/echo/{name}", handle_live},
     {HTTP_POST, "/json", handle_json, .body_any = true},
     {HTTP_POST, "/wait", handle_wait, .body_any = true},
+    {HTTP_POST, "/hold", handle_hold, .at_once = true},
     {HTTP_POST, "/hurry", handle_wait, .deadline_ms = 50},
     {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},
     {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .at_once = true},
     {HTTP_POST, "/secret-json", handle_json, SCOPE_WALLET, .body_any = true},
+    {HTTP_POST, "/secret-size", handle_size, SCOPE_WALLET, .body_any = true},
     {HTTP_GET, "/internal", handle_internal},
     {HTTP_GET, "/wordless", handle_wordless},
     {HTTP_GET, "/large", handle_large},
 };
 
-/* "cached" is known at once, "fresh" only to who may wait, "weak" lacks the scope. */
+/* "cached" is known at once, "fresh" only to who may wait, who also learns that "stranger" is nobody; "weak" lacks the
+ * scope. */
 static ErrorCode check_token(void *app, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
                              char *ret_name, Error *reterr)
 {
     (void)app, (void)deadline;
-    if (strcmp(token, "fresh") == 0 && try_cache)
+    if (try_cache && (strcmp(token, "fresh") == 0 || strcmp(token, "stranger") == 0))
         return ERR_BUSY;
     if (strcmp(token, "cached") != 0 && strcmp(token, "fresh") != 0 && strcmp(token, "weak") != 0)
         return fail(reterr, ERR_NO_TOKEN, "no such token");

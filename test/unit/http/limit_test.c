@@ -169,7 +169,11 @@ TEST(limit_of_the_queue)
     client_send(&clients[3], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
     Answer refused = client_read(&clients[3]);
     assert_true(answer_is_problem(&refused, 503));
-    assert_int_equal(metric_value(METRIC_HTTP_SHED), shed + 1);
+    Answer unread = client_ask(f.port, "POST /secret-json HTTP/1.1\r\n" HOST
+                                       "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
+    assert_true(answer_is_problem(&unread, 503));
+    assert_string_equal(answer_header(&unread, "Connection"), "close");
+    assert_int_equal(metric_value(METRIC_HTTP_SHED), shed + 2);
     assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 2);
 
     Answer live = client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n"); /* what runs at once is not touched */

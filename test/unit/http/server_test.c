@@ -42,6 +42,9 @@ TEST(server_answers_routes)
         {"*",                                        400, "begin with"                       },
         {"/live#top",                                400, "fragment"                         },
         {"/live?a#top",                              400, "fragment"                         },
+        {"/live#top?a",                              400, "fragment"                         },
+        {"http://localhost#top",                     400, "fragment"                         },
+        {"http://localhost?x=/live",                 404, "no such path"                     },
         {"/echo/%",                                  400, "path has a"                       },
         {"/echo/%4",                                 400, "path has a"                       },
         {"/echo/%zz",                                400, "path has a"                       },
@@ -100,15 +103,16 @@ TEST(server_checks_tokens_and_scopes)
         int         status;
         const char *body;
     } rows[] = {
-        {"",                                  401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Bearer\r\n",         401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Basic Y2FjaGVk\r\n", 401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Bearer a b\r\n",     401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Bearer wrong\r\n",   401, "no such token"                 },
-        {"Authorization: Bearer weak\r\n",    403, "lacks the scope \\\"wallet\\\""},
-        {"Authorization: Bearer cached\r\n",  200, "by=cached-key"                 },
-        {"authorization: bearer cached\r\n",  200, "by=cached-key"                 },
-        {"Authorization: Bearer fresh\r\n",   200, "by=fresh-key"                  },
+        {"",                                   401, "Authorization: Bearer TOKEN"   },
+        {"Authorization: Bearer\r\n",          401, "Authorization: Bearer TOKEN"   },
+        {"Authorization: Basic Y2FjaGVk\r\n",  401, "Authorization: Bearer TOKEN"   },
+        {"Authorization: Bearer a b\r\n",      401, "Authorization: Bearer TOKEN"   },
+        {"Authorization: Bearer wrong\r\n",    401, "no such token"                 },
+        {"Authorization: Bearer weak\r\n",     403, "lacks the scope \\\"wallet\\\""},
+        {"Authorization: Bearer cached\r\n",   200, "by=cached-key"                 },
+        {"authorization: bearer cached\r\n",   200, "by=cached-key"                 },
+        {"Authorization: Bearer fresh\r\n",    200, "by=fresh-key"                  },
+        {"Authorization: Bearer stranger\r\n", 401, "no such token"                 },
     };
     static const char *const paths[] = {"/secret/x", "/secret-at-once/x"};
     char                     request[256];
@@ -130,10 +134,54 @@ TEST(server_refuses_a_stranger_before_reading_the_body)
 {
     scoped_fixture Fixture f;
 
+    static const char *const tokens[] = {"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer stranger\r\n"};
+    static const char *const frames[] = {"Content-Length: 1000000\r\n", "Transfer-Encoding: chunked\r\n",
+                                         "Content-Length: 1000000\r\nExpect: 100-continue\r\n"};
+    char                     request[256];
+
     fixture_init(&f, (ServerOptions){0});
-    Answer answer = client_ask(f.port, "POST /secret-json HTTP/1.1\r\n" HOST "Content-Length: 1000000\r\n\r\n");
-    assert_true(answer_is_problem(&answer, 401));
-    assert_string_equal(answer_header(&answer, "Connection"), "close");
+    for (size_t t = 0; t < COUNT(tokens); t++)
+        for (size_t i = 0; i < COUNT(frames); i++) {
+            snprintf(request, sizeof request, "POST /secret-json HTTP/1.1\r\n" HOST "%s%s\r\n", tokens[t], frames[i]);
+            Answer answer = client_ask(f.port, request);
+
+            assert_true(answer_is_problem(&answer, 401));
+            assert_string_equal(answer_header(&answer, "Connection"), "close");
+        }
+    assert_int_equal(server_in_flight(f.server), 0);
+}
+
+/* The body comes before, while and after an executor asks whose token it is. */
+TEST(server_reads_the_body_once_the_token_is_known)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+    enum { SIZE = 1000000 };
+    char *body = malloc(SIZE);
+
+    fixture_init(&f, (ServerOptions){0});
+    client_open(&client, f.port);
+    memset(body, ' ', SIZE);
+    client_send(&client,
+                "POST /secret-json HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\nContent-Length: 2\r\n\r\n{}");
+    Answer answer = client_read(&client);
+    assert_string_equal(answer.body, "{}");
+
+    client_send(&client, "POST /secret-json HTTP/1.1\r\n" HOST
+                         "Authorization: Bearer fresh\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    answer = client_read_bodiless(&client);
+    assert_int_equal(answer.status, 100);
+    client_send(&client, "[]");
+    answer = client_read(&client);
+    assert_string_equal(answer.body, "[]");
+
+    client_send(&client,
+                "POST /secret-size HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
+    assert_true(client_send_bytes(&client, body, SIZE));
+    answer = client_read(&client);
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer.body, "1000000");
+    free(body);
 }
 
 TEST(server_takes_json_bodies)
@@ -143,15 +191,20 @@ TEST(server_takes_json_bodies)
         const char *path, *header;
         int         status;
     } rows[] = {
-        {"/json",  "",                                                     201},
-        {"/json",  "Content-Type: application/json\r\n",                   201},
-        {"/json",  "Content-Type: Application/JSON; charset=UTF-8\r\n",    201},
-        {"/json",  "Content-Type: application/json;charset=\"utf-8\"\r\n", 201},
-        {"/json",  "Content-Type: application/json; charset=latin1\r\n",   415},
-        {"/json",  "Content-Type: application/jsonp\r\n",                  415},
-        {"/json",  "Content-Type: text/plain\r\n",                         415},
-        {"/json",  "Content-Type:\r\n",                                    415},
-        {"/hurry", "",                                                     400},
+        {"/json",  "",                                                      201},
+        {"/json",  "Content-Type: application/json\r\n",                    201},
+        {"/json",  "Content-Type: Application/JSON; charset=UTF-8\r\n",     201},
+        {"/json",  "Content-Type: application/json;charset=\"utf-8\"\r\n",  201},
+        {"/json",  "Content-Type: application/json;\r\n",                   201},
+        {"/json",  "Content-Type: application/json ; ;charset=utf-8 ;\r\n", 201},
+        {"/json",  "Content-Type: application/json xcharset=utf-8\r\n",     415},
+        {"/json",  "Content-Type: application/json charset=utf-8\r\n",      415},
+        {"/json",  "Content-Type: application/json; charset=utf-8 x\r\n",   415},
+        {"/json",  "Content-Type: application/json; charset=latin1\r\n",    415},
+        {"/json",  "Content-Type: application/jsonp\r\n",                   415},
+        {"/json",  "Content-Type: text/plain\r\n",                          415},
+        {"/json",  "Content-Type:\r\n",                                     415},
+        {"/hurry", "",                                                      400},
     };
     char request[256];
 
@@ -167,7 +220,7 @@ TEST(server_takes_json_bodies)
             assert_string_equal(answer_header(&answer, "Pawl-Size"), "7");
         }
     }
-    assert_int_equal(atomic_load(&f.written), 4);
+    assert_int_equal(atomic_load(&f.written), 6);
     Answer empty = client_ask(f.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
     assert_int_equal(empty.status, 201);
     assert_string_equal(empty.body, "");

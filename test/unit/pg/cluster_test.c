@@ -8,14 +8,17 @@
 #include "pg/cluster.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <libpq-fe.h>
 #include <pwd.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,7 +31,7 @@
 SCOPED(PGconn, PQfinish)
 
 static char folders[HOMES_MAX][64]; /* what mkdtemp made */
-static char homes[HOMES_MAX][512];  /* the same, or a folder deep inside */
+static char homes[HOMES_MAX][640];  /* the same, or a folder deep inside */
 static int  home_count;
 
 /* ---------------------------------------------------------------- homes */
@@ -516,6 +519,41 @@ TEST(cluster_tells_a_stale_pid_file_from_a_stranger)
     waitpid(stranger, NULL, 0);
 }
 
+/* A number that was a process's a moment ago, as the first line of a pid file. */
+static void pid_file_put_dead(const char *home)
+{
+    pid_t child = fork();
+    char  text[64];
+
+    if (child == 0)
+        _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    snprintf(text, sizeof text, "%d\n", (int)child);
+    file_put(path_in(home, "pg/data/postmaster.pid"), "w", text);
+}
+
+/* What a server leaves for a moment between creating its pid file and writing into it. */
+TEST(cluster_waits_for_the_number_in_an_empty_pid_file)
+{
+    const char *home    = home_new();
+    Cluster    *cluster = NULL;
+    Error       error   = {0};
+
+    cluster_close(open_ok(home));
+    file_put(path_in(home, "pg/data/postmaster.pid"), "w", "");
+    assert_code(ERR_TIMEOUT, cluster_open(&(ClusterOptions){.home = home}, deadline_in_ms(2000), &cluster, &error));
+    assert_null(cluster);
+    assert_contains(error.text, "postmaster.pid\" names no process");
+    assert_int_equal(access(path_in(home, "pg/data/postmaster.pid"), F_OK), 0);
+
+    User user = user_start(home, 0);
+
+    pid_file_put_dead(home);
+    assert_contains(user_answer(&user), "postgresql://");
+    assert_int_equal(user_end(&user, 0), 0);
+    assert_int_equal(server_pid(home), 0);
+}
+
 static bool initdb_is_under_way(const char *home)
 {
     DIR *list  = opendir(path_in(home, "pg"));
@@ -568,7 +606,61 @@ TEST(cluster_deadline_is_kept)
     assert_int_equal(server_pid(home), 0);
 }
 
+/* A server that accepts connections and then does not go on: logins wait for the first lock, making a database for the
+ * second. */
+TEST(cluster_deadline_is_kept_by_a_server_that_hangs)
+{
+    static const char *const locks[] = {"access exclusive", "share"};
+    const char              *home    = home_new();
+    Cluster                 *cluster = open_ok(home);
+    char                     url[256], sql[128];
+
+    snprintf(url, sizeof url, "host=%s port=5432 user=pawl dbname=postgres", path_in(home, "pg/run"));
+    ask(url, "drop database pawl");
+    for (size_t i = 0; i < COUNT(locks); i++) {
+        scoped(PQfinish) PGconn *locker = PQconnectdb(url);
+        Cluster                 *second = NULL;
+        Error                    error  = {0};
+        Mono                     begin  = clock_mono();
+
+        snprintf(sql, sizeof sql, "begin; lock table pg_database in %s mode", locks[i]);
+        PQclear(PQexec(locker, sql));
+        assert_int_equal(PQtransactionStatus(locker), PQTRANS_INTRANS);
+        assert_code(ERR_TIMEOUT, cluster_open(&(ClusterOptions){.home = home}, deadline_in_ms(3000), &second, &error));
+        assert_true(mono_ms_between(begin, clock_mono()) < 5000);
+        assert_contains(error.text, "cannot use the private PostgreSQL");
+        assert_null(second);
+    }
+    cluster_close(open_ok(home));
+    assert_string_equal(ask(cluster_url(cluster), "select current_database()"), "pawl");
+    cluster_close(cluster);
+}
+
 /* ---------------------------------------------------------------- refusals */
+
+/* Instead of the C library's, so that a test can have what a network file system without a lock service answers. */
+static int flock_error;
+
+int flock(int fd, int operation)
+{
+    if (!flock_error)
+        return (int)syscall(SYS_flock, fd, operation);
+    errno = flock_error;
+    return -1;
+}
+
+TEST(cluster_says_that_there_are_no_locks)
+{
+    const char *home  = home_new();
+    Error       error = {0};
+
+    flock_error    = ENOLCK;
+    ErrorCode code = open_fails(&(ClusterOptions){.home = home}, &error);
+    flock_error    = 0;
+    assert_code(ERR_DENIED, code);
+    assert_contains(error.text, "cannot lock");
+    assert_contains(error.text, strerror(ENOLCK));
+}
 
 TEST(cluster_refuses_another_major_version)
 {
@@ -696,6 +788,27 @@ TEST(cluster_long_and_odd_home_has_its_socket_below_tmp)
     cluster_close(cluster);
     assert_int_equal(server_pid(home), 0);
     assert_int_equal(lstat(socket_folder(home), &facts), -1);
+}
+
+/* The pid file names the data directory too: the number must be found however long that is. */
+TEST(cluster_in_a_very_long_home_is_seen_running)
+{
+    char rest[601] = "";
+
+    memset(rest, 'd', sizeof rest - 1);
+    for (size_t i = 0; i < sizeof rest - 1; i += 100)
+        rest[i] = '/';
+
+    const char *home    = home_new_inside(rest);
+    Cluster    *cluster = open_ok(home);
+    int         pid     = server_pid(home);
+
+    assert_true(pid > 0);
+    cluster_close(open_ok(home));
+    assert_int_equal(server_pid(home), pid);
+    cluster_close(cluster);
+    assert_int_equal(server_pid(home), 0);
+    wait_for_death(pid);
 }
 
 TEST(cluster_refuses_a_socket_folder_that_somebody_prepared)

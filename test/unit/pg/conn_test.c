@@ -102,6 +102,7 @@ TEST(conn_malformed_urls_never_show_the_secret)
 {
     static const char *const urls[] = {
         "postgresql://joe:" SECRET "@[::1/db",
+        "postgresql://joe:a\"" SECRET "@[::1/db",
         "postgresql://joe:" SECRET "%zz@host/db",
         "postgresql://joe@host/db?password=" SECRET "%",
         "postgresql://joe@host/db?sekret=" SECRET,

@@ -266,6 +266,21 @@ TEST(dead_letter_that_kills_every_pod_ends_as_failed)
                                              " where status = 'failed' and error_code = 'lease-expired'"));
 }
 
+TEST(dead_letter_that_is_lost_takes_no_place)
+{
+    scoped(database_free) TestDatabase *db   = database_with_effect();
+    scoped(pool_free) Pool             *pool = pool_open(db);
+
+    (void)letter_put(pool, "pay", "lost");
+    (void)letter_put(pool, "pay", "due");
+    letters_are_due(db);
+    database_exec(db, "update pawl.failed_operations set status = 'retrying', retry_count = 3, lease = 3,"
+                      " lease_until = pawl.now() - interval '1 s' where operation_key = 'lost'");
+    assert_int_equal(1, step(pool, TYPES(working)));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from effect where key = 'due'"));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'failed'"));
+}
+
 TEST(dead_letter_fails_three_times_then_waits_for_a_person)
 {
     scoped(database_free) TestDatabase *db    = database_with_effect();
@@ -351,32 +366,112 @@ TEST(dead_letter_survives_every_fault)
     }
 }
 
-/* What another pod's claim does to all letters but this one. */
-static ErrorCode effect_while_others_are_taken(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
-{
-    TRY(effect_insert(tx, key, data, context, reterr));
-    return db_run(tx, "update pawl.failed_operations set lease = lease + 1 where operation_key <> $1",
-                  DB_ARGS(db_text(key)), NULL, reterr);
-}
-
+/* As another pod's claim would, right after ours. */
 TEST(dead_letter_whose_lease_was_lost_is_left_alone)
 {
-    static const DeadLetterType types[] = {
-        {"pay", effect_while_others_are_taken, NULL}
-    };
     scoped(database_free) TestDatabase *db   = database_with_effect();
     scoped(pool_free) Pool             *pool = pool_open(db);
 
-    (void)letter_put(pool, "pay", "a");
-    (void)letter_put(pool, "pay", "b");
+    database_exec(db, "create function taken() returns trigger language plpgsql as"
+                      " $$ begin update pawl.failed_operations set lease = 2 where id = new.id; return null; end $$;"
+                      "create trigger taken after update on pawl.failed_operations for each row when (new.lease = 1)"
+                      " execute function taken()");
+    (void)letter_put(pool, "pay", "k");
     letters_are_due(db);
-    assert_int_equal(2, step(pool, TYPES(types)));
-    assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
-    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'resolved'"));
+    assert_int_equal(1, step(pool, TYPES(working)));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
     assert_int_equal(1,
                      database_get_i64(db,
                                       "select count(*) from pawl.failed_operations"
                                       " where status = 'retrying' and lease = 2 and error_message = 'took too long'"));
+}
+
+/* Too slow for its turn, whatever time there is. */
+static ErrorCode sleep_for_ever(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
+{
+    (void)key;
+    (void)data;
+    (void)context;
+    return db_run(tx, "select pg_sleep(3600)", DB_NONE, NULL, reterr);
+}
+
+TEST(dead_letter_slow_one_costs_the_others_no_try)
+{
+    static const DeadLetterType types[] = {
+        {"pay", sleep_for_ever, NULL}
+    };
+    scoped(database_free) TestDatabase *db   = database_new();
+    scoped(pool_free) Pool             *pool = pool_open(db);
+    int                                 tried;
+
+    (void)letter_put(pool, "pay", "a");
+    (void)letter_put(pool, "pay", "b");
+    letters_are_due(db);
+    (void)!dead_letter_step(pool, deadline_in_ms(1000), TYPES(types), &tried, NULL);
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where retry_count = 1"));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations"
+                                             " where status = 'pending' and retry_count = 0 and lease = 0"));
+}
+
+/* A webhook that is down: the code is the same as a lost database's, but the database is well. */
+static ErrorCode fail_by_itself(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
+{
+    int *runs = context;
+
+    ++*runs;
+    TRY(effect_insert(tx, key, data, context, reterr));
+    return fail(reterr, ERR_UNAVAILABLE, "webhook does not answer");
+}
+
+TEST(dead_letter_handler_fails_by_itself_once_per_try)
+{
+    int                  runs    = 0;
+    const DeadLetterType types[] = {
+        {"pay", fail_by_itself, &runs}
+    };
+    scoped(database_free) TestDatabase *db    = database_with_effect();
+    scoped(pool_free) Pool             *pool  = pool_open(db);
+    scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
+    int64_t                             id    = letter_put(pool, "pay", "k");
+
+    letters_are_due(db);
+    assert_int_equal(1, step(pool, TYPES(types)));
+    assert_int_equal(1, runs);
+
+    DeadLetter letter = letter_find(pool, arena, id);
+    assert_string_equal("pending", letter.status);
+    assert_int_equal(1, letter.retry_count);
+    assert_string_equal("webhook does not answer", letter.error_message);
+    assert_string_equal(error_type(&(Error){.code = ERR_UNAVAILABLE}), letter.error_code);
+    assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
+}
+
+static ErrorCode deadlock_then_effect(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
+{
+    int *runs = context;
+
+    if (++*runs == 1)
+        return db_run(tx, "do $$ begin raise exception 'unlucky' using errcode = '40P01'; end $$", DB_NONE, NULL,
+                      reterr);
+    return effect_insert(tx, key, data, context, reterr);
+}
+
+TEST(dead_letter_database_failure_inside_a_handler_is_run_again)
+{
+    int                  runs    = 0;
+    const DeadLetterType types[] = {
+        {"pay", deadlock_then_effect, &runs}
+    };
+    scoped(database_free) TestDatabase *db   = database_with_effect();
+    scoped(pool_free) Pool             *pool = pool_open(db);
+
+    (void)letter_put(pool, "pay", "k");
+    letters_are_due(db);
+    assert_int_equal(1, step(pool, TYPES(types)));
+    assert_int_equal(2, runs);
+    assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations"
+                                             " where status = 'resolved' and retry_count = 1"));
 }
 
 /* While the handler runs, its letter is deleted under it: the try must not leave its effect behind. */

@@ -12,6 +12,7 @@
 #include "base/metric.h"
 #include "base/sync.h"
 #include "test/harness/database.h"
+#include "test/harness/proxy.h"
 #include "test/harness/test.h"
 
 /* What the callback saw; the mutex guards it. */
@@ -198,4 +199,33 @@ TEST(listen_stops_at_once_connected_or_not)
     log_open(LOG_WARN, LOG_TEXT, STDERR_FILENO);
     close(log[0]);
     close(log[1]);
+}
+
+/* Each answer comes after two thirds of a second: connecting and listening to all these takes longer than three. */
+TEST(listen_stops_within_three_seconds_of_a_slow_database)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    char                                url[512];
+    Heard                               heard;
+    Deadline                            deadline = deadline_in_ms(10000);
+
+    heard_init(&heard);
+    snprintf(url, sizeof url, "%s%csslmode=disable", proxy_url(proxy), strchr(proxy_url(proxy), '?') ? '&' : '?');
+    proxy_set_delay(proxy, 330);
+
+    Listen *listen = listen_new(url, pool);
+
+    for (int i = 0; i < 8; i++)
+        listen_add(listen, (const char *[]){"a", "b", "c", "d", "e", "f", "g", "h"}[i], hear, &heard);
+    while (proxy_counts(proxy).accepted == 0 && !deadline_passed(deadline))
+        clock_sleep_ms(1);
+    assert_int_equal(1, proxy_counts(proxy).accepted);
+
+    Mono before = clock_mono();
+
+    listen_free(listen);
+    assert_in_range(mono_ms_between(before, clock_mono()), 0, 3500);
+    heard_done(&heard);
 }

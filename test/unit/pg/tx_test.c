@@ -269,6 +269,34 @@ TEST(tx_of_a_body_that_ends_its_transaction_does_not_claim_success)
     place_free(&place);
 }
 
+static ErrorCode failing_body(Tx *tx, void *context, Error *reterr)
+{
+    int *tries = context;
+
+    (void)tx;
+    ++*tries;
+    return fail(reterr, ERR_UNAVAILABLE, "a webhook did not answer");
+}
+
+TEST(tx_failure_of_the_body_itself_is_not_the_databases)
+{
+    Place      place   = place_new();
+    TxOptions  options = options_of(&place);
+    int        tries   = 0;
+    int64_t    lost    = metric_value(METRIC_CONN_LOST);
+    PoolStatus status;
+    Error      error;
+
+    for (int i = 0; i < 6; i++) /* six such failures would open the breaker if they counted */
+        assert_code(ERR_UNAVAILABLE, tx_run(place.pool, &options, failing_body, &tries, &error));
+    pool_status(place.pool, &status);
+    assert_int_equal(tries, 6);
+    assert_int_equal(status.breaker, BREAKER_CLOSED);
+    assert_int_equal(status.idle, 1); /* the same connection each time */
+    assert_int_equal(metric_value(METRIC_CONN_LOST), lost);
+    place_free(&place);
+}
+
 static const char settings_sql[] =
     "select count(*) as value from pg_settings where source = 'session' and name in ('statement_timeout', "
     "'lock_timeout',"
