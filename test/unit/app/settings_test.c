@@ -80,7 +80,7 @@ TEST(settings_durations_fit_an_int)
     assert_ok(LOAD({"PAWL_BREAKER_OPEN", "24d"}));
     assert_true(settings.breaker_open <= INT32_MAX);
     assert_code(ERR_USAGE, LOAD({"PAWL_BREAKER_OPEN", "25d"}));
-    assert_contains(error.text, "PAWL_BREAKER_OPEN");
+    assert_contains(error.text, "--breaker-open");
 }
 
 TEST(settings_roles_are_bits_in_any_order)
