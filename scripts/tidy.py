@@ -203,6 +203,18 @@ def check_headers(files):
                 yield file.at(1, f"does not compile alone: {reason.split('error: ')[-1]}")
 
 
+def check_proofs(files):
+    """A test that docs/guarantees.md names exists: `breaker_*` stands for any of them."""
+    proofs = [file for file in files if file.path.as_posix().endswith("docs/guarantees.md")]
+    tests = "\n".join([file.path.as_posix() for file in files if "/test/" in f"/{file.path.as_posix()}"]
+                      + [line for file in files if "/test/" in f"/{file.path.as_posix()}" for line in file.lines])
+    for file in proofs:
+        for number, line in enumerate(file.lines, 1):
+            for name in re.findall(r"`([a-z0-9]+(?:_[a-z0-9]+){2,}\*?)`", line):
+                if name.rstrip("*") not in tests:
+                    yield file.at(number, f"no test is called {name}")
+
+
 def list_functions(files):
     """Functions begin with a brace in column 0 and end with one."""
     for file in files:
@@ -231,7 +243,7 @@ def list_columns(files):
 
 
 CHECKS = [check_includes, check_words, check_calls, check_sql_in_c, check_sql_used, check_heads, check_built,
-          check_headers]
+          check_headers, check_proofs]
 LISTS = [list_functions, list_files, list_columns]
 
 

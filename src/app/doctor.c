@@ -13,28 +13,11 @@
 #include "sql.h"
 
 #define SKEW_WARN_MS     2000
-#define CONNECTIONS_WARN 80 /* percent */
+#define CONNECTIONS_WARN 80      /* percent */
+#define SLOT_AGE_WARN    1000000 /* transactions: a quarter of an hour of a busy server */
 #define CHECK_MS         10000
 
-/* What checks need and find out for each other. */
-typedef struct {
-    const SettingsGiven *given;
-    int64_t              long_tx_ms;
-    Arena               *arena;
-    App                 *app; /* NULL until the check "settings" passed */
-} Doctor;
-
-typedef ErrorCode Check(Doctor *doctor, Finding *finding, Error *reterr);
-
-static ErrorCode found(Finding *finding, FindingState state, const char *text, const char *advice)
-{
-    finding->state  = state;
-    finding->text   = text;
-    finding->advice = advice;
-    return OK;
-}
-
-/* ---- one row of numbers about the server ---- */
+/* One row about the server. */
 
 #define VITALS_COLUMNS(X, T)                  \
     X(T, int64_t, DB_TIME, now)               \
@@ -49,7 +32,15 @@ static ErrorCode found(Finding *finding, FindingState state, const char *text, c
     X(T, int64_t, DB_I64, wraparound_age)     \
     X(T, bool, DB_BOOL, synchronous)          \
     X(T, bool, DB_BOOL, durable)              \
-    X(T, int32_t, DB_I32, roles)
+    X(T, int32_t, DB_I32, roles)              \
+    X(T, const char *, DB_TEXT, username)     \
+    X(T, bool, DB_BOOL, sees_all)             \
+    X(T, int64_t, DB_I64, prepared_seconds)   \
+    X(T, const char *, DB_TEXT, prepared_gid) \
+    X(T, const char *, DB_TEXT, prepared_in)  \
+    X(T, const char *, DB_TEXT, slot_name)    \
+    X(T, bool, DB_BOOL, slot_active)          \
+    X(T, int64_t, DB_I64, slot_age)
 typedef struct {
     VITALS_COLUMNS(DB_FIELD, Vitals)
 } Vitals;
@@ -63,6 +54,26 @@ typedef struct {
 } Stuck;
 DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
 
+/* What checks need and find out for each other. */
+typedef struct {
+    const SettingsGiven *given;
+    int64_t              long_tx_ms;
+    Arena               *arena;
+    App                 *app;     /* NULL until the check "settings" passed */
+    Vitals               vitals;  /* asked once, by the check "connection" */
+    int64_t              skew_ms; /* of the database's clock, when it answered */
+} Doctor;
+
+typedef ErrorCode Check(Doctor *doctor, Finding *finding, Error *reterr);
+
+static ErrorCode found(Finding *finding, FindingState state, const char *text, const char *advice)
+{
+    finding->state  = state;
+    finding->text   = text;
+    finding->advice = advice;
+    return OK;
+}
+
 static ErrorCode ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr)
 {
     TxOptions options = {.name      = "doctor",
@@ -71,6 +82,15 @@ static ErrorCode ask(Doctor *doctor, const char *sql, const DbShape *shape, void
                          .read_only = true};
 
     return db_call(doctor->app->pool, &options, sql, DB_NONE, shape, ret_row, reterr);
+}
+
+static ErrorCode ask_vitals(Doctor *doctor, Error *reterr)
+{
+    Wall before = clock_wall();
+
+    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &doctor->vitals, reterr));
+    doctor->skew_ms = (doctor->vitals.now - (before.us + clock_wall().us) / 2) / 1000;
+    return OK;
 }
 
 /* ---- the checks ---- */
@@ -87,34 +107,35 @@ static ErrorCode check_settings(Doctor *doctor, Finding *finding, Error *reterr)
 
 static ErrorCode check_connection(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Mono                     start = clock_mono();
-    scoped(lease_end) Lease *lease = NULL;
+    Mono   start = clock_mono();
+    Lease *lease = NULL;
 
     TRY(pool_lease(doctor->app->pool, deadline_in_ms(CHECK_MS), &lease, reterr));
-    return found(finding, FINDING_OK,
-                 arena_print(doctor->arena, "connected in %.1f ms (%s)",
-                             (double)mono_us_between(start, clock_mono()) / 1e3, conn_name(lease_conn(lease))),
-                 NULL);
+    const char *text = arena_print(doctor->arena, "connected in %.1f ms (%s)",
+                                   (double)mono_us_between(start, clock_mono()) / 1e3, conn_name(lease_conn(lease)));
+    lease_end(lease);
+    TRY(ask_vitals(doctor, reterr));
+    return found(finding, FINDING_OK, text, NULL);
 }
 
 static ErrorCode check_server(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Vitals vitals;
+    const Vitals *vitals = &doctor->vitals;
 
-    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
-    if (vitals.version_number < 150000)
-        return found(finding, FINDING_FAIL, arena_print(doctor->arena, "PostgreSQL %s", vitals.version),
+    (void)reterr;
+    if (vitals->version_number < 150000)
+        return found(finding, FINDING_FAIL, arena_print(doctor->arena, "PostgreSQL %s", vitals->version),
                      "pawl needs PostgreSQL 15 or newer");
-    if (vitals.read_only)
+    if (vitals->read_only)
         return found(finding, FINDING_FAIL, "this server is read-only",
                      "name the primary in PAWL_DATABASE_URL, or all hosts with target_session_attrs=read-write");
-    if (!vitals.durable)
+    if (!vitals->durable)
         return found(finding, FINDING_FAIL, "fsync is off: a power cut loses or corrupts data",
                      "set fsync = on in postgresql.conf");
-    if (!vitals.synchronous)
+    if (!vitals->synchronous)
         return found(finding, FINDING_WARN, "synchronous_commit is off: a crash can lose answers already given",
                      "set synchronous_commit = on for this database");
-    return found(finding, FINDING_OK, arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals.version),
+    return found(finding, FINDING_OK, arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals->version),
                  NULL);
 }
 
@@ -131,46 +152,51 @@ static ErrorCode check_schema(Doctor *doctor, Finding *finding, Error *reterr)
 
 static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Vitals vitals;
+    const Vitals *vitals = &doctor->vitals;
 
-    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
-    if (vitals.roles < 3)
+    (void)reterr;
+    if (vitals->roles < 3)
         return found(finding, FINDING_WARN, "roles pawl_reader, pawl_app and pawl_admin are not all there",
                      "run pawl migrate once as a user that may create roles");
     return found(finding, FINDING_OK, "pawl_reader, pawl_app, pawl_admin", NULL);
 }
 
+/* To a user without the right, other users' sessions look idle and of no kind: whatever was found is too good. */
+static ErrorCode found_blind(const Doctor *doctor, Finding *finding)
+{
+    return found(finding, FINDING_WARN, "cannot see the sessions of other users",
+                 arena_print(doctor->arena, "grant pg_read_all_stats to %s", doctor->vitals.username));
+}
+
 static ErrorCode check_pool(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Vitals vitals;
-    int    free;
+    const Vitals *vitals = &doctor->vitals;
+    int           free   = vitals->connections_max - vitals->connections;
 
-    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
-    free = vitals.connections_max - vitals.connections;
+    (void)reterr;
     if (free < (int)doctor->app->settings.pool_max)
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena, "the server has %d connections left, the pool may want %d", free,
                                  (int)doctor->app->settings.pool_max),
                      "raise max_connections, lower PAWL_POOL_MAX, or put PgBouncer in front");
-    if (vitals.connections * 100 > vitals.connections_max * CONNECTIONS_WARN)
+    if (vitals->connections * 100 > vitals->connections_max * CONNECTIONS_WARN)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena, "%d of %d connections are in use", vitals.connections,
-                                 vitals.connections_max),
+                     arena_print(doctor->arena, "%d of %d connections are in use", vitals->connections,
+                                 vitals->connections_max),
                      "look for clients that hold connections: pg_stat_activity");
+    if (!vitals->sees_all)
+        return found_blind(doctor, finding);
     return found(finding, FINDING_OK,
-                 arena_print(doctor->arena, "%d of %d connections in use", vitals.connections, vitals.connections_max),
+                 arena_print(doctor->arena, "%d of %d connections in use", vitals->connections,
+                             vitals->connections_max),
                  NULL);
 }
 
 static ErrorCode check_clock(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Vitals  vitals;
-    Wall    before = clock_wall(), after;
-    int64_t skew_ms;
+    int64_t skew_ms = doctor->skew_ms;
 
-    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
-    after   = clock_wall();
-    skew_ms = (vitals.now - (before.us + after.us) / 2) / 1000;
+    (void)reterr;
     if (llabs(skew_ms) > SKEW_WARN_MS)
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena, "the database's clock is %" PRId64 " ms away from this machine's",
@@ -182,28 +208,60 @@ static ErrorCode check_clock(Doctor *doctor, Finding *finding, Error *reterr)
 
 static ErrorCode check_long_transactions(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Vitals vitals;
+    const Vitals *vitals = &doctor->vitals;
 
-    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
-    if (vitals.longest_seconds > 0 && vitals.longest_seconds * 1000 >= doctor->long_tx_ms)
+    (void)reterr;
+    if (vitals->longest_seconds > 0 && vitals->longest_seconds * 1000 >= doctor->long_tx_ms)
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena,
                                  "process %d (%s) has held a snapshot for %" PRId64 " s: vacuum cannot clean up",
-                                 vitals.longest_pid, vitals.longest_name, vitals.longest_seconds),
+                                 vitals->longest_pid, vitals->longest_name, vitals->longest_seconds),
                      arena_print(doctor->arena, "find its owner, or end it: select pg_terminate_backend(%d)",
-                                 vitals.longest_pid));
+                                 vitals->longest_pid));
+    if (vitals->prepared_seconds > 0 && vitals->prepared_seconds * 1000 >= doctor->long_tx_ms)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena,
+                                 "prepared transaction %s has been open for %" PRId64 " s: vacuum cannot clean up",
+                                 vitals->prepared_gid, vitals->prepared_seconds),
+                     arena_print(doctor->arena, "find its owner, or end it in database \"%s\": rollback prepared %s",
+                                 vitals->prepared_in, vitals->prepared_gid));
+    if (!vitals->sees_all)
+        return found_blind(doctor, finding);
     return found(finding, FINDING_OK,
-                 arena_print(doctor->arena, "the oldest snapshot is %" PRId64 " s old", vitals.longest_seconds), NULL);
+                 arena_print(doctor->arena, "the oldest snapshot is %" PRId64 " s old", vitals->longest_seconds), NULL);
+}
+
+static ErrorCode check_slots(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    const Vitals *vitals = &doctor->vitals;
+
+    (void)reterr;
+    if (vitals->slot_name[0] == '\0')
+        return found(finding, FINDING_OK, "no replication slot holds vacuum back", NULL);
+    if (!vitals->slot_active)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "replication slot \"%s\" has no reader: vacuum cannot clean up",
+                                 vitals->slot_name),
+                     arena_print(doctor->arena, "start its reader, or drop it: select pg_drop_replication_slot('%s')",
+                                 vitals->slot_name));
+    if (vitals->slot_age > SLOT_AGE_WARN)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena,
+                                 "replication slot \"%s\" is %" PRId64 " transactions behind: vacuum cannot clean up",
+                                 vitals->slot_name, vitals->slot_age),
+                     "look for a slow reader, or for a long query on the standby");
+    return found(finding, FINDING_OK,
+                 arena_print(doctor->arena, "the slowest is %" PRId64 " transactions behind", vitals->slot_age), NULL);
 }
 
 static ErrorCode check_wraparound(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Vitals vitals;
+    const Vitals *vitals = &doctor->vitals;
 
-    TRY(ask(doctor, sql_app_doctor_vitals, &vitals_shape, &vitals, reterr));
-    if (vitals.wraparound_age > 1000000000)
+    (void)reterr;
+    if (vitals->wraparound_age > 1000000000)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena, "the oldest transaction id is %" PRId64 " old", vitals.wraparound_age),
+                     arena_print(doctor->arena, "the oldest transaction id is %" PRId64 " old", vitals->wraparound_age),
                      "vacuum (freeze) the database; see long transactions and replication slots");
     return found(finding, FINDING_OK, "transaction ids are young", NULL);
 }
@@ -238,6 +296,7 @@ static const struct {
     {"pool",              check_pool,              false, false},
     {"clock",             check_clock,             false, false},
     {"long transactions", check_long_transactions, false, false},
+    {"replication slots", check_slots,             false, false},
     {"wraparound",        check_wraparound,        false, false},
     {"stuck rows",        check_stuck,             true,  false},
 };

@@ -74,14 +74,6 @@ static ErrorCode handle_wait(void *app, Request *request, Response *response, Er
     return OK;
 }
 
-/* A slow turn of a network thread: it comes back a moment after the gate has opened. */
-static ErrorCode handle_hold(void *app, Request *request, Response *response, Error *reterr)
-{
-    TRY(handle_wait(app, request, response, reterr));
-    clock_sleep_ms(50);
-    return OK;
-}
-
 static ErrorCode handle_internal(void *app, Request *request, Response *response, Error *reterr)
 {
     (void)app, (void)request;
@@ -123,7 +115,6 @@ static const Route routes[] = {
     {HTTP_DELETE, "/echo/{name}", handle_live},
     {HTTP_POST, "/json", handle_json, .body_any = true},
     {HTTP_POST, "/wait", handle_wait, .body_any = true},
-    {HTTP_POST, "/hold", handle_hold, .at_once = true},
     {HTTP_POST, "/hurry", handle_wait, .deadline_ms = 50},
     {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},
     {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .at_once = true},

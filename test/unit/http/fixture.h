@@ -3,8 +3,8 @@
  *
  *   GET  /live          at once           GET  /echo/{name}?limit=   the capture and the parameter
  *   POST /json          the body, back    GET  /echo/literal         wins over the capture
- *   POST /wait          waits for the gate POST /hold                the same on the network thread
- *   GET  /secret...     tokens            POST /secret-json, -size   tokens and bodies
+ *   POST /wait          waits for the gate GET /secret/{name}        tokens
+ *   POST /secret-json   token and body    POST /secret-size          the size of a large one
  *   GET  /internal      fails             GET  /large                an answer larger than the socket's buffer
  */
 #ifndef UNIT_HTTP_FIXTURE_H

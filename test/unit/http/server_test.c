@@ -148,7 +148,7 @@ TEST(server_refuses_a_stranger_before_reading_the_body)
             assert_true(answer_is_problem(&answer, 401));
             assert_string_equal(answer_header(&answer, "Connection"), "close");
         }
-    assert_int_equal(server_in_flight(f.server), 0);
+    assert_true(fixture_wait_in_flight(&f, 0));
 }
 
 /* The body comes before, while and after an executor asks whose token it is. */
