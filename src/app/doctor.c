@@ -18,7 +18,6 @@
 #define CHECK_MS         10000
 
 /* One row about the server. */
-
 #define VITALS_COLUMNS(X, T)                  \
     X(T, int64_t, DB_TIME, now)               \
     X(T, const char *, DB_TEXT, version)      \

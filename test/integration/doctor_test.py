@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """doctor - what a night shift would look at, and what to do about it."""
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
-from story import Session, dead_letters_put
+from story import Cluster, Session, dead_letters_put
 
-CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "wraparound",
-          "stuck rows"]
+CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
+          "wraparound", "stuck rows"]
 
 
 def examine(pawl, *flags):
@@ -73,6 +73,52 @@ def a_transaction_that_holds_vacuum_back_is_found_with_its_process():
         assert f"pg_terminate_backend({pid})" in row["advice"]
         assert examine(pawl)[1]["long transactions"]["state"] == "ok", "five minutes, unless told otherwise"
         session.do("rollback")
+
+
+@test
+def a_user_who_cannot_see_other_sessions_is_told_so():
+    with Cluster() as cluster, Pawl(cluster.url(user="Plain")) as pawl:
+        cluster.rows('create role "Plain" login')
+        findings = examine(pawl)[1]
+        for name in ["pool", "long transactions"]:
+            row = findings[name]
+            assert row["state"] == "warn" and row["found"].startswith("cannot see"), row
+            assert row["advice"] == 'grant pg_read_all_stats to "Plain"', row
+        cluster.rows('grant pg_read_all_stats to "Plain"')
+        assert states(examine(pawl)[1], "pool", "long transactions") == ["ok", "ok"]
+
+
+class WideCluster(Cluster):
+    """One that allows what holds vacuum back without a session."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.rows("alter system set max_prepared_transactions = 2")
+        self.rows("alter system set wal_level = logical")
+        self._ctl("-m", "fast", "restart")
+        return self
+
+
+@test
+def what_holds_vacuum_back_without_a_session_is_found():
+    with WideCluster() as cluster, Pawl(cluster.url()) as pawl:
+        assert states(examine(pawl)[1], "long transactions", "replication slots") == ["ok", "ok"]
+        cluster.rows("select pg_create_logical_replication_slot('forgotten', 'pgoutput')")  # waits for open transactions
+        cluster.rows("begin; create table t (); prepare transaction 'it''s old'")
+
+        def found():
+            row = examine(pawl, "--long-tx", "1s")[1]["long transactions"]
+            return row["state"] == "warn" and row
+
+        row = wait_until(found, what="the prepared transaction is named")
+        assert row["found"].startswith("prepared transaction 'it''s old' has been open"), row
+        assert row["advice"].endswith("in database \"postgres\": rollback prepared 'it''s old'"), row
+        row = examine(pawl)[1]["replication slots"]
+        assert row["state"] == "warn" and '"forgotten" has no reader' in row["found"], row
+        assert "pg_drop_replication_slot('forgotten')" in row["advice"], row
+        cluster.rows("rollback prepared 'it''s old'")
+        cluster.rows("select pg_drop_replication_slot('forgotten')")
+        assert states(examine(pawl, "--long-tx", "1s")[1], "long transactions", "replication slots") == ["ok", "ok"]
 
 
 @test

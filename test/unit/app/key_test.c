@@ -11,6 +11,7 @@
 #include "sql.h"
 #include "test/harness/database.h"
 #include "test/harness/fake_clock.h"
+#include "test/harness/proxy.h"
 #include "test/harness/server.h"
 #include "test/harness/test.h"
 
@@ -154,6 +155,42 @@ TEST(key_name_is_taken_while_it_lives)
     (void)key_make(pool, "ci", SCOPE_READ);
     assert_code(ERR_CONFLICT, key_create(pool, soon(), "ci", SCOPE_READ, 0, token.text, &id, &error));
     assert_contains(error.text, "key \"ci\" exists already");
+    key_drop(pool, "ci");
+    (void)key_make(pool, "ci", SCOPE_READ);
+}
+
+TEST(key_name_is_free_once_its_key_has_expired)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               old   = key_make(pool, "ci", SCOPE_READ);
+
+    (void)key_make(pool, "other", SCOPE_READ);
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now()");
+    Token new = key_make(pool, "ci", SCOPE_READ);
+    assert_int_equal(OK, ask(cache, new.text, false).code);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, old.text, false).code);
+    assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.api_key where revoked_at is null"));
+}
+
+TEST(key_create_in_doubt_says_what_can_be_done)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool             *pool  = pool_open(proxy_url(proxy));
+    Token                               token = {""};
+    int64_t                             id    = 0;
+    Error                               error = {0};
+
+    proxy_cut_on(proxy, "key_create", PROXY_CUT_ANSWERED, 1);
+    assert_code(ERR_UNKNOWN, key_create(pool, soon(), "ci", SCOPE_READ, 0, token.text, &id, &error));
+    assert_string_equal(
+        "key \"ci\" may have been created, and its token is lost: list the keys, revoke it if it is there, "
+        "create it again",
+        error.text);
+    assert_string_equal("", token.text);
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.api_key"));
     key_drop(pool, "ci");
     (void)key_make(pool, "ci", SCOPE_READ);
 }
