@@ -9,8 +9,8 @@
 -- Invariants
 --   1. At most one unresolved row per (operation_type, operation_key).
 --   2. A lease number only grows; hold and settle name it, so a report that comes late changes nothing.
---   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too. A claim begins the try, so claim
---      no more than are tried at once.
+--   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too. A claim begins the try, so
+--      claim no more than are tried at once.
 -- Lock order: rows by id; put inserts by (type, key); claim skips what is locked and never waits.
 -- Errors: PW003 arrays differ in length, or a number is out of range.
 -- The functions run with the owner's rights: roles may call them, not touch the table.

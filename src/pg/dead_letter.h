@@ -12,8 +12,8 @@
  *      already changes nothing. The same key is kept once while it is not resolved.
  *   2. A claim is a fenced lease (a number that only grows): a pod that died in the middle loses the row to another
  *      one, and a late report changes nothing.
- *   3. A try counts when it begins, so an operation that kills its pod runs out of tries as well. Letters are claimed one
- *      by one, each when its turn has come: what one of them does costs no other a try.
+ *   3. A try counts when it begins, so an operation that kills its pod runs out of tries as well. Letters are claimed
+ *      one by one, each when its turn has come: what one of them does costs no other a try.
  *   4. A try runs its handler once; only where the database failed is it run again, as any transaction (tx.h).
  * Threads: any.
  */
@@ -89,8 +89,8 @@ must_check ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, Arena *are
                                        Error *reterr);
 /* A try under way finds its letter gone and rolls back. */
 must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int64_t id, Error *reterr);
-/* One turn of the job: claim what is due, run its handler, settle, letter by letter, at most a hundred. Types without a handler stay as they are. Call it
- * more often than delay_ms: each letter knows when it is due. */
+/* One turn of the job, letter by letter and at most a hundred: claim one that is due, run its handler, settle. Types
+ * without a handler stay as they are. Call it more often than delay_ms: each letter knows when it is due. */
 must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried,
                                       Error *reterr);
 /* pending + retrying + failed, for the metric and the alert. */

@@ -5,7 +5,7 @@
  *     pid file, its process is ours ----- running          [postmaster_stop]
  *     pid file, no such process --------- crashed          [postmaster_start]: PostgreSQL clears it away
  *     pid file, somebody else's process - crashed          [postmaster_start]: we clear it away, PostgreSQL would refuse
- *     pid file, no number in it yet ----- crashed          [postmaster_start]: waited for, it may be a server's first moment
+ *     pid file, no number in it yet ----- crashed          [postmaster_start]: waited for, a server may be starting
  *
  * A process is ours when it is called postgres and its working directory is the data directory: after a crash or in a
  * fresh container the number in the pid file may belong to anything.

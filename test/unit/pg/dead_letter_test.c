@@ -413,36 +413,45 @@ TEST(dead_letter_slow_one_costs_the_others_no_try)
                                              " where status = 'pending' and retry_count = 0 and lease = 0"));
 }
 
-/* A webhook that is down: the code is the same as a lost database's, but the database is well. */
+typedef struct {
+    ErrorCode code;
+    int       runs;
+} Webhook;
+
+/* A webhook that is down: the code may be the same as a lost database's, but the database is well. */
 static ErrorCode fail_by_itself(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
 {
-    int *runs = context;
+    Webhook *webhook = context;
 
-    ++*runs;
-    TRY(effect_insert(tx, key, data, context, reterr));
-    return fail(reterr, ERR_UNAVAILABLE, "webhook does not answer");
+    webhook->runs++;
+    TRY(effect_insert(tx, key, data, /* context= */ NULL, reterr));
+    return fail(reterr, webhook->code, "webhook does not answer");
 }
 
 TEST(dead_letter_handler_fails_by_itself_once_per_try)
 {
-    int                  runs    = 0;
-    const DeadLetterType types[] = {
-        {"pay", fail_by_itself, &runs}
-    };
-    scoped(database_free) TestDatabase *db    = database_with_effect();
-    scoped(pool_free) Pool             *pool  = pool_open(db);
-    scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
-    int64_t                             id    = letter_put(pool, "pay", "k");
+    static const ErrorCode              codes[] = {ERR_UNAVAILABLE, ERR_TIMEOUT, ERR_BUSY, ERR_UNKNOWN};
+    scoped(database_free) TestDatabase *db      = database_with_effect();
+    scoped(pool_free) Pool             *pool    = pool_open(db);
+    scoped(arena_free) Arena           *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    int64_t                             id      = letter_put(pool, "pay", "k");
 
-    letters_are_due(db);
-    assert_int_equal(1, step(pool, TYPES(types)));
-    assert_int_equal(1, runs);
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        Webhook              webhook = {.code = codes[i]};
+        const DeadLetterType types[] = {
+            {"pay", fail_by_itself, &webhook}
+        };
 
-    DeadLetter letter = letter_find(pool, arena, id);
-    assert_string_equal("pending", letter.status);
-    assert_int_equal(1, letter.retry_count);
-    assert_string_equal("webhook does not answer", letter.error_message);
-    assert_string_equal(error_type(&(Error){.code = ERR_UNAVAILABLE}), letter.error_code);
+        letters_are_due(db);
+        assert_int_equal(1, step(pool, TYPES(types)));
+        assert_int_equal(1, webhook.runs);
+
+        DeadLetter letter = letter_find(pool, arena, id);
+        assert_string_equal("pending", letter.status);
+        assert_int_equal(1, letter.retry_count);
+        assert_string_equal("webhook does not answer", letter.error_message);
+        assert_string_equal(error_type(&(Error){.code = codes[i]}), letter.error_code);
+    }
     assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
 }
 
