@@ -62,6 +62,12 @@ static const StateRow states[] = {
     {"PW001", ERR_NOT_FOUND,   FINE, NULL},
     {"PW002", ERR_CONFLICT,    FINE, NULL},
     {"PW003", ERR_INVALID,     FINE, NULL},
+    {"QU001", ERR_INVALID,     FINE, NULL},
+    {"QU002", ERR_KEY_REUSED,  FINE, NULL},
+    {"QU003", ERR_CONFLICT,    FINE, "batch-closed"},
+    {"QU004", ERR_NOT_FOUND,   FINE, NULL},
+    {"QU065", ERR_CONFLICT,    FINE, NULL}, /* raised by a handler in SQL: a business refusal */
+    {"QU070", ERR_CONFLICT,    FINE, NULL}, /* likewise: no further attempt would help */
     {"XX",    ERR_INTERNAL,    FINE, NULL},
 };
 /* clang-format on */

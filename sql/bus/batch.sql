@@ -1,0 +1,118 @@
+-- batch.sql - many commands, and one more when they have all ended.
+--
+-- Progress is computed from the rows; the only thing kept is a mark below which everything has ended, and that can only
+-- move up, because nothing that ended begins again.
+-- Lock order: the batch row, before its commands are looked at: of two settles that end the last two commands, the second
+-- one waits and then sees both.
+-- Errors: QU003 the batch is unknown, sealed or complete.
+
+create or replace function pawl.batch_new (p_batch uuid, p_name text, p_on_complete jsonb)
+  returns table (batch_id uuid, is_new boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_id uuid := coalesce(p_batch, pawl.uuid7());
+begin
+  if p_on_complete is not null
+     and (jsonb_typeof(p_on_complete -> 'domain') is distinct from 'string'
+          or jsonb_typeof(p_on_complete -> 'type') is distinct from 'string') then
+    raise exception 'on_complete must name a domain and a type' using errcode = 'QU001';
+  end if;
+  insert into pawl.batch (batch_id, name, on_complete, created_at)
+  values (v_id, p_name, p_on_complete, pawl.now())
+  on conflict (batch_id) do nothing;
+  return query select v_id, found;
+end
+$$;
+
+-- The number of a batch that still takes commands; NULL for NULL. Locked, so that it is not sealed meanwhile.
+create or replace function pawl.batch_open (p_batch uuid)
+  returns bigint
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_batch pawl.batch;
+begin
+  if p_batch is null then
+    return null;
+  end if;
+  select * into v_batch from pawl.batch b where b.batch_id = p_batch for share;
+  if not found or v_batch.sealed_at is not null then
+    raise exception 'batch % %', p_batch, case when found then 'is sealed and takes no more commands' else 'not found' end
+      using errcode = 'QU003';
+  end if;
+  return v_batch.id;
+end
+$$;
+
+-- No more commands will come: it is complete when the last one has ended, perhaps right now.
+create or replace function pawl.batch_seal (p_batch uuid)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_id bigint;
+begin
+  update pawl.batch b set sealed_at = coalesce(b.sealed_at, pawl.now()) where b.batch_id = p_batch returning b.id into v_id;
+  if not found then
+    raise exception 'batch % not found', p_batch using errcode = 'QU004';
+  end if;
+  perform pawl.batch_look(v_id);
+end
+$$;
+
+create or replace function pawl.batch_look (p_id bigint)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_batch pawl.batch;
+  v_open bigint;
+begin
+  select * into v_batch from pawl.batch b where b.id = p_id for update;
+  if v_batch.sealed_at is null or v_batch.completed_at is not null then
+    return;
+  end if;
+  select c.id into v_open
+  from pawl.command c
+  where c.batch_id = p_id and c.id > v_batch.ended_upto and not exists (select from pawl.outcome o where o.id = c.id)
+  order by c.id
+  limit 1;
+  if found then
+    update pawl.batch b set ended_upto = v_open - 1 where b.id = p_id and b.ended_upto < v_open - 1;
+    return;
+  end if;
+  update pawl.batch b set completed_at = pawl.now() where b.id = p_id;
+  if v_batch.on_complete is not null then
+    perform pawl.send(v_batch.on_complete ->> 'domain', v_batch.on_complete ->> 'type',
+      coalesce(v_batch.on_complete -> 'payload', '{}'), p_correlation_id => v_batch.batch_id::text);
+  end if;
+end
+$$;
+
+create or replace function pawl.batch_progress (p_batch uuid)
+  returns table (batch_id uuid, name text, status text, total bigint, pending bigint, in_progress bigint, completed bigint,
+                 failed bigint, canceled bigint, in_tsq bigint, created_at bigint, completed_at bigint)
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select b.batch_id, b.name,
+         case when b.completed_at is not null then 'COMPLETED' when b.sealed_at is not null then 'SEALED' else 'OPEN' end,
+         n.total, n.total - n.in_progress - n.completed - n.failed - n.canceled - n.in_tsq, n.in_progress, n.completed,
+         n.failed, n.canceled, n.in_tsq, pawl.micros(b.created_at), pawl.micros(b.completed_at)
+  from pawl.batch b,
+  lateral (
+    select count(c.id) as total,
+           count(l.id) as in_progress,
+           count(*) filter (where o.status = 'COMPLETED') as completed,
+           count(*) filter (where o.status = 'FAILED') as failed,
+           count(*) filter (where o.status = 'CANCELED') as canceled,
+           count(t.id) as in_tsq
+    from pawl.command c
+    left join pawl.outcome o on o.id = c.id
+    left join pawl.lease l on l.id = c.id
+    left join pawl.tsq t on t.id = c.id
+    where c.batch_id = b.id
+  ) n
+  where b.batch_id = p_batch
+$$;

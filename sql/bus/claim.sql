@@ -1,0 +1,216 @@
+-- claim.sql - lease commands to a worker, and bring back what is due.
+--
+-- Invariants: a token only grows, and settle, extend and rescue name it. A command has at most one lease.
+-- Lock order: rows of ready, skipping locked ones, so that claims never wait.
+-- Errors: QU001 limit or lease out of range.
+-- Plans: these tables fill and empty within seconds, so what the planner believes about their size is often wrong, and a
+-- claim that scans them once is slow for as long as its plan lives. Hence the settings on each function: always by index,
+-- row by row; and without jit, which a forbidden scan would set off.
+
+-- Up to p_limit commands of one domain, highest priority first, then in the order of their places. p_after has a place for
+-- each priority from 0 to 9 where to begin: a claimer remembers how far it got, so that it does not walk over what is
+-- gone. p_types: only these; NULL for all.
+create or replace function pawl.claim (
+  p_domain_id smallint, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text)
+  returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
+                 max_attempts smallint, priority smallint, pos bigint)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_until timestamptz := v_now + p_lease_ms * interval '1 ms';
+  v_left integer := p_limit;
+  v_token bigint;
+  v_places tid[];
+begin
+  if p_limit not between 1 and 10000 or p_lease_ms not between 100 and 86400000 then
+    raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
+  end if;
+  for v_priority in reverse 9..0 loop
+    v_places := array(
+      select r.ctid
+      from pawl.ready r
+      where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > p_after[v_priority + 1]
+        and (p_types is null or exists (
+          select from pawl.command c where c.id = r.id and c.type = any (p_types)))
+      order by r.pos
+      limit v_left
+      for update skip locked
+    );
+    continue when cardinality(v_places) = 0;
+    v_left := v_left - cardinality(v_places);
+    v_token := coalesce(v_token, nextval('pawl.lease_seq'));
+    return query
+      with taken as (
+        -- They are locked and rows here are never updated, so they are still where they were.
+        delete from pawl.ready r
+        where r.ctid = any (v_places)
+        returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
+      ), leased as (
+        insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras)
+        select t.id, v_token, v_until, p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras
+        from taken t
+      ), noted as (
+        insert into pawl.audit (id, at, domain_id, attempt, event, actor)
+        select t.id, v_now, p_domain_id, t.attempt, 'RECEIVED', p_worker
+        from taken t
+      )
+      select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
+      from taken t
+      join pawl.command c on c.id = t.id
+      order by t.pos;
+    exit when v_left = 0;
+  end loop;
+end
+$$;
+
+-- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
+-- Verdicts: EXTENDED, CANCELED, LOST (another token, or no lease at all).
+create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer)
+  returns table (ord integer, verdict text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_canceled bigint[];
+begin
+  if cardinality(p_ids) <> cardinality(p_tokens) or p_lease_ms not between 100 and 86400000 then
+    raise exception 'arrays must be of one length and lease from 100 to 86400000 ms' using errcode = 'QU001';
+  end if;
+  perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
+  v_canceled := array(
+    select l.id from unnest(p_ids, p_tokens) u (id, token) join pawl.lease l using (id, token)
+    where l.cancel);
+  perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null)
+  where cardinality(v_canceled) > 0;
+  return query
+    with kept as (
+      update pawl.lease l
+      set until = v_now + p_lease_ms * interval '1 ms'
+      from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+      where l.id = u.id and l.token = u.token
+      returning u.ord
+    )
+    -- By grouping, because row by row a join of two lists takes the square of their length.
+    select v.ord::integer, coalesce(max(v.verdict), 'LOST')
+    from (
+      select k.ord, 'EXTENDED' from kept k
+      union all
+      select u.ord, 'CANCELED' from unnest(p_ids) with ordinality u (id, ord) where u.id = any (v_canceled)
+      union all
+      select n, null from generate_series(1, cardinality(p_ids)) n
+    ) v (ord, verdict)
+    group by v.ord
+    order by v.ord;
+end
+$$;
+
+-- Bring back what is due: delayed commands, and leases that ran out. In bites; any number of pods may do it at once.
+-- p_since: leases that ended before this were looked at already, so that the look does not begin at all that ever ended.
+-- next_ms: when something is due next, at most p_most_ms from now, and 0 when there is more to do; looked: the time of it.
+create or replace function pawl.bring_back (
+  p_limit integer, p_since timestamptz, p_most_ms integer,
+  out moved integer, out next_ms integer, out looked timestamptz)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_most timestamptz;
+  v_next timestamptz;
+  v_ids bigint[];
+begin
+  looked := pawl.now();
+  v_most := looked + p_most_ms * interval '1 ms';
+  v_ids := array(
+    select d.id from pawl.delayed d where d.due <= looked order by d.due limit p_limit for update skip locked);
+  moved := cardinality(v_ids);
+  if moved > 0 then
+    with due as (
+      delete from pawl.delayed d where d.id = any (v_ids) returning d.*
+    )
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    select d.domain_id, d.priority, nextval('pawl.command_seq'), d.id, d.attempt, d.max_attempts, d.extras
+    from (select * from due order by due.due) d;
+  end if;
+  v_ids := array(
+    select l.id from pawl.lease l where l.until < looked and l.until >= p_since
+    order by l.until limit p_limit for update skip locked);
+  if cardinality(v_ids) > 0 then
+    moved := moved + pawl.rescue(v_ids, looked);
+  end if;
+  -- Not beyond v_most: behind the leases of this moment lie those that were settled long before they would end.
+  v_next := case when moved >= p_limit then looked else least(
+    (select d.due from pawl.delayed d where d.due > looked and d.due < v_most order by d.due limit 1),
+    (select l.until from pawl.lease l where l.until >= looked and l.until < v_most order by l.until limit 1),
+    v_most) end;
+  next_ms := ceil(extract(epoch from v_next - looked) * 1000);
+end
+$$;
+
+-- Leases that ran out: back in line while attempts are left, else to the troubleshooting queue. A crash counts as an
+-- attempt, so a command that kills its worker does not do so for ever.
+create or replace function pawl.rescue (p_ids bigint[], p_now timestamptz)
+  returns integer
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_tired bigint[] := array(
+    select l.id from pawl.lease l where l.id = any (p_ids) and l.attempt >= l.max_attempts and not l.cancel);
+  v_canceled bigint[] := array(select l.id from pawl.lease l where l.id = any (p_ids) and l.cancel);
+begin
+  perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null)
+  where cardinality(v_canceled) > 0;
+  perform pawl.give_up(v_tired, 'its worker was lost, and no attempt is left')
+  where cardinality(v_tired) > 0;
+  with lost as (
+    delete from pawl.lease l
+    where l.id = any (p_ids) and l.attempt < l.max_attempts and not l.cancel
+    returning l.*
+  ), lined as (
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    select l.domain_id, l.priority, nextval('pawl.command_seq'), l.id, l.attempt, l.max_attempts, l.extras
+    from lost l
+  )
+  insert into pawl.audit (id, at, domain_id, attempt, event, details)
+  select l.id, p_now, l.domain_id, l.attempt, 'RETRY_SCHEDULED', '{"reason": "its worker was lost"}'
+  from lost l;
+  return cardinality(p_ids);
+end
+$$;
+
+-- What a claimer needs to know to move its floor: see bus/claim.h. Numbers up to `drawn` were drawn by transactions older
+-- than `running`; once `oldest` has reached it they are all decided. firsts: the first row that is there, of each priority,
+-- behind the floor; rows that an unfinished claim is about to take are still there, so one that dies gives them back.
+create or replace function pawl.horizon (
+  p_domain_id smallint, p_floors bigint[], p_types text[],
+  out drawn bigint, out running bigint, out oldest bigint, out firsts bigint[])
+  language plpgsql volatile security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  -- In this order: a sender has its transaction id before its first number, so whoever drew one of these has an id below
+  -- ours. The snapshot's xmax would not do: transactions at or above it may be running.
+  select case when s.is_called then s.last_value else s.last_value - 1 end into drawn from pawl.command_seq s;
+  running := pg_current_xact_id()::text::bigint;
+  -- One statement, one snapshot: what was decided before `oldest` is seen by the look.
+  select pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
+         array(select (select r.pos
+                       from pawl.ready r
+                       where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_floors[p.priority + 1]
+                         and (p_types is null or exists (
+                           select from pawl.command c where c.id = r.id and c.type = any (p_types)))
+                       order by r.pos
+                       limit 1)
+               from generate_series(0, 9) p (priority)
+               order by p.priority)
+  into oldest, firsts;
+end
+$$;

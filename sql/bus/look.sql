@@ -1,0 +1,132 @@
+-- look.sql - reading: one command with its story, lists, counts.
+-- Times are microseconds since 1970. Nothing is locked.
+
+create or replace function pawl.iso (p_at timestamptz)
+  returns text
+  language sql immutable
+as $$
+  select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+
+-- All there is to know about the newest command of this id, as one JSON object; NULL: unknown.
+create or replace function pawl.command_show (p_command_id uuid)
+  returns json
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select json_build_object(
+    'command_id', c.command_id,
+    'domain', d.name,
+    'type', c.type,
+    'status', pawl.command_status(c.id),
+    'attempts', coalesce(o.attempts, l.attempt, w.attempt, t.attempt, 0),
+    'max_attempts', c.max_attempts,
+    'priority', c.priority,
+    'payload', c.payload,
+    'result', o.result,
+    'error', coalesce(o.error, t.error),
+    'reply_to', c.reply_to,
+    'correlation_id', c.correlation_id,
+    'batch_id', b.batch_id,
+    'created_at', pawl.iso(c.created_at),
+    'due_at', pawl.iso(w.due),
+    'lease_until', pawl.iso(l.until),
+    'ended_at', pawl.iso(o.ended_at),
+    'audit', coalesce((
+      select json_agg(json_build_object('event', a.event, 'at', pawl.iso(a.at), 'attempt', a.attempt, 'actor', a.actor,
+                        'details', a.details) order by a.at, a.ctid)
+      from pawl.audit a where a.id = c.id), '[]'))
+  from pawl.command c
+  join pawl.domain d on d.id = c.domain_id
+  left join pawl.outcome o on o.id = c.id
+  left join pawl.lease l on l.id = c.id
+  left join pawl.delayed w on w.id = c.id
+  left join pawl.tsq t on t.id = c.id
+  left join pawl.batch b on b.id = c.batch_id
+  where c.id = pawl.command_number(p_command_id)
+$$;
+
+-- The ids of commands with a status, newest first, below p_before. Each status has a place of its own to look in.
+create or replace function pawl.command_ids (
+  p_domain_id smallint, p_status text, p_type text, p_before bigint, p_limit integer)
+  returns setof bigint
+  language plpgsql stable set search_path = pawl, pg_temp
+as $$
+begin
+  case p_status
+    when 'PENDING' then
+      return query
+        select p.id
+        from (select r.id, r.domain_id from pawl.ready r union all select d.id, d.domain_id from pawl.delayed d) p
+        where p.id < p_before and (p_domain_id is null or p.domain_id = p_domain_id)
+          and (p_type is null or exists (select from pawl.command c where c.id = p.id and c.type = p_type))
+        order by p.id desc limit p_limit;
+    when 'IN_PROGRESS' then
+      return query
+        select l.id from pawl.lease l
+        where l.id < p_before and (p_domain_id is null or l.domain_id = p_domain_id)
+          and (p_type is null or exists (select from pawl.command c where c.id = l.id and c.type = p_type))
+        order by l.id desc limit p_limit;
+    when 'IN_TSQ' then
+      return query
+        select t.id from pawl.tsq t
+        where t.id < p_before and (p_domain_id is null or t.domain_id = p_domain_id)
+          and (p_type is null or exists (select from pawl.command c where c.id = t.id and c.type = p_type))
+        order by t.id desc limit p_limit;
+    when 'COMPLETED', 'FAILED', 'CANCELED' then
+      return query
+        select o.id from pawl.outcome o
+        where o.id < p_before and o.status = p_status and (p_domain_id is null or o.domain_id = p_domain_id)
+          and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
+        order by o.id desc limit p_limit;
+    else
+      return query
+        select c.id from pawl.command c
+        where c.id < p_before and (p_domain_id is null or c.domain_id = p_domain_id) and (p_type is null or c.type = p_type)
+        order by c.id desc limit p_limit;
+  end case;
+end
+$$;
+
+-- The same with what people want to see. An unknown domain has no commands.
+create or replace function pawl.command_list (p_domain text, p_status text, p_type text, p_before bigint, p_limit integer)
+  returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
+                 error text)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_domain smallint := (select d.id from pawl.domain d where d.name = p_domain);
+  v_ids bigint[];
+begin
+  if p_domain is not null and v_domain is null then
+    return;
+  end if;
+  v_ids := array(select i from pawl.command_ids(v_domain, p_status, p_type, p_before, p_limit) i);
+  return query
+    select c.id, c.command_id, d.name, c.type, pawl.command_status(c.id),
+           coalesce(o.attempts, l.attempt, w.attempt, t.attempt, 0)::integer, pawl.micros(c.created_at),
+           coalesce(o.error, t.error)
+    from pawl.command c
+    join pawl.domain d on d.id = c.domain_id
+    left join pawl.outcome o on o.id = c.id
+    left join pawl.lease l on l.id = c.id
+    left join pawl.delayed w on w.id = c.id
+    left join pawl.tsq t on t.id = c.id
+    where c.id = any (v_ids)
+    order by c.id desc;
+end
+$$;
+
+create or replace function pawl.command_count (p_domain text, p_status text, p_type text)
+  returns bigint
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_domain smallint := (select d.id from pawl.domain d where d.name = p_domain);
+begin
+  if p_domain is not null and v_domain is null then
+    return 0;
+  end if;
+  return (select count(*) from pawl.command_ids(v_domain, p_status, p_type, 9223372036854775807, null));
+end
+$$;

@@ -1,0 +1,4 @@
+-- Move up to $1 delayed commands that are due, and as many whose lease ran out, back in line.
+-- $1 limit, $2 leases that ended before this were looked at, in microseconds, $3 how far to look ahead in ms
+select b.moved, b.next_ms, pawl.micros(b.looked) as looked_us
+from pawl.bring_back($1::integer, timestamptz 'epoch' + $2::bigint * interval '1 us', $3::integer) b

@@ -1,0 +1,8 @@
+-- The statement that calls a handler; no row: there is no such function.
+-- $1 schema, $2 name
+select format('select %I.%I($1::jsonb, $2::uuid)::text as value', n.nspname, p.proname) as value
+from pg_catalog.pg_proc p
+join pg_catalog.pg_namespace n on n.oid = p.pronamespace
+where n.nspname = $1::text and p.proname = $2::text and p.prokind = 'f' and not p.proretset
+  and p.pronargs = 2 and p.proargtypes[0] = 'jsonb'::regtype and p.proargtypes[1] = 'uuid'::regtype
+  and p.prorettype = 'jsonb'::regtype

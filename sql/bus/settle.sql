@@ -1,0 +1,240 @@
+-- settle.sql - how a leased command ended: completed, to be tried again, given up, refused.
+--
+-- Invariants: nothing is changed under a token that is not the lease's. An outcome is written once, by inserting it. The
+-- same settle again (an answer was lost) changes nothing and is told the same, once the command has ended by it.
+-- Lock order: lease rows by id; then batch rows by id.
+-- Errors: QU001 arrays of different length, unknown outcome.
+
+-- A row per item. settled: by this call. again: it had been, by this very settle under this token; whoever has written
+-- something in this transaction must roll back then as well.
+-- Outcomes: complete, retry, fail (permanent: to the troubleshooting queue), reject (business refusal).
+-- p_delays_ms: for retry, instead of the schedule.
+create or replace function pawl.settle (
+  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[] default null, p_errors text[] default null,
+  p_delays_ms bigint[] default null)
+  returns table (ord integer, settled boolean, again boolean, status text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_count integer := cardinality(p_ids);
+  v_extras bigint[];
+  v_done bigint[];
+begin
+  if v_count <> cardinality(p_tokens) or v_count <> cardinality(p_outcomes)
+     or v_count <> coalesce(cardinality(p_results), v_count) or v_count <> coalesce(cardinality(p_errors), v_count)
+     or v_count <> coalesce(cardinality(p_delays_ms), v_count) then
+    raise exception 'arrays must be of one length' using errcode = 'QU001';
+  end if;
+  if exists (select from unnest(p_outcomes) o where o is null or o not in ('complete', 'retry', 'fail', 'reject')) then
+    raise exception 'outcome must be complete, retry, fail or reject' using errcode = 'QU001';
+  end if;
+  -- Always in the order of ids, so that two settles of the same commands cannot wait for each other.
+  if 'retry' = any (p_outcomes) or 'fail' = any (p_outcomes) then
+    perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
+  end if;
+
+  with item as materialized (
+    select u.*
+    from unnest(p_ids, p_tokens, p_outcomes, p_results, p_errors)
+      with ordinality u (id, token, outcome, result, error, ord)
+    where u.outcome in ('complete', 'reject')
+    order by u.id
+  ), ended as (
+    delete from pawl.lease l using item i
+    where l.id = i.id and l.token = i.token
+    returning l.id, l.token, l.domain_id, l.attempt, l.extras, i.outcome, i.result, i.error, i.ord
+  ), kept as (
+    insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, result, error)
+    select e.id, e.domain_id, case e.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, e.attempt, v_now,
+           e.token, e.result, e.error
+    from ended e
+  ), noted as (
+    insert into pawl.audit (id, at, domain_id, attempt, event, details)
+    select e.id, v_now, e.domain_id, e.attempt, case e.outcome when 'complete' then 'COMPLETED' else 'FAILED' end,
+           case when e.error is not null then jsonb_build_object('error', e.error) end
+    from ended e
+  )
+  select array_agg(e.ord), array_agg(e.id) filter (where e.extras) into v_done, v_extras from ended e;
+  if v_extras is not null then
+    perform pawl.tell(v_extras);
+  end if;
+  if cardinality(v_done) = v_count then
+    return query
+      select u.ord::integer, true, false, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end
+      from unnest(p_outcomes) with ordinality u (outcome, ord)
+      order by u.ord;
+    return;
+  end if;
+  -- A command that never was, or that retention took: somebody should be able to find out.
+  insert into pawl.audit (id, at, domain_id, attempt, event, details)
+  select u.id, v_now, 0, 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, '{"orphan": true}'
+  from unnest(p_ids, p_outcomes) u (id, outcome)
+  where not exists (select from pawl.command c where c.id = u.id);
+  -- By grouping, because row by row a join of two lists takes the square of their length.
+  return query
+    select v.ord::integer, bool_or(v.settled), bool_or(v.again) and not bool_or(v.settled), coalesce(max(v.status), pawl.command_status(p_ids[v.ord]))
+    from (
+      select d, true, false, case p_outcomes[d] when 'complete' then 'COMPLETED' else 'FAILED' end from unnest(v_done) d
+      union all
+      select a.ord, true, false, a.status
+      from pawl.settle_again(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms, v_now) a
+      union all
+      select u.ord, false, true, o.status
+      from unnest(p_ids, p_tokens, p_outcomes) with ordinality u (id, token, outcome, ord)
+      join pawl.outcome o on o.id = u.id and o.token = u.token
+        and o.status = case u.outcome when 'complete' then 'COMPLETED' when 'reject' then 'FAILED' end
+      union all
+      select n, false, false, null from generate_series(1, v_count) n
+    ) v (ord, settled, again, status)
+    group by v.ord
+    order by v.ord;
+end
+$$;
+
+-- The part of settle for what did not end: retries, and what is given up. A row per item it settled.
+create or replace function pawl.settle_again (
+  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_errors text[], p_delays_ms bigint[], p_now timestamptz)
+  returns table (ord integer, status text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_item record;
+begin
+  -- One by one: failures are rare, and each has its own schedule.
+  for v_item in
+    select u.ord::integer, u.outcome, u.error, u.delay_ms, l.*, c.type
+    from unnest(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms)
+      with ordinality u (id, token, outcome, error, delay_ms, ord)
+    join pawl.lease l on l.id = u.id and l.token = u.token
+    join pawl.command c on c.id = l.id
+    where u.outcome in ('retry', 'fail')
+    order by u.ord
+  loop
+    ord := v_item.ord;
+    if v_item.cancel then
+      perform pawl.finish(array[v_item.id], 'CANCELED', 'CANCELED', null, v_item.error, null);
+      status := 'CANCELED';
+    elsif v_item.outcome = 'fail' or v_item.attempt >= v_item.max_attempts then
+      perform pawl.give_up(array[v_item.id], v_item.error);
+      status := 'IN_TSQ';
+    else
+      perform pawl.retry_later(v_item.id, v_item.error,
+        coalesce(v_item.delay_ms, pawl.retry_delay_ms(v_item.domain_id, v_item.type, v_item.attempt)), p_now);
+      status := 'PENDING';
+    end if;
+    return next;
+  end loop;
+end
+$$;
+
+-- 10, 60, 300 s unless the domain or the type has its own schedule; the last delay serves all further attempts. Up to a
+-- fifth is taken off at random, so that what failed together does not come back together.
+create or replace function pawl.retry_delay_ms (p_domain_id smallint, p_type text, p_attempt integer)
+  returns bigint
+  language sql volatile
+as $$
+  select (d.delays[least(p_attempt, cardinality(d.delays))] * (1 - random() / 5))::bigint
+  from (
+    select coalesce(
+      (select r.delays_ms from pawl.retry_policy r where r.domain_id = p_domain_id and r.type = p_type),
+      (select r.delays_ms from pawl.retry_policy r where r.domain_id = p_domain_id and r.type = '*'),
+      '{10000,60000,300000}') as delays
+  ) d
+$$;
+
+-- Without a delay it stands in line again at once.
+create or replace function pawl.retry_later (p_id bigint, p_error text, p_delay_ms bigint, p_now timestamptz)
+  returns void
+  language sql
+as $$
+  with taken as (
+    delete from pawl.lease l where l.id = p_id returning l.*
+  ), put as (
+    insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+    select t.id, p_now + p_delay_ms * interval '1 ms', t.domain_id, t.priority, t.attempt, t.max_attempts, t.extras
+    from taken t
+    where p_delay_ms > 0
+  ), lined as (
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    select t.domain_id, t.priority, nextval('pawl.command_seq'), t.id, t.attempt, t.max_attempts, t.extras
+    from taken t
+    where p_delay_ms <= 0
+  )
+  insert into pawl.audit (id, at, domain_id, attempt, event, details)
+  select t.id, p_now, t.domain_id, t.attempt, 'RETRY_SCHEDULED',
+         jsonb_build_object('error', p_error, 'delay_ms', p_delay_ms)
+  from taken t
+$$;
+
+-- To the troubleshooting queue.
+create or replace function pawl.give_up (p_ids bigint[], p_error text)
+  returns void
+  language sql
+as $$
+  with taken as (
+    delete from pawl.lease l where l.id = any (p_ids) returning l.*
+  ), put as (
+    insert into pawl.tsq (id, since, domain_id, attempt, error)
+    select t.id, pawl.now(), t.domain_id, t.attempt, p_error
+    from taken t
+  )
+  insert into pawl.audit (id, at, domain_id, attempt, event, details)
+  select t.id, pawl.now(), t.domain_id, t.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', p_error)
+  from taken t
+$$;
+
+-- The end of commands wherever they are: leased, in line, delayed or in the troubleshooting queue. Those that ended
+-- before are left alone. Returns the ids that ended now.
+create or replace function pawl.finish (
+  p_ids bigint[], p_status text, p_event text, p_result jsonb, p_error text, p_actor text)
+  returns bigint[]
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_now timestamptz := pawl.now();
+  v_done bigint[];
+  v_extras bigint[];
+begin
+  with leased as (
+    delete from pawl.lease l where l.id = any (p_ids) returning l.id, l.domain_id, l.attempt
+  ), waiting as (
+    delete from pawl.delayed d where d.id = any (p_ids) returning d.id, d.domain_id, d.attempt
+  ), troubled as (
+    delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt
+  ), place as (
+    select c.domain_id, c.priority, c.id as pos from pawl.command c where c.id = any (p_ids)
+    union all
+    select r.domain_id, r.priority, r.pos from pawl.ready r where r.id = any (p_ids) and r.pos <> r.id
+  ), lined as (
+    delete from pawl.ready r using place p
+    where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos
+    returning r.id, r.domain_id, r.attempt
+  ), ended as (
+    select * from leased union all select * from waiting union all select * from troubled union all select * from lined
+  ), kept as (
+    insert into pawl.outcome (id, domain_id, status, attempts, ended_at, result, error)
+    select e.id, e.domain_id, p_status, e.attempt, v_now, p_result, p_error
+    from ended e
+  ), noted as (
+    insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
+    select e.id, v_now, e.domain_id, e.attempt, p_event, p_actor,
+           case when p_error is not null then jsonb_build_object('reason', p_error) end
+    from ended e
+  )
+  select array_agg(e.id) into v_done from ended e;
+  v_extras := array(
+    select c.id from pawl.command c
+    where c.id = any (v_done) and (c.reply_to is not null or c.batch_id is not null));
+  if cardinality(v_extras) > 0 then
+    perform pawl.tell(v_extras);
+  end if;
+  return coalesce(v_done, '{}');
+end
+$$;

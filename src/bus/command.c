@@ -1,0 +1,239 @@
+/*
+ * command.c - see command.h.
+ */
+#include "bus/command.h"
+
+#include <assert.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define LIST_MAX 1000
+
+DB_SHAPE(command, Command, COMMAND_COLUMNS);
+DB_SHAPE(batch, Batch, BATCH_COLUMNS);
+
+#define DECISION_COLUMNS(X, T) \
+    X(T, int32_t, DB_I32, ord) \
+    X(T, const char *, DB_TEXT, verdict)
+DB_SHAPE(decision, Decision, DECISION_COLUMNS);
+
+typedef struct {
+    const char *value;
+} TextRow;
+#define TEXT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
+DB_SHAPE(text, TextRow, TEXT_COLUMNS);
+
+typedef struct {
+    int64_t value;
+} NumberRow;
+#define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+DB_SHAPE(number, NumberRow, NUMBER_COLUMNS);
+
+const char *const command_statuses[] = {"PENDING", "IN_PROGRESS", "IN_TSQ", "COMPLETED", "FAILED", "CANCELED", NULL};
+
+static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
+{
+    return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .read_only = true};
+}
+
+/* Decisions are keyed by what they decide about: a second one finds it decided. */
+static TxOptions deciding(const char *name, Deadline deadline, Arena *arena)
+{
+    return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .keyed = true};
+}
+
+ErrorCode command_status_check(const char *status, Error *reterr)
+{
+    const char *near;
+    size_t      count = COUNT(command_statuses) - 1;
+
+    for (size_t i = 0; i < count && status; i++)
+        if (strcmp(command_statuses[i], status) == 0)
+            return OK;
+    if (!status)
+        return OK;
+    near = text_nearest(status, command_statuses, count);
+    return fail(reterr, ERR_INVALID,
+                "status \"%.40s\" is unknown%s%s: PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED", status,
+                near ? ", did you mean " : "", near ? near : "");
+}
+
+ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char **ret_json,
+                       Error *reterr)
+{
+    TxOptions options = reading("command_show", deadline, arena);
+    TextRow   row;
+
+    TRY(db_call(pool, &options, sql_bus_command_show, DB_ARGS(db_uuid(command_id)), &text_shape, &row, reterr));
+    if (!row.value)
+        return fail(reterr, ERR_NOT_FOUND, "command %s not found", command_id);
+    *ret_json = row.value;
+    return OK;
+}
+
+ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const CommandFilter *filter, Command **ret_list,
+                       int *ret_count, Error *reterr)
+{
+    TxOptions options = reading("command_list", deadline, arena);
+    void     *rows;
+
+    TRY(command_status_check(filter->status, reterr));
+    if (filter->limit < 1 || filter->limit > LIST_MAX)
+        return fail(reterr, ERR_INVALID, "limit is %d: a whole number from 1 to %d", filter->limit, LIST_MAX);
+    TRY(db_call_many(pool, &options, sql_bus_command_list,
+                     DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type),
+                             db_i64(filter->before ? filter->before : INT64_MAX), db_i32(filter->limit)),
+                     &command_shape, &rows, ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode command_count(Pool *pool, Deadline deadline, const CommandFilter *filter, int64_t *ret_count, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = reading("command_count", deadline, arena);
+    NumberRow                 row;
+
+    TRY(command_status_check(filter->status, reterr));
+    TRY(db_call(pool, &options, sql_bus_command_count,
+                DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type)), &number_shape, &row,
+                reterr));
+    *ret_count = row.value;
+    return OK;
+}
+
+ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const char *const *ids,
+                          int count, int64_t **ret_numbers, Error *reterr)
+{
+    TxOptions options = reading("command_numbers", deadline, arena);
+    void     *rows;
+    int       got;
+
+    TRY(db_call_many(pool, &options, sql_bus_command_numbers, DB_ARGS(db_text(domain), db_uuids(arena, ids, count)),
+                     &number_shape, &rows, &got, reterr));
+    assert(got == count);
+    *ret_numbers = rows; /* a NumberRow is its number */
+    return OK;
+}
+
+void command_write(Writer *writer, const Command *command)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "command_id", command->command_id);
+    writer_text(writer, "domain", command->domain);
+    writer_text(writer, "type", command->type);
+    writer_text(writer, "status", command->status);
+    writer_i64(writer, "attempts", command->attempts);
+    writer_time(writer, "created_at", command->created_at);
+    writer_text(writer, "error", command->error);
+    writer_end(writer);
+}
+
+/* ---- decisions ---- */
+
+ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
+                         const char *reason, const char *actor, Decision **ret_list, Error *reterr)
+{
+    TxOptions options = deciding("command_cancel", deadline, arena);
+    void     *rows;
+    int       got;
+
+    TRY(db_call_many(pool, &options, sql_bus_command_cancel,
+                     DB_ARGS(db_uuids(arena, ids, count), db_text(reason), db_text(actor)), &decision_shape, &rows,
+                     &got, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
+                     const TsqDecision *decision, Decision **ret_list, Error *reterr)
+{
+    static const char *const actions[] = {[TSQ_RETRY] = "retry", [TSQ_CANCEL] = "cancel", [TSQ_COMPLETE] = "complete"};
+    TxOptions                options   = deciding("tsq_decide", deadline, arena);
+    void                    *rows;
+    int                      got;
+
+    TRY(db_call_many(pool, &options, sql_bus_tsq_decide,
+                     DB_ARGS(db_uuids(arena, ids, count), db_text(actions[decision->action]), db_text(decision->actor),
+                             db_text(decision->reason), db_jsonb(decision->result)),
+                     &decision_shape, &rows, &got, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode decision_check(const Decision *decision, Error *reterr)
+{
+    if (strcmp(decision->verdict, "NOT_FOUND") == 0)
+        return fail(reterr, ERR_NOT_FOUND, "command not found");
+    if (strcmp(decision->verdict, "ENDED") == 0)
+        return fail(reterr, ERR_CONFLICT, "command has ended already");
+    if (strcmp(decision->verdict, "NOT_IN_TSQ") == 0)
+        return fail(reterr, ERR_CONFLICT, "command is not in the troubleshooting queue");
+    return OK;
+}
+
+/* ---- batches ---- */
+
+ErrorCode batch_new(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, const char *name,
+                    const char *on_complete, const char **ret_batch_id, Error *reterr)
+{
+    typedef struct {
+        const char *batch_id;
+        bool        is_new;
+    } Row;
+#define NEW_COLUMNS(X, T)                 \
+    X(T, const char *, DB_UUID, batch_id) \
+    X(T, bool, DB_BOOL, is_new)
+    DB_SHAPE(new, Row, NEW_COLUMNS);
+    TxOptions options = deciding("batch_new", deadline, arena);
+    Row       row;
+
+    TRY(db_call(pool, &options, sql_bus_batch_new, DB_ARGS(db_uuid(batch_id), db_text(name), db_jsonb(on_complete)),
+                &new_shape, &row, reterr));
+    *ret_batch_id = row.batch_id;
+    return OK;
+}
+
+static ErrorCode seal(Tx *tx, void *context, Error *reterr)
+{
+    const char *batch_id = context;
+
+    return db_run(tx, sql_bus_batch_seal, DB_ARGS(db_uuid(batch_id)), NULL, reterr);
+}
+
+ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr)
+{
+    TxOptions options = deciding("batch_seal", deadline, arena);
+
+    return tx_run(pool, &options, seal, (void *)(uintptr_t)batch_id, reterr);
+}
+
+ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
+                         Error *reterr)
+{
+    TxOptions options = reading("batch_progress", deadline, arena);
+
+    return db_call(pool, &options, sql_bus_batch_progress, DB_ARGS(db_uuid(batch_id)), &batch_shape, ret_batch, reterr);
+}
+
+void batch_write(Writer *writer, const Batch *batch)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "batch_id", batch->batch_id);
+    writer_text(writer, "name", batch->name);
+    writer_text(writer, "status", batch->status);
+    writer_i64(writer, "total", batch->total);
+    writer_i64(writer, "pending", batch->pending);
+    writer_i64(writer, "in_progress", batch->in_progress);
+    writer_i64(writer, "completed", batch->completed);
+    writer_i64(writer, "failed", batch->failed);
+    writer_i64(writer, "canceled", batch->canceled);
+    writer_i64(writer, "in_tsq", batch->in_tsq);
+    writer_time(writer, "created_at", batch->created_at);
+    writer_time(writer, "completed_at", batch->completed_at);
+    writer_end(writer);
+}

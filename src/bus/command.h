@@ -1,0 +1,106 @@
+/*
+ * command.h - looking at commands, and what people decide about them.
+ *
+ *     PENDING -> IN_PROGRESS [claim]        IN_PROGRESS -> PENDING  [settle: retry; its lease ran out]
+ *     IN_PROGRESS -> COMPLETED, FAILED [settle]                IN_PROGRESS -> IN_TSQ [settle: given up; no attempt left]
+ *     PENDING, IN_PROGRESS -> CANCELED [command_cancel]        IN_TSQ -> PENDING, CANCELED, COMPLETED [tsq_decide]
+ *
+ * COMPLETED, FAILED and CANCELED are the end. Threads: any.
+ */
+#ifndef BUS_COMMAND_H
+#define BUS_COMMAND_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/writer.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+/* Every status, ended by NULL; a test compares it with what SQL says. */
+extern const char *const command_statuses[];
+
+#define COMMAND_COLUMNS(X, T)               \
+    X(T, int64_t, DB_I64, id)               \
+    X(T, const char *, DB_UUID, command_id) \
+    X(T, const char *, DB_TEXT, domain)     \
+    X(T, const char *, DB_TEXT, type)       \
+    X(T, const char *, DB_TEXT, status)     \
+    X(T, int32_t, DB_I32, attempts)         \
+    X(T, int64_t, DB_TIME, created_at)      \
+    X(T, const char *, DB_TEXT, error)
+typedef struct {
+    COMMAND_COLUMNS(DB_FIELD, Command)
+} Command;
+
+typedef struct {
+    const char *domain, *status, *type; /* NULL: all */
+    int64_t     before;                 /* cursor: ids below this; 0: from the newest */
+    int         limit;                  /* 1 to 1000 */
+} CommandFilter;
+
+/* ERR_INVALID: a status that does not exist. */
+must_check ErrorCode command_status_check(const char *status, Error *reterr);
+/* One command with its audit, as JSON. ERR_NOT_FOUND. */
+must_check ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id,
+                                  const char **ret_json, Error *reterr);
+must_check ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const CommandFilter *filter,
+                                  Command **ret_list, int *ret_count, Error *reterr);
+must_check ErrorCode command_count(Pool *pool, Deadline deadline, const CommandFilter *filter, int64_t *ret_count,
+                                   Error *reterr);
+
+/* The numbers behind ids, for claim and settle; 0 for an id that this domain does not know. */
+must_check ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
+                                     const char *const *ids, int count, int64_t **ret_numbers, Error *reterr);
+
+/* What came of a decision about one command: a constant such as "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why
+ * nothing was done: "ENDED", "NOT_IN_TSQ", "NOT_FOUND". */
+typedef struct {
+    int32_t     ord;
+    const char *verdict;
+} Decision;
+must_check ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
+                                    const char *reason, const char *actor, Decision **ret_list, Error *reterr);
+
+typedef enum { TSQ_RETRY, TSQ_CANCEL, TSQ_COMPLETE } TsqAction;
+typedef struct {
+    TsqAction   action;
+    const char *actor;  /* who decided */
+    const char *reason; /* NULL: none */
+    const char *result; /* TSQ_COMPLETE: JSON or NULL */
+} TsqDecision;
+must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
+                                const TsqDecision *decision, Decision **ret_list, Error *reterr);
+/* One decision's verdict as an error: OK unless nothing was done. ERR_NOT_FOUND, ERR_CONFLICT. */
+must_check ErrorCode decision_check(const Decision *decision, Error *reterr);
+
+#define BATCH_COLUMNS(X, T)               \
+    X(T, const char *, DB_UUID, batch_id) \
+    X(T, const char *, DB_TEXT, name)     \
+    X(T, const char *, DB_TEXT, status)   \
+    X(T, int64_t, DB_I64, total)          \
+    X(T, int64_t, DB_I64, pending)        \
+    X(T, int64_t, DB_I64, in_progress)    \
+    X(T, int64_t, DB_I64, completed)      \
+    X(T, int64_t, DB_I64, failed)         \
+    X(T, int64_t, DB_I64, canceled)       \
+    X(T, int64_t, DB_I64, in_tsq)         \
+    X(T, int64_t, DB_TIME, created_at)    \
+    X(T, int64_t, DB_TIME, completed_at)
+typedef struct {
+    BATCH_COLUMNS(DB_FIELD, Batch)
+} Batch;
+
+/* batch_id NULL: a new one. on_complete: JSON {domain, type, payload?} or NULL. */
+must_check ErrorCode batch_new(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, const char *name,
+                               const char *on_complete, const char **ret_batch_id, Error *reterr);
+must_check ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr);
+must_check ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
+                                    Error *reterr);
+/* As JSON, the same for HTTP and the command line. */
+void command_write(Writer *writer, const Command *command);
+void batch_write(Writer *writer, const Batch *batch);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * handler.h - the handlers that come with the house: nothing, a program, a function in SQL.
+ *
+ * Ownership: each *_new() has its *_free(), called after worker_run() returned.
+ */
+#ifndef BUS_HANDLER_H
+#define BUS_HANDLER_H
+
+#include "bus/worker.h"
+
+/* Completes everything, whole batches at a time: for measuring. */
+extern Handler handler_noop;
+
+/*
+ * Runs `/bin/sh -c PROGRAM` in a process group of its own. The payload is its standard input; PAWL_COMMAND_ID, PAWL_DOMAIN,
+ * PAWL_TYPE, PAWL_ATTEMPT and PAWL_MAX_ATTEMPTS are in its environment.
+ *
+ *     exit 0    complete; standard output is the result if it is JSON
+ *     exit 65   business refusal        exit 70   permanent failure        any other end: to be tried again
+ *
+ * Standard error is the error's text: its last EXEC_ERROR_MAX bytes. More output than EXEC_OUTPUT_MAX ends the program,
+ * permanently: it would say as much the next time. When stopped, the group gets SIGTERM, and SIGKILL EXEC_GRACE_MS later.
+ */
+#define EXEC_OUTPUT_MAX ((size_t)1 << 20)
+#define EXEC_ERROR_MAX  ((size_t)SETTLE_ERROR_MAX)
+#define EXEC_GRACE_MS   5000
+Handler *handler_exec_new(const char *program);
+void     handler_exec_free(Handler *handler);
+SCOPED(Handler, handler_exec_free)
+
+/*
+ * Calls schema.function(payload jsonb, command_id uuid) returns jsonb, and settles the command in the same transaction: what
+ * it wrote and that it is done commit together or not at all, so its effects in this database happen exactly once.
+ * An exception with errcode QU065 is a business refusal, QU070 a permanent failure, any other one is tried again.
+ * ERR_INVALID, ERR_NOT_FOUND: there is no such function.
+ */
+must_check ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler,
+                                     Error *reterr);
+void                 handler_sql_free(Handler *handler);
+
+#endif

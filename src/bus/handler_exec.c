@@ -1,0 +1,407 @@
+/*
+ * handler_exec.c - one program per command; see handler.h for the contract with it.
+ *
+ * Whoever runs the handler feeds, reads and reaps its own child in one poll loop: no other thread ever waits for a child or
+ * sends it a signal. stop() only writes to an eventfd. The child is reaped last, so that while we send signals to its group
+ * the number cannot belong to somebody else. SIGPIPE is blocked in handler threads (thread_start), so a program that does
+ * not read its input costs nothing.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/pidfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/reader.h"
+#include "base/sync.h"
+#include "base/text.h"
+#include "bus/handler.h"
+
+#define CHUNK_BYTES 65536
+#define ENV_MAX     4096
+
+extern char **environ;
+
+typedef struct {
+    Handler base;
+    Mutex   mutex; /* guards task->run */
+    char   *program;
+} ExecHandler;
+
+/* The last bytes of a stream. */
+typedef struct {
+    char   bytes[2 * EXEC_ERROR_MAX];
+    size_t size;
+} Tail;
+
+typedef enum { END_NORMAL, END_STOPPED, END_TOO_MUCH } EndReason;
+
+typedef struct {
+    pid_t       pid;
+    int         input, output, errors; /* our ends; -1: closed */
+    int         exited;                /* pidfd */
+    int         stop;                  /* eventfd */
+    bool        told;                  /* it was written to */
+    const char *unsent;
+    size_t      unsent_size;
+    Text        said;
+    Tail        complaint;
+    EndReason   why;
+    Deadline    kill_at;
+} Run;
+
+static void fd_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* ---- starting ---- */
+
+/* Ours, without what an outer pawl may have left there, and with the command's own. */
+static char **environment_make(const Task *task)
+{
+    static const char *const names[] = {"PAWL_COMMAND_ID=", "PAWL_DOMAIN=", "PAWL_TYPE=", "PAWL_ATTEMPT=",
+                                        "PAWL_MAX_ATTEMPTS="};
+    Arena                   *arena   = task->arena;
+    const Claimed           *command = task->command;
+    char                   **list    = arena_array(arena, char *, ENV_MAX + COUNT(names) + 1);
+    size_t                   count   = 0;
+
+    for (char **old = environ; *old && count < ENV_MAX; old++) {
+        bool ours = false;
+
+        for (size_t i = 0; i < COUNT(names); i++)
+            ours |= strncmp(*old, names[i], strlen(names[i])) == 0;
+        if (!ours)
+            list[count++] = *old;
+    }
+    list[count++] = arena_print(arena, "%s%s", names[0], command->command_id);
+    list[count++] = arena_print(arena, "%s%s", names[1], task->domain);
+    list[count++] = arena_print(arena, "%s%s", names[2], command->type);
+    list[count++] = arena_print(arena, "%s%d", names[3], command->attempt);
+    list[count++] = arena_print(arena, "%s%d", names[4], command->max_attempts);
+    return list;
+}
+
+/* In a group of its own, with no signal blocked or ignored, and with no file of ours but the three. */
+static int spawn(const char *program, char **environment, const int *fds, pid_t *ret_pid)
+{
+    char *const                arguments[] = {(char[]){"sh"}, (char[]){"-c"}, strdup(program), NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t          attributes;
+    sigset_t                   none, all;
+    int                        failed;
+
+    if (!arguments[2])
+        abort();
+    sigemptyset(&none);
+    sigfillset(&all);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    posix_spawnattr_setsigdefault(&attributes, &all);
+    posix_spawn_file_actions_init(&files);
+    for (int i = 0; i < 3; i++)
+        posix_spawn_file_actions_adddup2(&files, fds[i], i);
+    posix_spawn_file_actions_addclosefrom_np(&files, 3);
+    failed = posix_spawn(ret_pid, "/bin/sh", &files, &attributes, arguments, environment);
+    posix_spawn_file_actions_destroy(&files);
+    posix_spawnattr_destroy(&attributes);
+    free(arguments[2]);
+    return failed;
+}
+
+/* The child's end of each pipe is closed on the way out; ours does not block. 0, or an errno. */
+static int run_start(Run *run, const char *program, char **environment)
+{
+    int pipes[3][2] = {
+        {-1, -1},
+        {-1, -1},
+        {-1, -1}
+    };
+    int failed = 0;
+
+    for (int i = 0; i < 3 && !failed; i++)
+        failed = pipe2(pipes[i], O_CLOEXEC) ? errno : 0;
+    if (!failed)
+        failed = spawn(program, environment, (int[]){pipes[0][0], pipes[1][1], pipes[2][1]}, &run->pid);
+    fd_close(&pipes[0][0]);
+    fd_close(&pipes[1][1]);
+    fd_close(&pipes[2][1]);
+    run->input  = pipes[0][1];
+    run->output = pipes[1][0];
+    run->errors = pipes[2][0];
+    if (failed)
+        return failed;
+    fcntl(run->input, F_SETFL, O_NONBLOCK);
+    fcntl(run->output, F_SETFL, O_NONBLOCK);
+    fcntl(run->errors, F_SETFL, O_NONBLOCK);
+    run->exited = pidfd_open(run->pid, 0);
+    if (run->exited < 0) { /* without it we would not notice its end */
+        failed = errno;
+        kill(-run->pid, SIGKILL);
+        waitpid(run->pid, NULL, 0);
+    }
+    return failed;
+}
+
+/* ---- while it runs ---- */
+
+static void tail_append(Tail *tail, const char *bytes, size_t size)
+{
+    size_t keep = sizeof tail->bytes / 2;
+
+    if (size > keep) {
+        bytes += size - keep;
+        size = keep;
+    }
+    if (tail->size + size > sizeof tail->bytes) {
+        memmove(tail->bytes, tail->bytes + tail->size - keep, keep);
+        tail->size = keep;
+    }
+    memcpy(tail->bytes + tail->size, bytes, size);
+    tail->size += size;
+}
+
+static void run_end(Run *run, EndReason why, int signal, int grace_ms)
+{
+    if (run->why == END_NORMAL)
+        run->why = why;
+    kill(-run->pid, signal);
+    run->kill_at = deadline_sooner(run->kill_at, deadline_in_ms(grace_ms));
+}
+
+static void input_write(Run *run)
+{
+    ssize_t written = write(run->input, run->unsent, run->unsent_size);
+
+    if (written > 0) {
+        run->unsent += written;
+        run->unsent_size -= (size_t)written;
+    }
+    if (run->unsent_size == 0 ||
+        (written < 0 && errno != EAGAIN && errno != EINTR)) /* it does not want it all: its right */
+        fd_close(&run->input);
+}
+
+/* false: nothing there just now, or the end. */
+static bool stream_read(Run *run, int *fd)
+{
+    char    chunk[CHUNK_BYTES];
+    ssize_t size = read(*fd, chunk, sizeof chunk);
+
+    if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR))
+        fd_close(fd);
+    if (size <= 0)
+        return false;
+    if (fd == &run->errors) {
+        tail_append(&run->complaint, chunk, (size_t)size);
+        return true;
+    }
+    text_append_bytes(&run->said, chunk, (size_t)size);
+    if (text_is_full(&run->said))
+        run_end(run, END_TOO_MUCH, SIGKILL, 0);
+    return true;
+}
+
+/* Until the program itself has ended; what it left in the background may keep the pipes open for as long as it likes. */
+static void run_watch(Run *run)
+{
+    bool exited = false;
+
+    while (!exited) {
+        struct pollfd fds[] = {
+            {run->input,                 POLLOUT, 0},
+            {run->output,                POLLIN,  0},
+            {run->errors,                POLLIN,  0},
+            {run->exited,                POLLIN,  0},
+            {run->told ? -1 : run->stop, POLLIN,  0}
+        };
+        int left = deadline_left_ms(run->kill_at);
+
+        if (poll(fds, COUNT(fds), run->kill_at.at.ns == INT64_MAX ? -1 : left) < 0)
+            continue;
+        if (fds[0].revents)
+            input_write(run);
+        if (fds[1].revents)
+            stream_read(run, &run->output);
+        if (fds[2].revents)
+            stream_read(run, &run->errors);
+        exited = fds[3].revents != 0;
+        if (fds[4].revents) {
+            run->told = true;
+            run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
+        }
+        if (!exited && deadline_passed(run->kill_at)) {
+            kill(-run->pid, SIGKILL);
+            run->kill_at = deadline_never();
+        }
+    }
+    while (run->output >= 0 && stream_read(run, &run->output))
+        ;
+    while (run->errors >= 0 && stream_read(run, &run->errors))
+        ;
+}
+
+/* ---- what it meant ---- */
+
+/* What PostgreSQL's text can hold: the last EXEC_ERROR_MAX bytes, from the beginning of a character on. */
+static const char *complaint_text(Arena *arena, const Tail *tail)
+{
+    size_t size  = tail->size < EXEC_ERROR_MAX ? tail->size : EXEC_ERROR_MAX;
+    char  *bytes = arena_bytes(arena, tail->bytes + tail->size - size, size);
+    size_t skip  = 0;
+
+    while (tail->size > EXEC_ERROR_MAX && skip < 3 && skip < size && ((unsigned char)bytes[skip] & 0xC0) == 0x80)
+        skip++;
+    bytes += skip;
+    size -= skip;
+    for (size_t i = 0; i < size;) {
+        size_t length = 1;
+
+        while (length < 4 && i + length < size && !text_is_utf8(bytes + i, length))
+            length++;
+        if (text_is_utf8(bytes + i, length)) {
+            i += length;
+            continue;
+        }
+        bytes[i++] = '?';
+    }
+    while (size > 0 && (bytes[size - 1] == '\n' || bytes[size - 1] == ' '))
+        size--;
+    bytes[size] = '\0';
+    return size ? bytes : NULL;
+}
+
+static const char *status_text(Arena *arena, int status)
+{
+    if (WIFSIGNALED(status))
+        return arena_print(arena, "ended by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    return arena_print(arena, "exited with status %d", WEXITSTATUS(status));
+}
+
+static Outcome status_outcome(int status)
+{
+    static const struct {
+        int     status;
+        Outcome outcome;
+    } rows[] = {
+        {0,  OUTCOME_COMPLETE},
+        {65, OUTCOME_REJECT  },
+        {70, OUTCOME_FAIL    }
+    };
+
+    for (size_t i = 0; WIFEXITED(status) && i < COUNT(rows); i++)
+        if (rows[i].status == WEXITSTATUS(status))
+            return rows[i].outcome;
+    return OUTCOME_RETRY;
+}
+
+static void run_judge(const Run *run, int status, Arena *arena, SettleItem *ret_settle)
+{
+    const char *complaint = complaint_text(arena, &run->complaint);
+
+    if (run->why == END_TOO_MUCH) {
+        ret_settle->outcome = OUTCOME_FAIL;
+        ret_settle->error   = arena_print(arena, "output larger than %zu bytes", EXEC_OUTPUT_MAX);
+        return;
+    }
+    ret_settle->outcome = status_outcome(status);
+    if (ret_settle->outcome != OUTCOME_COMPLETE)
+        ret_settle->error = complaint ? complaint : status_text(arena, status);
+    else if (reader_check(text_string(&run->said), run->said.length, NULL) == OK)
+        ret_settle->result = text_string(&run->said);
+}
+
+/* ---- the handler ---- */
+
+static void task_publish(ExecHandler *handler, Task *task, Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&handler->mutex);
+
+    task->run = run;
+}
+
+static void run_close(Run *run)
+{
+    fd_close(&run->input);
+    fd_close(&run->output);
+    fd_close(&run->errors);
+    fd_close(&run->exited);
+    fd_close(&run->stop);
+}
+
+static void exec_run(Handler *base, Task *task, SettleItem *ret_settle)
+{
+    ExecHandler *handler = (ExecHandler *)base;
+    Run         *run     = arena_alloc(task->arena, sizeof *run);
+    int          status  = 0, failed;
+
+    *run = (Run){.input = -1, .output = -1, .errors = -1, .exited = -1, .kill_at = deadline_never()};
+    text_init(&run->said, task->arena, EXEC_OUTPUT_MAX);
+    run->stop        = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    run->unsent      = task->command->payload;
+    run->unsent_size = strlen(run->unsent);
+    failed           = run->stop < 0 ? errno : run_start(run, handler->program, environment_make(task));
+    if (failed) {
+        ret_settle->outcome = OUTCOME_RETRY;
+        ret_settle->error   = arena_print(task->arena, "program cannot be started: %s", strerror(failed));
+        run_close(run);
+        return;
+    }
+    task_publish(handler, task, run);
+    if (task_is_stopped(task)) /* before stop() could see the run */
+        run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
+    run_watch(run);
+    task_publish(handler, task, NULL);
+    if (run->why !=
+        END_NORMAL) /* nothing of it is left behind; its number is still its own, because it was not reaped */
+        kill(-run->pid, SIGKILL);
+    while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    run_judge(run, status, task->arena, ret_settle);
+    run_close(run);
+}
+
+static void exec_stop(Handler *base, Task *task)
+{
+    ExecHandler                *handler = (ExecHandler *)base;
+    scoped(mutex_unlock) Mutex *held    = mutex_hold(&handler->mutex);
+    Run                        *run     = task->run;
+    int64_t                     one     = 1;
+
+    if (run && write(run->stop, &one, sizeof one) != sizeof one)
+        return; /* full: it was told already */
+}
+
+Handler *handler_exec_new(const char *program)
+{
+    ExecHandler *handler = calloc(1, sizeof *handler);
+
+    if (!handler)
+        abort();
+    handler->base    = (Handler){.run = exec_run, .stop = exec_stop};
+    handler->program = strdup(program);
+    if (!handler->program)
+        abort();
+    mutex_init(&handler->mutex);
+    return &handler->base;
+}
+
+void handler_exec_free(Handler *base)
+{
+    ExecHandler *handler = (ExecHandler *)base;
+
+    mutex_done(&handler->mutex);
+    free(handler->program);
+    free(handler);
+}

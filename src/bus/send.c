@@ -1,0 +1,446 @@
+/*
+ * send.c - check, group by domain and batch, send each group as arrays; see send.h.
+ */
+#include "bus/send.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reader.h"
+#include "base/text.h"
+#include "pg/combiner.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define DOMAIN_LENGTH_MAX      63
+#define TYPE_LENGTH_MAX        100
+#define QUEUE_LENGTH_MAX       47
+#define CORRELATION_LENGTH_MAX 200
+#define ACTOR_LENGTH_MAX       200
+#define DELAY_MS_MAX           315360000000LL /* ten years */
+#define PRIORITY_MAX           9
+#define PRIORITY_DEFAULT       4
+#define ATTEMPTS_MAX           1000
+#define ATTEMPTS_DEFAULT       3
+/* Of payloads, in one call; as an array in text form, being built, they take several times as much. */
+#define CALL_BYTES_MAX ((size_t)16 << 20)
+#define BYTES_FACTOR   8
+#define ITEM_BYTES     1024
+
+#define SENT_COLUMNS(X, T)              \
+    X(T, int32_t, DB_I32, ord)          \
+    X(T, bool, DB_BOOL, is_new)         \
+    X(T, const char *, DB_TEXT, status) \
+    X(T, const char *, DB_TEXT, refusal)
+typedef struct {
+    SENT_COLUMNS(DB_FIELD, Sent)
+} Sent;
+DB_SHAPE(sent, Sent, SENT_COLUMNS);
+
+/* ---- checks ---- */
+
+static bool name_is_good(const char *name, size_t length_max, const char *marks)
+{
+    size_t length = strnlen(name, length_max + 1);
+
+    if (length == 0 || length > length_max || !isalnum((unsigned char)name[0]))
+        return false;
+    for (size_t i = 0; i < length; i++)
+        if (!isascii((unsigned char)name[i]) || (!isalnum((unsigned char)name[i]) && !strchr(marks, name[i])))
+            return false;
+    return true;
+}
+
+static ErrorCode check_text(const char *field, const char *text, size_t length_max, Error *reterr)
+{
+    size_t length = text ? strlen(text) : 1;
+
+    if (length == 0 || length > length_max)
+        return fail(reterr, ERR_INVALID, "%s must be 1 to %zu bytes", field, length_max);
+    if (text && !text_is_utf8(text, length))
+        return fail(reterr, ERR_INVALID, "%s must be UTF-8", field);
+    return OK;
+}
+
+static ErrorCode check_id(const char *field, const char *text, Error *reterr)
+{
+    char id[UUID_TEXT_SIZE];
+
+    if (text && !uuid_parse(text, id))
+        return fail(reterr, ERR_INVALID, "%s must be a UUID", field);
+    return OK;
+}
+
+static ErrorCode check_names(const SendItem *item, Error *reterr)
+{
+    if (!item->domain || !name_is_good(item->domain, DOMAIN_LENGTH_MAX, "_.:-"))
+        return fail(
+            reterr, ERR_INVALID,
+            "domain must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",
+            DOMAIN_LENGTH_MAX);
+    if (!item->type || !name_is_good(item->type, TYPE_LENGTH_MAX, "_.:-"))
+        return fail(
+            reterr, ERR_INVALID,
+            "type must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",
+            TYPE_LENGTH_MAX);
+    if (item->reply_to && !name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_"))
+        return fail(reterr, ERR_INVALID, "reply_to must be 1 to %d letters, digits or \"_\"", QUEUE_LENGTH_MAX);
+    TRY(check_id("command_id", item->command_id, reterr));
+    TRY(check_id("batch_id", item->batch_id, reterr));
+    TRY(check_text("correlation_id", item->correlation_id, CORRELATION_LENGTH_MAX, reterr));
+    return check_text("actor", item->actor, ACTOR_LENGTH_MAX, reterr);
+}
+
+static ErrorCode check_payload(const char *payload, Error *reterr)
+{
+    size_t    size = payload ? strlen(payload) : 0;
+    ErrorCode code;
+
+    if (!payload)
+        return OK;
+    if (size > SEND_PAYLOAD_MAX)
+        return fail(reterr, ERR_LIMIT, "payload has %zu bytes: at most %zu are allowed", size, SEND_PAYLOAD_MAX);
+    code = reader_check(payload, size, reterr);
+    if (code != OK)
+        error_prefix(reterr, "payload");
+    return code;
+}
+
+ErrorCode send_check(const SendItem *item, Error *reterr)
+{
+    TRY(check_names(item, reterr));
+    if (item->delay_ms < 0 || item->delay_ms > DELAY_MS_MAX)
+        return fail(reterr, ERR_INVALID, "delay must be from 0 to %lld ms", DELAY_MS_MAX);
+    if (item->priority != SEND_DEFAULT && (item->priority < 0 || item->priority > PRIORITY_MAX))
+        return fail(reterr, ERR_INVALID, "priority must be from 0 to %d", PRIORITY_MAX);
+    if (item->max_attempts != SEND_DEFAULT && (item->max_attempts < 1 || item->max_attempts > ATTEMPTS_MAX))
+        return fail(reterr, ERR_INVALID, "max_attempts must be from 1 to %d", ATTEMPTS_MAX);
+    return check_payload(item->payload, reterr);
+}
+
+/* ---- items that can share one call ---- */
+
+static int text_order(const char *a, const char *b)
+{
+    return strcmp(a ? a : "", b ? b : "");
+}
+
+static int group_order(const SendItem *a, const SendItem *b)
+{
+    int order = text_order(a->domain, b->domain);
+
+    if (order == 0)
+        order = text_order(a->batch_id, b->batch_id);
+    return order ? order : text_order(a->actor, b->actor);
+}
+
+/* Groups in one order everywhere, so that two senders of two new domains do not wait for each other; the order of the
+ * items within a group is the caller's. */
+typedef struct {
+    SendItem *item;
+    int       number;
+} Place;
+
+static int place_order(const void *a, const void *b)
+{
+    const Place *left = a, *right = b;
+    int          order = group_order(left->item, right->item);
+
+    return order ? order : left->number - right->number;
+}
+
+static int group_size(SendItem *const *items, int count)
+{
+    int size = 1;
+
+    while (size < count && group_order(items[0], items[size]) == 0)
+        size++;
+    return size;
+}
+
+/* ---- one group as arrays ---- */
+
+typedef const char *TextOf(const SendItem *item);
+
+static const char *type_of(const SendItem *item)
+{
+    return item->type;
+}
+
+static const char *payload_of(const SendItem *item)
+{
+    return item->payload ? item->payload : "{}";
+}
+
+static const char *id_of(const SendItem *item)
+{
+    return item->id;
+}
+
+static const char *reply_of(const SendItem *item)
+{
+    return item->reply_to;
+}
+
+static const char *correlation_of(const SendItem *item)
+{
+    return item->correlation_id;
+}
+
+/* NULL when no item has one: the server has less to read. */
+static const char *const *texts_of(Arena *arena, SendItem *const *items, int count, TextOf *text_of)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++) {
+        texts[i] = text_of(items[i]);
+        any |= texts[i] != NULL;
+    }
+    return any ? texts : NULL;
+}
+
+static DbArg texts_arg(Arena *arena, SendItem *const *items, int count, TextOf *text_of)
+{
+    const char *const *texts = texts_of(arena, items, count, text_of);
+
+    return texts ? db_texts(arena, texts, count) : db_null();
+}
+
+static DbArg delays_arg(Arena *arena, SendItem *const *items, int count)
+{
+    int64_t *delays = arena_array(arena, int64_t, count);
+    bool     any    = false;
+
+    for (int i = 0; i < count; i++) {
+        delays[i] = items[i]->delay_ms;
+        any |= delays[i] != 0;
+    }
+    return any ? db_i64s(arena, delays, count) : db_null();
+}
+
+/* Priorities and numbers of attempts: mostly all at their default. */
+static DbArg numbers_arg(Arena *arena, SendItem *const *items, int count, size_t offset, int standard)
+{
+    int32_t *numbers = arena_array(arena, int32_t, count);
+    bool     any     = false;
+
+    for (int i = 0; i < count; i++) {
+        int number = *(const int *)((const char *)items[i] + offset);
+
+        numbers[i] = number == SEND_DEFAULT ? standard : number;
+        any |= numbers[i] != standard;
+    }
+    return any ? db_i32s(arena, numbers, count) : db_null();
+}
+
+/* How a group is called, either alone or as one of several in a transaction. */
+typedef ErrorCode GroupCall(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr);
+
+static void verdict_take(SendItem *item, const Sent *sent)
+{
+    item->is_new = sent->is_new;
+    item->status = sent->status;
+    item->code   = OK;
+    if (sent->refusal)
+        item->code = fail(&item->error, ERR_KEY_REUSED, "command %s exists already: %s", item->id, sent->refusal);
+}
+
+static ErrorCode group_send(Arena *arena, SendItem **items, int count, GroupCall *call, void *context, Error *reterr)
+{
+    const SendItem *first = items[0];
+    void           *rows;
+    const Sent     *sent;
+    int             sent_count;
+
+    TRY(call(context,
+             DB_ARGS(db_text(first->domain), texts_arg(arena, items, count, type_of),
+                     db_jsonbs(arena, texts_of(arena, items, count, payload_of), count),
+                     db_uuids(arena, texts_of(arena, items, count, id_of), count), delays_arg(arena, items, count),
+                     numbers_arg(arena, items, count, offsetof(SendItem, priority), PRIORITY_DEFAULT),
+                     numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT),
+                     texts_arg(arena, items, count, reply_of), texts_arg(arena, items, count, correlation_of),
+                     db_uuid(first->batch_id), db_text(first->actor)),
+             &rows, &sent_count, reterr));
+    if (sent_count != count)
+        return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d answered", count, sent_count);
+    sent = rows;
+    for (int i = 0; i < count; i++)
+        verdict_take(items[i], &sent[i]);
+    return OK;
+}
+
+/* ---- all groups ---- */
+
+typedef struct {
+    Pool            *pool;
+    const TxOptions *options;
+    SendItem       **items;
+    int              count;
+} Sending;
+
+static ErrorCode call_alone(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr)
+{
+    const Sending *sending = context;
+
+    return db_call_many(sending->pool, sending->options, sql_bus_send, args, &sent_shape, ret_rows, ret_count, reterr);
+}
+
+static ErrorCode call_inside(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr)
+{
+    return db_many(context, sql_bus_send, args, &sent_shape, ret_rows, ret_count, reterr);
+}
+
+static ErrorCode groups_send(Tx *tx, void *context, Error *reterr)
+{
+    const Sending *sending = context;
+
+    for (int i = 0; i < sending->count;) {
+        int size = group_size(sending->items + i, sending->count - i);
+
+        TRY(group_send(tx->arena, sending->items + i, size, call_inside, tx, reterr));
+        i += size;
+    }
+    return OK;
+}
+
+static ErrorCode item_prepare(SendItem *item, Error *reterr)
+{
+    TRY(item->code = send_check(item, reterr));
+    if (!item->command_id)
+        uuid_new(item->id);
+    else
+        (void)uuid_parse(item->command_id, item->id);
+    return OK;
+}
+
+static size_t item_bytes(const void *item)
+{
+    const char *payload = ((const SendItem *)item)->payload;
+
+    return ITEM_BYTES + (payload ? strlen(payload) : 0);
+}
+
+/* Those that may be sent, with their ids, group by group. Each of the others has its verdict. */
+static int items_prepare(Arena *arena, SendItem **items, int count, SendItem **ret_good)
+{
+    Place *places = arena_array(arena, Place, count);
+    int    good   = 0;
+
+    for (int i = 0; i < count; i++)
+        if (item_prepare(items[i], &items[i]->error) == OK) {
+            places[good] = (Place){items[i], good};
+            good++;
+        }
+    qsort(places, (size_t)good, sizeof *places, place_order);
+    for (int i = 0; i < good; i++)
+        ret_good[i] = places[i].item;
+    return good;
+}
+
+static ErrorCode items_send(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr)
+{
+    TxOptions options = {.name = "send", .deadline = deadline, .arena = arena, .keyed = true};
+    Sending   sending = {pool, &options, items, count};
+
+    if (count == 0)
+        return OK;
+    if (group_size(items, count) == count)
+        return group_send(arena, items, count, call_alone, &sending, reterr);
+    return tx_run(pool, &options, groups_send, &sending, reterr);
+}
+
+ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr)
+{
+    SendItem **good;
+    size_t     bytes = 0;
+
+    if (count < 1 || count > SEND_BATCH_MAX)
+        return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent at once, not %d", SEND_BATCH_MAX, count);
+    for (int i = 0; i < count; i++)
+        bytes += item_bytes(items[i]);
+    if (!arena_has_room(arena, bytes * BYTES_FACTOR))
+        return fail(reterr, ERR_LIMIT, "%d commands of %zu bytes together are too large for one call", count, bytes);
+    good  = arena_array(arena, SendItem *, count);
+    count = items_prepare(arena, items, count, good);
+    return items_send(pool, deadline, arena, good, count, reterr);
+}
+
+/* ---- through a combiner ---- */
+
+struct Sender {
+    Pool     *pool;
+    Combiner *combiner;
+};
+
+static int id_order(const void *a, const void *b)
+{
+    const SendItem *const *left = a, *const *right = b;
+
+    return strcmp((*left)->id, (*right)->id);
+}
+
+static const char *status_constant(const char *status)
+{
+    static const char *const words[] = {"PENDING", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELED", "IN_TSQ"};
+
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (status && strcmp(words[i], status) == 0)
+            return words[i];
+    return "PENDING";
+}
+
+/* The items were checked and have their ids. */
+static ErrorCode sender_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    Sender                   *sender = context;
+    scoped(arena_free) Arena *arena  = arena_new((CALL_BYTES_MAX + SEND_PAYLOAD_MAX) * BYTES_FACTOR);
+    SendItem                **sorted = arena_array(arena, SendItem *, count);
+    Place                    *places = arena_array(arena, Place, count);
+
+    for (int i = 0; i < count; i++)
+        sorted[i] = items[i];
+    /* Concurrent callers have no order among them. By id, so that two runs with the same ids cannot wait for each other. */
+    qsort(sorted, (size_t)count, sizeof *sorted, id_order);
+    for (int i = 0; i < count; i++)
+        places[i] = (Place){sorted[i], i};
+    qsort(places, (size_t)count, sizeof *places, place_order);
+    for (int i = 0; i < count; i++)
+        sorted[i] = places[i].item;
+    TRY(items_send(sender->pool, deadline, arena, sorted, count, reterr));
+    for (int i = 0; i < count; i++)
+        sorted[i]->status = status_constant(sorted[i]->status);
+    return OK;
+}
+
+Sender *sender_new(Pool *pool)
+{
+    Sender *sender = calloc(1, sizeof *sender);
+
+    if (!sender)
+        abort();
+    sender->pool     = pool;
+    sender->combiner = combiner_new(
+        &(CombinerOptions){.run = sender_run, .context = sender, .weigh = item_bytes, .weight_max = CALL_BYTES_MAX});
+    return sender;
+}
+
+void sender_free(Sender *sender)
+{
+    combiner_free(sender->combiner);
+    free(sender);
+}
+
+ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *reterr)
+{
+    ErrorCode code;
+
+    TRY(item_prepare(item, reterr));
+    code = combiner_do(sender->combiner, item, deadline, reterr);
+    if (code != OK)
+        return item->code = code;
+    if (reterr && item->code != OK)
+        *reterr = item->error;
+    return item->code;
+}

@@ -1,0 +1,61 @@
+/*
+ * send.h - commands into the bus, alone, in arrays, or combined with those of other callers.
+ *
+ * Invariants
+ *   1. A command has its id before it is sent (made here if the caller gave none), so sending is keyed: after a lost answer
+ *      it is sent again and is still one command.
+ *   2. A refusal (same id, another type or payload; a bad field) is the verdict of its item and no one else's.
+ *   3. Nothing is notified inside the transaction; the waker (waker.h) tells workers afterwards.
+ * Threads: any. Ownership: items are borrowed; result texts live in the arena.
+ */
+#ifndef BUS_SEND_H
+#define BUS_SEND_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/uuid.h"
+#include "pg/pool.h"
+
+#define SEND_BATCH_MAX   10000
+#define SEND_PAYLOAD_MAX ((size_t)4 << 20)
+
+typedef struct {
+    const char *domain, *type;
+    const char *payload;        /* JSON; NULL: {} */
+    const char *command_id;     /* NULL: made, into id */
+    int64_t     delay_ms;       /* 0: at once */
+    int         priority;       /* 0 to 9; SEND_DEFAULT: 4 */
+    int         max_attempts;   /* 1 to 1000; SEND_DEFAULT: 3 */
+    const char *reply_to;       /* name of a queue; NULL: none */
+    const char *correlation_id; /* NULL: none */
+    const char *batch_id;       /* NULL: none */
+    const char *actor;          /* who sends, for the audit; NULL: nobody in particular */
+    /* The verdict. */
+    char        id[UUID_TEXT_SIZE];
+    bool        is_new;
+    const char *status;
+    ErrorCode   code; /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
+    Error       error;
+} SendItem;
+#define SEND_DEFAULT (-1)
+
+/* Check what can be known without the database: names, ranges, JSON and UTF-8. ERR_INVALID, ERR_LIMIT name the field. */
+must_check ErrorCode send_check(const SendItem *item, Error *reterr);
+
+/* All in one transaction; a verdict for each. Items may be of different domains and batches. What send_check() refuses is not
+ * sent. The return value is about the transaction: when PostgreSQL cannot read one of the payloads (a number too large for
+ * jsonb) none is sent; combiner_run_each() finds out which. ERR_LIMIT: too many, or too large for the arena. */
+must_check ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr);
+
+/* One command through a combiner: callers at the same time share a transaction. */
+typedef struct Sender Sender;
+Sender               *sender_new(Pool *pool);
+void                  sender_free(Sender *sender);
+SCOPED(Sender, sender_free)
+/* Returns the item's verdict, with its words. status is one of a few constants. */
+must_check ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *reterr);
+
+#endif

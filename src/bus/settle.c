@@ -1,0 +1,282 @@
+/*
+ * settle.c - outcomes as arrays, verdicts back into the items; see settle.h.
+ */
+#include "bus/settle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "pg/combiner.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define CALL_BYTES_MAX ((size_t)16 << 20)
+#define BYTES_FACTOR   8
+#define ITEM_BYTES     1024
+
+#define X(outcome, name) [outcome] = name,
+const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};
+#undef X
+
+/* Where a command can stand after a settle. */
+static const char *const statuses[] = {"PENDING", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELED", "IN_TSQ"};
+
+#define SETTLED_COLUMNS(X, T)    \
+    X(T, int32_t, DB_I32, ord)   \
+    X(T, bool, DB_BOOL, settled) \
+    X(T, bool, DB_BOOL, again)   \
+    X(T, const char *, DB_TEXT, status)
+typedef struct {
+    SETTLED_COLUMNS(DB_FIELD, Settled)
+} Settled;
+DB_SHAPE(settled, Settled, SETTLED_COLUMNS);
+
+#define EXTENDED_COLUMNS(X, T) X(T, const char *, DB_TEXT, verdict)
+typedef struct {
+    EXTENDED_COLUMNS(DB_FIELD, Extended)
+} Extended;
+DB_SHAPE(extended, Extended, EXTENDED_COLUMNS);
+
+/* ---- items as arrays; NULL where no item has one, so that the server has less to read ---- */
+
+static DbArg results_arg(Arena *arena, SettleItem *const *items, int count)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++) {
+        texts[i] = items[i]->result;
+        any |= texts[i] != NULL;
+    }
+    return any ? db_jsonbs(arena, texts, count) : db_null();
+}
+
+static DbArg errors_arg(Arena *arena, SettleItem *const *items, int count)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++) {
+        const char *error = items[i]->error;
+
+        if (!error)
+            continue;
+        texts[i] = arena_bytes(arena, error, text_cut(error, strlen(error), SETTLE_ERROR_MAX));
+        any      = true;
+    }
+    return any ? db_texts(arena, texts, count) : db_null();
+}
+
+/* A null element follows the schedule; db_i64s() has no nulls, so the array is one of texts and cast. */
+static DbArg delays_arg(Arena *arena, SettleItem *const *items, int count)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++)
+        if (items[i]->outcome == OUTCOME_RETRY && items[i]->delay_ms != SETTLE_DELAY_DEFAULT) {
+            texts[i] = arena_print(arena, "%lld", (long long)items[i]->delay_ms);
+            any      = true;
+        }
+    return any ? db_texts(arena, texts, count) : db_null();
+}
+
+static const char *status_constant(const char *status)
+{
+    for (size_t i = 0; i < COUNT(statuses); i++)
+        if (status && strcmp(statuses[i], status) == 0)
+            return statuses[i];
+    return "UNKNOWN"; /* no such command, and there never was */
+}
+
+/* ---- settling ---- */
+
+static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, DbArg *ret_list)
+{
+    int64_t     *ids      = arena_array(arena, int64_t, count);
+    int64_t     *tokens   = arena_array(arena, int64_t, count);
+    const char **outcomes = arena_array(arena, const char *, count);
+
+    for (int i = 0; i < count; i++) {
+        ids[i]      = items[i]->id;
+        tokens[i]   = items[i]->token;
+        outcomes[i] = outcome_names[items[i]->outcome];
+    }
+    ret_list[0] = db_i64s(arena, ids, count);
+    ret_list[1] = db_i64s(arena, tokens, count);
+    ret_list[2] = db_texts(arena, outcomes, count);
+    ret_list[3] = results_arg(arena, items, count);
+    ret_list[4] = errors_arg(arena, items, count);
+    ret_list[5] = delays_arg(arena, items, count);
+    return (DbArgs){ret_list, 6};
+}
+
+static ErrorCode verdicts_take(const Settled *rows, int row_count, SettleItem **items, int count, Error *reterr)
+{
+    if (row_count != count)
+        return fail(reterr, ERR_INTERNAL, "%d commands were settled and %d answered", count, row_count);
+    for (int i = 0; i < count; i++) {
+        items[i]->settled = rows[i].settled;
+        items[i]->again   = rows[i].again;
+        items[i]->status  = status_constant(rows[i].status);
+        items[i]->code    = OK;
+    }
+    return OK;
+}
+
+static size_t item_bytes(const void *context)
+{
+    const SettleItem *item = context;
+
+    return ITEM_BYTES + (item->result ? strlen(item->result) : 0) + (item->error ? SETTLE_ERROR_MAX : 0);
+}
+
+static ErrorCode check_size(const Arena *arena, SettleItem *const *items, int count, Error *reterr)
+{
+    size_t bytes = 0;
+
+    if (count < 1 || count > SETTLE_MAX)
+        return fail(reterr, ERR_LIMIT, "1 to %d commands can be settled at once, not %d", SETTLE_MAX, count);
+    for (int i = 0; i < count; i++)
+        bytes += item_bytes(items[i]);
+    if (!arena_has_room(arena, bytes * BYTES_FACTOR))
+        return fail(reterr, ERR_LIMIT, "%d outcomes of %zu bytes together are too large for one call", count, bytes);
+    return OK;
+}
+
+ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
+{
+    DbArg list[6];
+    void *rows;
+    int   row_count;
+
+    TRY(check_size(tx->arena, items, count, reterr));
+    TRY(db_many(tx, sql_bus_settle, settle_args(tx->arena, items, count, list), &settled_shape, &rows, &row_count,
+                reterr));
+    return verdicts_take(rows, row_count, items, count, reterr);
+}
+
+/* Keyed by the tokens: done again after a lost answer it changes nothing more. */
+ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count, Error *reterr)
+{
+    TxOptions options = {.name = "settle", .deadline = deadline, .arena = arena, .keyed = true};
+    DbArg     list[6];
+    void     *rows;
+    int       row_count;
+
+    TRY(check_size(arena, items, count, reterr));
+    TRY(db_call_many(pool, &options, sql_bus_settle, settle_args(arena, items, count, list), &settled_shape, &rows,
+                     &row_count, reterr));
+    TRY(verdicts_take(rows, row_count, items, count, reterr));
+    for (int i = 0; i < count; i++)
+        items[i]->settled |= items[i]->again;
+    return OK;
+}
+
+/* ---- one bad item never fails the others ---- */
+
+struct Settler {
+    Pool     *pool;
+    Combiner *combiner;
+};
+
+static ErrorCode settler_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    Settler                  *settler = context;
+    scoped(arena_free) Arena *arena = arena_new((CALL_BYTES_MAX + SETTLE_RESULT_MAX + SETTLE_ERROR_MAX) * BYTES_FACTOR);
+
+    return settle_many(settler->pool, deadline, arena, (SettleItem **)items, count, reterr);
+}
+
+Settler *settler_new(Pool *pool)
+{
+    Settler *settler = calloc(1, sizeof *settler);
+
+    if (!settler)
+        abort();
+    settler->pool     = pool;
+    settler->combiner = combiner_new(
+        &(CombinerOptions){.run = settler_run, .context = settler, .weigh = item_bytes, .weight_max = CALL_BYTES_MAX});
+    return settler;
+}
+
+void settler_free(Settler *settler)
+{
+    combiner_free(settler->combiner);
+    free(settler);
+}
+
+/* Refused here, because in a run it would cost its neighbours a second one. */
+static ErrorCode check_result(const SettleItem *item, Error *reterr)
+{
+    size_t size = item->result ? strlen(item->result) : 0;
+
+    if (size > SETTLE_RESULT_MAX)
+        return fail(reterr, ERR_LIMIT, "result has %zu bytes: at most %zu are kept", size, SETTLE_RESULT_MAX);
+    return OK;
+}
+
+ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, Error *reterr)
+{
+    Error     error = {0};
+    ErrorCode code  = check_result(item, &error);
+
+    if (code == OK)
+        code = combiner_do(settler->combiner, item, deadline, &error);
+    item->code = code;
+    if (code != OK) {
+        item->error_text = error;
+        if (reterr)
+            *reterr = error;
+    }
+    return code;
+}
+
+void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count)
+{
+    Settler settler = {.pool = pool};
+    Error  *errors  = calloc((size_t)count, sizeof *errors);
+
+    if (!errors)
+        abort();
+    combiner_run_each(settler_run, &settler, (void **)items, count, deadline, errors);
+    for (int i = 0; i < count; i++) {
+        items[i]->code = errors[i].code;
+        if (errors[i].code != OK)
+            items[i]->error_text = errors[i];
+    }
+    free(errors);
+}
+
+/* ---- heartbeat ---- */
+
+static LeaseVerdict verdict_read(const char *word)
+{
+    static const char *const words[] = {
+        [LEASE_EXTENDED] = "EXTENDED", [LEASE_CANCELED] = "CANCELED", [LEASE_LOST] = "LOST"};
+
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (word && strcmp(words[i], word) == 0)
+            return (LeaseVerdict)i;
+    return LEASE_LOST;
+}
+
+ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, const int64_t *tokens,
+                       int count, int lease_ms, LeaseVerdict *ret_verdicts, Error *reterr)
+{
+    TxOptions       options = {.name = "extend", .deadline = deadline, .arena = arena, .keyed = true};
+    const Extended *rows;
+    void           *any;
+    int             row_count;
+
+    TRY(db_call_many(pool, &options, sql_bus_extend,
+                     DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i32(lease_ms)),
+                     &extended_shape, &any, &row_count, reterr));
+    if (row_count != count)
+        return fail(reterr, ERR_INTERNAL, "%d leases were extended and %d answered", count, row_count);
+    rows = any;
+    for (int i = 0; i < count; i++)
+        ret_verdicts[i] = verdict_read(rows[i].verdict);
+    return OK;
+}

@@ -1,0 +1,73 @@
+/*
+ * settle.h - how leased commands ended, told to the database in batches, each with a verdict of its own.
+ *
+ * Invariant: an outcome counts only under the token it was claimed with. A worker that was thought dead and wakes up is told
+ * `settled = false` and how the command stands now; nothing changes. The same settle again, because an answer was lost, is
+ * told the same once the command has ended by it.
+ * Threads: any. Ownership: items are borrowed until the call returns; status is one of a few constants.
+ */
+#ifndef BUS_SETTLE_H
+#define BUS_SETTLE_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+#define OUTCOMES(X)                 \
+    X(OUTCOME_COMPLETE, "complete") \
+    X(OUTCOME_RETRY, "retry")       \
+    X(OUTCOME_FAIL, "fail")         \
+    X(OUTCOME_REJECT, "reject")
+#define X(outcome, name) outcome,
+typedef enum { OUTCOMES(X) OUTCOME_COUNT } Outcome;
+#undef X
+extern const char *const outcome_names[OUTCOME_COUNT + 1]; /* NULL-terminated */
+
+#define SETTLE_DELAY_DEFAULT (-1)
+#define SETTLE_MAX           10000
+#define SETTLE_ERROR_MAX     8192 /* bytes of error text kept */
+#define SETTLE_RESULT_MAX    ((size_t)4 << 20)
+
+typedef struct {
+    int64_t     id, token;
+    Outcome     outcome;
+    const char *result;   /* JSON or NULL */
+    const char *error;    /* text or NULL; cut at SETTLE_ERROR_MAX */
+    int64_t     delay_ms; /* retry: SETTLE_DELAY_DEFAULT follows the schedule */
+    /* The verdict. */
+    bool        settled;
+    bool        again;  /* it had been settled by this very settle before: an answer was lost */
+    const char *status; /* "COMPLETED", "PENDING", ... */
+    ErrorCode   code;   /* OK also when not settled; an error: this item could not even be judged */
+    Error       error_text;
+} SettleItem;
+
+/* All in one statement, one transaction. The return value is about the call as a whole. */
+must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count,
+                                 Error *reterr);
+
+/* The same as part of a transaction: what the handler wrote and that it is done commit together. Not settled: roll back, also
+ * if it had been settled before (again), because then what was written has been committed once already. */
+must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr);
+/* The same without neighbours failing each other: each item's code tells. */
+void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count);
+
+/* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. Returns the
+ * item's code. */
+typedef struct Settler Settler;
+Settler               *settler_new(Pool *pool);
+void                   settler_free(Settler *settler);
+SCOPED(Settler, settler_free)
+must_check ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, Error *reterr);
+
+/* Heartbeat: keep leases for lease_ms more. Each verdict is one of these. */
+typedef enum { LEASE_EXTENDED, LEASE_CANCELED, LEASE_LOST } LeaseVerdict;
+must_check ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids,
+                                  const int64_t *tokens, int count, int lease_ms, LeaseVerdict *ret_verdicts,
+                                  Error *reterr);
+
+#endif

@@ -1,0 +1,124 @@
+/*
+ * waker.c - one thread, a list of marked domains, one statement for all of them; see waker.h.
+ */
+#include "bus/waker.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/sync.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define DOMAINS_MAX 256
+#define NAME_SIZE   64
+#define SEND_MS     2000
+#define FAREWELL_MS 200
+#define FAILED_MS   1000
+
+struct Waker {
+    Pool     *pool;
+    pthread_t thread;
+    Mutex     mutex; /* guards the rest */
+    Cond      changed;
+    char      marked[DOMAINS_MAX][NAME_SIZE];
+    int       count;
+    bool      stopping;
+};
+
+#define NOTE_COLUMNS(X, T) X(T, const char *, DB_TEXT, note)
+typedef struct {
+    NOTE_COLUMNS(DB_FIELD, Note)
+} Note;
+DB_SHAPE(note, Note, NOTE_COLUMNS);
+
+static ErrorCode notes_send(Pool *pool, char (*domains)[NAME_SIZE], int count, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "wake", .deadline = deadline, .arena = arena, .keyed = true};
+    const char               *names[DOMAINS_MAX];
+    void                     *rows;
+    int                       row_count;
+
+    for (int i = 0; i < count; i++)
+        names[i] = domains[i];
+    return db_call_many(pool, &options, sql_bus_wake, DB_ARGS(db_text(WAKER_CHANNEL), db_texts(arena, names, count)),
+                        &note_shape, &rows, &row_count, reterr);
+}
+
+/* Under the mutex, which it leaves while the statement is under way. true: it went well. */
+static bool marked_send(Waker *waker, Deadline deadline)
+{
+    char  domains[DOMAINS_MAX][NAME_SIZE];
+    int   count = waker->count;
+    Error error = {0};
+    bool  sent;
+
+    memcpy(domains, waker->marked, sizeof domains);
+    waker->count = 0;
+    mutex_unlock(&waker->mutex);
+    sent = notes_send(waker->pool, domains, count, deadline, &error) == OK;
+    if (!sent)
+        log_error(LOG_DEBUG, "waker", "workers were not told, they will look by themselves", &error);
+    mutex_lock(&waker->mutex);
+    return sent;
+}
+
+static void *waker_run(void *context)
+{
+    Waker *waker = context;
+
+    mutex_lock(&waker->mutex);
+    while (!waker->stopping) {
+        if (waker->count == 0) {
+            cond_wait(&waker->changed, &waker->mutex, deadline_never());
+            continue;
+        }
+        Deadline rest = deadline_in_ms(marked_send(waker, deadline_in_ms(SEND_MS)) ? WAKER_REST_MS : FAILED_MS);
+        while (!waker->stopping && !deadline_passed(rest))
+            cond_wait(&waker->changed, &waker->mutex, rest);
+    }
+    if (waker->count > 0)
+        (void)marked_send(waker, deadline_in_ms(FAREWELL_MS));
+    mutex_unlock(&waker->mutex);
+    return NULL;
+}
+
+Waker *waker_new(Pool *pool)
+{
+    Waker *waker = calloc(1, sizeof *waker);
+
+    if (!waker)
+        abort();
+    waker->pool = pool;
+    mutex_init(&waker->mutex);
+    cond_init(&waker->changed);
+    waker->thread = thread_start("waker", waker_run, waker);
+    return waker;
+}
+
+void waker_free(Waker *waker)
+{
+    mutex_lock(&waker->mutex);
+    waker->stopping = true;
+    cond_signal(&waker->changed);
+    mutex_unlock(&waker->mutex);
+    thread_join(waker->thread);
+    cond_done(&waker->changed);
+    mutex_done(&waker->mutex);
+    free(waker);
+}
+
+void waker_poke(Waker *waker, const char *domain)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&waker->mutex);
+
+    for (int i = 0; i < waker->count; i++)
+        if (strcmp(waker->marked[i], domain) == 0)
+            return;
+    if (waker->count == DOMAINS_MAX || strlen(domain) >= NAME_SIZE)
+        return; /* its workers will look by themselves */
+    memcpy(waker->marked[waker->count++], domain, strlen(domain) + 1);
+    cond_signal(&waker->changed);
+}

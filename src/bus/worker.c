@@ -1,0 +1,322 @@
+/*
+ * worker.c - the dispatcher: looks when there is reason to, claims what there is room for, waits out what fails.
+ */
+#include "bus/worker.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "bus/waker.h"
+#include "bus/worker_inner.h"
+
+#define CONCURRENCY_DEFAULT 8
+#define BATCH_AT_ONCE       500
+#define LEASE_MS_DEFAULT    30000
+#define CRATE_BYTES_MAX     ((size_t)1 << 30)
+#define CALL_MS             10000
+#define OUTAGE_MS           500
+/* Polls after something happened: 10 ms, 20 ms and so on up to WORKER_IDLE_MS. */
+#define BUSY_MS 10
+/* How long what is due may go unnoticed when it was not foreseen. Without work it is looked for when a poll is due anyway:
+ * together below one query per second. After a note at once, but no more often than this. */
+#define LOOK_BUSY_MS 1000
+#define LOOK_NOTE_MS 100
+
+/* When to look next, and at what. */
+typedef struct {
+    int       idle_ms; /* until the next poll */
+    BringBack back;
+    Mono      back_at, back_last;
+    bool      foreseen; /* something is due at back_at */
+    bool      outage;
+} Pace;
+
+static void *memory(size_t count, size_t size)
+{
+    void *bytes = calloc(count, size);
+
+    if (!bytes)
+        abort();
+    return bytes;
+}
+
+/* ---- life ---- */
+
+Worker *worker_new(const WorkerOptions *options)
+{
+    Worker *worker = memory(1, sizeof *worker);
+
+    assert(options->handler && options->concurrency <= WORKER_CONCURRENCY_MAX);
+    worker->options = *options;
+    if (!worker->options.concurrency)
+        worker->options.concurrency = CONCURRENCY_DEFAULT;
+    if (!worker->options.batch)
+        worker->options.batch = options->handler->at_once ? BATCH_AT_ONCE : CLAIM_MAX;
+    if (!worker->options.lease_ms)
+        worker->options.lease_ms = LEASE_MS_DEFAULT;
+    worker->lane          = lane_new(options->pool, options->domain, options->types, options->name);
+    worker->settler       = settler_new(options->pool);
+    worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
+    worker->stop_deadline = deadline_never();
+    mutex_init(&worker->mutex);
+    cond_init(&worker->arrived);
+    cond_init(&worker->changed);
+    cond_init(&worker->ticked);
+    return worker;
+}
+
+void worker_free(Worker *worker)
+{
+    assert(worker->held == 0);
+    cond_done(&worker->ticked);
+    cond_done(&worker->changed);
+    cond_done(&worker->arrived);
+    mutex_done(&worker->mutex);
+    arena_free(worker->arena);
+    settler_free(worker->settler);
+    lane_free(worker->lane);
+    free(worker);
+}
+
+void crate_free(Crate *crate)
+{
+    arena_free(crate->arena);
+    free(crate);
+}
+
+/* ---- from other threads ---- */
+
+void worker_wake(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->poked = true;
+    cond_signal(&worker->changed);
+}
+
+static void worker_noted(void *context, const char *channel, const char *payload)
+{
+    Worker *worker = context;
+
+    (void)channel;
+    if (!payload || strcmp(payload, worker->options.domain) == 0)
+        worker_wake(worker);
+}
+
+void worker_listen(Worker *worker, Listen *listen)
+{
+    listen_add(listen, WAKER_CHANNEL, worker_noted, worker);
+}
+
+void worker_stop(Worker *worker, Deadline deadline)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->stopping      = true;
+    worker->stop_deadline = deadline_sooner(worker->stop_deadline, deadline);
+    cond_signal(&worker->changed);
+    cond_signal(&worker->ticked);
+}
+
+void worker_counts(Worker *worker, WorkerCounts *ret_counts)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    *ret_counts         = worker->counts;
+    ret_counts->running = worker->running;
+    ret_counts->waiting = worker->waiting;
+}
+
+void worker_count(Worker *worker, const SettleItem *item)
+{
+    int64_t *const fields[OUTCOME_COUNT] = {
+        [OUTCOME_COMPLETE] = &worker->counts.completed,
+        [OUTCOME_RETRY]    = &worker->counts.retried,
+        [OUTCOME_FAIL]     = &worker->counts.failed,
+        [OUTCOME_REJECT]   = &worker->counts.rejected,
+    };
+
+    ++*(item->settled ? fields[item->outcome] : &worker->counts.lost);
+}
+
+/* ---- the dispatcher ---- */
+
+/* Under the mutex: how many to claim now. With threads, only when about half of the places are free: fewer, larger claims. */
+static int worker_room(const Worker *worker)
+{
+    const WorkerOptions *options = &worker->options;
+    int                  room    = 2 * options->concurrency - worker->held;
+
+    if (options->handler->at_once)
+        return worker->crate ? 0 : options->batch;
+    if (room < (options->concurrency + 1) / 2)
+        return 0;
+    return room < options->batch ? room : options->batch;
+}
+
+static bool take_flag(bool *flag)
+{
+    bool was = *flag;
+
+    *flag = false;
+    return was;
+}
+
+/* Wait for a note, for the time, for room if there is none, or for the stop. Returns the room; 0: look at what is due. */
+static int worker_wait(Worker *worker, Mono until, bool for_room)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    while (!worker->stopping && mono_before(clock_mono(), until)) {
+        if (for_room ? worker_room(worker) > 0 : worker->poked)
+            break;
+        cond_wait(&worker->changed, &worker->mutex, (Deadline){until});
+    }
+    return worker->stopping ? 0 : worker_room(worker);
+}
+
+/* A note may be about something delayed: then its time should be known. */
+static void note_take(Worker *worker, Pace *pace)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
+    Mono                        again = mono_plus_ms(pace->back_last, LOOK_NOTE_MS);
+
+    if (take_flag(&worker->poked) && mono_before(again, pace->back_at))
+        pace->back_at = again;
+}
+
+static bool worker_is_stopping(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    return worker->stopping;
+}
+
+static bool worker_is_empty(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    return worker->held == 0 && !worker->crate;
+}
+
+static ErrorCode due_bring_back(Worker *worker, Pace *pace, Error *reterr)
+{
+    int most_ms = pace->idle_ms < LOOK_BUSY_MS ? LOOK_BUSY_MS : WORKER_IDLE_MS;
+    int moved, next_ms;
+
+    if (mono_before(clock_mono(), pace->back_at))
+        return OK;
+    TRY(bring_back_step(worker->options.pool, deadline_in_ms(CALL_MS), &pace->back, most_ms, &moved, &next_ms, reterr));
+    /* Another pod may be moving what is due for us right now: then it pays to look again soon. */
+    if (moved > 0 || pace->foreseen)
+        pace->idle_ms = BUSY_MS;
+    pace->foreseen  = next_ms < most_ms;
+    pace->back_last = clock_mono();
+    pace->back_at   = mono_plus_ms(pace->back_last, next_ms);
+    return OK;
+}
+
+static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *reterr)
+{
+    scoped(crate_free) Crate *crate = memory(1, sizeof *crate);
+
+    crate->arena      = arena_new(CRATE_BYTES_MAX);
+    crate->claimed_at = clock_mono();
+    TRY(lane_claim(worker->lane, deadline_in_ms(CALL_MS), crate->arena, room, worker->options.lease_ms, &crate->list,
+                   &crate->count, reterr));
+    *ret_count = crate->left = crate->count;
+    if (crate->count == 0)
+        return OK;
+    mutex_lock(&worker->mutex);
+    worker->counts.claimed += crate->count;
+    mutex_unlock(&worker->mutex);
+    (worker->options.handler->at_once ? batches_add : jobs_add)(worker, take(crate));
+    return OK;
+}
+
+/* Nothing was found: is there nothing at all? */
+static ErrorCode worker_is_drained(Worker *worker, bool *ret_drained, Error *reterr)
+{
+    bool has = true;
+
+    if (worker->options.drain && worker_is_empty(worker)) {
+        arena_reset(worker->arena);
+        TRY(lane_has_work(worker->lane, deadline_in_ms(CALL_MS), worker->arena, &has, reterr));
+    }
+    *ret_drained = !has;
+    return OK;
+}
+
+static ErrorCode worker_turn(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
+{
+    int room  = worker_wait(worker, pace->back_at, /* for_room= */ true);
+    int count = 0;
+
+    note_take(worker, pace);
+    TRY(due_bring_back(worker, pace, reterr));
+    if (room == 0)
+        return OK;
+    TRY(worker_claim(worker, room, &count, reterr));
+    if (count > 0) {
+        pace->idle_ms = BUSY_MS;
+        return OK;
+    }
+    TRY(worker_is_drained(worker, ret_drained, reterr));
+    if (*ret_drained)
+        return OK;
+    Mono next     = mono_plus_ms(clock_mono(), pace->idle_ms);
+    pace->idle_ms = pace->idle_ms * 2 < WORKER_IDLE_MS ? pace->idle_ms * 2 : WORKER_IDLE_MS;
+    worker_wait(worker, mono_before(next, pace->back_at) ? next : pace->back_at, /* for_room= */ false);
+    return OK;
+}
+
+/* Is there a point in trying again? The schema, the rights and the domain's name do not mend themselves. */
+static bool failure_passes(ErrorCode code)
+{
+    return error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED;
+}
+
+static void outage_note(Worker *worker, Pace *pace, ErrorCode code, const Error *error)
+{
+    if (code != OK && !pace->outage)
+        log_error(LOG_WARN, "worker", "cannot get work, trying on", error);
+    if (code == OK && pace->outage)
+        log_write(LOG_INFO, "worker", "getting work again", LOG_STR("domain", worker->options.domain));
+    pace->outage = code != OK;
+    if (code != OK)
+        worker_wait(worker, mono_plus_ms(clock_mono(), OUTAGE_MS), /* for_room= */ false);
+}
+
+static ErrorCode worker_loop(Worker *worker, Error *reterr)
+{
+    Pace pace    = {.idle_ms = BUSY_MS};
+    bool drained = false;
+
+    while (!drained && !worker_is_stopping(worker)) {
+        Error     error = {0};
+        ErrorCode code  = worker_turn(worker, &pace, &drained, &error);
+
+        if (code == ERR_STOPPING)
+            break;
+        if (code != OK && !failure_passes(code)) {
+            if (reterr)
+                *reterr = error;
+            return code;
+        }
+        outage_note(worker, &pace, code, &error);
+    }
+    return OK;
+}
+
+ErrorCode worker_run(Worker *worker, Error *reterr)
+{
+    bool      at_once = worker->options.handler->at_once;
+    ErrorCode code;
+
+    (at_once ? batches_start : jobs_start)(worker);
+    code = worker_loop(worker, reterr);
+    (at_once ? batches_end : jobs_end)(worker);
+    return code;
+}

@@ -1,0 +1,98 @@
+/*
+ * worker.h - claims commands of one domain, runs their handler, settles them; until told to stop.
+ *
+ * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and settle
+ * through a combiner; one keeper thread extends the leases of what is held and stops what runs too long. A handler that
+ * handles whole batches at once has one thread instead, which settles a batch while the next one is claimed.
+ *
+ *     claimed -> WAITING -> RUNNING -> SETTLING -> gone      WAITING -> gone  [given back at the stop, or its lease was lost]
+ *
+ * Invariants
+ *   1. At most `concurrency` handlers run at once, and at most that many more commands are claimed and wait for a thread.
+ *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
+ *      given back at once; its attempt is counted.
+ *   3. A handler whose lease was lost or canceled is told to stop (handler->stop), and its outcome changes nothing.
+ *   4. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
+ *      or an expiring lease wakes it sooner.
+ */
+#ifndef BUS_WORKER_H
+#define BUS_WORKER_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "bus/claim.h"
+#include "bus/settle.h"
+#include "pg/listen.h"
+#include "pg/pool.h"
+
+#define WORKER_IDLE_MS         2500
+#define WORKER_CONCURRENCY_MAX 1000
+
+/* What a handler is given; borrowed while it runs. */
+typedef struct {
+    const Claimed *command;
+    const char    *domain;
+    Arena         *arena;    /* for the result and the error */
+    void          *run;      /* the handler's own, for stop(); guard it */
+    Deadline       deadline; /* of the handler; never: none */
+    atomic_bool    stopped;
+} Task;
+
+/* May be asked at any time by whoever runs it. */
+static inline bool task_is_stopped(Task *task)
+{
+    return atomic_load(&task->stopped);
+}
+
+/* How to handle one command. run() fills outcome, result, error and delay of *ret_settle; it must look at task_is_stopped()
+ * if it can take long. It may settle by itself in a transaction of its own (--sql): then it fills the verdict too, and a
+ * status tells that it did. Called from any handler thread. */
+typedef struct Handler Handler;
+struct Handler {
+    void (*run)(Handler *handler, Task *task, SettleItem *ret_settle);
+    /* The task's lease is lost or canceled, or time is up: end it. Called once, from another thread while run() runs; must
+     * not wait. NULL: run() looks at task_is_stopped(). */
+    void (*stop)(Handler *handler, Task *task);
+    /* Handle whole batches without threads (--noop): all of them complete. run is not called. */
+    bool at_once;
+};
+
+typedef struct {
+    Pool              *pool;
+    const char        *domain;
+    const char *const *types;       /* NULL: all */
+    const char        *name;        /* of this worker, unique per process start */
+    int                concurrency; /* 0: 8 */
+    int                batch;       /* most commands in one claim; 0: as many as there is room for; at_once: 500 */
+    int                lease_ms;    /* 0: 30 s */
+    int                timeout_ms;  /* a handler that runs longer is stopped and tried again; 0: none */
+    bool               drain;       /* end when nothing is left: neither in line, delayed, nor leased to anyone */
+    Handler           *handler;
+} WorkerOptions;
+
+/* Counted since the start; any thread may read. */
+typedef struct {
+    int64_t claimed, completed, retried, failed, rejected, lost;
+    int     running, waiting;
+} WorkerCounts;
+
+typedef struct Worker Worker;
+/* Everything in the options is borrowed for as long as it lives. */
+Worker *worker_new(const WorkerOptions *options);
+void    worker_free(Worker *worker);
+SCOPED(Worker, worker_free)
+/* Be woken by notifications; the Listen must be freed before the worker. */
+void worker_listen(Worker *worker, Listen *listen);
+/* Runs until worker_stop() or drained. Database outages are waited out. ERR_INVALID and other final failures end it. */
+must_check ErrorCode worker_run(Worker *worker, Error *reterr);
+/* From any thread: no more claims; handlers get until the deadline, then are stopped. */
+void worker_stop(Worker *worker, Deadline deadline);
+/* There may be work: look at once. From any thread. */
+void worker_wake(Worker *worker);
+void worker_counts(Worker *worker, WorkerCounts *ret_counts);
+
+#endif

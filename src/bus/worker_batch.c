@@ -1,0 +1,99 @@
+/*
+ * worker_batch.c - whole batches, all complete: one is settled while the next one is claimed.
+ *
+ * There is no handler to wait for, so no heartbeat: a batch that cannot be settled within its lease is given up to whoever
+ * claims it next.
+ */
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "bus/worker_inner.h"
+
+#define CALL_MS  10000
+#define AGAIN_MS 200
+
+/* Those without a verdict yet. */
+static int items_open(SettleItem *items, int count, SettleItem **ret_list)
+{
+    int open = 0;
+
+    for (int i = 0; i < count; i++)
+        if (!items[i].status && error_verdict(items[i].code) != VERDICT_FINAL)
+            ret_list[open++] = &items[i];
+    return open;
+}
+
+static void crate_settle(Worker *worker, const Crate *crate)
+{
+    SettleItem  *items = arena_array(crate->arena, SettleItem, crate->count);
+    SettleItem **list  = arena_array(crate->arena, SettleItem *, crate->count);
+    Deadline     lease = {mono_plus_ms(crate->claimed_at, worker->options.lease_ms)};
+    int          open  = crate->count;
+
+    for (int i = 0; i < crate->count; i++) {
+        items[i] = (SettleItem){.id = crate->list[i].id, .token = crate->list[i].token, .outcome = OUTCOME_COMPLETE};
+        list[i]  = &items[i];
+    }
+    while (open > 0) {
+        settle_each(worker->options.pool, deadline_sooner(lease, deadline_in_ms(CALL_MS)), list, open);
+        Error error = list[0]->error_text;
+        open        = items_open(items, crate->count, list);
+        if (open > 0 && deadline_passed(lease)) {
+            log_error(LOG_WARN, "worker", "a batch could not be settled within its lease", &error);
+            break;
+        }
+        if (open > 0)
+            clock_sleep_until(deadline_sooner(lease, deadline_in_ms(AGAIN_MS)));
+    }
+    mutex_lock(&worker->mutex);
+    for (int i = 0; i < crate->count; i++)
+        worker_count(worker, &items[i]);
+    mutex_unlock(&worker->mutex);
+}
+
+static void *batches_run(void *context)
+{
+    Worker *worker = context;
+
+    mutex_lock(&worker->mutex);
+    for (;;) {
+        while (!worker->crate && !worker->closing)
+            cond_wait(&worker->arrived, &worker->mutex, deadline_never());
+        if (!worker->crate)
+            break;
+        Crate *crate    = take(worker->crate);
+        worker->held    = crate->count;
+        worker->running = crate->count;
+        cond_signal(&worker->changed);
+        mutex_unlock(&worker->mutex);
+        crate_settle(worker, crate);
+        crate_free(crate);
+        mutex_lock(&worker->mutex);
+        worker->held = worker->running = 0;
+        cond_signal(&worker->changed);
+    }
+    mutex_unlock(&worker->mutex);
+    return NULL;
+}
+
+void batches_start(Worker *worker)
+{
+    worker->keeper = thread_start("settler", batches_run, worker);
+}
+
+void batches_end(Worker *worker)
+{
+    mutex_lock(&worker->mutex);
+    worker->closing = true;
+    cond_signal(&worker->arrived);
+    mutex_unlock(&worker->mutex);
+    thread_join(worker->keeper);
+}
+
+void batches_add(Worker *worker, Crate *crate)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->crate = crate;
+    cond_signal(&worker->arrived);
+}

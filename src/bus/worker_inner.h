@@ -1,0 +1,72 @@
+/*
+ * worker_inner.h - what the files of the worker share: worker.c claims and dispatches, worker_job.c runs, settles and keeps
+ * leases, worker_batch.c does both for handlers that take whole batches.
+ */
+#ifndef BUS_WORKER_INNER_H
+#define BUS_WORKER_INNER_H
+
+#include "base/sync.h"
+#include "bus/worker.h"
+
+/* The commands of one claim and their memory, freed with the last one. */
+typedef struct {
+    Arena   *arena;
+    Claimed *list;
+    int      count;
+    int      left; /* not dropped yet; guarded by the worker's mutex */
+    Mono     claimed_at;
+} Crate;
+
+typedef enum { JOB_WAITING, JOB_RUNNING, JOB_SETTLING } JobState;
+typedef enum { STOP_NONE, STOP_LOST, STOP_CANCELED, STOP_TIMEOUT, STOP_SHUTDOWN } StopReason;
+
+/* One command that we hold. Guarded by the mutex, but for the task, which is the handler's. */
+typedef struct Job Job;
+struct Job {
+    const Claimed *command;
+    Crate         *crate;
+    Task           task;
+    JobState       state;
+    StopReason     why;
+    Mono           kept_at; /* when its lease was extended last */
+    Job           *next, *previous;
+};
+
+struct Worker {
+    WorkerOptions options;
+    Lane         *lane;
+    Settler      *settler;
+    pthread_t    *threads;
+    pthread_t     keeper;
+    Arena        *arena; /* for the dispatcher's questions, emptied each turn */
+
+    Mutex        mutex;   /* guards the rest */
+    Cond         arrived; /* for handler threads: a job waits, or closing */
+    Cond         changed; /* for the dispatcher: room, a note, or stopping */
+    Cond         ticked;  /* for the keeper: stopping or closing */
+    Job         *first, *last;
+    int          held, waiting, running;
+    Crate       *crate; /* at_once: the batch to be settled next */
+    bool         poked, stopping, closing;
+    Deadline     stop_deadline;
+    WorkerCounts counts;
+};
+
+/* Counting an outcome; under the mutex. */
+void worker_count(Worker *worker, const SettleItem *item);
+void crate_free(Crate *crate);
+SCOPED(Crate, crate_free)
+
+/* worker_job.c */
+void jobs_start(Worker *worker);
+/* No more will come: wait for what is held, then for the threads. */
+void jobs_end(Worker *worker);
+/* Takes the crate over. */
+void jobs_add(Worker *worker, Crate *crate);
+
+/* worker_batch.c: the same three */
+void batches_start(Worker *worker);
+void batches_end(Worker *worker);
+void batches_add(Worker *worker, Crate *crate);
+
+#endif

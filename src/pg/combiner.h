@@ -1,0 +1,60 @@
+/*
+ * combiner.h - merges the operations of concurrent callers into one call to the database.
+ *
+ * A caller that finds a free lane runs at once, with whatever else is waiting: nobody waits when it is quiet, and under
+ * load each run carries what gathered while the last one was under way. There are no threads here: the callers take
+ * turns at leading.
+ *
+ *     WAITING -> LEADING  [it came first, or the last leader named it]
+ *     WAITING -> RUNNING  [a leader took it along]      LEADING -> RUNNING  [it takes itself along, before all others]
+ *     RUNNING -> DONE     [its run is over]             WAITING -> gone     [its deadline passed; it is not run]
+ *
+ * Invariants
+ *   1. Every item gets a verdict of its own. An item whose deadline passes while it waits is not run (ERR_TIMEOUT). One that
+ *      is under way is waited for, because the run holds it: so its caller may come back after its own deadline, but
+ *      not after the latest one of that run, and never with a doubt.
+ *   2. One bad item never fails the others: when a run fails for good it is done again in halves, until the bad item
+ *      stands alone with its error. A failure that says nothing about the items (busy, unavailable, unknown, stopping)
+ *      goes to all of that run.
+ *   3. At most lanes_max runs at once, at most batch_max items and weight_max in a run, at most queue_max items waiting (ERR_BUSY).
+ *   4. While anything waits, every lane has a leader.
+ * Threads: any. Ownership: items are borrowed until combiner_do() returns; combiner_free() when no caller is inside.
+ */
+#ifndef PG_COMBINER_H
+#define PG_COMBINER_H
+
+#include <stddef.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+
+typedef struct Combiner Combiner;
+
+/* Run all items in one transaction. Each item's own verdict goes into the item; the return value is about the run. May be
+ * called again with some of the same items. The deadline is the latest of its items'. */
+typedef ErrorCode CombinerRun(void *context, void **items, int count, Deadline deadline, Error *reterr);
+
+/* Zero means the default in the comment. */
+typedef struct {
+    CombinerRun *run;
+    void        *context;
+    int          lanes_max;            /* 2 */
+    int          batch_max;            /* 1000 */
+    int          queue_max;            /* 10,000 */
+    size_t (*weigh)(const void *item); /* NULL: items weigh nothing */
+    size_t weight_max;                 /* of one run; a heavier item runs alone */
+} CombinerOptions;
+
+Combiner *combiner_new(const CombinerOptions *options);
+void      combiner_free(Combiner *combiner);
+SCOPED(Combiner, combiner_free)
+/* Returns when the item was run: what the run said about it. ERR_TIMEOUT, ERR_BUSY: it was not run. */
+must_check ErrorCode combiner_do(Combiner *combiner, void *item, Deadline deadline, Error *reterr);
+
+/* How many wait for a run right now. */
+int combiner_waiting(Combiner *combiner);
+
+/* Invariant 2 by itself, for those who have all their items at hand: ret_errors[i].code tells how item i fared. */
+void combiner_run_each(CombinerRun *run, void *context, void **items, int count, Deadline deadline, Error *ret_errors);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * claim_test.c - leases from a real line: order, priorities, types; what comes late, what was given back, what is due.
+ */
+#include "bus/claim.h"
+
+#include <string.h>
+
+#include "base/metric.h"
+#include "test/unit/bus/fixture.h"
+#include "test/unit/pg/await.h"
+
+TEST(claim_takes_priorities_first_and_then_the_order_of_sending)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    SendItem                urgent  = bus_item("mail", "urgent", NULL);
+    SendItem               *list    = &urgent;
+    Error                   error   = {0};
+    Claimed                *claimed = NULL;
+
+    bus_send(bus, "mail", 3);
+    urgent.priority = 9;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 3);
+    assert_string_equal(claimed[0].type, "urgent");
+    assert_string_equal(claimed[0].command_id, urgent.id);
+    assert_string_equal(claimed[1].payload, "{\"n\": 1}");
+    assert_string_equal(claimed[2].payload, "{\"n\": 2}");
+    assert_int_equal(claimed[1].attempt, 1);
+    assert_int_equal(claimed[1].max_attempts, 3);
+    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 0);
+    assert_int_equal(bus_count(bus, "lease"), 4);
+    assert_int_equal(bus_count(bus, "audit where event = 'RECEIVED' and actor = 'w1'"), 4);
+}
+
+TEST(claim_takes_only_the_types_asked_for)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", (const char *[]){"x", "y", NULL}, "w1");
+    SendItem                other   = bus_item("mail", "y", NULL);
+    SendItem               *list    = &other;
+    Error                   error   = {0};
+    Claimed                *claimed = NULL;
+
+    bus_send(bus, "mail", 3);
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
+    assert_string_equal(claimed[0].type, "y");
+    assert_int_equal(bus_count(bus, "ready"), 3);
+}
+
+TEST(claim_refuses_a_domain_that_cannot_exist)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "no good", NULL, "w1");
+    Error                   error   = {0};
+    Claimed                *claimed = NULL;
+    int                     count;
+
+    assert_code(ERR_INVALID, lane_claim(lane, soon(), bus->arena, 1, 1000, &claimed, &count, &error));
+    assert_contains(error.text, "domain must be");
+}
+
+/* A sender draws its number first and commits after others were claimed. */
+TEST(claim_finds_a_smaller_number_that_commits_late)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    PGconn                 *late    = database_connect(bus->db);
+    Claimed                *claimed = NULL;
+
+    bus_send(bus, "mail", 1);
+    PQclear(PQexec(late, "begin; select pawl.send('mail', 'late')"));
+    bus_send(bus, "mail", 1);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 2);
+    /* Time enough for floors to move, if they would. */
+    Deadline while_open = deadline_in_ms(3 * CLAIM_FLOOR_MS);
+    while (!deadline_passed(while_open))
+        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+    PQclear(PQexec(late, "commit"));
+    await(bus_claim(bus, lane, 10, 30000, &claimed) == 1);
+    assert_string_equal(claimed[0].type, "late");
+    PQfinish(late);
+}
+
+/* Another claimer locks rows, is passed by, and dies. */
+TEST(claim_finds_what_a_rolled_back_claim_gave_back)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    PGconn                 *dying   = database_connect(bus->db);
+    Claimed                *claimed = NULL;
+
+    bus_send(bus, "mail", 3);
+    PQclear(PQexec(dying,
+                   "begin; select * from pawl.claim(pawl.domain_id('mail'), 1, 1000, array_fill(0::bigint, '{10}'), "
+                   "null, 'w2')"));
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 2);
+    bus_send(bus, "mail", 1);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
+    Deadline while_open = deadline_in_ms(3 * CLAIM_FLOOR_MS);
+    while (!deadline_passed(while_open))
+        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+    PQfinish(dying); /* rolls back */
+    await(bus_claim(bus, lane, 10, 30000, &claimed) == 1);
+    assert_string_equal(claimed[0].payload, "{\"n\": 1}");
+    assert_int_equal(claimed[0].attempt, 1); /* it was never received by anybody else */
+}
+
+/* An idle lane asks one question per claim: there is nothing left to prove. */
+TEST(claim_of_an_idle_lane_is_one_statement)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(1);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+
+    bus_send(bus, "mail", 1);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
+    Deadline settle_down = deadline_in_ms(5 * CLAIM_FLOOR_MS);
+    while (!deadline_passed(settle_down))
+        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+    int64_t before = metric_value(METRIC_TX_OK);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+    assert_int_equal(metric_value(METRIC_TX_OK), before + 1);
+}
+
+static void bring_back(Bus *bus, int *ret_moved, int *ret_next_ms)
+{
+    BringBack state = {0};
+    Error     error = {0};
+
+    assert_ok(bring_back_step(bus->pool, soon(), &state, 1000, ret_moved, ret_next_ms, &error));
+}
+
+TEST(delayed_commands_come_when_they_are_due)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    SendItem                item    = bus_item("mail", "t", NULL);
+    SendItem               *list    = &item;
+    Error                   error   = {0};
+    Claimed                *claimed = NULL;
+    int                     moved, next_ms;
+
+    item.delay_ms = 400;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+    bring_back(bus, &moved, &next_ms);
+    assert_int_equal(moved, 0);
+    assert_in_range(next_ms, 1, 400);
+    await(({
+              bring_back(bus, &moved, &next_ms);
+              moved;
+          }) == 1);
+    assert_int_equal(next_ms, 1000);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
+}
+
+TEST(command_crash_then_recovery)
+{
+    scoped(bus_free) Bus   *bus   = bus_new(4);
+    scoped(lane_free) Lane *dead  = lane_new(bus->pool, "mail", NULL, "dead");
+    scoped(lane_free) Lane *lane  = lane_new(bus->pool, "mail", NULL, "w2");
+    Claimed                *first = NULL, *second = NULL;
+    int                     moved, next_ms;
+
+    bus_send(bus, "mail", 1);
+    assert_int_equal(bus_claim(bus, dead, 10, 200, &first), 1);
+    bring_back(bus, &moved, &next_ms);
+    assert_int_equal(moved, 0);
+    assert_in_range(next_ms, 1, 200);
+    await(({
+              bring_back(bus, &moved, &next_ms);
+              moved;
+          }) == 1);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &second), 1);
+    assert_int_equal(second->attempt, 2); /* the crash counts */
+    assert_true(second->token > first->token);
+    /* The first one wakes up: nothing changes, and it is told how things stand. */
+    SettleItem late = bus_settle(bus, first, OUTCOME_COMPLETE, "\"late\"", NULL);
+    assert_false(late.settled);
+    assert_string_equal(late.status, "IN_PROGRESS");
+    assert_int_equal(bus_count(bus, "outcome"), 0);
+    assert_true(bus_settle(bus, second, OUTCOME_COMPLETE, "\"done\"", NULL).settled);
+    assert_string_equal(bus_settle(bus, first, OUTCOME_RETRY, NULL, "late").status, "COMPLETED");
+    assert_int_equal(bus_count(bus, "outcome where result = '\"done\"' and attempts = 2"), 1);
+    assert_int_equal(bus_count(bus, "audit where event = 'RECEIVED'"), 2);
+}
+
+TEST(a_command_that_kills_its_workers_ends_in_the_troubleshooting_queue)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+    int                     moved, next_ms;
+
+    bus_send(bus, "mail", 1);
+    for (int i = 1; i <= 3; i++) {
+        assert_int_equal(bus_claim(bus, lane, 10, 100, &claimed), 1);
+        assert_int_equal(claimed->attempt, i);
+        await(({
+                  bring_back(bus, &moved, &next_ms);
+                  moved;
+              }) == 1);
+    }
+    assert_int_equal(bus_claim(bus, lane, 10, 100, &claimed), 0);
+    assert_int_equal(bus_count(bus, "tsq where attempt = 3 and error like 'its worker was lost%'"), 1);
+    assert_int_equal(bus_count(bus, "audit where event = 'MOVED_TO_TSQ'"), 1);
+}
+
+/* On a filled table a claim walks the primary key and touches little more than what it takes. */
+TEST(claim_plan_begins_where_work_begins)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    database_exec(bus->db, "insert into pawl.domain (name) select 'd' || n from generate_series(1, 3) n");
+    database_exec(
+        bus->db,
+        "insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, created_at) "
+        "select nextval('pawl.command_seq'), 1 + n % 3, gen_random_uuid(), 't', '{}', 4, 3, now() "
+        "from generate_series(1, 60000) n");
+    database_exec(bus->db, "insert into pawl.ready select domain_id, priority, id, id, 0, max_attempts, false "
+                           "from pawl.command");
+    database_exec(bus->db, "analyze pawl.command; analyze pawl.ready; select pg_stat_force_next_flush()");
+    database_exec(bus->db, "select pg_stat_reset()");
+    database_exec(bus->db,
+                  "select * from pawl.claim(1::smallint, 100, 30000, array_fill(0::bigint, '{10}'), null, 'w')");
+    await(database_get_i64(bus->db, "select coalesce(sum(n_tup_del), 0)::bigint from pg_stat_user_tables "
+                                    "where relname = 'ready'") == 100);
+    assert_int_equal(database_get_i64(bus->db, "select sum(seq_scan)::bigint from pg_stat_user_tables "
+                                               "where relname in ('ready', 'command', 'lease')"),
+                     0);
+    assert_in_range(database_get_i64(bus->db, "select sum(idx_tup_read)::bigint from pg_stat_user_indexes "
+                                              "where relname in ('ready', 'command', 'lease')"),
+                    100, 500);
+}

@@ -1,0 +1,241 @@
+/*
+ * handler_exec_test.c - real programs: every way to end, to say too much, to hang, and not to begin.
+ */
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/sync.h"
+#include "bus/handler.h"
+#include "test/harness/test.h"
+#include "test/unit/pg/await.h"
+
+typedef struct {
+    Handler    *handler;
+    Claimed     command;
+    Task        task;
+    SettleItem  item;
+    pthread_t   thread;
+    atomic_bool done;
+} Trial;
+
+static void *trial_body(void *context)
+{
+    Trial *trial = context;
+
+    trial->handler->run(trial->handler, &trial->task, &trial->item);
+    atomic_store(&trial->done, true);
+    return NULL;
+}
+
+/* On a thread, as the worker does: there SIGPIPE is blocked. */
+static Trial *trial_start(const char *program, const char *payload)
+{
+    Trial *trial = calloc(1, sizeof *trial);
+
+    assert_non_null(trial);
+    trial->handler      = handler_exec_new(program);
+    trial->command      = (Claimed){.id           = 1,
+                                    .command_id   = "0190a000-0000-7000-8000-00000000000a",
+                                    .type         = "hello",
+                                    .payload      = payload,
+                                    .attempt      = 2,
+                                    .max_attempts = 3};
+    trial->task.command = &trial->command;
+    trial->task.domain  = "mail";
+    trial->task.arena   = arena_new((size_t)64 << 20);
+    trial->thread       = thread_start("trial", trial_body, trial);
+    return trial;
+}
+
+static void trial_stop(Trial *trial)
+{
+    atomic_store(&trial->task.stopped, true);
+    trial->handler->stop(trial->handler, &trial->task);
+}
+
+static void trial_free(Trial *trial)
+{
+    handler_exec_free(trial->handler);
+    arena_free(trial->task.arena);
+    free(trial);
+}
+SCOPED(Trial, trial_free)
+
+static Trial *trial_run(const char *program, const char *payload)
+{
+    Trial *trial = trial_start(program, payload);
+
+    thread_join(trial->thread);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* no zombie */
+    return trial;
+}
+
+TEST(exec_every_exit_status_has_its_outcome)
+{
+    static const struct {
+        const char *program;
+        Outcome     outcome;
+        const char *error;
+    } rows[] = {
+        {"exit 0",                       OUTCOME_COMPLETE, NULL                        },
+        {"echo why >&2; exit 1",         OUTCOME_RETRY,    "why"                       },
+        {"exit 2",                       OUTCOME_RETRY,    "exited with status 2"      },
+        {"echo no money >&2; exit 65",   OUTCOME_REJECT,   "no money"                  },
+        {"echo broken >&2; exit 70",     OUTCOME_FAIL,     "broken"                    },
+        {"exit 75",                      OUTCOME_RETRY,    "exited with status 75"     },
+        {"kill -9 $$",                   OUTCOME_RETRY,    "ended by signal 9 (Killed)"},
+        {"/nonexistent/program",         OUTCOME_RETRY,    "not found"                 },
+        {"printf 'a\\377b' >&2; exit 1", OUTCOME_RETRY,    "a?b"                       },
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        scoped(trial_free) Trial *trial = trial_run(rows[i].program, "{}");
+
+        assert_int_equal(trial->item.outcome, rows[i].outcome);
+        if (rows[i].error)
+            assert_contains(trial->item.error, rows[i].error);
+        else
+            assert_null(trial->item.error);
+    }
+}
+
+TEST(exec_output_is_the_result_if_it_is_json)
+{
+    scoped(trial_free) Trial *json  = trial_run("echo '{\"ok\": true}'", "{}");
+    scoped(trial_free) Trial *words = trial_run("echo done", "{}");
+    scoped(trial_free) Trial *none  = trial_run("true", "{}");
+
+    assert_string_equal(json->item.result, "{\"ok\": true}\n");
+    assert_int_equal(words->item.outcome, OUTCOME_COMPLETE);
+    assert_null(words->item.result);
+    assert_null(none->item.result);
+}
+
+TEST(exec_program_has_the_command_in_its_environment_and_on_its_input)
+{
+    scoped(trial_free) Trial *trial =
+        trial_run("printf '[\"%s %s %s %s %s\", %s]' $PAWL_COMMAND_ID $PAWL_DOMAIN $PAWL_TYPE $PAWL_ATTEMPT "
+                  "$PAWL_MAX_ATTEMPTS \"$(cat)\"",
+                  "{\"n\": 1}");
+
+    assert_string_equal(trial->item.result, "[\"0190a000-0000-7000-8000-00000000000a mail hello 2 3\", {\"n\": 1}]");
+}
+
+TEST(exec_passes_a_payload_of_a_megabyte_and_takes_no_offence_if_it_is_not_read)
+{
+    size_t size    = (size_t)1 << 20;
+    char  *payload = malloc(size + 3);
+
+    assert_non_null(payload);
+    memset(payload, 'x', size + 2);
+    payload[0] = payload[size + 1]    = '"';
+    payload[size + 2]                 = '\0';
+    scoped(trial_free) Trial *counted = trial_run("wc -c", payload);
+    scoped(trial_free) Trial *ignored = trial_run("exec <&-; echo 1", payload);
+    assert_string_equal(counted->item.result, "1048578\n");
+    assert_int_equal(ignored->item.outcome, OUTCOME_COMPLETE);
+    assert_string_equal(ignored->item.result, "1\n");
+    free(payload);
+}
+
+TEST(exec_ends_a_program_that_says_too_much)
+{
+    scoped(trial_free) Trial *trial = trial_run("exec yes", "{}");
+
+    assert_int_equal(trial->item.outcome, OUTCOME_FAIL);
+    assert_contains(trial->item.error, "output larger than 1048576 bytes");
+}
+
+TEST(exec_keeps_the_end_of_a_long_complaint)
+{
+    scoped(trial_free) Trial *trial = trial_run("yes complaint | head -c 100000 >&2; echo the end >&2; exit 1", "{}");
+
+    assert_in_range(strlen(trial->item.error), EXEC_ERROR_MAX - 4, EXEC_ERROR_MAX);
+    assert_string_equal(trial->item.error + strlen(trial->item.error) - 7, "the end");
+}
+
+static pid_t pid_from(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    int   pid  = 0;
+
+    if (file && fscanf(file, "%d", &pid) != 1)
+        pid = 0;
+    if (file)
+        fclose(file);
+    return pid;
+}
+
+/* The group, not only the shell: the sleeper is a grandchild that ignores SIGTERM. */
+TEST(exec_stop_kills_the_whole_group_even_if_it_ignores_sigterm)
+{
+    char path[] = "/tmp/pawl-exec-XXXXXX", program[512];
+    int  fd     = mkstemp(path);
+    Mono start  = clock_mono();
+
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(program, sizeof program, "trap '' TERM; (trap '' TERM; exec sleep 1000) & echo $! > %s; wait; wait", path);
+    scoped(trial_free) Trial *trial = trial_start(program, "{}");
+    pid_t                     pid   = 0;
+    await((pid = pid_from(path)) > 0);
+    trial_stop(trial);
+    thread_join(trial->thread);
+    assert_int_equal(trial->item.outcome, OUTCOME_RETRY);
+    assert_contains(trial->item.error, "signal 9");
+    assert_true(mono_ms_between(start, clock_mono()) >= EXEC_GRACE_MS);
+    await(kill(pid, 0) != 0);
+    unlink(path);
+}
+
+TEST(exec_stop_is_gentle_first)
+{
+    scoped(trial_free) Trial *trial =
+        trial_start("trap 'echo bye >&2; exit 75' TERM; echo; while :; do sleep 0.05; done", "{}");
+    Mono start = clock_mono();
+
+    clock_sleep_ms(0);
+    trial_stop(trial);
+    thread_join(trial->thread);
+    assert_int_equal(trial->item.outcome, OUTCOME_RETRY);
+    assert_true(mono_ms_between(start, clock_mono()) < EXEC_GRACE_MS);
+}
+
+static int fds_count(void)
+{
+    DIR *folder = opendir("/proc/self/fd");
+    int  count  = 0;
+
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
+}
+
+TEST(exec_leaves_no_file_open_here_and_none_to_the_program)
+{
+    int                       before = fds_count();
+    scoped(trial_free) Trial *trial  = trial_run("ls /proc/self/fd | wc -l", "{}");
+
+    assert_string_equal(trial->item.result, "4\n"); /* 0, 1, 2 and the folder */
+    assert_int_equal(fds_count(), before);
+}
+
+TEST(exec_that_cannot_be_started_is_tried_again)
+{
+    struct rlimit was, now;
+
+    getrlimit(RLIMIT_NOFILE, &was);
+    now          = was;
+    now.rlim_cur = (rlim_t)fds_count() - 1; /* room for one more, not for six */
+    setrlimit(RLIMIT_NOFILE, &now);
+    scoped(trial_free) Trial *trial = trial_run("true", "{}");
+    setrlimit(RLIMIT_NOFILE, &was);
+    assert_int_equal(trial->item.outcome, OUTCOME_RETRY);
+    assert_contains(trial->item.error, "program cannot be started: Too many open files");
+}

@@ -1,0 +1,162 @@
+/*
+ * settle_test.c - how commands end: once, under their token, each for itself.
+ */
+#include "bus/settle.h"
+
+#include <string.h>
+
+#include "test/unit/bus/fixture.h"
+
+static Claimed *one_claimed(Bus *bus)
+{
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+
+    bus_send(bus, "mail", 1);
+    assert_int_equal(bus_claim(bus, lane, 1, 30000, &claimed), 1);
+    return claimed;
+}
+
+TEST(settle_outcomes_lead_where_they_should)
+{
+    static const struct {
+        Outcome     outcome;
+        const char *status, *table, *event;
+    } rows[] = {
+        {OUTCOME_COMPLETE, "COMPLETED", "outcome where status = 'COMPLETED' and result = '[1]'",      "COMPLETED"      },
+        {OUTCOME_REJECT,   "FAILED",    "outcome where status = 'FAILED' and error = 'why'",          "FAILED"         },
+        {OUTCOME_FAIL,     "IN_TSQ",    "tsq where error = 'why'",                                    "MOVED_TO_TSQ"   },
+        {OUTCOME_RETRY,    "PENDING",   "delayed where due between now() + '7 s' and now() + '10 s'", "RETRY_SCHEDULED"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        scoped(bus_free) Bus *bus  = bus_new(4);
+        SettleItem            item = bus_settle(bus, one_claimed(bus), rows[i].outcome, "[1]", "why");
+
+        assert_true(item.settled);
+        assert_string_equal(item.status, rows[i].status);
+        assert_int_equal(bus_count(bus, rows[i].table), 1);
+        assert_int_equal(bus_count(bus, "lease"), 0);
+        assert_int_equal(bus_count(bus, arena_print(bus->arena, "audit where event = '%s'", rows[i].event)), 1);
+    }
+}
+
+TEST(retry_follows_the_schedule_of_the_type_then_of_the_domain)
+{
+    scoped(bus_free) Bus *bus     = bus_new(4);
+    Claimed              *claimed = one_claimed(bus);
+
+    database_exec(bus->db, "insert into pawl.retry_policy select id, '*', '{1000}' from pawl.domain");
+    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms(1::smallint, 't', 1)"), 800, 1000);
+    database_exec(bus->db, "insert into pawl.retry_policy select id, 't', '{2000,4000}' from pawl.domain");
+    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms(1::smallint, 't', 1)"), 1600, 2000);
+    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms(1::smallint, 't', 9)"), 3200, 4000);
+    assert_string_equal(bus_settle(bus, claimed, OUTCOME_RETRY, NULL, NULL).status, "PENDING");
+    assert_int_equal(bus_count(bus, "delayed where due < now() + '2 s'"), 1);
+}
+
+TEST(retry_without_delay_stands_in_line_at_once)
+{
+    scoped(bus_free) Bus *bus     = bus_new(4);
+    Claimed              *claimed = one_claimed(bus);
+    SettleItem            item  = {.id = claimed->id, .token = claimed->token, .outcome = OUTCOME_RETRY, .delay_ms = 0};
+    SettleItem           *list  = &item;
+    Error                 error = {0};
+
+    assert_ok(settle_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_true(item.settled);
+    assert_int_equal(bus_count(bus, "ready where attempt = 1 and pos <> id"), 1);
+}
+
+TEST(settle_twice_changes_nothing)
+{
+    scoped(bus_free) Bus *bus     = bus_new(4);
+    Claimed              *claimed = one_claimed(bus);
+
+    assert_true(bus_settle(bus, claimed, OUTCOME_COMPLETE, NULL, NULL).settled);
+    /* Its answer was lost: it is told the same. */
+    SettleItem same = bus_settle(bus, claimed, OUTCOME_COMPLETE, "[2]", NULL);
+    assert_true(same.settled);
+    assert_string_equal(same.status, "COMPLETED");
+    SettleItem other = bus_settle(bus, claimed, OUTCOME_REJECT, NULL, "no");
+    assert_false(other.settled);
+    assert_string_equal(other.status, "COMPLETED");
+    assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED' and result is null"), 1);
+    assert_int_equal(bus_count(bus, "audit where event not in ('SENT', 'RECEIVED')"), 1);
+}
+
+TEST(settle_of_an_unknown_command_says_so_and_leaves_a_trace)
+{
+    scoped(bus_free) Bus *bus  = bus_new(4);
+    SettleItem            item = bus_settle(bus, &(Claimed){.id = 4711, .token = 1}, OUTCOME_COMPLETE, NULL, NULL);
+
+    assert_false(item.settled);
+    assert_string_equal(item.status, "UNKNOWN");
+    assert_int_equal(bus_count(bus, "audit where id = 4711 and event = 'COMPLETED' and details ? 'orphan'"), 1);
+}
+
+TEST(settle_keeps_a_poisoned_item_apart_from_499_others)
+{
+    enum { COUNT_ = 500, BAD = 123 };
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+    SettleItem             *items   = arena_array(bus->arena, SettleItem, COUNT_);
+    SettleItem            **list    = arena_array(bus->arena, SettleItem *, COUNT_);
+    int                     settled = 0;
+
+    bus_send(bus, "mail", COUNT_);
+    assert_int_equal(bus_claim(bus, lane, COUNT_, 30000, &claimed), COUNT_);
+    for (int i = 0; i < COUNT_; i++) {
+        items[i] = (SettleItem){.id = claimed[i].id, .token = claimed[i].token, .result = i == BAD ? "1e500000" : "1"};
+        list[i]  = &items[i];
+    }
+    settle_each(bus->pool, soon(), list, COUNT_);
+    for (int i = 0; i < COUNT_; i++)
+        settled += items[i].code == OK && items[i].settled;
+    assert_int_equal(settled, COUNT_ - 1);
+    assert_int_equal(items[BAD].code, ERR_INVALID);
+    assert_string_equal(items[BAD].error_text.sqlstate, "22003");
+    assert_int_equal(bus_count(bus, "outcome"), COUNT_ - 1);
+    assert_int_equal(bus_count(bus, "lease"), 1);
+}
+
+TEST(extend_tells_kept_canceled_and_lost)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+    LeaseVerdict            verdicts[3];
+    Error                   error = {0};
+
+    bus_send(bus, "mail", 3);
+    assert_int_equal(bus_claim(bus, lane, 3, 1000, &claimed), 3);
+    assert_string_equal(database_get_text(bus->db,
+                                          arena_print(bus->arena,
+                                                      "select verdict from pawl.cancel('{%s}', 'no', 'ann')",
+                                                      claimed[1].command_id),
+                                          bus->arena),
+                        "CANCELING");
+    int64_t ids[]    = {claimed[0].id, claimed[1].id, claimed[2].id};
+    int64_t tokens[] = {claimed[0].token, claimed[1].token, claimed[2].token - 1};
+    assert_ok(lease_extend(bus->pool, soon(), bus->arena, ids, tokens, 3, 60000, verdicts, &error));
+    assert_int_equal(verdicts[0], LEASE_EXTENDED);
+    assert_int_equal(verdicts[1], LEASE_CANCELED);
+    assert_int_equal(verdicts[2], LEASE_LOST);
+    assert_int_equal(bus_count(bus, "lease where until > now() + '50 s'"), 1);
+    assert_int_equal(bus_count(bus, "outcome where status = 'CANCELED'"), 1);
+    assert_false(bus_settle(bus, &claimed[1], OUTCOME_COMPLETE, NULL, NULL).settled);
+}
+
+TEST(cancel_of_a_waiting_command_is_immediate_and_final)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    bus_send(bus, "mail", 1);
+    const char *id  = database_get_text(bus->db, "select command_id::text from pawl.command", bus->arena);
+    const char *sql = arena_print(bus->arena, "select verdict from pawl.cancel('{%s}', 'no', 'ann')", id);
+    assert_string_equal(database_get_text(bus->db, sql, bus->arena), "CANCELED");
+    assert_string_equal(database_get_text(bus->db, sql, bus->arena), "ENDED");
+    assert_int_equal(bus_count(bus, "ready"), 0);
+    assert_int_equal(bus_count(bus, "audit where event = 'CANCELED' and actor = 'ann'"), 1);
+}

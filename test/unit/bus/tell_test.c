@@ -1,0 +1,144 @@
+/*
+ * tell_test.c - who waits for the end of a command is told exactly once: its reply queue, and its batch.
+ */
+#include "test/harness/conninfo.h"
+#include "test/unit/bus/fixture.h"
+
+static Claimed *claimed_one(Bus *bus)
+{
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+
+    assert_int_equal(bus_claim(bus, lane, 1, 30000, &claimed), 1);
+    return claimed;
+}
+
+static void send_with(Bus *bus, const char *reply_to, const char *batch_id)
+{
+    SendItem  item  = bus_item("mail", "t", NULL);
+    SendItem *list  = &item;
+    Error     error = {0};
+
+    item.reply_to       = reply_to;
+    item.correlation_id = "order 7";
+    item.batch_id       = batch_id;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_int_equal(item.code, OK);
+}
+
+static int64_t replies(Bus *bus, const char *status)
+{
+    return database_get_i64(bus->db,
+                            arena_print(bus->arena,
+                                        "select count(*) from pgmq.q_answers where message ->> 'status' = '%s' "
+                                        "and message ->> 'correlation_id' = 'order 7'",
+                                        status));
+}
+
+TEST(reply_is_sent_once_for_every_end)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    for (int i = 0; i < 5; i++)
+        send_with(bus, "answers", NULL);
+    Claimed *done = claimed_one(bus), *refused = claimed_one(bus), *given_up = claimed_one(bus),
+            *running = claimed_one(bus);
+    bus_settle(bus, done, OUTCOME_COMPLETE, "{\"x\": 1}", NULL);
+    bus_settle(bus, done, OUTCOME_COMPLETE, "{\"x\": 1}", NULL);
+    assert_int_equal(replies(bus, "COMPLETED"), 1);
+    bus_settle(bus, refused, OUTCOME_REJECT, NULL, "no");
+    bus_settle(bus, refused, OUTCOME_FAIL, NULL, "no");
+    assert_int_equal(replies(bus, "FAILED"), 1);
+    bus_settle(bus, given_up, OUTCOME_FAIL, NULL, "broken"); /* waits for an operator: not the end */
+    assert_int_equal(database_get_i64(bus->db, "select count(*) from pgmq.q_answers"), 2);
+    database_exec(
+        bus->db,
+        "select * from pawl.tsq_decide(array(select c.command_id from pawl.command c join pawl.tsq using (id)),"
+        " 'complete', 'ann', 'by hand', '2')");
+    assert_int_equal(replies(bus, "COMPLETED"), 2);
+    /* Canceled: the one in line at once, the running one at its next heartbeat. */
+    database_exec(bus->db, "select * from pawl.cancel(array(select command_id from pawl.command), 'no', 'ann')");
+    assert_int_equal(replies(bus, "CANCELED"), 1);
+    LeaseVerdict verdict;
+    Error        error = {0};
+    assert_ok(lease_extend(bus->pool, soon(), bus->arena, &running->id, &running->token, 1, 1000, &verdict, &error));
+    assert_int_equal(verdict, LEASE_CANCELED);
+    assert_int_equal(replies(bus, "CANCELED"), 2);
+    assert_int_equal(database_get_i64(bus->db, "select count(distinct message ->> 'command_id') from pgmq.q_answers"),
+                     5);
+}
+
+TEST(batch_sends_its_last_command_once_when_all_have_ended)
+{
+    static const char *const id  = "0190a000-0000-7000-8000-00000000000b";
+    scoped(bus_free) Bus    *bus = bus_new(4);
+
+    database_exec(bus->db, arena_print(bus->arena,
+                                       "select * from pawl.batch_new('%s', 'night', "
+                                       "'{\"domain\": \"report\", \"type\": \"done\", \"payload\": {\"a\": 1}}')",
+                                       id));
+    send_with(bus, NULL, id);
+    send_with(bus, NULL, id);
+    Claimed *first = claimed_one(bus), *second = claimed_one(bus);
+    bus_settle(bus, first, OUTCOME_COMPLETE, NULL, NULL);
+    database_exec(bus->db, arena_print(bus->arena, "select pawl.batch_seal('%s')", id));
+    assert_int_equal(bus_count(bus, "command where type = 'done'"), 0);
+    bus_settle(bus, second, OUTCOME_REJECT, NULL, "no");
+    bus_settle(bus, second, OUTCOME_REJECT, NULL, "no");
+    database_exec(bus->db, arena_print(bus->arena, "select pawl.batch_seal('%s')", id));
+    assert_int_equal(bus_count(bus, "command where type = 'done' and payload = '{\"a\": 1}'"), 1);
+    assert_int_equal(database_get_i64(bus->db, arena_print(bus->arena,
+                                                           "select completed * 10 + failed from "
+                                                           "pawl.batch_progress('%s')",
+                                                           id)),
+                     11);
+    /* Closed for good, and the refusal is the sender's. */
+    SendItem  late  = bus_item("mail", "t", NULL);
+    SendItem *list  = &late;
+    Error     error = {0};
+    late.batch_id   = id;
+    assert_code(ERR_CONFLICT, send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_contains(error.text, "is sealed and takes no more commands");
+}
+
+TEST(prune_takes_what_is_old_enough_and_nothing_else)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    bus_send(bus, "mail", 3);
+    bus_settle(bus, claimed_one(bus), OUTCOME_COMPLETE, NULL, NULL);
+    bus_settle(bus, claimed_one(bus), OUTCOME_COMPLETE, NULL, NULL);
+    database_exec(bus->db, "update pawl.outcome set ended_at = now() - interval '31 days' "
+                           "where id = (select min(id) from pawl.outcome)");
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune(100, '30 days', '90 days')"), 1);
+    assert_int_equal(bus_count(bus, "command"), 2);
+    assert_int_equal(bus_count(bus, "outcome"), 1);
+    assert_int_equal(bus_count(bus, "audit"), 7);
+    database_exec(bus->db, "update pawl.audit set at = now() - interval '91 days' where event = 'SENT'");
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune(100, '30 days', '90 days')"), 3);
+}
+
+/* What a pod does, the role for pods may do; nothing here runs as the owner. */
+TEST(bus_works_for_the_role_of_an_application)
+{
+    scoped(bus_free) Bus   *bus = bus_new(4);
+    scoped(pool_free) Pool *own = bus->pool;
+    char                    conninfo[CONNINFO_SIZE];
+    Error                   error = {0};
+    int                     moved, next_ms;
+
+    bus->pool = NULL;
+    conninfo_change(database_url(bus->db), conninfo, "options", "-c role=pawl_app", NULL);
+    assert_ok(pool_new(&(PoolOptions){.conninfo = conninfo}, &bus->pool, &error));
+    send_with(bus, "answers", NULL);
+    Claimed     *claimed = claimed_one(bus);
+    LeaseVerdict verdict;
+    assert_ok(lease_extend(bus->pool, soon(), bus->arena, &claimed->id, &claimed->token, 1, 1000, &verdict, &error));
+    assert_int_equal(verdict, LEASE_EXTENDED);
+    assert_true(bus_settle(bus, claimed, OUTCOME_COMPLETE, NULL, NULL).settled);
+    assert_ok(bring_back_step(bus->pool, soon(), &(BringBack){0}, 1000, &moved, &next_ms, &error));
+    scoped(lane_free) Lane *lane = lane_new(bus->pool, "fresh", NULL, "w");
+    bool                    has  = true;
+    assert_ok(lane_has_work(lane, soon(), bus->arena, &has, &error));
+    assert_false(has);
+}

@@ -1,0 +1,316 @@
+/*
+ * worker_test.c - claims, runs, settles, keeps leases, stops; with handlers of its own in C.
+ */
+#include "bus/worker.h"
+
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/sync.h"
+#include "bus/handler.h"
+#include "bus/waker.h"
+#include "test/unit/bus/fixture.h"
+#include "test/unit/pg/await.h"
+
+/* A handler that is held back until let go, and notes what it met. */
+typedef struct {
+    Handler     base;
+    atomic_bool open;
+    atomic_int  begun, running, running_max, stopped;
+    Outcome     outcome;
+    const char *result;
+} Held;
+
+static void held_run(Handler *base, Task *task, SettleItem *ret_settle)
+{
+    Held *held    = (Held *)base;
+    int   running = atomic_fetch_add(&held->running, 1) + 1;
+
+    if (running > atomic_load(&held->running_max))
+        atomic_store(&held->running_max, running);
+    atomic_fetch_add(&held->begun, 1);
+    while (!atomic_load(&held->open) && !task_is_stopped(task))
+        clock_sleep_ms(2);
+    atomic_fetch_sub(&held->running, 1);
+    ret_settle->outcome = task_is_stopped(task) ? OUTCOME_RETRY : held->outcome;
+    ret_settle->result  = held->result;
+}
+
+static void held_stop(Handler *base, Task *task)
+{
+    (void)task;
+    atomic_fetch_add(&((Held *)base)->stopped, 1);
+}
+
+#define HELD(...)                                                 \
+    {                                                             \
+        .base = {.run = held_run, .stop = held_stop}, __VA_ARGS__ \
+    }
+
+/* A worker on a thread of its own. */
+typedef struct {
+    Worker   *worker;
+    ErrorCode code;
+    Error     error;
+    pthread_t thread;
+} Running;
+
+static void *running_body(void *context)
+{
+    Running *running = context;
+
+    running->code = worker_run(running->worker, &running->error);
+    return NULL;
+}
+
+static void running_start(Running *running, Bus *bus, WorkerOptions options)
+{
+    options.pool    = bus->pool;
+    options.domain  = "mail";
+    options.name    = "test";
+    *running        = (Running){.worker = worker_new(&options)};
+    running->thread = thread_start("worker", running_body, running);
+}
+
+static WorkerCounts running_end(Running *running)
+{
+    WorkerCounts counts;
+
+    thread_join(running->thread);
+    if (running->code != OK)
+        fail_msg("worker_run: %s", running->error.text);
+    worker_counts(running->worker, &counts);
+    worker_free(running->worker);
+    return counts;
+}
+
+static WorkerCounts running_stop(Running *running, int grace_ms)
+{
+    worker_stop(running->worker, deadline_in_ms(grace_ms));
+    return running_end(running);
+}
+
+TEST(worker_drains_and_completes_everything)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD(.open = true);
+    Running               running;
+    SendItem              later = bus_item("mail", "t", NULL);
+    SendItem             *list  = &later;
+    Error                 error = {0};
+
+    bus_send(bus, "mail", 100);
+    later.delay_ms = 300; /* drained means this one too */
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 4, .drain = true});
+    WorkerCounts counts = running_end(&running);
+    assert_int_equal(counts.completed, 101);
+    assert_int_equal(counts.claimed, 101);
+    assert_int_equal(counts.running + counts.waiting, 0);
+    assert_true(held.running_max <= 4);
+    assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED'"), 101);
+    assert_int_equal(bus_count(bus, "lease") + bus_count(bus, "ready") + bus_count(bus, "delayed"), 0);
+}
+
+TEST(worker_noop_completes_whole_batches)
+{
+    scoped(bus_free) Bus *bus = bus_new(8);
+    Running               running;
+
+    bus_send(bus, "mail", 2000);
+    running_start(&running, bus, (WorkerOptions){.handler = &handler_noop, .drain = true});
+    WorkerCounts counts = running_end(&running);
+    assert_int_equal(counts.completed, 2000);
+    assert_int_equal(bus_count(bus, "outcome"), 2000);
+    assert_int_equal(bus_count(bus, "audit"), 6000);
+}
+
+TEST(worker_holds_no_more_than_it_may)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+    WorkerCounts          counts;
+
+    bus_send(bus, "mail", 50);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 3});
+    await(({
+              worker_counts(running.worker, &counts);
+              counts.running + counts.waiting;
+          }) == 6);
+    assert_int_equal(counts.running, 3);
+    assert_int_equal(bus_count(bus, "lease"), 6);
+    atomic_store(&held.open, true);
+    await(({
+              worker_counts(running.worker, &counts);
+              counts.completed;
+          }) == 50);
+    assert_int_equal(running_stop(&running, 1000).completed, 50);
+    assert_true(held.running_max <= 3);
+}
+
+TEST(worker_keeps_the_leases_of_long_work)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .lease_ms = 300});
+    await(atomic_load(&held.begun) == 1);
+    int64_t until = database_get_i64(bus->db, "select pawl.micros(until) from pawl.lease");
+    /* Well past the first lease. */
+    await(database_get_i64(bus->db, "select coalesce(max(pawl.micros(until)), 0) from pawl.lease") > until + 900000);
+    atomic_store(&held.open, true);
+    await(bus_count(bus, "outcome") == 1);
+    WorkerCounts counts = running_stop(&running, 1000);
+    assert_int_equal(counts.completed, 1);
+    assert_int_equal(held.begun, 1); /* nobody took it away */
+    assert_int_equal(bus_count(bus, "audit where event = 'RECEIVED'"), 1);
+}
+
+TEST(worker_stops_a_handler_that_was_canceled)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .lease_ms = 300});
+    await(atomic_load(&held.begun) == 1);
+    database_exec(bus->db, "select * from pawl.cancel(array(select command_id from pawl.command), 'no more', 'ann')");
+    await(atomic_load(&held.stopped) == 1);
+    await(bus_count(bus, "outcome where status = 'CANCELED'") == 1);
+    WorkerCounts counts = running_stop(&running, 1000);
+    assert_int_equal(counts.lost, 1);
+    assert_int_equal(counts.completed, 0);
+}
+
+TEST(worker_stops_a_handler_that_takes_too_long)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .timeout_ms = 100});
+    await(bus_count(bus, "delayed") == 1);
+    assert_int_equal(held.stopped, 1);
+    assert_int_equal(bus_count(bus, "audit where event = 'RETRY_SCHEDULED' and details ->> 'error' like "
+                                    "'handler ran longer than 100 ms%'"),
+                     1);
+    assert_int_equal(running_stop(&running, 1000).retried, 1);
+}
+
+TEST(worker_gives_back_at_the_stop_what_it_did_not_finish)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+    WorkerCounts          counts;
+
+    bus_send(bus, "mail", 10);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 2});
+    await(({
+              worker_counts(running.worker, &counts);
+              counts.running + counts.waiting;
+          }) == 4);
+    counts = running_stop(&running, 50);
+    assert_int_equal(held.stopped, 2);
+    assert_int_equal(counts.retried, 4);
+    assert_int_equal(bus_count(bus, "lease"), 0);
+    assert_int_equal(bus_count(bus, "ready"), 10); /* all of them in line again, at once */
+}
+
+TEST(worker_gives_up_what_cannot_be_stored)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD(.open = true, .result = "1e500000");
+    Running               running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .drain = true});
+    assert_int_equal(running_end(&running).failed, 1);
+    assert_int_equal(bus_count(bus, "tsq where error like 'outcome could not be stored:%'"), 1);
+}
+
+TEST(worker_takes_over_from_a_crashed_one_within_a_second_of_its_lease)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(8);
+    scoped(lane_free) Lane *dead    = lane_new(bus->pool, "mail", NULL, "dead");
+    Held                    held    = HELD(.open = true);
+    Claimed                *claimed = NULL;
+    Running                 running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus,
+                  (WorkerOptions){
+                      .handler = &held.base, .types = (const char *[]){"none", NULL}
+    });
+    assert_int_equal(bus_claim(bus, dead, 1, 1500, &claimed), 1);
+    assert_int_equal(running_stop(&running, 1000).claimed, 0);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    await(bus_count(bus, "outcome") == 1);
+    assert_in_range(database_get_i64(bus->db, "select max(pawl.micros(at)) - min(pawl.micros(at)) from pawl.audit "
+                                              "where event = 'RECEIVED'"),
+                    1500000, 2500000);
+    assert_int_equal(running_stop(&running, 1000).completed, 1);
+}
+
+TEST(worker_is_woken_by_a_note)
+{
+    scoped(bus_free) Bus *bus    = bus_new(8);
+    Held                  held   = HELD(.open = true);
+    Waker                *waker  = waker_new(bus->pool);
+    Listen               *listen = listen_new(database_url(bus->db), bus->pool);
+    Running               running;
+
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    worker_listen(running.worker, listen);
+    await(listen_is_up(listen));
+    /* Let it fall asleep: the pause between two polls is a second or more by then. */
+    int64_t asked = -1;
+    await(({
+        int64_t now   = metric_value(METRIC_TX_OK);
+        bool    still = now == asked;
+        asked         = now;
+        clock_sleep_ms(700);
+        still;
+    }));
+    bus_send(bus, "mail", 1);
+    waker_poke(waker, "mail");
+    waker_poke(waker, "other");
+    await(bus_count(bus, "outcome") == 1);
+    assert_in_range(database_get_i64(bus->db, "select max(pawl.micros(at)) - min(pawl.micros(at)) from pawl.audit "
+                                              "where event in ('SENT', 'RECEIVED')"),
+                    0, 500000);
+    listen_free(listen);
+    running_stop(&running, 1000);
+    waker_free(waker);
+}
+
+TEST(worker_without_work_asks_less_than_once_a_second)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    clock_sleep_ms(4000); /* the pauses have grown to their full length */
+    int64_t before = metric_value(METRIC_TX_OK);
+    clock_sleep_ms(8000);
+    assert_in_range(metric_value(METRIC_TX_OK) - before, 2, 8);
+    running_stop(&running, 1000);
+}
+
+TEST(worker_says_what_is_wrong_with_its_domain)
+{
+    scoped(bus_free) Bus *bus     = bus_new(8);
+    WorkerOptions         options = {.pool = bus->pool, .domain = "no good", .name = "t", .handler = &handler_noop};
+    scoped(worker_free) Worker *worker = worker_new(&options);
+    Error                       error  = {0};
+
+    assert_code(ERR_INVALID, worker_run(worker, &error));
+    assert_contains(error.text, "domain must be");
+}
