@@ -68,7 +68,7 @@ static ErrorCode server_start(Daemon *daemon, Error *reterr)
            .routes           = routes_table,
            .app              = daemon,
            .auth             = auth,
-           .executor_threads = (int)(settings->workers * 4 < 8 ? 8 : settings->workers * 4),
+           .executor_threads = (int)settings->http_threads,
            .queue_max        = (int)settings->http_queue,
            .connections_max  = (int)settings->http_connections,
            .body_bytes_max   = (int)settings->http_body_bytes,
@@ -108,9 +108,11 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     webhook_set(daemon, &daemon->app->settings);
     daemon->keys   = key_cache_new(daemon->app->pool, token);
     daemon->alerts = alerts_new(monitor_alert, daemon);
-    if (daemon->app->settings.role & (ROLE_WORKER | ROLE_MONITOR | ROLE_BOT))
-        daemon->listen = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
-    daemon->jobs = monitor_start(daemon);
+    daemon->listen = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
+    daemon->sender = sender_new(daemon->app->pool);
+    daemon->waker  = waker_new(daemon->app->pool);
+    daemon->lanes  = lanes_new(daemon->app->pool, daemon->listen, (int)daemon->app->settings.http_threads / 2);
+    daemon->jobs   = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_start(daemon, reterr));
     say_ready(daemon, token_file);
@@ -214,8 +216,8 @@ static bool daemon_drain(Daemon *daemon)
     bool            answered = true;
 
     atomic_store(&daemon->stopping, true);
-    if (daemon->jobs)
-        jobs_stop(daemon->jobs);
+    lanes_stop(daemon->lanes);
+    jobs_stop(daemon->jobs);
     if (daemon->server)
         answered = server_drain(daemon->server, deadline_in_ms(settings->drain_timeout));
     if (pool_drain(daemon->app->pool, deadline_in_ms(settings->close_timeout)) && answered)
@@ -234,6 +236,12 @@ static void daemon_free(Daemon *daemon)
         jobs_free(daemon->jobs);
     if (daemon->listen)
         listen_free(daemon->listen);
+    if (daemon->lanes)
+        lanes_free(daemon->lanes);
+    if (daemon->waker)
+        waker_free(daemon->waker);
+    if (daemon->sender)
+        sender_free(daemon->sender);
     if (daemon->alerts)
         alerts_free(daemon->alerts);
     if (daemon->keys)

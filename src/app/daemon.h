@@ -16,7 +16,11 @@
 #include "app/app.h"
 #include "app/job.h"
 #include "app/key.h"
+#include "app/lanes.h"
 #include "base/sync.h"
+#include "bus/claim.h"
+#include "bus/send.h"
+#include "bus/waker.h"
 #include "http/server.h"
 #include "ops/alert.h"
 #include "pg/listen.h"
@@ -26,8 +30,12 @@ typedef struct Daemon {
     KeyCache   *keys;
     Alerts     *alerts;
     Jobs       *jobs;
-    Listen     *listen; /* NULL without a role that waits for work */
+    Listen     *listen;
     Server     *server; /* NULL without role api */
+    Sender     *sender;
+    Waker      *waker;
+    Lanes      *lanes;
+    BringBack   bring_back; /* the monitor's own */
     const char *openapi;
     atomic_bool stopping;
     Mutex       mutex;                             /* guards webhook */

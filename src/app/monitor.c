@@ -12,9 +12,11 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define WEBHOOK_MS 5000
-#define STEP_MS    10000
-#define REVIVE_MS  5000
+#define WEBHOOK_MS    5000
+#define STEP_MS       10000
+#define REVIVE_MS     5000
+#define BRING_BACK_MS 1000
+#define PRUNE_ROWS    1000 /* in one bite */
 
 /* ---- alerts and their webhook ---- */
 
@@ -108,6 +110,37 @@ static ErrorCode job_dead_letter_count(void *context, Deadline deadline, Error *
     return OK;
 }
 
+/* ---- commands ---- */
+
+/* Workers do this too; here it is done when none of them runs. */
+static ErrorCode job_bring_back(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon *daemon = context;
+    int     moved, next_ms;
+
+    return bring_back_step(daemon->app->pool, deadline, &daemon->bring_back, BRING_BACK_MS, &moved, &next_ms, reterr);
+}
+
+static ErrorCode prune_body(Tx *tx, void *context, Error *reterr)
+{
+    const Settings *settings = context;
+    int64_t         gone;
+
+    return db_get_i64(tx, sql_bus_prune,
+                      DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)settings->keep_commands_days),
+                              db_i32((int32_t)settings->keep_audit_days)),
+                      &gone, reterr);
+}
+
+static ErrorCode job_prune(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon                   *daemon  = context;
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "prune", .deadline = deadline, .arena = arena, .keyed = true};
+
+    return tx_run(daemon->app->pool, &options, prune_body, &daemon->app->settings, reterr);
+}
+
 /* ---- the private PostgreSQL ---- */
 
 static ErrorCode job_revive(void *context, Deadline deadline, Error *reterr)
@@ -126,10 +159,12 @@ static ErrorCode job_revive(void *context, Deadline deadline, Error *reterr)
 
 /* Every pod watches itself; what all pods share is for those with the role monitor, so that it is told once. */
 static const Job table[] = {
-    {"alerts",             2000, job_alerts           },
-    {"private-postgresql", 2000, job_revive           },
-    {"dead-letters",       5000, job_dead_letters     },
-    {"dead-letter-count",  5000, job_dead_letter_count},
+    {"alerts",             2000,          job_alerts           },
+    {"private-postgresql", 2000,          job_revive           },
+    {"dead-letters",       5000,          job_dead_letters     },
+    {"dead-letter-count",  5000,          job_dead_letter_count},
+    {"bring-back",         BRING_BACK_MS, job_bring_back       },
+    {"prune",              1000,          job_prune            },
 };
 #define EVERY_POD 2
 

@@ -42,7 +42,9 @@ typedef struct {
     int64_t     breaker_failures, breaker_open;
     int64_t     request_timeout, read_timeout, drain_timeout, close_timeout;
     int64_t     http_connections, http_queue, http_body_bytes;
+    int64_t     http_threads;
     int64_t     dlq_every, dlq_tries;
+    int64_t     keep_commands_days, keep_audit_days;
     const char *alert_webhook;
     const char *log, *log_format;
 } Settings;

@@ -76,7 +76,7 @@ static const Setting *setting_find(Arena *arena, const char *flag)
     return NULL;
 }
 
-static const CommandFlag *flag_find(const Command *command, const char *name)
+static const CommandFlag *flag_find(const CliCommand *command, const char *name)
 {
     for (const CommandFlag *flag = command->flags; flag && flag->name; flag++)
         if (strcmp(flag->name, name) == 0)
@@ -93,7 +93,7 @@ static ErrorCode unknown(const char *kind, const char *word, const char *const *
     return fail(reterr, ERR_USAGE, "unknown %s \"%s\": see pawl help", kind, word);
 }
 
-static ErrorCode unknown_flag(Parser *parser, const Command *command, const char *name, Error *reterr)
+static ErrorCode unknown_flag(Parser *parser, const CliCommand *command, const char *name, Error *reterr)
 {
     const char *words[WORDS_MAX] = {"--json", "--config", "--help"};
     size_t      count            = 3;
@@ -112,11 +112,11 @@ static ErrorCode unknown_word(const char *group, const char *word, Error *reterr
     const char *words[WORDS_MAX];
     size_t      count = 0;
 
-    for (size_t i = 0; i < command_count && count < WORDS_MAX; i++)
+    for (size_t i = 0; i < cli_command_count && count < WORDS_MAX; i++)
         if (!group)
-            words[count++] = commands[i].group;
-        else if (strcmp(commands[i].group, group) == 0 && commands[i].verb)
-            words[count++] = commands[i].verb;
+            words[count++] = cli_commands[i].group;
+        else if (strcmp(cli_commands[i].group, group) == 0 && cli_commands[i].verb)
+            words[count++] = cli_commands[i].verb;
     return unknown("command", word, words, count, reterr);
 }
 
@@ -159,7 +159,7 @@ static ErrorCode flag_own(Parser *parser, const CommandFlag *flag, const char *g
     return OK;
 }
 
-static ErrorCode flag_parse(Parser *parser, const Command *command, const char *word, Error *reterr)
+static ErrorCode flag_parse(Parser *parser, const CliCommand *command, const char *word, Error *reterr)
 {
     Call              *call  = parser->call;
     const char        *equal = strchr(word, '=');
@@ -189,10 +189,10 @@ static ErrorCode flag_parse(Parser *parser, const Command *command, const char *
 
 /* ---- the command ---- */
 
-static const Command *command_find(const char *group, const char *verb)
+static const CliCommand *command_find(const char *group, const char *verb)
 {
-    for (size_t i = 0; i < command_count; i++) {
-        const Command *command = &commands[i];
+    for (size_t i = 0; i < cli_command_count; i++) {
+        const CliCommand *command = &cli_commands[i];
 
         if (strcmp(command->group, group) != 0)
             continue;
@@ -204,17 +204,17 @@ static const Command *command_find(const char *group, const char *verb)
 
 static bool group_exists(const char *group)
 {
-    for (size_t i = 0; i < command_count; i++)
-        if (strcmp(commands[i].group, group) == 0)
+    for (size_t i = 0; i < cli_command_count; i++)
+        if (strcmp(cli_commands[i].group, group) == 0)
             return true;
     return false;
 }
 
-static ErrorCode command_parse(Parser *parser, const Command **ret_command, Error *reterr)
+static ErrorCode command_parse(Parser *parser, const CliCommand **ret_command, Error *reterr)
 {
-    const char    *group = parser->argv[1];
-    const char    *verb  = parser->argc > 2 && parser->argv[2][0] != '-' ? parser->argv[2] : NULL;
-    const Command *command;
+    const char       *group = parser->argv[1];
+    const char       *verb  = parser->argc > 2 && parser->argv[2][0] != '-' ? parser->argv[2] : NULL;
+    const CliCommand *command;
 
     if (!group_exists(group))
         return unknown_word(NULL, group, reterr);
@@ -230,7 +230,7 @@ static ErrorCode command_parse(Parser *parser, const Command **ret_command, Erro
     return OK;
 }
 
-static ErrorCode arguments_parse(Parser *parser, const Command *command, Error *reterr)
+static ErrorCode arguments_parse(Parser *parser, const CliCommand *command, Error *reterr)
 {
     Call *call = parser->call;
 
@@ -252,10 +252,10 @@ static ErrorCode arguments_parse(Parser *parser, const Command *command, Error *
     return OK;
 }
 
-ErrorCode call_parse(int argc, char **argv, Call *call, const Command **ret_command, Error *reterr)
+ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_command, Error *reterr)
 {
-    Parser         parser  = {.argc = argc, .argv = argv, .call = call};
-    const Command *command = NULL;
+    Parser            parser  = {.argc = argc, .argv = argv, .call = call};
+    const CliCommand *command = NULL;
 
     *ret_command      = NULL;
     call->given.flags = arena_array(call->arena, SettingFlag, WORDS_MAX);

@@ -23,9 +23,61 @@ static const CommandFlag stop_flags[] = {
     {NULL,      NULL, NULL                              },
 };
 
+static const CommandFlag send_flags[] = {
+    {"--id",             "UUID",  "sent twice with the same id it is one command"          },
+    {"--delay",          "TIME",  "not before: 10s, 2h"                                    },
+    {"--priority",       "N",     "0 to 9, 9 is first; 4 unless given"                     },
+    {"--max-attempts",   "N",     "1 to 1000; 3 unless given"                              },
+    {"--reply-to",       "QUEUE", "queue that gets the outcome"                            },
+    {"--correlation-id", "TEXT",  "goes into the reply"                                    },
+    {"--batch",          "UUID",  "part of this batch"                                     },
+    {"--lines",          NULL,    "one payload per line of standard input, sent in batches"},
+    {NULL,               NULL,    NULL                                                     },
+};
+static const CommandFlag work_flags[] = {
+    {"--exec",    "PROGRAM",  "run this program for each command"                           },
+    {"--sql",     "FUNCTION", "a function for each, in the transaction that ends it"},
+    {"--noop",    NULL,       "complete everything: for measuring"                          },
+    {"-j",        "N",        "how many at once; 8 unless given"                            },
+    {"--batch",   "N",        "most commands in one claim"                                  },
+    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"},
+    {"--timeout", "TIME",     "how long one command may take"                               },
+    {"--type",    "T",        "only commands of this type"                                  },
+    {"--drain",   NULL,       "end when nothing is left"                                    },
+    {NULL,        NULL,       NULL                                                          },
+};
+static const CommandFlag command_flags[] = {
+    {"--domain", "D",  "only this domain"                                           },
+    {"--status", "S",  "PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED"},
+    {"--type",   "T",  "only this type"                                             },
+    {"--limit",  "N",  "at most this many, 100 unless given"                        },
+    {"--count",  NULL, "only how many"                                              },
+    {NULL,       NULL, NULL                                                         },
+};
+static const CommandFlag decide_flags[] = {
+    {"--operator", "NAME", "who decides; the user of this process unless given"  },
+    {"--reason",   "TEXT", "why"                                                 },
+    {"--result",   "JSON", "complete: what the handler would have returned"      },
+    {"--all",      NULL,   "all that match --domain and --type instead of one ID"},
+    {"--domain",   "D",    "only this domain"                                    },
+    {"--type",     "T",    "only this type"                                      },
+    {"--yes",      NULL,   "with --all: really"                                  },
+    {NULL,         NULL,   NULL                                                  },
+};
+
 /* clang-format off */
-const Command commands[] = {
+const CliCommand cli_commands[] = {
     {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it"},
+    {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
+    {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
+    {"command", "show",   "ID",        1, 1, command_command_show,   NULL,       "show one command and what happened to it"},
+    {"command", "list",   "",          0, 0, command_command_list,   command_flags, "list commands, newest first"},
+    {"command", "cancel", "ID",        1, 1, command_command_cancel, decide_flags, "cancel one"},
+    {"tsq",     "list",   "",          0, 0, command_tsq_list,       command_flags, "list what waits for an operator"},
+    {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "try it again, attempts begin anew"},
+    {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "give it up"},
+    {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   decide_flags, "it is done"},
+    {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show how far a batch is"},
     {"migrate", NULL,     "",          0, 0, command_migrate,        NULL,       "bring the schema up to date"},
     {"migrate", "status", "",          0, 0, command_migrate_status, NULL,       "show which migrations are applied"},
     {"doctor",  NULL,     "",          0, 0, command_doctor,         doctor_flags, "check everything and say what to do"},
@@ -45,4 +97,4 @@ const Command commands[] = {
 };
 /* clang-format on */
 
-const size_t command_count = COUNT(commands);
+const size_t cli_command_count = COUNT(cli_commands);

@@ -43,10 +43,10 @@ typedef struct {
     CommandRun        *run;
     const CommandFlag *flags; /* ended by a NULL name; NULL: none of its own */
     const char        *help;
-} Command;
+} CliCommand;
 
-extern const Command commands[];
-extern const size_t  command_count;
+extern const CliCommand cli_commands[];
+extern const size_t     cli_command_count;
 
 /* The value of a flag; NULL when it was not given. A switch has the value "". */
 const char *call_flag(const Call *call, const char *name);
@@ -59,12 +59,15 @@ must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t f
 
 /* Turn argv into a command and a call. ERR_USAGE says what is wrong and what is near. *ret_command NULL: help was
  * asked for, of the group in call->arguments[0] if there is one. */
-must_check ErrorCode call_parse(int argc, char **argv, Call *call, const Command **ret_command, Error *reterr);
+must_check ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_command, Error *reterr);
 
 CommandRun command_serve, command_migrate, command_migrate_status, command_doctor;
 CommandRun command_db_start, command_db_stop, command_db_status, command_db_url;
 CommandRun command_dlq_list, command_dlq_show, command_dlq_retry, command_dlq_delete;
 CommandRun command_key_create, command_key_list, command_key_revoke;
+CommandRun command_send, command_work, command_batch_show;
+CommandRun command_command_show, command_command_list, command_command_cancel;
+CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;
 CommandRun command_help, command_version;
 
 #endif

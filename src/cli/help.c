@@ -14,7 +14,7 @@
 
 #define LEFT 30
 
-static void command_line(const Command *command, FILE *out)
+static void command_line(const CliCommand *command, FILE *out)
 {
     char left[128];
 
@@ -37,10 +37,10 @@ static bool group_help(const char *group, FILE *out)
 {
     bool found = false;
 
-    for (size_t i = 0; i < command_count; i++)
-        if (strcmp(commands[i].group, group) == 0) {
-            command_line(&commands[i], out);
-            flag_lines(commands[i].flags, out);
+    for (size_t i = 0; i < cli_command_count; i++)
+        if (strcmp(cli_commands[i].group, group) == 0) {
+            command_line(&cli_commands[i], out);
+            flag_lines(cli_commands[i].flags, out);
             found = true;
         }
     return found;
@@ -53,8 +53,8 @@ void help_print(const char *group, FILE *out)
         return;
     }
     fprintf(out, "pawl %s: state in PostgreSQL that moves forward exactly once\n\n", PAWL_VERSION);
-    for (size_t i = 0; i < command_count; i++)
-        command_line(&commands[i], out);
+    for (size_t i = 0; i < cli_command_count; i++)
+        command_line(&cli_commands[i], out);
     fprintf(out, "\nEvery command takes --json, --config FILE, and every setting as a flag: see pawl help settings\n"
                  "Exit: 0 done, 1 refused or failed, 2 wrong usage, 69 database unavailable, 75 try again\n");
 }
@@ -147,8 +147,8 @@ ErrorCode command_help(Call *call, Error *reterr)
             topics[i].print(call->arena);
             return OK;
         }
-    for (size_t i = 0; i < command_count && topic; i++)
-        if (strcmp(commands[i].group, topic) == 0) {
+    for (size_t i = 0; i < cli_command_count && topic; i++)
+        if (strcmp(cli_commands[i].group, topic) == 0) {
             help_print(topic, stdout);
             return OK;
         }

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     Call                      call    = {.arena = arena};
-    const Command            *command = NULL;
+    const CliCommand         *command = NULL;
     Error                     error   = {0};
     ErrorCode                 code    = call_parse(argc, argv, &call, &command, &error);
 

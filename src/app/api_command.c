@@ -1,0 +1,368 @@
+/*
+ * api_command.c - commands over HTTP: send, look, claim, settle, extend, and the troubleshooting queue.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "app/api.h"
+#include "app/daemon.h"
+#include "base/reader.h"
+#include "base/writer.h"
+#include "bus/command.h"
+#include "bus/send.h"
+#include "bus/settle.h"
+
+#define DELAY_S_MAX 315360000 /* ten years */
+#define ITEMS_MAX   8000
+
+/* ---- send ---- */
+
+typedef struct {
+    const char *domain, *type, *payload, *command_id, *reply_to, *correlation_id, *batch_id;
+    double      delay_s;
+    int64_t     priority, max_attempts;
+    bool        priority_given;
+} SendRequest;
+
+static const Field send_fields[] = {
+    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63, .help = "who handles it"},
+    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100,
+     .help = "what is to be done"},
+    {"payload", FIELD_JSON, offsetof(SendRequest, payload), .help = "any JSON for the handler; {} when absent"},
+    {"command_id", FIELD_UUID, offsetof(SendRequest, command_id), .help = "sent twice it is one command"},
+    {"delay_s", FIELD_REAL, offsetof(SendRequest, delay_s), .min = 0, .max = DELAY_S_MAX, .help = "not before"},
+    {"priority", FIELD_I64, offsetof(SendRequest, priority), .min = 0, .max = 9,
+     .is_set = offsetof(SendRequest, priority_given), .help = "9 is first; 4 when absent"},
+    {"max_attempts", FIELD_I64, offsetof(SendRequest, max_attempts), .min = 1, .max = 1000, .help = "3 when absent"},
+    {"reply_to", FIELD_TEXT, offsetof(SendRequest, reply_to), .length_max = 47, .help = "queue that gets the outcome"},
+    {"correlation_id", FIELD_TEXT, offsetof(SendRequest, correlation_id), .length_max = 200},
+    {"batch_id", FIELD_UUID, offsetof(SendRequest, batch_id)},
+};
+const FieldTable api_command_send_body = {"command", send_fields, COUNT(send_fields), sizeof(SendRequest)};
+
+typedef struct {
+    const char *name, *on_complete, *batch_id;
+    bool        open;
+    ReaderArray items;
+} BatchRequest;
+
+static const Field batch_fields[] = {
+    {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .help = "sent twice it is one batch"},
+    {"name", FIELD_TEXT, offsetof(BatchRequest, name), .length_max = 200},
+    {"on_complete", FIELD_JSON, offsetof(BatchRequest, on_complete), .help = "command sent once all have ended"},
+    {"open", FIELD_BOOL, offsetof(BatchRequest, open), .help = "more commands will be added; seal it then"},
+    {"items", FIELD_ROWS, offsetof(BatchRequest, items), .min = 0, .max = ITEMS_MAX, .rows = &api_command_send_body},
+};
+const FieldTable api_command_batch_body = {"batch", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
+
+/* The id may stand in the body, in the header Idempotency-Key (bare or quoted), or in both if they agree. */
+static ErrorCode key_take(Request *request, const char **id, Error *reterr)
+{
+    const char *header = request_header(request, "Idempotency-Key");
+    char        key[UUID_TEXT_SIZE];
+    char       *bare;
+    size_t      length;
+
+    if (!header)
+        return OK;
+    bare   = arena_text(request_arena(request), header);
+    length = strlen(bare);
+    if (length >= 2 && bare[0] == '"' && bare[length - 1] == '"') {
+        bare[length - 1] = '\0';
+        bare++;
+    }
+    if (!uuid_parse(bare, key))
+        return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" must be a UUID");
+    if (*id && strcmp(*id, key) != 0)
+        return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" and field \"command_id\" differ");
+    *id = arena_text(request_arena(request), key);
+    return OK;
+}
+
+static SendItem item_of(const SendRequest *given, const char *actor)
+{
+    return (SendItem){.domain         = given->domain,
+                      .type           = given->type,
+                      .payload        = given->payload,
+                      .command_id     = given->command_id,
+                      .delay_ms       = (int64_t)(given->delay_s * 1000),
+                      .priority       = given->priority_given ? (int)given->priority : SEND_DEFAULT,
+                      .max_attempts   = given->max_attempts ? (int)given->max_attempts : SEND_DEFAULT,
+                      .reply_to       = given->reply_to,
+                      .correlation_id = given->correlation_id,
+                      .batch_id       = given->batch_id,
+                      .actor          = actor};
+}
+
+static void write_sent(Writer *writer, const SendItem *item)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "command_id", item->id);
+    if (item->code == OK) {
+        writer_text(writer, "status", item->status);
+        writer_bool(writer, "created", item->is_new);
+    } else {
+        writer_text(writer, "error", item->error.text);
+    }
+    writer_end(writer);
+}
+
+ErrorCode api_command_send(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon     *daemon = context;
+    SendRequest given;
+    SendItem    item;
+    size_t      size;
+    const char *body = request_body(request, &size);
+    Writer      writer;
+
+    TRY(reader_object(body, size, &api_command_send_body, request_arena(request), &given, reterr));
+    TRY(key_take(request, &given.command_id, reterr));
+    item = item_of(&given, request_principal(request));
+    TRY(sender_send(daemon->sender, request_deadline(request), &item, reterr));
+    if (item.is_new && item.delay_ms == 0)
+        waker_poke(daemon->waker, item.domain);
+    response->status = item.is_new ? 201 : 200;
+    writer_open(&writer, &response->body);
+    write_sent(&writer, &item);
+    return OK;
+}
+
+static ErrorCode batch_send(Daemon *daemon, Request *request, const BatchRequest *given, const char *batch_id,
+                            SendItem *list, Error *reterr)
+{
+    const SendRequest *requests = given->items.items;
+    SendItem         **items    = arena_array(request_arena(request), SendItem *, given->items.count + 1);
+
+    for (int i = 0; i < given->items.count; i++) {
+        list[i]          = item_of(&requests[i], request_principal(request));
+        list[i].batch_id = batch_id;
+        items[i]         = &list[i];
+        if (requests[i].batch_id && strcmp(requests[i].batch_id, batch_id) != 0)
+            return fail(reterr, ERR_INVALID, "items[%d].batch_id names another batch", i);
+        if (send_check(&list[i], reterr) != OK) {
+            error_prefix(reterr, "items[%d]", i);
+            return reterr->code;
+        }
+    }
+    if (given->items.count == 0)
+        return OK;
+    TRY(send_many(daemon->app->pool, request_deadline(request), request_arena(request), items, given->items.count,
+                  reterr));
+    for (int i = 0; i < given->items.count; i++)
+        if (list[i].code == OK && list[i].is_new && list[i].delay_ms == 0)
+            waker_poke(daemon->waker, list[i].domain);
+    return OK;
+}
+
+ErrorCode api_command_batch(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon      *daemon = context;
+    BatchRequest given;
+    SendItem    *list;
+    size_t       size;
+    const char  *body = request_body(request, &size), *batch_id;
+    Writer       writer;
+
+    TRY(reader_object(body, size, &api_command_batch_body, request_arena(request), &given, reterr));
+    list = arena_array(request_arena(request), SendItem, given.items.count + 1);
+    TRY(batch_new(daemon->app->pool, request_deadline(request), request_arena(request), given.batch_id, given.name,
+                  given.on_complete, &batch_id, reterr));
+    TRY(batch_send(daemon, request, &given, batch_id, list, reterr));
+    if (!given.open)
+        TRY(batch_seal(daemon->app->pool, request_deadline(request), request_arena(request), batch_id, reterr));
+    response->status = 201;
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "batch_id", batch_id);
+    writer_array(&writer, "items");
+    for (int i = 0; i < given.items.count; i++)
+        write_sent(&writer, &list[i]);
+    writer_end(&writer);
+    writer_end(&writer);
+    return OK;
+}
+
+/* ---- look ---- */
+
+const RouteParameter api_command_parameters[] = {
+    {"domain", "only this domain"                                           },
+    {"status", "PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED"},
+    {"type",   "only this type"                                             },
+    {"limit",  "1 to 1000; 100 when absent"                                 },
+    {"cursor", "next_cursor of the page before"                             },
+    {NULL,     NULL                                                         },
+};
+
+const RouteParameter api_tsq_parameters[] = {
+    {"domain", "only this domain"              },
+    {"type",   "only this type"                },
+    {"limit",  "1 to 1000; 100 when absent"    },
+    {"cursor", "next_cursor of the page before"},
+    {NULL,     NULL                            },
+};
+
+static ErrorCode id_read(Request *request, char *ret_id, Error *reterr)
+{
+    if (!uuid_parse(request_capture(request, "id"), ret_id))
+        return fail(reterr, ERR_INVALID, "id must be a UUID");
+    return OK;
+}
+
+ErrorCode api_command_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon     *daemon = context;
+    char        id[UUID_TEXT_SIZE];
+    const char *json;
+
+    TRY(id_read(request, id, reterr));
+    TRY(command_show(daemon->app->pool, request_deadline(request), request_arena(request), id, &json, reterr));
+    text_append(&response->body, json);
+    return OK;
+}
+
+static ErrorCode list_answer(Daemon *daemon, Request *request, const char *status, Response *response, Error *reterr)
+{
+    CommandFilter filter = {.domain = request_query(request, "domain"),
+                            .status = status,
+                            .type   = request_query(request, "type")};
+    Command      *list;
+    int64_t       limit;
+    int           count;
+    Writer        writer;
+
+    TRY(request_query_i64(request, "limit", 1, 1000, 100, &limit, reterr));
+    TRY(request_query_i64(request, "cursor", 1, INT64_MAX, 0, &filter.before, reterr));
+    filter.limit = (int)limit;
+    TRY(command_list(daemon->app->pool, request_deadline(request), request_arena(request), &filter, &list, &count,
+                     reterr));
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_array(&writer, "items");
+    for (int i = 0; i < count; i++)
+        command_write(&writer, &list[i]);
+    writer_end(&writer);
+    if (count == limit)
+        writer_i64(&writer, "next_cursor", list[count - 1].id);
+    else
+        writer_null(&writer, "next_cursor");
+    writer_end(&writer);
+    return OK;
+}
+
+ErrorCode api_command_list(void *context, Request *request, Response *response, Error *reterr)
+{
+    return list_answer(context, request, request_query(request, "status"), response, reterr);
+}
+
+ErrorCode api_tsq_list(void *context, Request *request, Response *response, Error *reterr)
+{
+    return list_answer(context, request, "IN_TSQ", response, reterr);
+}
+
+ErrorCode api_batch_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon *daemon = context;
+    char    id[UUID_TEXT_SIZE];
+    Batch   batch;
+    Writer  writer;
+
+    TRY(id_read(request, id, reterr));
+    TRY(batch_progress(daemon->app->pool, request_deadline(request), request_arena(request), id, &batch, reterr));
+    writer_open(&writer, &response->body);
+    batch_write(&writer, &batch);
+    return OK;
+}
+
+ErrorCode api_batch_seal(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon *daemon = context;
+    char    id[UUID_TEXT_SIZE];
+
+    TRY(id_read(request, id, reterr));
+    TRY(batch_seal(daemon->app->pool, request_deadline(request), request_arena(request), id, reterr));
+    return api_batch_show(context, request, response, reterr);
+}
+
+/* ---- decide ---- */
+
+typedef struct {
+    const char *operator, * reason, *result;
+} DecideRequest;
+
+static const Field decide_fields[] = {
+    {"operator", FIELD_TEXT, offsetof(DecideRequest, operator), .length_max = 200,
+     .help = "who decides; the key's name when absent"},
+    {"reason", FIELD_TEXT, offsetof(DecideRequest, reason), .length_max = 2000},
+    {"result", FIELD_JSON, offsetof(DecideRequest, result), .help = "complete: what the handler would have returned"},
+};
+const FieldTable api_decide_body = {"decision", decide_fields, COUNT(decide_fields), sizeof(DecideRequest)};
+
+static ErrorCode decide_read(Request *request, char *ret_id, DecideRequest *ret_given, Error *reterr)
+{
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    TRY(id_read(request, ret_id, reterr));
+    *ret_given = (DecideRequest){0};
+    if (size > 0)
+        TRY(reader_object(body, size, &api_decide_body, request_arena(request), ret_given, reterr));
+    if (!ret_given->operator)
+        ret_given->operator= request_principal(request);
+    return OK;
+}
+
+static ErrorCode decision_answer(const char *id, const Decision *decision, Response *response, Error *reterr)
+{
+    Writer writer;
+
+    TRY(decision_check(decision, reterr));
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "command_id", id);
+    writer_text(&writer, "status", decision->verdict);
+    writer_end(&writer);
+    return OK;
+}
+
+ErrorCode api_command_cancel(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon       *daemon = context;
+    DecideRequest given;
+    char          id[UUID_TEXT_SIZE];
+    const char   *ids[] = {id};
+    Decision     *made;
+
+    TRY(decide_read(request, id, &given, reterr));
+    TRY(command_cancel(daemon->app->pool, request_deadline(request), request_arena(request), ids, 1, given.reason,
+                       given.operator, & made, reterr));
+    return decision_answer(id, made, response, reterr);
+}
+
+static ErrorCode tsq_answer(Daemon *daemon, Request *request, TsqAction action, Response *response, Error *reterr)
+{
+    DecideRequest given;
+    char          id[UUID_TEXT_SIZE];
+    const char   *ids[] = {id};
+    Decision     *made;
+
+    TRY(decide_read(request, id, &given, reterr));
+    TRY(tsq_decide(daemon->app->pool, request_deadline(request), request_arena(request), ids, 1,
+                   &(TsqDecision){action, given.operator, given.reason, given.result}, &made, reterr));
+    return decision_answer(id, made, response, reterr);
+}
+
+ErrorCode api_tsq_retry(void *context, Request *request, Response *response, Error *reterr)
+{
+    return tsq_answer(context, request, TSQ_RETRY, response, reterr);
+}
+
+ErrorCode api_tsq_cancel(void *context, Request *request, Response *response, Error *reterr)
+{
+    return tsq_answer(context, request, TSQ_CANCEL, response, reterr);
+}
+
+ErrorCode api_tsq_complete(void *context, Request *request, Response *response, Error *reterr)
+{
+    return tsq_answer(context, request, TSQ_COMPLETE, response, reterr);
+}

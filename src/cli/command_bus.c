@@ -1,0 +1,276 @@
+/*
+ * command_bus.c - looking at commands and batches, and deciding about them.
+ */
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/reader.h"
+#include "base/uuid.h"
+#include "base/writer.h"
+#include "bus/command.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "cli/timeline.h"
+
+#define LIST_MAX 1000
+
+static ErrorCode id_check(const Call *call, char *ret_id, Error *reterr)
+{
+    if (!uuid_parse(call->arguments[0], ret_id))
+        return fail(reterr, ERR_USAGE, "ID is \"%.60s\": a UUID", call->arguments[0]);
+    return OK;
+}
+
+static ErrorCode filter_read(const Call *call, CommandFilter *ret_filter, Error *reterr)
+{
+    int64_t limit;
+
+    TRY(call_number("--limit", call_flag(call, "--limit"), 1, LIST_MAX, 100, &limit, reterr));
+    *ret_filter = (CommandFilter){.domain = call_flag(call, "--domain"),
+                                  .status = call_flag(call, "--status"),
+                                  .type   = call_flag(call, "--type"),
+                                  .limit  = (int)limit};
+    return command_status_check(ret_filter->status, reterr);
+}
+
+/* ---- command ---- */
+
+ErrorCode command_command_show(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+    const char            *json;
+
+    TRY(id_check(call, id, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(command_show(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &json, reterr));
+    if (call->json)
+        printf("%s\n", json);
+    else
+        TRY(timeline_print(json, call->arena, reterr));
+    return OK;
+}
+
+static void list_json(Call *call, const Command *list, int count)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_array(&writer, NULL);
+    for (int i = 0; i < count; i++)
+        command_write(&writer, &list[i]);
+    writer_end(&writer);
+    print_json(&text);
+}
+
+static void list_table(Call *call, const Command *list, int count, const char *none)
+{
+    static const char *const head[] = {"id", "domain", "type", "status", ">attempts", "created", "error", NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < count; i++) {
+        table_cell(&table, list[i].command_id);
+        table_cell(&table, list[i].domain);
+        table_cell(&table, list[i].type);
+        table_cell(&table, list[i].status);
+        table_cell_i64(&table, list[i].attempts);
+        table_cell_time(&table, list[i].created_at);
+        table_cell(&table, list[i].error);
+    }
+    table_print(&table, none);
+}
+
+static ErrorCode list_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    Command               *list;
+    int64_t                total;
+    int                    count;
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    if (call_flag(call, "--count")) {
+        TRY(command_count(app->pool, deadline_in_ms(APP_COMMAND_MS), filter, &total, reterr));
+        printf(call->json ? "{\"count\":%" PRId64 "}\n" : "%" PRId64 "\n", total);
+        return OK;
+    }
+    TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, filter, &list, &count, reterr));
+    if (call->json)
+        list_json(call, list, count);
+    else
+        list_table(call, list, count, none);
+    return OK;
+}
+
+ErrorCode command_command_list(Call *call, Error *reterr)
+{
+    CommandFilter filter;
+
+    TRY(filter_read(call, &filter, reterr));
+    return list_print(call, &filter, "no commands", reterr);
+}
+
+/* Who decides: --operator, else the user of this process. */
+static const char *operator_name(const Call *call)
+{
+    const char          *given = call_flag(call, "--operator");
+    const struct passwd *user;
+
+    if (given)
+        return given;
+    user = getpwuid(getuid());
+    return user ? user->pw_name : "unknown";
+}
+
+static ErrorCode decision_print(Call *call, const char *id, const Decision *decision, Error *reterr)
+{
+    TRY(decision_check(decision, reterr));
+    if (call->json)
+        printf("{\"command_id\":\"%s\",\"status\":\"%s\"}\n", id, decision->verdict);
+    else
+        printf("%s %s\n", id, decision->verdict);
+    return OK;
+}
+
+ErrorCode command_command_cancel(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+    const char            *ids[] = {id};
+    Decision              *decision;
+
+    TRY(id_check(call, id, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, ids, 1, call_flag(call, "--reason"),
+                       operator_name(call), &decision, reterr));
+    return decision_print(call, id, decision, reterr);
+}
+
+/* ---- tsq ---- */
+
+ErrorCode command_tsq_list(Call *call, Error *reterr)
+{
+    CommandFilter filter;
+
+    TRY(filter_read(call, &filter, reterr));
+    filter.status = "IN_TSQ";
+    return list_print(call, &filter, "nothing in the troubleshooting queue", reterr);
+}
+
+static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, Error *reterr)
+{
+    char        id[UUID_TEXT_SIZE];
+    const char *ids[] = {id};
+    Decision   *made;
+
+    TRY(id_check(call, id, reterr));
+    TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, ids, 1, decision, &made, reterr));
+    return decision_print(call, id, made, reterr);
+}
+
+/* All that match, in bites: the filter is asked again until it finds no more, or none of a bite could be decided. */
+static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, Error *reterr)
+{
+    CommandFilter filter;
+    int64_t       total, done = 0;
+
+    TRY(filter_read(call, &filter, reterr));
+    filter.status = "IN_TSQ";
+    filter.limit  = LIST_MAX;
+    TRY(command_count(app->pool, deadline_in_ms(APP_COMMAND_MS), &filter, &total, reterr));
+    if (!call_flag(call, "--yes")) {
+        fprintf(stderr, "%" PRId64 " commands match: add --yes to decide about all of them\n", total);
+        return fail(reterr, ERR_USAGE, "nothing was done");
+    }
+    for (;;) {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+        Command                  *list;
+        Decision                 *made;
+        const char               *ids[LIST_MAX];
+        int                       count;
+
+        TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, reterr));
+        if (count == 0)
+            break;
+        for (int i = 0; i < count; i++)
+            ids[i] = list[i].command_id;
+        TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, ids, count, decision, &made, reterr));
+        for (int i = 0; i < count; i++)
+            done += strncmp(made[i].verdict, "NOT_", 4) != 0;
+        filter.before = list[count - 1].id;
+    }
+    printf(call->json ? "{\"decided\":%" PRId64 "}\n" : "%" PRId64 " decided\n", done);
+    return OK;
+}
+
+static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
+{
+    scoped(app_close) App *app      = NULL;
+    TsqDecision            decision = {.action = action,
+                                       .actor  = operator_name(call),
+                                       .reason = call_flag(call, "--reason"),
+                                       .result = call_flag(call, "--result")};
+
+    if (call->count == 0 && !call_flag(call, "--all"))
+        return fail(reterr, ERR_USAGE, "ID is missing: name one command, or all that match a filter with --all");
+    if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
+        error_prefix(reterr, "--result");
+        return ERR_USAGE;
+    }
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    return call->count ? decide_one(call, app, &decision, reterr) : decide_all(call, app, &decision, reterr);
+}
+
+ErrorCode command_tsq_retry(Call *call, Error *reterr)
+{
+    return decide(call, TSQ_RETRY, reterr);
+}
+
+ErrorCode command_tsq_cancel(Call *call, Error *reterr)
+{
+    return decide(call, TSQ_CANCEL, reterr);
+}
+
+ErrorCode command_tsq_complete(Call *call, Error *reterr)
+{
+    return decide(call, TSQ_COMPLETE, reterr);
+}
+
+/* ---- batch ---- */
+
+static void batch_json(Call *call, const Batch *batch)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    batch_write(&writer, batch);
+    print_json(&text);
+}
+
+ErrorCode command_batch_show(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+    Batch                  batch;
+
+    TRY(id_check(call, id, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(batch_progress(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &batch, reterr));
+    if (call->json) {
+        batch_json(call, &batch);
+        return OK;
+    }
+    printf("batch        %s  %s\nstatus       %s\ntotal        %" PRId64 "\npending      %" PRId64
+           "\nin progress  %" PRId64 "\ncompleted    %" PRId64 "\nfailed       %" PRId64 "\ncanceled     %" PRId64
+           "\nin tsq       %" PRId64 "\n",
+           batch.batch_id, batch.name ? batch.name : "", batch.status, batch.total, batch.pending, batch.in_progress,
+           batch.completed, batch.failed, batch.canceled, batch.in_tsq);
+    return OK;
+}

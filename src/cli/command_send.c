@@ -1,0 +1,181 @@
+/*
+ * command_send.c - send one command, or one per line of standard input.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/reader.h"
+#include "base/writer.h"
+#include "bus/send.h"
+#include "bus/waker.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+
+#define LINES_AT_ONCE 1000
+
+/* Standard input as a whole, for "-". */
+static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
+{
+    Text text;
+    char bytes[65536];
+
+    text_init(&text, arena, SEND_PAYLOAD_MAX);
+    for (size_t size; (size = fread(bytes, 1, sizeof bytes, stdin)) > 0;)
+        text_append_bytes(&text, bytes, size);
+    if (ferror(stdin))
+        return fail(reterr, ERR_INVALID, "cannot read standard input");
+    if (text_is_full(&text))
+        return fail(reterr, ERR_LIMIT, "payload is larger than %zu bytes", SEND_PAYLOAD_MAX);
+    if (strlen(text_string(&text)) != text.length)
+        return fail(reterr, ERR_INVALID, "payload holds a NUL byte");
+    *ret_text = text_string(&text);
+    return OK;
+}
+
+static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
+{
+    const char *delay = call_flag(call, "--delay");
+    int64_t     priority, attempts, delay_ms = 0;
+
+    TRY(call_number("--priority", call_flag(call, "--priority"), 0, 9, SEND_DEFAULT, &priority, reterr));
+    TRY(call_number("--max-attempts", call_flag(call, "--max-attempts"), 1, 1000, SEND_DEFAULT, &attempts, reterr));
+    if (delay && setting_duration(delay, &delay_ms, reterr) != OK) {
+        error_prefix(reterr, "--delay");
+        return ERR_USAGE;
+    }
+    *ret_item = (SendItem){.domain         = call->arguments[0],
+                           .type           = call->arguments[1],
+                           .command_id     = call_flag(call, "--id"),
+                           .delay_ms       = delay_ms,
+                           .priority       = (int)priority,
+                           .max_attempts   = (int)attempts,
+                           .reply_to       = call_flag(call, "--reply-to"),
+                           .correlation_id = call_flag(call, "--correlation-id"),
+                           .batch_id       = call_flag(call, "--batch")};
+    return OK;
+}
+
+/* Workers may be waiting: one note, best effort. */
+static void wake(App *app, const char *domain)
+{
+    scoped(waker_free) Waker *waker = waker_new(app->pool);
+
+    waker_poke(waker, domain);
+}
+
+/* ---- one command ---- */
+
+static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
+{
+    scoped(app_close) App *app     = NULL;
+    SendItem              *items[] = {item};
+
+    TRY(send_check(item, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
+    if (item->code != OK) {
+        *reterr = item->error;
+        return item->code;
+    }
+    if (item->is_new && item->delay_ms == 0)
+        wake(app, item->domain);
+    if (call->json)
+        printf("{\"command_id\":\"%s\",\"status\":\"%s\",\"created\":%s}\n", item->id, item->status,
+               item->is_new ? "true" : "false");
+    else
+        printf("%s\n", item->id);
+    return OK;
+}
+
+/* ---- one per line ---- */
+
+typedef struct {
+    const SendItem *model;
+    App            *app;
+    Progress        progress;
+    int64_t         sent, line;
+} Lines;
+
+/* Up to LINES_AT_ONCE lines; *ret_count 0: the end of the input. */
+static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *ret_count, Error *reterr)
+{
+    char     *text = NULL;
+    size_t    room = 0;
+    ssize_t   size;
+    int       count = 0;
+    ErrorCode code  = OK;
+
+    while (code == OK && count < LINES_AT_ONCE && (size = getline(&text, &room, stdin)) >= 0) {
+        lines->line++;
+        while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+            text[--size] = '\0';
+        if (size == 0)
+            continue;
+        items[count]          = arena_array(arena, SendItem, 1);
+        *items[count]         = *lines->model;
+        items[count]->payload = arena_bytes(arena, text, (size_t)size);
+        code                  = strlen(items[count]->payload) == (size_t)size ? send_check(items[count], reterr)
+                                                                              : fail(reterr, ERR_INVALID, "payload holds a NUL byte");
+        if (code != OK)
+            error_prefix(reterr, "line %lld", (long long)lines->line);
+        count++;
+    }
+    free(text);
+    *ret_count = count;
+    return code;
+}
+
+static ErrorCode lines_send(Lines *lines, Error *reterr)
+{
+    for (;;) {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
+        SendItem                 *items[LINES_AT_ONCE];
+        int                       count;
+
+        TRY(lines_read(lines, arena, items, &count, reterr));
+        if (count == 0)
+            return OK;
+        TRY(send_many(lines->app->pool, deadline_in_ms(APP_COMMAND_MS), arena, items, count, reterr));
+        lines->sent += count;
+        progress_show(&lines->progress, lines->sent, "sent");
+        if (lines->model->delay_ms == 0)
+            wake(lines->app, lines->model->domain);
+    }
+}
+
+static ErrorCode send_lines(Call *call, const SendItem *model, Error *reterr)
+{
+    scoped(app_close) App *app   = NULL;
+    Lines                  lines = {.model = model};
+    ErrorCode              code;
+
+    if (model->command_id)
+        return fail(reterr, ERR_USAGE, "--id names one command, --lines sends many");
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    lines.app = app;
+    progress_begin(&lines.progress);
+    code = lines_send(&lines, reterr);
+    progress_end(&lines.progress);
+    if (code != OK)
+        error_prefix(reterr, "%lld sent", (long long)lines.sent);
+    else
+        printf(call->json ? "{\"sent\":%lld}\n" : "%lld sent\n", (long long)lines.sent);
+    return code;
+}
+
+ErrorCode command_send(Call *call, Error *reterr)
+{
+    SendItem item;
+
+    TRY(item_read(call, &item, reterr));
+    if (call_flag(call, "--lines"))
+        return call->count == 2
+                   ? send_lines(call, &item, reterr)
+                   : fail(reterr, ERR_USAGE, "--lines reads payloads from standard input, not from arguments");
+    item.payload = call->count == 3 ? call->arguments[2] : NULL;
+    if (item.payload && strcmp(item.payload, "-") == 0)
+        TRY(input_read(call->arena, &item.payload, reterr));
+    return send_one(call, &item, reterr);
+}

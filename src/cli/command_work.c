@@ -1,0 +1,186 @@
+/*
+ * command_work.c - a worker for one domain: runs a program, an SQL function, or nothing at all for each command.
+ */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/sync.h"
+#include "base/uuid.h"
+#include "bus/handler.h"
+#include "bus/worker.h"
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "pg/listen.h"
+
+#define STOP_MS      30000
+#define WATCH_MS     200
+#define LEASE_MS_MIN 100
+#define LEASE_MS_MAX 86400000
+
+typedef struct {
+    Worker  *worker;
+    Mutex    mutex; /* guards ended */
+    Cond     wake;
+    bool     ended;
+    Progress progress;
+} Watch;
+
+/* ---- signals and the live line, on a thread of its own, because the main thread works ---- */
+
+static void line_show(Watch *watch)
+{
+    WorkerCounts counts;
+    char         more[96];
+
+    worker_counts(watch->worker, &counts);
+    snprintf(more, sizeof more, ", %lld failed, %lld retried, %d in flight",
+             (long long)(counts.failed + counts.rejected), (long long)counts.retried, counts.running + counts.waiting);
+    progress_show_more(&watch->progress, counts.completed, "done", more);
+}
+
+static void *watch_run(void *context)
+{
+    Watch          *watch = context;
+    struct timespec pause = {.tv_nsec = WATCH_MS * 1000000L};
+    sigset_t        set;
+    bool            stopping = false;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    for (;;) {
+        int signal = sigtimedwait(&set, NULL, &pause);
+
+        line_show(watch);
+        mutex_lock(&watch->mutex);
+        bool ended = watch->ended;
+        mutex_unlock(&watch->mutex);
+        if (ended)
+            return NULL;
+        if (signal > 0 && stopping) /* twice: at once; leases bring back what was begun */
+            _exit(EXIT_FAILURE);
+        if (signal > 0) {
+            stopping = true;
+            worker_stop(watch->worker, deadline_in_ms(STOP_MS));
+        }
+    }
+}
+
+static void watch_end(Watch *watch, pthread_t thread)
+{
+    mutex_lock(&watch->mutex);
+    watch->ended = true;
+    mutex_unlock(&watch->mutex);
+    thread_join(thread);
+    progress_end(&watch->progress);
+}
+
+/* ---- what to do with each command ---- */
+
+/* Exactly one of --exec, --sql, --noop. */
+static ErrorCode handler_make(Call *call, App *app, Handler **ret_handler, Error *reterr)
+{
+    const char *exec = call_flag(call, "--exec"), *sql = call_flag(call, "--sql"), *noop = call_flag(call, "--noop");
+
+    if ((exec != NULL) + (sql != NULL) + (noop != NULL) != 1)
+        return fail(reterr, ERR_USAGE, "give one of --exec PROGRAM, --sql FUNCTION and --noop");
+    if (sql)
+        return handler_sql_new(app->pool, deadline_in_ms(APP_COMMAND_MS), sql, ret_handler, reterr);
+    *ret_handler = exec ? handler_exec_new(exec) : &handler_noop;
+    return OK;
+}
+
+static void handler_end(const Call *call, Handler *handler)
+{
+    if (call_flag(call, "--exec"))
+        handler_exec_free(handler);
+    if (call_flag(call, "--sql"))
+        handler_sql_free(handler);
+}
+
+static ErrorCode options_read(const Call *call, WorkerOptions *ret_options, Error *reterr)
+{
+    int64_t threads, batch, lease_ms, timeout_ms;
+
+    TRY(call_number("-j", call_flag(call, "-j"), 1, WORKER_CONCURRENCY_MAX, 0, &threads, reterr));
+    TRY(call_number("--batch", call_flag(call, "--batch"), 1, CLAIM_MAX, 0, &batch, reterr));
+    TRY(call_duration(call, "--lease", 0, &lease_ms, reterr));
+    TRY(call_duration(call, "--timeout", 0, &timeout_ms, reterr));
+    if (lease_ms > LEASE_MS_MAX || timeout_ms > LEASE_MS_MAX || (lease_ms && lease_ms < LEASE_MS_MIN))
+        return fail(reterr, ERR_USAGE, "--lease and --timeout must be from 100ms to 1d");
+    *ret_options = (WorkerOptions){.domain      = call->arguments[0],
+                                   .concurrency = (int)threads,
+                                   .batch       = (int)batch,
+                                   .lease_ms    = (int)lease_ms,
+                                   .timeout_ms  = (int)timeout_ms,
+                                   .drain       = call_flag(call, "--drain") != NULL};
+    return OK;
+}
+
+static void counts_print(const Call *call, Worker *worker)
+{
+    WorkerCounts counts;
+
+    worker_counts(worker, &counts);
+    printf(
+        call->json
+            ? "{\"claimed\":%lld,\"completed\":%lld,\"retried\":%lld,\"failed\":%lld,\"rejected\":%lld,\"lost\":%lld}\n"
+            : "%lld claimed: %lld completed, %lld retried, %lld failed, %lld rejected, %lld lost\n",
+        (long long)counts.claimed, (long long)counts.completed, (long long)counts.retried, (long long)counts.failed,
+        (long long)counts.rejected, (long long)counts.lost);
+}
+
+static ErrorCode work(Call *call, App *app, WorkerOptions *options, Error *reterr)
+{
+    scoped(worker_free) Worker *worker = worker_new(options); /* freed after the listener that wakes it */
+    scoped(listen_free) Listen *listen = listen_new(app->settings.listen_database_url, app->pool);
+    Watch                       watch  = {.worker = worker};
+    pthread_t                   thread;
+    ErrorCode                   code;
+
+    worker_listen(worker, listen);
+    mutex_init(&watch.mutex);
+    progress_begin(&watch.progress);
+    thread = thread_start("watch", watch_run, &watch);
+    code   = worker_run(worker, reterr);
+    watch_end(&watch, thread);
+    mutex_done(&watch.mutex);
+    if (code == OK)
+        counts_print(call, worker);
+    return code;
+}
+
+ErrorCode command_work(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app     = NULL;
+    Handler               *handler = NULL;
+    WorkerOptions          options;
+    char                   host[64] = "", id[UUID_TEXT_SIZE], name[160];
+    const char            *types[]  = {call_flag(call, "--type"), NULL};
+    sigset_t               set;
+    ErrorCode              code;
+
+    TRY(options_read(call, &options, reterr));
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread: only the watch waits for them */
+    signal(SIGPIPE, SIG_IGN);
+    call->given.is_daemon = true;
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(handler_make(call, app, &handler, reterr));
+    (void)gethostname(host, sizeof host - 1);
+    uuid_new(id);
+    snprintf(name, sizeof name, "%s:%d:%.8s", host, (int)getpid(),
+             id + 28); /* unique for each start, readable for people */
+    options.pool    = app->pool;
+    options.name    = name;
+    options.handler = handler;
+    options.types   = types[0] ? types : NULL;
+    code            = work(call, app, &options, reterr);
+    handler_end(call, handler);
+    return code;
+}

@@ -1,0 +1,98 @@
+/*
+ * timeline.c - see timeline.h.
+ */
+#include "cli/timeline.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/reader.h"
+
+typedef struct {
+    const char *event, *at, *actor, *details;
+    int64_t     attempt;
+} Event;
+
+static const Field event_fields[] = {
+    {"event",   FIELD_TEXT, offsetof(Event, event)  },
+    {"at",      FIELD_TEXT, offsetof(Event, at)     },
+    {"attempt", FIELD_I64,  offsetof(Event, attempt)},
+    {"actor",   FIELD_TEXT, offsetof(Event, actor)  },
+    {"details", FIELD_JSON, offsetof(Event, details)},
+};
+static const FieldTable event_table = {"event", event_fields, COUNT(event_fields), sizeof(Event)};
+
+typedef struct {
+    const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *correlation_id, *batch_id;
+    const char *created_at, *due_at, *lease_until, *ended_at;
+    int64_t     attempts, max_attempts, priority;
+    ReaderArray audit;
+} Story;
+
+#define TEXT_AT(name)                            \
+    {                                            \
+        #name, FIELD_TEXT, offsetof(Story, name) \
+    }
+static const Field story_fields[] = {
+    TEXT_AT(command_id),
+    TEXT_AT(domain),
+    TEXT_AT(type),
+    TEXT_AT(status),
+    {"attempts", FIELD_I64, offsetof(Story, attempts)},
+    {"max_attempts", FIELD_I64, offsetof(Story, max_attempts)},
+    {"priority", FIELD_I64, offsetof(Story, priority)},
+    {"payload", FIELD_JSON, offsetof(Story, payload)},
+    {"result", FIELD_JSON, offsetof(Story, result)},
+    TEXT_AT(error),
+    TEXT_AT(reply_to),
+    TEXT_AT(correlation_id),
+    TEXT_AT(batch_id),
+    TEXT_AT(created_at),
+    TEXT_AT(due_at),
+    TEXT_AT(lease_until),
+    TEXT_AT(ended_at),
+    {"audit", FIELD_ROWS, offsetof(Story, audit), .rows = &event_table},
+};
+static const FieldTable story_table = {"command", story_fields, COUNT(story_fields), sizeof(Story)};
+
+static void line(const char *name, const char *value)
+{
+    if (value)
+        printf("%-12s %s\n", name, value);
+}
+
+/* "2026-11-15T08:51:01.180288Z" as day and milliseconds. */
+static void event_line(const Event *event)
+{
+    printf("  %.10s %.12s  %-17s attempt %" PRId64, event->at, event->at + 11, event->event, event->attempt);
+    if (event->actor)
+        printf("  by %s", event->actor);
+    if (event->details)
+        printf("  %s", event->details);
+    printf("\n");
+}
+
+ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
+{
+    Story        story;
+    const Event *events;
+
+    TRY(reader_object(json, strlen(json), &story_table, arena, &story, reterr));
+    line("command", story.command_id);
+    printf("%-12s %s / %s\n", "what", story.domain, story.type);
+    printf("%-12s %s, attempt %" PRId64 " of %" PRId64 ", priority %" PRId64 "\n", "status", story.status,
+           story.attempts, story.max_attempts, story.priority);
+    line("due", story.due_at);
+    line("leased until", story.lease_until);
+    line("payload", story.payload);
+    line("result", story.result);
+    line("error", story.error);
+    line("reply to", story.reply_to);
+    line("correlation", story.correlation_id);
+    line("batch", story.batch_id);
+    printf("\n");
+    events = story.audit.items;
+    for (int i = 0; i < story.audit.count; i++)
+        event_line(&events[i]);
+    return OK;
+}

@@ -1,0 +1,13 @@
+/*
+ * timeline.h - one command's story for people: what it is, how it stands, and what happened to it when.
+ */
+#ifndef CLI_TIMELINE_H
+#define CLI_TIMELINE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* json: as command_show() gives it. */
+must_check ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr);
+
+#endif
