@@ -73,7 +73,7 @@ create table pawl.ready (
   max_attempts smallint not null,
   extras boolean not null, -- a reply or a batch waits for its end
   constraint ready_pkey primary key (domain_id, priority, pos)
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0);
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 -- Only rows that came back: for finding one by its id.
 create index ready_returned on pawl.ready (id) where pos <> id;
 
@@ -98,7 +98,7 @@ create table pawl.lease (
   max_attempts smallint not null,
   extras boolean not null,
   cancel boolean not null default false
-) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000, autovacuum_vacuum_cost_delay = 0);
+) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 50000);
 create index lease_until on pawl.lease (until);
 
 create table pawl.tsq (
