@@ -55,6 +55,10 @@ begin
   loop
     execute format('grant %s to %I', v_grant, v_role);
   end loop;
+  -- Only where schema pgmq is ours; see sql/pgmq/grants.sql.
+  if to_regprocedure('pgmq._grant_roles()') is not null then
+    execute 'select pgmq._grant_roles()';
+  end if;
 end
 $$;
 
