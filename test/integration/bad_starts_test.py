@@ -247,7 +247,9 @@ class BarePawl(Pawl):
     """pawl where no programs of the server are installed: nothing is mounted over their folder, for it alone."""
 
     def _command(self, arguments):
-        return ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /usr/lib/postgresql && exec "$@"', "sh",
+        # In a chroot the root is no mount of its own, and how it is shared cannot be changed.
+        is_chroot = subprocess.run(["unshare", "--mount", "true"], stderr=subprocess.DEVNULL).returncode != 0
+        return ["unshare", "--mount", *(["--propagation", "unchanged"] if is_chroot else []), "sh", "-c", 'mount -t tmpfs none /usr/lib/postgresql && exec "$@"', "sh",
                 setting("PAWL_BIN"), *arguments]
 
 
