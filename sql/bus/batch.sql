@@ -4,7 +4,7 @@
 -- move up, because nothing that ended begins again.
 -- Lock order: the batch row, before its commands are looked at: of two settles that end the last two commands, the second
 -- one waits and then sees both.
--- Errors: QU003 the batch is unknown, sealed or complete.
+-- Errors: QU002 the batch exists with another name or on_complete. QU003 it is unknown, sealed or complete.
 
 create or replace function pawl.batch_new (p_batch uuid, p_name text, p_on_complete jsonb)
   returns table (batch_id uuid, is_new boolean)
@@ -13,21 +13,36 @@ as $$
 #variable_conflict use_column
 declare
   v_id uuid := coalesce(p_batch, pawl.uuid7());
+  v_other text;
 begin
   if p_on_complete is not null
-     and (jsonb_typeof(p_on_complete -> 'domain') is distinct from 'string'
-          or jsonb_typeof(p_on_complete -> 'type') is distinct from 'string') then
+     and (p_on_complete ->> 'domain' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'
+          and p_on_complete ->> 'type' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
+    -- What cannot be sent must not be found out by the worker that ends the last command.
     raise exception 'on_complete must name a domain and a type' using errcode = 'QU001';
   end if;
   insert into pawl.batch (batch_id, name, on_complete, created_at)
   values (v_id, p_name, p_on_complete, pawl.now())
   on conflict (batch_id) do nothing;
-  return query select v_id, found;
+  if found then
+    return query select v_id, true;
+    return;
+  end if;
+  -- A new snapshot, in which whoever made it has committed. What is not given this time is not compared.
+  select case when b.name is distinct from coalesce(p_name, b.name) then 'name'
+              when b.on_complete is distinct from coalesce(p_on_complete, b.on_complete) then 'on_complete' end
+  into v_other
+  from pawl.batch b where b.batch_id = v_id;
+  if v_other is not null then
+    raise exception 'batch % exists already: % differs from what was sent first', v_id, v_other using errcode = 'QU002';
+  end if;
+  return query select v_id, false;
 end
 $$;
 
--- The number of a batch that still takes commands; NULL for NULL. Locked, so that it is not sealed meanwhile.
-create or replace function pawl.batch_open (p_batch uuid)
+-- The number of a batch that still takes commands; NULL for NULL. Locked, so that it is not sealed meanwhile. A sealed one
+-- takes commands that it has already: the same request again (an answer was lost) adds nothing and is told the same.
+create or replace function pawl.batch_open (p_batch uuid, p_domain_id smallint, p_command_ids uuid[])
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -38,9 +53,15 @@ begin
     return null;
   end if;
   select * into v_batch from pawl.batch b where b.batch_id = p_batch for share;
-  if not found or v_batch.sealed_at is not null then
-    raise exception 'batch % %', p_batch, case when found then 'is sealed and takes no more commands' else 'not found' end
-      using errcode = 'QU003';
+  if not found then
+    raise exception 'batch % not found', p_batch using errcode = 'QU003';
+  end if;
+  if v_batch.sealed_at is not null and (p_command_ids is null or exists (
+       select from unnest(p_command_ids) u (command_id)
+       where not exists (
+         select from pawl.command c
+         where c.command_id = u.command_id and c.domain_id = p_domain_id and c.batch_id = v_batch.id))) then
+    raise exception 'batch % is sealed and takes no more commands', p_batch using errcode = 'QU003';
   end if;
   return v_batch.id;
 end

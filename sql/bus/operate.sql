@@ -22,8 +22,15 @@ begin
   end if;
   -- It may be claimed or come back between two looks, and each statement looks anew.
   for v_try in 1..5 loop
-    update pawl.lease l set cancel = true where l.id = p_id;
-    if found then
+    -- Who asked and why is noted now: the worker that ends it does not know.
+    with asked as (
+      update pawl.lease l set cancel = true where l.id = p_id and not l.cancel returning l.id, l.domain_id, l.attempt
+    )
+    insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
+    select a.id, pawl.now(), a.domain_id, a.attempt, 'OPERATOR_CANCEL', p_operator,
+           case when p_reason is not null then jsonb_build_object('reason', p_reason) end
+    from asked a;
+    if found or exists (select from pawl.lease l where l.id = p_id and l.cancel) then
       return 'CANCELING';
     end if;
     if cardinality(pawl.finish(array[p_id], 'CANCELED', 'CANCELED', null, p_reason, p_operator)) > 0 then

@@ -63,7 +63,7 @@ begin
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then
     raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
-  v_batch := pawl.batch_open(p_batch);
+  v_batch := pawl.batch_open(p_batch, v_domain, p_command_ids);
   if p_reply_to is not null then
     perform pawl.reply_queues(p_reply_to);
   end if;

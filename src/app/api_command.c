@@ -40,6 +40,15 @@ static const Field send_fields[] = {
 };
 const FieldTable api_command_send_body = {"command", send_fields, COUNT(send_fields), sizeof(SendRequest)};
 
+/* Of a batch's last command only this is kept. */
+static const Field on_complete_fields[] = {
+    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63},
+    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100},
+    {"payload", FIELD_JSON, offsetof(SendRequest, payload)},
+};
+static const FieldTable on_complete_table = {"on_complete", on_complete_fields, COUNT(on_complete_fields),
+                                             sizeof(SendRequest)};
+
 typedef struct {
     const char *name, *on_complete, *batch_id;
     bool        open;
@@ -128,25 +137,46 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     return OK;
 }
 
-static ErrorCode batch_send(Daemon *daemon, Request *request, const BatchRequest *given, const char *batch_id,
-                            SendItem *list, Error *reterr)
+/* All of it before the first write: a batch whose last item is bad must not be there afterwards. */
+static ErrorCode batch_check(Request *request, const BatchRequest *given, SendItem *ret_list, Error *reterr)
 {
     const SendRequest *requests = given->items.items;
-    SendItem         **items    = arena_array(request_arena(request), SendItem *, given->items.count + 1);
+    SendRequest        last;
 
     for (int i = 0; i < given->items.count; i++) {
-        list[i]          = item_of(&requests[i], request_principal(request));
-        list[i].batch_id = batch_id;
-        items[i]         = &list[i];
-        if (requests[i].batch_id && strcmp(requests[i].batch_id, batch_id) != 0)
+        ret_list[i] = item_of(&requests[i], request_principal(request));
+        if (requests[i].batch_id && (!given->batch_id || strcmp(requests[i].batch_id, given->batch_id) != 0))
             return fail(reterr, ERR_INVALID, "items[%d].batch_id names another batch", i);
-        if (send_check(&list[i], reterr) != OK) {
+        if (send_check(&ret_list[i], reterr) != OK) {
             error_prefix(reterr, "items[%d]", i);
             return reterr->code;
         }
     }
+    if (!given->on_complete)
+        return OK;
+    last = (SendRequest){0};
+    if (reader_object(given->on_complete, strlen(given->on_complete), &on_complete_table, request_arena(request), &last,
+                      reterr) == OK) {
+        SendItem item = item_of(&last, request_principal(request));
+
+        if (send_check(&item, reterr) == OK)
+            return OK;
+    }
+    error_prefix(reterr, "on_complete");
+    return reterr->code;
+}
+
+static ErrorCode batch_send(Daemon *daemon, Request *request, const BatchRequest *given, const char *batch_id,
+                            SendItem *list, Error *reterr)
+{
+    SendItem **items = arena_array(request_arena(request), SendItem *, given->items.count + 1);
+
     if (given->items.count == 0)
         return OK;
+    for (int i = 0; i < given->items.count; i++) {
+        list[i].batch_id = batch_id;
+        items[i]         = &list[i];
+    }
     TRY(send_many(daemon->app->pool, request_deadline(request), request_arena(request), items, given->items.count,
                   reterr));
     for (int i = 0; i < given->items.count; i++)
@@ -166,6 +196,7 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
 
     TRY(reader_object(body, size, &api_command_batch_body, request_arena(request), &given, reterr));
     list = arena_array(request_arena(request), SendItem, given.items.count + 1);
+    TRY(batch_check(request, &given, list, reterr));
     TRY(batch_new(daemon->app->pool, request_deadline(request), request_arena(request), given.batch_id, given.name,
                   given.on_complete, &batch_id, reterr));
     TRY(batch_send(daemon, request, &given, batch_id, list, reterr));

@@ -146,8 +146,8 @@ static ErrorCode lane_prove(Lane *lane, const TxOptions *options, Error *reterr)
 }
 
 /* Prove what can be proven, then claim from below the front; what both took decides when to do so again. */
-static ErrorCode claim_below(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms, Claimed **ret_list,
-                             int *ret_count, Error *reterr)
+static ErrorCode claim_below(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms,
+                             Claimed **ret_list, int *ret_count, Error *reterr)
 {
     Mono start = clock_mono();
 
@@ -180,8 +180,8 @@ ErrorCode lane_has_work(Lane *lane, Deadline deadline, Arena *arena, bool *ret_h
     Number    number  = {0};
 
     TRY(lane_find_domain(lane, deadline, arena, reterr));
-    TRY(db_call(lane->pool, &options, sql_bus_has_work, DB_ARGS(db_i32(lane->domain_id)), &number_shape, &number,
-                reterr));
+    TRY(db_call(lane->pool, &options, sql_bus_has_work, DB_ARGS(db_i32(lane->domain_id), lane_types(lane, arena)),
+                &number_shape, &number, reterr));
     *ret_has = number.value != 0;
     return OK;
 }

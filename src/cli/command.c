@@ -36,7 +36,7 @@ static const CommandFlag send_flags[] = {
 };
 static const CommandFlag work_flags[] = {
     {"--exec",    "PROGRAM",  "run this program for each command"                           },
-    {"--sql",     "FUNCTION", "a function for each, in the transaction that ends it"},
+    {"--sql",     "FUNCTION", "a function for each, in the transaction that ends it"        },
     {"--noop",    NULL,       "complete everything: for measuring"                          },
     {"-j",        "N",        "how many at once; 8 unless given"                            },
     {"--batch",   "N",        "most commands in one claim"                                  },

@@ -33,7 +33,7 @@ static ErrorCode filter_read(const Call *call, CommandFilter *ret_filter, Error 
                                   .status = call_flag(call, "--status"),
                                   .type   = call_flag(call, "--type"),
                                   .limit  = (int)limit};
-    return command_status_check(ret_filter->status, reterr);
+    return command_status_check(ret_filter->status, reterr) == OK ? OK : ERR_USAGE;
 }
 
 /* ---- command ---- */

@@ -123,6 +123,8 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
         count++;
     }
     free(text);
+    if (code == OK && ferror(stdin))
+        code = fail(reterr, ERR_INVALID, "cannot read standard input");
     *ret_count = count;
     return code;
 }

@@ -151,10 +151,10 @@ static ErrorCode flood(Pool *pool, int count, int batch, Error *reterr)
 #define CALLERS 64
 
 typedef struct {
-    Sender    *sender;
-    int        count;
-    ErrorCode  code;
-    Error      error;
+    Sender   *sender;
+    int       count;
+    ErrorCode code;
+    Error     error;
 } Caller;
 
 static void *caller_send(void *context)
@@ -312,7 +312,8 @@ int main(int argc, char **argv)
     ErrorCode               code;
 
     if (!url) {
-        fprintf(stderr, "usage: PAWL_TEST_URL=URL bus_bench flood [COUNT [BATCH]] | single [COUNT] | paced [RATE [SECONDS]]\n");
+        fprintf(stderr,
+                "usage: PAWL_TEST_URL=URL bus_bench flood [COUNT [BATCH]] | single [COUNT] | paced [RATE [SECONDS]]\n");
         return 2;
     }
     code = pool_new(&(PoolOptions){.conninfo = url}, &pool, &error);

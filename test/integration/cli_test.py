@@ -7,8 +7,11 @@ import subprocess
 from pawl_test import Database, Pawl, main, setting, test
 from story import dead_letters_put, refused
 
-COMMANDS = ["serve", "migrate", "migrate status", "doctor", "db start", "db stop", "db status", "db url", "dlq list",
-            "dlq show", "dlq retry", "dlq delete", "key create", "key list", "key revoke", "help", "version"]
+COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
+            "tsq cancel", "tsq complete", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
+            "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
+            "key revoke", "help", "version"]
+NOBODY = "00000000-0000-4000-8000-000000000000"
 
 
 def done_json(pawl, kind, *arguments):
@@ -43,6 +46,67 @@ def every_command_speaks_json():
         assert [(row["id"], row["name"]) for row in rows] == [(key["id"], "one")] and "token" not in rows[0]
         assert done_json(pawl, dict, "key", "revoke", "one") == {"id": key["id"], "name": "one", "revoked": True}
         assert set(done_json(pawl, dict, "version")) == {"version"}
+
+
+def send_one(pawl, *arguments):
+    sent = done_json(pawl, dict, "send", "shop", "ship", '{"n": 1}', *arguments)
+    assert sent["status"] == "PENDING" and sent["created"] is True, sent
+    return sent["command_id"]
+
+
+def work_all(pawl, *arguments):
+    return done_json(pawl, dict, "work", "shop", "--drain", *arguments)
+
+
+def ids(rows):
+    return [row["command_id"] for row in rows]
+
+
+@test
+def every_command_of_the_bus_speaks_json():
+    with Database() as db, Pawl(db) as pawl:
+        assert done_json(pawl, list, "command", "list") == []
+        assert done_json(pawl, list, "tsq", "list") == []
+        first = send_one(pawl)
+        again = done_json(pawl, dict, "send", "shop", "ship", '{"n": 1}', "--id", first)
+        assert again == {"command_id": first, "status": "PENDING", "created": False}
+        assert pawl.run("send", "shop", "ship", "--lines", "--json", stdin="1\n2\n").json == {"sent": 2}
+        assert done_json(pawl, dict, "command", "list", "--count") == {"count": 3}
+        assert done_json(pawl, dict, "command", "show", first)["status"] == "PENDING"
+        assert done_json(pawl, dict, "command", "cancel", first) == {"command_id": first, "status": "CANCELED"}
+        counts = {"claimed": 2, "completed": 2, "retried": 0, "failed": 0, "rejected": 0, "lost": 0}
+        assert work_all(pawl, "--noop") == counts
+        assert len(done_json(pawl, list, "command", "list", "--status", "COMPLETED")) == 2
+        batch = db.value("select batch_id from pawl.batch_new(null, 'four', null)")
+        troubled = [send_one(pawl, "--batch", batch) for _ in range(4)]
+        assert work_all(pawl, "--exec", "exit 70")["failed"] == 4
+        assert ids(done_json(pawl, list, "tsq", "list")) == troubled[::-1]
+        assert done_json(pawl, dict, "batch", "show", batch)["in_tsq"] == 4
+        for action, status in (("retry", "PENDING"), ("cancel", "CANCELED"), ("complete", "COMPLETED")):
+            command = troubled.pop()
+            assert done_json(pawl, dict, "tsq", action, command) == {"command_id": command, "status": status}
+        assert done_json(pawl, dict, "tsq", "cancel", "--all", "--domain", "shop", "--yes") == {"decided": 1}
+        assert done_json(pawl, list, "tsq", "list") == []
+
+
+@test
+def what_the_bus_cannot_do_it_says():
+    with Database() as db, Pawl(db) as pawl:
+        for arguments in (["command", "show"], ["command", "cancel"], ["tsq", "retry"], ["batch", "show"]):
+            refused(pawl, *arguments, NOBODY, code=1, words=["not found"])
+            refused(pawl, *arguments, "nothing", code=2, words=["nothing", "UUID"])
+        refused(pawl, "work", "shop", code=2, words=["--exec", "--sql", "--noop"])
+        refused(pawl, "send", "shop", "ship", "{", code=1, words=["payload"])
+        with open("/proc/self/mem", "rb") as unreadable:
+            done = subprocess.run([setting("PAWL_BIN"), "send", "shop", "ship", "--lines"], env=pawl.env, stdin=unreadable,
+                                  capture_output=True, text=True, timeout=30)
+        assert done.returncode == 1 and "cannot read standard input" in done.stderr and done.stdout == "", done
+        command = send_one(pawl)
+        refused(pawl, "send", "shop", "ship", '{"n": 2}', "--id", command, code=1, words=[command, "payload differs"])
+        assert work_all(pawl, "--exec", "exit 70")["failed"] == 1
+        asked = pawl.run("tsq", "retry", "--all")
+        assert asked.code == 2 and "1 commands match" in asked.stderr, asked
+        assert len(done_json(pawl, list, "tsq", "list")) == 1, "only --yes acts"
 
 
 @test

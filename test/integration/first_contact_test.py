@@ -16,6 +16,11 @@ ROUTES = [
     ("get", "/health/live"), ("get", "/health/ready"), ("get", "/metrics"), ("get", "/openapi.json"),
     ("get", "/v1/alerts"), ("get", "/v1/dead-letters"), ("post", "/v1/dead-letters/{id}/retry"),
     ("delete", "/v1/dead-letters/{id}"),
+    ("post", "/v1/commands"), ("get", "/v1/commands"), ("post", "/v1/commands/batch"), ("get", "/v1/commands/{id}"),
+    ("post", "/v1/commands/{id}/cancel"), ("get", "/v1/batches/{id}"), ("post", "/v1/batches/{id}/seal"),
+    ("post", "/v1/domains/{domain}/claim"), ("post", "/v1/domains/{domain}/settle"),
+    ("post", "/v1/domains/{domain}/extend"), ("get", "/v1/tsq"), ("post", "/v1/tsq/{id}/retry"),
+    ("post", "/v1/tsq/{id}/cancel"), ("post", "/v1/tsq/{id}/complete"),
 ]
 # Making a data directory takes seconds: the stories about an old home share one.
 HOME = tempfile.mkdtemp(prefix="pawl-home.", dir="/tmp")

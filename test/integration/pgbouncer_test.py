@@ -90,6 +90,56 @@ def everything_works_through_a_pooler_and_leaves_no_state():
         assert session_state(bouncer.url) == fresh
 
 
+def done(pawl, *arguments, stdin=""):
+    """It works; its JSON."""
+    ended = pawl.run(*arguments, "--json", stdin=stdin)
+    assert ended.code == 0, (arguments, ended.stderr)
+    return ended.json
+
+
+def bus_works(db, pawl):
+    """Functions and programs, ends good and bad, operators, replies: three workers."""
+    db.rows("create schema story; create table story.effect (command_id uuid); "
+            "create function story.effect(payload jsonb, command_id uuid) returns jsonb language sql as "
+            "$$ insert into story.effect values (command_id); select payload $$")
+    workers = [pawl.start("work", "functions", "--sql", "story.effect") for _ in range(2)]
+    workers.append(pawl.start("work", "programs", "--exec", 'read n; [ "$n" -lt 200 ] || exit 70; echo "$n"'))
+    numbers = "".join(f"{n}\n" for n in range(1000))
+    assert done(pawl, "send", "functions", "count", "--lines", "--reply-to", "answers", stdin=numbers) == {"sent": 1000}
+    assert done(pawl, "send", "programs", "count", "--lines", "--reply-to", "answers",
+                stdin="".join(f"{n}\n" for n in range(203))) == {"sent": 203}
+    wait_until(lambda: done(pawl, "command", "list", "--count", "--status", "COMPLETED") == {"count": 1200}, what="done")
+    wait_until(lambda: len(done(pawl, "tsq", "list")) == 3, what="three need an operator")
+    retried, canceled, completed = [row["command_id"] for row in done(pawl, "tsq", "list")]
+    assert done(pawl, "tsq", "cancel", canceled)["status"] == "CANCELED"
+    assert done(pawl, "tsq", "complete", completed, "--result", "1")["status"] == "COMPLETED"
+    assert done(pawl, "tsq", "retry", retried)["status"] == "PENDING"
+    wait_until(lambda: done(pawl, "command", "show", retried)["status"] == "IN_TSQ", what="it failed again")
+    assert done(pawl, "tsq", "cancel", "--all", "--yes") == {"decided": 1}
+    assert db.value("select count(*), count(distinct command_id) from story.effect") == "1000|1000"
+    assert db.value("select count(*), count(distinct message->>'command_id') from pgmq.q_answers") == "1203|1203"
+    assert db.value("select count(*) from pawl.outcome join pawl.command using (id) where result = payload") == "1200"
+    for worker in workers:
+        stop_clean(worker)
+
+
+@test
+def the_bus_works_through_a_pooler_by_polling():
+    with Database() as db, PgBouncer(db) as bouncer, Pawl(bouncer.url) as pawl:
+        bus_works(db, pawl)
+
+
+@test
+def the_bus_works_through_a_pooler_and_leaves_no_state():
+    with Database() as db, PgBouncer(db) as bouncer, \
+            Pawl(bouncer.url, env={"PAWL_LISTEN_DATABASE_URL": db.url}) as pawl:
+        fresh = session_state(bouncer.url)
+        bus_works(db, pawl)
+        for _ in range(POOL * 3):
+            found = session_state(bouncer.url)
+            assert found == fresh, f"{found}, not {fresh}"
+
+
 @test
 def polling_takes_over_and_says_so_once():
     with Database() as db, PgBouncer(db) as bouncer, Pawl(bouncer.url) as pawl:

@@ -10,9 +10,9 @@ from story import Session, backends, in_threads, is_clean, metric, postmaster_pi
 
 LOCK = "begin; lock table pawl.failed_operations in access exclusive mode"
 WORKERS = 2
-EXECUTORS = 8  # what two workers give
+EXECUTORS = 8
 CALLS = 100
-PATIENT = {"PAWL_REQUEST_TIMEOUT": "120s", "PAWL_WORKERS": str(WORKERS)}
+PATIENT = {"PAWL_REQUEST_TIMEOUT": "120s", "PAWL_WORKERS": str(WORKERS), "PAWL_HTTP_THREADS": str(EXECUTORS)}
 
 
 def lists_start(pawl, count):

@@ -141,11 +141,12 @@ class Cluster:
 
     count = 0
 
-    def __init__(self, hba=""):
+    def __init__(self, hba="", conf=""):
         Cluster.count += 1
         self.folder = os.path.join(setting("PAWL_TEST_RUN"), f"story-{os.getpid()}-{Cluster.count}")
         self.port = free_port()
         self.hba = hba
+        self.conf = conf
 
     def _ctl(self, *arguments):
         subprocess.run(as_postgres([os.path.join(setting("PAWL_TEST_BIN"), "pg_ctl"), "-D", self.folder, "-s", "-w",
@@ -155,7 +156,7 @@ class Cluster:
         subprocess.run(["cp", "-a", os.path.join(setting("PAWL_TEST_RUN"), "datadir-template"), self.folder], check=True)
         with open(self.folder + "/postgresql.conf", "a", encoding="utf-8") as conf:
             conf.write(f"listen_addresses = '127.0.0.1'\nport = {self.port}\n"
-                       f"unix_socket_directories = '{self.folder}'\n")
+                       f"unix_socket_directories = '{self.folder}'\n" + self.conf)
         with open(self.folder + "/pg_hba.conf", "w", encoding="utf-8") as hba:
             hba.write("local all all trust\n" + self.hba + "host all all 127.0.0.1/32 trust\n")
         self._ctl("start")
@@ -164,6 +165,10 @@ class Cluster:
     def __exit__(self, *_):
         self._ctl("-m", "immediate", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def restart(self, mode):
+        """fast: sessions are ended; immediate: as after a crash."""
+        self._ctl("-m", mode, "restart")
 
     def url(self, database="postgres", user="postgres", password=None):
         """Over TCP."""

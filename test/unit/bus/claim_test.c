@@ -117,12 +117,16 @@ TEST(claim_of_an_idle_lane_is_one_statement)
 
     bus_send(bus, "mail", 1);
     assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
-    Deadline settle_down = deadline_in_ms(5 * CLAIM_FLOOR_MS);
-    while (!deadline_passed(settle_down))
+    /* The proof waits for every transaction of the server that was running, also those of other databases. */
+    Deadline patience = deadline_in_ms(60000);
+    int64_t  asked    = 0;
+    while (asked != 1 && !deadline_passed(patience)) {
+        int64_t before = metric_value(METRIC_TX_OK);
+
         assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
-    int64_t before = metric_value(METRIC_TX_OK);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
-    assert_int_equal(metric_value(METRIC_TX_OK), before + 1);
+        asked = metric_value(METRIC_TX_OK) - before;
+    }
+    assert_int_equal(asked, 1);
 }
 
 static void bring_back(Bus *bus, int *ret_moved, int *ret_next_ms)

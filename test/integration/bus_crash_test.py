@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""bus_crash - workers are killed and stopped, the server goes away: each command still ends once, and nothing is lost."""
+import os
+import random
+import signal
+import subprocess
+
+from pawl_test import Database, Pawl, Process, main, test, wait_until
+from story import Cluster, Session, is_clean
+
+SEED = 20260
+KILLS = 50
+LEASE_S = 5
+# No key on purpose: an effect that happened twice is two rows.
+EFFECT = """
+create schema story;
+create table story.effect (command_id uuid);
+create function story.effect(payload jsonb, command_id uuid) returns jsonb language sql as $$
+  insert into story.effect values (command_id);
+  select pg_sleep(0.005);
+  select payload
+$$;
+"""
+# What must be true of every command of the database once they have all ended: none of these finds one that it is not.
+WRONG = {
+    "without its one outcome COMPLETED":
+        "select id from pawl.command left join pawl.outcome o using (id) where o.status is distinct from 'COMPLETED'",
+    "still somewhere else":
+        "select id from pawl.ready union all select id from pawl.delayed union all select id from pawl.lease "
+        "union all select id from pawl.tsq",
+    "whose attempts do not add up": """
+        select o.id from pawl.outcome o left join pawl.audit a using (id) group by o.id, o.attempts
+        having count(*) filter (where a.event = 'RECEIVED') <> o.attempts
+            or count(distinct a.attempt) filter (where a.event = 'RECEIVED') <> o.attempts
+            or count(*) filter (where a.event = 'RETRY_SCHEDULED') <> o.attempts - 1
+            or count(*) filter (where a.event = 'SENT') <> 1
+            or count(*) filter (where a.event = 'COMPLETED') <> 1
+            or count(*) <> 2 * o.attempts + 1""",
+    "audited, but never sent": "select id from pawl.audit where id not in (select id from pawl.command)",
+}
+REPLIES = """
+    select count(*), count(distinct message->>'command_id'), count(*) filter (where message->>'status' = 'COMPLETED'),
+           count(distinct c.id)
+    from pgmq.q_answers left join pawl.command c on c.command_id = (message->>'command_id')::uuid"""
+
+
+def ended(session):
+    return int(session.do("select count(*) from pawl.outcome")[0])
+
+
+def all_is_well(session, count):
+    """count commands were sent, and each of them ended as it should."""
+    assert session.do("select count(*), count(distinct command_id) from pawl.command") == [f"{count}|{count}"]
+    for what, sql in WRONG.items():
+        found = session.do(f"select count(*), min(id) from ({sql}) w (id)")
+        assert found == ["0|"], f"commands {what}: {found}"
+
+
+def replies_are_complete(session, count):
+    assert session.do(REPLIES) == ["|".join([str(count)] * 4)], session.do(REPLIES)
+
+
+def effects_are_single(session, count):
+    assert session.do("select count(*), count(distinct command_id) from story.effect") == [f"{count}|{count}"]
+
+
+def stop_all(workers):
+    for worker in workers:
+        worker.send(signal.SIGTERM)
+    for worker in workers:
+        code = worker.wait()
+        assert code == 0, f"a worker ended with {code}: " + " / ".join(worker.stderr[-5:])
+        assert is_clean(worker), "\n".join(worker.stderr)
+
+
+def send_lines(pawl, domain, count):
+    done = pawl.run("send", domain, "job", "--lines", "--json", "--max-attempts", "1000", "--reply-to", "answers",
+                    stdin="".join(f"{n}\n" for n in range(count)))
+    assert done.code == 0 and done.json == {"sent": count}, done
+
+
+def started_by(db, domain):
+    """Who has been given work, in order."""
+    return db.rows("select actor from pawl.audit join pawl.domain d on d.id = domain_id "
+                   f"where event = 'RECEIVED' and d.name = '{domain}' order by at")
+
+
+def program_waiting_for(file, then):
+    """A handler that ends once the file is there, or with the test's home: it outlives a worker that is killed."""
+    return f"while [ -d '{os.path.dirname(file)}' ] && ! [ -e '{file}' ]; do sleep 0.02; done; {then}"
+
+
+def file_make(path):
+    with open(path, "w", encoding="ascii"):
+        pass
+
+
+@test
+def killed_workers_lose_nothing_and_do_nothing_twice():
+    jobs = {"effects": (10000, ["--sql", "story.effect"]), "nothings": (8000, ["--noop", "--batch", "3"]),
+            "programs": (2000, ["--exec", "cat"])}
+    total = sum(count for count, _ in jobs.values())
+    chance = random.Random(SEED)
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
+        session.do(EFFECT)
+        for domain, (count, _) in jobs.items():
+            send_lines(pawl, domain, count)
+
+        def work(domain):
+            return domain, pawl.start("work", domain, "--lease", "1s", *jobs[domain][1])
+
+        workers = [work(domain) for domain in ("effects", "effects", "nothings", "programs")]
+        # Spread over the work, so that there is something to lose each time, on fast machines and on slow ones.
+        for mark in sorted(chance.sample(range(1, total * 9 // 10), KILLS)):
+            wait_until(lambda: ended(session) >= mark, timeout=60, what=f"{mark} have ended")
+            leased = session.do("select distinct d.name from pawl.lease l join pawl.domain d on d.id = l.domain_id")
+            place = chance.choice([i for i, (domain, _) in enumerate(workers) if domain in leased or not leased])
+            domain, victim = workers[place]
+            assert victim.stop(signal.SIGKILL) == -signal.SIGKILL, f"it had ended by itself: {victim.stderr[-5:]}"
+            workers[place] = work(domain)
+        assert ended(session) < total, "the last kill came too late to hurt"
+        wait_until(lambda: ended(session) == total, timeout=120, what="all have ended")
+        stop_all([worker for _, worker in workers])
+        all_is_well(session, total)
+        replies_are_complete(session, total)
+        effects_are_single(session, jobs["effects"][0])
+        lost = int(session.do("select count(*) from pawl.audit where details->>'reason' = 'its worker was lost'")[0])
+        assert lost >= KILLS, f"only {lost} commands lost their worker: the kills missed"
+
+
+@test
+def a_worker_that_slept_past_its_lease_changes_nothing_and_says_so():
+    record = ("select c.id, l.token, o.*, (select count(*) from pawl.audit a where a.id = c.id) "
+              "from pawl.command c left join pawl.lease l using (id) left join pawl.outcome o using (id) order by c.id")
+    with Database() as db, Pawl(db) as pawl:
+        gate, last = (os.path.join(pawl.home, name) for name in ("gate", "last"))
+        # Of two commands one will have been done by another worker, and one will be in its hands.
+        ids = [pawl.run("send", "nap", "job", n, "--reply-to", "answers").stdout.strip() for n in ("1", "2")]
+        sleeper = pawl.start("work", "nap", "--lease", "1s", "--exec", program_waiting_for(gate, "echo '\"late\"'"))
+        wait_until(lambda: len(started_by(db, "nap")) == 2, what="both are begun")
+        tokens = db.value("select array_agg(token order by id) from pawl.lease")
+        sleeper.send(signal.SIGSTOP)
+        patient = "read n; [ $n = 1 ] || " + program_waiting_for(last, "true") + "; echo '\"in time\"'"
+        others = [pawl.start("work", "nap", "--lease", "60s", "--exec", patient) for _ in range(2)]
+        wait_until(lambda: len(started_by(db, "nap")) == 4 and db.rows("select id from pawl.outcome"), what="others work")
+        before = db.rows(record)
+        file_make(gate)  # the sleeper's programs end with success while nobody looks
+        sleeper.send(signal.SIGCONT)
+        for command in ids:
+            wait_until(lambda: sleeper.said(f"lease was lost, the outcome changed nothing.*{command}"), what="it says so")
+        late = db.rows("select settled, again, status "
+                       "from pawl.settle((select array_agg(id order by id) from pawl.command), "
+                       f"'{tokens}', '{{complete,complete}}', array['\"later\"', '\"later\"']::jsonb[]) order by ord")
+        assert late == ["f|f|COMPLETED", "f|f|IN_PROGRESS"], late
+        assert db.rows(record) == before
+        file_make(last)
+        wait_until(lambda: db.value("select count(*) from pawl.outcome") == "2", what="both have ended")
+        stop_all([sleeper, *others])
+        assert sleeper.said("^2 claimed: 0 completed, 0 retried, 0 failed, 0 rejected, 2 lost$"), sleeper.stdout
+        assert db.rows("select status, attempts, result from pawl.outcome") == ['COMPLETED|2|"in time"'] * 2
+        assert db.rows("select message->>'result' from pgmq.q_answers") == ["in time"] * 2
+
+
+@test
+def work_of_a_crashed_worker_runs_elsewhere_in_time():
+    with Database() as db, Pawl(db) as pawl:
+        assert pawl.run("send", "crash", "job").code == 0
+        endless = program_waiting_for(os.path.join(pawl.home, "never"), "true")
+        victim = pawl.start("work", "crash", "--lease", f"{LEASE_S}s", "--exec", endless)
+        wait_until(lambda: started_by(db, "crash"), what="the command is begun")
+        others = [pawl.start("work", "crash", "--lease", f"{LEASE_S}s", "--exec", "true") for _ in range(2)]
+        first = db.value("select until from pawl.lease")
+        wait_until(lambda: db.value("select until from pawl.lease") != first, what="a heartbeat has kept the lease")
+        killed = db.value("select clock_timestamp()")
+        assert victim.stop(signal.SIGKILL) == -signal.SIGKILL
+        until = db.value("select until from pawl.lease")
+        wait_until(lambda: len(started_by(db, "crash")) == 2, what="it runs elsewhere")
+        after, late = map(float, db.value(f"select extract(epoch from max(at) - '{killed}'), "
+                                          f"extract(epoch from max(at) - '{until}') "
+                                          "from pawl.audit where event = 'RECEIVED'").split("|"))
+        assert after <= LEASE_S + 1, f"{after} s after the crash"
+        assert 0 <= late <= 1, f"{late} s after the end of the lease"
+        wait_until(lambda: db.rows("select id from pawl.outcome"), what="it has ended")
+        stop_all(others)
+        assert db.value("select status, attempts from pawl.outcome") == "COMPLETED|2"
+
+
+@test
+def a_restarted_server_is_waited_out():
+    senders_count, rounds, lines = 3, 6, 1000
+    total = senders_count * rounds * lines
+    # Commits are durable here, as in production: an immediate stop takes back nothing that was confirmed.
+    with Cluster(conf="synchronous_commit = on\n") as cluster, \
+            Pawl(cluster.url(), env={"PAWL_BREAKER_OPEN": "1s"}) as pawl:
+        assert pawl.run("migrate").code == 0
+        cluster.rows(EFFECT)
+        workers = [pawl.start("work", "load", "--lease", "2s", "--sql", "story.effect") for _ in range(3)]
+        senders = [sender_start(pawl) for _ in range(senders_count)]
+        for turn in range(rounds):
+            for sender in senders:
+                sender.process.stdin.write("".join(f"{turn * lines + n}\n" for n in range(lines)))
+                sender.process.stdin.flush()
+            begun = turn * senders_count * lines
+            wait_until(lambda: int(cluster.rows("select count(*) from pawl.command")[0]) > begun, what="sending goes on")
+            if turn in (1, 3):
+                cluster.restart("fast" if turn == 1 else "immediate")
+        for sender in senders:
+            sender.process.stdin.close()
+        for sender in senders:
+            assert sender.wait() == 0, sender.stderr
+            assert sender.stdout == [f"{rounds * lines} sent"], sender.stdout
+        wait_until(lambda: cluster.rows("select count(*) from pawl.outcome") == [str(total)], timeout=120,
+                   what="all have ended")
+        stop_all(workers)
+        with Session(cluster.url()) as session:
+            all_is_well(session, total)
+            replies_are_complete(session, total)
+            effects_are_single(session, total)
+
+
+def sender_start(pawl):
+    """A `pawl send --lines` that is fed by hand."""
+    sender = Process(pawl._command(["send", "load", "job", "--lines", "--max-attempts", "1000", "--reply-to", "answers"]),
+                     pawl.env, stdin=subprocess.PIPE)
+    pawl.processes.append(sender)
+    return sender
+
+
+main()

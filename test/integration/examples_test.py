@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+"""examples - each example under examples/ does what it says. The story "library" has the one about transactions."""
+import os
+import subprocess
+import sys
+import tempfile
+
+from bus_story import new_id, replies, retry_at_once, send, show, wait_status, work
+from pawl_test import TIMEOUT_S, Database, Pawl, Process, main, setting, test, wait_until
+
+EXAMPLES = os.path.join(setting("PAWL_SOURCE"), "examples")
+
+
+def sql_file(db, path):
+    subprocess.run([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-Xq", "-v", "ON_ERROR_STOP=1", "-f", path, db.url],
+                   check=True, capture_output=True, timeout=TIMEOUT_S)
+
+
+@test
+def shell_handler_charges_refuses_and_survives_a_second_run():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as receipts:
+        pawl.env["RECEIPTS"] = receipts
+        retry_at_once(db, "shop")
+        handler = os.path.join(EXAMPLES, "shell/handler.sh")
+        good, large, wrong = (send(pawl, "shop", "charge", payload)
+                              for payload in ({"order": 7, "amount": 250}, {"amount": 5000}, {"order": 8}))
+        work(pawl, "shop", "--exec", handler)
+        assert show(pawl, good)["result"] == {"charged": 250, "attempt": 1}
+        found = [((c := show(pawl, sent))["status"], c["error"]) for sent in (large, wrong)]
+        assert found == [("FAILED", "amount 5000 is above the limit of 1000"), ("IN_TSQ", "payload has no amount")], found
+        again = subprocess.run([handler], input='{"amount": 999}', text=True, capture_output=True, timeout=TIMEOUT_S,
+                               env={**pawl.env, "PAWL_COMMAND_ID": good, "PAWL_ATTEMPT": "2"})
+        assert again.returncode == 0, again.stderr
+        assert os.listdir(receipts) == [good]
+        with open(os.path.join(receipts, good), encoding="utf-8") as receipt:
+            assert receipt.read() == "250\n"
+        later = send(pawl, "shop", "charge", {"amount": 1}, "--max-attempts", "2")
+        pawl.env["RECEIPTS"] = "/does/not/exist"
+        work(pawl, "shop", "--exec", handler)
+        assert show(pawl, later)["attempts"] == 2 and show(pawl, later)["status"] == "IN_TSQ"
+
+
+@test
+def sql_handler_charges_an_account_exactly_once():
+    with Database() as db, Pawl(db) as pawl:
+        for _ in range(2):  # it may be loaded again
+            sql_file(db, os.path.join(EXAMPLES, "sql/charge.sql"))
+        db.rows("insert into shop.account values ('ann', 1000)")
+        charges = [send(pawl, "shop", "charge", {"account": "ann", "amount": 300}, "--reply-to", "answers")
+                   for _ in range(4)]
+        wrong = send(pawl, "shop", "charge", {"account": "ann", "amount": 0})
+        work(pawl, "shop", "--sql", "shop.charge")
+        ends = sorted(show(pawl, charge)["status"] for charge in charges)
+        assert ends == ["COMPLETED", "COMPLETED", "COMPLETED", "FAILED"], ends
+        assert db.value("select balance from shop.account") == "100"
+        assert show(pawl, wrong)["status"] == "IN_TSQ"
+        assert sorted(reply["result"]["balance"] for reply in replies(db, "answers") if reply["result"]) == [100, 400, 700]
+
+
+@test
+def c_program_sends_in_the_transaction_that_places_the_order():
+    with Database() as db, Pawl(db) as pawl:
+        program = os.path.join(setting("PAWL_BUILD"), "examples/c/example_send")
+
+        def place(order, amount):
+            return subprocess.run([program, db.url, order, amount], capture_output=True, text=True, timeout=TIMEOUT_S)
+
+        order = new_id()
+        first = place(order, "250")
+        assert (first.returncode, first.stdout, first.stderr) == (0, f"{order} placed\n", ""), first
+        assert place(order, "250").stdout == f"{order} was placed before\n"
+        command = show(pawl, order)
+        assert (command["domain"], command["type"]) == ("shop", "charge"), command
+        assert command["payload"] == {"order": order, "amount": 250}, command
+        other = place(order, "251")
+        assert other.returncode == 1 and other.stderr.startswith("QU002: ") and "payload differs" in other.stderr, other
+        bad = place(new_id(), "-1")
+        assert bad.returncode == 1 and bad.stderr.startswith("23514: "), bad
+        assert db.value("select count(*) from placed") == db.value("select count(*) from pawl.command") == "1"
+
+
+@test
+def python_worker_claims_keeps_its_lease_and_settles():
+    with Database() as db, Pawl(db) as pawl:
+        server = pawl.serve()
+        token = pawl.run("key", "create", "worker", "--scopes", "command", "--json").json["token"]
+        worker = Process([sys.executable, os.path.join(EXAMPLES, "python/worker.py"), "shop"],
+                         {**os.environ, "PAWL_URL": f"http://{server.host}:{server.port}", "PAWL_TOKEN": token,
+                          "LEASE_S": "1"})
+        pawl.processes.append(worker)
+        added = send(pawl, "shop", "add", {"numbers": [1, 2, 39]})
+        assert wait_status(pawl, added, "COMPLETED")["result"] == {"sum": 42}
+        long = send(pawl, "shop", "sleep", {"seconds": 3})  # three leases
+        command = wait_status(pawl, long, "COMPLETED")
+        assert command["attempts"] == 1 and command["result"] == {"slept": 3}, command
+        assert wait_status(pawl, send(pawl, "shop", "refuse"), "FAILED")["error"] == "not today"
+        assert wait_status(pawl, send(pawl, "shop", "juggle"), "IN_TSQ")["error"] == "no handler for juggle"
+        wait_until(lambda: worker.said("IN_TSQ"), what="the worker says so")
+        assert worker.said(f"{added} COMPLETED")
+        # It waits in a long poll: the last command ends it.
+        last = send(pawl, "shop", "sleep", {"seconds": 1})
+        wait_status(pawl, last, "IN_PROGRESS")
+        assert worker.stop() == 0, worker.stderr
+        assert show(pawl, last)["status"] == "COMPLETED"
+
+
+main()
