@@ -61,7 +61,7 @@ for ((i = 0; i < runs; i++)); do
     live+=("$(wrk -t2 -c64 -d"${seconds}s" "http://127.0.0.1:$port/health/live" | awk '/Requests\/sec/ {print int($2)}')")
     stop
 done
-mapfile -t pool < <(for ((i = 0; i < runs; i++)); do build/test/bench/pool_bench "$(build/pawl db url)"; done)
+mapfile -t pool < <(for ((i = 0; i < runs; i++)); do build/test/bench/pool_bench "$(build/pawl db url)" | awk '/lease/ {print $4}'; done)
 build/pawl db stop >/dev/null
 
 echo "| figure | median | runs |"
