@@ -141,8 +141,10 @@ static int port_read(int fd)
 static void backends_die(Stage *stage, int seconds)
 {
     for (Deadline end = deadline_in_ms(seconds * 1000); !deadline_passed(end); clock_sleep_ms(LIFE_MS))
-        PQclear(PQexec(stage->killer, "select pg_terminate_backend(pid) from (select pid from pg_stat_activity "
-                                      "where application_name = 'pawl' order by random() limit 1) victim"));
+        PQclear(PQexec(
+            stage->killer,
+            "select pg_terminate_backend(pid) from (select pid from pg_stat_activity "
+            "where application_name = 'pawl' and datname = current_database() order by random() limit 1) victim"));
 }
 
 /* The main thread belongs to the daemon. */

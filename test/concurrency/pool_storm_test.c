@@ -129,8 +129,9 @@ static int64_t weather(TestDatabase *db, Pool *pool, int seconds)
     while (!deadline_passed(end)) {
         PoolStatus status;
 
-        died += database_get_i64(db, "select count(pg_terminate_backend(pid)) from (select pid from pg_stat_activity "
-                                     "where application_name = 'storm' order by random() limit 1) victim");
+        died += database_get_i64(
+            db, "select count(pg_terminate_backend(pid)) from (select pid from pg_stat_activity "
+                "where application_name = 'storm' and datname = current_database() order by random() limit 1) victim");
         for (Deadline next = deadline_in_ms(100); !deadline_passed(next); clock_sleep_ms(5)) {
             pool_status(pool, &status);
             assert_true(status.leased + status.idle + status.opening <= POOL_SIZE);

@@ -57,4 +57,6 @@ order by proname;
 -- Every function that acts with the owner's rights fixes its search_path.
 select oid::regprocedure as unsafe
 from pg_proc
-where pronamespace = 'pawl'::regnamespace and prosecdef and proconfig is distinct from '{"search_path=pawl, pg_temp"}';
+where pronamespace = 'pawl'::regnamespace and prosecdef
+  and not 'search_path=pawl, pg_temp' = any (coalesce(proconfig, '{}'))
+order by 1;
