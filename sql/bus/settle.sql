@@ -115,6 +115,8 @@ begin
     where u.outcome in ('retry', 'fail')
     order by u.ord
   loop
+    -- The same command twice in one call: the first item has settled it.
+    continue when not exists (select from pawl.lease l where l.id = v_item.id and l.token = v_item.token);
     ord := v_item.ord;
     if v_item.cancel then
       perform pawl.finish(array[v_item.id], 'CANCELED', 'CANCELED', null, v_item.error, null);
