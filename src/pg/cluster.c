@@ -65,7 +65,7 @@ static ErrorCode lock_take(const char *path, int operation, Deadline deadline, i
         clock_sleep_ms(POLL_MS);
     }
     *ret_fd = fd;
-    fd      = -1;
+    fd      = -1; /* NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
     return OK;
 }
 

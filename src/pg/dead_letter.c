@@ -291,7 +291,7 @@ static ErrorCode claim(Pool *pool, Deadline deadline, Arena *arena, const DeadLe
     for (int i = 0; i < types->count; i++)
         names[i] = types->list[i].type;
     TRY(db_call_many(pool, &options, sql_pg_dead_letter_claim,
-                     DB_ARGS(db_texts(arena, names, types->count), db_i32(/* limit= */ 1), db_i32(types->lease_ms),
+                     DB_ARGS(db_texts(arena, names, types->count), db_i32(1), db_i32(types->lease_ms),
                              db_i32(types->tries_max)),
                      &claimed_shape, &rows, &count, reterr));
     *ret_letter = count ? rows : NULL;
