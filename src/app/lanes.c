@@ -13,10 +13,11 @@
 #define LOOK_AGAIN_MS 1000
 
 typedef struct {
-    Lane *lane; /* NULL: free */
-    char *name; /* domain and types */
-    bool  busy;
-    Mono  used_at;
+    Arena      *arena; /* NULL: free */
+    Lane       *lane;
+    const char *name; /* domain and types */
+    bool        busy;
+    Mono        used_at;
 } Place;
 
 struct Lanes {
@@ -66,16 +67,17 @@ void lanes_stop(Lanes *lanes)
 
 static void place_empty(Place *place)
 {
+    if (!place->arena)
+        return;
     lane_free(place->lane);
-    free(place->name);
+    arena_free(place->arena);
     *place = (Place){0};
 }
 
 void lanes_free(Lanes *lanes)
 {
     for (int i = 0; i < LANES_MAX; i++)
-        if (lanes->places[i].lane)
-            place_empty(&lanes->places[i]);
+        place_empty(&lanes->places[i]);
     mutex_done(&lanes->mutex);
     cond_done(&lanes->change);
     free(lanes);
@@ -118,12 +120,10 @@ static void place_fill(Lanes *lanes, Place *place, const char *name, const Lanes
 
     for (int i = 0; i < claim->type_count; i++)
         types[i] = claim->types[i];
-    if (place->lane)
-        place_empty(place);
-    place->lane = lane_new(lanes->pool, claim->domain, claim->type_count ? types : NULL, claim->worker);
-    place->name = strdup(name);
-    if (!place->name)
-        abort();
+    place_empty(place);
+    place->arena = arena_new(TEXT_MAX_BODY);
+    place->name  = arena_text(place->arena, name);
+    place->lane  = lane_new(lanes->pool, claim->domain, claim->type_count ? types : NULL, claim->worker);
 }
 
 static ErrorCode place_take(Lanes *lanes, const LanesClaim *claim, Deadline deadline, Arena *arena, Place **ret_place,

@@ -402,7 +402,7 @@ static ErrorCode sender_run(void *context, void **items, int count, Deadline dea
     for (int i = 0; i < count; i++)
         sorted[i] = items[i];
     /* Concurrent callers have no order among them. By id, so that two runs with the same ids cannot wait for each other. */
-    qsort(sorted, (size_t)count, sizeof *sorted, id_order);
+    qsort(sorted, (size_t)count, sizeof(void *), id_order);
     for (int i = 0; i < count; i++)
         places[i] = (Place){sorted[i], i};
     qsort(places, (size_t)count, sizeof *places, place_order);

@@ -135,6 +135,7 @@ static void *memory(size_t count, size_t size)
 
 static void callers_run(const CombinerOptions *options, Caller **callers, int count, Deadline deadline)
 {
+    assert(count > 0);
     void **items  = memory((size_t)count, sizeof *items);
     Error *errors = memory((size_t)count, sizeof *errors);
 
