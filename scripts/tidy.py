@@ -24,8 +24,9 @@ ROOMS = {
     "telegram": "base",
     "http": "base",
     "ops": "base pg",
+    "bench": "base pg bus process ledger",
     "app": "base pg bus process ledger rating telegram http ops",
-    "cli": "base pg bus process ledger rating telegram http ops app",
+    "cli": "base pg bus process ledger rating telegram http ops bench app",
 }
 
 # Written apart, so that this file does not find itself.

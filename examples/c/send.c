@@ -5,68 +5,52 @@
  *     ./send postgresql://app@db/shop 0198c0de-0000-7000-8000-000000000017 250
  *
  * The order's id is the command's id too. Run again with the same id the program changes nothing, so the transaction may be
- * run again even when the answer to its commit was lost (keyed).
+ * run again even when the answer to its commit was lost (keyed). worker.c handles the command.
  */
-#include <pawl/pawl.h>
-#include <stdio.h>
+#include <stdlib.h>
+
+#include "common.h"
 
 typedef struct {
     const char *id, *amount;
-    bool        is_new;
+    PawlSent    sent;
 } Order;
 
 static PawlStatus order_place(PawlTx *tx, void *context)
 {
     Order      *order    = context;
     const char *values[] = {order->id, order->amount};
-    PawlResult  result;
+    char        payload[64];
+    PawlCommand charge = {.domain = "shop", .type = "charge", .payload = payload, .command_id = order->id};
     PawlStatus  status;
 
-    status = pawl_query(tx, "insert into placed (id, amount) values ($1, $2) on conflict (id) do nothing", 2, values,
-                        &result);
+    status =
+        pawl_query(tx, "insert into placed (id, amount) values ($1, $2) on conflict (id) do nothing", 2, values, NULL);
     if (status != PAWL_OK)
         return status;
-    order->is_new = result.changed == 1;
-    return pawl_query(tx,
-                      "select pawl.send('shop', 'charge', jsonb_build_object('order', $1::text, 'amount', $2::bigint),"
-                      " p_command_id => $1::uuid)",
-                      2, values, NULL);
-}
-
-static PawlStatus table_make(PawlTx *tx, void *context)
-{
-    (void)context;
-    return pawl_query(
-        tx, "create table if not exists placed (id uuid primary key, amount bigint not null check (amount > 0))", 0,
-        NULL, NULL);
+    snprintf(payload, sizeof payload, "{\"amount\": %lld}", strtoll(order->amount, NULL, 10));
+    return pawl_tx_send(tx, &charge, &order->sent);
 }
 
 int main(int argc, char **argv)
 {
-    Pawl      *pawl;
-    PawlError  error;
-    PawlStatus status;
+    PawlTransaction options = {.name = "place", .timeout_ms = 2000, .keyed = true};
+    Pawl           *pawl    = NULL;
+    PawlError       error;
+    PawlStatus      status;
 
     if (argc != 4) {
         fprintf(stderr, "usage: send URL ORDER-UUID AMOUNT\n");
         return 2;
     }
-    if (pawl_open(argv[1], &pawl, &error) != PAWL_OK) {
-        fprintf(stderr, "%s\n", error.text);
-        return 1;
-    }
 
     Order order = {.id = argv[2], .amount = argv[3]};
 
-    status = pawl_transaction(pawl, &(PawlTransaction){.name = "table", .keyed = true}, table_make, NULL, &error);
+    status =
+        shop_open(argv[1], "placed (id uuid primary key, amount bigint not null check (amount > 0))", &pawl, &error);
     if (status == PAWL_OK)
-        status = pawl_transaction(pawl, &(PawlTransaction){.name = "place", .timeout_ms = 2000, .keyed = true},
-                                  order_place, &order, &error);
-    pawl_close(pawl);
-    if (status != PAWL_OK) {
-        fprintf(stderr, "%s%s%s\n", error.sqlstate, error.sqlstate[0] ? ": " : "", error.text);
-        return 1;
-    }
-    printf("%s %s\n", order.id, order.is_new ? "placed" : "was placed before");
-    return 0;
+        status = pawl_transaction(pawl, &options, order_place, &order, &error);
+    if (status == PAWL_OK)
+        printf("%s %s, %s\n", order.id, order.sent.is_new ? "placed" : "was placed before", order.sent.status);
+    return shop_close(pawl, status, &error);
 }

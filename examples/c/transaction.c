@@ -7,8 +7,7 @@
  * The key is inserted first, in the same transaction as the work. A second run with the same key finds it and changes
  * nothing; so the transaction may be run again even when the answer to its commit was lost (keyed).
  */
-#include <pawl/pawl.h>
-#include <stdio.h>
+#include "common.h"
 
 typedef struct {
     const char *key, *amount;
@@ -34,40 +33,25 @@ static PawlStatus order_book(PawlTx *tx, void *context)
     return status;
 }
 
-static PawlStatus table_make(PawlTx *tx, void *context)
-{
-    (void)context;
-    return pawl_query(
-        tx, "create table if not exists orders (key text primary key, amount bigint not null check (amount > 0))", 0,
-        NULL, NULL);
-}
-
 int main(int argc, char **argv)
 {
-    Pawl      *pawl;
-    PawlError  error;
-    PawlStatus status;
+    PawlTransaction options = {.name = "order", .timeout_ms = 2000, .keyed = true};
+    Pawl           *pawl    = NULL;
+    PawlError       error;
+    PawlStatus      status;
 
     if (argc != 4) {
         fprintf(stderr, "usage: transaction URL KEY AMOUNT\n");
         return 2;
     }
-    if (pawl_open(argv[1], &pawl, &error) != PAWL_OK) {
-        fprintf(stderr, "%s\n", error.text);
-        return 1;
-    }
 
     Order order = {.key = argv[2], .amount = argv[3]};
 
-    status = pawl_transaction(pawl, &(PawlTransaction){.name = "table", .keyed = true}, table_make, NULL, &error);
+    status =
+        shop_open(argv[1], "orders (key text primary key, amount bigint not null check (amount > 0))", &pawl, &error);
     if (status == PAWL_OK)
-        status = pawl_transaction(pawl, &(PawlTransaction){.name = "order", .timeout_ms = 2000, .keyed = true},
-                                  order_book, &order, &error);
-    pawl_close(pawl);
-    if (status != PAWL_OK) {
-        fprintf(stderr, "%s%s%s\n", error.sqlstate, error.sqlstate[0] ? ": " : "", error.text);
-        return 1;
-    }
-    printf("%s %s, total %s\n", order.key, order.is_new ? "booked" : "was booked before", order.total);
-    return 0;
+        status = pawl_transaction(pawl, &options, order_book, &order, &error);
+    if (status == PAWL_OK)
+        printf("%s %s, total %s\n", order.key, order.is_new ? "booked" : "was booked before", order.total);
+    return shop_close(pawl, status, &error);
 }

@@ -28,11 +28,13 @@ begin
     return query select v_id, true;
     return;
   end if;
-  -- A new snapshot, in which whoever made it has committed. What is not given this time is not compared.
+  -- A new snapshot, in which whoever made it has committed. What is not given this time is not compared. Locked now, because
+  -- a lock that is shared first, while commands are added, and then needed for sealing could meet another such.
   select case when b.name is distinct from coalesce(p_name, b.name) then 'name'
               when b.on_complete is distinct from coalesce(p_on_complete, b.on_complete) then 'on_complete' end
   into v_other
-  from pawl.batch b where b.batch_id = v_id;
+  from pawl.batch b where b.batch_id = v_id
+  for update;
   if v_other is not null then
     raise exception 'batch % exists already: % differs from what was sent first', v_id, v_other using errcode = 'QU002';
   end if;

@@ -130,3 +130,45 @@ begin
   return (select count(*) from pawl.command_ids(v_domain, p_status, p_type, 9223372036854775807, null));
 end
 $$;
+
+-- How much work there is, for whoever watches. Asked every few seconds, so nothing large is counted: ready, delayed and leased
+-- are what the server's statistics say (an empty line is 0, though, and what stands in it at least 1), troubled is counted
+-- up to 10000. oldest is the place of the command that has been in line for longest, NULL for none, and oldest_ms the age of
+-- one that was never delayed or claimed; for the others `drawn`, remembered, tells when a place was given out.
+-- Plan: one step per domain and priority that has work, by index.
+create or replace function pawl.backlog (
+  out ready bigint, out delayed bigint, out leased bigint, out troubled bigint, out drawn bigint, out oldest bigint,
+  out oldest_ms bigint)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_id bigint;
+begin
+  select case when s.is_called then s.last_value else s.last_value - 1 end into drawn from pawl.command_seq s;
+  with recursive head as (
+    (select r.domain_id, r.priority, r.pos, r.id
+     from pawl.ready r
+     order by r.domain_id, r.priority, r.pos
+     limit 1)
+    union all
+    select n.domain_id, n.priority, n.pos, n.id
+    from head h,
+    lateral (
+      select r.domain_id, r.priority, r.pos, r.id
+      from pawl.ready r
+      where (r.domain_id, r.priority) > (h.domain_id, h.priority)
+      order by r.domain_id, r.priority, r.pos
+      limit 1
+    ) n
+  )
+  select h.pos, h.id into oldest, v_id from head h order by h.pos limit 1;
+  if oldest = v_id then
+    select extract(epoch from pawl.now() - c.created_at) * 1000 into oldest_ms from pawl.command c where c.id = v_id;
+  end if;
+  ready := case when oldest is null then 0 else greatest(pg_stat_get_live_tuples('pawl.ready'::regclass), 1) end;
+  delayed := pg_stat_get_live_tuples('pawl.delayed'::regclass);
+  leased := pg_stat_get_live_tuples('pawl.lease'::regclass);
+  troubled := (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t);
+end
+$$;

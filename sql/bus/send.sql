@@ -154,3 +154,12 @@ begin
   return v_sent.command_id;
 end
 $$;
+
+-- Tell the workers of a domain to look now. pawl.send does not: PostgreSQL lets transactions that notify commit one at a time,
+-- all over the server. So call it after the commit, in a transaction of its own; losing it costs 2.5 s at most.
+create or replace function pawl.wake (p_domain text)
+  returns void
+  language sql
+as $$
+  select pg_notify('pawl_work', p_domain)
+$$;

@@ -165,6 +165,9 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
                          .delay_ms = rows[i].delay_given ? (int64_t)(rows[i].delay_s * 1000) : SETTLE_DELAY_DEFAULT};
     }
     settle_each(daemon->app->pool, request_deadline(request), items, count);
+    for (int i = 0; i < count; i++)
+        if (items[i]->code == OK)
+            settle_count(items[i]);
     writer_open(&writer, &response->body);
     write_settled(&writer, rows, items, count);
     return OK;

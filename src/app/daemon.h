@@ -18,6 +18,7 @@
 #include "app/key.h"
 #include "app/lanes.h"
 #include "base/sync.h"
+#include "bus/backlog.h"
 #include "bus/claim.h"
 #include "bus/send.h"
 #include "bus/waker.h"
@@ -36,6 +37,7 @@ typedef struct Daemon {
     Waker      *waker;
     Lanes      *lanes;
     BringBack   bring_back; /* the monitor's own */
+    Backlog     backlog;    /* the monitor's own */
     const char *openapi;
     atomic_bool stopping;
     Mutex       mutex;                             /* guards webhook */

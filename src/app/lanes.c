@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metric.h"
 #include "base/sync.h"
 #include "base/text.h"
 #include "bus/waker.h"
@@ -37,8 +38,8 @@ static void note_came(void *context, const char *channel, const char *payload)
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&lanes->mutex);
 
     (void)channel;
-    (void)payload; /* whoever waits looks again: a note is a hint */
-    lanes->notes++;
+    metric_add(METRIC_NOTES_RECEIVED, payload != NULL); /* without one: notes may have been missed */
+    lanes->notes++;                                     /* of any domain: whoever waits looks again, a note is a hint */
     cond_broadcast(&lanes->change);
 }
 

@@ -1,31 +1,14 @@
 /*
- * library.c - the public front: opaque handles and plain words over the rooms behind it.
+ * library.c - the public front: opaque handles and plain words over the rooms behind it. Here: the pool and transactions.
  */
-#include "pawl/pawl.h"
-
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "app/library_inner.h"
 #include "base/arena.h"
 #include "base/log.h"
-#include "pg/pool.h"
 #include "pg/tx.h"
 #include "sql.h"
-
-#define TIMEOUT_MS  10000
-#define ARENA_BYTES ((size_t)256 << 20)
-
-struct Pawl {
-    Pool *pool;
-};
-
-struct PawlTx {
-    Tx        *tx;
-    ErrorCode  code; /* of the last statement that failed */
-    Error     *why;
-    PawlError *error;
-};
 
 static PawlStatus status_of(ErrorCode code)
 {
@@ -51,7 +34,7 @@ static PawlStatus status_of(ErrorCode code)
     }
 }
 
-static PawlStatus answer(ErrorCode code, const Error *why, PawlError *error)
+PawlStatus library_answer(ErrorCode code, const Error *why, PawlError *error)
 {
     PawlStatus status = status_of(code);
 
@@ -65,6 +48,19 @@ static PawlStatus answer(ErrorCode code, const Error *why, PawlError *error)
     return status;
 }
 
+Deadline library_deadline(int timeout_ms)
+{
+    return deadline_in_ms(timeout_ms ? timeout_ms : LIBRARY_TIMEOUT_MS);
+}
+
+void library_wake(Pawl *pawl, const Poke *pokes)
+{
+    for (const Poke *poke = pokes; poke; poke = poke->next)
+        waker_poke(pawl->waker, poke->domain);
+}
+
+/* ---- life ---- */
+
 const char *pawl_version(void)
 {
     return PAWL_VERSION;
@@ -76,34 +72,65 @@ static void be_silent(void)
     log_set_level(LOG_OFF);
 }
 
+static Pawl *pawl_new(const char *url, Pool *pool)
+{
+    Pawl *pawl = calloc(1, sizeof *pawl);
+
+    if (!pawl || !(pawl->url = strdup(url)))
+        abort();
+    pawl->pool   = pool;
+    pawl->sender = sender_new(pool);
+    pawl->waker  = waker_new(pool);
+    mutex_init(&pawl->mutex);
+    cond_init(&pawl->left);
+    return pawl;
+}
+
 PawlStatus pawl_open(const char *database_url, Pawl **ret_pawl, PawlError *error)
 {
     static pthread_once_t once    = PTHREAD_ONCE_INIT;
-    PoolOptions           options = {.conninfo = database_url, .application_name = "libpawl"};
+    PoolOptions           options = {.conninfo = database_url, .application_name = LIBRARY_NAME};
     Error                 why     = {0};
     Pool                 *pool;
     ErrorCode             code;
 
     pthread_once(&once, be_silent);
     code = pool_new(&options, &pool, &why);
-    if (code == OK) {
-        Pawl *pawl = malloc(sizeof *pawl);
+    if (code == OK)
+        *ret_pawl = pawl_new(database_url, pool);
+    return library_answer(code, &why, error);
+}
 
-        if (!pawl)
-            abort();
-        pawl->pool = pool;
-        *ret_pawl  = pawl;
-    }
-    return answer(code, &why, error);
+Pawl *library_enter(Pawl *pawl)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pawl->mutex);
+
+    pawl->calls++;
+    return pawl;
+}
+
+void library_leave(Pawl *pawl)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pawl->mutex);
+
+    pawl->calls--;
+    cond_signal(&pawl->left);
 }
 
 void pawl_close(Pawl *pawl)
 {
     if (!pawl)
         return;
-    /* Threads that are still inside a call would use what we free: wait for them. */
-    pool_drain(pawl->pool, deadline_never());
+    mutex_lock(&pawl->mutex);
+    while (pawl->calls > 0)
+        cond_wait(&pawl->left, &pawl->mutex, deadline_never());
+    mutex_unlock(&pawl->mutex);
+    waker_free(pawl->waker);
+    sender_free(pawl->sender);
     pool_free(pawl->pool);
+    cond_done(&pawl->left);
+    mutex_done(&pawl->mutex);
+    free(pawl->url);
     free(pawl);
 }
 
@@ -114,12 +141,13 @@ static ErrorCode ping(Tx *tx, void *context, Error *reterr)
 
 PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
 {
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES);
+    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions options = {.name = "ping", .deadline = deadline_in_ms(timeout_ms), .arena = arena, .read_only = true};
     Error     why     = {0};
     int64_t   one;
 
-    return answer(tx_run(pawl->pool, &options, ping, &one, &why), &why, error);
+    return library_answer(tx_run(pawl->pool, &options, ping, &one, &why), &why, error);
 }
 
 /* ---- transactions ---- */
@@ -127,6 +155,7 @@ PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
 typedef struct {
     PawlBody *body;
     void     *context;
+    Poke     *pokes;
 } Call;
 
 /* What the body refused by itself, in the words of the house. */
@@ -150,20 +179,26 @@ static ErrorCode call_body(Tx *tx, void *context, Error *reterr)
     PawlTx     mine  = {.tx = tx, .why = reterr, .error = &error};
     PawlStatus status;
 
-    status = call->body(&mine, call->context);
+    status      = call->body(&mine, call->context);
+    call->pokes = mine.pokes;
     return status == PAWL_OK ? OK : refused(&mine, status, reterr);
 }
 
 PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *given, PawlBody *body, void *context, PawlError *error)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES);
-    TxOptions                 options = {.name     = given->name ? given->name : "transaction",
-                                         .deadline = deadline_in_ms(given->timeout_ms ? given->timeout_ms : TIMEOUT_MS),
-                                         .arena    = arena,
-                                         .keyed    = given->keyed};
-    Error                     why     = {0};
+    scoped(library_leave) Pawl *inside  = library_enter(pawl);
+    scoped(arena_free) Arena   *arena   = arena_new(LIBRARY_ARENA_BYTES);
+    TxOptions                   options = {.name     = given->name ? given->name : "transaction",
+                                           .deadline = library_deadline(given->timeout_ms),
+                                           .arena    = arena,
+                                           .keyed    = given->keyed};
+    Call                        call    = {.body = body, .context = context};
+    Error                       why     = {0};
+    ErrorCode                   code    = tx_run(pawl->pool, &options, call_body, &call, &why);
 
-    return answer(tx_run(pawl->pool, &options, call_body, &(Call){body, context}, &why), &why, error);
+    if (code == OK)
+        library_wake(pawl, call.pokes);
+    return library_answer(code, &why, error);
 }
 
 PawlStatus pawl_query(PawlTx *tx, const char *sql, int count, const char *const *parameters, PawlResult *ret_result)
@@ -173,7 +208,7 @@ PawlStatus pawl_query(PawlTx *tx, const char *sql, int count, const char *const 
 
     if (code != OK) {
         tx->code = code;
-        return answer(code, tx->why, tx->error);
+        return library_answer(code, tx->why, tx->error);
     }
     if (ret_result)
         *ret_result = (PawlResult){table.rows, table.columns, table.values, table.changed};

@@ -121,6 +121,14 @@ static ErrorCode job_bring_back(void *context, Deadline deadline, Error *reterr)
     return bring_back_step(daemon->app->pool, deadline, &daemon->bring_back, BRING_BACK_MS, &moved, &next_ms, reterr);
 }
 
+static ErrorCode job_backlog(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon *daemon = context;
+
+    return backlog_step(daemon->app->pool, deadline_sooner(deadline, deadline_in_ms(STEP_MS)), &daemon->backlog,
+                        reterr);
+}
+
 static ErrorCode prune_body(Tx *tx, void *context, Error *reterr)
 {
     const Settings *settings = context;
@@ -164,6 +172,7 @@ static const Job table[] = {
     {"dead-letters",       5000,          job_dead_letters     },
     {"dead-letter-count",  5000,          job_dead_letter_count},
     {"bring-back",         BRING_BACK_MS, job_bring_back       },
+    {"backlog",            5000,          job_backlog          },
     {"prune",              1000,          job_prune            },
 };
 #define EVERY_POD 2

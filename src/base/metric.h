@@ -40,6 +40,25 @@
     X(METRIC_DLQ_FAILED,       GAUGE,     "pawl_dead_letters_failed",       "",                 "dead letters whose tries have run out") \
     X(METRIC_DLQ_RETRY_OK,     COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"ok\"",     "dead letters retried, by outcome") \
     X(METRIC_DLQ_RETRY_FAILED, COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"failed\"", "dead letters retried, by outcome") \
+    X(METRIC_SENT_NEW,         COUNTER,   "pawl_commands_sent_total",           "outcome=\"new\"",              "commands sent from this process, by outcome") \
+    X(METRIC_SENT_KNOWN,       COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",            "commands sent from this process, by outcome") \
+    X(METRIC_SENT_REFUSED,     COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",          "commands sent from this process, by outcome") \
+    X(METRIC_CLAIMED,          COUNTER,   "pawl_commands_claimed_total",        "",                             "commands leased to workers by this process") \
+    X(METRIC_SETTLED_COMPLETED, COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",        "commands settled by this process, by what their handler said; lost: the lease was another's") \
+    X(METRIC_SETTLED_RETRIED,  COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",          "commands settled by this process, by what their handler said; lost: the lease was another's") \
+    X(METRIC_SETTLED_FAILED,   COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",           "commands settled by this process, by what their handler said; lost: the lease was another's") \
+    X(METRIC_SETTLED_REJECTED, COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",         "commands settled by this process, by what their handler said; lost: the lease was another's") \
+    X(METRIC_SETTLED_LOST,     COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",             "commands settled by this process, by what their handler said; lost: the lease was another's") \
+    X(METRIC_HANDLERS,         GAUGE,     "pawl_handlers_running",              "",                             "handlers running in this process") \
+    X(METRIC_SEND_CALLS,       COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",                "calls that sent or settled: commands per call tell how well callers are combined") \
+    X(METRIC_SETTLE_CALLS,     COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",              "calls that sent or settled: commands per call tell how well callers are combined") \
+    X(METRIC_NOTES_SENT,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",           "notes to workers that a domain has work") \
+    X(METRIC_NOTES_RECEIVED,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",       "notes to workers that a domain has work") \
+    X(METRIC_READY,            GAUGE,     "pawl_commands",                      "state=\"ready\"",              "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
+    X(METRIC_DELAYED,          GAUGE,     "pawl_commands",                      "state=\"delayed\"",            "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
+    X(METRIC_LEASED,           GAUGE,     "pawl_commands",                      "state=\"leased\"",             "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
+    X(METRIC_TROUBLE,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"",    "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
+    X(METRIC_READY_AGE,        GAUGE,     "pawl_commands_oldest_ready_seconds", "",                             "how long the command that stands in line for longest has been there; kept by monitors") \
     X(METRIC_RATE_LIMITED,     COUNTER,   "pawl_rate_limited_total",        "",                 "times a peer told us to slow down")   \
     X(METRIC_HTTP_1XX,         COUNTER,   "pawl_http_requests_total",       "code=\"1xx\"",     "requests answered, by class of status") \
     X(METRIC_HTTP_2XX,         COUNTER,   "pawl_http_requests_total",       "code=\"2xx\"",     "requests answered, by class of status") \
@@ -54,6 +73,8 @@
     X(METRIC_ALERT_FAILING,    GAUGE,     "pawl_alert_firing",              "alert=\"requests-failing\"",  "1 while the alert is firing") \
     X(METRIC_ALERT_DLQ,        GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters\"",      "1 while the alert is firing") \
     X(METRIC_ALERT_DLQ_FAILED, GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters-failed\"", "1 while the alert is firing") \
+    X(METRIC_ALERT_TROUBLE,    GAUGE,     "pawl_alert_firing",              "alert=\"troubleshooting\"",   "1 while the alert is firing") \
+    X(METRIC_ALERT_WAITING,    GAUGE,     "pawl_alert_firing",              "alert=\"commands-waiting\"",  "1 while the alert is firing") \
     X(METRIC_ALERT_BREAKER,    GAUGE,     "pawl_alert_firing",              "alert=\"breaker-open\"",      "1 while the alert is firing") \
     X(METRIC_ALERT_RATE,       GAUGE,     "pawl_alert_firing",              "alert=\"rate-limited\"",      "1 while the alert is firing") \
     X(METRIC_WEBHOOK_OK,       COUNTER,   "pawl_webhooks_total",            "outcome=\"ok\"",     "webhooks sent, by outcome") \

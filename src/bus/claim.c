@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -118,6 +119,7 @@ static ErrorCode claim_from(Lane *lane, const TxOptions *options, Look look, int
                      &claimed_shape, &rows, ret_count, reterr));
     *ret_list = rows;
     lane_memory_took(&lane->memory, *ret_list, *ret_count);
+    metric_add(METRIC_CLAIMED, *ret_count);
     return OK;
 }
 
@@ -158,20 +160,38 @@ static ErrorCode claim_below(Lane *lane, const TxOptions *options, Look look, in
     return OK;
 }
 
+/* A lane of some types walks over the commands of all others. If that took long and found nothing, prove that it need not be
+ * done again: the first proof is a promise, the second one keeps it, unless an old transaction runs. */
+static ErrorCode lane_pass_others(Lane *lane, const TxOptions *options, Mono start, Error *reterr)
+{
+    if (lane->type_count == 0 || mono_us_between(start, clock_mono()) <= CLAIM_CHEAP_US)
+        return OK;
+    TRY(lane_prove(lane, options, reterr));
+    TRY(lane_prove(lane, options, reterr));
+    lane_memory_looked(&lane->memory, clock_mono(), mono_us_between(start, clock_mono()));
+    return OK;
+}
+
 ErrorCode lane_claim(Lane *lane, Deadline deadline, Arena *arena, int limit, int lease_ms, Claimed **ret_list,
                      int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "claim", .deadline = deadline, .arena = arena};
+    Mono      start;
     Look      look;
+    bool      rested;
 
     TRY(lane_find_domain(lane, deadline, arena, reterr));
-    look = lane_memory_look(&lane->memory, clock_mono());
+    start  = clock_mono();
+    rested = !mono_before(start, lane->memory.rest_until);
+    look   = lane_memory_look(&lane->memory, start);
+    if (look == LOOK_FRONT) {
+        TRY(claim_from(lane, &options, look, limit, lease_ms, ret_list, ret_count, reterr));
+        if (*ret_count == 0 && lane_memory_may_look(&lane->memory, clock_mono()))
+            look = LOOK_FLOOR;
+    }
     if (look != LOOK_FRONT)
-        return claim_below(lane, &options, look, limit, lease_ms, ret_list, ret_count, reterr);
-    TRY(claim_from(lane, &options, LOOK_FRONT, limit, lease_ms, ret_list, ret_count, reterr));
-    if (*ret_count > 0 || !lane_memory_may_look(&lane->memory, clock_mono()))
-        return OK;
-    return claim_below(lane, &options, LOOK_FLOOR, limit, lease_ms, ret_list, ret_count, reterr);
+        TRY(claim_below(lane, &options, look, limit, lease_ms, ret_list, ret_count, reterr));
+    return *ret_count == 0 && rested ? lane_pass_others(lane, &options, start, reterr) : OK;
 }
 
 ErrorCode lane_has_work(Lane *lane, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr)

@@ -17,6 +17,9 @@
  * numbers a second time. Looks below the front that take more than CLAIM_CHEAP_US are made less often: at most
  * 1/CLAIM_LOOK_SHARE of the time.
  *
+ * A lane of some types walks over the commands of the others, at a price for each. What it walked over in vain it proves to be
+ * none of its own, and begins behind it from then on.
+ *
  * Threads: one per Lane. Ownership: commands live in the arena given to lane_claim().
  */
 #ifndef BUS_CLAIM_H

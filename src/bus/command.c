@@ -14,7 +14,6 @@
 #define LIST_MAX 1000
 
 DB_SHAPE(command, Command, COMMAND_COLUMNS);
-DB_SHAPE(batch, Batch, BATCH_COLUMNS);
 
 #define DECISION_COLUMNS(X, T) \
     X(T, int32_t, DB_I32, ord) \
@@ -165,75 +164,20 @@ ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, const char *co
     return OK;
 }
 
-ErrorCode decision_check(const Decision *decision, Error *reterr)
+ErrorCode decision_check(const char *command_id, const Decision *decision, Error *reterr)
 {
-    if (strcmp(decision->verdict, "NOT_FOUND") == 0)
-        return fail(reterr, ERR_NOT_FOUND, "command not found");
-    if (strcmp(decision->verdict, "ENDED") == 0)
-        return fail(reterr, ERR_CONFLICT, "command has ended already");
-    if (strcmp(decision->verdict, "NOT_IN_TSQ") == 0)
-        return fail(reterr, ERR_CONFLICT, "command is not in the troubleshooting queue");
+    static const struct {
+        const char *verdict;
+        ErrorCode   code;
+        const char *words;
+    } refusals[] = {
+        {"NOT_FOUND",  ERR_NOT_FOUND, "not found"                          },
+        {"ENDED",      ERR_CONFLICT,  "has ended already"                  },
+        {"NOT_IN_TSQ", ERR_CONFLICT,  "is not in the troubleshooting queue"},
+    };
+
+    for (size_t i = 0; i < COUNT(refusals); i++)
+        if (strcmp(decision->verdict, refusals[i].verdict) == 0)
+            return fail(reterr, refusals[i].code, "command %s %s", command_id, refusals[i].words);
     return OK;
-}
-
-/* ---- batches ---- */
-
-ErrorCode batch_new(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, const char *name,
-                    const char *on_complete, const char **ret_batch_id, Error *reterr)
-{
-    typedef struct {
-        const char *batch_id;
-        bool        is_new;
-    } Row;
-#define NEW_COLUMNS(X, T)                 \
-    X(T, const char *, DB_UUID, batch_id) \
-    X(T, bool, DB_BOOL, is_new)
-    DB_SHAPE(new, Row, NEW_COLUMNS);
-    TxOptions options = deciding("batch_new", deadline, arena);
-    Row       row;
-
-    TRY(db_call(pool, &options, sql_bus_batch_new, DB_ARGS(db_uuid(batch_id), db_text(name), db_jsonb(on_complete)),
-                &new_shape, &row, reterr));
-    *ret_batch_id = row.batch_id;
-    return OK;
-}
-
-static ErrorCode seal(Tx *tx, void *context, Error *reterr)
-{
-    const char *batch_id = context;
-
-    return db_run(tx, sql_bus_batch_seal, DB_ARGS(db_uuid(batch_id)), NULL, reterr);
-}
-
-ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr)
-{
-    TxOptions options = deciding("batch_seal", deadline, arena);
-
-    return tx_run(pool, &options, seal, (void *)(uintptr_t)batch_id, reterr);
-}
-
-ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
-                         Error *reterr)
-{
-    TxOptions options = reading("batch_progress", deadline, arena);
-
-    return db_call(pool, &options, sql_bus_batch_progress, DB_ARGS(db_uuid(batch_id)), &batch_shape, ret_batch, reterr);
-}
-
-void batch_write(Writer *writer, const Batch *batch)
-{
-    writer_object(writer, NULL);
-    writer_text(writer, "batch_id", batch->batch_id);
-    writer_text(writer, "name", batch->name);
-    writer_text(writer, "status", batch->status);
-    writer_i64(writer, "total", batch->total);
-    writer_i64(writer, "pending", batch->pending);
-    writer_i64(writer, "in_progress", batch->in_progress);
-    writer_i64(writer, "completed", batch->completed);
-    writer_i64(writer, "failed", batch->failed);
-    writer_i64(writer, "canceled", batch->canceled);
-    writer_i64(writer, "in_tsq", batch->in_tsq);
-    writer_time(writer, "created_at", batch->created_at);
-    writer_time(writer, "completed_at", batch->completed_at);
-    writer_end(writer);
 }

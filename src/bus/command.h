@@ -73,34 +73,10 @@ typedef struct {
 } TsqDecision;
 must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
                                 const TsqDecision *decision, Decision **ret_list, Error *reterr);
-/* One decision's verdict as an error: OK unless nothing was done. ERR_NOT_FOUND, ERR_CONFLICT. */
-must_check ErrorCode decision_check(const Decision *decision, Error *reterr);
+/* The verdict about one command as an error: OK unless nothing was done. ERR_NOT_FOUND, ERR_CONFLICT. */
+must_check ErrorCode decision_check(const char *command_id, const Decision *decision, Error *reterr);
 
-#define BATCH_COLUMNS(X, T)               \
-    X(T, const char *, DB_UUID, batch_id) \
-    X(T, const char *, DB_TEXT, name)     \
-    X(T, const char *, DB_TEXT, status)   \
-    X(T, int64_t, DB_I64, total)          \
-    X(T, int64_t, DB_I64, pending)        \
-    X(T, int64_t, DB_I64, in_progress)    \
-    X(T, int64_t, DB_I64, completed)      \
-    X(T, int64_t, DB_I64, failed)         \
-    X(T, int64_t, DB_I64, canceled)       \
-    X(T, int64_t, DB_I64, in_tsq)         \
-    X(T, int64_t, DB_TIME, created_at)    \
-    X(T, int64_t, DB_TIME, completed_at)
-typedef struct {
-    BATCH_COLUMNS(DB_FIELD, Batch)
-} Batch;
-
-/* batch_id NULL: a new one. on_complete: JSON {domain, type, payload?} or NULL. */
-must_check ErrorCode batch_new(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, const char *name,
-                               const char *on_complete, const char **ret_batch_id, Error *reterr);
-must_check ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr);
-must_check ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
-                                    Error *reterr);
 /* As JSON, the same for HTTP and the command line. */
 void command_write(Writer *writer, const Command *command);
-void batch_write(Writer *writer, const Batch *batch);
 
 #endif

@@ -3,10 +3,12 @@
  */
 #include "bus/send.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metric.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "pg/combiner.h"
@@ -339,6 +341,20 @@ static int items_prepare(Arena *arena, SendItem **items, int count, SendItem **r
     return good;
 }
 
+void send_count(SendItem *const *items, int count)
+{
+    int new = 0, refused = 0;
+
+    for (int i = 0; i < count; i++) {
+        new += items[i]->code == OK &&items[i]->is_new;
+        refused += items[i]->code != OK;
+    }
+    metric_add(METRIC_SEND_CALLS, 1);
+    metric_add(METRIC_SENT_NEW, new);
+    metric_add(METRIC_SENT_REFUSED, refused);
+    metric_add(METRIC_SENT_KNOWN, count - new - refused);
+}
+
 static ErrorCode items_send(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr)
 {
     TxOptions options = {.name = "send", .deadline = deadline, .arena = arena, .keyed = true};
@@ -347,14 +363,18 @@ static ErrorCode items_send(Pool *pool, Deadline deadline, Arena *arena, SendIte
     if (count == 0)
         return OK;
     if (group_size(items, count) == count)
-        return group_send(arena, items, count, call_alone, &sending, reterr);
-    return tx_run(pool, &options, groups_send, &sending, reterr);
+        TRY(group_send(arena, items, count, call_alone, &sending, reterr));
+    else
+        TRY(tx_run(pool, &options, groups_send, &sending, reterr));
+    send_count(items, count);
+    return OK;
 }
 
-ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr)
+/* Those of the items that can be sent, if all of them fit into one call. */
+static ErrorCode items_choose(Arena *arena, SendItem **items, int count, SendItem ***ret_good, int *ret_count,
+                              Error *reterr)
 {
-    SendItem **good;
-    size_t     bytes = 0;
+    size_t bytes = 0;
 
     if (count < 1 || count > SEND_BATCH_MAX)
         return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent at once, not %d", SEND_BATCH_MAX, count);
@@ -362,9 +382,27 @@ ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **item
         bytes += item_bytes(items[i]);
     if (!arena_has_room(arena, bytes * BYTES_FACTOR))
         return fail(reterr, ERR_LIMIT, "%d commands of %zu bytes together are too large for one call", count, bytes);
-    good  = arena_array(arena, SendItem *, count);
-    count = items_prepare(arena, items, count, good);
+    *ret_good  = arena_array(arena, SendItem *, count);
+    *ret_count = items_prepare(arena, items, count, *ret_good);
+    return OK;
+}
+
+ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr)
+{
+    SendItem **good;
+
+    TRY(items_choose(arena, items, count, &good, &count, reterr));
     return items_send(pool, deadline, arena, good, count, reterr);
+}
+
+ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)
+{
+    Sending sending = {0};
+
+    for (int i = 0; i < count; i++)
+        assert(items[i]->command_id);
+    TRY(items_choose(tx->arena, items, count, &sending.items, &sending.count, reterr));
+    return groups_send(tx, &sending, reterr);
 }
 
 /* ---- through a combiner ---- */

@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/uuid.h"
 #include "pg/pool.h"
+#include "pg/query.h"
 
 #define SEND_BATCH_MAX   10000
 #define SEND_PAYLOAD_MAX ((size_t)4 << 20)
@@ -49,6 +50,11 @@ must_check ErrorCode send_check(const SendItem *item, Error *reterr);
  * sent. The return value is about the transaction: when PostgreSQL cannot read one of the payloads (a number too large for
  * jsonb) none is sent; combiner_run_each() finds out which. ERR_LIMIT: too many, or too large for the arena. */
 must_check ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr);
+
+/* The same as part of a transaction. Each item has its command_id, because a transaction may be run again. */
+must_check ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr);
+/* Into the metrics, when that transaction has committed; send_many() and sender_send() do so themselves. */
+void send_count(SendItem *const *items, int count);
 
 /* One command through a combiner: callers at the same time share a transaction. */
 typedef struct Sender Sender;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/metric.h"
 #include "base/text.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
@@ -169,9 +170,22 @@ ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **
     TRY(db_call_many(pool, &options, sql_bus_settle, settle_args(arena, items, count, list), &settled_shape, &rows,
                      &row_count, reterr));
     TRY(verdicts_take(rows, row_count, items, count, reterr));
+    metric_add(METRIC_SETTLE_CALLS, 1);
     for (int i = 0; i < count; i++)
         items[i]->settled |= items[i]->again;
     return OK;
+}
+
+void settle_count(const SettleItem *item)
+{
+    static const Metric metrics[OUTCOME_COUNT] = {
+        [OUTCOME_COMPLETE] = METRIC_SETTLED_COMPLETED,
+        [OUTCOME_RETRY]    = METRIC_SETTLED_RETRIED,
+        [OUTCOME_FAIL]     = METRIC_SETTLED_FAILED,
+        [OUTCOME_REJECT]   = METRIC_SETTLED_REJECTED,
+    };
+
+    metric_add(item->settled ? metrics[item->outcome] : METRIC_SETTLED_LOST, 1);
 }
 
 /* ---- one bad item never fails the others ---- */

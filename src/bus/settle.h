@@ -55,6 +55,8 @@ must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, Se
 must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr);
 /* The same without neighbours failing each other: each item's code tells. */
 void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count);
+/* Into the metrics, once for each item, by whoever knows that its transaction is over. */
+void settle_count(const SettleItem *item);
 
 /* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. Returns the
  * item's code. */

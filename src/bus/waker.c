@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/metric.h"
 #include "base/sync.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -43,8 +44,8 @@ static ErrorCode notes_send(Pool *pool, char (*domains)[NAME_SIZE], int count, D
 
     for (int i = 0; i < count; i++)
         names[i] = domains[i];
-    return db_call_many(pool, &options, sql_bus_wake, DB_ARGS(db_text(WAKER_CHANNEL), db_texts(arena, names, count)),
-                        &note_shape, &rows, &row_count, reterr);
+    return db_call_many(pool, &options, sql_bus_wake, DB_ARGS(db_texts(arena, names, count)), &note_shape, &rows,
+                        &row_count, reterr);
 }
 
 /* Under the mutex, which it leaves while the statement is under way. true: it went well. */
@@ -59,7 +60,9 @@ static bool marked_send(Waker *waker, Deadline deadline)
     waker->count = 0;
     mutex_unlock(&waker->mutex);
     sent = notes_send(waker->pool, domains, count, deadline, &error) == OK;
-    if (!sent)
+    if (sent)
+        metric_add(METRIC_NOTES_SENT, count);
+    else
         log_error(LOG_DEBUG, "waker", "workers were not told, they will look by themselves", &error);
     mutex_lock(&waker->mutex);
     return sent;

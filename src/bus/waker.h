@@ -4,7 +4,7 @@
  *
  * waker_poke() marks the domain and returns; a thread sends one statement for all marked domains, then rests WAKER_REST_MS.
  * Losing a note is harmless: polling is the truth.
- * Channel: WAKER_CHANNEL, payload: the domain's name.
+ * Channel: WAKER_CHANNEL, payload: the domain's name; pawl.wake() in SQL knows both.
  */
 #ifndef BUS_WAKER_H
 #define BUS_WAKER_H

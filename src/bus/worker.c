@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/metric.h"
 #include "bus/waker.h"
 #include "bus/worker_inner.h"
 
@@ -101,8 +102,10 @@ static void worker_noted(void *context, const char *channel, const char *payload
     Worker *worker = context;
 
     (void)channel;
-    if (!payload || strcmp(payload, worker->options.domain) == 0)
-        worker_wake(worker);
+    if (payload && strcmp(payload, worker->options.domain) != 0)
+        return;
+    metric_add(METRIC_NOTES_RECEIVED, payload != NULL); /* without one: notes may have been missed */
+    worker_wake(worker);
 }
 
 void worker_listen(Worker *worker, Listen *listen)
@@ -139,6 +142,7 @@ void worker_count(Worker *worker, const SettleItem *item)
     };
 
     ++*(item->settled ? fields[item->outcome] : &worker->counts.lost);
+    settle_count(item);
 }
 
 /* ---- the dispatcher ---- */

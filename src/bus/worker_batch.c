@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/metric.h"
 #include "bus/worker_inner.h"
 
 #define CALL_MS  10000
@@ -21,6 +22,20 @@ static int items_open(SettleItem *items, int count, SettleItem **ret_list)
         if (!items[i].status && error_verdict(items[i].code) != VERDICT_FINAL)
             ret_list[open++] = &items[i];
     return open;
+}
+
+static void items_count(Worker *worker, const SettleItem *items, int count)
+{
+    int lost = 0;
+
+    mutex_lock(&worker->mutex);
+    for (int i = 0; i < count; i++) {
+        worker_count(worker, &items[i]);
+        lost += !items[i].settled;
+    }
+    mutex_unlock(&worker->mutex);
+    if (lost > 0)
+        log_write(LOG_WARN, "worker", "leases were lost, the outcomes changed nothing", LOG_INT("commands", lost));
 }
 
 static void crate_settle(Worker *worker, const Crate *crate)
@@ -45,10 +60,7 @@ static void crate_settle(Worker *worker, const Crate *crate)
         if (open > 0)
             clock_sleep_until(deadline_sooner(lease, deadline_in_ms(AGAIN_MS)));
     }
-    mutex_lock(&worker->mutex);
-    for (int i = 0; i < crate->count; i++)
-        worker_count(worker, &items[i]);
-    mutex_unlock(&worker->mutex);
+    items_count(worker, items, crate->count);
 }
 
 static void *batches_run(void *context)
@@ -66,7 +78,9 @@ static void *batches_run(void *context)
         worker->running = crate->count;
         cond_signal(&worker->changed);
         mutex_unlock(&worker->mutex);
+        metric_add(METRIC_HANDLERS, crate->count);
         crate_settle(worker, crate);
+        metric_add(METRIC_HANDLERS, -crate->count);
         crate_free(crate);
         mutex_lock(&worker->mutex);
         worker->held = worker->running = 0;

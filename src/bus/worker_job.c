@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/metric.h"
 #include "bus/worker_inner.h"
 
 #define CALL_MS           10000
@@ -87,6 +88,7 @@ static Job *job_take(Worker *worker, Arena *arena)
         return NULL;
     worker->waiting--;
     worker->running++;
+    metric_add(METRIC_HANDLERS, 1);
     job->state         = JOB_RUNNING;
     job->task.command  = job->command;
     job->task.domain   = worker->options.domain;
@@ -172,6 +174,7 @@ static void job_run(Worker *worker, Job *job, Arena *arena)
     mutex_lock(&worker->mutex);
     worker_count(worker, &item);
     worker->running--;
+    metric_add(METRIC_HANDLERS, -1);
     worker->poked |= item.settled && item.outcome == OUTCOME_RETRY; /* its time should be known */
     job_drop(worker, job);
     mutex_unlock(&worker->mutex);
@@ -215,7 +218,7 @@ static void verdict_take(Worker *worker, Job *job, LeaseVerdict verdict, Mono as
         job_stop(worker, job, verdict == LEASE_CANCELED ? STOP_CANCELED : STOP_LOST);
         return;
     }
-    worker->counts.lost++;
+    worker_count(worker, &(SettleItem){.settled = false});
     job_drop(worker, job);
 }
 

@@ -64,6 +64,25 @@ static const CommandFlag decide_flags[] = {
     {"--yes",      NULL,   "with --all: really"                                  },
     {NULL,         NULL,   NULL                                                  },
 };
+static const CommandFlag bench_commands_flags[] = {
+    {"--count",     "N",    "commands in each round; 200000 unless given"                     },
+    {"--rounds",    "N",    "how often each figure is measured; 3 unless given"               },
+    {"--clients",   "N",    "threads that send; 2 unless given"                               },
+    {"--batch",     "N",    "commands in one send; 1000 unless given"                         },
+    {"--single",    NULL,   "send one at a time from each client, instead of in batches"      },
+    {"--delayed",   "N",    "handle with N delayed commands in the domain, in turns with none"},
+    {"--processes", "N",    "handle by N processes together, in turns with one"               },
+    {"--rate",      "N",    "commands a second for the three below; 2000 unless given"        },
+    {"--paced",     "TIME", "offer the rate for so long: 60s, 10m"                            },
+    {"--hold",      "TIME", "the same while another connection holds an old snapshot"         },
+    {"--hold-xid",  "TIME", "the same while it also holds a transaction number"               },
+    {NULL,          NULL,   NULL                                                              },
+};
+static const CommandFlag bench_latency_flags[] = {
+    {"--rate",    "N",  "commands a second; 100 unless given"},
+    {"--seconds", "N",  "for how long; 20 unless given"      },
+    {NULL,        NULL, NULL                                 },
+};
 
 /* clang-format off */
 const CliCommand cli_commands[] = {
@@ -92,6 +111,8 @@ const CliCommand cli_commands[] = {
     {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "make an API key; its token is shown once"},
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
+    {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a throwaway database"},
+    {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
     {"help",    NULL,     "[TOPIC]",   0, 1, command_help,           NULL,       "a command, settings, metrics, errors or routes"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},
 };

@@ -68,6 +68,7 @@ CommandRun command_key_create, command_key_list, command_key_revoke;
 CommandRun command_send, command_work, command_batch_show;
 CommandRun command_command_show, command_command_list, command_command_cancel;
 CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;
+CommandRun command_bench_commands, command_bench_latency;
 CommandRun command_help, command_version;
 
 #endif

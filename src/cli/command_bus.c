@@ -10,6 +10,7 @@
 #include "base/reader.h"
 #include "base/uuid.h"
 #include "base/writer.h"
+#include "bus/batch.h"
 #include "bus/command.h"
 #include "cli/command.h"
 #include "cli/print.h"
@@ -54,41 +55,25 @@ ErrorCode command_command_show(Call *call, Error *reterr)
     return OK;
 }
 
-static void list_json(Call *call, const Command *list, int count)
+static void row_write(Writer *writer, const void *row)
 {
-    Text   text;
-    Writer writer;
-
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_array(&writer, NULL);
-    for (int i = 0; i < count; i++)
-        command_write(&writer, &list[i]);
-    writer_end(&writer);
-    print_json(&text);
+    command_write(writer, row);
 }
 
-static void list_table(Call *call, const Command *list, int count, const char *none)
-{
-    static const char *const head[] = {"id", "domain", "type", "status", ">attempts", "created", "error", NULL};
-    Table                    table;
+static const ListColumn list_columns[] = {
+    {"id",        NULL, CELL_TEXT, offsetof(Command, command_id)},
+    {"domain",    NULL, CELL_TEXT, offsetof(Command, domain)    },
+    {"type",      NULL, CELL_TEXT, offsetof(Command, type)      },
+    {"status",    NULL, CELL_TEXT, offsetof(Command, status)    },
+    {">attempts", NULL, CELL_I32,  offsetof(Command, attempts)  },
+    {"created",   NULL, CELL_TIME, offsetof(Command, created_at)},
+    {"error",     NULL, CELL_TEXT, offsetof(Command, error)     },
+};
 
-    table_init(&table, call->arena, head);
-    for (int i = 0; i < count; i++) {
-        table_cell(&table, list[i].command_id);
-        table_cell(&table, list[i].domain);
-        table_cell(&table, list[i].type);
-        table_cell(&table, list[i].status);
-        table_cell_i64(&table, list[i].attempts);
-        table_cell_time(&table, list[i].created_at);
-        table_cell(&table, list[i].error);
-    }
-    table_print(&table, none);
-}
-
-static ErrorCode list_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
+static ErrorCode commands_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
+    ListShape              shape = {list_columns, COUNT(list_columns), sizeof(Command), none, row_write};
+    scoped(app_close) App *app   = NULL;
     Command               *list;
     int64_t                total;
     int                    count;
@@ -100,10 +85,7 @@ static ErrorCode list_print(Call *call, const CommandFilter *filter, const char 
         return OK;
     }
     TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, filter, &list, &count, reterr));
-    if (call->json)
-        list_json(call, list, count);
-    else
-        list_table(call, list, count, none);
+    list_print(&shape, call->arena, call->json, list, count);
     return OK;
 }
 
@@ -112,7 +94,7 @@ ErrorCode command_command_list(Call *call, Error *reterr)
     CommandFilter filter;
 
     TRY(filter_read(call, &filter, reterr));
-    return list_print(call, &filter, "no commands", reterr);
+    return commands_print(call, &filter, "no commands", reterr);
 }
 
 /* Who decides: --operator, else the user of this process. */
@@ -129,7 +111,7 @@ static const char *operator_name(const Call *call)
 
 static ErrorCode decision_print(Call *call, const char *id, const Decision *decision, Error *reterr)
 {
-    TRY(decision_check(decision, reterr));
+    TRY(decision_check(id, decision, reterr));
     if (call->json)
         printf("{\"command_id\":\"%s\",\"status\":\"%s\"}\n", id, decision->verdict);
     else
@@ -159,7 +141,7 @@ ErrorCode command_tsq_list(Call *call, Error *reterr)
 
     TRY(filter_read(call, &filter, reterr));
     filter.status = "IN_TSQ";
-    return list_print(call, &filter, "nothing in the troubleshooting queue", reterr);
+    return commands_print(call, &filter, "nothing in the troubleshooting queue", reterr);
 }
 
 static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, Error *reterr)
@@ -243,15 +225,9 @@ ErrorCode command_tsq_complete(Call *call, Error *reterr)
 
 /* ---- batch ---- */
 
-static void batch_json(Call *call, const Batch *batch)
+static void batch_row_write(Writer *writer, const void *row)
 {
-    Text   text;
-    Writer writer;
-
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    batch_write(&writer, batch);
-    print_json(&text);
+    batch_write(writer, row);
 }
 
 ErrorCode command_batch_show(Call *call, Error *reterr)
@@ -264,7 +240,7 @@ ErrorCode command_batch_show(Call *call, Error *reterr)
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(batch_progress(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &batch, reterr));
     if (call->json) {
-        batch_json(call, &batch);
+        object_print(batch_row_write, call->arena, &batch);
         return OK;
     }
     printf("batch        %s  %s\nstatus       %s\ntotal        %" PRId64 "\npending      %" PRId64

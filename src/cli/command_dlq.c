@@ -14,39 +14,22 @@ static ErrorCode letter_id(const Call *call, int64_t *ret_id, Error *reterr)
     return call_number("ID", call->arguments[0], 1, INT64_MAX, 0, ret_id, reterr);
 }
 
-static void letters_json(Call *call, const DeadLetter *list, int count, bool alone)
+static void row_write(Writer *writer, const void *row)
 {
-    Text   text;
-    Writer writer;
-
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    if (!alone)
-        writer_array(&writer, NULL);
-    for (int i = 0; i < count; i++)
-        letter_write(&writer, &list[i]);
-    if (!alone)
-        writer_end(&writer);
-    print_json(&text);
+    letter_write(writer, row);
 }
 
-static void letters_table(Call *call, const DeadLetter *list, int count)
-{
-    static const char *const head[] = {">id", "type", "key", "status", ">retries", "created", "error", NULL};
-    Table                    table;
-
-    table_init(&table, call->arena, head);
-    for (int i = 0; i < count; i++) {
-        table_cell_i64(&table, list[i].id);
-        table_cell(&table, list[i].operation_type);
-        table_cell(&table, list[i].operation_key);
-        table_cell(&table, list[i].status);
-        table_cell_i64(&table, list[i].retry_count);
-        table_cell_time(&table, list[i].created_at);
-        table_cell(&table, list[i].error_message);
-    }
-    table_print(&table, "no dead letters");
-}
+static const ListColumn list_columns[] = {
+    {">id",      NULL, CELL_I64,  offsetof(DeadLetter, id)            },
+    {"type",     NULL, CELL_TEXT, offsetof(DeadLetter, operation_type)},
+    {"key",      NULL, CELL_TEXT, offsetof(DeadLetter, operation_key) },
+    {"status",   NULL, CELL_TEXT, offsetof(DeadLetter, status)        },
+    {">retries", NULL, CELL_I32,  offsetof(DeadLetter, retry_count)   },
+    {"created",  NULL, CELL_TIME, offsetof(DeadLetter, created_at)    },
+    {"error",    NULL, CELL_TEXT, offsetof(DeadLetter, error_message) },
+};
+static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(DeadLetter), "no dead letters",
+                                     row_write};
 
 ErrorCode command_dlq_list(Call *call, Error *reterr)
 {
@@ -64,10 +47,7 @@ ErrorCode command_dlq_list(Call *call, Error *reterr)
     if (code == ERR_INVALID) /* what it can find invalid came from a flag */
         return ERR_USAGE;
     TRY(code);
-    if (call->json)
-        letters_json(call, list, count, /* alone= */ false);
-    else
-        letters_table(call, list, count);
+    list_print(&list_shape, call->arena, call->json, list, count);
     return OK;
 }
 
@@ -76,7 +56,7 @@ static void letter_print(Call *call, const DeadLetter *letter)
     char created[WALL_TEXT_SIZE], retried[WALL_TEXT_SIZE] = "never";
 
     if (call->json) {
-        letters_json(call, letter, 1, /* alone= */ true);
+        object_print(row_write, call->arena, letter);
         return;
     }
     wall_text((Wall){letter->created_at}, created);

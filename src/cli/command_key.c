@@ -32,52 +32,26 @@ ErrorCode command_key_create(Call *call, Error *reterr)
     return OK;
 }
 
-static void keys_json(Call *call, const Key *list, int count)
-{
-    Text   text;
-    Writer writer;
-
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_array(&writer, NULL);
-    for (int i = 0; i < count; i++) {
-        writer_object(&writer, NULL);
-        writer_i64(&writer, "id", list[i].id);
-        writer_text(&writer, "name", list[i].name);
-        writer_text(&writer, "scopes", list[i].scopes);
-        writer_time(&writer, "created_at", list[i].created_at);
-        writer_time(&writer, "expires_at", list[i].expires_at);
-        writer_time(&writer, "revoked_at", list[i].revoked_at);
-        writer_end(&writer);
-    }
-    writer_end(&writer);
-    print_json(&text);
-}
+static const ListColumn list_columns[] = {
+    {">id",     "id",         CELL_I64,  offsetof(Key, id)        },
+    {"name",    "name",       CELL_TEXT, offsetof(Key, name)      },
+    {"scopes",  "scopes",     CELL_TEXT, offsetof(Key, scopes)    },
+    {"created", "created_at", CELL_TIME, offsetof(Key, created_at)},
+    {"expires", "expires_at", CELL_TIME, offsetof(Key, expires_at)},
+    {"revoked", "revoked_at", CELL_TIME, offsetof(Key, revoked_at)},
+};
+static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(Key),
+                                     .none = "no keys yet: the admin token works without one"};
 
 ErrorCode command_key_list(Call *call, Error *reterr)
 {
-    static const char *const head[] = {">id", "name", "scopes", "created", "expires", "revoked", NULL};
-    scoped(app_close) App   *app    = NULL;
-    Key                     *list;
-    int                      count;
-    Table                    table;
+    scoped(app_close) App *app = NULL;
+    Key                   *list;
+    int                    count;
 
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(key_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count, reterr));
-    if (call->json) {
-        keys_json(call, list, count);
-        return OK;
-    }
-    table_init(&table, call->arena, head);
-    for (int i = 0; i < count; i++) {
-        table_cell_i64(&table, list[i].id);
-        table_cell(&table, list[i].name);
-        table_cell(&table, list[i].scopes);
-        table_cell_time(&table, list[i].created_at);
-        table_cell_time(&table, list[i].expires_at);
-        table_cell_time(&table, list[i].revoked_at);
-    }
-    table_print(&table, "no keys yet: the admin token works without one");
+    list_print(&list_shape, call->arena, call->json, list, count);
     return OK;
 }
 

@@ -30,48 +30,24 @@ ErrorCode command_migrate(Call *call, Error *reterr)
     return OK;
 }
 
-static void status_json(Call *call, const MigrationStatus *list, int count)
-{
-    Text   text;
-    Writer writer;
-
-    text_init(&text, call->arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_array(&writer, NULL);
-    for (int i = 0; i < count; i++) {
-        writer_object(&writer, NULL);
-        writer_i64(&writer, "version", list[i].version);
-        writer_text(&writer, "name", list[i].name);
-        writer_text(&writer, "state", list[i].state);
-        writer_text(&writer, "applied_at", list[i].applied_at);
-        writer_end(&writer);
-    }
-    writer_end(&writer);
-    print_json(&text);
-}
+static const ListColumn status_columns[] = {
+    {">version",   "version",    CELL_I32,  offsetof(MigrationStatus, version)   },
+    {"name",       "name",       CELL_TEXT, offsetof(MigrationStatus, name)      },
+    {"state",      "state",      CELL_TEXT, offsetof(MigrationStatus, state)     },
+    {"applied at", "applied_at", CELL_TEXT, offsetof(MigrationStatus, applied_at)},
+};
+static const ListShape status_shape = {status_columns, COUNT(status_columns), sizeof(MigrationStatus),
+                                       .none = "no migrations"};
 
 ErrorCode command_migrate_status(Call *call, Error *reterr)
 {
-    static const char *const head[] = {">version", "name", "state", "applied at", NULL};
-    scoped(app_close) App   *app    = NULL;
-    MigrationStatus         *list;
-    int                      count;
-    Table                    table;
+    scoped(app_close) App *app = NULL;
+    MigrationStatus       *list;
+    int                    count;
 
     TRY(app_open(&call->given, APP_DATABASE, &app, reterr));
     TRY(migrate_status(app->pool, &schema_embedded, deadline_in_ms(APP_COMMAND_MS), call->arena, &list, &count,
                        reterr));
-    if (call->json) {
-        status_json(call, list, count);
-        return OK;
-    }
-    table_init(&table, call->arena, head);
-    for (int i = 0; i < count; i++) {
-        table_cell_i64(&table, list[i].version);
-        table_cell(&table, list[i].name);
-        table_cell(&table, list[i].state);
-        table_cell(&table, list[i].applied_at);
-    }
-    table_print(&table, "no migrations");
+    list_print(&status_shape, call->arena, call->json, list, count);
     return OK;
 }

@@ -16,7 +16,7 @@ void table_init(Table *table, Arena *arena, const char *const *head)
         table->columns++;
         table_cell(table, *head);
     }
-    assert(table->columns <= TABLE_COLUMNS_MAX);
+    assert(table->columns > 0 && table->columns <= TABLE_COLUMNS_MAX);
 }
 
 void table_cell(Table *table, const char *text)
@@ -96,6 +96,103 @@ void table_print(const Table *table, const char *none)
     }
     for (int i = 0; i < table->count; i++)
         print_cell(table, i, widths);
+}
+
+void object_print(RowWrite *write, Arena *arena, const void *row)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    write(&writer, row);
+    print_json(&text);
+}
+
+/* ---- lists ---- */
+
+/* A cell where it stands in its row; only the one that its type names is read. */
+static int64_t cell_number(CellType type, const void *cell)
+{
+    return type == CELL_I32 ? *(const int32_t *)cell : *(const int64_t *)cell;
+}
+
+static void cell_show(Table *table, CellType type, const void *cell)
+{
+    switch (type) {
+    case CELL_TEXT:
+        table_cell(table, *(const char *const *)cell);
+        break;
+    case CELL_I32:
+    case CELL_I64:
+        table_cell_i64(table, cell_number(type, cell));
+        break;
+    case CELL_TIME:
+        table_cell_time(table, cell_number(type, cell));
+        break;
+    }
+}
+
+static void cell_write(Writer *writer, const char *key, CellType type, const void *cell)
+{
+    switch (type) {
+    case CELL_TEXT:
+        writer_text(writer, key, *(const char *const *)cell);
+        break;
+    case CELL_I32:
+    case CELL_I64:
+        writer_i64(writer, key, cell_number(type, cell));
+        break;
+    case CELL_TIME:
+        writer_time(writer, key, cell_number(type, cell));
+        break;
+    }
+}
+
+static void row_write(const ListShape *shape, Writer *writer, const char *row)
+{
+    if (shape->write) {
+        shape->write(writer, row);
+        return;
+    }
+    writer_object(writer, NULL);
+    for (int i = 0; i < shape->count; i++)
+        cell_write(writer, shape->columns[i].key, shape->columns[i].type, row + shape->columns[i].offset);
+    writer_end(writer);
+}
+
+static void list_json(const ListShape *shape, Arena *arena, const char *rows, int count)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_array(&writer, NULL);
+    for (int i = 0; i < count; i++)
+        row_write(shape, &writer, rows + (size_t)i * shape->row_size);
+    writer_end(&writer);
+    print_json(&text);
+}
+
+static void list_table(const ListShape *shape, Arena *arena, const char *rows, int count)
+{
+    const char *head[TABLE_COLUMNS_MAX + 1] = {NULL};
+    Table       table;
+
+    assert(shape->count <= TABLE_COLUMNS_MAX);
+    for (int i = 0; i < shape->count; i++)
+        head[i] = shape->columns[i].head;
+    table_init(&table, arena, head);
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < shape->count; k++)
+            cell_show(&table, shape->columns[k].type, rows + (size_t)i * shape->row_size + shape->columns[k].offset);
+    table_print(&table, shape->none);
+}
+
+void list_print(const ListShape *shape, Arena *arena, bool json, const void *rows, int count)
+{
+    (json ? list_json : list_table)(shape, arena, rows, count);
 }
 
 void print_json(const Text *text)

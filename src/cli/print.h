@@ -1,13 +1,16 @@
 /*
- * print.h - tables for people: columns as wide as their widest cell, numbers to the right.
+ * print.h - tables for people: columns as wide as their widest cell, numbers to the right; and lists, for programs too.
  */
 #ifndef CLI_PRINT_H
 #define CLI_PRINT_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/text.h"
+#include "base/writer.h"
 
 #define TABLE_COLUMNS_MAX 12
 
@@ -26,6 +29,27 @@ void table_cell_i64(Table *table, int64_t value);
 void table_cell_time(Table *table, int64_t micros);
 /* To standard output; `none` instead, to standard error, when there are no rows. */
 void table_print(const Table *table, const char *none);
+
+typedef void RowWrite(Writer *writer, const void *row);
+/* One row as a JSON object, to standard output. */
+void object_print(RowWrite *write, Arena *arena, const void *row);
+
+/* A list: a table for people, an array of objects for programs. */
+typedef enum { CELL_TEXT, CELL_I32, CELL_I64, CELL_TIME } CellType;
+typedef struct {
+    const char *head; /* as for table_init() */
+    const char *key;  /* in JSON; NULL where write() does that */
+    CellType    type;
+    size_t      offset; /* in the row */
+} ListColumn;
+typedef struct {
+    const ListColumn *columns;
+    int               count;
+    size_t            row_size;
+    const char       *none;  /* as for table_print() */
+    RowWrite         *write; /* one row as JSON; NULL: its columns */
+} ListShape;
+void list_print(const ListShape *shape, Arena *arena, bool json, const void *rows, int count);
 
 /* A finished JSON text and a line break, to standard output. */
 void print_json(const Text *text);

@@ -97,20 +97,6 @@ static int64_t failing_percent(const Alerts *alerts, Sample now)
     return requests >= REQUESTS_LEAST ? percent(now.failed - then.failed, requests) : 0;
 }
 
-static int64_t dead_letters(const Alerts *alerts, Sample now)
-{
-    (void)alerts;
-    (void)now;
-    return metric_value(METRIC_DLQ_SIZE);
-}
-
-static int64_t dead_letters_failed(const Alerts *alerts, Sample now)
-{
-    (void)alerts;
-    (void)now;
-    return metric_value(METRIC_DLQ_FAILED);
-}
-
 static int64_t breaker_open(const Alerts *alerts, Sample now)
 {
     (void)alerts;
@@ -127,23 +113,30 @@ typedef int64_t AlertValue(const Alerts *alerts, Sample now);
 static const struct {
     const char *name, *unit;
     int64_t     limit; /* fires above it */
-    AlertValue *value;
+    AlertValue *value; /* NULL: what `source` says */
+    Metric      source;
     Metric      metric;
     const char *summary;
 } rows[ALERT_COUNT] = {
     [ALERT_POOL] =
-        {"pool-nearly-full",    "%",  90,  pool_percent,        METRIC_ALERT_POOL,
-                      "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
-    [ALERT_FAILING]    = {"requests-failing",    "%",  10,  failing_percent,     METRIC_ALERT_FAILING,
-                      "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"             },
-    [ALERT_DLQ]        = {"dead-letters",        "",   100, dead_letters,        METRIC_ALERT_DLQ,
-                      "more than 100 operations wait in the dead letters: see pawl dlq list"                                 },
-    [ALERT_DLQ_FAILED] = {"dead-letters-failed", "",   0,   dead_letters_failed, METRIC_ALERT_DLQ_FAILED,
-                      "the tries of some dead letters have run out: see pawl dlq list --status failed"                       },
-    [ALERT_BREAKER]    = {"breaker-open",        "",   0,   breaker_open,        METRIC_ALERT_BREAKER,
-                      "the database does not answer and calls are refused at once: see pawl doctor"                          },
-    [ALERT_RATE]       = {"rate-limited",        "/h", 10,  limited_per_hour,    METRIC_ALERT_RATE,
-                      "a peer told us to slow down more than 10 times within an hour"                                        },
+        {"pool-nearly-full", "%", 90, pool_percent, .metric = METRIC_ALERT_POOL,
+                      .summary =
+             "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
+    [ALERT_FAILING]    = {"requests-failing", "%", 10, failing_percent, .metric = METRIC_ALERT_FAILING,
+                      .summary =
+                              "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"},
+    [ALERT_DLQ]        = {"dead-letters", "", 100, NULL, METRIC_DLQ_SIZE, METRIC_ALERT_DLQ,
+                      "more than 100 operations wait in the dead letters: see pawl dlq list"},
+    [ALERT_DLQ_FAILED] = {"dead-letters-failed", "", 0, NULL, METRIC_DLQ_FAILED, METRIC_ALERT_DLQ_FAILED,
+                      "the tries of some dead letters have run out: see pawl dlq list --status failed"},
+    [ALERT_TROUBLE]    = {"troubleshooting", "", 0, NULL, METRIC_TROUBLE, METRIC_ALERT_TROUBLE,
+                      "commands were given up and wait for an operator: see pawl tsq list"},
+    [ALERT_WAITING]    = {"commands-waiting", "s", 300, NULL, METRIC_READY_AGE, METRIC_ALERT_WAITING,
+                      "a command has been in line for more than 5 minutes: start more workers for its domain"},
+    [ALERT_BREAKER]    = {"breaker-open", "", 0, breaker_open, .metric = METRIC_ALERT_BREAKER,
+                      .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
+    [ALERT_RATE]       = {"rate-limited", "/h", 10, limited_per_hour, .metric = METRIC_ALERT_RATE,
+                      .summary = "a peer told us to slow down more than 10 times within an hour"},
 };
 
 /* ---- states ---- */
@@ -185,7 +178,7 @@ static bool alert_look(Alerts *alerts, int i, Sample now, Alert *ret_alert)
     Alert                      *alert = &alerts->list[i];
     bool                        above;
 
-    alert->value    = rows[i].value(alerts, now);
+    alert->value    = rows[i].value ? rows[i].value(alerts, now) : metric_value(rows[i].source);
     above           = alert->value > alert->limit;
     alerts->calm[i] = above ? 0 : alerts->calm[i] + 1;
     if (alert->firing ? alerts->calm[i] < CALM_LOOKS : !above)

@@ -19,7 +19,17 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-typedef enum { ALERT_POOL, ALERT_FAILING, ALERT_DLQ, ALERT_DLQ_FAILED, ALERT_BREAKER, ALERT_RATE, ALERT_COUNT } AlertId;
+typedef enum {
+    ALERT_POOL,
+    ALERT_FAILING,
+    ALERT_DLQ,
+    ALERT_DLQ_FAILED,
+    ALERT_TROUBLE,
+    ALERT_WAITING,
+    ALERT_BREAKER,
+    ALERT_RATE,
+    ALERT_COUNT
+} AlertId;
 
 typedef struct {
     const char *name;    /* "pool-nearly-full" */

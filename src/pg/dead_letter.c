@@ -122,13 +122,21 @@ ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *arena, const De
     return OK;
 }
 
+/* The same code; the words name the letter. */
+static ErrorCode not_found(int64_t id, ErrorCode code, Error *reterr)
+{
+    return code == ERR_NOT_FOUND ? fail(reterr, code, "dead letter %lld not found", (long long)id) : code;
+}
+
 ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
                            Error *reterr)
 {
     TxOptions options = {.name = "dead_letter_find", .deadline = deadline, .arena = arena, .read_only = true};
 
-    return db_call(pool, &options, sql_pg_dead_letter_find, DB_ARGS(db_i64(id)), &dead_letter_shape, ret_letter,
-                   reterr);
+    return not_found(id,
+                     db_call(pool, &options, sql_pg_dead_letter_find, DB_ARGS(db_i64(id)), &dead_letter_shape,
+                             ret_letter, reterr),
+                     reterr);
 }
 
 ErrorCode dead_letter_count(Pool *pool, Deadline deadline, int64_t *ret_count, Error *reterr)
@@ -169,7 +177,7 @@ ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, Arena *arena, int64_t
     TxOptions options = {.name = "dead_letter_retry", .deadline = deadline, .arena = arena, .keyed = true};
     RetryCall call    = {.id = id};
 
-    TRY(tx_run(pool, &options, retry_body, &call, reterr));
+    TRY(not_found(id, tx_run(pool, &options, retry_body, &call, reterr), reterr));
     *ret_letter = call.letter;
     return OK;
 }
@@ -181,7 +189,7 @@ ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int64_t id, Error *r
     Count                     deleted;
 
     TRY(db_call(pool, &options, sql_pg_dead_letter_delete, DB_ARGS(db_i64(id)), &count_shape, &deleted, reterr));
-    return deleted.count == 1 ? OK : fail(reterr, ERR_NOT_FOUND, "dead letter not found");
+    return not_found(id, deleted.count == 1 ? OK : ERR_NOT_FOUND, reterr);
 }
 
 /* ---- one turn of the job ---- */

@@ -1,20 +1,27 @@
 #!/usr/bin/env bash
 # run.sh - the figures of docs/benchmarks.md, on this machine, with nothing else running. Called by ./dev bench.
 #
-# Prints a Markdown table. Each figure is the median of several runs; the runs are shown beside it.
+#     run.sh [ground|bus|http|hold|all]...     ground, bus and http unless given; hold takes twice ten minutes
+#
+# Prints a Markdown table. Each figure is the median of several runs; the runs are shown beside it. Everything runs on a
+# private PostgreSQL in a temporary folder, with its defaults: synchronous_commit and fsync are on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 runs=${PAWL_BENCH_RUNS:-5}
 seconds=${PAWL_BENCH_SECONDS:-5}
+count=${PAWL_BENCH_COUNT:-200000}
+hold=${PAWL_BENCH_HOLD:-10m}
 home=$(mktemp -d /tmp/pawl-bench.XXXXXX)
 chmod 755 "$home"
-export PAWL_HOME=$home/home PAWL_LOG=warn
+export PAWL_HOME=$home/home PAWL_LOG=warn PAWL_ADMIN_TOKEN=bench-0123456789abcdef
+unset PAWL_DATABASE_URL PAWL_LISTEN_DATABASE_URL DATABASE_URL
 pid=
 
 finish()
 {
     if [ -n "$pid" ]; then stop; fi
+    if [ -d "$PAWL_HOME" ]; then build/pawl db stop >/dev/null 2>&1 || true; fi
     rm -rf "$home"
 }
 trap finish EXIT
@@ -45,29 +52,90 @@ stop()
     pid=
 }
 
-first=() again=() memory=() live=()
-for ((i = 0; i < runs; i++)); do
-    rm -rf "$PAWL_HOME"
-    serve
-    first+=("$start_ms")
-    stop
-done
-build/pawl db start >/dev/null
-for ((i = 0; i < runs; i++)); do
-    serve
-    again+=("$start_ms")
-    curl -sf "http://127.0.0.1:$port/health/ready" >/dev/null
-    memory+=("$(awk '/VmRSS/ {printf "%.1f", $2 / 1024}' "/proc/$pid/status")")
-    live+=("$(wrk -t2 -c64 -d"${seconds}s" "http://127.0.0.1:$port/health/live" | awk '/Requests\/sec/ {print int($2)}')")
-    stop
-done
-mapfile -t pool < <(for ((i = 0; i < runs; i++)); do build/test/bench/pool_bench "$(build/pawl db url)" | awk '/lease/ {print $4}'; done)
-build/pawl db stop >/dev/null
+# load WRK ARGUMENT...: requests a second over 64 connections; all of them have to be answered as they should.
+load()
+{
+    local said
+    said=$(wrk -t2 -c64 -d"${seconds}s" "$@")
+    if grep -qE '^ *(Non-2xx|Socket errors|Refused: [1-9])' <<<"$said"; then
+        echo "$said" >&2
+        return 1
+    fi
+    awk '/Requests\/sec/ {print int($2)}' <<<"$said"
+}
 
+# bench NAME [FLAG...]: the rows of one bench of the program.
+bench() { build/pawl bench "$@" --json | test/bench/rows.py; }
+
+section_ground()
+{
+    local first=() again=() memory=() live=() pool=() value i
+    for ((i = 0; i < runs; i++)); do
+        build/pawl db stop >/dev/null
+        rm -rf "$PAWL_HOME"
+        serve
+        first+=("$start_ms")
+        stop
+    done
+    build/pawl db start >/dev/null
+    for ((i = 0; i < runs; i++)); do
+        serve
+        again+=("$start_ms")
+        curl -sf "http://127.0.0.1:$port/health/ready" >/dev/null
+        memory+=("$(awk '/VmRSS/ {printf "%.1f", $2 / 1024}' "/proc/$pid/status")")
+        value=$(load "http://127.0.0.1:$port/health/live")
+        live+=("$value")
+        stop
+        pool+=("$(build/test/bench/pool_bench "$(build/pawl db url)" | awk '/lease/ {print $4}')")
+    done
+    row "first start with a private PostgreSQL, until ready" ms "${first[@]}"
+    row "start on an existing database, until ready" ms "${again[@]}"
+    row "resident memory of the idle daemon" MB "${memory[@]}"
+    row "GET /health/live, 64 connections, wrk on the same machine" /s "${live[@]}"
+    row "lease and return a pooled connection, one thread" ns "${pool[@]}"
+}
+
+section_bus()
+{
+    bench commands --rounds "$runs" --count "$count"
+    bench commands --rounds "$runs" --count "$count" --delayed $((count * 5))
+    bench commands --rounds "$runs" --count "$count" --processes 2
+    bench commands --rounds "$runs" --count "$count" --single --clients 64
+    bench latency --seconds $((seconds * 4))
+}
+
+# Nobody handles meanwhile: this is about the door.
+section_http()
+{
+    local kind values value i
+    serve
+    for kind in "" ids; do
+        values=()
+        for ((i = 0; i < runs; i++)); do
+            value=$(load -s test/bench/send.lua "http://127.0.0.1:$port" -- ${kind:+"$kind"})
+            values+=("$value")
+        done
+        row "POST /v1/commands, 64 connections, one command each${kind:+, ids by the client}" /s "${values[@]}"
+    done
+    stop
+}
+
+section_hold()
+{
+    bench commands --hold "$hold"
+    bench commands --hold-xid "$hold"
+}
+
+if (($# == 0)); then set -- ground bus http; fi
+if [ "$1" = all ]; then set -- ground bus http hold; fi
+for section in "$@"; do
+    if [[ ! $section =~ ^(ground|bus|http|hold)$ ]]; then
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+    fi
+done
+
+build/pawl db start >/dev/null
 echo "| figure | median | runs |"
 echo "|---|---|---|"
-row "first start with a private PostgreSQL, until ready" ms "${first[@]}"
-row "start on an existing database, until ready" ms "${again[@]}"
-row "resident memory of the idle daemon" MB "${memory[@]}"
-row "GET /health/live, 64 connections, wrk on the same machine" /s "${live[@]}"
-row "lease and return a pooled connection, one thread" ns "${pool[@]}"
+for section in "$@"; do "section_$section"; done

@@ -497,29 +497,73 @@ def batch_concurrent_ends_complete_it_once():
 
 
 @test
+def batch_same_key_again_is_the_same_batch_without_any_ids():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        body = {"name": "night", "on_complete": LAST, "items": [{"domain": "shop", "type": "charge", "payload": 1}] * 3}
+        key = new_id()
+
+        def ask(value=key, status=201, **change):
+            return post(pawl, "/v1/commands/batch", {**body, **change}, status, headers={"Idempotency-Key": value})
+
+        first = ask()
+        ids = [item["command_id"] for item in first["items"]]
+        assert first["batch_id"] == key and len(set(ids)) == 3 and all(item["created"] for item in first["items"]), first
+        before = counts(db)
+        for value, change in [(key, {}), (f'"{key.upper()}"', {}), (key, {"batch_id": key})]:
+            again = ask(value, **change)
+            assert again["batch_id"] == key and [item["command_id"] for item in again["items"]] == ids, again
+            assert not any(item["created"] for item in again["items"]), again
+        differs = ask(items=body["items"][:2] + [{"domain": "shop", "type": "charge", "payload": 2}])
+        assert "payload differs" in differs["items"][2]["error"], differs
+        for value, change in [("seven", {}), (new_id(), {"batch_id": key})]:
+            problem(pawl.http("POST", "/v1/commands/batch", {**body, **change}, headers={"Idempotency-Key": value}), 400,
+                    part="Idempotency-Key")
+        problem(pawl.http("POST", "/v1/commands/batch", {**body, "items": body["items"] * 2},
+                          headers={"Idempotency-Key": key}), 409, part="sealed")
+        assert counts(db) == before
+        twin = new_id()
+        answers = in_threads(16, lambda _: ask(twin))()
+        assert len({str([item["command_id"] for item in answer["items"]]) for answer in answers}) == 1, answers
+        assert sum(item["created"] for answer in answers for item in answer["items"]) == 3, answers
+        # Whoever fills an open batch by several requests means other commands each time.
+        parts = [post(pawl, "/v1/commands/batch", {**body, "batch_id": other, "open": opened}, 201)
+                 for other in [new_id()] for opened in (True, True, False)]
+        assert len({item["command_id"] for part in parts for item in part["items"]}) == 9, parts
+        work(pawl, "shop", "--noop")
+        for batch in (key, twin, parts[0]["batch_id"]):
+            assert last_ones(db, batch) == 1
+        stop_clean(pawl.server)
+
+
+@test
 def batch_crash_then_recovery():
     with Database() as db, Pawl(db) as pawl:
         server = pawl.serve()
         retry_at_once(db, "shop")
-        body = batch_body(3)
-        db.rows(f"select * from pawl.batch_new('{body['batch_id']}', 'night', '{json.dumps(LAST)}')")
+        body = batch_body(2)
+        body["items"].append({"domain": "zoo", "type": "charge", "command_id": new_id()})
+        before = counts(db)
         with Session(db.url) as session:
-            # The server dies when the commands are sent and the batch is not sealed.
+            # The server dies when the batch and some of its commands are written, the others and the seal are not.
             session.do("begin")
-            session.do(f"select from pawl.batch where batch_id = '{body['batch_id']}' for share")
+            session.do("insert into pawl.domain (name) values ('zoo')")
             asking = in_threads(1, lambda _: pawl.http("POST", "/v1/commands/batch", body))
-            wait_until(lambda: db.value("select count(*) from pawl.command") == "3", what="the commands are there")
+            wait_until(lambda: db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and "
+                                        f"datname = '{db.name}'") == "1", what="it waits for the second domain")
             server.stop(signal.SIGKILL)
             assert isinstance(asking()[0], Exception)
             db.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{db.name}' and "
                     "application_name = 'pawl'")
-            session.do("commit")
-        assert db.value("select sealed_at is null from pawl.batch") == "t"
+            session.do("rollback")
+        assert counts(db) == before, "all of it or nothing"
         pawl.serve()
         again = post(pawl, "/v1/commands/batch", body, 201)
-        assert not any(item["created"] for item in again["items"]), again
+        assert all(item["created"] for item in again["items"]), again
+        work(pawl, "zoo", "--noop")
+        body["items"].insert(0, body["items"].pop())
         # A worker dies with the last command in its hands.
-        for claimed in claim(pawl, 2):
+        for claimed in claim(pawl, 1):
             settle(pawl, (claimed, "complete"))
         worker = pawl.start("work", "shop", "--lease", "1s", "--exec", "sleep 600")
         wait_status(pawl, body["items"][2]["command_id"], "IN_PROGRESS")

@@ -10,7 +10,7 @@ from story import dead_letters_put, refused
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
             "tsq cancel", "tsq complete", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
-            "key revoke", "help", "version"]
+            "key revoke", "bench commands", "bench latency", "help", "version"]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 

@@ -54,7 +54,8 @@ def doors_are_open(pawl, token):
         assert re.fullmatch(r'# (HELP|TYPE) .*|[a-z_]+(\{[a-z]+="[^"]*"\})? -?[0-9.e+-]+', line), line
     items = pawl.http("GET", "/v1/alerts", token=token).json["items"]
     assert {item["alert"] for item in items} == {
-        "pool-nearly-full", "requests-failing", "dead-letters", "dead-letters-failed", "breaker-open", "rate-limited"}
+        "pool-nearly-full", "requests-failing", "dead-letters", "dead-letters-failed", "troubleshooting", "commands-waiting",
+        "breaker-open", "rate-limited"}
     assert all(item["state"] == "ok" for item in items), items
 
 

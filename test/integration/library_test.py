@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""library - what an installed libpawl gives to a C program: a header, a pkg-config file, and only the names it promises."""
+"""library - what an installed libpawl gives to a C program: a header, a pkg-config file, only the names it promises, and the
+bus. The programs are examples/c/*.c, compiled the way a user does it, and library_bus.c."""
 import os
+import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
-from pawl_test import TIMEOUT_S, Database, Proxy, main, setting, test
+from bus_story import counts, new_id, retry_at_once, send, show, wait_status
+from pawl_test import TIMEOUT_S, Database, Pawl, Process, Proxy, main, setting, test, wait_until
 
 SOURCE, BUILD = setting("PAWL_SOURCE"), setting("PAWL_BUILD")
+BUS = os.path.join(BUILD, "test/integration/library_bus")
+THE_ID = "0198c0de-0000-7000-8000-00000000000a"
+UNAVAILABLE = 4
 
 
 class Installed:
-    """The build, installed below a folder, and the example compiled against that."""
+    """The build, installed below a folder, and programs compiled against that."""
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="pawl-install.", dir="/tmp")
@@ -31,26 +38,37 @@ class Installed:
                 return os.path.join(folder, name)
         raise AssertionError(f"{name} was not installed")
 
-    def compile(self):
-        """The example's program."""
+    def compile(self, source):
+        """The program made of one file; once."""
+        program = os.path.join(self.folder, os.path.basename(source)[:-2])
+        if os.path.exists(program):
+            return program
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", "pawl"], env=self.env, check=True, capture_output=True,
                                text=True).stdout.split()
         sanitize = setting("PAWL_SANITIZE")
-        program = os.path.join(self.folder, "transaction")
         subprocess.run(["cc", "-std=c17", "-Wall", "-Wextra", "-Werror",
                         *([f"-fsanitize={sanitize}"] if sanitize != "none" else []),
-                        os.path.join(SOURCE, "examples/c/transaction.c"), *flags, "-o", program], check=True,
-                       timeout=TIMEOUT_S)
+                        os.path.join(SOURCE, source), *flags, "-o", program], check=True, timeout=TIMEOUT_S)
         return program
 
     def run(self, program, *arguments):
         return subprocess.run([program, *arguments], env=self.env, capture_output=True, text=True, timeout=TIMEOUT_S)
 
+    def bus(self, db, scenario):
+        """What library_bus.c was told, line by line."""
+        url = db.url if isinstance(db, Database) else db
+        done = self.run(BUS, url, scenario)
+        assert done.returncode == 0 and done.stderr == "", (done.stdout, done.stderr[-4000:])
+        return done.stdout.splitlines()
+
+    def start(self, program, *arguments, stdin=subprocess.DEVNULL):
+        return Process([program, *arguments], self.env, stdin)
+
 
 @test
 def an_installed_library_serves_a_program():
-    with Installed() as installed, Database(empty=True) as db:
-        program = installed.compile()
+    with Database(empty=True) as db:
+        program = installed.compile("examples/c/transaction.c")
 
         def book(key, amount, url=db.url):
             return installed.run(program, url, key, amount)
@@ -78,7 +96,7 @@ def an_installed_library_serves_a_program():
 
 @test
 def the_library_shows_its_promised_names_and_no_others():
-    with Installed() as installed, open(os.path.join(SOURCE, "include/pawl/exports.txt"), encoding="utf-8") as file:
+    with open(os.path.join(SOURCE, "include/pawl/exports.txt"), encoding="utf-8") as file:
         names = subprocess.run(["nm", "-D", "--defined-only", installed.library], check=True, capture_output=True, text=True)
         shown = sorted(line.split()[-1].split("@")[0] for line in names.stdout.splitlines() if line.split()[-2] in "TDBR")
         assert shown == sorted(file.read().split()), shown
@@ -86,4 +104,270 @@ def the_library_shows_its_promised_names_and_no_others():
         assert os.path.relpath(header, installed.folder).endswith("include/pawl/pawl.h"), header
 
 
-main()
+# --- sending ---
+
+@test
+def a_command_is_sent_once_and_refusals_say_why():
+    with Database() as db, Pawl(db) as pawl:
+        told = dict(line.split(": ", 1) for line in installed.bus(db, "send"))
+        assert told["full"] == "0 new PENDING " and told["again"] == "0 known PENDING ", told
+        assert told["other payload"] == \
+            f"1 known PENDING command {THE_ID} exists already: payload differs from what was sent first", told
+        assert told["defaults"] == told["lowest"] == "0 new PENDING ", told
+        for label, words in (("no domain", "domain must be"), ("bad json", "payload"), ("bad id", "command_id must be a UUID"),
+                             ("bad priority", "priority must be from 0 to 9"), ("no batch", "batch")):
+            assert told[label].startswith("1 known - ") and words in told[label], (label, told)
+        found = db.rows("select type, payload, priority, max_attempts, reply_to, correlation_id from pawl.command order by id")
+        assert found == ['charge|{"order": 7}|9|5|answers|order-7', "plain|{}|4|3||", "lowest|{}|0|3||"], found
+        assert db.value("select due > now() + interval '59 min' from pawl.delayed") == "t"
+        assert show(pawl, THE_ID)["audit"][0]["actor"] == "ann"
+
+
+@test
+def a_bad_command_does_not_keep_its_neighbours_from_being_sent():
+    with Database() as db:
+        told = installed.bus(db, "many")
+        assert [line.split()[1] for line in told[:7]] == ["0", "1", "1", "1", "0", "1", "0"], told
+        assert told[0] == "a: 0 new PENDING " and told[4] == "e: 0 new PENDING " and told[6] == "a: 0 known PENDING ", told
+        assert 'type is "d", it was sent as "a"' in told[3], told
+        assert told[7] == "all: " + re.sub(r"b: 1 known - ", "1 ", told[1]), told
+        assert told[8:] == ["good: 0", "none: 1"], told
+        assert db.rows("select type from pawl.command order by id") == ["a", "e"]
+
+
+@test
+def a_command_sent_in_a_transaction_shares_its_fate():
+    with Database() as db:
+        db.rows("create table mine (id integer generated always as identity)")
+        told = installed.bus(db, "outbox")
+        refusal = f'command {THE_ID} exists already: type is "refused", it was sent as "committed"'
+        assert told[0:2] == ["rolled-back: 0 new PENDING ", "end: 1 the body rolled back"], told
+        assert told[2:6] == ["committed: 0 new PENDING ", "end: 0 ", "committed: 0 known PENDING ", "end: 0 "], told
+        assert told[6].startswith("refused-and-swallowed: 1 known PENDING ") and told[7] == "end: 0 ", told
+        assert told[8:10] == ["refused: 1 known PENDING " + refusal, "end: 1 " + refusal], told
+        assert told[10].startswith("bad type: 1 known - type must be") and told[11] == "end: 0 ", told
+        assert db.rows("select type from pawl.command") == ["committed"]
+        assert db.value("select count(*) from mine") == "4"
+
+
+@test
+def many_commands_sent_in_a_transaction_share_its_fate():
+    with Database() as db:
+        told = installed.bus(db, "outbox-many")
+        verdicts = ["a: 0 new PENDING ", told[1], "c: 0 new PENDING "]
+        assert told[1].startswith("b: 1 known - payload"), told
+        refusal = told[1].removeprefix("b: 1 known - ")
+        assert told == [*verdicts, "end: 1 " + refusal, *verdicts, "end: 0 "], told
+        assert db.rows("select type, priority from pawl.command order by id") == ["a|4", "c|7"]
+
+
+@test
+def a_lost_answer_leaves_one_command():
+    with Database() as db, Proxy(db) as proxy:
+        proxy.do("cut-on answered 1 from pawl.send")
+        assert installed.bus(proxy.url, "one") == ["one: 0 known PENDING "]
+        assert db.value("select count(*) from pawl.command") == "1"
+        assert proxy.do("counts")["cuts"] == 1
+    told = installed.bus("postgresql://postgres@127.0.0.1:1/postgres", "one")
+    assert told[0].startswith(f"one: {UNAVAILABLE} known - ") and "refused" in told[0], told
+
+
+@test
+def workers_are_told_of_what_was_sent():
+    for scenario, domains in (("one", {"shop"}), ("many", {"shop", "other"}), ("outbox-many", {"many", "more"})):
+        with Database() as db:
+            ear = Process([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-Xq", db.url], stdin=subprocess.PIPE)
+
+            def hear(sql):
+                ear.process.stdin.write(sql + ";\n")
+                ear.process.stdin.flush()
+                return {re.search('payload "(.*?)"', line)[1] for line in ear.stdout[:] if "payload" in line}
+
+            try:
+                hear("listen pawl_work")
+                wait_until(lambda: hear("select 'listening'") or ear.said("listening"), what="it listens")
+                installed.bus(db, scenario)
+                wait_until(lambda: hear("select 1") == domains, what=f"{domains} are told")
+            finally:
+                ear.kill()
+
+
+@test
+def closing_waits_for_calls_of_other_threads():
+    with Database(empty=True) as db:
+        assert installed.bus(db, "close") == ["slow: 0"]
+
+
+# --- handling ---
+
+def outcome(pawl, command_id):
+    found = show(pawl, command_id)
+    return found["status"], found["result"], found["error"]
+
+
+@test
+def a_handler_decides_how_a_command_ends():
+    with Database() as db, Pawl(db) as pawl:
+        kinds = ("complete", "retry", "fail", "reject", "silent", "bad-result", "large-result", "mistake", "unheard-of")
+        ids = {kind: send(pawl, "shop", kind, {"order": 7}) for kind in kinds}
+        assert installed.bus(db, "work") == ["11 claimed, 1 completed, 3 retried, 6 failed, 1 rejected, 0 lost, 0 running"]
+        told = {kind: outcome(pawl, ids[kind]) for kind in kinds}
+        assert told["complete"] == ("COMPLETED", {"attempt": 1, "of": 3, "payload": {"order": 7}}, None), told
+        assert told["retry"] == ("IN_TSQ", None, "not yet: 3"), told
+        assert told["fail"] == ("IN_TSQ", None, "bad bytes ?(, ??"), told
+        assert told["reject"] == ("FAILED", None, "not today \u00e9"), told
+        assert told["silent"] == ("IN_TSQ", None, "the handler gave no reason"), told
+        assert told["bad-result"][2].startswith("result is no JSON: "), told
+        assert told["large-result"][2] == "result has 5242879 bytes: at most 4194304 are allowed", told
+        assert told["mistake"] == ("IN_TSQ", None, "the handler returned 3, which is no outcome"), told
+        assert told["unheard-of"][2] == "no such type in domain shop", told
+
+
+@test
+def a_handler_is_told_to_stop_when_its_time_is_up():
+    with Database() as db, Pawl(db) as pawl:
+        retry_at_once(db, "shop")
+        hung = send(pawl, "shop", "hang", None, "--max-attempts", "2")
+        assert installed.bus(db, "timeout") == ["2 claimed, 0 completed, 2 retried, 0 failed, 0 rejected, 0 lost, 0 running"]
+        assert outcome(pawl, hung) == ("IN_TSQ", None, "handler ran longer than 200 ms and was stopped")
+
+
+@test
+def a_worker_stops_when_another_thread_says_so():
+    with Database() as db, Pawl(db) as pawl:
+        ids = [send(pawl, "shop", "hang") for _ in range(4)]
+        told = installed.bus(db, "stop")
+        assert told[0] == "again: 1 a worker can be run once", told
+        assert re.fullmatch(r"(2|3|4) claimed, 0 completed, \1 retried, 0 failed, 0 rejected, 0 lost, 0 running", told[1]), told
+        assert told[2].startswith("0 claimed, "), told
+        assert {show(pawl, hung)["status"] for hung in ids} == {"PENDING"}
+        stopped = db.value("select count(*) from pawl.audit where details::text like '%was stopped because its worker was%'")
+        assert int(stopped) >= 2, stopped  # and perhaps one that began just before
+
+
+@test
+def a_worker_takes_only_its_types():
+    with Database() as db, Pawl(db) as pawl:
+        other = send(pawl, "shop", "fail")
+        for _ in range(3):
+            send(pawl, "shop", "complete")
+        assert installed.bus(db, "types") == ["3 claimed, 3 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"]
+        assert show(pawl, other)["attempts"] == 0
+
+
+@test
+def a_worker_listens_for_work():
+    with Database() as db, Pawl(db) as pawl:
+        worker = installed.start(BUS, db.url, "wait", stdin=subprocess.PIPE)
+        pawl.processes.append(worker)
+        wait_until(lambda: db.value("select count(*) from pg_stat_activity where datname = current_database() "
+                                    "and query ilike 'listen%'") == "1", what="the worker listens")
+        wait_status(pawl, send(pawl, "shop", "complete"), "COMPLETED")
+        worker.process.stdin.write("\n")
+        worker.process.stdin.close()
+        assert worker.wait() == 0 and worker.said("1 completed") and not worker.stderr, (worker.stdout, worker.stderr)
+
+
+@test
+def a_worker_with_wrong_options_is_refused():
+    with Database() as db:
+        before = counts(db)
+        told = installed.bus(db, "options")
+        assert [line.split()[0] for line in told] == ["1"] * 7, told
+        for line, words in zip(told, ("domain", "handler", "handler", "concurrency", "lease_ms", "timeout_ms", "domain")):
+            assert words in line, told
+        assert counts(db) == before
+
+
+# --- exactly once ---
+
+STUMBLE = """
+create sequence stumbles;
+create function stumble() returns integer language plpgsql as $$
+begin
+  if nextval('stumbles') = 1 then
+    raise exception 'deadlock detected' using errcode = '40P01';
+  end if;
+  return 1;
+end $$;
+create table effect (id uuid); -- no key: a second effect would be seen
+"""
+
+
+@test
+def what_a_handler_writes_in_its_transaction_happens_exactly_once_or_never():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows(STUMBLE)
+        kinds = ("write", "reject", "give-up", "later", "broken", "swallowed", "ended", "deadlock")
+        ids = {kind: send(pawl, "shop", kind, None, "--max-attempts", "1") for kind in kinds}
+        assert installed.bus(db, "work-in-tx") == \
+            ["8 claimed, 2 completed, 3 retried, 2 failed, 1 rejected, 0 lost, 0 running"]
+        told = {kind: outcome(pawl, ids[kind]) for kind in kinds}
+        assert told["write"] == told["deadlock"] == ("COMPLETED", "done", None), told
+        assert show(pawl, ids["deadlock"])["attempts"] == 1 and db.value("select last_value from stumbles") == "2"
+        assert told["reject"] == ("FAILED", None, "the handler gave no reason"), told
+        assert told["give-up"][0] == told["later"][0] == "IN_TSQ", told
+        assert told["broken"] == ("IN_TSQ", None, "division by zero"), told
+        assert told["swallowed"] == ("IN_TSQ", None, "division by zero (SQLSTATE 22012)"), told
+        assert told["ended"] == ("IN_TSQ", None, "the handler ended its transaction by itself"), told
+        assert sorted(db.rows("select id from effect")) == sorted([ids["write"], ids["deadlock"]])
+        assert db.value("select count(*) from pawl.command where type = 'note'") == "2"
+
+
+@test
+def a_statement_is_canceled_when_the_time_of_its_handler_is_up():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows(STUMBLE)
+        slow = send(pawl, "shop", "slow", None, "--max-attempts", "1")
+        installed.bus(db, "timeout-in-tx")
+        status, result, error = outcome(pawl, slow)
+        assert (status, result) == ("IN_TSQ", None) and re.search("statement timeout|ran longer than 500 ms", error), error
+        assert db.value("select count(*) from effect") == "0"
+
+
+@test
+def a_lost_commit_of_a_handler_has_its_effect_once():
+    with Database() as db, Pawl(db) as pawl, Proxy(db) as proxy:
+        db.rows(STUMBLE)
+        written = send(pawl, "shop", "write")
+        proxy.do("cut-commit answered 1")
+        told = installed.bus(proxy.url, "work-in-tx")
+        assert told == ["1 claimed, 1 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"], told
+        assert proxy.do("counts")["cuts"] == 1
+        assert db.rows("select id from effect") == [written] and show(pawl, written)["attempts"] == 1
+
+
+@test
+def senders_and_two_workers_share_a_process():
+    with Database() as db:
+        db.rows(STUMBLE)
+        told = installed.bus(db, "storm")
+        assert told == ["200 claimed, 200 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"] * 2, told
+        assert db.value("select count(*) from effect") == "200"
+        assert db.value("select count(*) from pawl.outcome where status = 'COMPLETED'") == "400"
+        assert db.value("select count(*) from pawl.command where type = 'note'") == "200"
+
+
+@test
+def the_examples_send_and_handle_orders():
+    with Database() as db, Pawl(db) as pawl:
+        place, charge = (installed.compile(f"examples/c/{name}.c") for name in ("send", "worker"))
+        worker = installed.start(charge, db.url)
+        pawl.processes.append(worker)
+        small, large = new_id(), new_id()
+        for order, amount in ((small, "250"), (large, "5000")):
+            done = installed.run(place, db.url, order, amount)
+            assert (done.returncode, done.stdout, done.stderr) == (0, f"{order} placed, PENDING\n", ""), done
+        wrong = send(pawl, "shop", "charge", {"sum": 1})
+        assert wait_status(pawl, small, "COMPLETED")["result"] == {"charged": 250}
+        assert wait_status(pawl, large, "FAILED")["error"] == "amount 5000 is above the limit of 1000"
+        assert "violates not-null constraint" in wait_status(pawl, wrong, "IN_TSQ")["error"]
+        assert installed.run(place, db.url, small, "250").stdout == f"{small} was placed before, COMPLETED\n"
+        assert worker.stop(signal.SIGINT) == 0 and not worker.stderr, worker.stderr
+        assert worker.stdout == ["1 completed, 1 rejected, 1 failed"], worker.stdout
+        assert db.rows("select id, amount from charged") == [f"{small}|250"]
+        assert db.rows("select payload from pawl.command where domain_id = pawl.domain_id('post')") == ['{"amount": 250}']
+
+
+with Installed() as installed:
+    main()

@@ -1,4 +1,4 @@
 -- One note for each domain that has work, in a transaction of its own.
--- $1 channel, $2 domains
-select pg_notify($1::text, d.name)::text as note
-from unnest($2::text[]) d (name)
+-- $1 domains
+select pawl.wake(d.name)::text as note
+from unnest($1::text[]) d (name)

@@ -50,6 +50,40 @@ TEST(claim_takes_only_the_types_asked_for)
     assert_int_equal(bus_count(bus, "ready"), 3);
 }
 
+/* Notes where each claim began, and takes longer than is cheap. */
+#define CLAIM_NOTED                                                                                         \
+    "create table public.began (n serial, after bigint);"                                                   \
+    "alter function pawl.claim(smallint, integer, integer, bigint[], text[], text) rename to claim_itself;" \
+    "create function pawl.claim(smallint, integer, integer, a bigint[], text[], text) "                     \
+    "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, " \
+    "max_attempts smallint, priority smallint, pos bigint) language plpgsql as $$ begin "                   \
+    "insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                              \
+    "return query select * from pawl.claim_itself($1, $2, $3, $4, $5, $6); end $$"
+
+TEST(claim_of_some_types_does_not_walk_over_the_others_again)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", (const char *[]){"mine", NULL}, "w1");
+    SendItem                mine    = bus_item("mail", "mine", NULL);
+    SendItem               *list    = &mine;
+    Claimed                *claimed = NULL;
+    Error                   error   = {0};
+    int64_t                 last;
+
+    bus_send(bus, "mail", 50);
+    last = database_get_i64(bus->db, "select max(id) from pawl.command");
+    database_exec(bus->db, CLAIM_NOTED);
+    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 0);
+    assert_int_equal(database_get_i64(bus->db, "select after from public.began order by n desc limit 1"), 0);
+    /* As soon as no older transaction runs. */
+    await(bus_claim(bus, lane, 3, 30000, &claimed) == 0 &&
+          database_get_i64(bus->db, "select after from public.began order by n desc limit 1") == last);
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 1);
+    assert_string_equal(claimed[0].command_id, mine.id);
+    assert_int_equal(bus_count(bus, "ready"), 50);
+}
+
 TEST(claim_refuses_a_domain_that_cannot_exist)
 {
     scoped(bus_free) Bus   *bus     = bus_new(4);

@@ -3,6 +3,7 @@
  */
 #include "base/fault.h"
 #include "bus/handler.h"
+#include "bus/handler_tx.h"
 #include "test/unit/bus/fixture.h"
 
 static Bus *bus_with_functions(void)
@@ -118,6 +119,49 @@ TEST(sql_handler_effects_are_exactly_once_whatever_breaks)
         assert_int_equal(effects(bus), 1);
         assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED'"), 1);
     }
+}
+
+static ErrorCode body_breaks(Tx *tx, Task *task, void *context, SettleItem *ret_settle, Error *reterr)
+{
+    (void)task;
+    (void)ret_settle;
+    ++*(int *)context;
+    conn_condemn(tx->conn);
+    return fail(reterr, ERR_UNAVAILABLE, "connection lost");
+}
+
+static SettleItem handle_in_outage(Pool *pool, Arena *arena, int *calls)
+{
+    Claimed    command = {.id = 7, .token = 1};
+    Task       task    = {.command = &command, .arena = arena, .deadline = deadline_in_ms(3000)};
+    TxHandler  handler = {0};
+    SettleItem item    = {0};
+
+    tx_handler_init(&handler, pool, NULL);
+    tx_handler_run(&handler, &task, body_breaks, calls, &item);
+    tx_handler_done(&handler);
+    return item;
+}
+
+TEST(sql_handler_in_an_outage_is_tried_again_at_once_unless_it_was_begun)
+{
+    scoped(bus_free) Bus   *bus   = bus_new(4);
+    scoped(pool_free) Pool *none  = NULL;
+    Error                   error = {0};
+    int                     calls = 0;
+    SettleItem              item;
+
+    assert_ok(pool_new(&(PoolOptions){.conninfo = "host=/nonexistent"}, &none, &error));
+    item = handle_in_outage(none, bus->arena, &calls);
+    assert_int_equal(calls, 0);
+    assert_int_equal(item.outcome, OUTCOME_RETRY);
+    assert_int_equal(item.delay_ms, 0);
+    assert_non_null(item.error);
+    /* It may be what breaks the connection. */
+    item = handle_in_outage(bus->pool, bus->arena, &calls);
+    assert_true(calls > 0);
+    assert_int_equal(item.outcome, OUTCOME_RETRY);
+    assert_int_equal(item.delay_ms, SETTLE_DELAY_DEFAULT);
 }
 
 TEST(sql_handler_must_exist)

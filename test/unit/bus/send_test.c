@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/metric.h"
 #include "base/sync.h"
 #include "test/unit/bus/fixture.h"
 
@@ -49,6 +50,26 @@ TEST(send_refuses_the_same_id_with_another_body_and_names_the_difference)
     assert_int_equal(items[2].code, ERR_KEY_REUSED);
     assert_contains(items[2].error.text, "payload differs");
     assert_int_equal(bus_count(bus, "command"), 1);
+}
+
+TEST(send_counts_what_became_of_each_item)
+{
+    scoped(bus_free) Bus *bus      = bus_new(4);
+    SendItem              items[3] = {bus_item("mail", "hello", NULL), bus_item("post", "hello", NULL),
+                                      bus_item("mail", "bye", NULL)};
+    SendItem             *list[]   = {&items[0], &items[1], &items[2]};
+    int64_t               calls = metric_value(METRIC_SEND_CALLS), new = metric_value(METRIC_SENT_NEW);
+    int64_t               known = metric_value(METRIC_SENT_KNOWN), refused = metric_value(METRIC_SENT_REFUSED);
+    Error                 error = {0};
+
+    items[0].command_id = ID;
+    items[2].command_id = ID;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, list, 3, &error)); /* two domains: a transaction */
+    assert_ok(send_many(bus->pool, soon(), bus->arena, list, 1, &error));
+    assert_int_equal(metric_value(METRIC_SEND_CALLS) - calls, 2);
+    assert_int_equal(metric_value(METRIC_SENT_NEW) - new, 2);
+    assert_int_equal(metric_value(METRIC_SENT_REFUSED) - refused, 1);
+    assert_int_equal(metric_value(METRIC_SENT_KNOWN) - known, 1);
 }
 
 TEST(send_many_takes_several_domains_and_leaves_out_what_is_wrong)

@@ -4,6 +4,7 @@
 #include "bus/worker.h"
 
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/metric.h"
@@ -126,6 +127,40 @@ TEST(worker_noop_completes_whole_batches)
     assert_int_equal(bus_count(bus, "audit"), 6000);
 }
 
+/* A lease under another token than the one its worker was told: as if it had run out and been claimed anew. */
+#define OTHER_TOKEN                                                             \
+    "create function public.other_token() returns trigger language plpgsql as " \
+    "'begin new.token := nextval(''pawl.lease_seq''); return new; end';"        \
+    "create trigger other_token before insert on pawl.lease for each row execute function public.other_token()"
+
+TEST(worker_noop_says_how_many_leases_were_lost)
+{
+    FILE   *file       = tmpfile();
+    int64_t lost       = metric_value(METRIC_SETTLED_LOST), given_up;
+    char    text[8192] = "";
+    Running running;
+
+    assert_non_null(file);
+    log_open(LOG_WARN, LOG_TEXT, fileno(file)); /* while no other thread runs */
+    Bus *bus = bus_new(8);
+    database_exec(bus->db,
+                  OTHER_TOKEN "; select pawl.send('mail', 't', p_max_attempts => 1) from generate_series(1, 7)");
+    running_start(&running, bus, (WorkerOptions){.handler = &handler_noop, .drain = true, .lease_ms = 200});
+    WorkerCounts counts = running_end(&running);
+    given_up            = bus_count(bus, "tsq");
+    bus_free(bus);
+    log_open(LOG_OFF, LOG_TEXT, STDERR_FILENO);
+    rewind(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    fclose(file);
+    assert_contains(text, "leases were lost, the outcomes changed nothing");
+    assert_contains(text, "commands=7");
+    assert_int_equal(counts.lost, 7);
+    assert_int_equal(counts.completed, 0);
+    assert_int_equal(metric_value(METRIC_SETTLED_LOST) - lost, 7);
+    assert_int_equal(given_up, 7);
+}
+
 TEST(worker_holds_no_more_than_it_may)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
@@ -223,6 +258,36 @@ TEST(worker_gives_back_at_the_stop_what_it_did_not_finish)
     assert_int_equal(bus_count(bus, "ready"), 10); /* all of them in line again, at once */
 }
 
+/* The command's type is its outcome. */
+static void obedient_run(Handler *base, Task *task, SettleItem *ret_settle)
+{
+    (void)base;
+    while (strcmp(outcome_names[ret_settle->outcome], task->command->type) != 0)
+        ret_settle->outcome++;
+}
+
+TEST(worker_counts_outcomes_in_the_metrics)
+{
+    static const Metric   metrics[] = {METRIC_SETTLED_COMPLETED, METRIC_SETTLED_RETRIED, METRIC_SETTLED_FAILED,
+                                       METRIC_SETTLED_REJECTED, METRIC_CLAIMED};
+    static const int      wanted[]  = {4, 3, 2, 1, 10};
+    scoped(bus_free) Bus *bus       = bus_new(8);
+    Handler               handler   = {.run = obedient_run};
+    int64_t               before[COUNT(metrics)], calls = metric_value(METRIC_SETTLE_CALLS);
+    Running               running;
+
+    for (size_t i = 0; i < COUNT(metrics); i++)
+        before[i] = metric_value(metrics[i]);
+    database_exec(bus->db, "select pawl.send('mail', t, p_max_attempts => 1) from unnest('{complete,complete,complete,"
+                           "complete,retry,retry,retry,fail,fail,reject}'::text[]) t");
+    running_start(&running, bus, (WorkerOptions){.handler = &handler, .drain = true});
+    running_end(&running);
+    for (size_t i = 0; i < COUNT(metrics); i++)
+        assert_int_equal(metric_value(metrics[i]) - before[i], wanted[i]);
+    assert_in_range(metric_value(METRIC_SETTLE_CALLS) - calls, 1, 10);
+    assert_int_equal(metric_value(METRIC_HANDLERS), 0);
+}
+
 TEST(worker_gives_up_what_cannot_be_stored)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
@@ -278,16 +343,37 @@ TEST(worker_is_woken_by_a_note)
         clock_sleep_ms(700);
         still;
     }));
+    int64_t sent = metric_value(METRIC_NOTES_SENT), received = metric_value(METRIC_NOTES_RECEIVED);
     bus_send(bus, "mail", 1);
     waker_poke(waker, "mail");
     waker_poke(waker, "other");
     await(bus_count(bus, "outcome") == 1);
+    await(metric_value(METRIC_NOTES_SENT) - sent == 2);
+    assert_int_equal(metric_value(METRIC_NOTES_RECEIVED) - received, 1);
     assert_in_range(database_get_i64(bus->db, "select max(pawl.micros(at)) - min(pawl.micros(at)) from pawl.audit "
                                               "where event in ('SENT', 'RECEIVED')"),
                     0, 500000);
     listen_free(listen);
     running_stop(&running, 1000);
     waker_free(waker);
+}
+
+TEST(worker_is_woken_from_sql)
+{
+    scoped(bus_free) Bus *bus    = bus_new(8);
+    Held                  held   = HELD(.open = true);
+    Listen               *listen = listen_new(database_url(bus->db), bus->pool);
+    int64_t               before = metric_value(METRIC_NOTES_RECEIVED);
+    Running               running;
+
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    worker_listen(running.worker, listen);
+    await(listen_is_up(listen));
+    database_exec(bus->db, "select pawl.wake('other')");
+    database_exec(bus->db, "select pawl.wake('mail')");
+    await(metric_value(METRIC_NOTES_RECEIVED) == before + 1);
+    listen_free(listen);
+    running_stop(&running, 1000);
 }
 
 TEST(worker_without_work_asks_less_than_once_a_second)

@@ -155,6 +155,34 @@ TEST(alert_failing_is_a_rate_over_five_minutes)
     watch_end(&watch);
 }
 
+TEST(alert_tells_of_given_up_and_of_waiting_commands)
+{
+    static const struct {
+        AlertId id;
+        Metric  source, firing;
+        int64_t limit;
+    } rows[] = {
+        {ALERT_TROUBLE, METRIC_TROUBLE,   METRIC_ALERT_TROUBLE, 0  },
+        {ALERT_WAITING, METRIC_READY_AGE, METRIC_ALERT_WAITING, 300},
+    };
+    Watch watch;
+
+    watch_begin(&watch);
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        metric_set(rows[i].source, rows[i].limit);
+        assert_false(look(&watch, rows[i].id).firing);
+        metric_set(rows[i].source, rows[i].limit + 1);
+        assert_int_equal(look(&watch, rows[i].id).value, rows[i].limit + 1);
+        assert_int_equal(metric_value(rows[i].firing), 1);
+        metric_set(rows[i].source, 0);
+        look(&watch, rows[i].id);
+        assert_false(look(&watch, rows[i].id).firing);
+    }
+    assert_int_equal(watch.heard.fired, 2);
+    assert_int_equal(watch.heard.resolved, 2);
+    watch_end(&watch);
+}
+
 TEST(alert_rate_limited_counts_over_an_hour)
 {
     Watch watch;

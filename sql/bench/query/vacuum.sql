@@ -1,0 +1,2 @@
+-- What autovacuum would do beside the next measurement.
+vacuum (analyze)

@@ -1,0 +1,130 @@
+/*
+ * bench.c - the tables, and the frame around a section.
+ */
+#include "bench/bench.h"
+
+#include <assert.h>
+#include <stddef.h>
+
+#include "pg/tx.h"
+#include "sql.h"
+
+#define CONNECTIONS_SPARE 8
+#define COUNT_MS          120000
+#define HOUR_MS           3600000LL
+
+/* clang-format off */
+const BenchSection bench_sections[] = {
+    {"commands", NULL,          BENCH_SWITCH, 0, 0,           section_flood},
+    {"commands", "--single",    BENCH_SWITCH, 0, 0,           section_single},
+    {"commands", "--delayed",   BENCH_NUMBER, 1, 10000000,    section_delayed},
+    {"commands", "--processes", BENCH_NUMBER, 2, 16,          section_processes},
+    {"commands", "--paced",     BENCH_TIME, 1000, 4 * HOUR_MS, section_paced},
+    {"commands", "--hold",      BENCH_TIME, 1000, 4 * HOUR_MS, section_hold},
+    {"commands", "--hold-xid",  BENCH_TIME, 1000, 4 * HOUR_MS, section_hold_xid},
+    {"latency",  NULL,          BENCH_SWITCH, 0, 0,           section_latency},
+};
+
+#define AT(field) offsetof(BenchOptions, field)
+const BenchOption bench_options[] = {
+    {"commands", "--count",   1, 10000000, 200000, AT(count)},
+    {"commands", "--batch",   1, 10000,    1000,   AT(batch)},
+    {"commands", "--clients", 1, 256,      2,      AT(clients)},
+    {"commands", "--rounds",  1, REPORT_RUNS_MAX, 3, AT(rounds)},
+    {"commands", "--rate",    1, 100000,   2000,   AT(rate)},
+    {"latency",  "--rate",    1, 100000,   100,    AT(rate)},
+    {"latency",  "--seconds", 1, 3600,     20,     AT(seconds)},
+};
+#undef AT
+/* clang-format on */
+
+const int bench_section_count = COUNT(bench_sections);
+const int bench_option_count  = COUNT(bench_options);
+
+#define COUNTS_COLUMNS(X, T)       \
+    X(T, int64_t, DB_I64, sent)    \
+    X(T, int64_t, DB_I64, ready)   \
+    X(T, int64_t, DB_I64, delayed) \
+    X(T, int64_t, DB_I64, leased)  \
+    X(T, int64_t, DB_I64, completed)
+DB_SHAPE(counts, ReportCounts, COUNTS_COLUMNS);
+
+void bench_init(Bench *bench, const char *url, const char *listen_url, Arena *arena)
+{
+    *bench = (Bench){.url = url, .listen_url = listen_url, .arena = arena};
+    atomic_store(&bench->what, "nothing yet");
+    report_init(&bench->report, arena);
+}
+
+ErrorCode bench_place(Bench *bench, Place **ret_place, Error *reterr)
+{
+    PlaceOptions options = {.url         = bench->url,
+                            .listen_url  = bench->listen_url,
+                            .connections = (int)bench->options.clients + CONNECTIONS_SPARE};
+    Place       *place   = &bench->places[bench->place_count++];
+
+    assert(bench->place_count <= BENCH_PLACES_MAX);
+    bench_tell(bench, "making a database");
+    TRY(place_open(&options, bench->arena, place, reterr));
+    bench->report.version            = place->version;
+    bench->report.synchronous_commit = place->synchronous_commit;
+    bench->report.fsync              = place->fsync;
+    *ret_place                       = place;
+    return bench_continue(bench, reterr);
+}
+
+ErrorCode bench_continue(const Bench *bench, Error *reterr)
+{
+    return atomic_load(&bench->stopping) ? fail(reterr, ERR_STOPPING, "interrupted") : OK;
+}
+
+void bench_tell(Bench *bench, const char *what)
+{
+    atomic_store(&bench->what, what);
+}
+
+/* A figure is worth nothing if commands were lost or doubled on the way. */
+static ErrorCode place_count(Bench *bench, const Place *place, Error *reterr)
+{
+    TxOptions     options = {.name = "bench counts", .deadline = deadline_in_ms(COUNT_MS), .read_only = true};
+    ReportCounts *sum     = &bench->report.counts, counts;
+
+    options.arena = bench->arena;
+    TRY(db_call(place->pool, &options, sql_bench_counts, DB_NONE, &counts_shape, &counts, reterr));
+    if (counts.sent != counts.ready + counts.delayed + counts.leased + counts.completed)
+        return fail(reterr, ERR_INTERNAL,
+                    "%lld commands were sent, %lld are completed and %lld wait: they do not add up",
+                    (long long)counts.sent, (long long)counts.completed,
+                    (long long)(counts.ready + counts.delayed + counts.leased));
+    sum->sent += counts.sent;
+    sum->ready += counts.ready;
+    sum->delayed += counts.delayed;
+    sum->leased += counts.leased;
+    sum->completed += counts.completed;
+    return OK;
+}
+
+/* Every database goes, also when one of them cannot; the first failure is the one that is told. */
+static ErrorCode places_close(Bench *bench, ErrorCode code, Error *reterr)
+{
+    bench_tell(bench, "dropping databases");
+    while (bench->place_count > 0) {
+        Error     error  = {0};
+        ErrorCode closed = place_close(&bench->places[--bench->place_count], &error);
+
+        if (closed != OK && (code == OK || code == ERR_STOPPING)) {
+            code    = closed;
+            *reterr = error;
+        }
+    }
+    return code;
+}
+
+ErrorCode bench_run(Bench *bench, const BenchSection *section, int64_t value, Error *reterr)
+{
+    ErrorCode code = section->run(bench, value, reterr);
+
+    for (int i = 0; i < bench->place_count && code == OK; i++)
+        code = place_count(bench, &bench->places[i], reterr);
+    return places_close(bench, code, reterr);
+}

@@ -1,0 +1,21 @@
+/*
+ * hold.h - another connection that holds a transaction open: what vacuum may not clean up behind.
+ */
+#ifndef BENCH_HOLD_H
+#define BENCH_HOLD_H
+
+#include "bench/place.h"
+#include "pg/conn.h"
+
+typedef enum {
+    HOLD_NOTHING,
+    HOLD_SNAPSHOT, /* repeatable read: an old snapshot */
+    HOLD_XID,      /* the same with a transaction number, as one that has written */
+} HoldKind;
+
+/* *ret_conn is NULL for HOLD_NOTHING. conn_close() ends it. */
+must_check ErrorCode hold_begin(const Place *place, HoldKind kind, Conn **ret_conn, Error *reterr);
+/* Is it still there? The server may have ended it, and then nothing was measured. */
+must_check ErrorCode hold_check(Conn *conn, Error *reterr);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * probe.h - a second, leisurely worker on the same domain that times each of its claims: one round trip, found something or not.
+ *
+ * What it finds it settles. So it sees what a claim costs by itself, apart from waiting and waking.
+ * Threads: its own; probe_lap() and probe_settled() from any.
+ */
+#ifndef BENCH_PROBE_H
+#define BENCH_PROBE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/sync.h"
+#include "bench/place.h"
+#include "bench/tally.h"
+
+typedef struct {
+    Pool           *pool;
+    pthread_t       thread;
+    atomic_bool     stopping;
+    _Atomic int64_t settled;
+    Mutex           mutex; /* guards window */
+    Tally           window;
+    ErrorCode       code; /* when it has ended */
+    Error           error;
+} Probe;
+
+void probe_start(Probe *probe, const Place *place);
+void probe_lap(Probe *probe, Tally *ret_window);
+/* Stop and join. */
+must_check ErrorCode probe_end(Probe *probe, Error *reterr);
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * backlog.c - one look and its numbers; see backlog.h.
+ */
+#include "bus/backlog.h"
+
+#include <string.h>
+
+#include "base/metric.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define COUNTS_COLUMNS(X, T)        \
+    X(T, int64_t, DB_I64, ready)    \
+    X(T, int64_t, DB_I64, delayed)  \
+    X(T, int64_t, DB_I64, leased)   \
+    X(T, int64_t, DB_I64, troubled) \
+    X(T, int64_t, DB_I64, drawn)    \
+    X(T, int64_t, DB_I64, oldest)   \
+    X(T, int64_t, DB_I64, oldest_ms)
+typedef struct {
+    COUNTS_COLUMNS(DB_FIELD, Counts)
+} Counts;
+DB_SHAPE(counts, Counts, COUNTS_COLUMNS);
+
+void backlog_mark(Backlog *backlog, int64_t drawn, Mono now)
+{
+    BacklogMark *marks = backlog->marks;
+
+    if (backlog->count > 0 && mono_ms_between(marks[backlog->count - 1].at, now) < BACKLOG_MARK_MS)
+        return;
+    if (backlog->count == BACKLOG_MARKS)
+        memmove(marks, marks + 1, sizeof *marks * (size_t)--backlog->count);
+    marks[backlog->count++] = (BacklogMark){drawn, now};
+}
+
+int64_t backlog_age_ms(const Backlog *backlog, int64_t number, Mono now)
+{
+    for (int i = 0; i < backlog->count; i++)
+        if (backlog->marks[i].drawn >= number)
+            return mono_ms_between(backlog->marks[i].at, now);
+    return 0;
+}
+
+static int64_t oldest_age_ms(const Backlog *backlog, const Counts *counts, Mono now)
+{
+    int64_t age_ms;
+
+    if (!counts->oldest)
+        return 0;
+    age_ms = backlog_age_ms(backlog, counts->oldest, now);
+    return age_ms > counts->oldest_ms ? age_ms : counts->oldest_ms;
+}
+
+ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "backlog", .deadline = deadline, .arena = arena, .read_only = true};
+    Mono                      start   = clock_mono(), now;
+    Counts                    counts;
+
+    if (mono_before(start, backlog->rest_until))
+        return OK;
+    TRY(db_call(pool, &options, sql_bus_backlog, DB_NONE, &counts_shape, &counts, reterr));
+    now = clock_mono();
+    if (mono_us_between(start, now) > BACKLOG_CHEAP_US)
+        backlog->rest_until = mono_plus_ms(now, mono_us_between(start, now) * BACKLOG_SHARE / 1000);
+    backlog_mark(backlog, counts.drawn, now);
+    metric_set(METRIC_READY, counts.ready);
+    metric_set(METRIC_DELAYED, counts.delayed);
+    metric_set(METRIC_LEASED, counts.leased);
+    metric_set(METRIC_TROUBLE, counts.troubled);
+    metric_set(METRIC_READY_AGE, oldest_age_ms(backlog, &counts, now) / 1000);
+    return OK;
+}

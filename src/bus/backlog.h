@@ -1,0 +1,48 @@
+/*
+ * backlog.h - how much work waits, and since when: asked of the database every few seconds and put into the metrics.
+ *
+ * A place in line is a number, not a time. The age of a command that was delayed or came back is told by what is remembered
+ * here: how far the numbers had got, minute by minute, for a day. So the age told is at most the true one, and a monitor
+ * that has just started knows nothing of those.
+ *
+ * While an old snapshot is held the look passes over everything that was claimed since: one that takes more than
+ * BACKLOG_CHEAP_US is made less often, at most 1/BACKLOG_SHARE of the time.
+ * Threads: one per Backlog.
+ */
+#ifndef BUS_BACKLOG_H
+#define BUS_BACKLOG_H
+
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "pg/pool.h"
+
+#define BACKLOG_MARK_MS  60000
+#define BACKLOG_MARKS    1440
+#define BACKLOG_SHARE    20
+#define BACKLOG_CHEAP_US 50000
+
+typedef struct {
+    int64_t drawn;
+    Mono    at;
+} BacklogMark;
+
+/* Begin with zeros. */
+typedef struct {
+    BacklogMark marks[BACKLOG_MARKS]; /* oldest first */
+    int         count;
+    Mono        rest_until;
+} Backlog;
+
+/* Look, unless it is time to rest, and set METRIC_READY and its neighbours. */
+must_check ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *reterr);
+
+/* ---- the memory by itself, without a database ---- */
+
+/* The numbers have got this far; kept if the last mark is old enough. */
+void backlog_mark(Backlog *backlog, int64_t drawn, Mono now);
+/* How long ago at least this number was drawn. */
+int64_t backlog_age_ms(const Backlog *backlog, int64_t number, Mono now);
+
+#endif

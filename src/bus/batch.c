@@ -1,0 +1,101 @@
+/*
+ * batch.c - see batch.h; sql/bus/batch.sql decides.
+ */
+#include "bus/batch.h"
+
+#include <stdint.h>
+
+#include "pg/tx.h"
+#include "sql.h"
+
+DB_SHAPE(batch, Batch, BATCH_COLUMNS);
+
+static ErrorCode seal(Tx *tx, void *context, Error *reterr)
+{
+    const char *batch_id = context;
+
+    return db_run(tx, sql_bus_batch_seal, DB_ARGS(db_uuid(batch_id)), NULL, reterr);
+}
+
+typedef struct {
+    const BatchNew *batch;
+    char           *batch_id;
+    SendItem      **items;
+    int             count;
+} BatchSending;
+
+static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
+{
+    const BatchSending *sending = context;
+    const BatchNew     *batch   = sending->batch;
+
+    TRY(db_run(tx, sql_bus_batch_new,
+               DB_ARGS(db_uuid(sending->batch_id), db_text(batch->name), db_jsonb(batch->on_complete)), NULL, reterr));
+    if (sending->count > 0)
+        TRY(send_in(tx, sending->items, sending->count, reterr));
+    return batch->open ? OK : seal(tx, sending->batch_id, reterr);
+}
+
+static char *id_new(Arena *arena)
+{
+    char id[UUID_TEXT_SIZE];
+
+    uuid_new(id);
+    return arena_text(arena, id);
+}
+
+/* Keyed by the ids, which are made before the first try. */
+ErrorCode batch_send(Pool *pool, Deadline deadline, Arena *arena, const BatchNew *batch, SendItem **items, int count,
+                     const char **ret_batch_id, Error *reterr)
+{
+    TxOptions    options = {.name = "batch_send", .deadline = deadline, .arena = arena, .keyed = true};
+    BatchSending sending = {batch, batch->batch_id ? arena_text(arena, batch->batch_id) : id_new(arena), items, count};
+
+    for (int i = 0; i < count; i++) {
+        items[i]->batch_id = sending.batch_id;
+        if (!items[i]->command_id)
+            items[i]->command_id = id_new(arena);
+    }
+    TRY(tx_run(pool, &options, sending_body, &sending, reterr));
+    if (count > 0)
+        send_count(items, count);
+    *ret_batch_id = sending.batch_id;
+    return OK;
+}
+
+ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr)
+{
+    TxOptions options = {.name = "batch_seal", .deadline = deadline, .arena = arena, .keyed = true};
+
+    return tx_run(pool, &options, seal, (void *)(uintptr_t)batch_id, reterr);
+}
+
+ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
+                         Error *reterr)
+{
+    TxOptions options = {.name = "batch_progress", .deadline = deadline, .arena = arena, .read_only = true};
+    ErrorCode code =
+        db_call(pool, &options, sql_bus_batch_progress, DB_ARGS(db_uuid(batch_id)), &batch_shape, ret_batch, reterr);
+
+    if (code == ERR_NOT_FOUND)
+        return fail(reterr, code, "batch %s not found", batch_id);
+    return code;
+}
+
+void batch_write(Writer *writer, const Batch *batch)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "batch_id", batch->batch_id);
+    writer_text(writer, "name", batch->name);
+    writer_text(writer, "status", batch->status);
+    writer_i64(writer, "total", batch->total);
+    writer_i64(writer, "pending", batch->pending);
+    writer_i64(writer, "in_progress", batch->in_progress);
+    writer_i64(writer, "completed", batch->completed);
+    writer_i64(writer, "failed", batch->failed);
+    writer_i64(writer, "canceled", batch->canceled);
+    writer_i64(writer, "in_tsq", batch->in_tsq);
+    writer_time(writer, "created_at", batch->created_at);
+    writer_time(writer, "completed_at", batch->completed_at);
+    writer_end(writer);
+}

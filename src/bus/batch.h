@@ -1,0 +1,56 @@
+/*
+ * batch.h - many commands, and one more when all of them have ended.
+ *
+ *     OPEN -> SEALED [batch_send without open; batch_seal]      SEALED -> COMPLETED [its last command ended]
+ *
+ * Invariants
+ *   1. The batch, its commands and its seal are one transaction: all of it is there, or nothing.
+ *   2. The same batch_id and command ids again are the same batch: nothing is added, and the answer is the same.
+ * Threads: any. Ownership: texts live in the arena.
+ */
+#ifndef BUS_BATCH_H
+#define BUS_BATCH_H
+
+#include "base/arena.h"
+#include "base/writer.h"
+#include "bus/send.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+#define BATCH_COLUMNS(X, T)               \
+    X(T, const char *, DB_UUID, batch_id) \
+    X(T, const char *, DB_TEXT, name)     \
+    X(T, const char *, DB_TEXT, status)   \
+    X(T, int64_t, DB_I64, total)          \
+    X(T, int64_t, DB_I64, pending)        \
+    X(T, int64_t, DB_I64, in_progress)    \
+    X(T, int64_t, DB_I64, completed)      \
+    X(T, int64_t, DB_I64, failed)         \
+    X(T, int64_t, DB_I64, canceled)       \
+    X(T, int64_t, DB_I64, in_tsq)         \
+    X(T, int64_t, DB_TIME, created_at)    \
+    X(T, int64_t, DB_TIME, completed_at)
+typedef struct {
+    BATCH_COLUMNS(DB_FIELD, Batch)
+} Batch;
+
+typedef struct {
+    const char *batch_id;    /* NULL: made */
+    const char *name;        /* NULL: none */
+    const char *on_complete; /* JSON {domain, type, payload?}; NULL: none */
+    bool        open;        /* more commands will be added */
+} BatchNew;
+
+/* A batch and its commands, count may be 0; a verdict for each. ERR_KEY_REUSED: it exists with another name or
+ * on_complete. ERR_CONFLICT: it is sealed and does not have all of these commands. */
+must_check ErrorCode batch_send(Pool *pool, Deadline deadline, Arena *arena, const BatchNew *batch, SendItem **items,
+                                int count, const char **ret_batch_id, Error *reterr);
+/* No more commands will come. ERR_NOT_FOUND. */
+must_check ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr);
+/* ERR_NOT_FOUND. */
+must_check ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
+                                    Error *reterr);
+/* As JSON, the same for HTTP and the command line. */
+void batch_write(Writer *writer, const Batch *batch);
+
+#endif

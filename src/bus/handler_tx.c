@@ -1,0 +1,126 @@
+/*
+ * handler_tx.c - run a body, settle its command, commit; or roll back and say why. See handler_tx.h.
+ */
+#include "bus/handler_tx.h"
+
+#include <string.h>
+
+#include "base/fault.h"
+#include "pg/tx.h"
+
+/* What one try needs, and what it found out. */
+typedef struct {
+    TxHandler     *handler;
+    Task          *task;
+    TxHandlerBody *body;
+    void          *context;
+    SettleItem    *item;
+    bool           decided; /* the body wants another end than completion: rolled back */
+    bool           lost;    /* the lease was another's: rolled back */
+    bool           begun;   /* the body was called, in this try or an earlier one */
+} TxRun;
+
+static void task_publish(TxHandler *handler, Task *task, Conn *conn)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&handler->mutex);
+
+    task->run = conn;
+}
+
+static ErrorCode body_call(Tx *tx, TxRun *run, Error *reterr)
+{
+    ErrorCode code;
+
+    run->begun = true;
+    task_publish(run->handler, run->task, tx->conn);
+    code = task_is_stopped(run->task) ? fail(reterr, ERR_CONFLICT, "handler was stopped")
+                                      : run->body(tx, run->task, run->context, run->item, reterr);
+    task_publish(run->handler, run->task, NULL);
+    return code;
+}
+
+static SettleItem item_begin(const Task *task)
+{
+    return (SettleItem){.id = task->command->id, .token = task->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
+}
+
+static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
+{
+    TxRun *run = context;
+
+    *run->item   = item_begin(run->task);
+    run->decided = run->lost = false;
+    TRY(body_call(tx, run, reterr));
+    run->decided = run->item->outcome != OUTCOME_COMPLETE;
+    if (run->decided)
+        return fail(reterr, ERR_CONFLICT, "handler said %s", outcome_names[run->item->outcome]);
+    if (FAULT("bus.sql.settle")) {
+        conn_condemn(tx->conn);
+        return fail(reterr, ERR_UNAVAILABLE, "fault at bus.sql.settle");
+    }
+    TRY(settle_in(tx, &run->item, 1, reterr));
+    run->lost = !run->item->settled;
+    if (run->lost)
+        return fail(reterr, ERR_CONFLICT, "lease was lost: command is %s", run->item->status);
+    return OK;
+}
+
+static Outcome error_outcome(const Error *error)
+{
+    static const struct {
+        const char *sqlstate;
+        Outcome     outcome;
+    } rows[] = {
+        {"QU065", OUTCOME_REJECT},
+        {"QU070", OUTCOME_FAIL  }
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++)
+        if (strcmp(rows[i].sqlstate, error->sqlstate) == 0)
+            return rows[i].outcome;
+    return OUTCOME_RETRY;
+}
+
+static void tx_handler_stop(Handler *base, Task *task)
+{
+    TxHandler                  *handler = (TxHandler *)base;
+    scoped(mutex_unlock) Mutex *held    = mutex_hold(&handler->mutex);
+
+    if (task->run)
+        conn_interrupt(task->run);
+}
+
+void tx_handler_init(TxHandler *handler, Pool *pool, void (*run)(Handler *handler, Task *task, SettleItem *ret_settle))
+{
+    handler->base = (Handler){.run = run, .stop = tx_handler_stop};
+    handler->pool = pool;
+    mutex_init(&handler->mutex);
+}
+
+void tx_handler_done(TxHandler *handler)
+{
+    mutex_done(&handler->mutex);
+}
+
+void tx_handler_run(TxHandler *handler, Task *task, TxHandlerBody *body, void *context, SettleItem *ret_settle)
+{
+    TxRun     run     = {.handler = handler, .task = task, .body = body, .context = context, .item = ret_settle};
+    TxOptions options = {.name = "handler", .deadline = task->deadline, .arena = task->arena, .keyed = true};
+    Error     error   = {0};
+    ErrorCode code    = tx_run(handler->pool, &options, try_body, &run, &error);
+
+    if (code == OK || run.decided)
+        return;
+    if (run.lost) {
+        ret_settle->settled = ret_settle->again; /* by an earlier try whose answer was lost */
+        return;
+    }
+    *ret_settle         = item_begin(task);
+    ret_settle->outcome = error_outcome(&error);
+    /* An outage says nothing about a command that was not begun: it is settled when the outage is over, and then at once. One
+     * that was begun may be what ended the connection, and keeps its schedule. */
+    if (!run.begun && (error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED))
+        ret_settle->delay_ms = 0;
+    ret_settle->error = error.sqlstate[0] ? arena_print(task->arena, "%s (SQLSTATE %s)", error.text, error.sqlstate)
+                                          : arena_text(task->arena, error.text);
+}

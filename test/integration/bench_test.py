@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""bench - measures in databases of its own, and leaves neither them nor anything in the user's behind."""
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import urllib.parse
+
+from bus_story import counts, send
+from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, url_with_database, wait_until
+from story import IS_ROOT, as_postgres, free_port, is_clean, refused
+
+INTERRUPTED = 75
+TINY = ("--count", "1000", "--rounds", "2")
+
+
+def databases(process):
+    """The databases that this bench has made and not dropped."""
+    return psql(setting("PAWL_TEST_URL"),
+                f"select datname from pg_database where datname like 'pawl\\_bench\\_{process.pid}\\_%'")
+
+
+def ended(process, code):
+    """It has ended so, cleanly, and its databases are gone."""
+    found = process.wait(TIMEOUT_S * 2)
+    assert found == code, f"exit {found}, not {code}: {process.stderr}"
+    assert is_clean(process), process.stderr
+    assert databases(process) == [], databases(process)
+    return process
+
+
+def report(pawl, *arguments):
+    """What a bench that runs to its end reports; commands that were sent are all accounted for."""
+    process = ended(pawl.start("bench", *arguments, "--json"), 0)
+    assert process.stderr == [] and len(process.stdout) == 1, (process.stdout, process.stderr)
+    found = json.loads(process.stdout[0])
+    assert found["bench"] == arguments[0] and found["complete"] is True, found
+    assert found["synchronous_commit"] == "off" and found["fsync"] == "off" and found["cpus"] >= 1, found
+    assert found["server_version"].split(".")[0].isdigit(), found
+    place = found["counts"]
+    assert place["sent"] == place["completed"] + place["ready"] + place["delayed"] + place["leased"], place
+    return found
+
+
+def figures(found):
+    """{(section, figure): (median, runs)}, each sound in itself."""
+    rows = {(row["section"], row["figure"]): (row["median"], row["runs"]) for row in found["figures"]}
+    assert len(rows) == len(found["figures"]), found["figures"]
+    for median, runs in rows.values():
+        assert min(runs) <= median <= max(runs), (median, runs)
+    return rows
+
+
+@contextlib.contextmanager
+def untouched(db, pawl):
+    """The user's database has the same rows afterwards."""
+    send(pawl, "shop", "charge", {"n": 1})
+    before = counts(db)
+    yield
+    assert counts(db) == before, f"{counts(db)}, not {before}"
+
+
+# --- what it measures ---
+
+@test
+def commands_are_sent_handled_and_weighed():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "commands", *TINY)
+        assert found["options"] == {"count": 1000, "batch": 1000, "clients": 2, "rounds": 2, "rate": 2000}, found
+        assert found["counts"] == {"sent": 2000, "ready": 0, "delayed": 0, "leased": 0, "completed": 2000}, found
+        rows = figures(found)
+        for section in ("send", "handle"):
+            median, runs = rows[section, "commands"]
+            assert median > 0 and len(runs) == 2, rows
+            assert 100 < rows[section, "WAL"][0] < 10000, rows
+            tables = [runs for (where, name), (_, runs) in rows.items() if where == section and name.startswith("table ")]
+            total = rows[section, "tables and indexes"][1]
+            assert len(tables) >= 3 and len(total) == 2, rows
+            for round_number, whole in enumerate(total):
+                parts = sum(runs[round_number] for runs in tables if len(runs) == 2)
+                assert 0 <= whole and abs(whole - parts) <= 20, (section, whole, parts)
+        assert ("send", "table command") in rows and ("handle", "table outcome") in rows, rows
+        assert found["windows"] == [] and found["judgements"] == [], found
+
+
+@test
+def uneven_shares_are_sent_as_well():
+    with Database(empty=True) as db, Pawl(db) as pawl:
+        found = report(pawl, "commands", "--count", "1003", "--rounds", "1", "--clients", "4", "--batch", "100")
+        assert found["counts"]["completed"] == 1003, found
+
+
+@test
+def single_sends_stay_in_line():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "commands", "--single", "--count", "200", "--rounds", "1", "--clients", "8")
+        assert found["counts"]["sent"] == found["counts"]["ready"] == 200, found
+        assert list(figures(found)) == [("single", "commands")], found
+
+
+@test
+def with_and_without_delayed_commands_take_turns():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "commands", *TINY, "--delayed", "3000")
+        assert found["counts"] == {"sent": 7000, "ready": 0, "delayed": 3000, "leased": 0, "completed": 4000}, found
+        rows = figures(found)
+        none, many = rows["delayed", "handle, none delayed"][1], rows["delayed", "handle, many delayed"][1]
+        ratio = rows["delayed", "the second to the first"][1]
+        assert len(none) == len(many) == len(ratio) == 2, rows
+        assert all(abs(100 * b / a - c) < 0.2 for a, b, c in zip(none, many, ratio)), rows
+
+
+@test
+def one_and_two_processes_take_turns():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "commands", *TINY, "--processes", "2")
+        assert found["counts"]["sent"] == found["counts"]["completed"] == 4000, found
+        rows = figures(found)
+        assert [name for _, name in rows] == ["handle, one process", "handle, 2 processes together",
+                                              "the second to the first"], rows
+        assert all(len(runs) == 2 and min(runs) > 0 for _, runs in rows.values()), rows
+
+
+@test
+def an_offered_rate_is_shown_by_windows_and_judged():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "commands", "--rate", "200", "--paced", "1s", "--hold", "1s", "--hold-xid", "1s")
+        sections = ("paced", "hold", "hold-xid")
+        assert [row["section"] for row in found["judgements"]] == list(sections), found
+        assert all(isinstance(row["flat"], bool) and "claim p50" in row["why"] for row in found["judgements"]), found
+        assert found["counts"]["completed"] == found["counts"]["sent"] >= 3 * 200, found
+        for section in sections:
+            windows = [row for row in found["windows"] if row["section"] == section]
+            assert len(windows) == 6 and windows[-1]["until_s"] >= 0.99, windows
+            assert all(a["until_s"] < b["until_s"] for a, b in zip(windows, windows[1:])), windows
+            assert all(row["offered_per_s"] == 200 for row in windows), windows
+            assert sum(row["done_per_s"] for row in windows) > 0, windows
+            assert any(0 < row["claim_p50_ms"] <= row["claim_p99_ms"] for row in windows), windows
+            assert any(0 < row["start_p50_ms"] <= row["start_p99_ms"] for row in windows), windows
+
+
+def held(process):
+    """The state of the transaction that the bench holds: has it a snapshot, has it a number?"""
+    rows = psql(setting("PAWL_TEST_URL"), "select backend_xmin is not null, backend_xid is not null from pg_stat_activity "
+                f"where datname like 'pawl\\_bench\\_{process.pid}\\_%' and application_name = 'pawl bench hold' "
+                "and state = 'idle in transaction'")
+    return rows[0] if rows else None
+
+
+@test
+def the_held_transaction_is_really_there():
+    with Database() as db, Pawl(db) as pawl:
+        for flag, wanted in (("--hold", "t|f"), ("--hold-xid", "t|t")):
+            process = pawl.start("bench", "commands", flag, "60s", "--rate", "50")
+            wait_until(lambda process=process, wanted=wanted: held(process) == wanted, what=f"{flag} holds {wanted}")
+            process.send(signal.SIGINT)
+            ended(process, INTERRUPTED)
+
+
+@test
+def latency_is_told_in_percentiles():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "latency", "--rate", "50", "--seconds", "1")
+        assert found["options"] == {"rate": 50, "seconds": 1}, found
+        assert found["counts"]["completed"] == found["counts"]["sent"] >= 50, found
+        rows = figures(found)
+        marks = [rows["latency", f"send to start of handler, {mark}"][0] for mark in ("p50", "p90", "p99", "max")]
+        assert 0 < marks[0] and marks == sorted(marks), marks
+
+
+@test
+def people_get_a_table_and_the_meaning_of_a_commit():
+    with Database() as db, Pawl(db) as pawl:
+        process = ended(pawl.start("bench", "commands", "--count", "500", "--rounds", "1"), 0)
+        assert process.said(r"^PostgreSQL \d+.*, synchronous_commit off, fsync off, \d+ CPUs$"), process.stdout
+        assert process.said(r"^send +commands +\d+ +/s +\d+$"), process.stdout
+        assert process.said(r"^handle +WAL +\d+ +bytes per command +\d+$"), process.stdout
+        told = pawl.run("help", "bench").stdout
+        for word in ("bench commands", "--hold-xid", "--processes", "bench latency", "--seconds"):
+            assert word in told, told
+
+
+# --- what it leaves ---
+
+@test
+def interrupted_at_any_moment_it_drops_its_databases():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        for number, arguments, moment in [
+                (signal.SIGINT, ("--count", "10000000"), lambda p: databases(p)),
+                (signal.SIGTERM, ("--count", "10000000"), lambda p: rows_in(p, "command")),
+                (signal.SIGINT, ("--count", "10", "--delayed", "10000000"), lambda p: len(databases(p)) == 2),
+                (signal.SIGHUP, ("--hold", "10m", "--rate", "100"), lambda p: rows_in(p, "outcome"))]:
+            process = pawl.start("bench", "commands", *arguments)
+            wait_until(lambda process=process, moment=moment: moment(process), what=f"{arguments} is under way")
+            process.send(number)
+            ended(process, INTERRUPTED)
+            assert process.said("^pawl: interrupted$"), process.stderr
+
+
+def rows_in(process, table):
+    """Are there rows in a table of its database?"""
+    for name in databases(process):
+        with contextlib.suppress(AssertionError):  # not migrated yet
+            return psql(url_with_database(setting("PAWL_TEST_URL"), name), f"select 1 from pawl.{table} limit 1")
+    return []
+
+
+def children(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
+        return file.read().split()
+
+
+@test
+def interrupted_it_ends_its_worker_processes_too():
+    with Database() as db, Pawl(db) as pawl:
+        process = pawl.start("bench", "commands", "--count", "300000", "--rounds", "1", "--processes", "2")
+        workers = wait_until(lambda: children(process), timeout=TIMEOUT_S * 4, what="a worker process is there")
+        process.send(signal.SIGINT)
+        ended(process, INTERRUPTED)
+        assert not any(os.path.exists(f"/proc/{pid}") for pid in workers), workers
+
+
+@test
+def what_was_measured_before_the_interruption_is_told():
+    with Database() as db, Pawl(db) as pawl:
+        process = pawl.start("bench", "commands", "--rate", "50", "--hold", "10s", "--json")
+        url = setting("PAWL_TEST_URL")
+        name = wait_until(lambda: databases(process), what="its database is there")[0]
+        wait_until(lambda: rows_in(process, "outcome") and
+                   int(psql(url_with_database(url, name), "select count(*) from pawl.outcome")[0]) > 50 + 2 * 50 * 10 / 6,
+                   what="two windows have passed")
+        process.send(signal.SIGINT)
+        ended(process, INTERRUPTED)
+        found = json.loads(process.stdout[0])
+        assert found["complete"] is False and found["windows"] and not found["judgements"], found
+
+
+@test
+def a_bench_that_fails_drops_its_database():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        process = pawl.start("bench", "commands", "--count", "10000000")
+        wait_until(lambda: rows_in(process, "command"), what="it sends")
+        psql(url_with_database(setting("PAWL_TEST_URL"), databases(process)[0]), "alter table pawl.audit rename to gone")
+        ended(process, 1)
+        assert len(process.stderr) == 1 and process.said("^pawl: "), process.stderr
+
+
+# --- what it refuses ---
+
+@test
+def a_role_that_may_not_create_databases_is_told_so():
+    with Database() as db:
+        role = f"{db.name}_plain"
+        db.rows(f"create role {role} login")
+        try:
+            with Pawl(db.url.replace("postgres@", f"{role}@", 1)) as pawl:
+                refused(pawl, "bench", "latency", code=1, words=[role, "may not create databases", "createdb"])
+            db.rows(f"alter role {role} createdb")
+            with Pawl(db.url.replace("postgres@", f"{role}@", 1)) as pawl:
+                report(pawl, "commands", *TINY, "--delayed", "100")
+        finally:
+            db.rows(f"drop role {role}")
+
+
+@contextlib.contextmanager
+def pooler(db, row):
+    """PgBouncer with one row of databases; the URL of the test's database through it."""
+    folder, port = tempfile.mkdtemp(prefix="pawl-bouncer.", dir="/tmp"), free_port()
+    query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(db.url).query))
+    config = os.path.join(folder, "pgbouncer.ini")
+    with open(config, "w", encoding="utf-8") as file:
+        file.write(f"[databases]\n{row} host={query['host']} port={query['port']} user=postgres\n[pgbouncer]\n"
+                   f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_type = any\n"
+                   f"pool_mode = transaction\nlogfile = {folder}/log\n")
+    if IS_ROOT:
+        shutil.chown(folder, "postgres")
+    program = shutil.which("pgbouncer", path=os.environ["PATH"] + ":/usr/sbin")
+    process = subprocess.Popen(as_postgres([program, "-q", config]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    url = f"postgresql://postgres@127.0.0.1:{port}/{db.name}"
+
+    def answers():
+        with contextlib.suppress(AssertionError):
+            return psql(url, "select 1") == ["1"]
+        return False
+
+    try:
+        wait_until(answers, what="PgBouncer answers")
+        yield url
+    finally:
+        process.kill()
+        process.wait(TIMEOUT_S)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@test
+def a_pooler_that_cannot_lead_to_a_new_database_is_refused():
+    with Database() as db:
+        for row, word in ((f"{db.name} =", "a list of databases"), (f"* = dbname={db.name}", "in front of one database")):
+            with pooler(db, row) as url, Pawl(url) as pawl:
+                before = counts(db)
+                process = pawl.start("bench", "latency", "--seconds", "1")
+                code = process.wait(TIMEOUT_S * 2)
+                assert code != 0 and databases(process) == [] and counts(db) == before, (code, process.stderr)
+                assert len(process.stderr) == 1 and word in process.stderr[0], process.stderr
+
+
+@test
+def a_pooler_that_leads_everywhere_will_do():
+    with Database() as db, pooler(db, "* =") as url, Pawl(url, env={"PAWL_LISTEN_DATABASE_URL": db.url}) as pawl:
+        found = report(pawl, "latency", "--seconds", "1", "--rate", "20")
+        assert found["counts"]["completed"] >= 20, found
+
+
+@test
+def wrong_flags_are_named_before_anything_is_made():
+    with Pawl("postgresql://nobody@127.0.0.1:1/none") as pawl:
+        for arguments, words in [
+                (("commands", "--count", "0"), ["--count"]),
+                (("commands", "--rounds", "33"), ["--rounds", "32"]),
+                (("commands", "--processes", "1"), ["--processes"]),
+                (("commands", "--hold", "10ms"), ["--hold", "1s"]),
+                (("commands", "--hold", "soon"), ["--hold"]),
+                (("latency", "--rate", "-1"), ["--rate"]),
+                (("latency", "--hold", "10s"), ["--hold"]),
+                (("letency",), ["latency"])]:
+            refused(pawl, "bench", *arguments, code=2, words=words)
+        refused(pawl, "bench", "latency", code=69, words=["127.0.0.1"])
+
+
+main()

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""bus_ops - what the night shift sees of the bus: metrics, alerts, retention, and words that name what is missing."""
+from bus_story import new_id, send, show, work
+from pawl_test import Database, Pawl, main, test, wait_until
+from story import alert, is_clean, metric, problem, refused, stop_clean
+
+
+def claim(pawl, limit=1):
+    return pawl.http("POST", "/v1/domains/shop/claim", {"limit": limit}).json["items"]
+
+
+def settle(pawl, *rows):
+    items = [{"command_id": c["command_id"], "lease": c["lease"] + off, "outcome": word} for c, word, off in rows]
+    return pawl.http("POST", "/v1/domains/shop/settle", {"items": items}).json["items"]
+
+
+@test
+def metrics_count_what_passes_through():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        body = {"domain": "shop", "type": "charge", "command_id": new_id()}
+        for more in ({}, {}, {"payload": 7}, {"command_id": new_id()}, {"command_id": new_id()}, {"command_id": new_id()}):
+            pawl.http("POST", "/v1/commands", {**body, **more})
+        first, second, third, fourth = claim(pawl, 9)
+        settle(pawl, (first, "complete", 0), (second, "reject", 0), (third, "fail", 0), (fourth, "complete", 1))
+        settle(pawl, (fourth, "retry", 0))
+        sent = {word: metric(pawl, "pawl_commands_sent_total", f'outcome="{word}"') for word in ("new", "known", "refused")}
+        assert sent == {"new": 4, "known": 1, "refused": 1}, sent
+        assert metric(pawl, "pawl_commands_claimed_total") == 4
+        words = ("completed", "retried", "failed", "rejected", "lost")
+        settled = {word: metric(pawl, "pawl_commands_settled_total", f'outcome="{word}"') for word in words}
+        assert settled == dict.fromkeys(words, 1), settled
+        assert metric(pawl, "pawl_bus_calls_total", 'call="send"') == 6
+        assert metric(pawl, "pawl_bus_calls_total", 'call="settle"') == 2
+        wait_until(lambda: metric(pawl, "pawl_wakeups_total", 'direction="sent"') >= 1, what="a note was sent")
+        wait_until(lambda: metric(pawl, "pawl_wakeups_total", 'direction="received"') >= 1, what="and it came")
+        stop_clean(pawl.server)
+
+
+@test
+def a_command_that_was_given_up_is_told_until_someone_decides():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        given_up = send(pawl, "shop", "charge")
+        send(pawl, "shop", "remind", None, "--delay", "1h")
+        assert work(pawl, "shop", "--exec", "exit 70", "--type", "charge")["failed"] == 1
+        wait_until(lambda: metric(pawl, "pawl_commands", 'state="troubleshooting"') == 1, what="counted")
+        wait_until(lambda: metric(pawl, "pawl_commands", 'state="delayed"') == 1, what="the server told its statistics")
+        assert metric(pawl, "pawl_commands", 'state="ready"') == 0
+        wait_until(lambda: alert(pawl, "troubleshooting")["state"] == "firing", what="told")
+        assert "pawl tsq list" in alert(pawl, "troubleshooting")["summary"]
+        assert pawl.run("tsq", "cancel", given_up, "--reason", "story").code == 0
+        wait_until(lambda: alert(pawl, "troubleshooting")["state"] == "resolved", what="resolved")
+        stop_clean(pawl.server)
+
+
+@test
+def a_command_that_waits_for_too_long_is_told():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        send(pawl, "shop", "charge")
+        wait_until(lambda: metric(pawl, "pawl_commands", 'state="ready"') == 1, what="counted")
+        assert metric(pawl, "pawl_commands_oldest_ready_seconds") < 300 and alert(pawl, "commands-waiting")["state"] == "ok"
+        db.rows("update pawl.command set created_at = created_at - interval '301 seconds'")
+        wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "firing", what="told")
+        assert metric(pawl, "pawl_commands_oldest_ready_seconds") > 300
+        work(pawl, "shop", "--noop")
+        wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "resolved", what="resolved")
+        assert metric(pawl, "pawl_commands_oldest_ready_seconds") == 0
+        stop_clean(pawl.server)
+
+
+@test
+def a_monitor_prunes_what_is_old_enough_and_nothing_else():
+    with Database() as db, Pawl(db) as pawl:
+        ids = [send(pawl, "shop", "charge", n) for n in range(4)]
+        work(pawl, "shop", "--noop")
+        waiting = send(pawl, "shop", "charge")
+        numbers = {name: db.value(f"select id from pawl.command where command_id = '{name}'") for name in ids}
+        # The first ended long ago, with its audit; the second too, its audit is younger; the third ended 29 days ago.
+        db.rows("update pawl.outcome set ended_at = pawl.now() - case id "
+                f"when {numbers[ids[0]]} then interval '91 days' when {numbers[ids[1]]} then interval '31 days' "
+                f"when {numbers[ids[2]]} then interval '29 days' else interval '0' end")
+        db.rows("update pawl.audit a set at = o.ended_at from pawl.outcome o where o.id = a.id")
+        db.rows("update pawl.command set created_at = pawl.now() - interval '400 days'")  # age is that of the end
+        process = pawl.start("serve", "--role", "monitor")
+        wait_until(lambda: db.value("select count(*) from pawl.command") == "3" or not process.is_running(), what="pruned")
+        wait_until(lambda: db.value(f"select count(*) from pawl.audit where id = {numbers[ids[0]]}") == "0", what="audit too")
+        assert process.stop() == 0 and is_clean(process), process.stderr
+        left = db.rows("select command_id from pawl.command order by id")
+        assert left == [ids[2], ids[3], waiting], left
+        assert db.value("select count(*) from pawl.outcome") == "2"
+        assert db.value(f"select count(*) from pawl.audit where id = {numbers[ids[1]]}") == "3"
+        assert db.value(f"select count(*) from pawl.audit where id = {numbers[ids[2]]}") == "3"
+        assert show(pawl, waiting)["status"] == "PENDING"
+
+
+@test
+def how_long_things_are_kept_can_be_set():
+    with Database() as db, Pawl(db) as pawl:
+        send(pawl, "shop", "charge")
+        work(pawl, "shop", "--noop")
+        db.rows("update pawl.outcome set ended_at = pawl.now() - interval '2 days'; "
+                "update pawl.audit set at = pawl.now() - interval '2 days'")
+        days = {"PAWL_KEEP_COMMANDS_DAYS": "3", "PAWL_KEEP_AUDIT_DAYS": "1"}
+        process = pawl.start("serve", "--role", "monitor", env=days)
+        wait_until(lambda: db.value("select count(*) from pawl.audit") == "0" or not process.is_running(), what="audit goes")
+        assert process.stop() == 0 and is_clean(process), process.stderr
+        assert db.value("select count(*) from pawl.command") == db.value("select count(*) from pawl.outcome") == "1"
+
+
+@test
+def what_is_missing_is_named():
+    with Database() as db, Pawl(db) as pawl:
+        name = new_id()
+        for words in (["command", "show"], ["command", "cancel"], ["tsq", "retry"], ["tsq", "cancel"], ["tsq", "complete"],
+                      ["batch", "show"]):
+            refused(pawl, *words, name, code=1, words=[f"{'batch' if words[0] == 'batch' else 'command'} {name} not found"])
+        for verb in ("show", "retry", "delete"):
+            refused(pawl, "dlq", verb, "4711", code=1, words=["dead letter 4711 not found"])
+        sent = send(pawl, "shop", "charge")
+        refused(pawl, "tsq", "retry", sent, code=1, words=[sent, "not in the troubleshooting queue"])
+        work(pawl, "shop", "--noop")
+        refused(pawl, "command", "cancel", sent, code=1, words=[sent, "has ended already"])
+        pawl.serve()
+        for path in (f"/v1/commands/{name}/cancel", f"/v1/tsq/{name}/retry", f"/v1/batches/{name}/seal"):
+            problem(pawl.http("POST", path, {} if "seal" not in path else None), 404, part=name)
+        problem(pawl.http("GET", f"/v1/batches/{name}"), 404, part=name)
+        stop_clean(pawl.server)
+
+
+main()
