@@ -132,6 +132,7 @@ begin
     select d.id from pawl.delayed d where d.due <= looked order by d.due limit p_limit for update skip locked);
   moved := cardinality(v_ids);
   if moved > 0 then
+    perform pawl.drawing(2);
     with due as (
       delete from pawl.delayed d where d.id = any (v_ids) returning d.*
     )
@@ -169,6 +170,7 @@ begin
   where cardinality(v_canceled) > 0;
   perform pawl.give_up(v_tired, 'its worker was lost, and no attempt is left')
   where cardinality(v_tired) > 0;
+  perform pawl.drawing(2);
   with lost as (
     delete from pawl.lease l
     where l.id = any (p_ids) and l.attempt < l.max_attempts and not l.cancel
@@ -186,7 +188,7 @@ end
 $$;
 
 -- What a claimer needs to know to move its floor: see bus/claim.h. Numbers up to `drawn` were drawn by transactions older
--- than `running`; once `oldest` has reached it they are all decided. firsts: the first row that is there, of each priority,
+-- than `running`; once `oldest` has reached it they are all decided (base/draw.sql). firsts: the first row that is there, of each priority,
 -- behind the floor; rows that an unfinished claim is about to take are still there, so one that dies gives them back.
 create or replace function pawl.horizon (
   p_domain_id smallint, p_floors bigint[], p_types text[],
@@ -196,13 +198,12 @@ create or replace function pawl.horizon (
   set enable_hashjoin = off set enable_mergejoin = off
 as $$
 begin
-  -- In this order: a sender has its transaction id before its first number, so whoever drew one of these has an id below
-  -- ours. The snapshot's xmax would not do: transactions at or above it may be running.
+  -- In this order: whoever drew one of these numbers has an older id than ours, and is either among those who draw or has ended
+  -- before the snapshot of the look.
   select case when s.is_called then s.last_value else s.last_value - 1 end into drawn from pawl.command_seq s;
   running := pg_current_xact_id()::text::bigint;
-  -- One statement, one snapshot: what was decided before `oldest` is seen by the look.
-  select pg_snapshot_xmin(pg_current_snapshot())::text::bigint,
-         array(select (select r.pos
+  oldest := pawl.drawing_oldest(2);
+  select array(select (select r.pos
                        from pawl.ready r
                        where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_floors[p.priority + 1]
                          and (p_types is null or exists (
@@ -211,6 +212,6 @@ begin
                        limit 1)
                from generate_series(0, 9) p (priority)
                order by p.priority)
-  into oldest, firsts;
+  into firsts;
 end
 $$;

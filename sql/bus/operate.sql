@@ -75,6 +75,7 @@ begin
   v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
   case p_action
     when 'retry' then
+      perform pawl.drawing(2);
       with taken as (
         delete from pawl.tsq t where t.id = any (v_ids) returning t.id, t.domain_id, t.attempt
       ), lined as (

@@ -68,8 +68,7 @@ begin
     perform pawl.reply_queues(p_reply_to);
   end if;
 
-  -- An id of our own before the first number is drawn: whoever sees no older transaction running has seen our numbers.
-  perform pg_current_xact_id();
+  perform pawl.drawing(2);
   if v_ids is null or array_position(v_ids, null) is not null then
     v_ids := array(select coalesce(p_command_ids[n], pawl.uuid7()) from generate_series(1, v_count) n order by n);
   end if;

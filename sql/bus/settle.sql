@@ -154,6 +154,7 @@ create or replace function pawl.retry_later (p_id bigint, p_error text, p_delay_
   returns void
   language sql
 as $$
+  select pawl.drawing(2);
   with taken as (
     delete from pawl.lease l where l.id = p_id returning l.*
   ), put as (

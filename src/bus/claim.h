@@ -8,7 +8,8 @@
  *   front   moves with every claim. Rows below it may still appear: a sender that drew a smaller number commits later, or a
  *           claim that had locked some dies and gives them back.
  *   floor   moves only by proof. pawl.horizon() tells the last number drawn, D, and a transaction id X above that of
- *           everyone who drew one. Once no transaction below X runs any more, every number up to D is decided; so what
+ *           everyone who drew one. Once no transaction below X that draws numbers runs any more (sql/base/draw.sql; others
+ *           may stay open for hours), every number up to D is decided; so what
  *           a look in a later snapshot does not find up to D will never be there, and the floor moves up to the first
  *           row that it does find. A row that an unfinished claim has locked is found.
  *
