@@ -82,7 +82,8 @@ static Job *job_take(Worker *worker, Arena *arena)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
     Job                        *job;
 
-    while (!(job = job_find_waiting(worker)) && !worker->closing)
+    /* Once it stops nothing is begun: what waits is given back. */
+    while (!(job = worker->stopping ? NULL : job_find_waiting(worker)) && !worker->closing)
         cond_wait(&worker->arrived, &worker->mutex, deadline_never());
     if (!job)
         return NULL;
