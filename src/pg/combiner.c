@@ -29,8 +29,10 @@ struct Combiner {
     CombinerOptions options;
     Mutex           mutex; /* guards the rest */
     Caller         *first, *last;
-    int             waiting; /* in the list */
+    int             waiting; /* in the list, with those that lead and have not begun */
+    int             leading; /* those: at most one */
     int             lanes;   /* led right now */
+    int             running; /* items under way in them */
 };
 
 /* ---- the line ---- */
@@ -75,22 +77,12 @@ void combiner_run_each(CombinerRun *run, void *context, void **items, int count,
         ret_errors[i] = error;
 }
 
-/* The first in line that nobody has made a leader: leaders in line are about to wake up, and each takes itself along. */
-static Caller *line_first_waiting(const Combiner *combiner)
-{
-    Caller *caller = combiner->first;
-
-    while (caller && caller->state == CALLER_LEADING)
-        caller = caller->next;
-    return caller;
-}
-
 static size_t caller_weight(const CombinerOptions *options, const Caller *caller)
 {
     return options->weigh ? options->weigh(caller->item) : 0;
 }
 
-/* Under the mutex: the leader, then those who wait, as many as fit. */
+/* Under the mutex: the leader, which is the first in line, then those behind it, as many as fit. */
 static int batch_take(Combiner *combiner, Caller *leader, Caller **ret_callers, Deadline *ret_deadline)
 {
     const CombinerOptions *options = &combiner->options;
@@ -105,23 +97,30 @@ static int batch_take(Combiner *combiner, Caller *leader, Caller **ret_callers, 
         if (mono_before(ret_deadline->at, caller->deadline.at))
             *ret_deadline = caller->deadline;
         ret_callers[count++] = caller;
-        caller               = line_first_waiting(combiner);
+        caller               = combiner->first;
         weight += caller ? caller_weight(options, caller) : 0;
     }
     return count;
 }
 
-/* Under the mutex: the lane goes to the first who waits, or falls free. */
-static void lane_pass(Combiner *combiner)
+/* Under the mutex: is it worth while to begin another run? While one is about to begin it takes everything along. Beside a
+ * large run a small one would cost a transaction for little: the line grows until it is half as long. */
+static bool lane_is_worth(const Combiner *combiner)
 {
-    Caller *heir = line_first_waiting(combiner);
+    if (!combiner->first || combiner->leading > 0 || combiner->lanes == combiner->options.lanes_max)
+        return false;
+    return combiner->lanes == 0 || combiner->waiting * 2 >= combiner->running;
+}
 
-    if (!heir) {
-        combiner->lanes--;
+/* Under the mutex, whenever something changed: the first in line leads if that is worth while. */
+static void lane_offer(Combiner *combiner)
+{
+    if (!lane_is_worth(combiner))
         return;
-    }
-    heir->state = CALLER_LEADING;
-    cond_signal(&heir->changed);
+    combiner->lanes++;
+    combiner->leading++;
+    combiner->first->state = CALLER_LEADING;
+    cond_signal(&combiner->first->changed);
 }
 
 static void *memory(size_t count, size_t size)
@@ -155,6 +154,9 @@ static void lane_lead(Combiner *combiner, Caller *leader)
     Deadline deadline;
     int      count = batch_take(combiner, leader, callers, &deadline);
 
+    combiner->leading--;
+    combiner->running += count;
+    lane_offer(combiner);
     mutex_unlock(&combiner->mutex);
     callers_run(&combiner->options, callers, count, deadline);
     mutex_lock(&combiner->mutex);
@@ -163,7 +165,9 @@ static void lane_lead(Combiner *combiner, Caller *leader)
         if (callers[i] != leader)
             cond_signal(&callers[i]->changed);
     }
-    lane_pass(combiner);
+    combiner->running -= count;
+    combiner->lanes--;
+    lane_offer(combiner);
     free(callers);
 }
 
@@ -173,8 +177,11 @@ static void lane_lead(Combiner *combiner, Caller *leader)
 static ErrorCode caller_leave(Combiner *combiner, Caller *caller, Error *reterr)
 {
     line_remove(combiner, caller);
-    if (caller->state == CALLER_LEADING)
-        lane_pass(combiner);
+    if (caller->state == CALLER_LEADING) {
+        combiner->leading--;
+        combiner->lanes--;
+    }
+    lane_offer(combiner);
     return fail(reterr, ERR_TIMEOUT, "no turn in time: %d operations are waiting", combiner->waiting);
 }
 
@@ -208,11 +215,7 @@ ErrorCode combiner_do(Combiner *combiner, void *item, Deadline deadline, Error *
     }
     cond_init(&caller.changed);
     line_append(combiner, &caller);
-    if (combiner->lanes < combiner->options.lanes_max) {
-        assert(line_first_waiting(combiner) == &caller); /* invariant 4 */
-        combiner->lanes++;
-        caller.state = CALLER_LEADING;
-    }
+    lane_offer(combiner);
     code = caller_follow(combiner, &caller, reterr);
     mutex_unlock(&combiner->mutex);
     cond_done(&caller.changed);

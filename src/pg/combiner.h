@@ -1,11 +1,12 @@
 /*
  * combiner.h - merges the operations of concurrent callers into one call to the database.
  *
- * A caller that finds a free lane runs at once, with whatever else is waiting: nobody waits when it is quiet, and under
- * load each run carries what gathered while the last one was under way. There are no threads here: the callers take
- * turns at leading.
+ * A caller that comes when nothing runs is run at once: nobody waits when it is quiet. Under load each run carries what
+ * gathered while the last one was under way, and a second run begins beside a first one only when at least half as many
+ * wait as that one carries, so that many callers do not fall apart into many small transactions. There are no threads here:
+ * the callers take turns at leading.
  *
- *     WAITING -> LEADING  [it came first, or the last leader named it]
+ *     WAITING -> LEADING  [it is the first in line, and a run is worth while]
  *     WAITING -> RUNNING  [a leader took it along]      LEADING -> RUNNING  [it takes itself along, before all others]
  *     RUNNING -> DONE     [its run is over]             WAITING -> gone     [its deadline passed; it is not run]
  *
@@ -17,7 +18,7 @@
  *      stands alone with its error. A failure that says nothing about the items (busy, unavailable, unknown, stopping)
  *      goes to all of that run.
  *   3. At most lanes_max runs at once, at most batch_max items and weight_max in a run, at most queue_max items waiting (ERR_BUSY).
- *   4. While anything waits, every lane has a leader.
+ *   4. While anything waits, something runs or is about to: nobody waits longer than for the runs under way.
  * Threads: any. Ownership: items are borrowed until combiner_do() returns; combiner_free() when no caller is inside.
  */
 #ifndef PG_COMBINER_H

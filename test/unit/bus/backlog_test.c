@@ -46,13 +46,20 @@ static void bus_tell_statistics(Bus *bus)
     database_exec(bus->db, "select pg_stat_force_next_flush()");
 }
 
+/* On a busy machine a look may have been dear: here it is made all the same. */
+static ErrorCode look(Bus *bus, Backlog *backlog, Error *reterr)
+{
+    backlog->rest_until = (Mono){0};
+    return backlog_step(bus->pool, soon(), backlog, reterr);
+}
+
 TEST(backlog_puts_the_places_into_the_metrics)
 {
     scoped(bus_free) Bus *bus     = bus_new(2);
     Backlog               backlog = {0};
     Error                 error   = {0};
 
-    assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
+    assert_ok(look(bus, &backlog, &error));
     assert_int_equal(metric_value(METRIC_READY), 0);
     assert_int_equal(metric_value(METRIC_TROUBLE), 0);
     assert_int_equal(metric_value(METRIC_READY_AGE), 0);
@@ -66,7 +73,7 @@ TEST(backlog_puts_the_places_into_the_metrics)
         "select count(*) from pawl.settle((select array_agg(id) from (select id from pawl.lease limit 2) l),"
         "  (select array_agg(token) from (select token from pawl.lease limit 2) l), '{fail,fail}', null, null, null)");
     bus_tell_statistics(bus);
-    assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
+    assert_ok(look(bus, &backlog, &error));
     assert_int_equal(metric_value(METRIC_READY), 27);
     assert_int_equal(metric_value(METRIC_DELAYED), 3);
     assert_int_equal(metric_value(METRIC_LEASED), 3);
@@ -83,17 +90,17 @@ TEST(backlog_age_is_the_oldest_of_all_domains_and_priorities)
                   "select pawl.send('b', 'old', p_priority => 1); select pawl.send('a', 't', p_priority => 9);"
                   "select pawl.send('b', 't', p_priority => 9); select pawl.send('c', 't');"
                   "update pawl.command set created_at = pawl.now() - interval '20 minutes' where type = 'old'");
-    assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
+    assert_ok(look(bus, &backlog, &error));
     assert_in_range(metric_value(METRIC_READY_AGE), 1200, 1260);
     /* One that was delayed for long has not been in line for long: its age begins when it gets there. */
     database_exec(bus->db, "delete from pawl.ready where id in (select id from pawl.command where type <> 'old');"
                            "update pawl.ready set pos = nextval('pawl.command_seq')");
-    assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
+    assert_ok(look(bus, &backlog, &error));
     assert_int_equal(metric_value(METRIC_READY_AGE), 0);
     backlog.count = 0;
     backlog_mark(&backlog, database_get_i64(bus->db, "select last_value from pawl.command_seq"),
                  mono_plus_ms(clock_mono(), -400000));
-    assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
+    assert_ok(look(bus, &backlog, &error));
     assert_in_range(metric_value(METRIC_READY_AGE), 400, 460);
 }
 
