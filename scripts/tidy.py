@@ -19,14 +19,14 @@ ROOMS = {
     "pg": "base",
     "bus": "base pg",
     "process": "base pg bus",
-    "ledger": "base pg bus",
+    "wallet": "base pg",
     "rating": "base pg bus",
     "telegram": "base",
     "http": "base",
     "ops": "base pg",
-    "bench": "base pg bus process ledger",
-    "app": "base pg bus process ledger rating telegram http ops",
-    "cli": "base pg bus process ledger rating telegram http ops bench app",
+    "bench": "base pg bus process wallet",
+    "app": "base pg bus process wallet rating telegram http ops",
+    "cli": "base pg bus process wallet rating telegram http ops bench app",
 }
 
 # Written apart, so that this file does not find itself.

@@ -1,5 +1,5 @@
 /*
- * pawl.h - the library: a PostgreSQL to lean on, and the command bus, from C.
+ * pawl.h - the library: a PostgreSQL to lean on, the command bus and the wallet ledger, from C.
  *
  *     Pawl *pawl;
  *     PawlError error;
@@ -81,7 +81,7 @@ typedef struct {
     long long          changed; /* rows inserted, updated or deleted */
 } PawlResult;
 PawlStatus pawl_query(PawlTx *tx, const char *sql, int count, const char *const *parameters, PawlResult *ret_result);
-/* The error of the last pawl_query() or pawl_tx_send() that failed in this transaction. */
+/* The error of the last pawl_query(), pawl_tx_send() or pawl_tx_post() that failed in this transaction. */
 const PawlError *pawl_tx_error(const PawlTx *tx);
 
 /* ---- sending commands ---- */
@@ -184,6 +184,97 @@ void pawl_worker_stop(PawlWorker *worker);
 void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts);
 /* After pawl_worker_run() returned, or before it was called. NULL is allowed. */
 void pawl_worker_close(PawlWorker *worker);
+
+/* ---- the wallet ledger ---- */
+
+typedef struct {
+    const char *owner;    /* 1 to 255 bytes */
+    const char *asset;    /* NULL: CREDIT, here and below */
+    long long   floor;    /* how far below zero it may go; 0 or less */
+    const char *metadata; /* JSON object; NULL: none */
+    const char *txn_id;   /* UUID; NULL: the wallet is its own key */
+} PawlWallet;
+
+/* An owner has one wallet in each asset. *ret_is_new (may be NULL) is false when it was there already. PAWL_REFUSED: with
+ * another floor or metadata. */
+PawlStatus pawl_wallet_open(Pawl *pawl, const PawlWallet *wallet, int timeout_ms, bool *ret_is_new, PawlError *error);
+
+typedef struct {
+    long long balance, held, floor;
+    long long available; /* balance - held - floor */
+    long long version;   /* how many entries it has */
+    bool      frozen;
+} PawlBalance;
+
+/* How it stands. "@system" is the world outside. PAWL_NOT_FOUND: there is no such wallet. */
+PawlStatus pawl_wallet_look(Pawl *pawl, const char *owner, const char *asset, int timeout_ms, PawlBalance *ret_balance,
+                            PawlError *error);
+
+/* Begins at 1, so that a forgotten one is noticed. Behind each: what it takes, beside txn_id and metadata. */
+typedef enum {
+    PAWL_TOPUP = 1, /* owner, amount, asset: from @system */
+    PAWL_SPEND,     /* owner, amount, asset: to @system */
+    PAWL_TRANSFER,  /* from, to, amount, asset */
+    PAWL_MULTI,     /* legs: all or nothing */
+    PAWL_HOLD,      /* owner, amount, asset, expires_in_s: set aside, still the owner's */
+    PAWL_CAPTURE,   /* hold, to, amount, asset: taken, whole or in parts; to NULL: @system */
+    PAWL_VOID,      /* hold, asset: what is left of it is given back */
+    PAWL_REFUND,    /* transaction, amount, asset: back the way it came, whole or in parts */
+    PAWL_FREEZE,    /* owner, asset: nothing moves in or out */
+    PAWL_UNFREEZE,  /* owner, asset */
+    PAWL_FLOOR      /* owner, floor, asset: how far below zero it may go from now on */
+} PawlKind;
+
+/* One of the wallets that a PAWL_MULTI changes. Amounts sum to zero in each asset. */
+typedef struct {
+    const char *owner;
+    long long   amount; /* negative: pays */
+    const char *asset;
+} PawlLeg;
+
+typedef struct {
+    PawlKind    kind;
+    const char *txn_id; /* UUID, the key: the same operation under it happens once, however often it is posted */
+    union {
+        const char *owner; /* whose */
+        const char *from;  /* of a transfer: the same field */
+    };
+    const char *to;
+    long long   amount; /* 1 to 2^53 - 1; 0, for capture and refund: all that is left */
+    const char *asset;  /* with hold or transaction NULL is that one's */
+    union {
+        const char *hold;        /* by its txn_id */
+        const char *transaction; /* of a refund: the same field */
+    };
+    const PawlLeg *legs;
+    int            leg_count;    /* 2 to 100 */
+    long long      expires_in_s; /* then the hold is given back by itself; 0: never */
+    long long      floor;        /* 0 or less */
+    const char    *metadata;     /* JSON object; NULL: none */
+} PawlOperation;
+
+/* What came of one operation. The numbers are the owner's when it was posted; 0 if it was not. */
+typedef struct {
+    bool        replayed; /* the key was used before: this is what was said then */
+    long long   amount;   /* what was moved */
+    long long   balance_before, balance, held, available, version;
+    const char *type;  /* why not, for programs: "insufficient-funds", "key-reused", ...; a constant. NULL: posted */
+    PawlError   error; /* PAWL_OK: posted. PAWL_REFUSED, PAWL_NOT_FOUND: not, and why */
+} PawlPosted;
+
+/* timeout_ms 0: 10 s. Threads that post at the same time share a transaction. A refusal that lies in the books is kept
+ * under its key and told again; PAWL_TRY_AGAIN and the like are not. After PAWL_UNKNOWN post it again: it will still
+ * happen once. ret_posted may be NULL. */
+PawlStatus pawl_post(Pawl *pawl, const PawlOperation *operation, int timeout_ms, PawlPosted *ret_posted,
+                     PawlError *error);
+/* Up to 8,000 in order, each with its verdict in ret_posted[i] (NULL: no matter): one that is refused does not keep the
+ * others from being posted. PAWL_OK: all are posted; otherwise the first failure. */
+PawlStatus pawl_post_many(Pawl *pawl, const PawlOperation *operations, int count, int timeout_ms,
+                          PawlPosted *ret_posted, PawlError *error);
+/* The same as part of a transaction: posted if it commits, and a refusal is kept if it commits. A refusal leaves the
+ * transaction well; a body that returns it makes them all or none. The wallets are locked from here to the end. */
+PawlStatus pawl_tx_post(PawlTx *tx, const PawlOperation *operation, PawlPosted *ret_posted);
+PawlStatus pawl_tx_post_many(PawlTx *tx, const PawlOperation *operations, int count, PawlPosted *ret_posted);
 
 #pragma GCC visibility pop
 

@@ -48,7 +48,14 @@ begin
       ('pawl_app',    'execute on function pawl.key_find'),
       ('pawl_admin',  'execute on function pawl.dead_letter_retry, pawl.dead_letter_delete'),
       ('pawl_admin',  'execute on function pawl.key_create, pawl.key_list, pawl.key_revoke'),
-      ('pawl_admin',  'execute on function pawl.grant_roles')
+      ('pawl_admin',  'execute on function pawl.grant_roles'),
+      ('pawl_reader', 'usage on schema wallet'),
+      ('pawl_reader', 'select on wallet.asset, wallet.wallet, wallet.state, wallet.txn, wallet.entry, wallet.hold, wallet.seal,
+                                 wallet.verified, wallet.txn_seq'),
+      ('pawl_reader', 'execute on function wallet.look, wallet.assets_of, wallet.balance_at, wallet.entries, wallet.statement, wallet.transaction,
+                                           wallet.expire_next, wallet.verify_plan, wallet.verify_step, wallet.verify'),
+      ('pawl_app',    'execute on function wallet.open, wallet.post, wallet.expire, wallet.seal, wallet.verify_note'),
+      ('pawl_admin',  'execute on function wallet.emit_to')
     ) as g (least, what)
     join (values ('pawl_reader', 1), ('pawl_app', 2), ('pawl_admin', 3)) as least (rolname, rank) on least.rolname = g.least
     join (values ('pawl_reader', 1), ('pawl_app', 2), ('pawl_admin', 3)) as r (rolname, rank) on r.rank >= least.rank
@@ -63,5 +70,5 @@ begin
 end
 $$;
 
-revoke all on all functions in schema pawl from public;
+revoke all on all functions in schema pawl, wallet from public;
 select pawl.grant_roles();

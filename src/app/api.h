@@ -14,8 +14,24 @@ RouteHandler api_command_send, api_command_batch, api_command_show, api_command_
 RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
+RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
+RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transaction_post, api_refund;
+RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
+RouteHandler api_transaction_show, api_hold_show, api_verify;
+
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[];
 extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
     api_extend_body;
+extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
+    api_verify_parameters[];
+extern const FieldTable api_wallet_open_body, api_amount_body, api_transfer_body, api_transfer_batch_body,
+    api_hold_body, api_capture_body, api_void_body, api_refund_body, api_multi_body, api_freeze_body, api_floor_body;
+
+/* The key of a request, into *id if the header has it. ERR_INVALID: not a UUID, or not the one of the field. */
+must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* The {txn_id} of the path. */
+must_check ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr);
+/* A moment of the query, RFC 3339. NULL: absent. */
+must_check ErrorCode api_moment_take(Request *request, const char *name, const char **ret_moment, Error *reterr);
 
 #endif

@@ -66,30 +66,6 @@ static const Field batch_fields[] = {
 };
 const FieldTable api_command_batch_body = {"batch", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
 
-/* The id may stand in the body, in the header Idempotency-Key (bare or quoted), or in both if they agree. */
-static ErrorCode key_take(Request *request, const char *field, const char **id, Error *reterr)
-{
-    const char *header = request_header(request, "Idempotency-Key");
-    char        key[UUID_TEXT_SIZE];
-    char       *bare;
-    size_t      length;
-
-    if (!header)
-        return OK;
-    bare   = arena_text(request_arena(request), header);
-    length = strlen(bare);
-    if (length >= 2 && bare[0] == '"' && bare[length - 1] == '"') {
-        bare[length - 1] = '\0';
-        bare++;
-    }
-    if (!uuid_parse(bare, key))
-        return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" must be a UUID");
-    if (*id && strcmp(*id, key) != 0)
-        return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" and field \"%s\" differ", field);
-    *id = arena_text(request_arena(request), key);
-    return OK;
-}
-
 static SendItem item_of(const SendRequest *given, const char *actor)
 {
     return (SendItem){.domain         = given->domain,
@@ -128,7 +104,7 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     Writer      writer;
 
     TRY(reader_object(body, size, &api_command_send_body, request_arena(request), &given, reterr));
-    TRY(key_take(request, "command_id", &given.command_id, reterr));
+    TRY(api_key_take(request, "command_id", &given.command_id, reterr));
     item = item_of(&given, request_principal(request));
     TRY(sender_send(daemon->sender, request_deadline(request), &item, reterr));
     if (item.is_new && item.delay_ms == 0)
@@ -213,7 +189,7 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     Writer       writer;
 
     TRY(reader_object(body, size, &api_command_batch_body, request_arena(request), &given, reterr));
-    TRY(key_take(request, "batch_id", &given.batch_id, reterr));
+    TRY(api_key_take(request, "batch_id", &given.batch_id, reterr));
     list = arena_array(request_arena(request), SendItem, given.items.count + 1);
     TRY(batch_check(request, &given, list, reterr));
     TRY(batch_post(context, request, &given, list, &batch_id, reterr));

@@ -110,6 +110,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     daemon->alerts = alerts_new(monitor_alert, daemon);
     daemon->listen = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
     daemon->sender = sender_new(daemon->app->pool);
+    daemon->ledger = ledger_new(daemon->app->pool);
     daemon->waker  = waker_new(daemon->app->pool);
     daemon->lanes  = lanes_new(daemon->app->pool, daemon->listen, (int)daemon->app->settings.http_threads / 2);
     daemon->jobs   = monitor_start(daemon);
@@ -240,6 +241,8 @@ static void daemon_free(Daemon *daemon)
         lanes_free(daemon->lanes);
     if (daemon->waker)
         waker_free(daemon->waker);
+    if (daemon->ledger)
+        ledger_free(daemon->ledger);
     if (daemon->sender)
         sender_free(daemon->sender);
     if (daemon->alerts)

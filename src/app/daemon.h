@@ -25,6 +25,7 @@
 #include "http/server.h"
 #include "ops/alert.h"
 #include "pg/listen.h"
+#include "wallet/ledger.h"
 
 typedef struct Daemon {
     App        *app;
@@ -34,6 +35,7 @@ typedef struct Daemon {
     Listen     *listen;
     Server     *server; /* NULL without role api */
     Sender     *sender;
+    Ledger     *ledger;
     Waker      *waker;
     Lanes      *lanes;
     BringBack   bring_back; /* the monitor's own */

@@ -81,6 +81,7 @@ static Pawl *pawl_new(const char *url, Pool *pool)
     pawl->pool   = pool;
     pawl->sender = sender_new(pool);
     pawl->waker  = waker_new(pool);
+    pawl->ledger = ledger_new(pool);
     mutex_init(&pawl->mutex);
     cond_init(&pawl->left);
     return pawl;
@@ -125,6 +126,7 @@ void pawl_close(Pawl *pawl)
     while (pawl->calls > 0)
         cond_wait(&pawl->left, &pawl->mutex, deadline_never());
     mutex_unlock(&pawl->mutex);
+    ledger_free(pawl->ledger);
     waker_free(pawl->waker);
     sender_free(pawl->sender);
     pool_free(pawl->pool);

@@ -1,6 +1,6 @@
 /*
  * library_inner.h - what the files of the library's front share: library.c has the database, library_send.c sends commands,
- * library_work.c handles them.
+ * library_work.c handles them, library_wallet.c moves money.
  */
 #ifndef APP_LIBRARY_INNER_H
 #define APP_LIBRARY_INNER_H
@@ -12,6 +12,7 @@
 #include "pawl/pawl.h"
 #include "pg/pool.h"
 #include "pg/query.h"
+#include "wallet/ledger.h"
 
 #define LIBRARY_NAME        "libpawl"
 #define LIBRARY_TIMEOUT_MS  10000
@@ -22,6 +23,7 @@ struct Pawl {
     Pool   *pool;
     Sender *sender;
     Waker  *waker;
+    Ledger *ledger;
 
     Mutex mutex; /* guards calls */
     Cond  left;

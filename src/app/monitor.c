@@ -12,11 +12,15 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define WEBHOOK_MS    5000
-#define STEP_MS       10000
-#define REVIVE_MS     5000
-#define BRING_BACK_MS 1000
-#define PRUNE_ROWS    1000 /* in one bite */
+#define WEBHOOK_MS     5000
+#define STEP_MS        10000
+#define REVIVE_MS      5000
+#define BRING_BACK_MS  1000
+#define PRUNE_ROWS     1000 /* in one bite */
+#define EXPIRE_MS      500
+#define SEAL_MS        1000
+#define LEDGER_ROWS    1000 /* likewise */
+#define LEDGER_STEP_MS 500
 
 /* ---- alerts and their webhook ---- */
 
@@ -149,6 +153,32 @@ static ErrorCode job_prune(void *context, Deadline deadline, Error *reterr)
     return tx_run(daemon->app->pool, &options, prune_body, &daemon->app->settings, reterr);
 }
 
+/* ---- the ledger ---- */
+
+typedef ErrorCode LedgerBite(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
+
+/* Whole bites say that more is left. A backlog does not hold up the other jobs for longer than a step. */
+static ErrorCode ledger_bites(Daemon *daemon, Deadline deadline, LedgerBite *bite, Error *reterr)
+{
+    Deadline until = deadline_sooner(deadline, deadline_in_ms(LEDGER_STEP_MS));
+    int      count;
+
+    do
+        TRY(bite(daemon->app->pool, deadline, LEDGER_ROWS, &count, reterr));
+    while (count >= LEDGER_ROWS && !deadline_passed(until));
+    return OK;
+}
+
+static ErrorCode job_expire(void *context, Deadline deadline, Error *reterr)
+{
+    return ledger_bites(context, deadline, wallet_expire, reterr);
+}
+
+static ErrorCode job_seal(void *context, Deadline deadline, Error *reterr)
+{
+    return ledger_bites(context, deadline, wallet_seal, reterr);
+}
+
 /* ---- the private PostgreSQL ---- */
 
 static ErrorCode job_revive(void *context, Deadline deadline, Error *reterr)
@@ -174,6 +204,8 @@ static const Job table[] = {
     {"bring-back",         BRING_BACK_MS, job_bring_back       },
     {"backlog",            5000,          job_backlog          },
     {"prune",              1000,          job_prune            },
+    {"expire-holds",       EXPIRE_MS,     job_expire           },
+    {"seal",               SEAL_MS,       job_seal             },
 };
 #define EVERY_POD 2
 

@@ -68,6 +68,21 @@ static const StateRow states[] = {
     {"QU004", ERR_NOT_FOUND,   FINE, NULL},
     {"QU065", ERR_CONFLICT,    FINE, NULL}, /* raised by a handler in SQL: a business refusal */
     {"QU070", ERR_CONFLICT,    FINE, NULL}, /* likewise: no further attempt would help */
+    {"QW001", ERR_INVALID,     FINE, NULL},
+    {"QW002", ERR_CONFLICT,    FINE, "not-posted"},
+    {"QW009", ERR_DENIED,      FINE, NULL}, /* the books are append-only */
+    {"QW011", ERR_CONFLICT,    FINE, "insufficient-funds"},
+    {"QW012", ERR_CONFLICT,    FINE, "balance-limit"},
+    {"QW013", ERR_CONFLICT,    FINE, "wallet-frozen"},
+    {"QW014", ERR_CONFLICT,    FINE, "hold-ended"},
+    {"QW015", ERR_CONFLICT,    FINE, "over-captured"},
+    {"QW016", ERR_CONFLICT,    FINE, "over-refunded"},
+    {"QW017", ERR_CONFLICT,    FINE, "not-refundable"},
+    {"QW018", ERR_INVALID,     FINE, "asset-mismatch"},
+    {"QW019", ERR_INVALID,     FINE, "same-wallet"},
+    {"QW021", ERR_NOT_FOUND,   FINE, "wallet-unknown"},
+    {"QW022", ERR_NOT_FOUND,   FINE, "hold-unknown"},
+    {"QW023", ERR_NOT_FOUND,   FINE, "transaction-unknown"},
     {"XX",    ERR_INTERNAL,    FINE, NULL},
 };
 /* clang-format on */

@@ -8,8 +8,10 @@
 
 #include "pg/tx.h"
 #include "sql.h"
+#include "wallet/post.h"
 
 #define CONNECTIONS_SPARE 8
+#define CLIENTS_MAX       64 /* more share combiners, not connections */
 #define COUNT_MS          120000
 #define HOUR_MS           3600000LL
 
@@ -23,6 +25,11 @@ const BenchSection bench_sections[] = {
     {"commands", "--hold",      BENCH_TIME, 1000, 4 * HOUR_MS, section_hold},
     {"commands", "--hold-xid",  BENCH_TIME, 1000, 4 * HOUR_MS, section_hold_xid},
     {"latency",  NULL,          BENCH_SWITCH, 0, 0,           section_latency},
+    {"transfers", NULL,         BENCH_SWITCH, 0, 0,           section_transfers},
+    {"transfers", "--hot",      BENCH_SWITCH, 0, 0,           section_hot},
+    {"transfers", "--arrays",   BENCH_NUMBER, 2, WALLET_BATCH_MAX, section_arrays},
+    {"transfers", "--history",  BENCH_NUMBER, 1000, 10000000, section_history},
+    {"transfers", "--verify",   BENCH_NUMBER, 1000, 10000000, section_verify},
 };
 
 #define AT(field) offsetof(BenchOptions, field)
@@ -34,6 +41,10 @@ const BenchOption bench_options[] = {
     {"commands", "--rate",    1, 100000,   2000,   AT(rate)},
     {"latency",  "--rate",    1, 100000,   100,    AT(rate)},
     {"latency",  "--seconds", 1, 3600,     20,     AT(seconds)},
+    {"transfers", "--count",   1, 10000000, 100000, AT(count)},
+    {"transfers", "--clients", 1, 1000,     64,     AT(clients)},
+    {"transfers", "--rounds",  1, REPORT_RUNS_MAX, 3, AT(rounds)},
+    {"transfers", "--wallets", 2, 1000000,  1000,   AT(wallets)},
 };
 #undef AT
 /* clang-format on */
@@ -58,9 +69,11 @@ void bench_init(Bench *bench, const char *url, const char *listen_url, Arena *ar
 
 ErrorCode bench_place(Bench *bench, Place **ret_place, Error *reterr)
 {
-    PlaceOptions options = {.url         = bench->url,
-                            .listen_url  = bench->listen_url,
-                            .connections = (int)bench->options.clients + CONNECTIONS_SPARE};
+    PlaceOptions options = {.url        = bench->url,
+                            .listen_url = bench->listen_url,
+                            .connections =
+                                (int)(bench->options.clients < CLIENTS_MAX ? bench->options.clients : CLIENTS_MAX) +
+                                CONNECTIONS_SPARE};
     Place       *place   = &bench->places[bench->place_count++];
 
     assert(bench->place_count <= BENCH_PLACES_MAX);

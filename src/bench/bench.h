@@ -26,7 +26,7 @@
 
 /* What flags say; the table that reads them is bench_options. */
 typedef struct {
-    int64_t count, batch, clients, rounds, rate, seconds;
+    int64_t count, batch, clients, rounds, rate, seconds, wallets;
 } BenchOptions;
 
 typedef struct {
@@ -38,7 +38,7 @@ typedef struct {
     int          place_count;
 
     atomic_bool           stopping; /* end soon, with ERR_STOPPING */
-    _Atomic int64_t       done;     /* commands sent or handled so far; only grows */
+    _Atomic int64_t       done;     /* commands or transfers so far; only grows */
     _Atomic(const char *) what;     /* is going on */
 } Bench;
 
@@ -78,5 +78,6 @@ void bench_tell(Bench *bench, const char *what);
 
 BenchRun section_flood, section_single, section_delayed, section_processes;
 BenchRun section_paced, section_hold, section_hold_xid, section_latency;
+BenchRun section_transfers, section_hot, section_arrays, section_history, section_verify;
 
 #endif

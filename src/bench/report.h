@@ -19,7 +19,7 @@
     X(UNIT_RATE, "/s", 0)   \
     X(UNIT_MS, "ms", 2)     \
     X(UNIT_PERCENT, "%", 1) \
-    X(UNIT_BYTES, "bytes per command", 0)
+    X(UNIT_BYTES, "bytes each", 0)
 #define X(unit, text, decimals) unit,
 typedef enum { UNITS(X) UNIT_COUNT } Unit;
 #undef X

@@ -1,13 +1,12 @@
 /*
  * section_commands.c - how many commands a second, and what they weigh: in batches, one at a time, beside many delayed ones,
  * by several processes.
- *
- * What is compared is measured in turns, and each round begins with the other one: what the machine does meanwhile falls on both.
  */
 #include "bench/bench.h"
 #include "bench/crew.h"
 #include "bench/fleet.h"
 #include "bench/load.h"
+#include "bench/turns.h"
 #include "bench/weight.h"
 #include "bus/handler.h"
 #include "pg/tx.h"
@@ -29,11 +28,6 @@ typedef struct {
     NEWEST_COLUMNS(DB_FIELD, Newest)
 } Newest;
 DB_SHAPE(newest, Newest, NEWEST_COLUMNS);
-
-static double per_second(int64_t count, int64_t us)
-{
-    return us > 0 ? (double)count * 1e6 / (double)us : 0;
-}
 
 static ErrorCode commands_send(Bench *bench, Place *place, int64_t *ret_us, Error *reterr)
 {
@@ -61,13 +55,13 @@ static ErrorCode flood_round(Bench *bench, Place *place, Error *reterr)
     int64_t count = bench->options.count, us;
     Weight  before, between, after;
 
-    TRY(weight_take(bench, place, &before, reterr));
+    TRY(weight_take(bench, place, "pawl", &before, reterr));
     TRY(commands_send(bench, place, &us, reterr));
     report_run(&bench->report, "send", "commands", UNIT_RATE, per_second(count, us));
-    TRY(weight_take(bench, place, &between, reterr));
+    TRY(weight_take(bench, place, "pawl", &between, reterr));
     TRY(commands_handle(bench, place, &us, reterr));
     report_run(&bench->report, "handle", "commands", UNIT_RATE, per_second(count, us));
-    TRY(weight_take(bench, place, &after, reterr));
+    TRY(weight_take(bench, place, "pawl", &after, reterr));
     weight_report(bench, "send", &before, &between, count);
     weight_report(bench, "handle", &between, &after, count);
     return OK;
@@ -99,35 +93,6 @@ ErrorCode section_single(Bench *bench, int64_t value, Error *reterr)
         bench_tell(bench, "sending one at a time");
         TRY(load_send(bench, &load, &us, reterr));
         report_run(&bench->report, "single", "commands", UNIT_RATE, per_second(load.count, us));
-    }
-    return OK;
-}
-
-/* ---- in turns ---- */
-
-typedef struct {
-    const char *section;
-    const char *names[2];
-    /* The rate of the first or of the second kind. */
-    ErrorCode (*measure)(Bench *bench, int which, int64_t value, double *ret_rate, Error *reterr);
-    int64_t value;
-} Turns;
-
-static ErrorCode turns_run(Bench *bench, const Turns *turns, Error *reterr)
-{
-    Report *report = &bench->report;
-
-    for (int64_t round = 0; round < bench->options.rounds; round++) {
-        double rates[2];
-
-        for (int turn = 0; turn < 2; turn++) {
-            int which = (int)(round + turn) % 2;
-
-            TRY(turns->measure(bench, which, turns->value, &rates[which], reterr));
-        }
-        for (int which = 0; which < 2; which++)
-            report_run(report, turns->section, turns->names[which], UNIT_RATE, rates[which]);
-        report_run(report, turns->section, "the second to the first", UNIT_PERCENT, 100 * rates[1] / rates[0]);
     }
     return OK;
 }

@@ -16,7 +16,7 @@
     X(T, int64_t, DB_I64, bytes)
 DB_SHAPE(table, TableWeight, TABLE_COLUMNS);
 
-ErrorCode weight_take(Bench *bench, const Place *place, Weight *ret_weight, Error *reterr)
+ErrorCode weight_take(Bench *bench, const Place *place, const char *schema, Weight *ret_weight, Error *reterr)
 {
     scoped(lease_end) Lease *lease = NULL;
     void                    *tables;
@@ -26,7 +26,7 @@ ErrorCode weight_take(Bench *bench, const Place *place, Weight *ret_weight, Erro
     TRY(pool_lease(place->pool, deadline_in_ms(CALL_MS), &lease, reterr));
     Tx tx = {.conn = lease_conn(lease), .arena = bench->arena, .deadline = deadline_in_ms(CALL_MS)};
     TRY(db_get_i64(&tx, sql_bench_wal, DB_NONE, &wal, reterr));
-    TRY(db_many(&tx, sql_bench_tables, DB_NONE, &table_shape, &tables, &count, reterr));
+    TRY(db_many(&tx, sql_bench_tables, DB_ARGS(db_text(schema)), &table_shape, &tables, &count, reterr));
     *ret_weight = (Weight){.wal = wal, .tables = tables, .count = count};
     return OK;
 }

@@ -2,6 +2,7 @@
  * call.c - from argv to a command, its arguments and its flags.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -237,7 +238,7 @@ static ErrorCode arguments_parse(Parser *parser, const CliCommand *command, Erro
     while (parser->next < parser->argc) {
         const char *word = parser->argv[parser->next++];
 
-        if (word[0] == '-' && word[1]) {
+        if (word[0] == '-' && word[1] && !isdigit((unsigned char)word[1])) { /* -500 is a number */
             TRY(flag_parse(parser, command, word, reterr));
             continue;
         }

@@ -78,6 +78,17 @@ static const CommandFlag bench_commands_flags[] = {
     {"--hold-xid",  "TIME", "the same while it also holds a transaction number"               },
     {NULL,          NULL,   NULL                                                              },
 };
+static const CommandFlag bench_transfers_flags[] = {
+    {"--count",   "N",  "transfers in each round; 100000 unless given"                  },
+    {"--rounds",  "N",  "how often each figure is measured; 3 unless given"             },
+    {"--clients", "N",  "threads that ask, one transfer at a time; 64 unless given"     },
+    {"--wallets", "N",  "wallets they move money between; 1000 unless given"            },
+    {"--hot",     NULL, "all of them pay from one wallet, in turns with any"            },
+    {"--arrays",  "N",  "N transfers in one call, from one thread"                      },
+    {"--history", "N",  "look at a wallet with N entries, in turns with one that has 10"},
+    {"--verify",  "N",  "verify books of N entries"                                     },
+    {NULL,        NULL, NULL                                                            },
+};
 static const CommandFlag bench_latency_flags[] = {
     {"--rate",    "N",  "commands a second; 100 unless given"},
     {"--seconds", "N",  "for how long; 20 unless given"      },
@@ -85,6 +96,55 @@ static const CommandFlag bench_latency_flags[] = {
 };
 
 /* clang-format off */
+#define WALLET_KEY      {"--txn-id", "UUID", "posted twice with the same key it is posted once; one is made unless given"}
+#define WALLET_ASSET    {"--asset", "A", "CREDIT unless given"}
+#define WALLET_METADATA {"--metadata", "JSON", "an object that is kept with it"}
+#define WALLET_SINCE    {"--since", "TIME", "from this moment on: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"}
+#define WALLET_UNTIL    {"--until", "TIME", "up to this moment"}
+#define FLAGS_END       {NULL, NULL, NULL}
+static const CommandFlag wallet_flags[] = {WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END};
+static const CommandFlag wallet_void_flags[] = {WALLET_KEY, WALLET_METADATA, FLAGS_END};
+static const CommandFlag wallet_create_flags[] = {
+    {"--floor", "N", "how far it may go below zero, such as -500; 0 unless given"},
+    WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END,
+};
+static const CommandFlag wallet_hold_flags[] = {
+    {"--expires-in", "TIME", "given back after this time: 15m, 7d; never unless given"},
+    WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END,
+};
+static const CommandFlag wallet_capture_flags[] = {
+    {"--amount", "N", "only so much of it; all that is left unless given"},
+    {"--to", "OWNER", "who gets it; it leaves the books unless given"},
+    WALLET_KEY, WALLET_METADATA, FLAGS_END,
+};
+static const CommandFlag wallet_refund_flags[] = {
+    {"--amount", "N", "only so much of it; all that is left unless given"},
+    WALLET_KEY, WALLET_METADATA, FLAGS_END,
+};
+static const CommandFlag wallet_balance_flags[] = {
+    {"--at", "TIME", "as it was then: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"},
+    {"--all", NULL, "every asset of this owner"},
+    WALLET_ASSET, FLAGS_END,
+};
+static const CommandFlag wallet_entries_flags[] = {
+    {"--limit", "N", "at most this many, 100 unless given"},
+    {"--kind", "K", "only this kind: topup, spend, transfer, hold, capture, void, expire, refund, ..."},
+    WALLET_SINCE, WALLET_UNTIL, WALLET_ASSET, FLAGS_END,
+};
+static const CommandFlag wallet_statement_flags[] = {
+    WALLET_SINCE, WALLET_UNTIL,
+    {"--csv", NULL, "as comma-separated values"},
+    WALLET_ASSET, FLAGS_END,
+};
+static const CommandFlag wallet_verify_flags[] = {
+    {"--new", NULL, "only what came since the last verification that found nothing"},
+    FLAGS_END
+};
+static const CommandFlag wallet_batch_flags[] = {
+    {"--atomic", NULL, "all of them or none"},
+    FLAGS_END,
+};
+
 const CliCommand cli_commands[] = {
     {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
@@ -97,6 +157,24 @@ const CliCommand cli_commands[] = {
     {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "give it up"},
     {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   decide_flags, "it is done"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show how far a batch is"},
+    {"wallet",  "create", "OWNER",     1, 1, command_wallet_create,  wallet_create_flags, "open a wallet"},
+    {"wallet",  "topup",  "OWNER N",   2, 2, command_wallet_topup,   wallet_flags, "money comes in"},
+    {"wallet",  "spend",  "OWNER N",   2, 2, command_wallet_spend,   wallet_flags, "money goes out"},
+    {"wallet",  "transfer", "FROM TO N", 3, 3, command_wallet_transfer, wallet_flags, "money moves from one to another"},
+    {"wallet",  "hold",   "OWNER N",   2, 2, command_wallet_hold,    wallet_hold_flags, "set money aside, to be captured or given back"},
+    {"wallet",  "capture", "ID",       1, 1, command_wallet_capture, wallet_capture_flags, "take what a hold has set aside"},
+    {"wallet",  "void",   "ID",        1, 1, command_wallet_void,    wallet_void_flags, "give back what a hold has set aside"},
+    {"wallet",  "refund", "ID",        1, 1, command_wallet_refund,  wallet_refund_flags, "undo a transaction, whole or in part"},
+    {"wallet",  "freeze", "OWNER",     1, 1, command_wallet_freeze,  wallet_flags, "let nothing move"},
+    {"wallet",  "unfreeze", "OWNER",   1, 1, command_wallet_unfreeze, wallet_flags, "let it move again"},
+    {"wallet",  "floor",  "OWNER N",   2, 2, command_wallet_floor,   wallet_flags, "how far it may go below zero: -500, or 0"},
+    {"wallet",  "batch",  "[FILE|-]",  0, 1, command_wallet_batch,   wallet_batch_flags, "post many, one JSON object per line"},
+    {"wallet",  "balance", "OWNER",    1, 1, command_wallet_balance, wallet_balance_flags, "what is in a wallet"},
+    {"wallet",  "entries", "OWNER",    1, 1, command_wallet_entries, wallet_entries_flags, "what changed it, newest first"},
+    {"wallet",  "statement", "OWNER",  1, 1, command_wallet_statement, wallet_statement_flags, "all that changed it between two balances"},
+    {"wallet",  "show",   "ID",        1, 1, command_wallet_show,    NULL,       "show one transaction and what it changed"},
+    {"wallet",  "verify", "",          0, 0, command_wallet_verify,  wallet_verify_flags, "do the books add up? names every row that is not as it should be"},
+    {"wallet",  "events", "ASSET DOMAIN|off", 2, 2, command_wallet_events, NULL, "send a command for each transaction in an asset"},
     {"migrate", NULL,     "",          0, 0, command_migrate,        NULL,       "bring the schema up to date"},
     {"migrate", "status", "",          0, 0, command_migrate_status, NULL,       "show which migrations are applied"},
     {"doctor",  NULL,     "",          0, 0, command_doctor,         doctor_flags, "check everything and say what to do"},
@@ -112,6 +190,7 @@ const CliCommand cli_commands[] = {
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
     {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a throwaway database"},
+    {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a throwaway database"},
     {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
     {"help",    NULL,     "[TOPIC]",   0, 1, command_help,           NULL,       "a command, settings, metrics, errors or routes"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},

@@ -68,7 +68,12 @@ CommandRun command_key_create, command_key_list, command_key_revoke;
 CommandRun command_send, command_work, command_batch_show;
 CommandRun command_command_show, command_command_list, command_command_cancel;
 CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;
-CommandRun command_bench_commands, command_bench_latency;
+CommandRun command_wallet_create, command_wallet_topup, command_wallet_spend, command_wallet_transfer;
+CommandRun command_wallet_hold, command_wallet_capture, command_wallet_void, command_wallet_refund;
+CommandRun command_wallet_freeze, command_wallet_unfreeze, command_wallet_floor, command_wallet_batch;
+CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, command_wallet_statement;
+CommandRun command_wallet_events, command_wallet_verify;
+CommandRun command_bench_commands, command_bench_latency, command_bench_transfers;
 CommandRun command_help, command_version;
 
 #endif

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # run.sh - the figures of docs/benchmarks.md, on this machine, with nothing else running. Called by ./dev bench.
 #
-#     run.sh [ground|bus|http|hold|all]...     ground, bus and http unless given; hold takes twice ten minutes
+#     run.sh [ground|bus|http|ledger|hold|all]...     all but hold unless given; hold takes twice ten minutes
 #
 # Prints a Markdown table. Each figure is the median of several runs; the runs are shown beside it. Everything runs on a
 # private PostgreSQL in a temporary folder, with its defaults: synchronous_commit and fsync are on.
@@ -120,16 +120,72 @@ section_http()
     stop
 }
 
+# plain WALLETS: the ordinary way, 64 clients.
+plain()
+{
+    "$postgres_bin"/pgbench -n -M prepared -c 64 -j 2 -T "$seconds" -D wallets="$1" -f test/bench/plain_post.sql "$database" |
+        awk '/^tps/ {print int($3)}'
+}
+
+# The ordinary way is measured in the same run, in turns.
+section_ledger()
+{
+    local kind connections i value said any=() hot=() batch=() one=() look=() p99=() plain_any=() plain_hot=()
+    serve
+    database=$(build/pawl db url)
+    postgres_bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -1)
+    "$postgres_bin"/psql -qX "$database" -f test/bench/plain.sql
+    "$postgres_bin"/psql -qXAt "$database" >/dev/null <<-'SQL'
+		select count(*) from wallet.open(array(select 'w' || n from generate_series(1, 1000) n));
+		select count(*) from wallet.post(array_fill('topup'::text, array[1000]), array(select gen_random_uuid() from generate_series(1, 1000)),
+		  array(select 'w' || n from generate_series(1, 1000) n), array_fill(1000000000::bigint, array[1000]));
+	SQL
+    for ((i = 0; i < runs; i++)); do
+        for kind in any hot batch; do
+            connections=64
+            if [ $kind = batch ]; then connections=2; fi
+            said=$(wrk -t2 -c"$connections" -d"${seconds}s" --latency -s test/bench/transfer.lua "http://127.0.0.1:$port" -- $kind)
+            if ! grep -q '^Refused: 0$' <<<"$said"; then echo "$said" >&2; return 1; fi
+            value=$(awk '/Requests\/sec/ {print int($2)}' <<<"$said")
+            case $kind in
+            any) any+=("$value"); p99+=("$(awk '/^P99/ {print $2}' <<<"$said")") ;;
+            hot) hot+=("$value") ;;
+            batch) batch+=($((value * 1000))) ;;
+            esac
+        done
+        plain_any+=("$(plain 1000)")
+        plain_hot+=("$(plain 1)")
+        one+=("$(wrk -t1 -c1 -d"${seconds}s" -s test/bench/transfer.lua "http://127.0.0.1:$port" -- any | awk '/Requests\/sec/ {print int($2)}')")
+        value=$(load -s test/bench/look.lua "http://127.0.0.1:$port" -- 1000)
+        look+=("$value")
+    done
+    stop
+    row "POST /v1/transfers, 64 connections, any of 1,000 wallets" /s "${any[@]}"
+    row "the same, 99 of 100 are answered within" ms "${p99[@]}"
+    row "the ordinary way, six statements, 64 clients" /s "${plain_any[@]}"
+    row "POST /v1/transfers, 64 connections, all from one wallet" /s "${hot[@]}"
+    row "the ordinary way, all on one wallet" /s "${plain_hot[@]}"
+    row "POST /v1/transfers, 1 connection" /s "${one[@]}"
+    row "POST /v1/transfers/batch, 1,000 transfers each, 2 connections" "transfers/s" "${batch[@]}"
+    row "GET /v1/wallets/{owner}, 64 connections" /s "${look[@]}"
+    bench transfers --rounds "$runs" --count "$((count / 2))" --clients 256
+    bench transfers --rounds "$runs" --count "$((count / 2))" --hot
+    bench transfers --rounds "$runs" --count "$((count / 2))" --arrays 1000
+    bench transfers --rounds "$runs" --count "$((count / 2))" --clients 1
+    bench transfers --rounds "$runs" --history 1000000
+    bench transfers --rounds "$runs" --verify 1000000
+}
+
 section_hold()
 {
     bench commands --hold "$hold"
     bench commands --hold-xid "$hold"
 }
 
-if (($# == 0)); then set -- ground bus http; fi
-if [ "$1" = all ]; then set -- ground bus http hold; fi
+if (($# == 0)); then set -- ground bus http ledger; fi
+if [ "$1" = all ]; then set -- ground bus http ledger hold; fi
 for section in "$@"; do
-    if [[ ! $section =~ ^(ground|bus|http|hold)$ ]]; then
+    if [[ ! $section =~ ^(ground|bus|http|ledger|hold)$ ]]; then
         sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
         exit 2
     fi

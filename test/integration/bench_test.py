@@ -114,6 +114,23 @@ def with_and_without_delayed_commands_take_turns():
 
 
 @test
+def transfers_are_measured_in_every_way():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        few = ["--wallets", "20", "--count", "300", "--rounds", "1"]
+        rows = figures(report(pawl, "transfers", *few, "--clients", "8"))
+        assert rows["transfers", "transfers"][0] > 0 and rows["transfers", "p50"][0] <= rows["transfers", "p99"][0], rows
+        assert 100 < rows["transfers", "WAL"][0] < 10000 and ("transfers", "table entry") in rows, rows
+        rows = figures(report(pawl, "transfers", *few, "--clients", "8", "--hot"))
+        any_rate, hot = rows["hot", "transfers, any wallets"][0], rows["hot", "transfers, all from one wallet"][0]
+        assert abs(100 * hot / any_rate - rows["hot", "the second to the first"][0]) < 0.2, rows
+        assert figures(report(pawl, "transfers", *few, "--arrays", "100"))["arrays", "transfers"][0] > 0
+        rows = figures(report(pawl, "transfers", *few, "--history", "1000"))
+        assert rows["history", "looks at a wallet with 1000 entries"][0] > 0, rows
+        rows = figures(report(pawl, "transfers", *few, "--verify", "1000"))
+        assert list(rows) == [("verify", "seal and verify"), ("verify", "verify")], rows
+
+
+@test
 def one_and_two_processes_take_turns():
     with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
         found = report(pawl, "commands", *TINY, "--processes", "2")
@@ -177,7 +194,7 @@ def people_get_a_table_and_the_meaning_of_a_commit():
         process = ended(pawl.start("bench", "commands", "--count", "500", "--rounds", "1"), 0)
         assert process.said(r"^PostgreSQL \d+.*, synchronous_commit off, fsync off, \d+ CPUs$"), process.stdout
         assert process.said(r"^send +commands +\d+ +/s +\d+$"), process.stdout
-        assert process.said(r"^handle +WAL +\d+ +bytes per command +\d+$"), process.stdout
+        assert process.said(r"^handle +WAL +\d+ +bytes each +\d+$"), process.stdout
         told = pawl.run("help", "bench").stdout
         for word in ("bench commands", "--hold-xid", "--processes", "bench latency", "--seconds"):
             assert word in told, told

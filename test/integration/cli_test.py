@@ -10,7 +10,9 @@ from story import dead_letters_put, refused
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
             "tsq cancel", "tsq complete", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
-            "key revoke", "bench commands", "bench latency", "help", "version"]
+            "key revoke", "bench commands", "bench latency", "bench transfers", "help", "version", *(f"wallet {verb}" for verb in (
+                "create", "topup", "spend", "transfer", "hold", "capture", "void", "refund", "freeze", "unfreeze", "floor",
+                "batch", "balance", "entries", "statement", "show", "verify", "events"))]
 NOBODY = "00000000-0000-4000-8000-000000000000"
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """library - what an installed libpawl gives to a C program: a header, a pkg-config file, only the names it promises, and the
-bus. The programs are examples/c/*.c, compiled the way a user does it, and library_bus.c."""
+bus and the wallet ledger. The programs are examples/c/*.c, compiled the way a user does it, library_bus.c and
+library_wallet.c."""
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from pawl_test import TIMEOUT_S, Database, Pawl, Process, Proxy, main, setting, 
 
 SOURCE, BUILD = setting("PAWL_SOURCE"), setting("PAWL_BUILD")
 BUS = os.path.join(BUILD, "test/integration/library_bus")
+WALLET = os.path.join(BUILD, "test/integration/library_wallet")
 THE_ID = "0198c0de-0000-7000-8000-00000000000a"
 UNAVAILABLE = 4
 
@@ -58,6 +60,13 @@ class Installed:
         """What library_bus.c was told, line by line."""
         url = db.url if isinstance(db, Database) else db
         done = self.run(BUS, url, scenario)
+        assert done.returncode == 0 and done.stderr == "", (done.stdout, done.stderr[-4000:])
+        return done.stdout.splitlines()
+
+    def wallet(self, db, scenario):
+        """What library_wallet.c was told, line by line."""
+        url = db.url if isinstance(db, Database) else db
+        done = self.run(WALLET, url, scenario)
         assert done.returncode == 0 and done.stderr == "", (done.stdout, done.stderr[-4000:])
         return done.stdout.splitlines()
 
@@ -367,6 +376,184 @@ def the_examples_send_and_handle_orders():
         assert worker.stdout == ["1 completed, 1 rejected, 1 failed"], worker.stdout
         assert db.rows("select id, amount from charged") == [f"{small}|250"]
         assert db.rows("select payload from pawl.command where domain_id = pawl.domain_id('post')") == ['{"amount": 250}']
+
+
+# --- the wallet ledger ---
+
+def posted(amount, before, after, held, available, version, how="new"):
+    return f"0 {how} {amount}: {before} -> {after}, held {held}, available {available}, version {version}"
+
+
+def stands(balance, held, available, floor, version, frozen=""):
+    return f"0 {balance}, held {held}, available {available}, floor {floor}, version {version}{frozen} "
+
+
+def txn_id(number):
+    return f"0198c0de-0000-7000-8000-{number:012}"
+
+
+KINDS = {"topup": posted(500, 1000, 1500, 0, 1500, 2), "spend": posted(100, 1500, 1400, 0, 1400, 3),
+         "transfer": posted(300, 1400, 1100, 0, 1100, 4), "multi": posted(30, 1100, 1070, 0, 1070, 5),
+         "hold": posted(200, 1070, 1070, 200, 870, 6), "capture": posted(50, 1070, 1020, 150, 870, 7),
+         "void": posted(150, 1020, 1020, 0, 1020, 8), "refund": posted(100, 1020, 1120, 0, 1120, 9),
+         "freeze": posted(0, 1120, 1120, 0, 1120, 10), "unfreeze": posted(0, 1120, 1120, 0, 1120, 11),
+         "floor": posted(0, 1120, 1120, 0, 1220, 12)}
+FIELDS_WRONG = 32
+
+
+@test
+def a_wallet_is_opened_once_and_looked_at():
+    with Database() as db:
+        told = installed.wallet(db, "open")
+        words = dict(line.split(": ", 1) for line in told[:10])
+        assert words["first"] == "0 new " and words["again"] == "0 known " and words["full"] == "0 new ", told
+        assert words["floor"] == '1 known the wallet of "ann" in CREDIT exists already with another floor', told
+        assert words["key"] == f"1 known txn_id {txn_id(7)} was used before for another operation", told
+        for label, field in (("no owner", "owner"), ("bad asset", "asset"), ("bad floor", "floor"), ("bad id", "txn_id"),
+                             ("bad metadata", "metadata")):
+            assert words[label].startswith(f"1 known {field}"), (label, told)
+        assert told[10:12] == ["ann: " + stands(0, 0, 0, 0, 0), "ann: " + stands(0, 0, 50, -50, 0)], told
+        assert told[12].startswith("bob: 2 ") and told[12].endswith('there is no wallet of "bob" in CREDIT'), told
+        assert told[13].startswith("@system: 0 0, "), told
+        assert db.rows("select owner, metadata from wallet.wallet where owner <> '@system' order by id") == \
+            ["ann|", 'ann|{"tier": 1}']
+
+
+@test
+def every_kind_of_operation_is_posted():
+    with Database() as db, Pawl(db) as pawl:
+        told = installed.wallet(db, "kinds")
+        words = dict(line.split(": ", 1) for line in told)
+        assert {kind: words[kind] for kind in KINDS} == KINDS, told
+        assert words["frozen"].startswith("1 new wallet-frozen: "), told
+        assert told[9] == "ann: " + stands(1120, 0, 1120, 0, 10, ", frozen"), told
+        assert told[-2:] == ["ann: " + stands(1120, 0, 1220, -100, 12), "bob: " + stands(370, 0, 370, 0, 3)], told
+        assert pawl.run("wallet", "verify").code == 0
+
+
+@test
+def every_kind_of_operation_is_posted_in_one_transaction():
+    with Database() as db:
+        told = installed.wallet(db, "kinds-in-tx")
+        assert told[:11] == ["item: " + verdict for verdict in KINDS.values()], told
+        assert told[11] == "item: 1 new hold-ended: the hold is voided (0 0)", told
+        assert told[12] == "item: 1 new over-refunded: 0 of 100 are left to refund (0 0)", told
+        assert told[13:] == ["ann: " + stands(1120, 0, 1220, -100, 12), "bob: " + stands(380, 0, 380, 0, 3)], told
+
+
+@test
+def a_key_decides_once_and_a_refusal_is_remembered():
+    with Database() as db:
+        words = dict(line.split(": ", 1) for line in installed.wallet(db, "keys"))
+        refusal = 'insufficient-funds: "ann" has 600 available, 900 are needed (0 0)'
+        assert words["first"] == posted(400, 1000, 600, 0, 600, 2), words
+        assert words["again"] == posted(400, 1000, 600, 0, 600, 2, "replayed"), words
+        assert words["other amount"] == f'1 new key-reused: txn_id {txn_id(2)} was used before with another "amount" (0 0)', words
+        assert words["other kind"].startswith("1 new key-reused: ") and "another operation: spend" in words["other kind"], words
+        assert words["too much"] == "1 new " + refusal and words["still refused"] == "1 replayed " + refusal, words
+        for label, kind in (("nobody", "wallet"), ("no hold", "hold"), ("no transaction", "transaction")):
+            assert words[label].startswith(f"2 new {kind}-unknown: there is no "), (label, words)
+        assert words["ann"] == stands(1600, 0, 1600, 0, 3), words
+
+
+@test
+def a_bad_operation_is_refused_and_its_field_is_named():
+    for scenario in ("bad", "bad-in-tx"):
+        with Database() as db:
+            told = installed.wallet(db, scenario)
+            assert len(told) == FIELDS_WRONG + (scenario == "bad"), told
+            for line in told[:FIELDS_WRONG]:
+                field, words = line.split(": ", 1)
+                assert words.startswith(f"1 new invalid-request: {field}"), line
+            for line in told[FIELDS_WRONG:]:
+                assert line.startswith("number: 1 new invalid-request: metadata must have no number"), line
+            assert db.rows("select kind from wallet.txn where kind <> 'open'") == ["topup"]
+
+
+@test
+def a_refused_operation_does_not_keep_its_neighbours_from_being_posted():
+    with Database() as db:
+        told = installed.wallet(db, "many")
+        reused = f'txn_id {txn_id(4)} was used before with another "amount"'
+        refusal = '"bob" has 300 available, 301 are needed'
+        assert told[:3] == ["item: " + posted(300, 1000, 700, 0, 700, 2), f"item: 1 new insufficient-funds: {refusal} (0 0)",
+                            "item: " + posted(100, 300, 200, 0, 200, 2)], told
+        assert told[3].startswith("item: 1 new invalid-request: owner") and "metadata" in told[4], told
+        assert told[5:9] == ["item: " + posted(700, 700, 700, 700, 0, 3), "item: " + posted(700, 700, 0, 0, 0, 4),
+                             "item: " + posted(100, 300, 200, 0, 200, 2, "replayed"),
+                             f"item: 1 new key-reused: {reused} (0 0)"], told
+        assert told[9:] == ["all: 1 " + refusal, "good: 0", "none: 1 1 to 8000 operations can be posted at once, not 0",
+                            "ann: " + stands(0, 0, 0, 0, 4), "bob: " + stands(200, 0, 200, 0, 2)], told
+
+
+@test
+def operations_too_large_for_one_transaction_are_posted_in_order():
+    with Database() as db:
+        assert installed.wallet(db, "large") == ["mistakes: 0", "ann: " + stands(600, 0, 600, 0, 401)]
+
+
+@test
+def an_operation_in_a_transaction_shares_its_fate():
+    with Database() as db:
+        db.rows("create table mine (id integer generated always as identity)")
+        told = installed.wallet(db, "tx")
+        spent, reused = posted(400, 1000, 600, 0, 600, 2), f'txn_id {txn_id(2)} was used before with another "amount"'
+        before, after = "ann: " + stands(1000, 0, 1000, 0, 1), "ann: " + stands(600, 0, 600, 0, 2)
+        poor, nobody = '"ann" has 600 available, 900 are needed', 'there is no wallet of "zoe" in CREDIT'
+        assert told == [
+            "post: " + spent, "end: 1 the body rolled back", before,
+            "post: " + spent, "end: 0 ", after,
+            "post: " + spent.replace("new", "replayed"), "end: 0 ", after,
+            f"post: 1 new key-reused: {reused} (0 0)", "end: 1 " + reused, after,
+            f"post: 1 new insufficient-funds: {poor} (0 0)", "end: 1 " + poor, after,
+            f"post: 1 new insufficient-funds: {poor} (0 0)", "end: 0 ", after,
+            f"post: 2 new wallet-unknown: {nobody} (0 0)", "end: 2 " + nobody, after,
+            'pair: 1 "ann" has 100 available, 500 are needed', after], told
+        assert db.value("select count(*) from mine") == "3"
+        assert db.rows("select txn_id, refusal from wallet.txn where kind <> 'open' order by id") == \
+            [txn_id(1) + "|", txn_id(2) + "|", txn_id(3) + "|insufficient-funds"]
+
+
+@test
+def sixteen_threads_spend_what_there_is_and_no_more():
+    with Database() as db, Pawl(db) as pawl:
+        assert installed.wallet(db, "race") == ["posted: 33 of 80", "ann: " + stands(10, 0, 10, 0, 34)]
+        assert db.value("select count(*) from wallet.txn where kind = 'spend' and refusal is null") == "33"
+        assert pawl.run("wallet", "verify").code == 0
+
+
+@test
+def a_transaction_that_lost_a_deadlock_over_wallets_is_run_again():
+    with Database() as db:
+        told = installed.wallet(db, "crossing")
+        assert told[1:] == ["ends: 0 0, runs: 3", "ann: " + stands(1000, 2, 998, 0, 3), "bob: " + stands(1000, 2, 998, 0, 3)], told
+
+
+@test
+def a_lost_answer_leaves_one_operation():
+    with Database() as db, Proxy(db) as proxy:
+        installed.wallet(db, "make")
+        proxy.do("cut-on answered 1 from wallet.post")
+        assert installed.wallet(proxy.url, "one") == ["one: " + posted(400, 1000, 600, 0, 600, 2, "replayed")]
+        assert proxy.do("counts")["cuts"] == 1
+    told = installed.wallet("postgresql://postgres@127.0.0.1:1/postgres", "one")
+    assert told[0].startswith(f"one: {UNAVAILABLE} new database-unavailable: ") and "refused" in told[0], told
+
+
+@test
+def the_example_sells_for_money():
+    with Database() as db:
+        program = installed.compile("examples/c/wallet.c")
+        installed.wallet(db, "make")
+        order, large = new_id(), new_id()
+        done = installed.run(program, db.url, order, "ann", "250")
+        assert (done.returncode, done.stdout, done.stderr) == (0, f"{order} bought, ann has 750 left\n", ""), done
+        assert installed.run(program, db.url, order, "ann", "250").stdout == f"{order} was bought before, ann has 750 left\n"
+        poor = installed.run(program, db.url, large, "ann", "751")
+        assert (poor.returncode, poor.stderr) == (1, 'QW011: "ann" has 750 available, 751 are needed\n'), poor
+        assert installed.run(program, db.url, order, "ann", "1").returncode == 1
+        assert db.rows("select id, buyer from bought") == [f"{order}|ann"]
+        assert db.value("select balance from wallet.look(array['shop'])") == "250"
 
 
 with Installed() as installed:

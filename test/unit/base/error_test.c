@@ -79,6 +79,13 @@ TEST(error_from_sqlstate_takes_the_longest_prefix)
         {"PW001", ERR_NOT_FOUND  },
         {"PW002", ERR_CONFLICT   },
         {"PW003", ERR_INVALID    },
+        {"QW001", ERR_INVALID    },
+        {"QW002", ERR_CONFLICT   },
+        {"QW009", ERR_DENIED     },
+        {"QW011", ERR_CONFLICT   },
+        {"QW019", ERR_INVALID    },
+        {"QW021", ERR_NOT_FOUND  },
+        {"QW099", ERR_INTERNAL   },
         {"ZZ999", ERR_INTERNAL   },
         {"5",     ERR_INTERNAL   },
     };

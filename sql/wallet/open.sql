@@ -1,0 +1,125 @@
+-- open.sql - assets and wallets come into being.
+--
+-- Invariants: (owner, asset) is one wallet for ever; opening it again changes nothing and is told what the first one was told.
+-- An asset comes with its wallet "@system" in STRIPES rows: whoever posts takes one that nobody holds, so money that enters
+-- or leaves the books never waits for a row that everybody needs. The balance of @system is the sum of its stripes.
+-- Errors: QW001 arrays of different length, a bad owner, asset or floor.
+
+-- The asset's id; a new asset is made on the way.
+create or replace function wallet.asset_id (p_code text)
+  returns smallint
+  language plpgsql security definer set search_path = wallet, pawl, pg_temp
+as $$
+declare
+  v_id smallint := (select a.id from wallet.asset a where a.code = p_code);
+begin
+  if v_id is not null then
+    return v_id;
+  end if;
+  if p_code is null or p_code !~ '^[A-Z][A-Z0-9_.:-]{0,31}$' then
+    raise exception 'asset must be 1 to 32 capital letters, digits, "_", ".", ":" or "-", beginning with a letter'
+      using errcode = 'QW001';
+  end if;
+  insert into wallet.asset (code) values (p_code) on conflict (code) do nothing returning id into v_id;
+  if v_id is null then
+    return (select a.id from wallet.asset a where a.code = p_code);
+  end if;
+  perform wallet.open_rows(array_fill('@system'::text, array[8]), array_fill(v_id, array[8]), array(select generate_series(0, 7)::smallint),
+                           -- deep enough for five hundred times the largest amount, and far from the edge of bigint
+                           array_fill(-(2::bigint ^ 62)::bigint, array[8]), null, array(select pawl.uuid7() from generate_series(1, 8)));
+  return v_id;
+end
+$$;
+
+-- The rows of new wallets, for those that are not there yet. Returns the places (1, 2, ...) of those it made.
+create or replace function wallet.open_rows (
+  p_owners text[], p_assets smallint[], p_stripes smallint[], p_floors bigint[], p_metadata jsonb[], p_txn_ids uuid[])
+  returns integer[]
+  language plpgsql set search_path = wallet, pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_made integer[];
+begin
+  perform pawl.drawing(3);
+  with item as materialized (
+    select u.ord::integer, u.owner, u.asset_id, coalesce(u.stripe, 0::smallint) as stripe, u.floor, u.metadata, u.txn_id
+    from unnest(p_owners, p_assets, p_stripes, p_floors, p_metadata, p_txn_ids)
+      with ordinality u (owner, asset_id, stripe, floor, metadata, txn_id, ord)
+    order by u.owner, u.asset_id, u.ord -- so that two callers with the same wallets cannot wait for each other
+  ), made as (
+    insert into wallet.wallet (owner, asset_id, stripe, metadata, created_at)
+    select i.owner, i.asset_id, i.stripe, i.metadata, v_now from item i
+    on conflict on constraint wallet_owner_key do nothing
+    returning id, owner, asset_id, stripe
+  ), numbered as materialized (
+    select distinct on (m.id) m.id, m.asset_id, i.ord, i.floor, i.metadata, i.txn_id, nextval('wallet.txn_seq') as txn
+    from made m join item i on i.owner = m.owner and i.asset_id = m.asset_id and i.stripe = m.stripe
+    order by m.id, i.ord
+  ), stood as (
+    insert into wallet.state (id, balance, held, floor, version, frozen, last_at)
+    select n.id, 0, 0, n.floor, 0, false, v_now from numbered n
+  ), told as (
+    insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, amount, request)
+    select n.txn, v_now, n.txn_id, 'open', n.asset_id, n.id, 0,
+           case when n.metadata is not null then jsonb_build_object('metadata', n.metadata) end
+    from numbered n
+  ), entered as (
+    insert into wallet.entry (wallet_id, version, txn, amount, balance, floor)
+    select n.id, 0, n.txn, 0, 0, nullif(n.floor, 0) from numbered n
+  )
+  select array_agg(n.ord) into v_made from numbered n;
+  return coalesce(v_made, '{}');
+end
+$$;
+
+-- A row per item, in order. differs: the wallet is there already, with another floor or metadata than asked for.
+-- p_txn_ids: the caller's keys; without, the wallet itself is the key.
+create or replace function wallet.open (
+  p_owners text[], p_assets text[] default null, p_floors bigint[] default null, p_metadata jsonb[] default null,
+  p_txn_ids uuid[] default null)
+  returns table (ord integer, owner text, asset text, floor bigint, is_new boolean, differs text, at timestamptz)
+  language plpgsql security definer set search_path = wallet, pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+as $$
+#variable_conflict use_column
+declare
+  v_count integer := coalesce(cardinality(p_owners), 0);
+  v_assets smallint[];
+  v_floors bigint[];
+  v_keys uuid[];
+  v_made integer[];
+begin
+  if v_count = 0 or v_count > 100000 or v_count <> coalesce(cardinality(p_assets), v_count)
+     or v_count <> coalesce(cardinality(p_floors), v_count) or v_count <> coalesce(cardinality(p_metadata), v_count)
+     or v_count <> coalesce(cardinality(p_txn_ids), v_count) then
+    raise exception 'arrays must hold 1 to 100000 items and be of one length' using errcode = 'QW001';
+  end if;
+  if exists (select from unnest(p_owners) o where o is null or octet_length(o) not between 1 and 255 or left(o, 1) = '@'
+                                             or o ~ '[[:cntrl:]]') then
+    raise exception 'owner must be 1 to 255 bytes without control characters and must not begin with "@"' using errcode = 'QW001';
+  end if;
+  if exists (select from unnest(p_floors) f where f not between -9007199254740991 and 0) then
+    raise exception 'floor must be from -9007199254740991 to 0' using errcode = 'QW001';
+  end if;
+  v_assets := array(select wallet.asset_id(coalesce(p_assets[n], 'CREDIT')) from generate_series(1, v_count) n order by n);
+  v_floors := array(select coalesce(p_floors[n], 0) from generate_series(1, v_count) n order by n);
+  v_keys := array(select coalesce(p_txn_ids[n], pawl.uuid7()) from generate_series(1, v_count) n order by n);
+  -- The keys of wallets that are there already are left alone; one that was used for something else shows below.
+  begin
+    v_made := wallet.open_rows(p_owners, v_assets, null, v_floors, p_metadata, v_keys);
+  exception when unique_violation then
+    raise exception 'txn_id was used for another operation' using errcode = 'QW002';
+  end;
+  return query
+    select n, p_owners[n], coalesce(p_assets[n], 'CREDIT'), coalesce(e.floor, 0), n = any (v_made),
+           case when coalesce(e.floor, 0) <> v_floors[n] then 'floor'
+                when w.metadata is distinct from p_metadata[n] then 'metadata' end,
+           w.created_at
+    from generate_series(1, v_count) n
+    join wallet.wallet w on w.owner = p_owners[n] and w.asset_id = v_assets[n] and w.stripe = 0
+    join wallet.entry e on e.wallet_id = w.id and e.version = 0
+    order by n;
+end
+$$;

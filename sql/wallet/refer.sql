@@ -1,0 +1,117 @@
+-- refer.sql - what the names in an operation stand for, and which wallets it would change.
+-- Nothing here is locked: wallets, owners and the wallets of a transaction never change.
+
+-- The wallet that stands for "@system" in an asset: its first stripe.
+create or replace function wallet.system_id (p_asset smallint)
+  returns bigint
+  language sql stable
+as $$ select w.id from wallet.wallet w where w.owner = '@system' and w.asset_id = p_asset and w.stripe = 0 $$;
+
+create or replace function wallet.owner_of (p_wallet bigint)
+  returns text
+  language sql stable
+as $$ select w.owner from wallet.wallet w where w.id = p_wallet $$;
+
+-- The legs of a request as its author names them; wallet is null where there is none.
+create or replace function wallet.legs_named (p_request jsonb)
+  returns table (wallet bigint, owner text, amount bigint)
+  language sql stable
+as $$
+  select w.id, l.leg ->> 'owner', (l.leg ->> 'amount')::bigint
+  from jsonb_array_elements(p_request -> 'legs') l (leg)
+  left join wallet.asset a on a.code = coalesce(l.leg ->> 'asset', 'CREDIT')
+  left join wallet.wallet w on w.owner = l.leg ->> 'owner' and w.asset_id = a.id and w.stripe = 0
+$$;
+
+-- For each operation: the wallet it belongs to, the other side, the asset, what it refers to; or why there is none of that.
+create or replace function wallet.post_refer (
+  p_kinds text[], p_owners text[], p_others text[], p_assets text[], p_refs uuid[], p_requests jsonb[],
+  out mains bigint[], out others bigint[], out assets smallint[], out refs bigint[], out refusals text[], out sentences text[])
+  language plpgsql stable
+as $$
+begin
+  with found as (
+    select u.ord, u.kind, u.owner, u.other, u.asset, t.id as ref, coalesce(t.asset_id, a.id) as asset_id,
+           coalesce(t.wallet_id, w.id, m.main) as main, coalesce(case u.kind when 'refund' then t.other_id end, o.id) as other_id,
+           m.missing,
+           u.kind in ('capture', 'void', 'expire') and (t.id is null or t.kind <> 'hold' or t.refusal is not null) as no_hold,
+           u.kind = 'refund' and t.id is null as no_txn,
+           u.kind in ('topup', 'spend', 'transfer', 'capture') and o.id is null as no_other,
+           u.asset is not null and t.id is not null and (t.asset_id = a.id) is not true as wrong_asset,
+           u.kind = 'capture' and t.wallet_id = o.id as to_itself
+    from unnest(p_kinds, p_owners, p_others, p_assets, p_refs, p_requests)
+      with ordinality u (kind, owner, other, asset, ref, request, ord)
+    left join wallet.txn t on t.txn_id = u.ref
+    left join wallet.asset a on a.code = coalesce(u.asset, 'CREDIT')
+    left join wallet.wallet w on w.owner = u.owner and w.asset_id = a.id and w.stripe = 0
+    left join wallet.wallet o on o.asset_id = coalesce(t.asset_id, a.id) and o.stripe = 0
+      and o.owner = case when u.kind in ('topup', 'spend') then '@system' when u.kind = 'transfer' then u.other
+                         when u.kind = 'capture' then coalesce(u.other, '@system') end
+    left join lateral (
+      select min(l.wallet) filter (where l.owner <> '@system') as main, min(l.owner) filter (where l.wallet is null) as missing
+      from wallet.legs_named(u.request) l
+      where u.kind = 'multi') m on true
+  ), judged as (
+    select f.*,
+           case when f.no_hold then 'hold-unknown' when f.no_txn then 'transaction-unknown'
+                when f.wrong_asset then 'asset-mismatch' when f.to_itself then 'same-wallet'
+                when f.main is null or f.no_other or f.missing is not null then 'wallet-unknown' end as refusal
+    from found f
+    order by f.ord -- once, instead of in each aggregate
+  )
+  select array_agg(j.main), array_agg(j.other_id), array_agg(j.asset_id), array_agg(j.ref), array_agg(j.refusal),
+         array_agg(case j.refusal
+           when 'hold-unknown' then 'there is no such hold'
+           when 'transaction-unknown' then 'there is no such transaction'
+           when 'asset-mismatch' then format('asset is "%s", it was another one', j.asset)
+           when 'same-wallet' then format('to must not be "%s", whose hold it is', j.other)
+           when 'wallet-unknown' then format('there is no wallet of "%s" in %s',
+             coalesce(j.missing, case when j.main is null then j.owner else j.other end, '@system'), coalesce(j.asset, 'CREDIT'))
+           end)
+  into mains, others, assets, refs, refusals, sentences
+  from judged j;
+end
+$$;
+
+-- What a transaction did to each wallet, with @system as one.
+create or replace function wallet.legs_posted (p_txn bigint)
+  returns table (wallet bigint, amount bigint)
+  language sql stable
+as $$
+  select case when w.owner = '@system' then wallet.system_id(w.asset_id) else w.id end, e.amount
+  from wallet.entry e join wallet.wallet w on w.id = e.wallet_id
+  where e.txn = p_txn
+$$;
+
+-- What each operation does: nothing of those that were refused.
+create or replace function wallet.batch_legs (p_batch wallet.batch, p_refusals text[])
+  returns wallet.legs
+  language plpgsql stable
+as $$
+begin
+  return (
+    select row(array_agg(l.ord), array_agg(l.wallet), array_agg(l.amount), array_agg(l.hold), array_agg(l.main))::wallet.legs
+    from (
+      select i.ord::integer, l.wallet, l.amount, l.hold, l.wallet = i.main as main
+      from unnest(p_batch.kinds, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs, p_batch.requests, p_refusals)
+        with ordinality i (kind, main, other, amount, ref, request, refusal, ord)
+      cross join lateral (
+        select 1, i.main, case i.kind when 'topup' then i.amount when 'spend' then -i.amount when 'transfer' then -i.amount
+                                      when 'capture' then -i.amount else 0 end,
+               case i.kind when 'hold' then i.amount when 'capture' then -i.amount when 'void' then -i.amount
+                           when 'expire' then -i.amount else 0 end
+        where i.kind not in ('multi', 'refund')
+        union all
+        select 2, i.other, case i.kind when 'topup' then -i.amount else i.amount end, 0
+        where i.kind in ('topup', 'spend', 'transfer', 'capture')
+        union all
+        select 3, n.wallet, n.amount, 0 from wallet.legs_named(i.request) n where i.kind = 'multi'
+        union all
+        select 4, r.wallet, case when i.other is null then -r.amount else -sign(r.amount)::bigint * i.amount end, 0
+        from wallet.legs_posted(i.ref) r where i.kind = 'refund'
+      ) l (side, wallet, amount, hold)
+      where i.refusal is null
+      order by i.ord, l.side
+    ) l);
+end
+$$;

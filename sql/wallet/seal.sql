@@ -1,0 +1,110 @@
+-- seal.sql - a chain of hashes over the books, so that a row that was changed, removed or slipped in shows, and by name.
+--
+-- Sealing runs behind the postings and stands in nobody's way: it reads what can no longer change and inserts one row per
+-- block. What can no longer change: base/draw.sql tells from when on no smaller number can appear any more.
+-- The functions that make leaves are declared stable, as the text of a row is, else PostgreSQL would not inline them.
+-- A leaf is the hash of one row with everything that is money in it; eight bytes of each are kept to name the row, all of it
+-- goes into the hash of the block.
+
+create or replace function wallet.leaf_txn (p wallet.txn)
+  returns bytea
+  language sql stable
+as $$
+  select sha256(convert_to(row('t', p.id, timestamptz_send(p.at), p.txn_id, p.kind, p.asset_id, p.wallet_id, p.other_id, p.amount, p.ref,
+                               p.request, p.refusal, p.sentence)::text, 'UTF8'))
+$$;
+
+create or replace function wallet.leaf_entry (p wallet.entry)
+  returns bytea
+  language sql stable
+as $$
+  select sha256(convert_to(row('e', p.wallet_id, p.version, p.txn, p.amount, p.balance, p.held, p.floor, p.frozen)::text, 'UTF8'))
+$$;
+
+create or replace function wallet.leaf_wallet (p wallet.wallet, p_asset text)
+  returns bytea
+  language sql stable
+as $$
+  select sha256(convert_to(row('w', p.id, p.owner, p.asset_id, p_asset, p.stripe, p.metadata, timestamptz_send(p.created_at))::text, 'UTF8'))
+$$;
+
+-- The rows of a block in their order: each transaction, what it opened, its entries. Entries without a transaction are rows too.
+create or replace function wallet.leaves (p_after bigint, p_upto bigint)
+  returns table (txn bigint, kind text, id bigint, leaf bytea)
+  language sql stable
+  set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+as $$
+  select t.id, 'txn', 0::bigint, wallet.leaf_txn(t)
+  from wallet.txn t where t.id > p_after and t.id <= p_upto
+  union all
+  select t.id, 'wallet', w.id, wallet.leaf_wallet(w, a.code)
+  from wallet.txn t join wallet.wallet w on w.id = t.wallet_id left join wallet.asset a on a.id = w.asset_id
+  where t.id > p_after and t.id <= p_upto and t.kind = 'open'
+  union all
+  select e.txn, 'entry', e.wallet_id, wallet.leaf_entry(e)
+  from wallet.entry e where e.txn > p_after and e.txn <= p_upto
+$$;
+
+create or replace function wallet.block (p_after bigint, p_upto bigint, p_at timestamptz, p_before bytea,
+                                         out rows integer, out leaves bytea, out hash bytea)
+  language sql stable
+as $$
+  select count(*), coalesce(string_agg(substr(l.leaf, 1, 8), ''), ''),
+         sha256(p_before || int8send(p_after) || int8send(p_upto) || timestamptz_send(p_at) || coalesce(string_agg(l.leaf, ''), ''))
+  from (select l.leaf from wallet.leaves(p_after, p_upto) l order by l.txn, l.kind desc, l.id) l -- once, instead of in each aggregate
+$$;
+
+-- Up to which number nothing can change any more; -1: that is not known yet.
+create or replace function wallet.seal_horizon ()
+  returns bigint
+  language plpgsql
+as $$
+declare
+  -- In this order, for the reasons in base/draw.sql.
+  v_last bigint := (select case when s.is_called then s.last_value + 9999 else -1 end from wallet.txn_seq s);
+  v_own bigint := pg_current_xact_id()::text::bigint;
+  v_oldest bigint := pawl.drawing_oldest(3);
+  v_mark wallet.seal_mark;
+begin
+  if v_oldest >= v_own then
+    return v_last; -- nobody is posting
+  end if;
+  select * into strict v_mark from wallet.seal_mark;
+  -- A mark from the future came with a restored database, whose transaction ids begin anew.
+  if v_oldest >= v_mark.before or v_mark.before > v_own then
+    update wallet.seal_mark set upto = v_last, before = v_own;
+    return case when v_mark.before > v_own then -1 else v_mark.upto end;
+  end if;
+  return -1;
+end
+$$;
+
+-- Seals one block of at most p_limit transactions; returns how many it holds. One at a time: a second caller has nothing to do.
+create or replace function wallet.seal (p_limit integer default 1000)
+  returns integer
+  language plpgsql security definer set search_path = wallet, pawl, pg_temp
+  set jit = off set enable_seqscan = off
+as $$
+declare
+  v_last wallet.seal;
+  v_upto bigint;
+  v_count integer;
+  v_block record;
+  v_now timestamptz := pawl.now();
+begin
+  if not pg_try_advisory_xact_lock(hashtext('wallet.seal')) then
+    return 0;
+  end if;
+  select * into v_last from wallet.seal s order by s.id desc limit 1;
+  v_upto := wallet.seal_horizon();
+  select count(*), case when count(*) < p_limit then v_upto else max(t.id) end into v_count, v_upto
+  from (select t.id from wallet.txn t where t.id > coalesce(v_last.upto, -1) and t.id <= v_upto order by t.id limit p_limit) t;
+  if v_count = 0 then
+    return 0;
+  end if;
+  v_block := wallet.block(coalesce(v_last.upto, -1), v_upto, v_now, coalesce(v_last.hash, ''));
+  insert into wallet.seal (id, upto, rows, leaves, hash, sealed_at)
+  values (coalesce(v_last.id, 0) + 1, v_upto, v_block.rows, v_block.leaves, v_block.hash, v_now);
+  return v_count;
+end
+$$;

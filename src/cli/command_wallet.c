@@ -1,0 +1,264 @@
+/*
+ * command_wallet.c - wallets come into being and money moves.
+ *
+ * Every operation has its key. One that the user gives with --txn-id is posted once, however often it is sent; without, one
+ * is made and printed, and when the outcome is unclear the message names it.
+ */
+#include <string.h>
+
+#include "base/reader.h"
+#include "base/uuid.h"
+#include "base/writer.h"
+#include "cli/command.h"
+#include "cli/posting.h"
+#include "cli/print.h"
+#include "wallet/asset.h"
+#include "wallet/post.h"
+
+#define MS_PER_S 1000
+
+/* ---- what was asked for ---- */
+
+/* The argument at this place, or the one that a flag gives, as an amount. */
+static ErrorCode amount_read(const char *what, const char *text, int64_t *ret_amount, Error *reterr)
+{
+    return call_number(what, text, 1, WALLET_AMOUNT_MAX, /* fallback= */ 0, ret_amount, reterr);
+}
+
+/* An operation that is named by the id of a hold or a transaction. */
+static ErrorCode ref_read(Call *call, WalletItem *item, Error *reterr)
+{
+    char *ref = arena_array(call->arena, char, UUID_TEXT_SIZE);
+
+    if (!uuid_parse(call->arguments[0], ref))
+        return fail(reterr, ERR_USAGE, "ID is \"%.60s\": the txn_id, a UUID", call->arguments[0]);
+    item->ref = ref;
+    return OK;
+}
+
+static ErrorCode key_read(Call *call, const char **ret_key, Error *reterr)
+{
+    const char *given = call_flag(call, "--txn-id");
+    char       *key   = arena_array(call->arena, char, UUID_TEXT_SIZE);
+
+    if (!given)
+        uuid_new(key);
+    else if (!uuid_parse(given, key))
+        return fail(reterr, ERR_USAGE, "--txn-id is \"%.60s\": a UUID", given);
+    *ret_key = key;
+    return OK;
+}
+
+static ErrorCode metadata_read(const Call *call, const char **ret_metadata, Error *reterr)
+{
+    const char *given = call_flag(call, "--metadata");
+
+    if (given && reader_check(given, strlen(given), reterr) != OK) {
+        error_prefix(reterr, "--metadata");
+        return ERR_USAGE;
+    }
+    TRY(wallet_check_metadata(given, reterr) == OK ? OK : ERR_USAGE);
+    *ret_metadata = given;
+    return OK;
+}
+
+/* What every operation may have; then all that can be known without the database. */
+static ErrorCode item_complete(Call *call, WalletItem *item, Error *reterr)
+{
+    item->asset = call_flag(call, "--asset");
+    TRY(key_read(call, &item->txn_id, reterr));
+    TRY(metadata_read(call, &item->metadata, reterr));
+    return wallet_check(item, reterr) == OK ? OK : ERR_USAGE;
+}
+
+/* ---- posting ---- */
+
+/* It may have been posted: only the key can tell, so the user must know it. */
+static ErrorCode key_tell(const Call *call, const WalletItem *item, ErrorCode code, Error *reterr)
+{
+    if (!call_flag(call, "--txn-id") && error_verdict(code) != VERDICT_FINAL)
+        error_prefix(reterr, "repeat with --txn-id %s", item->txn_id);
+    return code;
+}
+
+static ErrorCode item_tell(Call *call, const WalletItem *item, Error *reterr)
+{
+    Text   text;
+    Writer writer;
+
+    if (item->code != OK) {
+        *reterr = item->error;
+        if (item->replayed)
+            error_prefix(reterr, "%s", posting_status(item));
+        return item->code;
+    }
+    if (!call->json) {
+        posting_print(item);
+        return OK;
+    }
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    posting_write(&writer, item);
+    writer_end(&writer);
+    print_json(&text);
+    return OK;
+}
+
+static ErrorCode post(Call *call, WalletItem *item, Error *reterr)
+{
+    scoped(app_close) App *app     = NULL;
+    WalletItem            *items[] = {item};
+    ErrorCode              code;
+
+    TRY(item_complete(call, item, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    code = wallet_post(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr);
+    return code == OK ? item_tell(call, item, reterr) : key_tell(call, item, code, reterr);
+}
+
+/* OWNER N */
+static ErrorCode post_amount(Call *call, WalletItem item, Error *reterr)
+{
+    item.owner = call->arguments[0];
+    TRY(amount_read("N", call->arguments[1], &item.amount, reterr));
+    return post(call, &item, reterr);
+}
+
+ErrorCode command_wallet_topup(Call *call, Error *reterr)
+{
+    return post_amount(call, (WalletItem){.kind = WALLET_TOPUP}, reterr);
+}
+
+ErrorCode command_wallet_spend(Call *call, Error *reterr)
+{
+    return post_amount(call, (WalletItem){.kind = WALLET_SPEND}, reterr);
+}
+
+ErrorCode command_wallet_hold(Call *call, Error *reterr)
+{
+    int64_t expires_ms;
+
+    TRY(call_duration(call, "--expires-in", /* fallback_ms= */ 0, &expires_ms, reterr));
+    if (call_flag(call, "--expires-in") && (expires_ms < MS_PER_S || expires_ms % MS_PER_S))
+        return fail(reterr, ERR_USAGE, "--expires-in is \"%s\": whole seconds, such as 30s, 15m or 7d",
+                    call_flag(call, "--expires-in"));
+    return post_amount(call, (WalletItem){.kind = WALLET_HOLD, .expires_in_s = expires_ms / MS_PER_S}, reterr);
+}
+
+ErrorCode command_wallet_transfer(Call *call, Error *reterr)
+{
+    WalletItem item = {.kind = WALLET_TRANSFER, .owner = call->arguments[0], .other = call->arguments[1]};
+
+    TRY(amount_read("N", call->arguments[2], &item.amount, reterr));
+    return post(call, &item, reterr);
+}
+
+ErrorCode command_wallet_capture(Call *call, Error *reterr)
+{
+    WalletItem item = {.kind = WALLET_CAPTURE, .other = call_flag(call, "--to")};
+
+    TRY(ref_read(call, &item, reterr));
+    TRY(amount_read("--amount", call_flag(call, "--amount"), &item.amount, reterr));
+    return post(call, &item, reterr);
+}
+
+ErrorCode command_wallet_void(Call *call, Error *reterr)
+{
+    WalletItem item = {.kind = WALLET_VOID};
+
+    TRY(ref_read(call, &item, reterr));
+    return post(call, &item, reterr);
+}
+
+ErrorCode command_wallet_refund(Call *call, Error *reterr)
+{
+    WalletItem item = {.kind = WALLET_REFUND};
+
+    TRY(ref_read(call, &item, reterr));
+    TRY(amount_read("--amount", call_flag(call, "--amount"), &item.amount, reterr));
+    return post(call, &item, reterr);
+}
+
+ErrorCode command_wallet_freeze(Call *call, Error *reterr)
+{
+    return post(call, &(WalletItem){.kind = WALLET_FREEZE, .owner = call->arguments[0]}, reterr);
+}
+
+ErrorCode command_wallet_unfreeze(Call *call, Error *reterr)
+{
+    return post(call, &(WalletItem){.kind = WALLET_UNFREEZE, .owner = call->arguments[0]}, reterr);
+}
+
+ErrorCode command_wallet_floor(Call *call, Error *reterr)
+{
+    WalletItem item = {.kind = WALLET_FLOOR, .owner = call->arguments[0]};
+
+    TRY(call_number("N", call->arguments[1], -WALLET_AMOUNT_MAX, 0, 0, &item.floor, reterr));
+    return post(call, &item, reterr);
+}
+
+/* ---- wallets and assets ---- */
+
+static void wallet_tell(Call *call, const WalletNew *wallet)
+{
+    Text   text;
+    Writer writer;
+
+    if (!call->json) {
+        printf("wallet of %s in %s %s\n", wallet->owner, wallet->asset,
+               wallet->is_new ? "created" : "is there already");
+        return;
+    }
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "owner", wallet->owner);
+    writer_text(&writer, "asset", wallet->asset);
+    writer_i64(&writer, "floor", wallet->floor);
+    writer_i64(&writer, "balance", wallet->balance_now);
+    writer_bool(&writer, "created", wallet->is_new);
+    writer_time(&writer, "created_at", wallet->created_at);
+    writer_end(&writer);
+    print_json(&text);
+}
+
+ErrorCode command_wallet_create(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app    = NULL;
+    const char            *asset  = call_flag(call, "--asset");
+    WalletNew              wallet = {.owner = call->arguments[0], .asset = asset ? asset : WALLET_ASSET_DEFAULT};
+
+    TRY(wallet_check_owner("OWNER", wallet.owner, reterr) == OK ? OK : ERR_USAGE);
+    TRY(wallet_check_asset("--asset", wallet.asset, reterr) == OK ? OK : ERR_USAGE);
+    TRY(call_number("--floor", call_flag(call, "--floor"), -WALLET_AMOUNT_MAX, 0, 0, &wallet.floor, reterr));
+    TRY(metadata_read(call, &wallet.metadata, reterr));
+    if (call_flag(call, "--txn-id")) /* without, the wallet is its own key */
+        TRY(key_read(call, &wallet.txn_id, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(wallet_open(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &wallet, reterr));
+    wallet_tell(call, &wallet);
+    return OK;
+}
+
+ErrorCode command_wallet_events(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app    = NULL;
+    const char            *asset  = call->arguments[0];
+    const char            *domain = strcmp(call->arguments[1], "off") == 0 ? NULL : call->arguments[1];
+    ErrorCode              code;
+
+    TRY(wallet_check_asset("ASSET", asset, reterr) == OK ? OK : ERR_USAGE);
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    code = asset_emit_to(app->pool, deadline_in_ms(APP_COMMAND_MS), asset, domain, reterr);
+    if (code != OK)
+        return code == ERR_INVALID ? ERR_USAGE : code; /* the domain: the asset is fine */
+    if (call->json)
+        printf("{\"asset\":\"%s\",\"domain\":%s%s%s}\n", asset, domain ? "\"" : "", domain ? domain : "null",
+               domain ? "\"" : "");
+    else if (domain)
+        printf("each transaction in %s sends \"wallet.posted\" to domain %s\n", asset, domain);
+    else
+        printf("transactions in %s send nothing\n", asset);
+    return OK;
+}

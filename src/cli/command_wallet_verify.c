@@ -1,0 +1,73 @@
+/*
+ * command_wallet_verify.c - do the books add up? On the terminal.
+ */
+#include <stdio.h>
+
+#include "base/writer.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+#include "wallet/verify.h"
+
+#define VERIFY_MS 3600000
+
+static void show(void *context, int64_t done, int64_t total)
+{
+    Progress *progress = context;
+    char      more[64];
+
+    snprintf(more, sizeof more, ", %d %%", total > 0 ? (int)(done * 100 / total) : 100);
+    progress_show_more(progress, done, "rows", more);
+}
+
+static void report_print(Call *call, const VerifyReport *report)
+{
+    static const char *const head[] = {"row", "what is wrong", NULL};
+    Table                    table;
+
+    if (report->count > 0) {
+        table_init(&table, call->arena, head);
+        for (int i = 0; i < report->count; i++) {
+            table_cell(&table, report->findings[i].which);
+            table_cell(&table, report->findings[i].sentence);
+        }
+        table_print(&table, "");
+        if (report->more)
+            printf("and more\n");
+        return;
+    }
+    printf("the books add up: %lld rows in %.1f s, %lld seals", (long long)report->rows, (double)report->took_ms / 1000,
+           (long long)report->seals);
+    if (report->unsealed > 0)
+        printf(", %lld transactions too new to be sealed", (long long)report->unsealed);
+    printf("\n");
+}
+
+ErrorCode command_wallet_verify(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    Progress               progress;
+    VerifyReport          *report  = arena_alloc(call->arena, sizeof *report);
+    VerifyOptions          options = {.incremental = call_flag(call, "--new"), .progress = show, .context = &progress};
+    ErrorCode              code;
+    Text                   text;
+    Writer                 writer;
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    progress_begin(&progress);
+    code = wallet_verify(app->pool, &options, deadline_in_ms(VERIFY_MS), call->arena, report, reterr);
+    progress_end(&progress);
+    TRY(code);
+    if (call->json) {
+        text_init(&text, call->arena, TEXT_MAX_BODY);
+        writer_open(&writer, &text);
+        verify_write(&writer, report);
+        print_json(&text);
+    } else {
+        report_print(call, report);
+    }
+    if (report->count > 0)
+        return fail(reterr, ERR_CONFLICT, "%d%s rows are not as they should be", report->count,
+                    report->more ? " and more" : "");
+    return OK;
+}

@@ -1,0 +1,13 @@
+/*
+ * receipt.h - one transaction of the books with everything it changed, as people read it.
+ */
+#ifndef CLI_RECEIPT_H
+#define CLI_RECEIPT_H
+
+#include "base/arena.h"
+#include "base/error.h"
+
+/* json: as wallet.transaction() writes it. */
+must_check ErrorCode receipt_print(const char *json, Arena *arena, Error *reterr);
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * ledger.c - see ledger.h. Whoever leads a run puts each caller's texts into that caller's arena: its owner waits.
+ */
+#include "wallet/ledger.h"
+
+#include <stdlib.h>
+
+#include "pg/combiner.h"
+
+#define RUN_BYTES_MAX ((size_t)16 << 20) /* of metadata in one run */
+#define BYTES_FACTOR  8
+
+struct Ledger {
+    Pool     *pool;
+    Combiner *posts, *looks;
+};
+
+/* ---- posting ---- */
+
+typedef struct {
+    WalletItem *item;
+    Arena      *arena;
+} PostTurn;
+
+static size_t post_weigh(const void *turn)
+{
+    return wallet_weigh(((const PostTurn *)turn)->item);
+}
+
+/* Texts that came from the run's rows; those that were asked for are the caller's already. */
+static void texts_keep(WalletItem *item, Arena *arena)
+{
+    if (item->posted_owner != item->owner)
+        item->posted_owner = arena_text(arena, item->posted_owner);
+    if (item->posted_other != item->other)
+        item->posted_other = arena_text(arena, item->posted_other);
+    if (item->posted_asset != item->asset)
+        item->posted_asset = arena_text(arena, item->posted_asset);
+}
+
+static ErrorCode posts_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+{
+    Ledger                   *ledger = context;
+    scoped(arena_free) Arena *arena  = arena_new((RUN_BYTES_MAX + WALLET_METADATA_MAX) * BYTES_FACTOR);
+    WalletItem              **items  = arena_array(arena, WalletItem *, count);
+
+    for (int i = 0; i < count; i++)
+        items[i] = ((PostTurn *)turns[i])->item;
+    TRY(wallet_post(ledger->pool, deadline, arena, items, count, reterr));
+    for (int i = 0; i < count; i++)
+        texts_keep(items[i], ((PostTurn *)turns[i])->arena);
+    return OK;
+}
+
+ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, Error *reterr)
+{
+    PostTurn  turn = {item, arena};
+    ErrorCode code;
+
+    TRY(item->code = wallet_check(item, reterr));
+    code = combiner_do(ledger->posts, &turn, deadline, reterr);
+    if (code != OK)
+        return item->code = code;
+    if (reterr && item->code != OK)
+        *reterr = item->error;
+    return item->code;
+}
+
+/* ---- looking ---- */
+
+typedef struct {
+    const char *owner, *asset;
+    Arena      *arena;
+    Wallet      wallet;
+    bool        found;
+} LookTurn;
+
+static ErrorCode looks_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+{
+    Ledger                   *ledger = context;
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    const char              **owners = arena_array(arena, const char *, count);
+    const char              **assets = arena_array(arena, const char *, count);
+    bool                      named  = false;
+    Wallet                   *list;
+    int                       found;
+
+    for (int i = 0; i < count; i++) {
+        const LookTurn *turn = turns[i];
+
+        owners[i] = turn->owner;
+        assets[i] = turn->asset;
+        named |= turn->asset != NULL;
+    }
+    TRY(wallet_look(ledger->pool, deadline, arena, owners, named ? assets : NULL, count, &list, &found, reterr));
+    for (int i = 0; i < found; i++) {
+        LookTurn *turn = turns[list[i].ord - 1];
+
+        turn->wallet          = list[i];
+        turn->wallet.owner    = turn->owner;
+        turn->wallet.asset    = turn->asset ? turn->asset : WALLET_ASSET_DEFAULT;
+        turn->wallet.metadata = arena_text(turn->arena, list[i].metadata);
+        turn->found           = true;
+    }
+    return OK;
+}
+
+ErrorCode ledger_look(Ledger *ledger, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                      Wallet *ret_wallet, Error *reterr)
+{
+    LookTurn turn = {.owner = owner, .asset = asset, .arena = arena};
+
+    TRY(wallet_check_owner_seen("owner", owner, reterr));
+    TRY(wallet_check_asset("asset", asset, reterr));
+    TRY(combiner_do(ledger->looks, &turn, deadline, reterr));
+    if (!turn.found)
+        return wallet_missing(owner, asset, reterr);
+    *ret_wallet = turn.wallet;
+    return OK;
+}
+
+/* ---- life ---- */
+
+Ledger *ledger_new(Pool *pool)
+{
+    Ledger *ledger = calloc(1, sizeof *ledger);
+
+    if (!ledger)
+        abort();
+    ledger->pool  = pool;
+    ledger->posts = combiner_new(
+        &(CombinerOptions){.run = posts_run, .context = ledger, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
+    ledger->looks = combiner_new(&(CombinerOptions){.run = looks_run, .context = ledger});
+    return ledger;
+}
+
+void ledger_free(Ledger *ledger)
+{
+    combiner_free(ledger->posts);
+    combiner_free(ledger->looks);
+    free(ledger);
+}

@@ -1,0 +1,429 @@
+/*
+ * post.c - operations become arrays, rows become verdicts; see post.h.
+ */
+#include "wallet/post.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/metric.h"
+#include "base/writer.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+/* As arrays in text form, being built, items take several times as much. */
+#define BYTES_FACTOR 8
+#define REQUEST_MAX  ((size_t)4 * WALLET_METADATA_MAX)
+#define AMOUNTS_MAX  ((size_t)WALLET_BATCH_MAX * 20)
+
+#define VERDICT_COLUMNS(X, T)             \
+    X(T, int32_t, DB_I32, ord)            \
+    X(T, bool, DB_BOOL, is_new)           \
+    X(T, const char *, DB_TEXT, refusal)  \
+    X(T, const char *, DB_TEXT, sentence) \
+    X(T, const char *, DB_TEXT, differs)  \
+    X(T, const char *, DB_TEXT, kind)     \
+    X(T, const char *, DB_TEXT, owner)    \
+    X(T, const char *, DB_TEXT, other)    \
+    X(T, const char *, DB_TEXT, asset)    \
+    X(T, int64_t, DB_I64, amount)         \
+    X(T, int64_t, DB_I64, balance_before) \
+    X(T, int64_t, DB_I64, balance)        \
+    X(T, int64_t, DB_I64, held)           \
+    X(T, int64_t, DB_I64, available)      \
+    X(T, int64_t, DB_I64, version)        \
+    X(T, int64_t, DB_I64, balance_now)    \
+    X(T, int64_t, DB_TIME, at)
+typedef struct {
+    VERDICT_COLUMNS(DB_FIELD, VerdictRow)
+} VerdictRow;
+DB_SHAPE(verdict, VerdictRow, VERDICT_COLUMNS);
+
+/* A refusal's SQLSTATE gives it its code, status and type: see the table in base/error.c. */
+static const struct {
+    const char *refusal, *sqlstate;
+} refusals[] = {
+    {"insufficient-funds",  "QW011"},
+    {"balance-limit",       "QW012"},
+    {"wallet-frozen",       "QW013"},
+    {"hold-ended",          "QW014"},
+    {"over-captured",       "QW015"},
+    {"over-refunded",       "QW016"},
+    {"not-refundable",      "QW017"},
+    {"asset-mismatch",      "QW018"},
+    {"same-wallet",         "QW019"},
+    {"wallet-unknown",      "QW021"},
+    {"hold-unknown",        "QW022"},
+    {"transaction-unknown", "QW023"},
+};
+
+/* ---- arrays ---- */
+
+typedef const char *TextOf(const WalletItem *item);
+
+static const char *kind_of(const WalletItem *item)
+{
+    return wallet_kind_names[item->kind];
+}
+static const char *txn_id_of(const WalletItem *item)
+{
+    return item->txn_id;
+}
+static const char *owner_of(const WalletItem *item)
+{
+    return item->owner;
+}
+static const char *other_of(const WalletItem *item)
+{
+    return item->other;
+}
+static const char *ref_of(const WalletItem *item)
+{
+    return item->ref;
+}
+/* The usual one is left out; where there is a ref it is asked for, not chosen. A transaction of many assets belongs to that
+ * of its first leg: this one exists if it can be posted. */
+static const char *asset_of(const WalletItem *item)
+{
+    const char *asset = item->legs.count ? item->legs.list[0].asset : item->asset;
+
+    return asset && (item->ref || strcmp(asset, WALLET_ASSET_DEFAULT) != 0) ? asset : NULL;
+}
+
+/* NULL: no item has one, and SQL has a shorter way. */
+static const char **texts_of(Arena *arena, WalletItem *const *items, int count, TextOf *text_of)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++) {
+        texts[i] = text_of(items[i]);
+        any |= texts[i] != NULL;
+    }
+    return any ? texts : NULL;
+}
+
+static DbArg texts_arg(Arena *arena, WalletItem *const *items, int count, TextOf *text_of)
+{
+    const char **texts = texts_of(arena, items, count, text_of);
+
+    return texts ? db_texts(arena, texts, count) : db_null();
+}
+
+static DbArg amounts_arg(Arena *arena, WalletItem *const *items, int count)
+{
+    Text text;
+
+    text_init(&text, arena, AMOUNTS_MAX);
+    for (int i = 0; i < count; i++) {
+        text_append_char(&text, i ? ',' : '{');
+        if (items[i]->amount)
+            text_print(&text, "%lld", (long long)items[i]->amount);
+        else
+            text_append(&text, "NULL");
+    }
+    text_append_char(&text, '}');
+    return db_text(text_string(&text));
+}
+
+/* What has no column of its own; NULL: nothing. */
+static const char *request_of(Arena *arena, const WalletItem *item)
+{
+    Text   text;
+    Writer writer;
+
+    if (!item->metadata && !item->expires_in_s && !item->legs.count && item->kind != WALLET_FLOOR)
+        return NULL;
+    text_init(&text, arena, REQUEST_MAX);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    if (item->metadata)
+        writer_raw(&writer, "metadata", item->metadata);
+    if (item->expires_in_s)
+        writer_i64(&writer, "expires_in_s", item->expires_in_s);
+    if (item->legs.count)
+        legs_write(&writer, "legs", item->legs);
+    if (item->kind == WALLET_FLOOR)
+        writer_i64(&writer, "floor", item->floor);
+    writer_end(&writer);
+    return text_string(&text);
+}
+
+static DbArg requests_arg(Arena *arena, WalletItem *const *items, int count)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++) {
+        texts[i] = request_of(arena, items[i]);
+        any |= texts[i] != NULL;
+    }
+    return any ? db_jsonbs(arena, texts, count) : db_null();
+}
+
+static DbArg refs_arg(Arena *arena, WalletItem *const *items, int count)
+{
+    const char **texts = texts_of(arena, items, count, ref_of);
+
+    return texts ? db_uuids(arena, texts, count) : db_null();
+}
+
+/* ---- verdicts ---- */
+
+static ErrorCode verdict_reused(WalletItem *item, const char *column, const char *kind)
+{
+    if (strcmp(column, "kind") == 0)
+        return fail(&item->error, ERR_KEY_REUSED, "txn_id %s was used before for another operation: %s", item->txn_id,
+                    kind);
+    return fail(&item->error, ERR_KEY_REUSED, "txn_id %s was used before with another \"%s\"", item->txn_id,
+                wallet_field_name(item->kind, column));
+}
+
+static ErrorCode verdict_refused(WalletItem *item, const char *refusal, const char *sentence)
+{
+    const char *sqlstate = "QW002";
+
+    for (size_t i = 0; i < COUNT(refusals); i++)
+        if (strcmp(refusals[i].refusal, refusal) == 0)
+            sqlstate = refusals[i].sqlstate;
+    fail(&item->error, error_from_sqlstate(sqlstate), "%s", sentence);
+    error_set_sqlstate(&item->error, sqlstate);
+    return item->error.code;
+}
+
+static void verdict_take(WalletItem *item, const VerdictRow *row)
+{
+    item->decided_at = row->at;
+    item->replayed   = row->at && !row->is_new;
+    item->code       = OK;
+    item->error      = (Error){0};
+    if (row->differs) {
+        item->code       = verdict_reused(item, row->differs, row->kind);
+        item->replayed   = false;
+        item->decided_at = 0;
+        return;
+    }
+    if (row->refusal)
+        item->code = verdict_refused(item, row->refusal, row->sentence);
+    item->posted_owner   = row->owner ? row->owner : item->owner;
+    item->posted_other   = row->other ? row->other : item->other;
+    item->posted_asset   = row->asset ? row->asset : item->asset ? item->asset : WALLET_ASSET_DEFAULT;
+    item->posted_amount  = row->amount ? row->amount : item->amount;
+    item->balance_before = row->balance_before;
+    item->balance        = row->balance;
+    item->held           = row->held;
+    item->available      = row->available;
+    item->version        = row->version;
+    item->balance_now    = row->balance_now;
+}
+
+static void verdicts_count(WalletItem *const *items, int count)
+{
+    int64_t posted = 0, refused = 0, replayed = 0;
+
+    for (int i = 0; i < count; i++)
+        if (items[i]->replayed)
+            replayed++;
+        else if (items[i]->code == OK)
+            posted++;
+        else
+            refused++;
+    metric_add(METRIC_LEDGER_POSTED, posted);
+    metric_add(METRIC_LEDGER_REFUSED, refused);
+    metric_add(METRIC_LEDGER_REPLAYED, replayed);
+}
+
+static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows, int row_count, Error *reterr)
+{
+    if (row_count != count)
+        return fail(reterr, ERR_INTERNAL, "%d operations were posted and %d answered", count, row_count);
+    for (int i = 0; i < count; i++)
+        verdict_take(items[rows[i].ord - 1], &rows[i]);
+    return OK;
+}
+
+/* ---- posting ---- */
+
+#define POST_ARGS(arena, items, count)                                                                                 \
+    DB_ARGS(texts_arg(arena, items, count, kind_of), db_uuids(arena, texts_of(arena, items, count, txn_id_of), count), \
+            texts_arg(arena, items, count, owner_of), amounts_arg(arena, items, count),                                \
+            texts_arg(arena, items, count, other_of), texts_arg(arena, items, count, asset_of),                        \
+            refs_arg(arena, items, count), requests_arg(arena, items, count))
+
+ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
+{
+    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true};
+    void     *rows;
+    int       row_count;
+
+    TRY(db_call_many(pool, &options, sql_wallet_post, POST_ARGS(arena, items, count), &verdict_shape, &rows, &row_count,
+                     reterr));
+    TRY(rows_take(items, count, rows, row_count, reterr));
+    verdicts_count(items, count);
+    return OK;
+}
+
+ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr)
+{
+    void *rows;
+    int   row_count;
+
+    TRY(db_many(tx, sql_wallet_post, POST_ARGS(tx->arena, items, count), &verdict_shape, &rows, &row_count, reterr));
+    return rows_take(items, count, rows, row_count, reterr);
+}
+
+/* ---- many ---- */
+
+typedef struct {
+    WalletItem *item;
+    int         place;
+} Place;
+
+static int place_order(const void *a, const void *b)
+{
+    const Place *left = a, *right = b;
+    int          order = strcmp(left->item->txn_id, right->item->txn_id);
+
+    return order ? order : left->place - right->place;
+}
+
+/* ret_first[i]: where the key of item i stands first. Returns those that do, in order. */
+static int firsts_find(Arena *arena, WalletItem **items, int count, WalletItem **ret_firsts, int *ret_first)
+{
+    Place *places = arena_array(arena, Place, count);
+    int    found  = 0;
+
+    for (int i = 0; i < count; i++)
+        places[i] = (Place){items[i], i};
+    qsort(places, (size_t)count, sizeof *places, place_order);
+    for (int i = 0, run = 0; i < count; i++) {
+        if (strcmp(places[i].item->txn_id, places[run].item->txn_id) != 0)
+            run = i;
+        ret_first[places[i].place] = places[run].place;
+    }
+    for (int i = 0; i < count; i++)
+        if (ret_first[i] == i)
+            ret_firsts[found++] = items[i];
+    return found;
+}
+
+static bool text_same(const char *a, const char *b)
+{
+    return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+/* The column in which two operations under one key differ; NULL: in none. */
+static const char *item_difference(const WalletItem *a, const WalletItem *b)
+{
+    if (a->kind != b->kind)
+        return "kind";
+    if (!text_same(a->ref, b->ref))
+        return "ref";
+    if (!text_same(asset_of(a), asset_of(b)))
+        return "asset";
+    if (!text_same(a->owner, b->owner))
+        return "owner";
+    if (!text_same(a->other, b->other))
+        return "other";
+    if (a->amount != b->amount)
+        return "amount";
+    if (!legs_same(a->legs, b->legs))
+        return "legs";
+    if (a->floor != b->floor)
+        return "floor";
+    if (a->expires_in_s != b->expires_in_s)
+        return "expires_in_s";
+    return text_same(a->metadata, b->metadata) ? NULL : "metadata";
+}
+
+static void twin_judge(WalletItem *item, const WalletItem *first)
+{
+    const char *column = item_difference(first, item);
+    WalletItem  verdict;
+
+    if (column) {
+        item->code = verdict_reused(item, column, wallet_kind_names[first->kind]);
+        return;
+    }
+    verdict          = *first;
+    verdict.replayed = first->decided_at != 0;
+    *item            = verdict;
+}
+
+typedef struct {
+    WalletItem **items; /* all of them */
+    int          count;
+    WalletItem **firsts;
+    int          first_count;
+    const int   *first; /* of each item: where its key stands first */
+    DbArgs       args;  /* of the firsts; made once, however often the transaction is run */
+    bool         atomic;
+    int          refused;
+} Many;
+
+/* Rolled back as a whole, so nobody got anything: not even a refusal is kept. */
+static ErrorCode many_take_back(Many *many, Error *reterr)
+{
+    for (int i = 0; i < many->count; i++) {
+        WalletItem *item = many->items[i];
+
+        if (item->code == OK && !item->replayed)
+            item->code = fail(&item->error, ERR_CONFLICT, "not posted, because items[%d] was refused", many->refused);
+        item->decided_at = item->replayed ? item->decided_at : 0;
+    }
+    return fail(reterr, ERR_CONFLICT, "nothing was posted, because items[%d] was refused: %s", many->refused,
+                many->items[many->refused]->error.text);
+}
+
+static ErrorCode many_post(Tx *tx, void *context, Error *reterr)
+{
+    Many *many = context;
+    void *rows;
+    int   row_count;
+
+    many->refused = -1;
+    TRY(db_many(tx, sql_wallet_post, many->args, &verdict_shape, &rows, &row_count, reterr));
+    TRY(rows_take(many->firsts, many->first_count, rows, row_count, reterr));
+    for (int i = 0; i < many->count; i++)
+        if (many->first[i] != i)
+            twin_judge(many->items[i], many->items[many->first[i]]);
+    for (int i = many->count - 1; i >= 0; i--)
+        if (many->items[i]->code != OK)
+            many->refused = i;
+    return many->atomic && many->refused >= 0 ? many_take_back(many, reterr) : OK;
+}
+
+static size_t items_bytes(WalletItem *const *items, int count)
+{
+    size_t bytes = 0;
+
+    for (int i = 0; i < count; i++)
+        bytes += wallet_weigh(items[i]);
+    return bytes;
+}
+
+ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, bool atomic,
+                           int *ret_refused, Error *reterr)
+{
+    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true};
+    Many      many    = {.items = items, .count = count, .atomic = atomic, .refused = -1};
+    ErrorCode code;
+
+    if (count < 1 || count > WALLET_BATCH_MAX)
+        return fail(reterr, ERR_LIMIT, "1 to %d operations can be posted at once, not %d", WALLET_BATCH_MAX, count);
+    if (!arena_has_room(arena, items_bytes(items, count) * BYTES_FACTOR))
+        return fail(reterr, ERR_LIMIT, "%d operations of %zu bytes together are too large for one call", count,
+                    items_bytes(items, count));
+    many.firsts = arena_array(arena, WalletItem *, count);
+
+    int *first       = arena_array(arena, int, count);
+    many.first_count = firsts_find(arena, items, count, many.firsts, first);
+    many.first       = first;
+    many.args        = POST_ARGS(arena, many.firsts, many.first_count);
+    code             = tx_run(pool, &options, many_post, &many, reterr);
+    *ret_refused     = many.refused;
+    if (code == OK)
+        verdicts_count(items, count);
+    /* Taken back because of a verdict: that is an answer, and not a failure. */
+    return code == ERR_CONFLICT && many.atomic && many.refused >= 0 ? OK : code;
+}

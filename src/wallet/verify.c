@@ -1,0 +1,198 @@
+/*
+ * verify.c - works off the plan of a verification with a few threads.
+ */
+#include "wallet/verify.h"
+
+#include <string.h>
+
+#include "base/sync.h"
+#include "pg/tx.h"
+#include "sql.h"
+#include "wallet/wallet.h"
+
+#define LANES      2
+#define SEAL_BLOCK 1000
+
+DB_SHAPE(finding, Finding, FINDING_COLUMNS);
+
+#define STEP_COLUMNS(X, T)            \
+    X(T, const char *, DB_TEXT, step) \
+    X(T, int64_t, DB_I64, low)        \
+    X(T, int64_t, DB_I64, high)       \
+    X(T, int64_t, DB_I64, work)
+typedef struct Step {
+    STEP_COLUMNS(DB_FIELD, Step)
+} Step;
+DB_SHAPE(step, Step, STEP_COLUMNS);
+
+typedef struct {
+    Pool                *pool;
+    const VerifyOptions *options;
+    Deadline             deadline;
+    const Step          *steps;
+    int                  step_count;
+    int64_t              total;
+    Mutex                mutex; /* guards what follows */
+    int                  next;
+    int64_t              done;
+    Arena               *arena;
+    VerifyReport        *report;
+    ErrorCode            code; /* of the first step that failed; it ends the others */
+    Error               *error;
+} Verification;
+
+/* Under the mutex. */
+static void findings_keep(Verification *verification, const Finding *list, int count)
+{
+    VerifyReport *report = verification->report;
+
+    for (int i = 0; i < count; i++) {
+        if (report->count == VERIFY_FINDINGS_MAX) {
+            report->more = true;
+            return;
+        }
+        report->findings[report->count++] =
+            (Finding){arena_text(verification->arena, list[i].what), arena_text(verification->arena, list[i].which),
+                      arena_text(verification->arena, list[i].sentence)};
+    }
+}
+
+static const Step *step_take(Verification *verification)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&verification->mutex);
+
+    if (verification->code != OK || verification->next == verification->step_count)
+        return NULL;
+    return &verification->steps[verification->next++];
+}
+
+static void step_done(Verification *verification, const Step *step, ErrorCode code, const Error *why,
+                      const Finding *list, int count)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&verification->mutex);
+
+    if (code != OK) {
+        if (verification->code == OK)
+            *verification->error = *why;
+        verification->code = code;
+        return;
+    }
+    findings_keep(verification, list, count);
+    verification->done += step->work;
+    /* Rows of sealed transactions are looked at twice, against their seals and against each other. */
+    if (strcmp(step->step, "txns") != 0)
+        verification->report->rows += step->work;
+    if (verification->options->progress)
+        verification->options->progress(verification->options->context, verification->done, verification->total);
+}
+
+static void *lane_run(void *context)
+{
+    Verification *verification = context;
+    const Step   *step;
+
+    while ((step = step_take(verification))) {
+        scoped(arena_free) Arena *arena = arena_new((size_t)64 << 20);
+        TxOptions options = {.name = "verify", .deadline = verification->deadline, .arena = arena, .read_only = true};
+        Error     why     = {0};
+        void     *rows;
+        int       count = 0;
+        ErrorCode code;
+
+        code = db_call_many(verification->pool, &options, sql_wallet_verify_step,
+                            DB_ARGS(db_text(step->step), db_i64(step->low), db_i64(step->high)), &finding_shape, &rows,
+                            &count, &why);
+        step_done(verification, step, code, &why, code == OK ? rows : NULL, count);
+    }
+    return NULL;
+}
+
+static ErrorCode steps_run(Verification *verification)
+{
+    pthread_t lanes[LANES];
+
+    mutex_init(&verification->mutex);
+    for (int i = 1; i < LANES; i++)
+        lanes[i] = thread_start("verify", lane_run, verification);
+    lane_run(verification);
+    for (int i = 1; i < LANES; i++)
+        thread_join(lanes[i]);
+    mutex_done(&verification->mutex);
+    return verification->code;
+}
+
+static ErrorCode note(Tx *tx, void *context, Error *reterr)
+{
+    const VerifyReport *report = context;
+
+    return db_run(tx, sql_wallet_verify_note, DB_ARGS(db_i64(report->seals)), NULL, reterr);
+}
+
+/* Said twice it is the same. */
+static ErrorCode report_note(Pool *pool, Deadline deadline, Arena *arena, VerifyReport *report, Error *reterr)
+{
+    TxOptions options = {.name = "verify_note", .deadline = deadline, .arena = arena, .keyed = true};
+
+    return tx_run(pool, &options, note, report, reterr);
+}
+
+static ErrorCode plan_make(Verification *verification, Arena *arena, Error *reterr)
+{
+    TxOptions reading = {.name = "verify_plan", .deadline = verification->deadline, .arena = arena, .read_only = true};
+    void     *rows;
+
+    TRY(db_call_many(verification->pool, &reading, sql_wallet_verify_plan,
+                     DB_ARGS(db_bool(verification->options->incremental)), &step_shape, &rows,
+                     &verification->step_count, reterr));
+    verification->steps = rows;
+    for (int i = 0; i < verification->step_count; i++) {
+        const Step *step = &verification->steps[i];
+
+        verification->total += step->work;
+        if (strcmp(step->step, "seals") == 0 && step->high > verification->report->seals)
+            verification->report->seals = step->high;
+        else if (strcmp(step->step, "tail") == 0)
+            verification->report->unsealed = step->work;
+    }
+    return OK;
+}
+
+ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadline, Arena *arena,
+                        VerifyReport *ret_report, Error *reterr)
+{
+    Verification verification = {
+        .pool = pool, .options = options, .deadline = deadline, .arena = arena, .report = ret_report, .error = reterr};
+    Mono start  = clock_mono();
+    int  sealed = SEAL_BLOCK;
+
+    memset(ret_report, 0, sizeof *ret_report);
+    while (sealed == SEAL_BLOCK)
+        TRY(wallet_seal(pool, deadline, SEAL_BLOCK, &sealed, reterr));
+    TRY(plan_make(&verification, arena, reterr));
+    TRY(steps_run(&verification));
+    ret_report->took_ms = mono_ms_between(start, clock_mono());
+    if (ret_report->count == 0 && ret_report->seals > 0)
+        TRY(report_note(pool, deadline, arena, ret_report, reterr));
+    return OK;
+}
+
+void verify_write(Writer *writer, const VerifyReport *report)
+{
+    writer_object(writer, NULL);
+    writer_bool(writer, "ok", report->count == 0);
+    writer_i64(writer, "rows", report->rows);
+    writer_i64(writer, "seals", report->seals);
+    writer_i64(writer, "unsealed", report->unsealed);
+    writer_i64(writer, "took_ms", report->took_ms);
+    writer_array(writer, "findings");
+    for (int i = 0; i < report->count; i++) {
+        writer_object(writer, NULL);
+        writer_text(writer, "what", report->findings[i].what);
+        writer_text(writer, "which", report->findings[i].which);
+        writer_text(writer, "sentence", report->findings[i].sentence);
+        writer_end(writer);
+    }
+    writer_end(writer);
+    writer_bool(writer, "more", report->more);
+    writer_end(writer);
+}

@@ -1,0 +1,58 @@
+/*
+ * verify.h - do the books add up? Online, in short statements, with names for what does not.
+ *
+ * First everything that can be sealed is sealed, then the plan (wallet.verify_plan) is worked off by two connections at
+ * once. Each piece is one statement and so one moment in time: postings go on meanwhile.
+ *
+ * Threads: any. Ownership: findings live in the arena.
+ */
+#ifndef WALLET_VERIFY_H
+#define WALLET_VERIFY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/writer.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+#define VERIFY_FINDINGS_MAX 1000
+
+/* One row that is not as it should be: "entry", "entry of wallet 9, version 4, txn 120003", "is not as it was sealed". */
+#define FINDING_COLUMNS(X, T)          \
+    X(T, const char *, DB_TEXT, what)  \
+    X(T, const char *, DB_TEXT, which) \
+    X(T, const char *, DB_TEXT, sentence)
+typedef struct Finding {
+    FINDING_COLUMNS(DB_FIELD, Finding)
+} Finding;
+
+typedef struct {
+    bool incremental; /* only what is new since the last verification that found nothing */
+    /* Told now and then how many rows have been looked at, out of how many; from several threads, one at a time. */
+    void (*progress)(void *context, int64_t done, int64_t total);
+    void *context;
+} VerifyOptions;
+
+typedef struct {
+    Finding findings[VERIFY_FINDINGS_MAX];
+    int     count;    /* 0: all is well */
+    bool    more;     /* than fit */
+    int64_t rows;     /* looked at */
+    int64_t seals;    /* of the chain that were looked at */
+    int64_t unsealed; /* transactions that are too new to be sealed: they were checked, but not against the chain */
+    int64_t took_ms;
+} VerifyReport;
+
+/* The return value is about the looking; what was found is in the report. A verification without findings is remembered for
+ * the next incremental one. */
+must_check ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadline, Arena *arena,
+                                   VerifyReport *ret_report, Error *reterr);
+
+/* {"ok", "rows", "seals", "unsealed", "took_ms", "findings": [{"what", "which", "sentence"}], "more"} */
+void verify_write(Writer *writer, const VerifyReport *report);
+
+#endif

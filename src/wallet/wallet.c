@@ -1,0 +1,364 @@
+/*
+ * wallet.c - see wallet.h.
+ */
+#include "wallet/wallet.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "pg/query.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define NUMBER_PART_MAX 16383 /* what numeric can hold */
+#define NUMBER_FAR      1000000L
+
+DB_SHAPE(wallet, Wallet, WALLET_COLUMNS);
+
+/* ---- names ---- */
+
+/* U+0000 to U+001F, U+007F, and U+0080 to U+009F, which UTF-8 writes as C2 80 to C2 9F. */
+static bool has_control(const char *text)
+{
+    const unsigned char *byte = (const unsigned char *)text;
+
+    for (; *byte; byte++)
+        if (*byte < 0x20 || *byte == 0x7f || (byte[0] == 0xc2 && byte[1] >= 0x80 && byte[1] <= 0x9f))
+            return true;
+    return false;
+}
+
+ErrorCode wallet_check_owner(const char *field, const char *owner, Error *reterr)
+{
+    size_t length = owner ? strnlen(owner, WALLET_OWNER_MAX + 1) : 0;
+
+    if (length == 0 || length > WALLET_OWNER_MAX)
+        return fail(reterr, ERR_INVALID, "%s must be 1 to %d bytes", field, WALLET_OWNER_MAX);
+    if (owner[0] == '@')
+        return fail(reterr, ERR_INVALID, "%s must not begin with \"@\"", field);
+    if (has_control(owner) || !text_is_utf8(owner, length))
+        return fail(reterr, ERR_INVALID, "%s must be UTF-8 without control characters", field);
+    return OK;
+}
+
+ErrorCode wallet_check_owner_seen(const char *field, const char *owner, Error *reterr)
+{
+    if (owner && strcmp(owner, WALLET_SYSTEM) == 0)
+        return OK;
+    return wallet_check_owner(field, owner, reterr);
+}
+
+static bool asset_is_good(const char *asset)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.:-";
+    size_t            length    = strspn(asset, letters);
+
+    return asset[0] >= 'A' && asset[0] <= 'Z' && length <= 32 && asset[length] == '\0';
+}
+
+ErrorCode wallet_check_asset(const char *field, const char *asset, Error *reterr)
+{
+    if (asset && !asset_is_good(asset))
+        return fail(reterr, ERR_INVALID,
+                    "%s must be 1 to 32 capital letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter",
+                    field);
+    return OK;
+}
+
+/* ---- metadata ---- */
+
+/* How many digits a number has before and behind its point, written out as PostgreSQL does. Returns its end. */
+static const char *number_measure(const char *text, long *ret_whole, long *ret_part)
+{
+    static const char digits[] = "0123456789";
+    long              exponent = 0;
+    char             *end;
+
+    *ret_part  = 0;
+    *ret_whole = (long)strspn(text, digits);
+    text += *ret_whole;
+    if (*text == '.') {
+        *ret_part = (long)strspn(text + 1, digits);
+        text += 1 + *ret_part;
+    }
+    if (*text == 'e' || *text == 'E') {
+        exponent = strtol(text + 1, &end, 10);
+        exponent = exponent > NUMBER_FAR ? NUMBER_FAR : exponent < -NUMBER_FAR ? -NUMBER_FAR : exponent;
+        text     = end;
+    }
+    *ret_whole += exponent;
+    *ret_part -= exponent;
+    return text;
+}
+
+static const char *string_skip(const char *text)
+{
+    for (text++; *text && *text != '"'; text++)
+        if (*text == '\\' && text[1])
+            text++;
+    return *text ? text + 1 : text;
+}
+
+/* A few bytes, "1e100000", may ask for very many: neither PostgreSQL nor whoever reads them again should have to bear it. */
+static bool numbers_fit(const char *json)
+{
+    long total = 0;
+
+    while (*json) {
+        long whole, part;
+
+        if (*json == '"') {
+            json = string_skip(json);
+        } else if (*json >= '0' && *json <= '9') {
+            json = number_measure(json, &whole, &part);
+            total += (whole > 0 ? whole : 0) + (part > 0 ? part : 0);
+            if (total > WALLET_METADATA_MAX || part > NUMBER_PART_MAX)
+                return false;
+        } else {
+            json++;
+        }
+    }
+    return true;
+}
+
+ErrorCode wallet_check_metadata(const char *metadata, Error *reterr)
+{
+    if (!metadata)
+        return OK;
+    if (strnlen(metadata, WALLET_METADATA_MAX + 1) > WALLET_METADATA_MAX ||
+        metadata[strspn(metadata, " \t\r\n")] != '{')
+        return fail(reterr, ERR_INVALID, "metadata must be an object of at most %d bytes", WALLET_METADATA_MAX);
+    if (!numbers_fit(metadata))
+        return fail(
+            reterr, ERR_INVALID,
+            "metadata must have no number with more than %d digits behind the point, nor more than %d digits in all",
+            NUMBER_PART_MAX, WALLET_METADATA_MAX);
+    return OK;
+}
+
+/* ---- opening ---- */
+
+typedef struct {
+    int64_t     floor, created_at, balance_now;
+    bool        is_new;
+    const char *differs;
+} Opened;
+#define OPENED_COLUMNS(X, T)           \
+    X(T, int64_t, DB_I64, floor)       \
+    X(T, int64_t, DB_TIME, created_at) \
+    X(T, int64_t, DB_I64, balance_now) \
+    X(T, bool, DB_BOOL, is_new)        \
+    X(T, const char *, DB_TEXT, differs)
+DB_SHAPE(opened, Opened, OPENED_COLUMNS);
+
+static ErrorCode open_check(const WalletNew *wallet, Error *reterr)
+{
+    TRY(wallet_check_owner("owner", wallet->owner, reterr));
+    TRY(wallet_check_asset("asset", wallet->asset, reterr));
+    TRY(wallet_check_metadata(wallet->metadata, reterr));
+    if (wallet->floor > 0 || wallet->floor < -WALLET_AMOUNT_MAX)
+        return fail(reterr, ERR_INVALID, "floor must be from %lld to 0", (long long)-WALLET_AMOUNT_MAX);
+    return OK;
+}
+
+ErrorCode wallet_open(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr)
+{
+    TxOptions   options = {.name = "wallet_open", .deadline = deadline, .arena = arena, .keyed = true};
+    const char *asset   = wallet->asset ? wallet->asset : WALLET_ASSET_DEFAULT;
+    Error       error   = {0};
+    Opened      opened;
+    ErrorCode   code;
+
+    TRY(open_check(wallet, reterr));
+    code = db_call(pool, &options, sql_wallet_open,
+                   DB_ARGS(db_text(wallet->owner), db_text(asset), db_i64(wallet->floor), db_jsonb(wallet->metadata),
+                           db_uuid(wallet->txn_id)),
+                   &opened_shape, &opened, &error);
+    if (code == ERR_CONFLICT)
+        return fail(reterr, ERR_KEY_REUSED, "txn_id %s was used before for another operation", wallet->txn_id);
+    if (code != OK) {
+        if (reterr)
+            *reterr = error;
+        return code;
+    }
+    if (opened.differs)
+        return fail(reterr, ERR_KEY_REUSED, "the wallet of \"%s\" in %s exists already with another %s", wallet->owner,
+                    asset, opened.differs);
+    wallet->is_new      = opened.is_new;
+    wallet->created_at  = opened.created_at;
+    wallet->balance_now = opened.balance_now;
+    return OK;
+}
+
+/* ---- looking ---- */
+
+static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
+{
+    return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .read_only = true};
+}
+
+ErrorCode wallet_look(Pool *pool, Deadline deadline, Arena *arena, const char *const *owners, const char *const *assets,
+                      int count, Wallet **ret_list, int *ret_count, Error *reterr)
+{
+    TxOptions options = reading("wallet_look", deadline, arena);
+    void     *rows;
+
+    TRY(db_call_many(pool, &options, sql_wallet_look,
+                     DB_ARGS(db_texts(arena, owners, count), assets ? db_texts(arena, assets, count) : db_null()),
+                     &wallet_shape, &rows, ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode wallet_look_all(Pool *pool, Deadline deadline, Arena *arena, const char *owner, Wallet **ret_list,
+                          int *ret_count, Error *reterr)
+{
+    TxOptions options = reading("wallet_look_all", deadline, arena);
+    void     *rows;
+
+    TRY(db_call_many(pool, &options, sql_wallet_look_all, DB_ARGS(db_text(owner)), &wallet_shape, &rows, ret_count,
+                     reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+bool wallet_has_floor(const char *owner)
+{
+    return strcmp(owner, WALLET_SYSTEM) != 0;
+}
+
+void wallet_write(Writer *writer, const Wallet *wallet)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "owner", wallet->owner);
+    writer_text(writer, "asset", wallet->asset);
+    writer_i64(writer, "balance", wallet->balance);
+    writer_i64(writer, "held", wallet->held);
+    writer_i64(writer, "available", wallet->available);
+    if (wallet_has_floor(wallet->owner))
+        writer_i64(writer, "floor", wallet->floor);
+    writer_i64(writer, "version", wallet->version);
+    writer_bool(writer, "frozen", wallet->frozen);
+    writer_raw(writer, "metadata", wallet->metadata);
+    wallet_time_write(writer, "created_at", wallet->created_at);
+    writer_end(writer);
+}
+
+void wallet_past_write(Writer *writer, const WalletPast *past)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "owner", past->owner);
+    writer_text(writer, "asset", past->asset);
+    writer_text(writer, "at", past->at);
+    writer_i64(writer, "balance", past->balance);
+    writer_i64(writer, "held", past->held);
+    writer_i64(writer, "available", past->available);
+    if (wallet_has_floor(past->owner))
+        writer_i64(writer, "floor", past->floor);
+    writer_i64(writer, "version", past->version);
+    writer_end(writer);
+}
+
+#define PAST_COLUMNS(X, T)           \
+    X(T, int64_t, DB_I64, balance)   \
+    X(T, int64_t, DB_I64, held)      \
+    X(T, int64_t, DB_I64, available) \
+    X(T, int64_t, DB_I64, floor)     \
+    X(T, int64_t, DB_I64, version)
+DB_SHAPE(past, WalletPast, PAST_COLUMNS);
+
+ErrorCode wallet_look_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                         const char *at, WalletPast *ret_past, Error *reterr)
+{
+    TxOptions options = reading("wallet_look_at", deadline, arena);
+    void     *rows;
+    int       count;
+
+    asset = asset ? asset : WALLET_ASSET_DEFAULT;
+    TRY(db_call_many(pool, &options, sql_wallet_balance_at, DB_ARGS(db_text(owner), db_text(at), db_text(asset)),
+                     &past_shape, &rows, &count, reterr));
+    if (count == 0) {
+        (void)wallet_missing(owner, asset, reterr);
+        error_prefix(reterr, "at %s", at);
+        return ERR_NOT_FOUND;
+    }
+    TRY(db_only(&past_shape, rows, count, ret_past, reterr));
+    ret_past->owner = owner;
+    ret_past->asset = asset;
+    ret_past->at    = at;
+    return OK;
+}
+
+ErrorCode wallet_must_exist(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                            Error *reterr)
+{
+    Wallet *list;
+    int     count;
+
+    TRY(wallet_look(pool, deadline, arena, &owner, &asset, 1, &list, &count, reterr));
+    return count ? OK : wallet_missing(owner, asset, reterr);
+}
+
+ErrorCode wallet_missing(const char *owner, const char *asset, Error *reterr)
+{
+    fail(reterr, ERR_NOT_FOUND, "there is no wallet of \"%s\" in %s", owner, asset ? asset : WALLET_ASSET_DEFAULT);
+    error_set_sqlstate(reterr, "QW021");
+    return ERR_NOT_FOUND;
+}
+
+/* ---- moments ---- */
+
+void wallet_time_text(int64_t micros, char *ret_text)
+{
+    time_t    seconds = (time_t)(micros / 1000000);
+    unsigned  rest    = (unsigned)(micros % 1000000) % 1000000;
+    struct tm parts;
+    size_t    length;
+
+    gmtime_r(&seconds, &parts);
+    length = strftime(ret_text, WALLET_TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &parts);
+    snprintf(ret_text + length, WALLET_TIME_SIZE - length, ".%06uZ", rest);
+}
+
+void wallet_time_write(Writer *writer, const char *name, int64_t micros)
+{
+    char text[WALLET_TIME_SIZE];
+
+    if (micros)
+        wallet_time_text(micros, text);
+    writer_text(writer, name, micros ? text : NULL);
+}
+
+/* ---- on the clock ---- */
+
+typedef struct {
+    int64_t value;
+} NumberRow;
+#define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+DB_SHAPE(number, NumberRow, NUMBER_COLUMNS);
+
+/* Done twice it finds nothing left to do, so a lost answer is simply asked again. */
+static ErrorCode bite(Pool *pool, Deadline deadline, const char *name, const char *sql, int limit, int *ret_count,
+                      Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = name, .deadline = deadline, .arena = arena, .keyed = true};
+    NumberRow                 row;
+
+    TRY(db_call(pool, &options, sql, DB_ARGS(db_i32(limit)), &number_shape, &row, reterr));
+    *ret_count = (int)row.value;
+    return OK;
+}
+
+ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr)
+{
+    return bite(pool, deadline, "wallet_expire", sql_wallet_expire, limit, ret_count, reterr);
+}
+
+ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr)
+{
+    return bite(pool, deadline, "wallet_seal", sql_wallet_seal, limit, ret_count, reterr);
+}

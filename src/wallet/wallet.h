@@ -1,0 +1,114 @@
+/*
+ * wallet.h - wallets: their names, how they are opened, how they stand.
+ *
+ * Everything about money is decided in SQL (sql/wallet); this room has the arrays, the combiners and the words.
+ *
+ * Invariants
+ *   1. (owner, asset) is one wallet for ever. Opening it again changes nothing and is told what the first one was told.
+ *   2. Amounts fit into what every JSON reader can hold.
+ * Threads: any. Ownership: texts given are borrowed; results live in the arena.
+ */
+#ifndef WALLET_WALLET_H
+#define WALLET_WALLET_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/writer.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+#define WALLET_AMOUNT_MAX    INT64_C(9007199254740991) /* 2^53 - 1 */
+#define WALLET_OWNER_MAX     255
+#define WALLET_METADATA_MAX  65536
+#define WALLET_ASSET_DEFAULT "CREDIT"
+#define WALLET_SYSTEM        "@system"
+
+/* ---- names; ERR_INVALID begins with the field ---- */
+
+/* 1 to 255 bytes of UTF-8 without control characters, not beginning with "@". */
+must_check ErrorCode wallet_check_owner(const char *field, const char *owner, Error *reterr);
+/* The same, or "@system": for those who look. */
+must_check ErrorCode wallet_check_owner_seen(const char *field, const char *owner, Error *reterr);
+/* NULL is fine: the default. */
+must_check ErrorCode wallet_check_asset(const char *field, const char *asset, Error *reterr);
+/* NULL is fine: none. Well-formed JSON; its numbers must not be longer, written out, than what may be kept. */
+must_check ErrorCode wallet_check_metadata(const char *metadata, Error *reterr);
+
+/* ---- opening ---- */
+
+typedef struct {
+    const char *owner;
+    const char *asset;    /* NULL: CREDIT */
+    const char *metadata; /* JSON object; NULL: none */
+    const char *txn_id;   /* NULL: the wallet is its own key */
+    int64_t     floor;    /* how far below zero it may go: -WALLET_AMOUNT_MAX to 0 */
+
+    bool    is_new;
+    int64_t created_at;  /* microseconds since 1970 */
+    int64_t balance_now; /* 0 when new */
+} WalletNew;
+
+/* ERR_KEY_REUSED: it was opened with another floor or metadata, or the key was used for something else. */
+must_check ErrorCode wallet_open(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr);
+
+/* ---- looking ---- */
+
+/* ord is the place of what was asked for, from 1. */
+#define WALLET_COLUMNS(X, T)               \
+    X(T, int32_t, DB_I32, ord)             \
+    X(T, const char *, DB_TEXT, owner)     \
+    X(T, const char *, DB_TEXT, asset)     \
+    X(T, int64_t, DB_I64, balance)         \
+    X(T, int64_t, DB_I64, held)            \
+    X(T, int64_t, DB_I64, available)       \
+    X(T, int64_t, DB_I64, floor)           \
+    X(T, int64_t, DB_I64, version)         \
+    X(T, bool, DB_BOOL, frozen)            \
+    X(T, const char *, DB_JSONB, metadata) \
+    X(T, int64_t, DB_TIME, created_at)
+typedef struct {
+    WALLET_COLUMNS(DB_FIELD, Wallet)
+} Wallet;
+/* @system goes as low as it must, and nothing is said about that. */
+bool wallet_has_floor(const char *owner);
+void wallet_write(Writer *writer, const Wallet *wallet);
+
+/* In one snapshot; a row for each that exists, with its ord. assets may be NULL. */
+must_check ErrorCode wallet_look(Pool *pool, Deadline deadline, Arena *arena, const char *const *owners,
+                                 const char *const *assets, int count, Wallet **ret_list, int *ret_count,
+                                 Error *reterr);
+/* All of an owner, by asset. */
+must_check ErrorCode wallet_look_all(Pool *pool, Deadline deadline, Arena *arena, const char *owner, Wallet **ret_list,
+                                     int *ret_count, Error *reterr);
+
+/* How a wallet stood after the last entry not later than this moment (RFC 3339). ERR_NOT_FOUND: it was not there. */
+typedef struct {
+    const char *owner, *asset, *at; /* as asked for */
+    int64_t     balance, held, available, floor, version;
+} WalletPast;
+void                 wallet_past_write(Writer *writer, const WalletPast *past);
+must_check ErrorCode wallet_look_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                                    const char *at, WalletPast *ret_past, Error *reterr);
+
+/* ERR_NOT_FOUND: it is not there. */
+must_check ErrorCode wallet_must_exist(Pool *pool, Deadline deadline, Arena *arena, const char *owner,
+                                       const char *asset, Error *reterr);
+/* The words for that. */
+ErrorCode wallet_missing(const char *owner, const char *asset, Error *reterr);
+
+/* RFC 3339 in UTC to the microsecond: a moment that was told, asked for again, finds what happened then. */
+#define WALLET_TIME_SIZE 32
+void wallet_time_text(int64_t micros, char *ret_text);
+void wallet_time_write(Writer *writer, const char *name, int64_t micros); /* 0: null */
+
+/* ---- on the clock ---- */
+
+/* One bite of holds whose time is over; how many were released by this call. */
+must_check ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
+/* One bite of transactions that can no longer change; how many were sealed. */
+must_check ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
+
+#endif

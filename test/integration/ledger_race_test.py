@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""ledger_race - many want the same money at the same moment, from several servers.
+
+PAWL_LEDGER_RACE_S: how long A and B pay each other; 30 unless told. PAWL_LEDGER_HOLDS: how many holds are raced for; 10000.
+"""
+import os
+import random
+import threading
+import time
+
+from ledger_checker import Operation
+from ledger_story import books_agree, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_swarm import Move, Request, Swarm, resolve, spend, transfer, try_once
+from pawl_test import Database, Pawl, main, test, wait_until
+from story import Session
+
+SEED = 77
+RACE_S = int(os.environ.get("PAWL_LEDGER_RACE_S", "30"))
+HOLDS = int(os.environ.get("PAWL_LEDGER_HOLDS", "10000"))
+HOLDS_PER_S = 500
+HOLD_CLIENTS = 32  # that capture, and as many that void
+FIRST_S = 4  # until the first ones expire: time enough to place them all
+AMOUNT = 5
+
+
+@test
+def of_64_who_spend_800_from_1000_one_succeeds():
+    with Database() as db, Pawl(db) as pawl:
+        rows = rows_of(db.url)
+        keys = wallets_open(rows, ["ann"], 1000)
+        servers = servers_start(pawl, 2)
+        history, answers = [], []
+
+        def client(place):
+            move, attempts = spend(new_key(), "ann", 800), []
+            answers.append((yield from try_once(move, place % 2, attempts)))
+            history.append(Operation(move.kind, move.owner, move.other, move.amount, attempts))
+
+        Swarm(ports_of(servers)).run([client(place) for place in range(64)])
+        assert sorted(answer.status for answer in answers) == [201] + [409] * 63, [answer.status for answer in answers]
+        for answer in answers:
+            assert answer.status == 201 or b'"/problems/insufficient-funds"' in answer.body, answer
+            assert answer.status == 201 or b'\\"ann\\" has 200 available, 800 are needed' in answer.body, answer
+        assert rows("select balance, held, available, version from wallet.look(array['ann'])") == ["200|0|200|2"]
+        books_agree(rows, history, keys)
+        servers_stop(servers)
+
+
+def payers(place, servers, until, history, broken):
+    """There and back, one by one, and both in one batch in which a key comes twice."""
+    chance = random.Random(SEED * 100 + place)
+    while time.monotonic() < until:
+        there = ["ann", "bob"] if chance.random() < 0.5 else ["bob", "ann"]
+        if chance.random() < 0.9:
+            yield from resolve(transfer(new_key(chance), *there, chance.randrange(1, 10)), servers, chance, history)
+            broken.extend(attempt for attempt in history[-1].attempts if attempt.status not in (201, 409))
+        else:
+            first, second = transfer(new_key(chance), *there, 1), transfer(new_key(chance), *reversed(there), 1)
+            invoked = time.monotonic()
+            answer = yield Request(chance.randrange(servers), "/v1/transfers/batch",
+                                   {"items": [first.body, second.body, first.body]})
+            if answer is None or answer.status != 200:
+                broken.append((invoked, answer))
+
+
+@test
+def there_and_back_again_meets_no_deadlock():
+    with Database() as db, Pawl(db) as pawl:
+        rows = rows_of(db.url)
+        keys = wallets_open(rows, ["ann", "bob"], 100000)
+        servers = servers_start(pawl, 3)
+        history, broken = [], []
+        until = time.monotonic() + RACE_S
+        Swarm(ports_of(servers)).run([payers(place, 3, until, history, broken) for place in range(32)])
+        assert not broken, f"{len(broken)} answers that no client should get: {broken[:3]}"
+        assert len(history) > 100 * RACE_S, f"only {len(history)} in {RACE_S} s"
+        deadlocks = rows("select deadlocks from pg_stat_database where datname = current_database()")
+        servers_stop(servers)
+        batched = rows("select txn_id from wallet.txn where kind = 'transfer'")
+        books_agree(rows, history, keys + batched)
+        print(f"# {len(history)} transfers, deadlocks inside PostgreSQL: {deadlocks[0]}")
+        assert deadlocks == ["0"], deadlocks
+
+
+# --- holds ---
+
+def holds_place(rows, seconds):
+    """So many each second, each to expire after as many seconds as its place says; {second: [(key, owner)]}."""
+    holds, keys = {}, []
+    for second in range(seconds):
+        group = [(new_key(), f"h{n % 20}") for n in range(HOLDS_PER_S)]
+        names = ", ".join(f"'{owner}'" for _, owner in group)
+        placed = rows(f"select count(*) from wallet.post(array_fill('hold'::text, array[{len(group)}]), "
+                      f"array{[key for key, _ in group]}::uuid[], array[{names}], "
+                      f"array_fill({AMOUNT}::bigint, array[{len(group)}]), "
+                      f"p_requests => array_fill('{{\"expires_in_s\": {second + FIRST_S}}}'::jsonb, array[{len(group)}])) p "
+                      "where p.refusal is null")
+        assert placed == [str(len(group))], placed
+        holds[second] = group
+        keys += [key for key, _ in group]
+    return holds, keys
+
+
+def holds_due(rows):
+    """{second: when its holds expire, by our clock}."""
+    lines = rows("select (t.request ->> 'expires_in_s')::integer, extract(epoch from max(h.expires_at) - clock_timestamp()) "
+                 "from wallet.hold h join wallet.txn t on t.id = h.id group by 1")
+    now = time.monotonic()
+    return {int(line.split("|")[0]) - FIRST_S: now + float(line.split("|")[1]) for line in lines}
+
+
+def racers(place, kind, holds, due, servers, history):
+    """This client's share of each second's holds, at the moment when they expire."""
+    chance = random.Random(f"{SEED} {kind} {place}")
+    for second, group in holds.items():
+        mine = group[place::HOLD_CLIENTS]
+        for n, (hold, owner) in enumerate(mine):
+            yield max(0.0, due[second] - 0.3 + 0.4 * n / len(mine) - time.monotonic())
+            body, other = {"txn_id": new_key(chance)}, None
+            if kind == "capture":
+                other = body["to"] = "shop"
+            move = Move(kind, owner, other, None, f"/v1/holds/{hold}/{kind}", body)
+            yield from resolve(move, servers, chance, history)
+
+
+class Expirers:
+    """Sessions that do what monitors do, all the time."""
+
+    def __init__(self, url, count):
+        self.over = threading.Event()
+        self.released = [0] * count
+        self.threads = [threading.Thread(target=self.work, args=(url, place), daemon=True) for place in range(count)]
+        for thread in self.threads:
+            thread.start()
+
+    def work(self, url, place):
+        with Session(url) as session:
+            while not self.over.wait(0.02):
+                self.released[place] += int(session.do("select wallet.expire(20)")[0])
+
+    def stop(self):
+        self.over.set()
+        for thread in self.threads:
+            thread.join(30)
+        return sum(self.released)
+
+
+@test
+def of_capture_void_and_expiry_one_wins():
+    seconds = HOLDS // HOLDS_PER_S
+    with Database() as db, Pawl(db) as pawl:
+        rows = rows_of(db.url)
+        names = [f"h{n}" for n in range(20)]
+        keys = wallets_open(rows, names, 10 * HOLDS * AMOUNT) + wallets_open(rows, ["shop"])
+        servers = servers_start(pawl, 3)
+        holds, placed = holds_place(rows, seconds)
+        due = holds_due(rows)
+        history = []
+        expirers = Expirers(db.url, 3)
+        Swarm(ports_of(servers)).run([racers(place, kind, holds, due, 3, history)
+                                      for place in range(HOLD_CLIENTS) for kind in ("capture", "void")])
+        wait_until(lambda: rows("select count(*) from wallet.hold where status = 'OPEN'") == ["0"], what="no hold is open")
+        expirers.stop()
+        servers_stop(servers)
+        won = [operation.kind for operation in history if operation.attempts[-1].status == 201]
+        counts = {"capture": won.count("capture"), "void": won.count("void"),
+                  "expire": int(rows("select count(*) from wallet.txn where kind = 'expire' and refusal is null")[0])}
+        print(f"# who won: {counts}")
+        assert sum(counts.values()) == len(placed), counts
+        assert min(counts.values()) > len(placed) // 100, f"{counts}: this was no race"
+        assert rows("select ref from wallet.txn where kind in ('capture', 'void', 'expire') and refusal is null "
+                    "group by ref having count(*) > 1") == []
+        assert rows(f"select balance = {AMOUNT * counts['capture']} from wallet.look(array['shop'])") == ["t"]
+        assert rows("select sum(held) from wallet.state") == ["0"]
+        assert rows("select refusal, count(*) > 0 from wallet.txn where refusal is not null group by refusal") == ["hold-ended|t"]
+        books_agree(rows, history, keys + placed)
+
+
+main()
