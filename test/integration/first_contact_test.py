@@ -21,6 +21,13 @@ ROUTES = [
     ("post", "/v1/domains/{domain}/claim"), ("post", "/v1/domains/{domain}/settle"),
     ("post", "/v1/domains/{domain}/extend"), ("get", "/v1/tsq"), ("post", "/v1/tsq/{id}/retry"),
     ("post", "/v1/tsq/{id}/cancel"), ("post", "/v1/tsq/{id}/complete"),
+    ("post", "/v1/wallets"), ("get", "/v1/wallets/{owner}"), ("get", "/v1/owners/{owner}/wallets"),
+    ("post", "/v1/wallets/{owner}/topup"), ("post", "/v1/wallets/{owner}/spend"), ("post", "/v1/wallets/{owner}/freeze"),
+    ("post", "/v1/wallets/{owner}/unfreeze"), ("post", "/v1/wallets/{owner}/floor"), ("get", "/v1/wallets/{owner}/entries"),
+    ("get", "/v1/wallets/{owner}/statement"), ("post", "/v1/transfers"), ("post", "/v1/transfers/batch"),
+    ("post", "/v1/transactions"), ("get", "/v1/transactions/{txn_id}"), ("post", "/v1/transactions/{txn_id}/refund"),
+    ("post", "/v1/holds"), ("get", "/v1/holds/{txn_id}"), ("post", "/v1/holds/{txn_id}/capture"),
+    ("post", "/v1/holds/{txn_id}/void"), ("get", "/v1/ledger/verify"),
 ]
 # Making a data directory takes seconds: the stories about an old home share one.
 HOME = tempfile.mkdtemp(prefix="pawl-home.", dir="/tmp")
