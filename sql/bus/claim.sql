@@ -78,31 +78,35 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := pawl.now();
+  v_kept bigint[];
+  v_places tid[];
+  v_ended bigint[];
   v_canceled bigint[];
 begin
   if cardinality(p_ids) <> cardinality(p_tokens) or p_lease_ms not between 100 and 86400000 then
     raise exception 'arrays must be of one length and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
-  perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
-  v_canceled := array(
-    select l.id from unnest(p_ids, p_tokens) u (id, token) join pawl.lease l using (id, token)
-    where l.cancel);
-  perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null)
-  where cardinality(v_canceled) > 0;
+  -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
+  select array_agg(h.ord) filter (where not h.cancel), array_agg(h.place) filter (where not h.cancel),
+         array_agg(h.ord) filter (where h.cancel), array_agg(h.id) filter (where h.cancel)
+  into v_kept, v_places, v_ended, v_canceled
+  from (
+    select i.ord, i.id, l.place, l.cancel
+    from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
+    cross join lateral (
+      select l.ctid as place, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update) l
+  ) h;
+  if v_canceled is not null then
+    perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
+  end if;
+  update pawl.lease l set until = v_now + p_lease_ms * interval '1 ms' where l.ctid = any (v_places);
   return query
-    with kept as (
-      update pawl.lease l
-      set until = v_now + p_lease_ms * interval '1 ms'
-      from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
-      where l.id = u.id and l.token = u.token
-      returning u.ord
-    )
     -- By grouping, because row by row a join of two lists takes the square of their length.
     select v.ord::integer, coalesce(max(v.verdict), 'LOST')
     from (
-      select k.ord, 'EXTENDED' from kept k
+      select k, 'EXTENDED' from unnest(v_kept) k
       union all
-      select u.ord, 'CANCELED' from unnest(p_ids) with ordinality u (id, ord) where u.id = any (v_canceled)
+      select e, 'CANCELED' from unnest(v_ended) e
       union all
       select n, null from generate_series(1, cardinality(p_ids)) n
     ) v (ord, verdict)

@@ -21,8 +21,17 @@ as $$
 declare
   v_now timestamptz := pawl.now();
   v_count integer := cardinality(p_ids);
-  v_extras bigint[];
+  -- Those that end by this call, in arrays of one length.
   v_done bigint[];
+  v_places tid[];
+  v_ids bigint[];
+  v_tokens bigint[];
+  v_domains smallint[];
+  v_attempts smallint[];
+  v_statuses text[];
+  v_results jsonb[];
+  v_errors text[];
+  v_extras bigint[]; -- of these somebody wants to be told
 begin
   if v_count <> cardinality(p_tokens) or v_count <> cardinality(p_outcomes)
      or v_count <> coalesce(cardinality(p_results), v_count) or v_count <> coalesce(cardinality(p_errors), v_count)
@@ -37,28 +46,34 @@ begin
     perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
   end if;
 
-  with item as materialized (
-    select u.*
-    from unnest(p_ids, p_tokens, p_outcomes, p_results, p_errors)
-      with ordinality u (id, token, outcome, result, error, ord)
-    where u.outcome in ('complete', 'reject')
-    order by u.id
-  ), ended as (
-    delete from pawl.lease l using item i
-    where l.id = i.id and l.token = i.token
-    returning l.id, l.token, l.domain_id, l.attempt, l.extras, i.outcome, i.result, i.error, i.ord
+  -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
+  select array_agg(h.ord), array_agg(h.place), array_agg(h.id), array_agg(h.token), array_agg(h.domain_id), array_agg(h.attempt),
+         array_agg(case h.outcome when 'complete' then 'COMPLETED' else 'FAILED' end), array_agg(h.result), array_agg(h.error),
+         array_agg(h.id) filter (where h.extras)
+  into v_done, v_places, v_ids, v_tokens, v_domains, v_attempts, v_statuses, v_results, v_errors, v_extras
+  from (
+    select i.ord, i.id, i.token, i.outcome, i.result, i.error, l.place, l.domain_id, l.attempt, l.extras
+    from (select distinct on (u.id) u.*
+          from unnest(p_ids, p_tokens, p_outcomes, p_results, p_errors)
+            with ordinality u (id, token, outcome, result, error, ord)
+          where u.outcome in ('complete', 'reject')
+          order by u.id, u.ord) i
+    cross join lateral (
+      select l.ctid as place, l.domain_id, l.attempt, l.extras
+      from pawl.lease l where l.id = i.id and l.token = i.token
+      for update) l
+  ) h;
+  with ended as (
+    delete from pawl.lease l where l.ctid = any (v_places)
   ), kept as (
     insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, result, error)
-    select e.id, e.domain_id, case e.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, e.attempt, v_now,
-           e.token, e.result, e.error
-    from ended e
-  ), noted as (
-    insert into pawl.audit (id, at, domain_id, attempt, event, details)
-    select e.id, v_now, e.domain_id, e.attempt, case e.outcome when 'complete' then 'COMPLETED' else 'FAILED' end,
-           case when e.error is not null then jsonb_build_object('error', e.error) end
-    from ended e
+    select e.id, e.domain_id, e.status, e.attempt, v_now, e.token, e.result, e.error
+    from unnest(v_ids, v_domains, v_statuses, v_attempts, v_tokens, v_results, v_errors)
+      e (id, domain_id, status, attempt, token, result, error)
   )
-  select array_agg(e.ord), array_agg(e.id) filter (where e.extras) into v_done, v_extras from ended e;
+  insert into pawl.audit (id, at, domain_id, attempt, event, details)
+  select e.id, v_now, e.domain_id, e.attempt, e.status, case when e.error is not null then jsonb_build_object('error', e.error) end
+  from unnest(v_ids, v_domains, v_statuses, v_attempts, v_errors) e (id, domain_id, status, attempt, error);
   if v_extras is not null then
     perform pawl.tell(v_extras);
   end if;
@@ -110,7 +125,7 @@ begin
     select u.ord::integer, u.outcome, u.error, u.delay_ms, l.*, c.type
     from unnest(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms)
       with ordinality u (id, token, outcome, error, delay_ms, ord)
-    join pawl.lease l on l.id = u.id and l.token = u.token
+    cross join lateral (select l.* from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
     join pawl.command c on c.id = l.id
     where u.outcome in ('retry', 'fail')
     order by u.ord

@@ -120,17 +120,17 @@ section_http()
     stop
 }
 
-# plain WALLETS: the ordinary way, 64 clients.
+# plain WALLETS CLIENTS: the ordinary way.
 plain()
 {
-    "$postgres_bin"/pgbench -n -M prepared -c 64 -j 2 -T "$seconds" -D wallets="$1" -f test/bench/plain_post.sql "$database" |
+    "$postgres_bin"/pgbench -n -M prepared -c "$2" -j "$(($2 < 2 ? 1 : 2))" -T "$seconds" -D wallets="$1" -f test/bench/plain_post.sql "$database" |
         awk '/^tps/ {print int($3)}'
 }
 
 # The ordinary way is measured in the same run, in turns.
 section_ledger()
 {
-    local kind connections i value said any=() hot=() batch=() one=() look=() p99=() plain_any=() plain_hot=()
+    local kind connections i value said any=() hot=() batch=() one=() look=() p99=() plain_any=() plain_hot=() plain_one=()
     serve
     database=$(build/pawl db url)
     postgres_bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -1)
@@ -153,8 +153,9 @@ section_ledger()
             batch) batch+=($((value * 1000))) ;;
             esac
         done
-        plain_any+=("$(plain 1000)")
-        plain_hot+=("$(plain 1)")
+        plain_any+=("$(plain 1000 64)")
+        plain_hot+=("$(plain 1 64)")
+        plain_one+=("$(plain 1000 1)")
         one+=("$(wrk -t1 -c1 -d"${seconds}s" -s test/bench/transfer.lua "http://127.0.0.1:$port" -- any | awk '/Requests\/sec/ {print int($2)}')")
         value=$(load -s test/bench/look.lua "http://127.0.0.1:$port" -- 1000)
         look+=("$value")
@@ -166,6 +167,7 @@ section_ledger()
     row "POST /v1/transfers, 64 connections, all from one wallet" /s "${hot[@]}"
     row "the ordinary way, all on one wallet" /s "${plain_hot[@]}"
     row "POST /v1/transfers, 1 connection" /s "${one[@]}"
+    row "the ordinary way, 1 client" /s "${plain_one[@]}"
     row "POST /v1/transfers/batch, 1,000 transfers each, 2 connections" "transfers/s" "${batch[@]}"
     row "GET /v1/wallets/{owner}, 64 connections" /s "${look[@]}"
     bench transfers --rounds "$runs" --count "$((count / 2))" --clients 256
