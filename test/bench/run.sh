@@ -173,7 +173,7 @@ section_ledger()
     bench transfers --rounds "$runs" --count "$((count / 2))" --clients 256
     bench transfers --rounds "$runs" --count "$((count / 2))" --hot
     bench transfers --rounds "$runs" --count "$((count / 2))" --arrays 1000
-    bench transfers --rounds "$runs" --count "$((count / 2))" --clients 1
+    bench transfers --rounds "$runs" --count "$((count / 100))" --clients 1
     bench transfers --rounds "$runs" --history 1000000
     bench transfers --rounds "$runs" --verify 1000000
 }
