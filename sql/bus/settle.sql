@@ -231,8 +231,13 @@ begin
     union all
     select r.domain_id, r.priority, r.pos from pawl.ready r where r.id = any (p_ids) and r.pos <> r.id
   ), lined as (
-    delete from pawl.ready r using place p
-    where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos
+    -- Row by row, as in settle; and rows of ready are never updated, so they are where they are found.
+    delete from pawl.ready r
+    where r.ctid = any (array(
+      select f.found
+      from place p cross join lateral (
+        select r.ctid as found from pawl.ready r
+        where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos limit 1) f))
     returning r.id, r.domain_id, r.attempt
   ), ended as (
     select * from leased union all select * from waiting union all select * from troubled union all select * from lined

@@ -27,19 +27,9 @@ static SendItem item_of(const PawlCommand *command)
                       .actor          = command->actor};
 }
 
-/* The constant, which outlives the row. */
-static const char *status_constant(const char *status)
-{
-    const char *const *word = command_statuses;
-
-    while (status && *word && strcmp(*word, status) != 0)
-        word++;
-    return status ? *word : NULL;
-}
-
 static PawlStatus sent_fill(const SendItem *item, PawlSent *ret_sent)
 {
-    PawlSent sent = {.is_new = item->is_new, .status = status_constant(item->status)};
+    PawlSent sent = {.is_new = item->is_new, .status = command_status_constant(item->status)};
 
     memcpy(sent.id, item->id, sizeof sent.id);
     library_answer(item->code, &item->error, &sent.error);
@@ -108,7 +98,7 @@ static ErrorCode items_send(void *context, void **items, int count, Deadline dea
 
     TRY(send_many(context, deadline, arena, list, count, reterr));
     for (int i = 0; i < count; i++)
-        list[i]->status = status_constant(list[i]->status);
+        list[i]->status = command_status_constant(list[i]->status);
     return OK;
 }
 

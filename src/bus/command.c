@@ -34,6 +34,15 @@ DB_SHAPE(number, NumberRow, NUMBER_COLUMNS);
 
 const char *const command_statuses[] = {"PENDING", "IN_PROGRESS", "IN_TSQ", "COMPLETED", "FAILED", "CANCELED", NULL};
 
+const char *command_status_constant(const char *status)
+{
+    const char *const *word = command_statuses;
+
+    while (status && *word && strcmp(*word, status) != 0)
+        word++;
+    return status ? *word : NULL;
+}
+
 static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
 {
     return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .read_only = true};

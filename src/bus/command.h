@@ -21,6 +21,8 @@
 
 /* Every status, ended by NULL; a test compares it with what SQL says. */
 extern const char *const command_statuses[];
+/* The constant of a status, which outlives the row it came in; NULL: it is none of them. */
+const char *command_status_constant(const char *status);
 
 #define COMMAND_COLUMNS(X, T)               \
     X(T, int64_t, DB_I64, id)               \

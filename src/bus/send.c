@@ -11,6 +11,7 @@
 #include "base/metric.h"
 #include "base/reader.h"
 #include "base/text.h"
+#include "bus/command.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -419,16 +420,6 @@ static int id_order(const void *a, const void *b)
     return strcmp((*left)->id, (*right)->id);
 }
 
-static const char *status_constant(const char *status)
-{
-    static const char *const words[] = {"PENDING", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELED", "IN_TSQ"};
-
-    for (size_t i = 0; i < COUNT(words); i++)
-        if (status && strcmp(words[i], status) == 0)
-            return words[i];
-    return "PENDING";
-}
-
 /* The items were checked and have their ids. */
 static ErrorCode sender_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
@@ -448,7 +439,7 @@ static ErrorCode sender_run(void *context, void **items, int count, Deadline dea
         sorted[i] = places[i].item;
     TRY(items_send(sender->pool, deadline, arena, sorted, count, reterr));
     for (int i = 0; i < count; i++)
-        sorted[i]->status = status_constant(sorted[i]->status);
+        sorted[i]->status = command_status_constant(sorted[i]->status);
     return OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/metric.h"
 #include "base/text.h"
+#include "bus/command.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -19,9 +20,6 @@
 #define X(outcome, name) [outcome] = name,
 const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};
 #undef X
-
-/* Where a command can stand after a settle. */
-static const char *const statuses[] = {"PENDING", "IN_PROGRESS", "COMPLETED", "FAILED", "CANCELED", "IN_TSQ"};
 
 #define SETTLED_COLUMNS(X, T)    \
     X(T, int32_t, DB_I32, ord)   \
@@ -83,12 +81,12 @@ static DbArg delays_arg(Arena *arena, SettleItem *const *items, int count)
     return any ? db_texts(arena, texts, count) : db_null();
 }
 
-static const char *status_constant(const char *status)
+/* Not one of them: no such command, and there never was. */
+static const char *status_told(const char *status)
 {
-    for (size_t i = 0; i < COUNT(statuses); i++)
-        if (status && strcmp(statuses[i], status) == 0)
-            return statuses[i];
-    return "UNKNOWN"; /* no such command, and there never was */
+    const char *constant = command_status_constant(status);
+
+    return constant ? constant : "UNKNOWN";
 }
 
 /* ---- settling ---- */
@@ -120,7 +118,7 @@ static ErrorCode verdicts_take(const Settled *rows, int row_count, SettleItem **
     for (int i = 0; i < count; i++) {
         items[i]->settled = rows[i].settled;
         items[i]->again   = rows[i].again;
-        items[i]->status  = status_constant(rows[i].status);
+        items[i]->status  = status_told(rows[i].status);
         items[i]->code    = OK;
     }
     return OK;
