@@ -35,6 +35,11 @@ static void loop_watch(Loop *loop, int fd, void *mark)
         abort();
 }
 
+void loop_forget(Loop *loop, int fd)
+{
+    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+}
+
 static bool loop_accepts(const Loop *loop)
 {
     return loop == loop->server->loops && loop->server->listen_fd >= 0;
@@ -60,7 +65,7 @@ static void accept_pause(Loop *loop)
     if (!loop->accept_failed)
         log_write(LOG_WARN, "http", "cannot accept connections", LOG_STR("reason", strerror(errno)));
     loop->accept_failed = true;
-    epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->server->listen_fd, NULL);
+    loop_forget(loop, loop->server->listen_fd);
     loop->accept_again = mono_plus_ms(loop->now, ACCEPT_AGAIN_MS);
 }
 
@@ -101,6 +106,7 @@ static void accept_last(Loop *loop)
 {
     while (accept_some(loop))
         ;
+    loop_forget(loop, loop->server->listen_fd);
     close(loop->server->listen_fd);
     loop->server->listen_fd = -1;
 }

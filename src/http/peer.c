@@ -385,7 +385,7 @@ static void peer_disturbed(Peer *peer, uint32_t events)
         return;
     }
     /* epoll reports a hang-up whether asked or not, so the only way to silence it is to leave. */
-    epoll_ctl(peer->loop->epoll_fd, EPOLL_CTL_DEL, peer->fd, NULL);
+    loop_forget(peer->loop, peer->fd);
     peer->gone = true;
 }
 
@@ -503,6 +503,7 @@ void peer_close(Peer *peer)
 
     peer_request_end(peer);
     TAILQ_REMOVE(&peer->loop->lists[peer->list].peers, peer, link);
+    loop_forget(peer->loop, peer->fd);
     close(peer->fd);
     metric_add(METRIC_HTTP_CONNECTIONS, -1);
     atomic_fetch_sub(&server->open, 1);

@@ -110,9 +110,12 @@ struct Server {
 };
 
 /* loop.c */
-void     loop_start(Loop *loop, Server *server);
-void     loop_wake(Loop *loop);
-void     loop_post(Loop *loop, Peer *peer); /* any thread: the loop takes the connection (back) */
+void loop_start(Loop *loop, Server *server);
+void loop_wake(Loop *loop);
+void loop_post(Loop *loop, Peer *peer); /* any thread: the loop takes the connection (back) */
+/* Before close(): a child that is about to exec holds the socket a moment longer, and with it epoll would go on to
+ * report it. */
+void     loop_forget(Loop *loop, int fd);
 void     loop_move(Peer *peer, PeerListName list);
 Request *loop_request(Loop *loop);
 void     loop_request_end(Loop *loop, Request *request);

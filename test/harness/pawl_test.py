@@ -189,6 +189,12 @@ class Server(Process):
         self.port = int(port)
         wait_until(lambda: self.http("GET", "/health/ready").status == 200, timeout, "/health/ready answers 200")
 
+    def last_words(self):
+        """For a story that failed: is the server alive, and what did it say last?"""
+        code = self.process.poll()
+        state = "running" if code is None else f"ended with {code}"
+        return f"serve is {state}, its last lines:\n" + "\n".join(self.stderr[-40:])
+
     def http(self, method, path, body=None, token=None, headers=None, timeout=TIMEOUT_S):
         """One request on a connection of its own. body: bytes as they are, anything else as JSON."""
         head = dict(headers or {})
@@ -202,6 +208,9 @@ class Server(Process):
             connection.request(method, path, body, head)
             response = connection.getresponse()
             return Answer(response.status, {k.lower(): v for k, v in response.getheaders()}, response.read())
+        except ConnectionError as error:
+            error.add_note(self.last_words())
+            raise
         finally:
             connection.close()
 

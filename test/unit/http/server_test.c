@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -489,6 +490,33 @@ TEST(server_survives_clients_that_hang_up_while_waiting)
     assert_int_equal(live.status, 200);
     fixture_open_gate(&f);
     assert_true(fixture_wait_in_flight(&f, 0));
+}
+
+/* A child between fork and exec keeps every socket open: closing ours alone does not take it out of epoll, and what
+ * epoll reports then is a connection that is freed. The sanitizer sees it. */
+TEST(server_forgets_a_connection_that_a_child_still_holds)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+    int                    gate[2], status = -1;
+
+    fixture_init(&f, (ServerOptions){0});
+    assert_int_equal(pipe(gate), 0);
+    client_open(&client, f.port);
+    client_send(&client, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(client_read(&client).status, 200); /* so the server has taken the connection */
+    pid_t child = fork();
+    if (child == 0) {
+        close(gate[1]);
+        _exit(read(gate[0], &status, 1) == 0 ? 0 : 1);
+    }
+    shutdown(client.fd, SHUT_RDWR); /* the child holds this end as well: a close would not be heard */
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n").status, 200);
+    close(gate[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(gate[0]);
 }
 
 TEST(server_sends_answers_larger_than_any_buffer)
