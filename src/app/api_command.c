@@ -13,6 +13,7 @@
 #include "bus/command.h"
 #include "bus/send.h"
 #include "bus/settle.h"
+#include "http/later.h"
 
 #define DELAY_S_MAX 315360000 /* ten years */
 #define ITEMS_MAX   8000
@@ -94,24 +95,39 @@ static void write_sent(Writer *writer, const SendItem *item)
     writer_end(writer);
 }
 
+static ErrorCode send_end(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon         *daemon = context;
+    const SendItem *item   = request_state(request);
+    Writer          writer;
+
+    if (item->code != OK) {
+        *reterr = item->error;
+        return item->code;
+    }
+    if (item->is_new && item->delay_ms == 0)
+        waker_poke(daemon->waker, item->domain);
+    response->status = item->is_new ? 201 : 200;
+    writer_open(&writer, &response->body);
+    write_sent(&writer, item);
+    return OK;
+}
+
 ErrorCode api_command_send(void *context, Request *request, Response *response, Error *reterr)
 {
     Daemon     *daemon = context;
+    Arena      *arena  = request_arena(request);
+    SendItem   *item   = arena_array(arena, SendItem, 1);
     SendRequest given;
-    SendItem    item;
     size_t      size;
     const char *body = request_body(request, &size);
-    Writer      writer;
 
-    TRY(reader_object(body, size, &api_command_send_body, request_arena(request), &given, reterr));
+    (void)response;
+    TRY(reader_object(body, size, &api_command_send_body, arena, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
-    item = item_of(&given, request_principal(request));
-    TRY(sender_send(daemon->sender, request_deadline(request), &item, reterr));
-    if (item.is_new && item.delay_ms == 0)
-        waker_poke(daemon->waker, item.domain);
-    response->status = item.is_new ? 201 : 200;
-    writer_open(&writer, &response->body);
-    write_sent(&writer, &item);
+    *item = item_of(&given, request_principal(request));
+    request_rest(request, send_end, item);
+    sender_begin(daemon->sender, request_deadline(request), arena, item, request_wake, request);
     return OK;
 }
 

@@ -8,6 +8,7 @@
 
 #include "app/api.h"
 #include "app/daemon.h"
+#include "http/later.h"
 #include "wallet/books.h"
 
 /* ---- bodies ---- */
@@ -187,62 +188,55 @@ static void headers_add(Request *request, Response *response, const WalletItem *
         response_header(response, "Idempotency-Replayed", "true");
 }
 
-/* Many wallets changed, so it is told how each of them stood. */
-static ErrorCode multi_answer(Daemon *daemon, Request *request, const WalletItem *item, Response *response,
-                              Error *reterr)
+/* A refusal that was decided is the answer for ever; what only failed may be tried again. */
+static ErrorCode refusal_answer(Request *request, const WalletItem *item, Response *response, Error *reterr)
 {
-    const char *entries;
-    Writer      writer;
-
-    TRY(transaction_entries(daemon->app->pool, request_deadline(request), request_arena(request), item->txn_id,
-                            &entries, reterr));
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "txn_id", item->txn_id);
-    writer_i64(&writer, "amount", item->posted_amount);
-    writer_raw(&writer, "entries", entries);
-    wallet_time_write(&writer, "at", item->decided_at);
-    writer_end(&writer);
+    if (!item->decided_at) {
+        *reterr = item->error;
+        return item->code;
+    }
+    response_problem(response, &item->error, arena_print(request_arena(request), "/v1/transactions/%s", item->txn_id));
+    headers_add(request, response, item);
     return OK;
 }
 
-static ErrorCode post_answer(Daemon *daemon, Request *request, WalletKind kind, Response *response, Error *reterr)
+static ErrorCode post_end(void *context, Request *request, Response *response, Error *reterr)
 {
-    WalletItem item;
-    Writer     writer;
-    ErrorCode  code;
+    const WalletItem *item = request_state(request);
+    Writer            writer;
 
-    TRY(item_read(request, kind, &item, reterr));
-    code = ledger_post(daemon->ledger, request_deadline(request), request_arena(request), &item, reterr);
-    if (code != OK && !item.decided_at)
-        return code;
-    if (code != OK) {
-        response_problem(response, &item.error,
-                         arena_print(request_arena(request), "/v1/transactions/%s", item.txn_id));
-    } else if (kind == WALLET_MULTI) {
-        TRY(multi_answer(daemon, request, &item, response, reterr));
-        response->status = 201;
-    } else {
-        writer_open(&writer, &response->body);
-        writer_object(&writer, NULL);
-        api_posted_write(&writer, &item);
-        writer_end(&writer);
-        response->status = 201;
-    }
-    headers_add(request, response, &item);
+    (void)context;
+    if (item->code != OK)
+        return refusal_answer(request, item, response, reterr);
+    response->status = 201;
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    api_posted_write(&writer, item);
+    writer_end(&writer);
+    headers_add(request, response, item);
+    return OK;
+}
+
+static ErrorCode post_begin(Daemon *daemon, Request *request, WalletKind kind, Error *reterr)
+{
+    WalletItem *item = arena_array(request_arena(request), WalletItem, 1);
+
+    TRY(item_read(request, kind, item, reterr));
+    request_rest(request, post_end, item);
+    ledger_post_begin(daemon->ledger, request_deadline(request), request_arena(request), item, request_wake, request);
     return OK;
 }
 
 #define POST_HANDLER(name, kind)                                                       \
     ErrorCode name(void *context, Request *request, Response *response, Error *reterr) \
     {                                                                                  \
-        return post_answer(context, request, kind, response, reterr);                  \
+        (void)response;                                                                \
+        return post_begin(context, request, kind, reterr);                             \
     }
 
 POST_HANDLER(api_topup, WALLET_TOPUP)
 POST_HANDLER(api_spend, WALLET_SPEND)
 POST_HANDLER(api_transfer, WALLET_TRANSFER)
-POST_HANDLER(api_transaction_post, WALLET_MULTI)
 POST_HANDLER(api_hold_place, WALLET_HOLD)
 POST_HANDLER(api_hold_capture, WALLET_CAPTURE)
 POST_HANDLER(api_hold_void, WALLET_VOID)
@@ -250,3 +244,28 @@ POST_HANDLER(api_refund, WALLET_REFUND)
 POST_HANDLER(api_freeze, WALLET_FREEZE)
 POST_HANDLER(api_unfreeze, WALLET_UNFREEZE)
 POST_HANDLER(api_floor, WALLET_FLOOR)
+
+/* Many wallets changed, so it is told how each of them stood: one more look at the database, and so a thread that may wait. */
+ErrorCode api_transaction_post(void *context, Request *request, Response *response, Error *reterr)
+{
+    Daemon     *daemon = context;
+    Arena      *arena  = request_arena(request);
+    WalletItem  item;
+    const char *entries;
+    Writer      writer;
+
+    TRY(item_read(request, WALLET_MULTI, &item, reterr));
+    if (ledger_post(daemon->ledger, request_deadline(request), arena, &item, &item.error) != OK)
+        return refusal_answer(request, &item, response, reterr);
+    TRY(transaction_entries(daemon->app->pool, request_deadline(request), arena, item.txn_id, &entries, reterr));
+    response->status = 201;
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "txn_id", item.txn_id);
+    writer_i64(&writer, "amount", item.posted_amount);
+    writer_raw(&writer, "entries", entries);
+    wallet_time_write(&writer, "at", item.decided_at);
+    writer_end(&writer);
+    headers_add(request, response, &item);
+    return OK;
+}

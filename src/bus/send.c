@@ -413,6 +413,17 @@ struct Sender {
     Combiner *combiner;
 };
 
+typedef struct {
+    SendItem *item;
+    void (*told)(void *context); /* NULL: the caller waits */
+    void *context;
+} SendTurn;
+
+static size_t turn_weigh(const void *turn)
+{
+    return item_bytes(((const SendTurn *)turn)->item);
+}
+
 static int id_order(const void *a, const void *b)
 {
     const SendItem *const *left = a, *const *right = b;
@@ -421,7 +432,7 @@ static int id_order(const void *a, const void *b)
 }
 
 /* The items were checked and have their ids. */
-static ErrorCode sender_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+static ErrorCode sender_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
 {
     Sender                   *sender = context;
     scoped(arena_free) Arena *arena  = arena_new((CALL_BYTES_MAX + SEND_PAYLOAD_MAX) * BYTES_FACTOR);
@@ -429,7 +440,7 @@ static ErrorCode sender_run(void *context, void **items, int count, Deadline dea
     Place                    *places = arena_array(arena, Place, count);
 
     for (int i = 0; i < count; i++)
-        sorted[i] = items[i];
+        sorted[i] = ((const SendTurn *)turns[i])->item;
     /* Concurrent callers have no order among them. By id, so that two runs with the same ids cannot wait for each other. */
     qsort(sorted, (size_t)count, sizeof(void *), id_order);
     for (int i = 0; i < count; i++)
@@ -451,7 +462,7 @@ Sender *sender_new(Pool *pool)
         abort();
     sender->pool     = pool;
     sender->combiner = combiner_new(
-        &(CombinerOptions){.run = sender_run, .context = sender, .weigh = item_bytes, .weight_max = CALL_BYTES_MAX});
+        &(CombinerOptions){.run = sender_run, .context = sender, .weigh = turn_weigh, .weight_max = CALL_BYTES_MAX});
     return sender;
 }
 
@@ -463,13 +474,38 @@ void sender_free(Sender *sender)
 
 ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *reterr)
 {
+    SendTurn  turn = {.item = item};
     ErrorCode code;
 
     TRY(item_prepare(item, reterr));
-    code = combiner_do(sender->combiner, item, deadline, reterr);
+    code = combiner_do(sender->combiner, &turn, deadline, reterr);
     if (code != OK)
         return item->code = code;
     if (reterr && item->code != OK)
         *reterr = item->error;
     return item->code;
+}
+
+static void send_told(void *context, const Error *verdict)
+{
+    SendTurn *turn = context;
+
+    if (verdict->code != OK) {
+        turn->item->code  = verdict->code;
+        turn->item->error = *verdict;
+    }
+    turn->told(turn->context);
+}
+
+void sender_begin(Sender *sender, Deadline deadline, Arena *arena, SendItem *item, void (*told)(void *context),
+                  void *context)
+{
+    SendTurn *turn = arena_array(arena, SendTurn, 1);
+
+    *turn      = (SendTurn){item, told, context};
+    item->code = item_prepare(item, &item->error);
+    if (item->code == OK)
+        combiner_begin(sender->combiner, turn, deadline, send_told);
+    else
+        told(context);
 }

@@ -63,5 +63,9 @@ void                  sender_free(Sender *sender);
 SCOPED(Sender, sender_free)
 /* Returns the item's verdict, with its words. status is one of a few constants. */
 must_check ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *reterr);
+/* The same without waiting: told(context) comes exactly once, on another thread or in here; then item->code is the verdict
+ * and item->error has its words. Item and arena are borrowed until then. */
+void sender_begin(Sender *sender, Deadline deadline, Arena *arena, SendItem *item, void (*told)(void *context),
+                  void *context);
 
 #endif

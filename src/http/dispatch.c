@@ -137,17 +137,26 @@ static ErrorCode run_token(Server *server, Request *request, Error *reterr)
     return authenticate(server, request, /* try_cache= */ false, reterr);
 }
 
-static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
+static ErrorCode check_size(const Request *request, Error *reterr)
 {
-    const Route *route = request->match.route;
-
-    assert(request->authentic);
-    TRY(check_deadline(request, reterr));
-    TRY(route->handler(server->options.app, request, &request->response, reterr));
     if (text_is_full(&request->response.body))
-        return fail(reterr, ERR_INTERNAL, "the answer of \"%s\" is larger than %zu bytes", route->path,
+        return fail(reterr, ERR_INTERNAL, "the answer of \"%s\" is larger than %zu bytes", request->match.route->path,
                     request->response.body.length_max);
     return OK;
+}
+
+static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
+{
+    assert(request->authentic);
+    TRY(check_deadline(request, reterr));
+    TRY(request->match.route->handler(server->options.app, request, &request->response, reterr));
+    return request->end ? OK : check_size(request, reterr);
+}
+
+static ErrorCode run_end(Server *server, Request *request, Error *reterr)
+{
+    TRY(request->end(server->options.app, request, &request->response, reterr));
+    return check_size(request, reterr);
 }
 
 /* Run what may fail; the response is filled if it does. */
@@ -169,9 +178,19 @@ void dispatch_token(Server *server, Request *request)
     dispatch(server, request, run_token);
 }
 
-void dispatch_run(Server *server, Request *request)
+bool dispatch_run(Server *server, Request *request)
 {
+    atomic_store(&request->holders, 1);
     dispatch(server, request, run_handler);
+    return request_let_go(request);
+}
+
+void dispatch_end(Server *server, Request *request)
+{
+    if (!request->end)
+        return;
+    dispatch(server, request, run_end);
+    atomic_fetch_sub(&request->peer->loop->resting, 1);
 }
 
 void dispatch_fail(Request *request, const Error *error)

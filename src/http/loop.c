@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,13 +190,18 @@ static void loop_tell_time(Loop *loop)
              months[utc.tm_mon], (utc.tm_year + 1900) % 10000, utc.tm_hour, utc.tm_min, utc.tm_sec);
 }
 
-static void loop_handle(Loop *loop, const struct epoll_event *event)
+static void wake_clear(Loop *loop)
 {
     uint64_t count;
 
+    if (read(loop->wake_fd, &count, sizeof count) < 0 && errno != EAGAIN)
+        abort();
+}
+
+static void loop_handle(Loop *loop, const struct epoll_event *event)
+{
     if (event->data.ptr == &loop->wake_fd) {
-        if (read(loop->wake_fd, &count, sizeof count) < 0 && errno != EAGAIN)
-            abort();
+        wake_clear(loop);
     } else if (event->data.ptr == loop) {
         if (loop_accepts(loop))
             accept_some(loop);
@@ -299,10 +305,21 @@ void loop_request_end(Loop *loop, Request *request)
     loop->spare_count++;
 }
 
+/* Whoever is to wake a request still holds it. */
+static void await_resting(Loop *loop)
+{
+    struct pollfd woken = {.fd = loop->wake_fd, .events = POLLIN};
+
+    for (take_inbox(loop); atomic_load(&loop->resting) > 0; take_inbox(loop)) {
+        poll(&woken, 1, -1);
+        wake_clear(loop);
+    }
+}
+
 void loop_end(Loop *loop)
 {
     thread_join(loop->thread);
-    take_inbox(loop);
+    await_resting(loop);
     for (int i = 0; i < LIST_COUNT; i++)
         for (Peer *peer; (peer = TAILQ_FIRST(&loop->lists[i].peers)) != NULL;)
             peer_close(peer);

@@ -3,8 +3,8 @@
  * server_internal.h.
  *
  * Invariants
- *   1. A request in state ASKING or WAITING belongs to the executor; the loop does not touch it, and does not free the
- *      connection, until loop_post() brings it back.
+ *   1. A request in state ASKING or WAITING belongs to the executor, or to whoever will wake it; the loop does not touch
+ *      it, and does not free the connection, until loop_post() brings it back.
  *   2. The buffer does not move and its first `used` bytes do not change while a request is under way: the head's
  *      strings lie there.
  *   3. A connection that is closed after an answer lingers: closing with unread bytes would make the kernel reset it,
@@ -23,8 +23,9 @@
 #include "base/metric.h"
 #include "http/server_internal.h"
 
-#define READ_ROOM    ((size_t)16 << 10) /* beside the head; a body passes through here */
-#define OUT_HEAD_MAX ((size_t)16 << 10) /* all the headers that a response can have fit */
+#define READ_ROOM      ((size_t)16 << 10) /* beside the head; a body passes through here */
+#define OUT_HEAD_MAX   ((size_t)16 << 10) /* all the headers that a response can have fit */
+#define QUICK_BODY_MAX ((size_t)64 << 10) /* reading a larger one would keep the other connections waiting */
 
 /* GONE: the connection was closed and freed. */
 typedef enum { STEP_ON, STEP_PAUSE, STEP_GONE } Step;
@@ -66,6 +67,12 @@ static void peer_request_end(Peer *peer)
     peer_uncount(peer);
     if (peer->request)
         loop_request_end(peer->loop, take(peer->request));
+}
+
+static void peer_request_begin(Peer *peer)
+{
+    peer->request       = loop_request(peer->loop);
+    peer->request->peer = peer;
 }
 
 static Fill peer_fill(Peer *peer)
@@ -162,16 +169,22 @@ static void peer_say_continue(Peer *peer)
         peer->close = true; /* the socket's buffer is full before a first answer: nobody reads */
 }
 
+/* Somebody else has the request now. */
+static void peer_leave(Peer *peer, PeerState state)
+{
+    peer->state   = state;
+    peer->counted = true;
+    atomic_fetch_add(&peer->loop->server->in_flight, 1);
+    loop_move(peer, LIST_WAITING);
+}
+
 /* Hand the request to an executor, or refuse it when too many wait already. unread: its body is still to come. */
 static Step peer_submit(Peer *peer, PeerState state, bool unread)
 {
     Server *server = peer->loop->server;
     Error   error;
 
-    peer->state   = state;
-    peer->counted = true;
-    atomic_fetch_add(&server->in_flight, 1);
-    loop_move(peer, LIST_WAITING);
+    peer_leave(peer, state);
     if (executor_submit(server->executor, peer))
         return STEP_PAUSE;
     metric_add(METRIC_HTTP_SHED, 1);
@@ -196,7 +209,7 @@ static Step step_head(Peer *peer)
     if (peer->filled == 0)
         return STEP_PAUSE;
     if (!peer->request)
-        peer->request = loop_request(peer->loop);
+        peer_request_begin(peer);
     Head *head = &peer->request->head;
     if (head_parse(head, peer->bytes, peer->filled < max ? peer->filled : max, &done, &error) != OK)
         return peer_fail(peer, &error, /* close= */ true);
@@ -251,9 +264,13 @@ static Step step_body(Peer *peer)
         return STEP_PAUSE;
     if (dispatch_body(request, &error) != OK)
         return peer_fail(peer, &error, /* close= */ false);
-    if (!request->match.route->at_once)
+    if (!request->match.route->at_once || request->body.length > QUICK_BODY_MAX)
         return peer_submit(peer, PEER_WAITING, /* unread= */ false);
-    dispatch_run(peer->loop->server, request);
+    if (!dispatch_run(peer->loop->server, request)) {
+        peer_leave(peer, PEER_WAITING); /* whoever woke it by now has put it into our own inbox */
+        return STEP_PAUSE;
+    }
+    dispatch_end(peer->loop->server, request);
     return peer_answer(peer);
 }
 
@@ -418,7 +435,7 @@ void peer_begin(Peer *peer)
     if (peer->refused) {
         Error error;
 
-        peer->request = loop_request(loop);
+        peer_request_begin(peer);
         fail(&error, ERR_BUSY, "too many connections");
         peer_fail(peer, &error, /* close= */ true);
         peer_advance(peer);
@@ -476,6 +493,7 @@ static void peer_asked(Peer *peer)
 void peer_resume(Peer *peer)
 {
     assert(peer_is_away(peer));
+    dispatch_end(peer->loop->server, peer->request);
     if (peer->gone) {
         peer_close(peer);
         return;
@@ -519,7 +537,7 @@ void peer_execute(void *item)
 
     if (peer->state == PEER_ASKING)
         dispatch_token(peer->loop->server, peer->request);
-    else
-        dispatch_run(peer->loop->server, peer->request);
+    else if (!dispatch_run(peer->loop->server, peer->request))
+        return;
     loop_post(peer->loop, peer);
 }

@@ -153,6 +153,8 @@ void request_begin(Request *request)
     request->chunks                            = (Chunks){0};
     request->began                             = (Mono){0};
     request->deadline                          = deadline_never();
+    request->end                               = NULL;
+    request->state                             = NULL;
 }
 
 ErrorCode request_read_target(Request *request, Error *reterr)

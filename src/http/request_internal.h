@@ -6,6 +6,8 @@
 #ifndef HTTP_REQUEST_INTERNAL_H
 #define HTTP_REQUEST_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "http/chunk.h"
 #include "http/head.h"
 #include "http/request.h"
@@ -17,11 +19,12 @@
 #define REQUEST_QUERY_MAX      32
 
 struct Request {
-    Arena   *arena;
-    Head     head;
-    Mono     began; /* when the head was complete; .ns 0: it never was */
-    Deadline deadline;
-    char     id[REQUEST_ID_MAX + 1];
+    struct Peer *peer; /* on whose connection it came */
+    Arena       *arena;
+    Head         head;
+    Mono         began; /* when the head was complete; .ns 0: it never was */
+    Deadline     deadline;
+    char         id[REQUEST_ID_MAX + 1];
 
     HttpMethod method;
     bool       is_head; /* answer without the body */
@@ -39,6 +42,10 @@ struct Request {
     Text     body; /* on the heap: it grows while it arrives */
     Response response;
 
+    atomic_int    holders; /* its handler, and whoever is to wake it */
+    RouteHandler *end;     /* it rests, or rested; NULL: it did not */
+    void         *state;   /* for end() */
+
     Request *next; /* in the list of spare ones */
 };
 
@@ -51,6 +58,8 @@ void request_begin(Request *request);
 must_check ErrorCode request_read_target(Request *request, Error *reterr);
 /* ERR_INVALID: a query parameter that the route does not list. */
 must_check ErrorCode request_check_query(const Request *request, Error *reterr);
+/* true: nobody else holds it. */
+bool request_let_go(Request *request);
 /* Take the client's id when it is sane: 1 to 64 of A-Z a-z 0-9 . _ - */
 bool request_take_id(Request *request);
 

@@ -1,5 +1,5 @@
 /*
- * combiner.c - callers take turns at leading; see combiner.h for the states and the promises.
+ * combiner.c - callers take turns at leading, or threads of our own lead; see combiner.h for the states and the promises.
  */
 #include "pg/combiner.h"
 
@@ -14,15 +14,16 @@
 
 typedef enum { CALLER_WAITING, CALLER_LEADING, CALLER_RUNNING, CALLER_DONE } CallerState;
 
-/* One call of combiner_do(), on its caller's stack. */
+/* One call of combiner_do(), on its caller's stack, or of combiner_begin(), on the heap until it was told. */
 typedef struct Caller Caller;
 struct Caller {
-    void       *item;
-    Deadline    deadline;
-    CallerState state;
-    Cond        changed;
-    Error      *error; /* where its verdict goes: memory of its own, since the caller's may be NULL */
-    Caller     *next, *previous;
+    void         *item;
+    Deadline      deadline;
+    CallerState   state;
+    CombinerTold *told; /* NULL: it waits itself */
+    Cond          changed;
+    Error         verdict;
+    Caller       *next, *previous;
 };
 
 struct Combiner {
@@ -33,6 +34,10 @@ struct Combiner {
     int             leading; /* those: at most one */
     int             lanes;   /* led right now */
     int             running; /* items under way in them */
+    bool            stopping;
+    int             thread_count; /* 0 until something is begun */
+    pthread_t      *threads;
+    Cond            lead; /* for them: the first in line leads, and nobody waits behind it */
 };
 
 /* ---- the line ---- */
@@ -120,7 +125,7 @@ static void lane_offer(Combiner *combiner)
     combiner->lanes++;
     combiner->leading++;
     combiner->first->state = CALLER_LEADING;
-    cond_signal(&combiner->first->changed);
+    cond_signal(combiner->first->told ? &combiner->lead : &combiner->first->changed);
 }
 
 static void *memory(size_t count, size_t size)
@@ -142,12 +147,35 @@ static void callers_run(const CombinerOptions *options, Caller **callers, int co
         items[i] = callers[i]->item;
     combiner_run_each(options->run, options->context, items, count, deadline, errors);
     for (int i = 0; i < count; i++)
-        *callers[i]->error = errors[i];
+        callers[i]->verdict = errors[i];
     free(items);
     free(errors);
 }
 
-/* Under the mutex, which it leaves while the run is under way. */
+static void caller_tell(Caller *caller)
+{
+    caller->told(caller->item, &caller->verdict);
+    free(caller);
+}
+
+/* Under the mutex: those who wait go on; the others are moved to the front. Returns how many these are. */
+static int callers_end(Caller **callers, int count, const Caller *leader)
+{
+    int begun = 0;
+
+    for (int i = 0; i < count; i++) {
+        Caller *caller = callers[i];
+
+        caller->state = CALLER_DONE;
+        if (caller->told)
+            callers[begun++] = caller;
+        else if (caller != leader)
+            cond_signal(&caller->changed);
+    }
+    return begun;
+}
+
+/* Under the mutex, which it leaves while the run is under way and to tell verdicts. */
 static void lane_lead(Combiner *combiner, Caller *leader)
 {
     Caller **callers = memory((size_t)combiner->options.batch_max, sizeof(Caller *));
@@ -160,14 +188,16 @@ static void lane_lead(Combiner *combiner, Caller *leader)
     mutex_unlock(&combiner->mutex);
     callers_run(&combiner->options, callers, count, deadline);
     mutex_lock(&combiner->mutex);
-    for (int i = 0; i < count; i++) {
-        callers[i]->state = CALLER_DONE;
-        if (callers[i] != leader)
-            cond_signal(&callers[i]->changed);
-    }
     combiner->running -= count;
     combiner->lanes--;
     lane_offer(combiner);
+    count = callers_end(callers, count, leader);
+    if (count > 0) {
+        mutex_unlock(&combiner->mutex);
+        for (int i = 0; i < count; i++)
+            caller_tell(callers[i]);
+        mutex_lock(&combiner->mutex);
+    }
     free(callers);
 }
 
@@ -197,29 +227,100 @@ static ErrorCode caller_follow(Combiner *combiner, Caller *caller, Error *reterr
             cond_wait(&caller->changed, &combiner->mutex,
                       caller->state == CALLER_RUNNING ? deadline_never() : caller->deadline);
     }
-    if (reterr && caller->error->code != OK)
-        *reterr = *caller->error;
-    return caller->error->code;
+    if (reterr && caller->verdict.code != OK)
+        *reterr = caller->verdict;
+    return caller->verdict.code;
+}
+
+/* Under the mutex. */
+static ErrorCode line_enter(Combiner *combiner, Caller *caller, Error *reterr)
+{
+    if (combiner->waiting >= combiner->options.queue_max)
+        return fail(reterr, ERR_BUSY, "%d operations are waiting already", combiner->options.queue_max);
+    line_append(combiner, caller);
+    lane_offer(combiner);
+    return OK;
 }
 
 ErrorCode combiner_do(Combiner *combiner, void *item, Deadline deadline, Error *reterr)
 {
-    Error     error  = {0};
-    Caller    caller = {.item = item, .deadline = deadline, .error = &error};
+    Caller    caller = {.item = item, .deadline = deadline};
     ErrorCode code;
 
-    mutex_lock(&combiner->mutex);
-    if (combiner->waiting >= combiner->options.queue_max) {
-        mutex_unlock(&combiner->mutex);
-        return fail(reterr, ERR_BUSY, "%d operations are waiting already", combiner->options.queue_max);
-    }
     cond_init(&caller.changed);
-    line_append(combiner, &caller);
-    lane_offer(combiner);
-    code = caller_follow(combiner, &caller, reterr);
+    mutex_lock(&combiner->mutex);
+    code = line_enter(combiner, &caller, reterr);
+    if (code == OK)
+        code = caller_follow(combiner, &caller, reterr);
     mutex_unlock(&combiner->mutex);
     cond_done(&caller.changed);
     return code;
+}
+
+/* ---- threads that lead for what was begun ---- */
+
+/* Under the mutex, which it leaves to tell. */
+static void begun_expire(Combiner *combiner, Caller *caller)
+{
+    caller_leave(combiner, caller, &caller->verdict);
+    mutex_unlock(&combiner->mutex);
+    caller_tell(caller);
+    mutex_lock(&combiner->mutex);
+}
+
+static void *leader_body(void *context)
+{
+    Combiner *combiner = context;
+
+    mutex_lock(&combiner->mutex);
+    while (!combiner->stopping) {
+        Caller *first = combiner->first;
+
+        if (!first || !first->told || first->state != CALLER_LEADING)
+            cond_wait(&combiner->lead, &combiner->mutex, deadline_never());
+        else if (deadline_passed(first->deadline))
+            begun_expire(combiner, first);
+        else
+            lane_lead(combiner, first);
+    }
+    mutex_unlock(&combiner->mutex);
+    return NULL;
+}
+
+/* Under the mutex. */
+static void leaders_start(Combiner *combiner)
+{
+    if (combiner->thread_count > 0)
+        return;
+    combiner->threads = memory((size_t)combiner->options.lanes_max, sizeof *combiner->threads);
+    for (; combiner->thread_count < combiner->options.lanes_max; combiner->thread_count++)
+        combiner->threads[combiner->thread_count] = thread_start("combiner", leader_body, combiner);
+}
+
+static void leaders_end(Combiner *combiner)
+{
+    mutex_lock(&combiner->mutex);
+    combiner->stopping = true;
+    cond_broadcast(&combiner->lead);
+    mutex_unlock(&combiner->mutex);
+    for (int i = 0; i < combiner->thread_count; i++)
+        thread_join(combiner->threads[i]);
+    free(combiner->threads);
+}
+
+void combiner_begin(Combiner *combiner, void *item, Deadline deadline, CombinerTold *told)
+{
+    Caller *caller = memory(1, sizeof *caller);
+
+    caller->item     = item;
+    caller->deadline = deadline;
+    caller->told     = told;
+    mutex_lock(&combiner->mutex);
+    leaders_start(combiner);
+    ErrorCode code = line_enter(combiner, caller, &caller->verdict);
+    mutex_unlock(&combiner->mutex);
+    if (code != OK)
+        caller_tell(caller);
 }
 
 int combiner_waiting(Combiner *combiner)
@@ -242,6 +343,7 @@ Combiner *combiner_new(const CombinerOptions *options)
     if (!combiner->options.queue_max)
         combiner->options.queue_max = QUEUE_DEFAULT;
     mutex_init(&combiner->mutex);
+    cond_init(&combiner->lead);
     return combiner;
 }
 
@@ -250,6 +352,8 @@ void combiner_free(Combiner *combiner)
     if (!combiner)
         return;
     assert(combiner->waiting == 0 && combiner->lanes == 0);
+    leaders_end(combiner);
+    cond_done(&combiner->lead);
     mutex_done(&combiner->mutex);
     free(combiner);
 }

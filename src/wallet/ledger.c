@@ -20,6 +20,8 @@ struct Ledger {
 typedef struct {
     WalletItem *item;
     Arena      *arena;
+    void (*told)(void *context); /* NULL: the caller waits */
+    void *context;
 } PostTurn;
 
 static size_t post_weigh(const void *turn)
@@ -54,7 +56,7 @@ static ErrorCode posts_run(void *context, void **turns, int count, Deadline dead
 
 ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, Error *reterr)
 {
-    PostTurn  turn = {item, arena};
+    PostTurn  turn = {.item = item, .arena = arena};
     ErrorCode code;
 
     TRY(item->code = wallet_check(item, reterr));
@@ -64,6 +66,30 @@ ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletIte
     if (reterr && item->code != OK)
         *reterr = item->error;
     return item->code;
+}
+
+static void post_told(void *context, const Error *verdict)
+{
+    PostTurn *turn = context;
+
+    if (verdict->code != OK) {
+        turn->item->code  = verdict->code;
+        turn->item->error = *verdict;
+    }
+    turn->told(turn->context);
+}
+
+void ledger_post_begin(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, void (*told)(void *context),
+                       void *context)
+{
+    PostTurn *turn = arena_array(arena, PostTurn, 1);
+
+    *turn      = (PostTurn){item, arena, told, context};
+    item->code = wallet_check(item, &item->error);
+    if (item->code == OK)
+        combiner_begin(ledger->posts, turn, deadline, post_told);
+    else
+        told(context);
 }
 
 /* ---- looking ---- */

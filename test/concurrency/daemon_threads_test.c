@@ -25,16 +25,21 @@
 static const struct {
     const char *request, *token;
     int         status, status_or;
+    const char *body; /* NULL: none */
 } asks[] = {
-    {"GET /health/live",               NULL,                                               200, 200},
-    {"GET /health/ready",              NULL,                                               200, 503},
-    {"GET /metrics",                   ADMIN_TOKEN,                                        200, 200},
-    {"GET /v1/alerts",                 ADMIN_TOKEN,                                        200, 200},
-    {"GET /v1/dead-letters?limit=5",   ADMIN_TOKEN,                                        200, 503},
-    {"POST /v1/dead-letters/7/retry",  ADMIN_TOKEN,                                        200, 503},
-    {"DELETE /v1/dead-letters/999999", ADMIN_TOKEN,                                        404, 503},
-    {"GET /v1/dead-letters",           "pawl_of-the-right-length-but-nobody-knows-it----", 401, 503},
-    {"GET /v1/dead-letters",           NULL,                                               401, 401},
+    {"GET /health/live", NULL, 200, 200},
+    {"GET /health/ready", NULL, 200, 503},
+    {"GET /metrics", ADMIN_TOKEN, 200, 200},
+    {"GET /v1/alerts", ADMIN_TOKEN, 200, 200},
+    {"GET /v1/dead-letters?limit=5", ADMIN_TOKEN, 200, 503},
+    {"POST /v1/dead-letters/7/retry", ADMIN_TOKEN, 200, 503},
+    {"DELETE /v1/dead-letters/999999", ADMIN_TOKEN, 404, 503},
+    {"GET /v1/dead-letters", "pawl_of-the-right-length-but-nobody-knows-it----", 401, 503},
+    {"GET /v1/dead-letters", NULL, 401, 401},
+    {"POST /v1/commands", ADMIN_TOKEN, 201, 503, "{\"domain\":\"shop\",\"type\":\"pack\"}"},
+    {"POST /v1/wallets/nobody/topup", ADMIN_TOKEN, 404, 503,
+     "{\"txn_id\":\"7f000000-0000-4000-8000-000000000001\",\"amount\":1}"},
+    {"POST /v1/transfers", ADMIN_TOKEN, 400, 400, "{\"from\":\"ann\",\"to\":\"ann\",\"amount\":1}"},
 };
 
 typedef struct {
@@ -46,10 +51,11 @@ typedef struct {
     atomic_int  answers, unexpected, keys_used;
 } Stage;
 
-static void request_write(char *text, size_t size, const char *request, const char *token)
+static void request_write(char *text, size_t size, const char *request, const char *token, const char *body)
 {
-    snprintf(text, size, "%s HTTP/1.1\r\nHost: x\r\n%s%s%sContent-Length: 0\r\n\r\n", request,
-             token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "");
+    snprintf(text, size, "%s HTTP/1.1\r\nHost: x\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", request,
+             token ? "Authorization: Bearer " : "", token ? token : "", token ? "\r\n" : "", body ? strlen(body) : 0,
+             body ? body : "");
 }
 
 static void answer_judge(Stage *stage, const Answer *answer, int status, int status_or, const char *request)
@@ -71,7 +77,7 @@ static bool client_talk(Stage *stage, Client *client)
 
     client_open(client, stage->port);
     for (size_t i = 0; i < COUNT(asks); i++) {
-        request_write(text, sizeof text, asks[i].request, asks[i].token);
+        request_write(text, sizeof text, asks[i].request, asks[i].token, asks[i].body);
         client_send(client, text);
         Answer answer = client_read(client);
 
@@ -112,7 +118,7 @@ static void *keys_run(void *context)
         snprintf(name, sizeof name, "key%d", n);
         if (key_create(pool, deadline_in_ms(5000), name, SCOPE_READ, 0, token, &id, NULL) != OK)
             continue;
-        request_write(text, sizeof text, "GET /v1/dead-letters", token);
+        request_write(text, sizeof text, "GET /v1/dead-letters", token, NULL);
         Answer answer = client_ask(stage->port, text);
         answer_judge(stage, &answer, 200, 503, "GET /v1/dead-letters with a new key");
         atomic_fetch_add(&stage->keys_used, answer.status == 200);

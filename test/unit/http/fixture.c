@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/later.h"
 #include "test/unit/http/client.h"
 
 static ErrorCode handle_live(void *app, Request *request, Response *response, Error *reterr)
@@ -74,6 +75,37 @@ static ErrorCode handle_wait(void *app, Request *request, Response *response, Er
     return OK;
 }
 
+static ErrorCode end_rest(void *app, Request *request, Response *response, Error *reterr)
+{
+    Fixture    *fixture = app;
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    atomic_fetch_add(&fixture->ended, 1);
+    if (strcmp(body, "\"fail\"") == 0)
+        return fail(reterr, ERR_CONFLICT, "it had to fail");
+    text_print(&response->body, "{\"%s\":%zu}", (const char *)request_state(request), size);
+    return OK;
+}
+
+static ErrorCode handle_rest(void *app, Request *request, Response *response, Error *reterr)
+{
+    Fixture *fixture = app;
+
+    (void)response, (void)reterr;
+    request_rest(request, end_rest, arena_text(request_arena(request), "rested"));
+    mutex_lock(&fixture->mutex);
+    bool open = fixture->open;
+    if (!open)
+        fixture->resting[fixture->resting_count++] = request;
+    mutex_unlock(&fixture->mutex);
+    if (open)
+        request_wake(request);
+    else
+        atomic_fetch_add(&fixture->waiting, 1);
+    return OK;
+}
+
 static ErrorCode handle_internal(void *app, Request *request, Response *response, Error *reterr)
 {
     (void)app, (void)request;
@@ -115,6 +147,7 @@ static const Route routes[] = {
     {HTTP_DELETE, "/echo/{name}", handle_live},
     {HTTP_POST, "/json", handle_json, .body_any = true},
     {HTTP_POST, "/wait", handle_wait, .body_any = true},
+    {HTTP_POST, "/rest", handle_rest, .at_once = true, .body_any = true},
     {HTTP_POST, "/hurry", handle_wait, .deadline_ms = 50},
     {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},
     {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .at_once = true},
@@ -163,13 +196,16 @@ void fixture_open_gate(Fixture *fixture)
     mutex_lock(&fixture->mutex);
     fixture->open = true;
     cond_broadcast(&fixture->opened);
+    for (; fixture->resting_count > 0; fixture->resting_count--)
+        request_wake(fixture->resting[fixture->resting_count - 1]);
     mutex_unlock(&fixture->mutex);
 }
 
 void fixture_done(Fixture *fixture)
 {
     fixture_open_gate(fixture);
-    server_free(fixture->server);
+    if (fixture->server)
+        server_free(fixture->server);
     cond_done(&fixture->opened);
     mutex_done(&fixture->mutex);
 }

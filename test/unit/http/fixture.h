@@ -6,6 +6,7 @@
  *   POST /wait          waits for the gate GET /secret/{name}        tokens
  *   POST /secret-json   token and body    POST /secret-size          the size of a large one
  *   GET  /internal      fails             GET  /large                an answer larger than the socket's buffer
+ *   POST /rest          rests until the gate opens, then tells the size of its body; fails when that is "fail"
  */
 #ifndef UNIT_HTTP_FIXTURE_H
 #define UNIT_HTTP_FIXTURE_H
@@ -15,13 +16,18 @@
 #include "base/sync.h"
 #include "http/server.h"
 
+#define RESTING_MAX 128
+
 typedef struct {
     Server    *server;
     int        port;
     Mutex      mutex;
     Cond       opened;
-    bool       open;    /* guarded by mutex */
-    atomic_int waiting; /* handlers at the gate */
+    bool       open;                 /* guarded by mutex */
+    atomic_int waiting;              /* handlers at the gate */
+    Request   *resting[RESTING_MAX]; /* guarded by mutex: to be woken when the gate opens */
+    int        resting_count;
+    atomic_int ended;   /* requests that rested and were answered */
     atomic_int written; /* handlers that took a body: what a malformed request must never reach */
 } Fixture;
 

@@ -230,3 +230,91 @@ TEST(combiner_carries_no_more_than_it_may)
     assert_true(gate.runs >= 3);
     assert_true(gate.largest <= 2);
 }
+
+/* ---- without waiting ---- */
+
+typedef struct {
+    Item       item; /* first: the combiner hands this back */
+    atomic_int told;
+    Error      verdict;
+} Begun;
+
+static void begun_told(void *item, const Error *verdict)
+{
+    Begun *begun = item;
+
+    begun->verdict = *verdict;
+    atomic_fetch_add(&begun->told, 1);
+}
+
+TEST(combiner_begun_is_told_once_and_shares_runs)
+{
+    Gate  gate;
+    Begun begun[THREADS] = {0};
+    Call  call           = {0};
+    gate_init(&gate, false);
+    Combiner *combiner = combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1});
+
+    combiner_begin(combiner, &begun[0], deadline_in_ms(5000), begun_told);
+    await(gate_runs(&gate) == 1);
+    call_start(&call, combiner, deadline_never()); /* one that waits, in front of the others: it leads for them */
+    await(combiner_waiting(combiner) == 1);
+    for (int i = 1; i < THREADS; i++) {
+        begun[i].item.bad = i == 5;
+        combiner_begin(combiner, &begun[i], deadline_in_ms(5000), begun_told);
+    }
+    assert_int_equal(combiner_waiting(combiner), THREADS);
+    gate_open(&gate);
+    thread_join(call.thread);
+    assert_int_equal(call.code, OK);
+    for (int i = 0; i < THREADS; i++)
+        await(atomic_load(&begun[i].told) == 1);
+    combiner_free(combiner);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(atomic_load(&begun[i].told), 1);
+        assert_int_equal(begun[i].verdict.code, i == 5 ? ERR_INVALID : OK);
+        assert_int_equal(begun[i].item.done, i != 5);
+    }
+    assert_int_equal(gate.largest, THREADS); /* the one that waits, and all but the first */
+}
+
+TEST(combiner_begun_is_not_run_after_its_deadline)
+{
+    Gate  gate;
+    Begun first = {0}, late = {0}, last = {0};
+    gate_init(&gate, false);
+    Combiner *combiner = combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1});
+
+    combiner_begin(combiner, &first, deadline_in_ms(5000), begun_told);
+    await(gate_runs(&gate) == 1);
+    combiner_begin(combiner, &late, deadline_in_ms(0), begun_told);
+    combiner_begin(combiner, &last, deadline_in_ms(5000), begun_told);
+    gate_open(&gate);
+    await(atomic_load(&last.told) == 1);
+    combiner_free(combiner);
+    assert_int_equal(first.verdict.code, OK);
+    assert_int_equal(atomic_load(&late.told), 1);
+    assert_int_equal(late.verdict.code, ERR_TIMEOUT);
+    assert_int_equal(late.item.runs, 0);
+    assert_int_equal(last.verdict.code, OK);
+}
+
+TEST(combiner_begun_is_refused_in_here_when_the_line_is_full)
+{
+    Gate  gate;
+    Begun begun[3] = {0};
+    gate_init(&gate, false);
+    Combiner *combiner =
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .queue_max = 1});
+
+    combiner_begin(combiner, &begun[0], deadline_in_ms(5000), begun_told);
+    await(gate_runs(&gate) == 1);
+    for (int i = 1; i < 3; i++)
+        combiner_begin(combiner, &begun[i], deadline_in_ms(5000), begun_told);
+    assert_int_equal(atomic_load(&begun[2].told), 1);
+    assert_int_equal(begun[2].verdict.code, ERR_BUSY);
+    gate_open(&gate);
+    await(atomic_load(&begun[1].told) == 1);
+    combiner_free(combiner);
+    assert_int_equal(begun[2].item.runs, 0);
+}

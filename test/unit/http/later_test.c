@@ -1,0 +1,150 @@
+/*
+ * later_test.c - requests that rest: no thread waits for them, each is answered once, and nobody is left behind.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/harness/test.h"
+#include "test/unit/http/client.h"
+#include "test/unit/http/fixture.h"
+
+#define HOST       "Host: localhost\r\n"
+#define RESTING    100
+#define REST(size) "POST /rest HTTP/1.1\r\n" HOST "Content-Length: " #size "\r\n\r\n"
+
+/* A client whose request rests. */
+static void client_rest(Client *client, Fixture *fixture, const char *request)
+{
+    client_open(client, fixture->port);
+    client_send(client, request);
+    assert_true(fixture_wait_waiting(fixture, 1));
+}
+
+TEST(later_a_hundred_rest_without_a_thread)
+{
+    scoped_fixture Fixture f;
+    Client                *clients = calloc(RESTING, sizeof *clients);
+
+    fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 1});
+    for (int i = 0; i < RESTING; i++) {
+        client_open(&clients[i], f.port);
+        client_send(&clients[i], REST(2) "{}");
+    }
+    assert_true(fixture_wait_waiting(&f, RESTING));
+    assert_true(fixture_wait_in_flight(&f, RESTING));
+    assert_int_equal(client_ask(f.port, "GET /echo/ann HTTP/1.1\r\n" HOST "\r\n").status, 200);
+    fixture_open_gate(&f);
+    for (int i = 0; i < RESTING; i++) {
+        Answer answer = client_read(&clients[i]);
+
+        assert_int_equal(answer.status, 200);
+        assert_string_equal(answer.body, "{\"rested\":2}");
+        client_done(&clients[i]);
+    }
+    assert_true(fixture_wait_in_flight(&f, 0));
+    assert_int_equal(atomic_load(&f.ended), RESTING);
+    free(clients);
+}
+
+TEST(later_may_be_woken_before_the_handler_returns)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+
+    fixture_init(&f, (ServerOptions){0});
+    fixture_open_gate(&f);
+    client_open(&client, f.port);
+    for (int i = 0; i < 3; i++) { /* the connection is kept */
+        client_send(&client, REST(2) "{}");
+        assert_string_equal(client_read(&client).body, "{\"rested\":2}");
+    }
+    assert_int_equal(atomic_load(&f.ended), 3);
+}
+
+TEST(later_end_may_fail)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+
+    fixture_init(&f, (ServerOptions){0});
+    client_rest(&client, &f, REST(6) "\"fail\"");
+    fixture_open_gate(&f);
+    Answer answer = client_read(&client);
+    assert_true(answer_is_problem(&answer, 409));
+    assert_contains(answer.body, "it had to fail");
+}
+
+/* A large body is read by an executor; that one lets its request rest as well. */
+TEST(later_a_large_body_rests_from_an_executor)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+    char                  *body = malloc(100000);
+
+    fixture_init(&f, (ServerOptions){0});
+    memset(body, '1', 100000);
+    client_open(&client, f.port);
+    for (int i = 0; i < 2; i++) { /* the gate is closed, then open */
+        client_send(&client, REST(100000));
+        client_send_bytes(&client, body, 100000);
+        if (i == 0) {
+            assert_true(fixture_wait_waiting(&f, 1));
+            fixture_open_gate(&f);
+        }
+        assert_string_equal(client_read(&client).body, "{\"rested\":100000}");
+    }
+    free(body);
+}
+
+TEST(later_ends_also_for_a_client_that_has_gone)
+{
+    scoped_fixture Fixture f;
+    Client                 client;
+
+    fixture_init(&f, (ServerOptions){0});
+    client_rest(&client, &f, REST(2) "{}");
+    client_done(&client);
+    fixture_open_gate(&f);
+    assert_true(fixture_wait_in_flight(&f, 0));
+    assert_int_equal(atomic_load(&f.ended), 1);
+}
+
+TEST(later_keeps_a_drain_waiting)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   client;
+
+    fixture_init(&f, (ServerOptions){0});
+    client_rest(&client, &f, REST(2) "{}");
+    assert_false(server_drain(f.server, deadline_in_ms(20)));
+    fixture_open_gate(&f);
+    Answer answer = client_read(&client);
+    assert_int_equal(answer.status, 200);
+    assert_string_equal(answer_header(&answer, "Connection"), "close");
+    assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS)));
+}
+
+static void *free_body(void *context)
+{
+    Fixture *fixture = context;
+
+    server_free(take(fixture->server));
+    return NULL;
+}
+
+/* Whoever will wake a request holds it: the server must not be gone by then. */
+TEST(later_the_server_does_not_end_before_a_request_was_woken)
+{
+    scoped_fixture Fixture f;
+    scoped_client Client   idle, client;
+
+    fixture_init(&f, (ServerOptions){.network_threads = 2});
+    client_open(&idle, f.port); /* goes to the first loop, the next one to the second */
+    client_rest(&client, &f, REST(2) "{}");
+    pthread_t thread = thread_start("test-free", free_body, &f);
+    assert_true(client_is_closed(&idle)); /* the first loop has ended */
+    assert_int_equal(atomic_load(&f.ended), 0);
+    fixture_open_gate(&f);
+    thread_join(thread);
+    assert_int_equal(atomic_load(&f.ended), 1);
+}
