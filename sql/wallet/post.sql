@@ -113,6 +113,9 @@ declare
   v_start integer := 1;
   v_row record;
 begin
+  if cardinality(p_kinds) = 1 then
+    return v_starts;
+  end if;
   for v_row in
     select e.ord, max(e.earlier) as earlier
     from (
