@@ -66,10 +66,10 @@ declare
 begin
   sentences := p_sentences;
   for v_row in
-    select u.ord, u.kind, u.asked, u.request, t, h
+    select u.ord, u.kind, u.asked, u.request, t.t, h.h
     from unnest(p_batch.kinds, p_batch.refs, p_batch.requests, amounts, refusals) with ordinality u (kind, ref, request, asked, refusal, ord)
-    left join wallet.txn t on t.id = u.ref
-    left join wallet.hold h on h.id = u.ref
+    left join lateral (select t from wallet.txn t where t.id = u.ref limit 1) t on true
+    left join lateral (select h from wallet.hold h where h.id = u.ref limit 1) h on true
     where u.refusal is null and u.kind not in ('topup', 'spend', 'transfer', 'hold')
   loop
     if v_row.kind = 'multi' then
@@ -100,7 +100,7 @@ begin
   from (
     select s.frozen, s.floor, s.balance - s.held + sum(l.amount - l.hold) over run as least, s.balance + sum(l.amount) over run as most
     from unnest(p_legs.ords, p_legs.wallets, p_legs.amounts, p_legs.holds) l (ord, wallet, amount, hold)
-    join wallet.state s on s.id = l.wallet
+    cross join lateral (select s.* from wallet.state s where s.id = l.wallet limit 1) s
     window run as (partition by l.wallet order by l.ord)
   ) r);
 end

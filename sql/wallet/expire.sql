@@ -11,7 +11,7 @@ as $$ select md5('pawl hold expiry ' || p_hold)::uuid $$;
 create or replace function wallet.expire (p_limit integer default 1000)
   returns integer
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set enable_seqscan = off
+  set jit = off set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
 as $$
 declare
   v_due uuid[];

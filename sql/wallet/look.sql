@@ -33,6 +33,7 @@ create or replace function wallet.look (p_owners text[], p_assets text[] default
                  frozen boolean, metadata jsonb, created_at timestamptz)
   language plpgsql stable security definer set search_path = wallet, pg_temp
   set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_material = off
+  set enable_hashjoin = off set enable_mergejoin = off
 as $$
 #variable_conflict use_column
 begin
@@ -40,9 +41,9 @@ begin
     select u.ord::integer, w.owner, a.code, s.balance, s.held, s.balance - s.held - s.floor, s.floor, s.version, s.frozen, w.metadata,
            w.created_at
     from unnest(p_owners, p_assets) with ordinality u (owner, asset, ord)
-    join wallet.asset a on a.code = coalesce(u.asset, 'CREDIT')
-    join wallet.wallet w on w.owner = u.owner and w.asset_id = a.id and w.stripe = 0
-    join wallet.state s on s.id = w.id
+    cross join lateral (select a.id, a.code from wallet.asset a where a.code = coalesce(u.asset, 'CREDIT') limit 1) a
+    cross join lateral (select w.* from wallet.wallet w where w.owner = u.owner and w.asset_id = a.id and w.stripe = 0 limit 1) w
+    cross join lateral (select s.* from wallet.state s where s.id = w.id limit 1) s
     where u.owner <> '@system';
   if '@system' = any (p_owners) then
     return query

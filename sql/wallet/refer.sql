@@ -1,5 +1,6 @@
 -- refer.sql - what the names in an operation stand for, and which wallets it would change.
 -- Nothing here is locked: wallets, owners and the wallets of a transaction never change.
+-- Names are looked up one by one (lateral, limit 1): a join might begin with the books, and walk over all of them.
 
 -- The wallet that stands for "@system" in an asset: its first stripe.
 create or replace function wallet.system_id (p_asset smallint)
@@ -19,8 +20,9 @@ create or replace function wallet.legs_named (p_request jsonb)
 as $$
   select w.id, l.leg ->> 'owner', (l.leg ->> 'amount')::bigint
   from jsonb_array_elements(p_request -> 'legs') l (leg)
-  left join wallet.asset a on a.code = coalesce(l.leg ->> 'asset', 'CREDIT')
-  left join wallet.wallet w on w.owner = l.leg ->> 'owner' and w.asset_id = a.id and w.stripe = 0
+  left join lateral (select a.id from wallet.asset a where a.code = coalesce(l.leg ->> 'asset', 'CREDIT') limit 1) a on true
+  left join lateral (
+    select w.id from wallet.wallet w where w.owner = l.leg ->> 'owner' and w.asset_id = a.id and w.stripe = 0 limit 1) w on true
 $$;
 
 -- For each operation: the wallet it belongs to, the other side, the asset, what it refers to; or why there is none of that.
@@ -41,12 +43,16 @@ begin
            u.kind = 'capture' and t.wallet_id = o.id as to_itself
     from unnest(p_kinds, p_owners, p_others, p_assets, p_refs, p_requests)
       with ordinality u (kind, owner, other, asset, ref, request, ord)
-    left join wallet.txn t on t.txn_id = u.ref
-    left join wallet.asset a on a.code = coalesce(u.asset, 'CREDIT')
-    left join wallet.wallet w on w.owner = u.owner and w.asset_id = a.id and w.stripe = 0
-    left join wallet.wallet o on o.asset_id = coalesce(t.asset_id, a.id) and o.stripe = 0
-      and o.owner = case when u.kind in ('topup', 'spend') then '@system' when u.kind = 'transfer' then u.other
-                         when u.kind = 'capture' then coalesce(u.other, '@system') end
+    left join lateral (select t.* from wallet.txn t where t.txn_id = u.ref limit 1) t on true
+    left join lateral (select a.id from wallet.asset a where a.code = coalesce(u.asset, 'CREDIT') limit 1) a on true
+    left join lateral (
+      select w.id from wallet.wallet w where w.owner = u.owner and w.asset_id = a.id and w.stripe = 0 limit 1) w on true
+    left join lateral (
+      select o.id from wallet.wallet o
+      where o.asset_id = coalesce(t.asset_id, a.id) and o.stripe = 0
+        and o.owner = case when u.kind in ('topup', 'spend') then '@system' when u.kind = 'transfer' then u.other
+                           when u.kind = 'capture' then coalesce(u.other, '@system') end
+      limit 1) o on true
     left join lateral (
       select min(l.wallet) filter (where l.owner <> '@system') as main, min(l.owner) filter (where l.wallet is null) as missing
       from wallet.legs_named(u.request) l

@@ -57,17 +57,17 @@ as $$
 begin
   return query
   select i.ord, t.txn_id, i.ord <> all (p_known), t.refusal, t.sentence,
-         wallet.difference(t, i.kind, i.asset, i.main, i.other, i.asked, i.ref, i.request),
+         wallet.difference(t.row, i.kind, i.asset, i.main, i.other, i.asked, i.ref, i.request),
          t.kind, w.owner, o.owner, a.code, t.amount, e.balance - e.amount, e.balance, coalesce(e.held, 0),
          e.balance - coalesce(e.held, 0) - coalesce(e.floor, 0), e.version, s.balance, t.id, t.at
   from unnest(p_batch.ords, p_batch.kinds, p_batch.txn_ids, p_batch.assets, p_batch.mains, p_batch.others, p_batch.refs,
               p_batch.requests, p_asked, p_refusals) i (ord, kind, txn_id, asset, main, other, ref, request, asked, refusal)
-  join wallet.txn t on t.txn_id = i.txn_id
-  join wallet.asset a on a.id = t.asset_id
-  join wallet.wallet w on w.id = t.wallet_id
-  join wallet.state s on s.id = w.id
-  left join wallet.wallet o on o.id = t.other_id
-  left join wallet.entry e on e.txn = t.id and e.wallet_id = t.wallet_id
+  cross join lateral (select t as row, t.* from wallet.txn t where t.txn_id = i.txn_id limit 1) t
+  cross join lateral (select a.code from wallet.asset a where a.id = t.asset_id limit 1) a
+  cross join lateral (select w.owner from wallet.wallet w where w.id = t.wallet_id limit 1) w
+  cross join lateral (select s.balance from wallet.state s where s.id = t.wallet_id limit 1) s
+  left join lateral (select o.owner from wallet.wallet o where o.id = t.other_id limit 1) o on true
+  left join lateral (select e.* from wallet.entry e where e.txn = t.id and e.wallet_id = t.wallet_id limit 1) e on true
   where i.refusal is not null;
 end
 $$;
@@ -120,7 +120,7 @@ begin
            (s.balance + sum(l.amount) over run)::bigint as balance, (s.held + sum(l.hold) over run)::bigint as held,
            s.version + row_number() over run as version, lead(l.ord) over run is null as last
     from unnest(p_legs.ords, p_legs.wallets, p_legs.amounts, p_legs.holds, p_legs.mains) l (ord, wallet, amount, hold, main)
-    join wallet.state s on s.id = l.wallet
+    cross join lateral (select s.* from wallet.state s where s.id = l.wallet limit 1) s
     window run as (partition by l.wallet order by l.ord)
   ), entered as (
     insert into wallet.entry (wallet_id, version, txn, amount, balance, held, floor, frozen)
@@ -161,12 +161,16 @@ begin
   select p_base + i.ord, i.main, i.amount, p_now + (i.request ->> 'expires_in_s')::bigint * interval '1 s'
   from unnest(p_batch.kinds, p_batch.mains, p_batch.amounts, p_batch.requests) with ordinality i (kind, main, amount, request, ord)
   where i.kind = 'hold';
-  update wallet.hold h
-  set captured = h.captured + case i.kind when 'capture' then i.amount else 0 end,
-      status = case i.kind when 'void' then 'VOIDED' when 'expire' then 'EXPIRED'
-                           else case when h.captured + i.amount = h.amount then 'CAPTURED' else h.status end end
+  -- An update in the shape of an insert that always meets its row: it goes from the operations to their holds and never, as a
+  -- join might, over all holds to the operations.
+  insert into wallet.hold (id, wallet_id, amount, captured, status)
+  select h.id, h.wallet_id, h.amount, h.captured + case i.kind when 'capture' then i.amount else 0 end,
+         case i.kind when 'void' then 'VOIDED' when 'expire' then 'EXPIRED'
+                     else case when h.captured + i.amount = h.amount then 'CAPTURED' else h.status end end
   from unnest(p_batch.kinds, p_batch.refs, p_batch.amounts) i (kind, ref, amount)
-  where h.id = i.ref and i.kind in ('capture', 'void', 'expire');
+  cross join lateral (select h.* from wallet.hold h where h.id = i.ref limit 1) h
+  where i.kind in ('capture', 'void', 'expire')
+  on conflict (id) do update set captured = excluded.captured, status = excluded.status;
 end
 $$;
 
@@ -277,7 +281,7 @@ begin
 
   -- From here on under the locks. Keys that were used are told again.
   v_known := array(select i.ord::integer from unnest(p_txn_ids) with ordinality i (txn_id, ord)
-                   join wallet.txn t on t.txn_id = i.txn_id);
+                   cross join lateral (select from wallet.txn t where t.txn_id = i.txn_id limit 1) t);
   if cardinality(v_known) > 0 then
     v_refusals := array(select case when n = any (v_known) then c_again else v_refusals[n] end
                         from generate_series(1, cardinality(p_kinds)) n order by n);
