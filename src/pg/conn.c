@@ -284,6 +284,11 @@ void conn_interrupt(Conn *conn)
     cancel_send(atomic_exchange(&conn->cancel, NULL));
 }
 
+bool conn_was_interrupted(const Conn *conn)
+{
+    return !conn->cancel;
+}
+
 void conn_close(Conn *conn)
 {
     if (conn->abandoned)

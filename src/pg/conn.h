@@ -42,8 +42,10 @@ SCOPED(Conn, conn_close)
 must_check ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
                                 Deadline deadline, PGresult **ret_result, Error *reterr);
 
-/* Cancel whatever runs on it, best effort, without waiting; from any thread while the connection is open. */
+/* Cancel whatever runs on it, best effort, without waiting; from any thread while the connection is open. Once: the server may
+ * hear of it late, so a connection that was interrupted is fit for what it was leased for and for nobody after that. */
 void conn_interrupt(Conn *conn);
+bool conn_was_interrupted(const Conn *conn);
 
 bool                    conn_is_good(const Conn *conn);
 PGTransactionStatusType conn_transaction(const Conn *conn);

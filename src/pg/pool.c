@@ -446,7 +446,8 @@ void lease_report(Lease *lease, ErrorCode code, const Error *error)
 void lease_end(Lease *lease)
 {
     Pool *pool = lease->pool;
-    bool  keep = conn_is_good(lease->conn) && conn_transaction(lease->conn) == PQTRANS_IDLE;
+    bool  keep = conn_is_good(lease->conn) && conn_transaction(lease->conn) == PQTRANS_IDLE &&
+                !conn_was_interrupted(lease->conn);
     Conn *conn = NULL;
 
     mutex_lock(&pool->mutex);

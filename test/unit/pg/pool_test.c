@@ -96,6 +96,23 @@ TEST(pool_opens_on_first_use_and_reuses_the_newest)
     assert_int_equal(status_of(pool).size, 2);
 }
 
+/* A cancellation may arrive late, at somebody else's statement; and it can be asked for only once on each connection. */
+TEST(pool_does_not_keep_a_connection_that_was_interrupted)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
+    Lease                              *lease = lease_of(pool);
+    int                                 pid   = pid_of(lease);
+
+    conn_interrupt(lease_conn(lease));
+    lease_end(lease);
+    assert_int_equal(status_of(pool).idle, 0);
+    lease = lease_of(pool);
+    assert_int_not_equal(pid_of(lease), pid);
+    lease_end(lease);
+    assert_int_equal(status_of(pool).idle, 1);
+}
+
 TEST(pool_closes_what_is_idle_too_long_down_to_the_minimum)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
