@@ -40,6 +40,8 @@ begin
     group by c.reply_to
     order by c.reply_to
   loop
+    -- Whoever dropped it since does not keep the command from ending, and with it all that ends or is rescued beside it.
+    perform pawl.reply_queues(array[v_queue]);
     perform pgmq.send_batch(v_queue, v_replies);
   end loop;
   perform pawl.batch_look(b.id)

@@ -101,6 +101,25 @@ TEST(batch_sends_its_last_command_once_when_all_have_ended)
     assert_contains(error.text, "is sealed and takes no more commands");
 }
 
+/* Somebody drops a reply queue while its commands run: they end all the same, and no neighbour's rescue waits for them. */
+TEST(reply_queue_that_was_dropped_keeps_nothing_from_ending)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    send_with(bus, "answers", NULL);
+    send_with(bus, "answers", NULL);
+    Claimed *done = claimed_one(bus);
+    (void)claimed_one(bus); /* will be canceled, and its worker lost */
+    database_exec(bus->db, "update pawl.lease set cancel = true, until = now() - interval '1 s' "
+                           "where id = (select max(id) from pawl.lease)");
+    database_exec(bus->db, "select pgmq.drop_queue('answers')");
+    database_exec(bus->db, "select pawl.bring_back(10, 'epoch', 1000)");
+    assert_int_equal(replies(bus, "CANCELED"), 1);
+    database_exec(bus->db, "select pgmq.drop_queue('answers')");
+    assert_true(bus_settle(bus, done, OUTCOME_COMPLETE, NULL, NULL).settled);
+    assert_int_equal(replies(bus, "COMPLETED"), 1);
+}
+
 TEST(prune_takes_what_is_old_enough_and_nothing_else)
 {
     scoped(bus_free) Bus *bus = bus_new(4);
