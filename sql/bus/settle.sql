@@ -53,11 +53,11 @@ begin
   into v_done, v_places, v_ids, v_tokens, v_domains, v_attempts, v_statuses, v_results, v_errors, v_extras
   from (
     select i.ord, i.id, i.token, i.outcome, i.result, i.error, l.place, l.domain_id, l.attempt, l.extras
-    from (select distinct on (u.id) u.*
+    from (select distinct on (u.id, u.token) u.* -- a lease that was lost and the one that came after it may both be told
           from unnest(p_ids, p_tokens, p_outcomes, p_results, p_errors)
             with ordinality u (id, token, outcome, result, error, ord)
           where u.outcome in ('complete', 'reject')
-          order by u.id, u.ord) i
+          order by u.id, u.token, u.ord) i
     cross join lateral (
       select l.ctid as place, l.domain_id, l.attempt, l.extras
       from pawl.lease l where l.id = i.id and l.token = i.token

@@ -193,6 +193,17 @@ bool text_is_utf8(const char *bytes, size_t size)
     return true;
 }
 
+void text_clean(char *bytes, size_t size)
+{
+    for (size_t at = 0, step; at < size; at += step) {
+        step = character_size((const unsigned char *)bytes + at, size - at);
+        if (step == 0) {
+            bytes[at] = '?';
+            step      = 1;
+        }
+    }
+}
+
 size_t text_cut(const char *bytes, size_t size, size_t size_max)
 {
     if (size <= size_max)

@@ -43,6 +43,8 @@ SCOPED(Text, text_done)
 
 /* true when bytes are well-formed UTF-8 without NUL: what PostgreSQL's text can hold. */
 bool text_is_utf8(const char *bytes, size_t size);
+/* Puts "?" in the place of every byte that keeps it from being so. */
+void text_clean(char *bytes, size_t size);
 /* How many of size bytes to keep, at most size_max, without splitting a character. */
 size_t text_cut(const char *bytes, size_t size, size_t size_max);
 /* "in", "out": the nearest of the words by edit distance, NULL when none is near: for "did you mean". */

@@ -265,17 +265,7 @@ static const char *complaint_text(Arena *arena, const Tail *tail)
         skip++;
     bytes += skip;
     size -= skip;
-    for (size_t i = 0; i < size;) {
-        size_t length = 1;
-
-        while (length < 4 && i + length < size && !text_is_utf8(bytes + i, length))
-            length++;
-        if (text_is_utf8(bytes + i, length)) {
-            i += length;
-            continue;
-        }
-        bytes[i++] = '?';
-    }
+    text_clean(bytes, size);
     while (size > 0 && (bytes[size - 1] == '\n' || bytes[size - 1] == ' '))
         size--;
     bytes[size] = '\0';

@@ -61,7 +61,12 @@ static DbArg errors_arg(Arena *arena, SettleItem *const *items, int count)
 
         if (!error)
             continue;
-        texts[i] = arena_bytes(arena, error, text_cut(error, strlen(error), SETTLE_ERROR_MAX));
+        /* Any text: a refusal of the words in which a failure is told would keep it from being told. */
+        size_t size = text_cut(error, strlen(error), SETTLE_ERROR_MAX);
+        char  *text = arena_bytes(arena, error, size);
+
+        text_clean(text, size);
+        texts[i] = text;
         any      = true;
     }
     return any ? db_texts(arena, texts, count) : db_null();

@@ -36,7 +36,7 @@ typedef struct {
     int64_t     id, token;
     Outcome     outcome;
     const char *result;   /* JSON or NULL */
-    const char *error;    /* text or NULL; cut at SETTLE_ERROR_MAX */
+    const char *error;    /* text or NULL; cut at SETTLE_ERROR_MAX, what is not UTF-8 becomes "?" */
     int64_t     delay_ms; /* retry: SETTLE_DELAY_DEFAULT follows the schedule */
     /* The verdict. */
     bool        settled;

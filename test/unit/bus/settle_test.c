@@ -7,14 +7,19 @@
 
 #include "test/unit/bus/fixture.h"
 
-static Claimed *one_claimed(Bus *bus)
+static Claimed *claimed_again(Bus *bus)
 {
     scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
     Claimed                *claimed = NULL;
 
-    bus_send(bus, "mail", 1);
     assert_int_equal(bus_claim(bus, lane, 1, 30000, &claimed), 1);
     return claimed;
+}
+
+static Claimed *one_claimed(Bus *bus)
+{
+    bus_send(bus, "mail", 1);
+    return claimed_again(bus);
 }
 
 TEST(settle_outcomes_lead_where_they_should)
@@ -83,6 +88,37 @@ TEST(settle_twice_changes_nothing)
     assert_string_equal(other.status, "COMPLETED");
     assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED' and result is null"), 1);
     assert_int_equal(bus_count(bus, "audit where event not in ('SENT', 'RECEIVED')"), 1);
+}
+
+TEST(settle_keeps_an_error_text_that_is_not_utf8)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    assert_true(bus_settle(bus, one_claimed(bus), OUTCOME_FAIL, NULL, "caf\xe9 \xf0\x9f\x98 au lait").settled);
+    assert_int_equal(bus_count(bus, "tsq where error = 'caf? ??? au lait'"), 1);
+}
+
+/* A worker whose lease ran out may have claimed the same command again, and tells both in one call. */
+TEST(settle_under_an_old_and_the_present_token_counts_the_present_one)
+{
+    scoped(bus_free) Bus *bus    = bus_new(4);
+    Claimed              *before = one_claimed(bus);
+
+    database_exec(bus->db, "update pawl.lease set until = now() - interval '1 s'");
+    database_exec(bus->db, "select pawl.bring_back(10, 'epoch', 1000)");
+    Claimed   *now      = claimed_again(bus);
+    SettleItem items[2] = {
+        {.id = before->id, .token = before->token},
+        {.id = now->id,    .token = now->token   }
+    };
+    SettleItem *list[2] = {&items[0], &items[1]};
+    Error       error   = {0};
+
+    assert_int_equal(now->id, before->id);
+    assert_ok(settle_many(bus->pool, soon(), bus->arena, list, 2, &error));
+    assert_false(items[0].settled);
+    assert_true(items[1].settled);
+    assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED' and attempts = 2"), 1);
 }
 
 TEST(settle_of_an_unknown_command_says_so_and_leaves_a_trace)
