@@ -132,6 +132,22 @@ static bool stop_is_loss(StopReason why)
     return why == STOP_LOST || why == STOP_CANCELED;
 }
 
+/* A worker that ends does not wait for the end of an outage, nor for somebody who mends the schema. */
+static bool settle_goes_on(Worker *worker, ErrorCode code)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    if (worker->closing && error_verdict(code) == VERDICT_FINAL)
+        return false;
+    return code != ERR_STOPPING && !(worker->stopping && deadline_passed(worker->stop_deadline));
+}
+
+/* Is it what the handler said that cannot be stored? Anything else that is wrong is not the command's fault. */
+static bool outcome_is_refused(const SettleItem *item, ErrorCode code)
+{
+    return (code == ERR_INVALID || code == ERR_LIMIT) && (item->result || item->outcome != OUTCOME_FAIL);
+}
+
 /* As long as the lease is ours: outages are waited out, and what cannot be stored is given up with the reason. */
 static void item_settle(Worker *worker, const Job *job, Arena *arena, SettleItem *item)
 {
@@ -141,19 +157,31 @@ static void item_settle(Worker *worker, const Job *job, Arena *arena, SettleItem
         Error     error = {0};
         ErrorCode code  = settler_settle(worker->settler, deadline_in_ms(CALL_MS), item, &error);
 
-        if (code == OK || code == ERR_STOPPING)
+        if (code == OK)
             break;
         if (!told)
             log_error(LOG_WARN, "worker", "cannot settle a command, trying on", &error);
         told = true;
-        if (error_verdict(code) == VERDICT_FINAL && (item->result || item->outcome != OUTCOME_FAIL)) {
+        if (outcome_is_refused(item, code)) {
             item->outcome = OUTCOME_FAIL;
             item->result  = NULL;
             item->error   = arena_print(arena, "outcome could not be stored: %s", error.text);
-        } else {
-            clock_sleep_ms(AGAIN_MS);
+            continue;
         }
+        if (!settle_goes_on(worker, code))
+            break;
+        clock_sleep_ms(AGAIN_MS);
     }
+}
+
+/* status: how it stands now; NULL: that could not be asked. */
+static void loss_log(const Job *job, StopReason why, const SettleItem *item)
+{
+    log_write(LOG_WARN, "worker",
+              item->status || stop_is_loss(why) ? "lease was lost, the outcome changed nothing"
+                                                : "outcome could not be told, its lease runs out",
+              LOG_STR("command", job->command->command_id), LOG_STR("outcome", outcome_names[item->outcome]),
+              LOG_STR("status", item->status ? item->status : ""));
 }
 
 static void job_run(Worker *worker, Job *job, Arena *arena)
@@ -169,9 +197,7 @@ static void job_run(Worker *worker, Job *job, Arena *arena)
         item_settle(worker, job, arena, &item);
     }
     if (!item.settled)
-        log_write(LOG_WARN, "worker", "lease was lost, the outcome changed nothing",
-                  LOG_STR("command", job->command->command_id), LOG_STR("outcome", outcome_names[item.outcome]),
-                  LOG_STR("status", item.status ? item.status : ""));
+        loss_log(job, job_reason(worker, job), &item);
     mutex_lock(&worker->mutex);
     worker_count(worker, &item);
     worker->running--;

@@ -3,9 +3,11 @@
  */
 #include "bus/worker.h"
 
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/sync.h"
@@ -51,10 +53,11 @@ static void held_stop(Handler *base, Task *task)
 
 /* A worker on a thread of its own. */
 typedef struct {
-    Worker   *worker;
-    ErrorCode code;
-    Error     error;
-    pthread_t thread;
+    Worker     *worker;
+    ErrorCode   code;
+    Error       error;
+    pthread_t   thread;
+    atomic_bool ended;
 } Running;
 
 static void *running_body(void *context)
@@ -62,6 +65,7 @@ static void *running_body(void *context)
     Running *running = context;
 
     running->code = worker_run(running->worker, &running->error);
+    atomic_store(&running->ended, true);
     return NULL;
 }
 
@@ -298,6 +302,62 @@ TEST(worker_gives_up_what_cannot_be_stored)
     running_start(&running, bus, (WorkerOptions){.handler = &held.base, .drain = true});
     assert_int_equal(running_end(&running).failed, 1);
     assert_int_equal(bus_count(bus, "tsq where error like 'outcome could not be stored:%'"), 1);
+}
+
+/* What fails for another reason than the outcome is waited out, and the outcome stays what it was. */
+TEST(worker_does_not_blame_a_command_for_what_is_wrong_with_the_schema)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD(.result = "[7]");
+    Running               running;
+    int64_t               failed = metric_value(METRIC_TX_FAILED);
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    await(held.begun == 1);
+    database_exec(bus->db, "alter function pawl.settle rename to elsewhere");
+    held.open = true;
+    await(metric_value(METRIC_TX_FAILED) >= failed + 2);
+    database_exec(bus->db, "alter function pawl.elsewhere rename to settle");
+    await(bus_count(bus, "outcome where status = 'COMPLETED' and result = '[7]'") == 1);
+    running_stop(&running, 5000);
+}
+
+#ifdef PAWL_FAULTS
+TEST(worker_that_stops_in_an_outage_does_not_wait_for_its_end)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD(.result = "[7]");
+    Running               running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    await(held.begun == 1);
+    fault_arm("pg.query", LONG_MAX);
+    worker_stop(running.worker, deadline_in_ms(300));
+    held.open = true;
+    await(running.ended);
+    fault_arm_nth(0);
+    assert_int_equal(running_end(&running).lost, 1);
+    assert_int_equal(bus_count(bus, "lease"), 1); /* runs out, and another worker begins anew */
+}
+#endif
+
+TEST(worker_that_cannot_go_on_does_not_wait_for_what_cannot_be_told)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD(.result = "[7]");
+    Running               running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    await(held.begun == 1);
+    database_exec(bus->db, "alter schema pawl rename to elsewhere");
+    held.open = true;
+    await(running.ended);
+    thread_join(running.thread);
+    assert_int_equal(running.code, ERR_INTERNAL);
+    worker_free(running.worker);
 }
 
 TEST(worker_takes_over_from_a_crashed_one_within_a_second_of_its_lease)
