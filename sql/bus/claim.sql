@@ -7,9 +7,32 @@
 -- claim that scans them once is slow for as long as its plan lives. Hence the settings on each function: always by index,
 -- row by row; and without jit, which a forbidden scan would set off.
 
+-- How many of these commands, from the first on, have payloads that fit into `bytes` together, and what is left of that. Small
+-- payloads are taken for 1000 bytes each; only where one is larger the texts are measured, because what is stored may be compressed.
+create or replace function pawl.claim_fitting (p_ids bigint[], inout bytes bigint, out fitting integer)
+  language plpgsql stable
+as $$
+declare
+  v_small bigint := 1000;
+begin
+  fitting := cardinality(p_ids);
+  if v_small * fitting <= bytes
+     and not exists (select from pawl.command c where c.id = any (p_ids) and pg_column_size(c.payload) >= v_small) then
+    bytes := bytes - v_small * fitting;
+    return;
+  end if;
+  select count(*) filter (where s.total <= bytes), bytes - coalesce(max(s.total) filter (where s.total <= bytes), 0)
+  into fitting, bytes
+  from (select sum(octet_length(c.payload::text)) over (order by u.n rows unbounded preceding) as total
+        from unnest(p_ids) with ordinality u (id, n)
+        cross join lateral (select c.payload from pawl.command c where c.id = u.id limit 1) c) s;
+end
+$$;
+
 -- Up to p_limit commands of one domain, highest priority first, then in the order of their places. p_after has a place for
 -- each priority from 0 to 9 where to begin: a claimer remembers how far it got, so that it does not walk over what is
--- gone. p_types: only these; NULL for all.
+-- gone. p_types: only these; NULL for all. Fewer than the limit when their payloads are large: what is leased must reach its
+-- worker, and an answer too large for memory or for HTTP would cost each of them an attempt.
 create or replace function pawl.claim (
   p_domain_id smallint, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
@@ -25,13 +48,17 @@ declare
   v_left integer := p_limit;
   v_token bigint;
   v_places tid[];
+  v_ids bigint[];
+  v_bytes bigint := 8 * 1024 * 1024;
+  v_fitting integer;
 begin
   if p_limit not between 1 and 10000 or p_lease_ms not between 100 and 86400000 then
     raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
   for v_priority in reverse 9..0 loop
-    v_places := array(
-      select r.ctid
+    select array_agg(f.place), array_agg(f.id) into v_places, v_ids
+    from (
+      select r.ctid as place, r.id
       from pawl.ready r
       where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > p_after[v_priority + 1]
         and (p_types is null or exists (
@@ -39,9 +66,15 @@ begin
       order by r.pos
       limit v_left
       for update skip locked
-    );
-    continue when cardinality(v_places) = 0;
+    ) f;
+    continue when v_places is null;
+    select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
     v_left := v_left - cardinality(v_places);
+    if v_fitting < cardinality(v_places) then
+      exit when v_fitting = 0 and v_token is not null;
+      v_places := v_places[:greatest(v_fitting, 1)]; -- one goes in any case
+      v_left := 0;
+    end if;
     v_token := coalesce(v_token, nextval('pawl.lease_seq'));
     return query
       with taken as (

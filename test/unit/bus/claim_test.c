@@ -248,6 +248,24 @@ TEST(a_command_that_kills_its_workers_ends_in_the_troubleshooting_queue)
 }
 
 /* On a filled table a claim walks the primary key and touches little more than what it takes. */
+/* What is leased must reach its worker: an answer that is too large would cost each command an attempt. */
+TEST(claim_takes_fewer_when_payloads_are_large)
+{
+    scoped(bus_free) Bus   *bus  = bus_new(4);
+    scoped(lane_free) Lane *lane = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *list = NULL;
+
+    /* Two of 5 MB and one of 9 MB, which compress well, among small ones; some of lower priority behind them. */
+    database_exec(bus->db,
+                  "select pawl.send('mail', 't', to_jsonb(repeat('x', case n when 3 then 5000000 when 5 then 5000000 "
+                  "when 7 then 9000000 else n end)), p_priority => case when n < 9 then 5 else 1 end) "
+                  "from generate_series(1, 10) n");
+    static const int wanted[] = {4, 2, 1, 3, 0};
+    for (size_t i = 0; i < COUNT(wanted); i++)
+        assert_int_equal(bus_claim(bus, lane, 100, 30000, &list), wanted[i]);
+    assert_int_equal(bus_count(bus, "lease where attempt = 1"), 10);
+}
+
 TEST(claim_plan_begins_where_work_begins)
 {
     scoped(bus_free) Bus *bus = bus_new(4);
