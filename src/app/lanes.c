@@ -188,6 +188,7 @@ ErrorCode lanes_claim(Lanes *lanes, const LanesClaim *claim, Deadline deadline, 
         ErrorCode code;
 
         TRY(place_take(lanes, claim, deadline, arena, &place, reterr));
+        lane_serve(place->lane, claim->worker);
         code = lane_claim(place->lane, deadline, arena, claim->limit, claim->lease_ms, ret_list, ret_count, reterr);
         place_give_back(lanes, place);
         if (code != OK || *ret_count > 0 || !wait_for_note(lanes, seen, wait))

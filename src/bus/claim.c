@@ -74,6 +74,11 @@ void lane_free(Lane *lane)
     free(lane);
 }
 
+void lane_serve(Lane *lane, const char *worker)
+{
+    lane->worker = worker;
+}
+
 static ErrorCode lane_find_domain(Lane *lane, Deadline deadline, Arena *arena, Error *reterr)
 {
     TxOptions options = {.name = "domain", .deadline = deadline, .arena = arena, .keyed = true};

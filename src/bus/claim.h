@@ -61,6 +61,8 @@ typedef struct Lane Lane;
 Lane *lane_new(Pool *pool, const char *domain, const char *const *types, const char *worker);
 void  lane_free(Lane *lane);
 SCOPED(Lane, lane_free)
+/* From the next claim on it is this one who claims; borrowed until somebody else does. */
+void lane_serve(Lane *lane, const char *worker);
 /* Up to limit commands, leased for lease_ms. None is fine. ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they
  * may be leased to nobody; they come back when the lease runs out. */
 must_check ErrorCode lane_claim(Lane *lane, Deadline deadline, Arena *arena, int limit, int lease_ms,

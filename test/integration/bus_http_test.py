@@ -190,6 +190,32 @@ def claim_hands_out_each_command_once_in_order():
 
 
 @test
+def large_payloads_come_in_several_claims_and_cost_no_attempt():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        db.rows("select pawl.send('shop', 'charge', to_jsonb(repeat(md5(n::text), 65536))) from generate_series(1, 12) n")
+        items = []
+        while more := claim(pawl, 100):
+            items += more
+        assert len({item["command_id"] for item in items}) == 12
+        assert all(item["attempt"] == 1 and len(item["payload"]) == 2 << 20 for item in items)
+
+
+@test
+def the_audit_names_who_claimed_whoever_claimed_before():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        for name in ("ann", "bob", "ann"):
+            key = pawl.run("key", "create", name, "--scopes", "command", "--json").json["token"]
+            post_command(pawl)
+            item, = post(pawl, "/v1/domains/shop/claim", {"limit": 1}, token=key)["items"]
+            actor = db.value("select actor from pawl.audit a join pawl.command c using (id) "
+                             f"where event = 'RECEIVED' and c.command_id = '{item['command_id']}'")
+            assert name in actor, (name, actor)
+            pawl.run("key", "revoke", name)
+
+
+@test
 def sixty_four_claimers_claim_each_of_a_thousand_once():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
