@@ -152,8 +152,8 @@ TEST(conn_goes_past_a_dead_first_host_within_its_share)
     snprintf(hosts, sizeof hosts, "127.0.0.1,%.512s", real);
     snprintf(ports, sizeof ports, "%d,5432", port);
     conninfo_change(database_url(db), url, "host", hosts, "port", ports, NULL);
-    assert_ok(conn_open(url, "conn_test", deadline_in_ms(2000), &conn, &error));
-    assert_in_range(mono_ms_between(start, clock_mono()), 900, 1900);
+    assert_ok(conn_open(url, "conn_test", deadline_in_ms(4000), &conn, &error));
+    assert_in_range(mono_ms_between(start, clock_mono()), 1900, 3900);
     assert_ok(query(conn, "select 1", 5000, &error));
     close(hole);
 }
@@ -198,7 +198,7 @@ TEST(conn_statement_given_up_is_canceled_on_the_server)
     assert_code(ERR_TIMEOUT, query(conn, "select pg_sleep(600) /* nap time */", 300, &error));
     assert_false(conn_is_good(conn));
     assert_string_equal(error.sqlstate, "");
-    assert_int_equal(database_get_i64(db, count), 1);
+    await(database_get_i64(db, count) == 1); /* it may have begun late, and goes on */
     conn_close(conn);
     await(database_get_i64(db, count) == 0);
 }
