@@ -137,8 +137,8 @@ TEST(workers_stop_programs_from_another_thread)
                                          .domain      = "mail",
                                          .name        = "w",
                                          .concurrency = 1,
-                                         .lease_ms    = 300,
-                                         .timeout_ms  = 400,
+                                         .lease_ms    = 1000,
+                                         .timeout_ms  = 1500,
                                          .handler     = handler});
     await(bus_count(bus, "lease") >= 3);
     database_exec(bus->db, "select * from pawl.cancel(array(select c.command_id from pawl.command c join pawl.lease l "
