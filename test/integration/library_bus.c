@@ -413,14 +413,14 @@ static void scenario_timeout(void)
 
 static void scenario_timeout_in_tx(void)
 {
-    work(&(PawlWork){.domain = "shop", .tx_handler = handle_in_tx, .timeout_ms = 500, .drain = true});
+    work(&(PawlWork){.domain = "shop", .tx_handler = handle_in_tx, .timeout_ms = 2000, .drain = true});
 }
 
 /* Two hang, more wait for their turn; the stop comes from this thread. */
 static void scenario_stop(void)
 {
     PawlWorker *worker =
-        worker_open(&(PawlWork){.domain = "shop", .handler = handle, .concurrency = 2, .lease_ms = 300, .stop_ms = 1});
+        worker_open(&(PawlWork){.domain = "shop", .handler = handle, .concurrency = 2, .lease_ms = 3000, .stop_ms = 1});
     pthread_t thread;
     PawlError error;
 

@@ -11,6 +11,7 @@ import tempfile
 
 from bus_story import counts, new_id, retry_at_once, send, show, wait_status
 from pawl_test import TIMEOUT_S, Database, Pawl, Process, Proxy, main, setting, test, wait_until
+from story import backends
 
 SOURCE, BUILD = setting("PAWL_SOURCE"), setting("PAWL_BUILD")
 BUS = os.path.join(BUILD, "test/integration/library_bus")
@@ -330,7 +331,10 @@ def a_statement_is_canceled_when_the_time_of_its_handler_is_up():
         slow = send(pawl, "shop", "slow", None, "--max-attempts", "1")
         installed.bus(db, "timeout-in-tx")
         status, result, error = outcome(pawl, slow)
-        assert (status, result) == ("IN_TSQ", None) and re.search("statement timeout|ran longer than 500 ms", error), error
+        assert (status, result) == ("IN_TSQ", None), (status, result)
+        # The server, the connection and the worker all look at the clock; on a busy machine any of them may be the first.
+        assert re.search("statement timeout|did not answer in time|ran longer than 2000 ms", error), error
+        wait_until(lambda: backends(db, "state = 'active' and query ~ 'pg_sleep'") == 0, what="the server is done with it")
         assert db.value("select count(*) from effect") == "0"
 
 
