@@ -20,10 +20,11 @@ def lists_start(pawl, count):
     return in_threads(count, lambda _: pawl.http("GET", "/v1/dead-letters", timeout=60).status)
 
 
-def lists_in_flight(pawl, count):
+def lists_in_flight(db, pawl, count):
     """All of them are inside: each executor has one, the others wait in the queue."""
     wait_until(lambda: metric(pawl, "pawl_http_queue") == count - min(count, EXECUTORS), what="all requests are inside")
-    wait_until(lambda: metric(pawl, "pawl_pool_in_use") >= 1, what="one waits in the database")
+    # Jobs wait for the table too: it must be a list.
+    wait_until(lambda: backends(db, "wait_event_type = 'Lock' and query ~ 'order by id desc'"), what="one waits in the database")
 
 
 def is_refused(server):
@@ -41,7 +42,7 @@ def a_hundred_requests_in_flight_are_all_answered():
         with Session(db.url) as session:
             session.do(LOCK)
             answers = lists_start(pawl, CALLS)
-            lists_in_flight(pawl, CALLS)
+            lists_in_flight(db, pawl, CALLS)
             server.send(signal.SIGTERM)
             wait_until(lambda: is_refused(server), what="new connections are refused")
             assert server.is_running(), "it left its callers alone"
@@ -61,7 +62,7 @@ def a_request_that_hangs_is_cut_off():
         server = pawl.serve()
         session.do(LOCK)
         answers = lists_start(pawl, 1)
-        lists_in_flight(pawl, 1)
+        lists_in_flight(db, pawl, 1)
         begin = time.monotonic()
         server.send(signal.SIGTERM)
         assert server.wait(15) == 0
@@ -78,7 +79,7 @@ def a_second_signal_ends_it_on_the_spot():
         server = pawl.serve()
         session.do(LOCK)
         answers = lists_start(pawl, 1)
-        lists_in_flight(pawl, 1)
+        lists_in_flight(db, pawl, 1)
         server.send(signal.SIGTERM)
         wait_until(lambda: is_refused(server), what="it is stopping")
         begin = time.monotonic()
