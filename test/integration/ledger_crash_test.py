@@ -30,6 +30,7 @@ KILL_EVERY_S = 1.0
 TIMEOUT_S = 60 + TRANSFERS // 100
 # The breaker probes soon, so that an outage of a second does not become one of half a minute.
 ENV = {"PAWL_BREAKER_OPEN": "500ms", "PAWL_REQUEST_TIMEOUT": "5s"}
+NO_DATABASE = 69  # the exit code of a serve that cannot begin without one
 
 
 def owners(count):
@@ -91,9 +92,20 @@ class Killer:
         assert victim.stop(signal.SIGKILL) == -signal.SIGKILL, f"it had ended by itself: {victim.stderr[-5:]}"
         assert is_clean(victim), "\n".join(victim.stderr)
         self.kills += 1
-        self.servers[place] = self.pawl.serve(env=ENV, wait=False)
-        self.servers[place].wait_ready(TIMEOUT_S)
+        self.servers[place] = self.revive()
         self.ports[place] = self.servers[place].port
+
+    def revive(self):
+        """As a supervisor does: one that meets a database which is just being restarted gives up soon, and is started anew."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            server = self.pawl.serve(env=ENV, wait=False)
+            try:
+                server.wait_ready(TIMEOUT_S)
+                return server
+            except (AssertionError, ConnectionError):
+                if server.is_running() or server.wait() != NO_DATABASE or time.monotonic() > deadline:
+                    raise
 
     def stop(self):
         self.over.set()
