@@ -136,7 +136,7 @@ def a_worker_that_slept_past_its_lease_changes_nothing_and_says_so():
         gate, last = (os.path.join(pawl.home, name) for name in ("gate", "last"))
         # Of two commands one will have been done by another worker, and one will be in its hands.
         ids = [pawl.run("send", "nap", "job", n, "--reply-to", "answers").stdout.strip() for n in ("1", "2")]
-        sleeper = pawl.start("work", "nap", "--lease", "1s", "--exec", program_waiting_for(gate, "echo '\"late\"'"))
+        sleeper = pawl.start("work", "nap", "--lease", "2s", "--exec", program_waiting_for(gate, "echo '\"late\"'"))
         wait_until(lambda: len(started_by(db, "nap")) == 2, what="both are begun")
         tokens = db.value("select array_agg(token order by id) from pawl.lease")
         sleeper.send(signal.SIGSTOP)

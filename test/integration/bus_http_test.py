@@ -317,7 +317,7 @@ def extend_keeps_a_lease_and_tells_of_a_cancellation():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         sent = post_command(pawl, reply_to="answers")
-        mine, = claim(pawl, lease_s=1)
+        mine, = claim(pawl, lease_s=30)
         row = {"command_id": sent, "lease": mine["lease"]}
         until = command(pawl, sent)["lease_until"]
 

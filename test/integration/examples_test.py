@@ -86,13 +86,13 @@ def python_worker_claims_keeps_its_lease_and_settles():
         token = pawl.run("key", "create", "worker", "--scopes", "command", "--json").json["token"]
         worker = Process([sys.executable, os.path.join(EXAMPLES, "python/worker.py"), "shop"],
                          {**os.environ, "PAWL_URL": f"http://{server.host}:{server.port}", "PAWL_TOKEN": token,
-                          "LEASE_S": "1"})
+                          "LEASE_S": "2"})
         pawl.processes.append(worker)
         added = send(pawl, "shop", "add", {"numbers": [1, 2, 39]})
         assert wait_status(pawl, added, "COMPLETED")["result"] == {"sum": 42}
-        long = send(pawl, "shop", "sleep", {"seconds": 3})  # three leases
+        long = send(pawl, "shop", "sleep", {"seconds": 5})  # longer than two leases
         command = wait_status(pawl, long, "COMPLETED")
-        assert command["attempts"] == 1 and command["result"] == {"slept": 3}, command
+        assert command["attempts"] == 1 and command["result"] == {"slept": 5}, command
         assert wait_status(pawl, send(pawl, "shop", "refuse"), "FAILED")["error"] == "not today"
         assert wait_status(pawl, send(pawl, "shop", "juggle"), "IN_TSQ")["error"] == "no handler for juggle"
         wait_until(lambda: worker.said("IN_TSQ"), what="the worker says so")

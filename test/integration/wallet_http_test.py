@@ -725,7 +725,7 @@ def openapi_shows_answers_as_they_are():
 
 @test
 def scopes_and_a_full_pool():
-    with Database() as db, Pawl(db, env={"PAWL_POOL_MIN": "1", "PAWL_POOL_MAX": "2", "PAWL_REQUEST_TIMEOUT": "1s"}) as pawl:
+    with Database() as db, Pawl(db, env={"PAWL_POOL_MIN": "1", "PAWL_POOL_MAX": "2", "PAWL_REQUEST_TIMEOUT": "3s"}) as pawl:
         reads = pawl.run("key", "create", "reader", "--scopes", "read", "--json").json["token"]
         works = pawl.run("key", "create", "worker", "--scopes", "wallet", "--json").json["token"]
         other = pawl.run("key", "create", "sender", "--scopes", "command", "--json").json["token"]
