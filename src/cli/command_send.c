@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 
 #define LINES_AT_ONCE 1000
+#define OUTAGE_MS     500
 
 /* Standard input as a whole, for "-". */
 static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
@@ -98,7 +99,15 @@ typedef struct {
     int64_t         sent, line;
 } Lines;
 
-/* Up to LINES_AT_ONCE lines; *ret_count 0: the end of the input. */
+static const char *id_make(Arena *arena)
+{
+    char *id = arena_array(arena, char, UUID_TEXT_SIZE);
+
+    uuid_new(id);
+    return id;
+}
+
+/* Up to LINES_AT_ONCE lines, each with its id; *ret_count 0: the end of the input. */
 static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *ret_count, Error *reterr)
 {
     char     *text = NULL;
@@ -113,11 +122,12 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
             text[--size] = '\0';
         if (size == 0)
             continue;
-        items[count]          = arena_array(arena, SendItem, 1);
-        *items[count]         = *lines->model;
-        items[count]->payload = arena_bytes(arena, text, (size_t)size);
-        code                  = strlen(items[count]->payload) == (size_t)size ? send_check(items[count], reterr)
-                                                                              : fail(reterr, ERR_INVALID, "payload holds a NUL byte");
+        items[count]             = arena_array(arena, SendItem, 1);
+        *items[count]            = *lines->model;
+        items[count]->command_id = id_make(arena);
+        items[count]->payload    = arena_bytes(arena, text, (size_t)size);
+        code                     = strlen(items[count]->payload) == (size_t)size ? send_check(items[count], reterr)
+                                                                                 : fail(reterr, ERR_INVALID, "payload holds a NUL byte");
         if (code != OK)
             error_prefix(reterr, "line %lld", (long long)lines->line);
         count++;
@@ -127,6 +137,21 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
         code = fail(reterr, ERR_INVALID, "cannot read standard input");
     *ret_count = count;
     return code;
+}
+
+/* A restart of the database is waited out: who pipes in lines cannot tell which of them to send again. They have their ids,
+ * so that none becomes two commands. */
+static ErrorCode lines_put(App *app, SendItem **items, int count, Error *reterr)
+{
+    for (Deadline deadline = deadline_in_ms(APP_COMMAND_MS);;) {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
+        ErrorCode                 code  = send_many(app->pool, deadline, arena, items, count, reterr);
+        bool                      again = code == ERR_UNAVAILABLE || code == ERR_UNKNOWN;
+
+        if (!again || deadline_left_ms(deadline) <= OUTAGE_MS)
+            return code;
+        clock_sleep_ms(OUTAGE_MS);
+    }
 }
 
 static ErrorCode lines_send(Lines *lines, Error *reterr)
@@ -139,7 +164,7 @@ static ErrorCode lines_send(Lines *lines, Error *reterr)
         TRY(lines_read(lines, arena, items, &count, reterr));
         if (count == 0)
             return OK;
-        TRY(send_many(lines->app->pool, deadline_in_ms(APP_COMMAND_MS), arena, items, count, reterr));
+        TRY(lines_put(lines->app, items, count, reterr));
         lines->sent += count;
         progress_show(&lines->progress, lines->sent, "sent");
         if (lines->model->delay_ms == 0)

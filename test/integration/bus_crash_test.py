@@ -5,7 +5,7 @@ import random
 import signal
 import subprocess
 
-from pawl_test import Database, Pawl, Process, main, test, wait_until
+from pawl_test import Database, Pawl, Process, Proxy, main, test, wait_until
 from story import Cluster, Session, is_clean
 
 SEED = 20260
@@ -216,6 +216,32 @@ def a_restarted_server_is_waited_out():
             all_is_well(session, total)
             replies_are_complete(session, total)
             effects_are_single(session, total)
+
+
+@test
+def lines_whose_answer_was_lost_are_sent_when_the_database_is_back():
+    lines = 1000
+    with Database() as db, Proxy(db) as proxy, \
+            Pawl(proxy.url, env={"PAWL_BREAKER_OPEN": "500ms", "PAWL_LOG": "warn"}) as pawl:
+        sender = sender_start(pawl)
+        sender.process.stdin.write("1\n" * lines)
+        sender.process.stdin.flush()
+        wait_until(lambda: db.value("select count(*) from pawl.command") == str(lines), what="it sends")
+        proxy.do("cut-on answered 1 pawl.send")
+        proxy.do("mode refuse")
+        sender.process.stdin.write("1\n" * lines)
+        sender.process.stdin.flush()
+
+        def waits():
+            assert sender.is_running(), sender.stderr
+            return sum("the probe failed" in line for line in sender.stderr) >= 3
+
+        wait_until(waits, what="it has waited longer than one call tries")
+        assert db.value("select count(*) from pawl.command") == str(2 * lines), "sent, but it does not know"
+        proxy.do("mode pass")
+        sender.process.stdin.close()
+        assert sender.wait() == 0 and sender.stdout == [f"{2 * lines} sent"], (sender.stdout, sender.stderr)
+        assert db.value("select count(*) from pawl.command") == str(2 * lines)
 
 
 def sender_start(pawl):
