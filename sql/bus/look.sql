@@ -8,6 +8,18 @@ as $$
   select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
 
+-- Why the last attempt failed, of a command that has not ended; the places it moves through on its way do not carry it.
+create or replace function pawl.command_error (p_id bigint)
+  returns text
+  language sql stable
+as $$
+  select coalesce(a.details ->> 'error', a.details ->> 'reason')
+  from pawl.audit a
+  where a.id = p_id and a.event in ('RETRY_SCHEDULED', 'MOVED_TO_TSQ')
+  order by a.at desc, a.attempt desc
+  limit 1
+$$;
+
 -- All there is to know about the newest command of this id, as one JSON object; NULL: unknown.
 create or replace function pawl.command_show (p_command_id uuid)
   returns json
@@ -18,12 +30,12 @@ as $$
     'domain', d.name,
     'type', c.type,
     'status', pawl.command_status(c.id),
-    'attempts', coalesce(o.attempts, l.attempt, w.attempt, t.attempt, 0),
+    'attempts', coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0),
     'max_attempts', c.max_attempts,
     'priority', c.priority,
     'payload', c.payload,
     'result', o.result,
-    'error', coalesce(o.error, t.error),
+    'error', case when o.id is null then pawl.command_error(c.id) else o.error end,
     'reply_to', c.reply_to,
     'correlation_id', c.correlation_id,
     'batch_id', b.batch_id,
@@ -41,6 +53,7 @@ as $$
   left join pawl.lease l on l.id = c.id
   left join pawl.delayed w on w.id = c.id
   left join pawl.tsq t on t.id = c.id
+  left join lateral (select r.attempt from pawl.ready r where r.id = c.id and r.pos <> r.id limit 1) r on true
   left join pawl.batch b on b.id = c.batch_id
   where c.id = pawl.command_number(p_command_id)
 $$;
@@ -104,14 +117,15 @@ begin
   v_ids := array(select i from pawl.command_ids(v_domain, p_status, p_type, p_before, p_limit) i);
   return query
     select c.id, c.command_id, d.name, c.type, pawl.command_status(c.id),
-           coalesce(o.attempts, l.attempt, w.attempt, t.attempt, 0)::integer, pawl.micros(c.created_at),
-           coalesce(o.error, t.error)
+           coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0)::integer, pawl.micros(c.created_at),
+           case when o.id is null then pawl.command_error(c.id) else o.error end
     from pawl.command c
     join pawl.domain d on d.id = c.domain_id
     left join pawl.outcome o on o.id = c.id
     left join pawl.lease l on l.id = c.id
     left join pawl.delayed w on w.id = c.id
     left join pawl.tsq t on t.id = c.id
+    left join lateral (select r.attempt from pawl.ready r where r.id = c.id and r.pos <> r.id limit 1) r on true
     where c.id = any (v_ids)
     order by c.id desc;
 end

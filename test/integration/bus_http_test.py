@@ -286,6 +286,31 @@ def settle_has_a_verdict_for_each_of_the_four_outcomes():
 
 
 @test
+def the_last_error_is_shown_while_a_command_waits_for_its_next_attempt():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        now, later = post_command(pawl, payload=1), post_command(pawl, payload=2)
+
+        def looks(command_id):
+            listed = pawl.http("GET", "/v1/commands?status=PENDING").json["items"]
+            one = next(item for item in listed if item["command_id"] == command_id)
+            whole = command(pawl, command_id)
+            assert all(one[key] == whole[key] for key in ("status", "attempts", "error")), (one, whole)
+            return whole["status"], whole["attempts"], whole["error"]
+
+        assert looks(now) == ("PENDING", 0, None)
+        settle(pawl, *[(item, "retry", {"error": "line is busy", "delay_s": delay}) for item, delay in zip(claim(pawl, 2), (0, 60))])
+        assert looks(now) == looks(later) == ("PENDING", 1, "line is busy")
+        again, = claim(pawl, 2)
+        running = command(pawl, now)
+        assert (running["status"], running["attempts"], running["error"]) == ("IN_PROGRESS", 2, "line is busy"), running
+        settle(pawl, (again, "complete"))
+        ended = command(pawl, now)
+        assert (ended["status"], ended["attempts"], ended["error"]) == ("COMPLETED", 2, None), ended
+        stop_clean(pawl.server)
+
+
+@test
 def a_late_settle_changes_nothing_and_is_told_so():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
