@@ -29,7 +29,7 @@
 /* Of payloads, in one call; as an array in text form, being built, they take several times as much. */
 #define CALL_BYTES_MAX ((size_t)16 << 20)
 #define BYTES_FACTOR   8
-#define ITEM_BYTES     1024
+#define ITEM_BYTES     512 /* of the other fields, so that 8000 commands fit into a request's arena */
 
 #define SENT_COLUMNS(X, T)              \
     X(T, int32_t, DB_I32, ord)          \

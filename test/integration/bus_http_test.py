@@ -460,6 +460,18 @@ def batch_may_be_filled_later_and_empty_ones_complete_at_once():
 
 
 @test
+def a_batch_takes_as_many_commands_as_its_schema_says():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        schema = pawl.http("GET", "/openapi.json").json["paths"]["/v1/commands/batch"]["post"]["requestBody"]
+        most = schema["content"]["application/json"]["schema"]["properties"]["items"]["maxItems"]
+        items = [{"domain": "shop", "type": "charge", "payload": {"order": n}, "correlation_id": "c" * 50} for n in range(most + 1)]
+        assert len(post(pawl, "/v1/commands/batch", {"items": items[:most]}, 201)["items"]) == most == 8000
+        problem(pawl.http("POST", "/v1/commands/batch", {"items": items}), 400, part=f"items must be an array of at most {most}")
+        assert db.value("select count(*) from pawl.command") == str(most)
+
+
+@test
 def bad_batches_are_refused_by_field_and_nothing_is_written():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
