@@ -105,7 +105,8 @@ typedef struct {
     char        id[37];
     bool        is_new; /* false: it had been sent before, and nothing changed */
     const char *status; /* how it stands: "PENDING", "COMPLETED", ...; a constant. NULL: it was not sent */
-    PawlError   error;  /* PAWL_OK: it is there. PAWL_REFUSED: a bad field, or this id has another type or payload */
+    PawlError   error;  /* PAWL_OK: it is there. PAWL_REFUSED: a bad field, or this id has another type or payload.
+                           PAWL_NOT_FOUND: there is no such batch */
 } PawlSent;
 
 /* timeout_ms 0: 10 s. After PAWL_UNKNOWN send it again with the id in *ret_sent: it will still be one command. Threads

@@ -4,7 +4,7 @@
 -- move up, because nothing that ended begins again.
 -- Lock order: the batch row, before its commands are looked at: of two settles that end the last two commands, the second
 -- one waits and then sees both.
--- Errors: QU002 the batch exists with another name or on_complete. QU003 it is unknown, sealed or complete.
+-- Errors: QU002 the batch exists with another name or on_complete. QU003 it is sealed or complete. QU004 it is unknown.
 
 create or replace function pawl.batch_new (p_batch uuid, p_name text, p_on_complete jsonb)
   returns table (batch_id uuid, is_new boolean)
@@ -56,7 +56,7 @@ begin
   end if;
   select * into v_batch from pawl.batch b where b.batch_id = p_batch for share;
   if not found then
-    raise exception 'batch % not found', p_batch using errcode = 'QU003';
+    raise exception 'batch % not found', p_batch using errcode = 'QU004';
   end if;
   if v_batch.sealed_at is not null and (p_command_ids is null or exists (
        select from unnest(p_command_ids) u (command_id)

@@ -3,7 +3,7 @@
 -- Invariant: (command id, domain) is one command for ever. A second send of the same changes nothing and tells how the
 -- first one stands; with another type or payload it is a refusal that names the difference (verdict QU002).
 -- Lock order: none but the unique key's: a twin waits until the first sender has committed or rolled back.
--- Errors: QU001 arguments out of range, arrays of different length. QU003 the batch is unknown or closed.
+-- Errors: QU001 arguments out of range, arrays of different length. QU003 the batch is closed, QU004 unknown.
 
 -- What a twin is told: the first one's state. UNKNOWN: there is no such command.
 create or replace function pawl.command_status (p_id bigint)

@@ -87,8 +87,10 @@ static ErrorCode check_names(const SendItem *item, Error *reterr)
             reterr, ERR_INVALID,
             "type must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",
             TYPE_LENGTH_MAX);
-    if (item->reply_to && !name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_"))
-        return fail(reterr, ERR_INVALID, "reply_to must be 1 to %d letters, digits or \"_\"", QUEUE_LENGTH_MAX);
+    /* PGMQ takes "--" for a comment and refuses it. */
+    if (item->reply_to && (!name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_.-") || strstr(item->reply_to, "--")))
+        return fail(reterr, ERR_INVALID, "reply_to must be 1 to %d letters, digits, \"_\", \".\" or single \"-\"",
+                    QUEUE_LENGTH_MAX);
     TRY(check_id("command_id", item->command_id, reterr));
     TRY(check_id("batch_id", item->batch_id, reterr));
     TRY(check_text("correlation_id", item->correlation_id, CORRELATION_LENGTH_MAX, reterr));

@@ -92,13 +92,13 @@ def bad_commands_are_refused_by_field_and_nothing_is_written():
                 ({"type": ["x"]}, "type"), ({"command_id": "7"}, "command_id"), ({"delay_s": -1}, "delay_s"),
                 ({"delay_s": "1"}, "delay_s"), ({"delay_s": 1e300}, "delay_s"), ({"priority": 10}, "priority"),
                 ({"priority": 1.5}, "priority"), ({"max_attempts": 0}, "max_attempts"),
-                ({"max_attempts": 1 << 70}, "max_attempts"), ({"reply_to": "a-b"}, "reply_to"),
+                ({"max_attempts": 1 << 70}, "max_attempts"), ({"reply_to": "a--b"}, "reply_to"),
                 ({"reply_to": "q" * 48}, "reply_to"), ({"correlation_id": "c" * 201}, "correlation_id"),
                 ({"batch_id": "x"}, "batch_id"), ({"payloud": {}}, "payloud"), ({"actor": "me"}, "actor"),
                 ({"payload": "\0"}, "\\u0000"), ({"correlation_id": "a\0"}, "\\u0000")]:
             answer = pawl.http("POST", "/v1/commands", {**good, **change})
             assert field in problem(answer, 400)["detail"], (change, answer.body)
-        problem(pawl.http("POST", "/v1/commands", {**good, "batch_id": new_id()}), 409, part="not found")
+        problem(pawl.http("POST", "/v1/commands", {**good, "batch_id": new_id()}), 404, part="not found")
         assert counts(db) == before
 
 
@@ -469,6 +469,15 @@ def a_batch_takes_as_many_commands_as_its_schema_says():
         assert len(post(pawl, "/v1/commands/batch", {"items": items[:most]}, 201)["items"]) == most == 8000
         problem(pawl.http("POST", "/v1/commands/batch", {"items": items}), 400, part=f"items must be an array of at most {most}")
         assert db.value("select count(*) from pawl.command") == str(most)
+
+
+@test
+def a_reply_queue_may_have_any_name_that_queues_have():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        sent = post_command(pawl, reply_to="shop-answers.v2")
+        settle(pawl, (claim(pawl)[0], "complete"))
+        assert db.value("select message ->> 'command_id' from pgmq.read('shop-answers.v2', 0, 1)") == sent
 
 
 @test
