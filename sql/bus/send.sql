@@ -18,6 +18,10 @@ as $$
     'UNKNOWN')
 $$;
 
+-- Its batch had another name once, and an argument cannot be renamed in place.
+drop function if exists pawl.send (
+  text, text[], jsonb[], uuid[], bigint[], smallint[], smallint[], text[], text[], uuid, text);
+
 -- One row per item, in order. NULL arrays and NULL elements mean the default. p_delays_ms: from now.
 create or replace function pawl.send (
   p_domain text,
@@ -29,7 +33,7 @@ create or replace function pawl.send (
   p_max_attempts smallint[] default null,
   p_reply_to text[] default null,
   p_correlation_ids text[] default null,
-  p_batch uuid default null,
+  p_batch_id uuid default null,
   p_actor text default null)
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -63,7 +67,7 @@ begin
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then
     raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
-  v_batch := pawl.batch_open(p_batch, v_domain, p_command_ids);
+  v_batch := pawl.batch_open(p_batch_id, v_domain, p_command_ids);
   if p_reply_to is not null then
     perform pawl.reply_queues(p_reply_to);
   end if;
@@ -152,6 +156,27 @@ begin
   end if;
   return v_sent.command_id;
 end
+$$;
+
+-- The same from texts. A literal has no type, and between a payload and an array of payloads PostgreSQL would not choose; where
+-- a text is possible it takes that. So pawl.send('shop', 'charge', '{"order": 7}') is this one, and so are a driver's parameters
+-- that have no type, or that of a text.
+create or replace function pawl.send (
+  p_domain text,
+  p_type text,
+  p_payload text,
+  p_command_id text default null,
+  p_delay text default null,
+  p_priority text default null,
+  p_max_attempts text default null,
+  p_reply_to text default null,
+  p_correlation_id text default null,
+  p_batch text default null)
+  returns uuid
+  language sql
+as $$
+  select pawl.send(p_domain, p_type, p_payload::jsonb, p_command_id::uuid, p_delay::interval, p_priority::integer,
+    p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid)
 $$;
 
 -- Tell the workers of a domain to look now. pawl.send does not: PostgreSQL lets transactions that notify commit one at a time,

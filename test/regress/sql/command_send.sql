@@ -1,0 +1,36 @@
+-- A command is sent as people write it: with literals, with parameters that have no type, with typed values, in an array.
+\set VERBOSITY terse
+create function pg_temp.told (p_id uuid) returns text language sql as $$
+  select concat_ws(' ', d.name, c.type, c.payload, c.priority, c.max_attempts, c.reply_to, c.correlation_id)
+  from pawl.command c join pawl.domain d on d.id = c.domain_id where c.command_id = p_id
+$$;
+
+select pg_temp.told(pawl.send('shop', 'charge'));
+select pg_temp.told(pawl.send('shop', 'charge', '{"order": 7}'));
+select pg_temp.told(pawl.send('shop', 'charge', '{"order": 7}'::jsonb));
+select pg_temp.told(pawl.send('shop', 'charge', '{"order": 7}'::text));
+select pg_temp.told(pawl.send('shop', 'charge', '7', '018f0000-0000-7000-8000-000000000001', '2 hours', '9', '5', 'answers', 'c-1'));
+select pg_temp.told(pawl.send('shop', 'charge', '{}', p_reply_to => 'answers'));
+select pg_temp.told(pawl.send('shop', 'charge', '{}', p_priority => 9, p_max_attempts => 5, p_delay => '2 hours'));
+select pg_temp.told(pawl.send('shop', 'charge', '{}', gen_random_uuid(), interval '1 hour'));
+prepare untyped as select pg_temp.told(pawl.send($1, $2, $3));
+execute untyped('shop', 'charge', '[1]');
+
+do $$
+declare
+  v_batch uuid := (select b.batch_id from pawl.batch_new(gen_random_uuid(), null, null) b);
+begin
+  perform pawl.send('shop', 'charge', '{"order": 7}', p_batch => v_batch);
+  raise notice '% in the batch', (select count(*) from pawl.command where batch_id is not null);
+end
+$$;
+
+select s.ord, s.is_new, s.status, pg_temp.told(s.command_id)
+from pawl.send('shop', array['charge', 'ship'], array['{"order": 7}', '{"order": 8}']::jsonb[]) s;
+
+-- Not as it should be.
+select pawl.send('shop', 'charge', '{');
+select pawl.send('shop', 'charge', '{}', 'seven');
+select pawl.send('shop', 'charge', '8', '018f0000-0000-7000-8000-000000000001');
+select pawl.send('no spaces', 'charge', '{}');
+select pawl.send('shop', 'charge', '{}', p_batch => '018f0000-0000-7000-8000-000000000002');
