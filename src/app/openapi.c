@@ -15,10 +15,18 @@ static const char *const methods[HTTP_METHOD_COUNT] = {
 
 static void write_table(Writer *writer, const char *name, const FieldTable *table);
 
+/* Of a number, of the items of an array, or of the length of a text. */
 static void write_limits(Writer *writer, const Field *field)
 {
     bool counted = field->type == FIELD_TEXTS || field->type == FIELD_ROWS;
 
+    if (field->type == FIELD_TEXT) {
+        if (field->min)
+            writer_i64(writer, "minLength", field->min);
+        if (field->length_max)
+            writer_i64(writer, "maxLength", (int64_t)field->length_max);
+        return;
+    }
     if (field->min == 0 && field->max == 0)
         return;
     writer_i64(writer, counted ? "minItems" : "minimum", field->min);
@@ -46,8 +54,6 @@ static void write_field(Writer *writer, const Field *field)
         writer_text(writer, "type", types[field->type]);
     if (field->type == FIELD_UUID)
         writer_text(writer, "format", "uuid");
-    if (field->type == FIELD_TEXT && field->length_max)
-        writer_i64(writer, "maxLength", (int64_t)field->length_max);
     write_limits(writer, field);
     write_words(writer, field->words);
     if (field->type == FIELD_TEXTS)
@@ -77,12 +83,29 @@ static void write_table(Writer *writer, const char *name, const FieldTable *tabl
     writer_end(writer);
 }
 
+static bool table_requires(const FieldTable *table)
+{
+    for (size_t i = 0; table && i < table->count; i++)
+        if (table->fields[i].required)
+            return true;
+    return false;
+}
+
+/* A UUID is the key of what the body asks for. */
+static bool table_has_key(const FieldTable *table)
+{
+    for (size_t i = 0; table && i < table->count; i++)
+        if (table->fields[i].type == FIELD_UUID)
+            return true;
+    return false;
+}
+
 static void write_body(Writer *writer, const Route *route)
 {
     if (!route->body && !route->body_any)
         return;
     writer_object(writer, "requestBody");
-    writer_bool(writer, "required", route->body != NULL);
+    writer_bool(writer, "required", table_requires(route->body));
     writer_object(writer, "content");
     writer_object(writer, "application/json");
     if (route->body)
@@ -120,6 +143,8 @@ static void write_parameters(Writer *writer, const Route *route)
     }
     for (const RouteParameter *parameter = route->parameters; parameter && parameter->name; parameter++)
         write_parameter(writer, parameter->name, "query", parameter->help);
+    if (table_has_key(route->body))
+        write_parameter(writer, "Idempotency-Key", "header", "the key, bare or quoted, instead of in the body");
     writer_end(writer);
 }
 

@@ -102,3 +102,36 @@ TEST(openapi_describes_parameters_and_bodies)
     assert_string_equal(colour, "red");
     json_decref(api);
 }
+
+/* clang-format off */
+static const Field      keyed_fields[] = {
+    {.name = "txn_id", .type = FIELD_UUID},
+    {.name = "owner", .type = FIELD_TEXT, .min = 1, .length_max = 255}};
+static const FieldTable keyed_body     = {.noun = "freeze", .fields = keyed_fields, .count = COUNT(keyed_fields)};
+static const Route      keyed_row      = {HTTP_POST, "/v1/freeze", nothing, SCOPE_WALLET, .body = &keyed_body, .summary = "Freeze"};
+/* clang-format on */
+
+TEST(openapi_says_that_a_key_may_stand_in_the_header_and_a_body_may_be_left_out)
+{
+    const RouteTable table = {&keyed_row, 1};
+    json_t          *api   = describe(&table);
+    const char      *name, *in;
+    int              required;
+    json_int_t       least, most;
+    const json_t    *owner;
+    json_error_t     error;
+
+    if (json_unpack_ex((json_t *)(uintptr_t)operation(api, &keyed_row), &error, 0,
+                       "{s:[{s:s,s:s}], s:{s:b, s:{s:{s:{s:{s:o}}}}}}", "parameters", "name", &name, "in", &in,
+                       "requestBody", "required", &required, "content", "application/json", "schema", "properties",
+                       "owner", &owner) != 0)
+        fail_msg("%s", error.text);
+    assert_string_equal(name, "Idempotency-Key");
+    assert_string_equal(in, "header");
+    assert_false(required);
+    assert_int_equal(json_unpack((json_t *)(uintptr_t)owner, "{s:I, s:I}", "minLength", &least, "maxLength", &most), 0);
+    assert_int_equal(least, 1);
+    assert_int_equal(most, 255);
+    assert_null(json_object_get(owner, "minimum"));
+    json_decref(api);
+}
