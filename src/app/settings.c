@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "pg/conn.h"
+
 #define X(role, name) name,
 static const char *const role_words[] = {ROLES(X) NULL};
 #undef X
@@ -21,15 +23,50 @@ static const char *const migrate_words[] = {"auto", "check", NULL};
 #define AT(field) offsetof(Settings, field)
 #define MS_MAX    (24LL * 24 * 3600 * 1000) /* 24 days: fits an int */
 
+/* ---- what a text must look like ---- */
+
+static ErrorCode url_check(const char *url, Error *reterr)
+{
+    char name[CONNINFO_TEXT_SIZE];
+
+    return conninfo_describe(url, name, reterr);
+}
+
+static ErrorCode home_check(const char *home, Error *reterr)
+{
+    return home[0] == '/' ? OK : fail(reterr, ERR_USAGE, "\"%s\" is not an absolute path", home);
+}
+
+/* Whether the host exists is known when the server listens. */
+static ErrorCode listen_check(const char *listen, Error *reterr)
+{
+    const char *colon  = strrchr(listen, ':');
+    size_t      digits = colon ? strspn(colon + 1, "0123456789") : 0;
+
+    if (digits == 0 || digits > 5 || colon[1 + digits] || strtol(colon + 1, NULL, 10) > UINT16_MAX)
+        return fail(reterr, ERR_USAGE, "address \"%s\" must be host:port with a port from 0 to 65535", listen);
+    return OK;
+}
+
+static ErrorCode webhook_check(const char *url, Error *reterr)
+{
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return fail(reterr, ERR_USAGE, "this is no URL: it looks like https://host/path");
+    if (strlen(url) > SETTINGS_WEBHOOK_MAX)
+        return fail(reterr, ERR_USAGE, "this is too long: at most %d characters", SETTINGS_WEBHOOK_MAX);
+    return OK;
+}
+
 /* clang-format off */
 static const Setting rows[] = {
-    {"PAWL_DATABASE_URL", "DATABASE_URL", SETTING_TEXT, AT(database_url), .secret = true,
+    {"PAWL_DATABASE_URL", "DATABASE_URL", SETTING_TEXT, AT(database_url), .check = url_check, .secret = true,
      .help = "libpq URL or conninfo, several hosts allowed; unset: a private PostgreSQL under PAWL_HOME"},
-    {"PAWL_LISTEN_DATABASE_URL", NULL, SETTING_TEXT, AT(listen_database_url), .secret = true,
+    {"PAWL_LISTEN_DATABASE_URL", NULL, SETTING_TEXT, AT(listen_database_url), .check = url_check, .secret = true,
      .help = "direct URL for LISTEN when PAWL_DATABASE_URL leads to a pooler; unset: the same"},
-    {"PAWL_HOME", NULL, SETTING_TEXT, AT(home),
+    {"PAWL_HOME", NULL, SETTING_TEXT, AT(home), .check = home_check,
      .help = "private PostgreSQL and token file; unset: ~/.pawl, as root /var/lib/pawl"},
-    {"PAWL_LISTEN", NULL, SETTING_TEXT, AT(listen), "127.0.0.1:8080", .help = "HTTP address; port 0 takes a free one"},
+    {"PAWL_LISTEN", NULL, SETTING_TEXT, AT(listen), "127.0.0.1:8080", .check = listen_check,
+     .help = "HTTP address; port 0 takes a free one"},
     {"PAWL_ADMIN_TOKEN", NULL, SETTING_TEXT, AT(admin_token), .secret = true,
      .help = "bearer token with all scopes; unset: generated once into PAWL_HOME/token"},
     {"PAWL_ROLE", NULL, SETTING_WORDS, AT(role), "api,worker,monitor,bot", .words = role_words,
@@ -78,7 +115,7 @@ static const Setting rows[] = {
      .help = "time between retries of a dead letter"},
     {"PAWL_DLQ_TRIES", NULL, SETTING_INT, AT(dlq_tries), "3", 1, 1000,
      .help = "retries before a dead letter is marked as failed"},
-    {"PAWL_ALERT_WEBHOOK", NULL, SETTING_TEXT, AT(alert_webhook), .secret = true, .reloads = true,
+    {"PAWL_ALERT_WEBHOOK", NULL, SETTING_TEXT, AT(alert_webhook), .check = webhook_check, .secret = true, .reloads = true,
      .help = "URL that gets a POST when an alert fires or is resolved"},
     {"PAWL_LOG", NULL, SETTING_WORD, AT(log), .words = log_words, .reloads = true,
      .help = "least important level that is logged; unset: info, for commands error"},
@@ -96,7 +133,7 @@ static const char *home_default(Arena *arena)
 
     if (geteuid() == 0)
         return "/var/lib/pawl";
-    if (!home || !home[0])
+    if (!home || home[0] != '/')
         home = (user = getpwuid(geteuid())) ? user->pw_dir : "/";
     return arena_print(arena, "%s/.pawl", home);
 }
@@ -106,21 +143,10 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-static ErrorCode webhook_check(const char *url, Error *reterr)
-{
-    if (url && strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
-        return fail(reterr, ERR_USAGE, "PAWL_ALERT_WEBHOOK is no URL: it looks like https://host/path");
-    if (url && strlen(url) > SETTINGS_WEBHOOK_MAX)
-        return fail(reterr, ERR_USAGE, "PAWL_ALERT_WEBHOOK is too long: at most %d characters", SETTINGS_WEBHOOK_MAX);
-    return OK;
-}
-
 static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *settings, Error *reterr)
 {
     if (!settings->home)
         settings->home = home_default(arena);
-    if (settings->home[0] != '/')
-        return fail(reterr, ERR_USAGE, "PAWL_HOME is \"%s\": an absolute path", settings->home);
     if (!settings->workers)
         settings->workers = clamp(sysconf(_SC_NPROCESSORS_ONLN), 1, 1024);
     if (!settings->pool_max)
@@ -130,7 +156,6 @@ static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *se
     if (settings->pool_min > settings->pool_max)
         return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN is %d: at most PAWL_POOL_MAX, which is %d",
                     (int)settings->pool_min, (int)settings->pool_max);
-    TRY(webhook_check(settings->alert_webhook, reterr));
     if (!settings->log)
         settings->log = given->is_daemon ? "info" : "error"; /* a command has its own sentence to say */
     if (!settings->log_format)

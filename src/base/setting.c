@@ -63,7 +63,7 @@ static const struct {
     {"0",     false},
 };
 
-/* Names: PAWL_POOL_MAX is pool_max in the file and --pool-max on the command line. */
+/* Names: PAWL_POOL_MAX is that or pool_max in the file, and --pool-max on the command line. */
 
 static void name_lower(const char *name, char dash, char *ret_name)
 {
@@ -91,7 +91,7 @@ static const Setting *row_by_key(const SettingTable *table, const char *key)
 
     for (size_t i = 0; i < table->count; i++) {
         name_lower(table->rows[i].name, '_', name);
-        if (strcmp(name, key) == 0)
+        if (strcmp(name, key) == 0 || strcmp(table->rows[i].name, key) == 0)
             return &table->rows[i];
     }
     return NULL;
@@ -127,6 +127,14 @@ static ErrorCode refuse(const Load *load, const Setting *row, const Given *given
     if (row->type == SETTING_TEXT)
         text_append(&text, "text in UTF-8");
     return fail(load->reterr, ERR_USAGE, "%s", text_string(&text));
+}
+
+static ErrorCode check(const Load *load, const Setting *row, const Given *given)
+{
+    if (!row->check || row->check(given->value, load->reterr) == OK)
+        return OK;
+    error_prefix(load->reterr, "%s", given->place);
+    return ERR_USAGE;
 }
 
 /* Parsing: false when the word is not right for the row. */
@@ -384,6 +392,8 @@ ErrorCode setting_load(const SettingTable *table, const SettingSources *sources,
 
         if (given.value && !value_parse(&table->rows[i], given.value, arena, &values[i]))
             return refuse(&load, &table->rows[i], &given);
+        if (given.value)
+            TRY(check(&load, &table->rows[i], &given));
     }
     for (size_t i = 0; i < table->count; i++)
         value_store(&table->rows[i], &values[i], ret_struct);

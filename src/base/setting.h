@@ -1,7 +1,8 @@
 /*
  * setting.h - settings from a table: defaults < file < environment < flags.
  *
- * A row names the variable (PAWL_POOL_MAX), which is also the key in the file (pool_max) and the flag (--pool-max).
+ * A row names the variable (PAWL_POOL_MAX), which is also the key in the file (pool_max, or its full name) and the flag
+ * (--pool-max).
  * A wrong value stops the start with its name, its place and what would be right:
  *     PAWL_POOL_MAX in /etc/pawl.ini line 3 is "ten": a whole number from 1 to 1000
  * `pawl help settings` and docs/reference.md are printed from the same table. Secrets are never printed.
@@ -21,6 +22,9 @@
 
 typedef enum { SETTING_TEXT, SETTING_INT, SETTING_DURATION_MS, SETTING_BOOL, SETTING_WORD, SETTING_WORDS } SettingType;
 
+/* ERR_USAGE says what is wrong with it and what would be right, without the name and the place of the setting. */
+typedef ErrorCode SettingCheck(const char *word, Error *reterr);
+
 typedef struct {
     const char        *name;     /* "PAWL_LISTEN" */
     const char        *name_alt; /* "DATABASE_URL": read when name is unset; NULL: none */
@@ -30,6 +34,7 @@ typedef struct {
     const char        *fallback; /* the default, as a user would write it; NULL: none */
     int64_t            min, max; /* INT; DURATION_MS in ms; both 0: no limit */
     const char *const *words;    /* WORD: one of these; WORDS: a comma-separated list of these; NULL-terminated */
+    SettingCheck      *check;    /* TEXT only: is it right? NULL: any text is */
     bool               secret;   /* TEXT only: in no message, shown as "(set)" */
     bool               reloads;  /* takes effect on SIGHUP */
     const char        *help;

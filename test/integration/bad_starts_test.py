@@ -44,10 +44,14 @@ def a_wrong_setting_is_named_with_its_place_and_what_is_right():
                 ("PAWL_ROLE", "api,king", "monitor")):
             refused(pawl, "serve", env={name: value}, code=2, words=[name, f'"{value}"', right, "environment"])
         refused(pawl, "serve", "--pool-max", "ten", code=2, words=["--pool-max", "ten", "1 to 1000"])
-        refused(pawl, "serve", env={"PAWL_HOME": "relative/path"}, code=2, words=["PAWL_HOME", "absolute"])
+        refused(pawl, "serve", env={"PAWL_HOME": "relative/path"}, code=2, words=["PAWL_HOME in the environment", "absolute"])
+        refused(pawl, "serve", env={"PAWL_LISTEN": "8080"}, code=2,
+                words=["PAWL_LISTEN in the environment", '"8080"', "host:port"])
+        refused(pawl, "serve", env={"PAWL_DATABASE_URL": "", "DATABASE_URL": f"mysql://{SECRET}"}, code=2, secrets=[SECRET],
+                words=["DATABASE_URL in the environment", "postgresql://user@host"])
         refused(pawl, "serve", env={"PAWL_POOL_MIN": "5", "PAWL_POOL_MAX": "3"}, code=2,
                 words=["PAWL_POOL_MIN", "PAWL_POOL_MAX", "5", "3"])
-        refused(pawl, "serve", env={"PAWL_ALERT_WEBHOOK": SECRET}, code=2, words=["PAWL_ALERT_WEBHOOK", "https://"],
+        refused(pawl, "serve", env={"PAWL_ALERT_WEBHOOK": SECRET}, code=2, words=["PAWL_ALERT_WEBHOOK in the environment", "https://"],
                 secrets=[SECRET])
 
 
@@ -57,6 +61,8 @@ def a_wrong_line_in_the_file_is_named_with_its_number():
         file = os.path.join(pawl.home, "pawl.ini")
         write(file, "# settings\n\npool_max = ten\n")
         refused(pawl, "serve", code=2, words=["PAWL_POOL_MAX", file, "line 3", "1 to 1000"])
+        write(file, "PAWL_LISTEN = here\n")
+        refused(pawl, "serve", code=2, words=["PAWL_LISTEN", file, "line 1", "host:port"])
         write(file, "pool_maxx = 3\n")
         refused(pawl, "serve", code=2, words=["pool_maxx", file, "line 1", "pool_max"])
         os.remove(file)

@@ -45,7 +45,7 @@ def an_api_pod_watches_only_itself():
 @test
 def a_monitor_pod_has_no_address():
     with Database() as db, Pawl(db) as pawl:
-        process = serve_without_http(pawl, "--role", "monitor", "--listen", "nonsense is not looked at")
+        process = serve_without_http(pawl, "--role", "monitor", "--listen", "192.0.2.1:1")
         assert sockets_listening(process.pid) == []
         assert backends(db) >= 1
         assert process.stop(signal.SIGINT) == 0

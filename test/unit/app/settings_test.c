@@ -101,7 +101,7 @@ TEST(settings_home_is_absolute)
     Error                     error = {0};
 
     assert_code(ERR_USAGE, LOAD({"PAWL_HOME", "here"}));
-    assert_contains(error.text, "PAWL_HOME");
+    assert_string_equal(error.text, "--home: \"here\" is not an absolute path");
 }
 
 TEST(settings_webhook_is_a_url_and_never_told)
@@ -120,4 +120,22 @@ TEST(settings_webhook_is_a_url_and_never_told)
     assert_code(ERR_USAGE, LOAD({"PAWL_ALERT_WEBHOOK", url}));
     url[sizeof url - 2] = '\0';
     assert_ok(LOAD({"PAWL_ALERT_WEBHOOK", url}));
+}
+
+TEST(settings_listen_and_urls_are_looked_at_before_anything_is_started)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  settings;
+    Error                     error = {0};
+
+    assert_ok(LOAD({"PAWL_LISTEN", "[::1]:0"}));
+    assert_ok(LOAD({"PAWL_LISTEN", ":65535"}));
+    assert_code(ERR_USAGE, LOAD({"PAWL_LISTEN", "host"}));
+    assert_contains(error.text, "--listen: address \"host\" must be host:port");
+    assert_code(ERR_USAGE, LOAD({"PAWL_LISTEN", "host:65536"}));
+    assert_code(ERR_USAGE, LOAD({"PAWL_LISTEN", "host:80 "}));
+    assert_ok(LOAD({"PAWL_DATABASE_URL", "host=a,b port=5432 password=s3cr3t"}));
+    assert_code(ERR_USAGE, LOAD({"PAWL_DATABASE_URL", "mysql://s3cr3t"}));
+    assert_contains(error.text, "--database-url: database url is malformed");
+    assert_null(strstr(error.text, "s3cr3t"));
 }

@@ -253,7 +253,8 @@ TEST(setting_refuses_wrong_lines_by_number)
     } cases[] = {
         CASE("\n\npool_max = ten\n", "PAWL_POOL_MAX in FILE line 3 is \"ten\": a whole number from 1 to 1000"),
         CASE("pool_mx = 10", "unknown setting \"pool_mx\" in FILE line 1, did you mean \"pool_max\"?"),
-        CASE("PAWL_POOL_MAX = 10", "unknown setting \"PAWL_POOL_MAX\" in FILE line 1"),
+        CASE("PAWL_POOL_MAX = ten", "PAWL_POOL_MAX in FILE line 1 is \"ten\": a whole number from 1 to 1000"),
+        CASE("pool_max = 10\nPAWL_POOL_MAX = 10", "\"PAWL_POOL_MAX\" in FILE line 2 was already set in line 1"),
         CASE("colour = red", "unknown setting \"colour\" in FILE line 1"),
         CASE("= 5", "unknown setting \"\" in FILE line 1"),
         CASE("# x\npool_max", "FILE line 2 is not of the form name = value"),
