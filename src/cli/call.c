@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "base/uuid.h"
 #include "cli/command.h"
 
 #define WORDS_MAX 128
@@ -19,6 +20,7 @@ typedef struct {
     Call  *call;
     int    setting_count;
     bool   help;
+    bool   plain; /* "--" was there: no more flags */
 } Parser;
 
 const char *call_flag(const Call *call, const char *name)
@@ -57,6 +59,17 @@ ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms,
     return ERR_USAGE;
 }
 
+ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr)
+{
+    const char *given = call_flag(call, flag);
+    char       *text  = arena_array(call->arena, char, UUID_TEXT_SIZE);
+
+    if (given && !uuid_parse(given, text))
+        return fail(reterr, ERR_USAGE, "%s is \"%.60s\": a UUID", flag, given);
+    *ret_text = given ? text : NULL;
+    return OK;
+}
+
 /* ---- names ---- */
 
 /* PAWL_POOL_MAX is --pool-max. */
@@ -79,7 +92,7 @@ static const Setting *setting_find(Arena *arena, const char *flag)
 
 static const CommandFlag *flag_find(const CliCommand *command, const char *name)
 {
-    for (const CommandFlag *flag = command->flags; flag && flag->name; flag++)
+    for (const CommandFlag *flag = command ? command->flags : NULL; flag && flag->name; flag++)
         if (strcmp(flag->name, name) == 0)
             return flag;
     return NULL;
@@ -99,7 +112,7 @@ static ErrorCode unknown_flag(Parser *parser, const CliCommand *command, const c
     const char *words[WORDS_MAX] = {"--json", "--config", "--help"};
     size_t      count            = 3;
 
-    for (const CommandFlag *flag = command->flags; flag && flag->name; flag++)
+    for (const CommandFlag *flag = command ? command->flags : NULL; flag && flag->name; flag++)
         words[count++] = flag->name;
     assert(settings_table.rows);
     for (size_t i = 0; i < settings_table.count && count < WORDS_MAX; i++)
@@ -160,6 +173,21 @@ static ErrorCode flag_own(Parser *parser, const CommandFlag *flag, const char *g
     return OK;
 }
 
+/* -500 is a number, and "-" is standard input. */
+static bool is_flag(const char *word)
+{
+    return word[0] == '-' && word[1] && !isdigit((unsigned char)word[1]);
+}
+
+/* -j4 is -j 4. */
+static const CommandFlag *flag_find_short(Arena *arena, const CliCommand *command, const char *word)
+{
+    const CommandFlag *flag = word[1] != '-' && word[2] ? flag_find(command, arena_bytes(arena, word, 2)) : NULL;
+
+    return flag && flag->value ? flag : NULL;
+}
+
+/* command NULL: it is not known yet, and the flag is one that all of them take. */
 static ErrorCode flag_parse(Parser *parser, const CliCommand *command, const char *word, Error *reterr)
 {
     Call              *call  = parser->call;
@@ -171,6 +199,9 @@ static ErrorCode flag_parse(Parser *parser, const CliCommand *command, const cha
 
     if (flag)
         return flag_own(parser, flag, given, reterr);
+    flag = flag_find_short(call->arena, command, word);
+    if (flag)
+        return flag_own(parser, flag, word + 2, reterr);
     if (strcmp(name, "--json") == 0 && !given) {
         call->json = true;
         return OK;
@@ -203,31 +234,44 @@ static const CliCommand *command_find(const char *group, const char *verb)
     return NULL;
 }
 
-static bool group_exists(const char *group)
+static bool group_exists(const char *group, bool with_verbs)
 {
     for (size_t i = 0; i < cli_command_count; i++)
-        if (strcmp(cli_commands[i].group, group) == 0)
+        if (strcmp(cli_commands[i].group, group) == 0 && (cli_commands[i].verb || !with_verbs))
             return true;
     return false;
 }
 
+/* The next word that is no flag, NULL at the end. */
+static ErrorCode word_next(Parser *parser, const char **ret_word, Error *reterr)
+{
+    while (parser->next < parser->argc && is_flag(parser->argv[parser->next]))
+        TRY(flag_parse(parser, NULL, parser->argv[parser->next++], reterr));
+    *ret_word = parser->next < parser->argc ? parser->argv[parser->next] : NULL;
+    return OK;
+}
+
+/* The group and its verb. *ret_command NULL: a group of verbs by itself, which is the first argument then, or nothing. */
 static ErrorCode command_parse(Parser *parser, const CliCommand **ret_command, Error *reterr)
 {
-    const char       *group = parser->argv[1];
-    const char       *verb  = parser->argc > 2 && parser->argv[2][0] != '-' ? parser->argv[2] : NULL;
-    const CliCommand *command;
+    Call       *call = parser->call;
+    const char *group, *verb = NULL;
 
-    if (!group_exists(group))
+    TRY(word_next(parser, &group, reterr));
+    if (!group)
+        return OK;
+    if (!group_exists(group, false))
         return unknown_word(NULL, group, reterr);
-    command      = verb ? command_find(group, verb) : NULL;
-    parser->next = command ? 3 : 2;
-    if (!command)
-        command = command_find(group, NULL);
-    if (!command && verb)
+    parser->next++;
+    if (group_exists(group, true))
+        TRY(word_next(parser, &verb, reterr));
+    *ret_command = command_find(group, verb);
+    if (verb && !*ret_command)
         return unknown_word(group, verb, reterr);
-    if (!command) /* a group of verbs by itself shows its verbs */
-        parser->help = true;
-    *ret_command = command;
+    if (verb)
+        parser->next++;
+    if (!*ret_command)
+        call->arguments[call->count++] = group;
     return OK;
 }
 
@@ -238,7 +282,11 @@ static ErrorCode arguments_parse(Parser *parser, const CliCommand *command, Erro
     while (parser->next < parser->argc) {
         const char *word = parser->argv[parser->next++];
 
-        if (word[0] == '-' && word[1] && !isdigit((unsigned char)word[1])) { /* -500 is a number */
+        if (!parser->plain && strcmp(word, "--") == 0) {
+            parser->plain = true;
+            continue;
+        }
+        if (!parser->plain && is_flag(word)) {
             TRY(flag_parse(parser, command, word, reterr));
             continue;
         }
@@ -253,27 +301,29 @@ static ErrorCode arguments_parse(Parser *parser, const CliCommand *command, Erro
     return OK;
 }
 
+/* Help on a command, instead of the command. */
+static void help_call(Call *call, const CliCommand *command)
+{
+    call->count        = command->verb ? 2 : 1;
+    call->arguments[0] = command->group;
+    call->arguments[1] = command->verb;
+}
+
 ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_command, Error *reterr)
 {
-    Parser            parser  = {.argc = argc, .argv = argv, .call = call};
+    Parser            parser  = {.argc = argc, .argv = argv, .next = 1, .call = call};
     const CliCommand *command = NULL;
 
-    *ret_command      = NULL;
     call->given.flags = arena_array(call->arena, SettingFlag, WORDS_MAX);
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-        return OK;
-    if (strcmp(argv[1], "--version") == 0) {
+    if (argc > 1 && strcmp(argv[1], "--version") == 0) {
         *ret_command = command_find("version", NULL);
         return OK;
     }
     TRY(command_parse(&parser, &command, reterr));
     if (command)
         TRY(arguments_parse(&parser, command, reterr));
-    if (parser.help) {
-        call->arguments[0] = argv[1];
-        call->count        = 1;
-        return OK;
-    }
-    *ret_command = command;
+    if (command && parser.help)
+        help_call(call, command);
+    *ret_command = command && !parser.help ? command : command_find("help", NULL);
     return OK;
 }

@@ -54,6 +54,11 @@ static const CommandFlag command_flags[] = {
     {"--count",  NULL, "only how many"                                              },
     {NULL,       NULL, NULL                                                         },
 };
+static const CommandFlag cancel_flags[] = {
+    {"--operator", "NAME", "who decides; the user of this process unless given"},
+    {"--reason",   "TEXT", "why"                                               },
+    {NULL,         NULL,   NULL                                                },
+};
 static const CommandFlag decide_flags[] = {
     {"--operator", "NAME", "who decides; the user of this process unless given"  },
     {"--reason",   "TEXT", "why"                                                 },
@@ -151,7 +156,7 @@ const CliCommand cli_commands[] = {
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
     {"command", "show",   "ID",        1, 1, command_command_show,   NULL,       "show one command and what happened to it"},
     {"command", "list",   "",          0, 0, command_command_list,   command_flags, "list commands, newest first"},
-    {"command", "cancel", "ID",        1, 1, command_command_cancel, decide_flags, "cancel one"},
+    {"command", "cancel", "ID",        1, 1, command_command_cancel, cancel_flags, "cancel one"},
     {"tsq",     "list",   "",          0, 0, command_tsq_list,       command_flags, "list what waits for an operator"},
     {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "try it again, attempts begin anew"},
     {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "give it up"},
@@ -192,7 +197,7 @@ const CliCommand cli_commands[] = {
     {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a throwaway database"},
     {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a throwaway database"},
     {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
-    {"help",    NULL,     "[TOPIC]",   0, 1, command_help,           NULL,       "a command, settings, metrics, errors or routes"},
+    {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "a command, settings, metrics, errors or routes"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},
 };
 /* clang-format on */

@@ -57,8 +57,12 @@ must_check ErrorCode call_number(const char *what, const char *text, int64_t min
 must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms, int64_t *ret_ms,
                                    Error *reterr);
 
-/* Turn argv into a command and a call. ERR_USAGE says what is wrong and what is near. *ret_command NULL: help was
- * asked for, of the group in call->arguments[0] if there is one. */
+/* A UUID given as a flag, in its usual form; NULL when it was not given. ERR_USAGE names it. */
+must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);
+
+/* Turn argv into a command and a call. ERR_USAGE says what is wrong and what is near. Flags and arguments may be mixed; flags
+ * that every command takes may stand before it; behind "--" everything is an argument. Whoever asks for help anywhere gets
+ * the command help, on what was named so far. */
 must_check ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_command, Error *reterr);
 
 CommandRun command_serve, command_migrate, command_migrate_status, command_doctor;

@@ -200,6 +200,8 @@ static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
 
     if (call->count == 0 && !call_flag(call, "--all"))
         return fail(reterr, ERR_USAGE, "ID is missing: name one command, or all that match a filter with --all");
+    if (call->count && call_flag(call, "--all"))
+        return fail(reterr, ERR_USAGE, "give one ID or --all, not both");
     if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
         error_prefix(reterr, "--result");
         return ERR_USAGE;

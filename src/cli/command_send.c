@@ -37,24 +37,23 @@ static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
 
 static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
 {
-    const char *delay = call_flag(call, "--delay");
-    int64_t     priority, attempts, delay_ms = 0;
+    const char *id, *batch;
+    int64_t     priority, attempts, delay_ms;
 
+    TRY(call_uuid(call, "--id", &id, reterr));
+    TRY(call_uuid(call, "--batch", &batch, reterr));
+    TRY(call_duration(call, "--delay", 0, &delay_ms, reterr));
     TRY(call_number("--priority", call_flag(call, "--priority"), 0, 9, SEND_DEFAULT, &priority, reterr));
     TRY(call_number("--max-attempts", call_flag(call, "--max-attempts"), 1, 1000, SEND_DEFAULT, &attempts, reterr));
-    if (delay && setting_duration(delay, &delay_ms, reterr) != OK) {
-        error_prefix(reterr, "--delay");
-        return ERR_USAGE;
-    }
     *ret_item = (SendItem){.domain         = call->arguments[0],
                            .type           = call->arguments[1],
-                           .command_id     = call_flag(call, "--id"),
+                           .command_id     = id,
                            .delay_ms       = delay_ms,
                            .priority       = (int)priority,
                            .max_attempts   = (int)attempts,
                            .reply_to       = call_flag(call, "--reply-to"),
                            .correlation_id = call_flag(call, "--correlation-id"),
-                           .batch_id       = call_flag(call, "--batch")};
+                           .batch_id       = batch};
     return OK;
 }
 

@@ -38,13 +38,12 @@ static ErrorCode ref_read(Call *call, WalletItem *item, Error *reterr)
 
 static ErrorCode key_read(Call *call, const char **ret_key, Error *reterr)
 {
-    const char *given = call_flag(call, "--txn-id");
-    char       *key   = arena_array(call->arena, char, UUID_TEXT_SIZE);
+    char *key = arena_array(call->arena, char, UUID_TEXT_SIZE);
 
-    if (!given)
-        uuid_new(key);
-    else if (!uuid_parse(given, key))
-        return fail(reterr, ERR_USAGE, "--txn-id is \"%.60s\": a UUID", given);
+    TRY(call_uuid(call, "--txn-id", ret_key, reterr));
+    if (*ret_key)
+        return OK;
+    uuid_new(key);
     *ret_key = key;
     return OK;
 }

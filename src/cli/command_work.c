@@ -101,16 +101,23 @@ static void handler_end(const Call *call, Handler *handler)
         handler_sql_free(handler);
 }
 
+/* 0: not given. */
+static ErrorCode time_read(const Call *call, const char *flag, int64_t *ret_ms, Error *reterr)
+{
+    TRY(call_duration(call, flag, 0, ret_ms, reterr));
+    if (call_flag(call, flag) && (*ret_ms < LEASE_MS_MIN || *ret_ms > LEASE_MS_MAX))
+        return fail(reterr, ERR_USAGE, "%s must be from 100ms to 1d", flag);
+    return OK;
+}
+
 static ErrorCode options_read(const Call *call, WorkerOptions *ret_options, Error *reterr)
 {
     int64_t threads, batch, lease_ms, timeout_ms;
 
     TRY(call_number("-j", call_flag(call, "-j"), 1, WORKER_CONCURRENCY_MAX, 0, &threads, reterr));
     TRY(call_number("--batch", call_flag(call, "--batch"), 1, CLAIM_MAX, 0, &batch, reterr));
-    TRY(call_duration(call, "--lease", 0, &lease_ms, reterr));
-    TRY(call_duration(call, "--timeout", 0, &timeout_ms, reterr));
-    if (lease_ms > LEASE_MS_MAX || timeout_ms > LEASE_MS_MAX || (lease_ms && lease_ms < LEASE_MS_MIN))
-        return fail(reterr, ERR_USAGE, "--lease and --timeout must be from 100ms to 1d");
+    TRY(time_read(call, "--lease", &lease_ms, reterr));
+    TRY(time_read(call, "--timeout", &timeout_ms, reterr));
     *ret_options = (WorkerOptions){.domain      = call->arguments[0],
                                    .concurrency = (int)threads,
                                    .batch       = (int)batch,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "cli/command.h"
-#include "cli/help.h"
 
 static int finish(ErrorCode code, const Error *error)
 {
@@ -27,9 +26,7 @@ int main(int argc, char **argv)
     Error                     error   = {0};
     ErrorCode                 code    = call_parse(argc, argv, &call, &command, &error);
 
-    if (code == OK && !command)
-        help_print(call.count ? call.arguments[0] : NULL, stdout);
-    else if (code == OK)
+    if (code == OK)
         code = command->run(&call, &error);
     return finish(code, &error);
 }

@@ -77,6 +77,8 @@ def an_unknown_word_is_answered_with_the_nearest_right_one():
     with Pawl(NOWHERE) as pawl:
         refused(pawl, "sevre", code=2, words=["sevre", '"serve"'])
         refused(pawl, "dlq", "lst", code=2, words=["lst", '"list"'])
+        refused(pawl, "migrate", "stauts", code=2, words=["stauts", '"status"'])
+        refused(pawl, "--jsno", "dlq", "list", code=2, words=["--jsno", '"--json"'])
         refused(pawl, "serve", "--lissten", "127.0.0.1:0", code=2, words=["--lissten", '"--listen"'])
         refused(pawl, "dlq", "list", "--limmit", "3", code=2, words=["--limmit", '"--limit"'])
         refused(pawl, "xyzzy", code=2, words=["xyzzy", "pawl help"])

@@ -97,7 +97,8 @@ def send_refuses_bad_input_by_name_and_writes_nothing():
                 (("sch\u00f6n", "charge", "{}"), (1,), "domain"),
                 (("shop", "ch/arge", "{}"), (1,), "type"),
                 (("shop", "t" * 101, "{}"), (1,), "type"),
-                (("shop", "charge", "{}", "--id", "7"), (1, 2), "id"),
+                (("shop", "charge", "{}", "--id", "7"), (2,), "--id"),
+                (("shop", "charge", "{}", "--batch", "7"), (2,), "--batch"),
                 (("shop", "charge", "{}", "--priority", "10"), (2,), "--priority"),
                 (("shop", "charge", "{}", "--priority", "x"), (2,), "--priority"),
                 (("shop", "charge", "{}", "--max-attempts", "0"), (2,), "--max-attempts"),
@@ -298,6 +299,7 @@ def work_refuses_wrong_usage():
     with Database() as db, Pawl(db) as pawl:
         for arguments, word in [((), "--exec"), (("--noop", "--exec", "true"), "--exec"), (("--noop", "-j", "0"), "-j"),
                                 (("--noop", "--lease", "1ms"), "--lease"), (("--noop", "--batch", "0"), "--batch"),
+                                (("--noop", "--lease", "0s"), "--lease"), (("--noop", "--timeout", "0s"), "--timeout"),
                                 (("--noop", "--lease", "2d"), "--lease"), (("--noop", "--timeout", "x"), "--timeout")]:
             refused(pawl, "work", "shop", *arguments, code=2, words=[word])
         refused(pawl, "work", "no spaces", "--noop", "--drain", code=1, words=["domain"])

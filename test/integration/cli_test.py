@@ -108,6 +108,8 @@ def what_the_bus_cannot_do_it_says():
         assert work_all(pawl, "--exec", "exit 70")["failed"] == 1
         asked = pawl.run("tsq", "retry", "--all")
         assert asked.code == 2 and "1 commands match" in asked.stderr, asked
+        refused(pawl, "tsq", "retry", command, "--all", "--yes", code=2, words=["ID", "--all"])
+        refused(pawl, "command", "cancel", command, "--all", code=2, words=["--all"])
         assert len(done_json(pawl, list, "tsq", "list")) == 1, "only --yes acts"
 
 
@@ -140,10 +142,44 @@ def help_names_every_command_and_every_setting():
         for name in ("PAWL_DATABASE_URL", "PAWL_HOME", "PAWL_LISTEN", "PAWL_POOL_MAX", "PAWL_LOG", "PAWL_ROLE"):
             assert name in settings
         assert "--scopes" in pawl.run("help", "key").stdout
-        assert "--scopes" in pawl.run("key", "create", "--help").stdout
+        one = pawl.run("help", "key", "create").stdout
+        assert "--scopes" in one and "key list" not in one and pawl.run("key", "create", "--help").stdout == one, one
         assert pawl.run("dlq").stdout.count("pawl dlq") == 4
         refused(pawl, "help", "nothing", code=2, words=["nothing"])
+        refused(pawl, "help", "key", "nothing", code=2, words=["key nothing"])
         assert pawl.run("--version").stdout == pawl.run("version").stdout
+
+
+@test
+def help_speaks_json():
+    with Pawl() as pawl:
+        commands = done_json(pawl, list, "help")
+        assert sorted(" ".join(filter(None, (row["group"], row["verb"]))) for row in commands) == sorted(COMMANDS), commands
+        key, = done_json(pawl, list, "help", "key", "create")
+        assert key["usage"] == "NAME" and [flag["flag"] for flag in key["flags"]] == ["--scopes", "--expires"], key
+        for topic, wanted in [("settings", {"setting": "PAWL_LISTEN", "default": "127.0.0.1:8080"}),
+                              ("metrics", {"metric": "pawl_http_queue", "kind": "gauge"}),
+                              ("errors", {"type": "database-unavailable", "status": 503, "exit": 69}),
+                              ("routes", {"method": "GET", "path": "/metrics", "scope": "read"})]:
+            rows = done_json(pawl, list, "help", topic)
+            assert any(wanted.items() <= row.items() for row in rows), (wanted, rows)
+            text = pawl.run("help", topic).stdout
+            assert all(str(value) in text for row in rows for value in row.values() if value and topic != "settings"), topic
+
+
+@test
+def flags_may_stand_anywhere_and_behind_two_dashes_nothing_is_a_flag():
+    with Database() as db, Pawl(db) as pawl:
+        url = {"url": db.url}
+        for arguments in (["--json", "db", "url"], ["db", "--json", "url"], ["db", "url", "--json"]):
+            assert pawl.run(*arguments).json == url, arguments
+        assert pawl.run("--log=debug", "--pool-max", "3", "--json", "db", "url").json == url
+        command = pawl.run("send", "--priority=7", "shop", "--max-attempts", "2", "ship", "--", "-7.5").stdout.strip()
+        shown = done_json(pawl, dict, "command", "show", command)
+        assert (shown["priority"], shown["max_attempts"], shown["payload"]) == (7, 2, -7.5), shown
+        refused(pawl, "send", "shop", "ship", "--", "1", "--json", code=2, words=["--json", "one argument too many"])
+        refused(pawl, "work", "shop", "--noop", "-j0", code=2, words=['-j is "0"'])
+        assert done_json(pawl, dict, "work", "shop", "--noop", "--drain", "-j2")["completed"] == 1
 
 
 @test

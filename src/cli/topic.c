@@ -1,0 +1,162 @@
+/*
+ * topic.c - see topic.h.
+ */
+#include "cli/topic.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "app/routes.h"
+#include "app/settings.h"
+#include "base/error.h"
+#include "base/metric.h"
+#include "cli/print.h"
+
+/* ---- settings: a page of its own for people, because what they mean is long ---- */
+
+typedef struct {
+    const char *name, *fallback, *rule, *meaning;
+} SettingLine;
+
+static const ListColumn setting_columns[] = {
+    {"setting", "setting", CELL_TEXT, offsetof(SettingLine, name)    },
+    {"default", "default", CELL_TEXT, offsetof(SettingLine, fallback)},
+    {"rule",    "rule",    CELL_TEXT, offsetof(SettingLine, rule)    },
+    {"meaning", "meaning", CELL_TEXT, offsetof(SettingLine, meaning) },
+};
+
+static const char *rule(Arena *arena, const Setting *row)
+{
+    Text text;
+
+    text_init(&text, arena, TEXT_MAX_LINE);
+    setting_rule_print(row, &text);
+    return text.length ? text_string(&text) : NULL;
+}
+
+static void settings_print(bool json, Arena *arena)
+{
+    ListShape    shape = {setting_columns, COUNT(setting_columns), sizeof(SettingLine), "", NULL};
+    SettingLine *lines = arena_array(arena, SettingLine, settings_table.count);
+    Text         text;
+
+    if (!json) {
+        text_init(&text, arena, TEXT_MAX_BODY);
+        setting_describe(&settings_table, NULL, &text);
+        printf("%s", text_string(&text));
+        return;
+    }
+    for (size_t i = 0; i < settings_table.count; i++) {
+        const Setting *row = &settings_table.rows[i];
+
+        lines[i] = (SettingLine){row->name, row->fallback, rule(arena, row), row->help};
+    }
+    list_print(&shape, arena, json, lines, (int)settings_table.count);
+}
+
+/* ---- metrics ---- */
+
+typedef struct {
+    const char *name, *kind, *label, *meaning;
+} MetricLine;
+
+static const ListColumn metric_columns[] = {
+    {"metric",  "metric",  CELL_TEXT, offsetof(MetricLine, name)   },
+    {"kind",    "kind",    CELL_TEXT, offsetof(MetricLine, kind)   },
+    {"label",   "label",   CELL_TEXT, offsetof(MetricLine, label)  },
+    {"meaning", "meaning", CELL_TEXT, offsetof(MetricLine, meaning)},
+};
+
+static void metrics_print(bool json, Arena *arena)
+{
+    static const char *const kinds[] = {
+        [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
+    ListShape  shape = {metric_columns, COUNT(metric_columns), sizeof(MetricLine), "", NULL};
+    MetricLine lines[METRIC_COUNT];
+
+    for (Metric metric = 0; metric < METRIC_COUNT; metric++) {
+        const MetricRow *row = &metric_rows[metric];
+
+        lines[metric] = (MetricLine){row->name, kinds[row->kind], row->label, row->help};
+    }
+    list_print(&shape, arena, json, lines, METRIC_COUNT);
+}
+
+/* ---- errors ---- */
+
+typedef struct {
+    const char *type, *verdict, *title;
+    int32_t     status, exit;
+} ErrorLine;
+
+static const ListColumn error_columns[] = {
+    {"type",           "type",    CELL_TEXT, offsetof(ErrorLine, type)   },
+    {">status",        "status",  CELL_I32,  offsetof(ErrorLine, status) },
+    {">exit",          "exit",    CELL_I32,  offsetof(ErrorLine, exit)   },
+    {"what pawl does", "verdict", CELL_TEXT, offsetof(ErrorLine, verdict)},
+    {"title",          "title",   CELL_TEXT, offsetof(ErrorLine, title)  },
+};
+
+static void errors_print(bool json, Arena *arena)
+{
+    static const char *const verdicts[] = {[VERDICT_FINAL]   = "tells the caller",
+                                           [VERDICT_RETRY]   = "runs it again",
+                                           [VERDICT_RESOLVE] = "asks the key",
+                                           [VERDICT_EVICT]   = "runs it again on a fresh connection"};
+    ListShape                shape      = {error_columns, COUNT(error_columns), sizeof(ErrorLine), "", NULL};
+    ErrorLine                lines[ERROR_CODE_COUNT];
+
+    for (ErrorCode code = OK + 1; code < ERROR_CODE_COUNT; code++)
+        lines[code - 1] = (ErrorLine){error_type(&(Error){.code = code}), verdicts[error_verdict(code)],
+                                      error_text(code), error_http(code), error_exit(code)};
+    list_print(&shape, arena, json, lines, ERROR_CODE_COUNT - 1);
+}
+
+/* ---- routes ---- */
+
+typedef struct {
+    const char *method, *path, *scope, *meaning;
+} RouteLine;
+
+static const ListColumn route_columns[] = {
+    {"method",  "method",  CELL_TEXT, offsetof(RouteLine, method) },
+    {"path",    "path",    CELL_TEXT, offsetof(RouteLine, path)   },
+    {"scope",   "scope",   CELL_TEXT, offsetof(RouteLine, scope)  },
+    {"meaning", "meaning", CELL_TEXT, offsetof(RouteLine, meaning)},
+};
+
+static void routes_print(bool json, Arena *arena)
+{
+    static const char *const names[] = {
+        [HTTP_GET] = "GET", [HTTP_POST] = "POST", [HTTP_PUT] = "PUT", [HTTP_DELETE] = "DELETE"};
+    ListShape  shape = {route_columns, COUNT(route_columns), sizeof(RouteLine), "", NULL};
+    RouteLine *lines = arena_array(arena, RouteLine, routes_table.count);
+
+    for (size_t i = 0; i < routes_table.count; i++) {
+        const Route *row   = &routes_table.rows[i];
+        const char  *scope = row->scope == SCOPE_NONE ? "open" : scope_names[__builtin_ctz(row->scope)];
+
+        lines[i] = (RouteLine){names[row->method], row->path, scope, row->summary};
+    }
+    list_print(&shape, arena, json, lines, (int)routes_table.count);
+}
+
+static const struct {
+    const char *name;
+    void (*print)(bool json, Arena *arena);
+} topics[] = {
+    {"settings", settings_print},
+    {"metrics",  metrics_print },
+    {"errors",   errors_print  },
+    {"routes",   routes_print  },
+};
+
+bool topic_print(const char *name, bool json, Arena *arena)
+{
+    for (size_t i = 0; i < COUNT(topics); i++)
+        if (strcmp(topics[i].name, name) == 0) {
+            topics[i].print(json, arena);
+            return true;
+        }
+    return false;
+}
