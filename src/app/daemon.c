@@ -13,6 +13,7 @@
 #include "app/routes.h"
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/writer.h"
 #include "ops/webhook.h"
 
 /* After work was cut off: time to notice it. */
@@ -80,19 +81,39 @@ static ErrorCode server_start(Daemon *daemon, Error *reterr)
     return server_new(&options, &daemon->server, reterr);
 }
 
-static void say_ready(const Daemon *daemon, const char *token_file)
+/* Where it answers; NULL: nowhere, without the role api. */
+static const char *address(const Daemon *daemon, Arena *arena)
 {
-    if (daemon->server) {
-        const char *listen = daemon->app->settings.listen; /* the server took it, so it has a colon */
-        int         host   = (int)(strrchr(listen, ':') - listen);
+    const char *listen = daemon->app->settings.listen; /* the server took it, so it has a colon */
+    int         host   = (int)(strrchr(listen, ':') - listen);
 
-        printf("pawl is ready on http://%.*s:%d\n", host ? host : (int)strlen("127.0.0.1"), host ? listen : "127.0.0.1",
-               server_port(daemon->server));
+    if (!daemon->server)
+        return NULL;
+    return arena_print(arena, "http://%.*s:%d", host ? host : (int)strlen("127.0.0.1"), host ? listen : "127.0.0.1",
+                       server_port(daemon->server));
+}
+
+static void say_ready(const Daemon *daemon, const char *token_file, bool json)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    const char               *url   = address(daemon, arena);
+    Text                      text;
+    Writer                    writer;
+
+    text_init(&text, arena, TEXT_MAX_BODY);
+    if (json) {
+        writer_open(&writer, &text);
+        writer_object(&writer, NULL);
+        writer_text(&writer, "url", url);
+        writer_text(&writer, "token_file", token_file);
+        writer_end(&writer);
+        text_append_char(&text, '\n');
     } else {
-        printf("pawl is ready\n");
+        text_print(&text, "pawl is ready%s%s\n", url ? " on " : "", url ? url : "");
+        if (token_file)
+            text_print(&text, "admin token: %s\n", token_file);
     }
-    if (token_file)
-        printf("admin token: %s\n", token_file);
+    printf("%s", text_string(&text));
     (void)fflush(stdout); /* whoever started us may have closed it; serving goes on */
 }
 
@@ -116,7 +137,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     daemon->jobs   = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_start(daemon, reterr));
-    say_ready(daemon, token_file);
+    say_ready(daemon, token_file, given->is_json);
     log_write(LOG_INFO, "daemon", "ready", LOG_INT("migrations_applied", daemon->app->migrated),
               LOG_INT("pool_max", daemon->app->settings.pool_max));
     return OK;

@@ -56,6 +56,7 @@ typedef struct {
     const char        *file;  /* --config */
     const SettingFlag *flags; /* ended by a NULL name */
     bool               is_daemon;
+    bool               is_json; /* what it says when it is ready is for a program */
 } SettingsGiven;
 
 /* Load and complete: home, pool sizes (D1) and workers get the values that depend on the machine. */

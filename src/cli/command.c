@@ -54,6 +54,13 @@ static const CommandFlag command_flags[] = {
     {"--count",  NULL, "only how many"                                              },
     {NULL,       NULL, NULL                                                         },
 };
+static const CommandFlag tsq_flags[] = {
+    {"--domain", "D",  "only this domain"                   },
+    {"--type",   "T",  "only this type"                     },
+    {"--limit",  "N",  "at most this many, 100 unless given"},
+    {"--count",  NULL, "only how many"                      },
+    {NULL,       NULL, NULL                                 },
+};
 static const CommandFlag cancel_flags[] = {
     {"--operator", "NAME", "who decides; the user of this process unless given"},
     {"--reason",   "TEXT", "why"                                               },
@@ -151,13 +158,13 @@ static const CommandFlag wallet_batch_flags[] = {
 };
 
 const CliCommand cli_commands[] = {
-    {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it"},
+    {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it; --listen A:P, --role api,worker,monitor,bot"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
     {"command", "show",   "ID",        1, 1, command_command_show,   NULL,       "show one command and what happened to it"},
     {"command", "list",   "",          0, 0, command_command_list,   command_flags, "list commands, newest first"},
     {"command", "cancel", "ID",        1, 1, command_command_cancel, cancel_flags, "cancel one"},
-    {"tsq",     "list",   "",          0, 0, command_tsq_list,       command_flags, "list what waits for an operator"},
+    {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list what waits for an operator"},
     {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "try it again, attempts begin anew"},
     {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "give it up"},
     {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   decide_flags, "it is done"},

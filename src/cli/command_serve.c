@@ -11,6 +11,7 @@
 ErrorCode command_serve(Call *call, Error *reterr)
 {
     call->given.is_daemon = true;
+    call->given.is_json   = call->json;
     return daemon_run(&call->given, reterr);
 }
 

@@ -3,8 +3,9 @@
 import json
 import re
 import subprocess
+import urllib.request
 
-from pawl_test import Database, Pawl, main, setting, test
+from pawl_test import Database, Pawl, main, setting, test, wait_until
 from story import dead_letters_put, refused
 
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
@@ -110,6 +111,7 @@ def what_the_bus_cannot_do_it_says():
         assert asked.code == 2 and "1 commands match" in asked.stderr, asked
         refused(pawl, "tsq", "retry", command, "--all", "--yes", code=2, words=["ID", "--all"])
         refused(pawl, "command", "cancel", command, "--all", code=2, words=["--all"])
+        refused(pawl, "tsq", "list", "--status", "FAILED", code=2, words=["--status"])
         assert len(done_json(pawl, list, "tsq", "list")) == 1, "only --yes acts"
 
 
@@ -165,6 +167,18 @@ def help_speaks_json():
             assert any(wanted.items() <= row.items() for row in rows), (wanted, rows)
             text = pawl.run("help", topic).stdout
             assert all(str(value) in text for row in rows for value in row.values() if value and topic != "settings"), topic
+
+
+@test
+def serve_says_in_json_where_it_is():
+    with Database() as db, Pawl(db) as pawl:
+        server = pawl.start("serve", "--json", "--listen", "127.0.0.1:0")
+        line, = wait_until(lambda: server.stdout[:], what="a line")
+        said = json.loads(line)
+        assert said["url"].startswith("http://127.0.0.1:") and said["token_file"] is None, said  # the token is given
+        with urllib.request.urlopen(said["url"] + "/health/live", timeout=10) as answer:
+            assert answer.status == 200
+        assert server.stop() == 0 and len(server.stdout) == 1, server.stdout
 
 
 @test
