@@ -19,6 +19,7 @@ RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transac
 RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
 RouteHandler api_transaction_show, api_hold_show, api_verify;
 
+extern const FieldTable     api_dead_letter_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[];
 extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
     api_extend_body;

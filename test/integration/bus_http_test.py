@@ -161,7 +161,8 @@ def scopes_decide_who_may_send():
             problem(pawl.http("POST", path, {}, token=None), 401)
         assert counts(db) == before
         for path in ("/v1/commands", f"/v1/commands/{sent}", "/v1/tsq"):
-            assert pawl.http("GET", path, token=keys["read"]).status == 200, path
+            for scope in ("read", "command"):
+                assert pawl.http("GET", path, token=keys[scope]).status == 200, (path, scope)
             problem(pawl.http("GET", path, token=keys["wallet"]), 403)
         by_key = post(pawl, "/v1/commands", {"domain": "shop", "type": "x"}, 201, token=keys["command"])["command_id"]
         assert "command" in command(pawl, by_key)["audit"][0]["actor"]

@@ -20,7 +20,7 @@ def create(pawl, name, *flags):
 def a_key_opens_what_its_scopes_allow():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
-        reader, admin = create(pawl, "reader"), create(pawl, "boss", "--scopes", "read,admin")
+        reader, admin = create(pawl, "reader"), create(pawl, "boss", "--scopes", "admin")
         wallet = create(pawl, "till", "--scopes", "wallet")
         letter, = dead_letters_put(db, ["one"])
         assert pawl.http("GET", "/v1/dead-letters", token=reader).status == 200
@@ -29,6 +29,10 @@ def a_key_opens_what_its_scopes_allow():
         problem(pawl.http("DELETE", f"/v1/dead-letters/{letter}", token=reader), 403, "not-allowed")
         problem(pawl.http("GET", "/v1/dead-letters", token=wallet), 403, "not-allowed")
         assert db.value("select count(*) from pawl.failed_operations") == "1", "a refused call changed something"
+        assert pawl.http("GET", "/v1/dead-letters", token=admin).json["items"][0]["id"] == letter, "who may act may look"
+        for body in (None, {}):
+            assert pawl.http("POST", f"/v1/dead-letters/{letter}/retry", body, token=admin).status == 200, body
+        problem(pawl.http("POST", f"/v1/dead-letters/{letter}/retry", {"why": 1}, token=admin), 400, part="why")
         assert pawl.http("DELETE", f"/v1/dead-letters/{letter}", token=admin).status == 204
         problem(pawl.http("GET", "/v1/alerts", token=reader[:-1] + "x"), 401, "no-valid-token")
         problem(pawl.http("GET", "/v1/alerts", token=None, headers={"Authorization": "Basic " + reader}), 401)
