@@ -27,6 +27,12 @@
 #include "pg/listen.h"
 #include "wallet/ledger.h"
 
+/* Where retention goes on: see sql/bus/prune.sql. */
+typedef struct {
+    int64_t commands_after, audit_after;
+    Mono    rest_until;
+} Prune;
+
 typedef struct Daemon {
     App        *app;
     KeyCache   *keys;
@@ -40,6 +46,7 @@ typedef struct Daemon {
     Lanes      *lanes;
     BringBack   bring_back; /* the monitor's own */
     Backlog     backlog;    /* the monitor's own */
+    Prune       prune;      /* the monitor's own */
     const char *openapi;
     atomic_bool stopping;
     Mutex       mutex;                             /* guards webhook */

@@ -17,6 +17,8 @@
 #define REVIVE_MS      5000
 #define BRING_BACK_MS  1000
 #define PRUNE_ROWS     1000 /* in one bite */
+#define PRUNE_STEP_MS  300
+#define PRUNE_REST_MS  5000 /* after all that can be old enough was looked at */
 #define EXPIRE_MS      500
 #define SEAL_MS        1000
 #define LEDGER_ROWS    1000 /* likewise */
@@ -133,24 +135,46 @@ static ErrorCode job_backlog(void *context, Deadline deadline, Error *reterr)
                         reterr);
 }
 
-static ErrorCode prune_body(Tx *tx, void *context, Error *reterr)
-{
-    const Settings *settings = context;
-    int64_t         gone;
+#define PRUNED_COLUMNS(X, T)              \
+    X(T, int64_t, DB_I64, gone)           \
+    X(T, int64_t, DB_I64, commands_after) \
+    X(T, int64_t, DB_I64, audit_after)    \
+    X(T, bool, DB_BOOL, over)
+typedef struct {
+    PRUNED_COLUMNS(DB_FIELD, Pruned)
+} Pruned;
+DB_SHAPE(pruned, Pruned, PRUNED_COLUMNS);
 
-    return db_get_i64(tx, sql_bus_prune,
-                      DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)settings->keep_commands_days),
-                              db_i32((int32_t)settings->keep_audit_days)),
-                      &gone, reterr);
-}
-
-static ErrorCode job_prune(void *context, Deadline deadline, Error *reterr)
+static ErrorCode prune_bite(const App *app, Deadline deadline, Prune *prune, Pruned *ret_pruned, Error *reterr)
 {
-    Daemon                   *daemon  = context;
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "prune", .deadline = deadline, .arena = arena, .keyed = true};
 
-    return tx_run(daemon->app->pool, &options, prune_body, &daemon->app->settings, reterr);
+    TRY(db_call(app->pool, &options, sql_bus_prune,
+                DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_commands_days),
+                        db_i32((int32_t)app->settings.keep_audit_days), db_i64(prune->commands_after),
+                        db_i64(prune->audit_after)),
+                &pruned_shape, ret_pruned, reterr));
+    prune->commands_after = ret_pruned->commands_after;
+    prune->audit_after    = ret_pruned->audit_after;
+    return OK;
+}
+
+/* As many bites as a step has time for: retention must not be slower than what it takes away comes in. */
+static ErrorCode job_prune(void *context, Deadline deadline, Error *reterr)
+{
+    Daemon  *daemon = context;
+    Deadline until  = deadline_sooner(deadline, deadline_in_ms(PRUNE_STEP_MS));
+    Pruned   pruned = {0};
+
+    if (mono_before(clock_mono(), daemon->prune.rest_until))
+        return OK;
+    do
+        TRY(prune_bite(daemon->app, deadline, &daemon->prune, &pruned, reterr));
+    while ((!pruned.over || pruned.gone >= PRUNE_ROWS) && !deadline_passed(until));
+    if (pruned.over && pruned.gone < PRUNE_ROWS)
+        daemon->prune.rest_until = mono_plus_ms(clock_mono(), PRUNE_REST_MS);
+    return OK;
 }
 
 /* ---- the ledger ---- */

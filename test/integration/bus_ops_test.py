@@ -96,6 +96,21 @@ def a_monitor_prunes_what_is_old_enough_and_nothing_else():
 
 
 @test
+def a_monitor_prunes_as_much_as_comes_in():
+    with Database() as db, Pawl(db) as pawl:
+        # What 3,000 commands a second leave behind in six seconds, behind 5,000 that ended yesterday.
+        db.rows("insert into pawl.command select n, 1, gen_random_uuid(), 't', '{}', 4, 3, null, null, null, now() - interval '400 days' "
+                "from generate_series(1, 23000) n; "
+                "insert into pawl.outcome select n, 1, 'COMPLETED', 1, now() - case when n > 5000 then interval '399 days' else '1 day' end "
+                "from generate_series(1, 23000) n; "
+                "insert into pawl.audit select n, now() - interval '399 days', 1, 0, 'SENT' from generate_series(1, 23000) n")
+        process = pawl.start("serve", "--role", "monitor")
+        wait_until(lambda: db.value("select count(*) from pawl.outcome") == "5000", timeout=15, what="commands pruned")
+        wait_until(lambda: db.value("select count(*) from pawl.audit") == "0", timeout=15, what="audit pruned")
+        assert process.stop() == 0 and is_clean(process), process.stderr
+
+
+@test
 def how_long_things_are_kept_can_be_set():
     with Database() as db, Pawl(db) as pawl:
         send(pawl, "shop", "charge")

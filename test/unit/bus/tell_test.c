@@ -137,6 +137,29 @@ TEST(prune_takes_what_is_old_enough_and_nothing_else)
     assert_int_equal(database_get_i64(bus->db, "select pawl.prune(100, '30 days', '90 days')"), 3);
 }
 
+/* What was sent early and ended late, and traces of commands that never were, stand before what is old enough to go. */
+TEST(prune_passes_what_stays)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    database_exec(bus->db, "select pawl.settle(array_fill(0::bigint, array[8]), array_fill(1::bigint, array[8]), "
+                           "array_fill('complete'::text, array[8]))"); /* eight traces, of today */
+    bus_send(bus, "mail", 10);
+    for (int i = 0; i < 10; i++)
+        bus_settle(bus, claimed_one(bus), OUTCOME_COMPLETE, NULL, NULL);
+    database_exec(bus->db, "update pawl.command set created_at = now() - interval '200 days'");
+    database_exec(bus->db, "update pawl.audit set at = now() - interval '200 days' where event = 'SENT'");
+    database_exec(bus->db, "update pawl.outcome set ended_at = now() - interval '200 days' "
+                           "where id in (select id from pawl.outcome order by id desc limit 2)");
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune(2, '30 days', '90 days')"), 2);
+    assert_int_equal(bus_count(bus, "outcome"), 8);
+    while (database_get_i64(bus->db, "select pawl.prune(2, '30 days', '90 days')") > 0)
+        ;
+    assert_int_equal(bus_count(bus, "audit where at < now() - interval '90 days'"), 0);
+    assert_int_equal(bus_count(bus, "audit"), 8 + 20);
+    assert_int_equal(bus_count(bus, "command"), 8);
+}
+
 /* What a pod does, the role for pods may do; nothing here runs as the owner. */
 TEST(bus_works_for_the_role_of_an_application)
 {
