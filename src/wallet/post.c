@@ -367,6 +367,8 @@ static ErrorCode many_take_back(Many *many, Error *reterr)
     for (int i = 0; i < many->count; i++) {
         WalletItem *item = many->items[i];
 
+        /* A twin is told again what its first was told, and that counts only if it was told before this call. */
+        item->replayed = item->replayed && many->items[many->first[i]]->replayed;
         if (item->code == OK && !item->replayed)
             item->code = fail(&item->error, ERR_CONFLICT, "not posted, because items[%d] was refused", many->refused);
         item->decided_at = item->replayed ? item->decided_at : 0;

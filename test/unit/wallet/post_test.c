@@ -225,6 +225,34 @@ TEST(wallet_post_many_atomic_takes_everything_back)
     assert_int_equal(books_balance(books, "ann"), 1);
 }
 
+/* The twin of what was taken back was not posted either; what had been posted before still is. */
+TEST(wallet_post_many_atomic_takes_twins_back_as_well)
+{
+    scoped(books_free) Books *books    = books_new(4);
+    WalletItem                items[5] = {books_transfer("ann", "bob", 10), books_transfer("ann", "bob", 20),
+                                          books_transfer("ann", "bob", 20), books_transfer("ann", "bob", 1000),
+                                          books_transfer("ann", "bob", 10)};
+    WalletItem               *list[5];
+    int                       refused;
+    Error                     error = {0};
+
+    books_open(books, "ann", 100);
+    books_open(books, "bob", 0);
+    for (int i = 0; i < 5; i++) {
+        list[i]         = &items[i];
+        items[i].txn_id = i == 2 ? items[1].txn_id : i == 4 ? items[0].txn_id : books_key(books);
+    }
+    assert_int_equal(books_post(books, &items[0]), OK);
+    assert_ok(wallet_post_many(books->pool, soon(), books->arena, list, 5, /* atomic= */ true, &refused, &error));
+    assert_int_equal(refused, 3);
+    static const ErrorCode wanted[] = {OK, ERR_CONFLICT, ERR_CONFLICT, ERR_CONFLICT, OK};
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(items[i].code, wanted[i]);
+        assert_int_equal(items[i].replayed, wanted[i] == OK);
+    }
+    assert_int_equal(books_balance(books, "ann"), 90);
+}
+
 TEST(wallet_post_many_refuses_what_is_too_much)
 {
     scoped(books_free) Books *books   = books_new(4);
