@@ -35,7 +35,8 @@ declare
   v_before wallet.seal;
   v_block record;
 begin
-  select * into v_before from wallet.seal s where s.id = p_first - 1;
+  -- The one before, or if that is missing the last that is there.
+  select * into v_before from wallet.seal s where s.id < p_first order by s.id desc limit 1;
   for v_seal in select * from wallet.seal s where s.id between p_first and p_last order by s.id loop
     if v_seal.id <> coalesce(v_before.id, 0) + 1 then
       return query select 'seal', format('seal %s', coalesce(v_before.id, 0) + 1), 'is missing';
