@@ -3,9 +3,10 @@
 import http.client
 import os
 import signal
+import subprocess
 import time
 
-from pawl_test import Database, Pawl, Proxy, main, test, wait_until
+from pawl_test import Database, Pawl, Proxy, main, setting, test, wait_until
 from story import Session, backends, in_threads, is_clean, metric, postmaster_pid, stop_clean
 
 LOCK = "begin; lock table pawl.failed_operations in access exclusive mode"
@@ -145,6 +146,22 @@ def a_signal_during_the_first_start_leaves_no_server():
         assert postmaster_pid(pawl.home) == 0
         pawl.serve()
         stop_clean(pawl.server)
+
+
+@test
+def without_standard_files_nothing_else_takes_their_place():
+    """What is written to standard output or error must not reach a client or the database."""
+    with Database() as db, Pawl(db) as pawl:
+        process = subprocess.Popen(["/bin/sh", "-c", 'exec "$0" serve --role monitor <&- >&- 2>&-', setting("PAWL_BIN")],
+                                   env=pawl.env)
+        try:
+            wait_until(lambda: process.poll() is not None or backends(db), what="connected")
+            assert [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)] == ["/dev/null"] * 3
+            process.terminate()
+            assert process.wait(30) == 0
+        finally:
+            process.kill()
+            process.wait()
 
 
 main()
