@@ -41,7 +41,7 @@ begin
                          pawl.send(text, text[], jsonb[], uuid[], bigint[], smallint[], smallint[], text[], text[], uuid, text),
                          pawl.send(text, text, jsonb, uuid, interval, integer, integer, text, text, uuid),
                          pawl.send(text, text, text, text, text, text, text, text, text, text)'),
-      ('pawl_app',    'execute on function pawl.domain_id, pawl.claim, pawl.extend, pawl.settle, pawl.bring_back, pawl.horizon,
+      ('pawl_app',    'execute on function pawl.domain_find, pawl.domain_id, pawl.claim, pawl.extend, pawl.settle, pawl.bring_back, pawl.horizon,
                                            pawl.batch_new, pawl.batch_seal, pawl.uuid7, pawl.cancel, pawl.prune, pawl.prune_commands,
                                            pawl.prune_audit, pawl.wake'),
       ('pawl_admin',  'execute on function pawl.tsq_decide'),

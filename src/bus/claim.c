@@ -79,6 +79,7 @@ void lane_serve(Lane *lane, const char *worker)
     lane->worker = worker;
 }
 
+/* It stays 0 as long as nothing was sent there: whoever only looks makes no domain. */
 static ErrorCode lane_find_domain(Lane *lane, Deadline deadline, Arena *arena, Error *reterr)
 {
     TxOptions options = {.name = "domain", .deadline = deadline, .arena = arena, .keyed = true};
@@ -185,7 +186,11 @@ ErrorCode lane_claim(Lane *lane, Deadline deadline, Arena *arena, int limit, int
     Look      look;
     bool      rested;
 
+    *ret_list  = NULL;
+    *ret_count = 0;
     TRY(lane_find_domain(lane, deadline, arena, reterr));
+    if (!lane->domain_id)
+        return OK;
     start  = clock_mono();
     rested = !mono_before(start, lane->memory.rest_until);
     look   = lane_memory_look(&lane->memory, start);
@@ -204,7 +209,10 @@ ErrorCode lane_has_work(Lane *lane, Deadline deadline, Arena *arena, bool *ret_h
     TxOptions options = {.name = "has work", .deadline = deadline, .arena = arena, .read_only = true};
     Number    number  = {0};
 
+    *ret_has = false;
     TRY(lane_find_domain(lane, deadline, arena, reterr));
+    if (!lane->domain_id)
+        return OK;
     TRY(db_call(lane->pool, &options, sql_bus_has_work, DB_ARGS(db_i32(lane->domain_id), lane_types(lane, arena)),
                 &number_shape, &number, reterr));
     *ret_has = number.value != 0;

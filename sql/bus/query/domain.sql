@@ -1,3 +1,3 @@
--- The number of a domain, which is made if it is new.
+-- The number of a domain; 0: nothing was ever sent there.
 -- $1 name
-select pawl.domain_id($1::text)::bigint as value
+select coalesce(pawl.domain_find($1::text), 0)::bigint as value

@@ -253,6 +253,23 @@ TEST(a_command_that_kills_its_workers_ends_in_the_troubleshooting_queue)
 }
 
 /* On a filled table a claim walks the primary key and touches little more than what it takes. */
+/* Their numbers are few, and none comes back: whoever only looks must not use them up. */
+TEST(claim_makes_no_domain)
+{
+    scoped(bus_free) Bus   *bus  = bus_new(4);
+    scoped(lane_free) Lane *lane = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *list = NULL;
+    bool                    has  = true;
+    Error                   error;
+
+    assert_int_equal(bus_claim(bus, lane, 1, 30000, &list), 0);
+    assert_ok(lane_has_work(lane, soon(), bus->arena, &has, &error));
+    assert_false(has);
+    assert_int_equal(bus_count(bus, "domain"), 0);
+    bus_send(bus, "mail", 1);
+    assert_int_equal(bus_claim(bus, lane, 1, 30000, &list), 1);
+}
+
 /* What is leased must reach its worker: an answer that is too large would cost each command an attempt. */
 TEST(claim_takes_fewer_when_payloads_are_large)
 {
