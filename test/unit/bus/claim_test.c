@@ -252,7 +252,6 @@ TEST(a_command_that_kills_its_workers_ends_in_the_troubleshooting_queue)
     assert_int_equal(bus_count(bus, "audit where event = 'MOVED_TO_TSQ'"), 1);
 }
 
-/* On a filled table a claim walks the primary key and touches little more than what it takes. */
 /* Their numbers are few, and none comes back: whoever only looks must not use them up. */
 TEST(claim_makes_no_domain)
 {
@@ -288,6 +287,7 @@ TEST(claim_takes_fewer_when_payloads_are_large)
     assert_int_equal(bus_count(bus, "lease where attempt = 1"), 10);
 }
 
+/* On a filled table a claim walks the primary key and touches little more than what it takes. */
 TEST(claim_plan_begins_where_work_begins)
 {
     scoped(bus_free) Bus *bus = bus_new(4);
