@@ -169,7 +169,7 @@ def lock_forgotten(rows):
 
 def key_forgotten(rows):
     """Nobody looks whether a key was used; and without the unique key, which would say so."""
-    replaced(rows, "wallet.post_together", ("join wallet.txn t on t.txn_id = i.txn_id)", "where false)"))
+    replaced(rows, "wallet.post_together", ("(select from wallet.txn t where t.txn_id = i.txn_id limit 1)", "(select where false)"))
     for function in ("wallet.batch_write", "wallet.batch_refuse"):
         replaced(rows, function, ("on conflict on constraint txn_key do nothing", ""))
     rows("alter table wallet.txn drop constraint txn_key; create index on wallet.txn (txn_id)")
