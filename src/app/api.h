@@ -19,7 +19,7 @@ RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transac
 RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
 RouteHandler api_transaction_show, api_hold_show, api_verify;
 
-extern const FieldTable     api_dead_letter_body;
+extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[];
 extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
     api_extend_body;
@@ -30,6 +30,10 @@ extern const FieldTable api_wallet_open_body, api_amount_body, api_transfer_body
 
 /* The key of a request, into *id if the header has it. ERR_INVALID: not a UUID, or not the one of the field. */
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* The id of an item that was given none, in a request that was: the same request again names the same items. */
+const char *api_key_derive(Arena *arena, const char *key, int number);
+/* A route that asks for nothing: no body, or {}. */
+must_check ErrorCode api_nothing_take(Request *request, Error *reterr);
 /* The {txn_id} of the path. */
 must_check ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr);
 /* A moment of the query, RFC 3339. NULL: absent. */

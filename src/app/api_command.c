@@ -1,7 +1,6 @@
 /*
  * api_command.c - commands over HTTP: send, look, claim, settle, extend, and the troubleshooting queue.
  */
-#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,12 +85,10 @@ static void write_sent(Writer *writer, const SendItem *item)
 {
     writer_object(writer, NULL);
     writer_text(writer, "command_id", item->id);
-    if (item->code == OK) {
+    if (item->code == OK)
         writer_text(writer, "status", item->status);
-        writer_bool(writer, "created", item->is_new);
-    } else {
+    else
         writer_text(writer, "error", item->error.text);
-    }
     writer_end(writer);
 }
 
@@ -107,7 +104,9 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
     }
     if (item->is_new && item->delay_ms == 0)
         waker_poke(daemon->waker, item->domain);
-    response->status = item->is_new ? 201 : 200;
+    response->status = 201;
+    if (!item->is_new)
+        response_header(response, "Idempotency-Replayed", "true");
     writer_open(&writer, &response->body);
     write_sent(&writer, item);
     return OK;
@@ -160,21 +159,6 @@ static ErrorCode batch_check(Request *request, const BatchRequest *given, SendIt
     return reterr->code;
 }
 
-/* The id of an item that was given none, in a batch that was: the same request again names the same commands. It begins
- * like the batch's, so that index writes stay on a few warm pages. */
-static const char *item_id(Arena *arena, const char *batch_id, int number)
-{
-    const char   *seed = arena_print(arena, "%s/%d", batch_id, number);
-    unsigned char hash[16];
-    char          hex[sizeof hash * 2 + 1];
-
-    crypto_generichash(hash, sizeof hash, (const unsigned char *)seed, strlen(seed), NULL, 0);
-    hash[6] = (unsigned char)((hash[6] & 0x0F) | 0x80); /* version 8: a scheme of one's own */
-    hash[8] = (unsigned char)((hash[8] & 0x3F) | 0x80);
-    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-    return arena_print(arena, "%.13s-%.4s-%.4s-%.12s", batch_id, hex + 12, hex + 16, hex + 20);
-}
-
 static ErrorCode batch_post(Daemon *daemon, Request *request, const BatchRequest *given, SendItem *list,
                             const char **ret_batch_id, Error *reterr)
 {
@@ -186,7 +170,7 @@ static ErrorCode batch_post(Daemon *daemon, Request *request, const BatchRequest
     for (int i = 0; i < count; i++) {
         /* An open one may be given more commands by a second request, which are not those of the first. */
         if (!list[i].command_id && given->batch_id && !given->open)
-            list[i].command_id = item_id(arena, given->batch_id, i);
+            list[i].command_id = api_key_derive(arena, given->batch_id, i);
         items[i] = &list[i];
     }
     TRY(batch_send(daemon->app->pool, request_deadline(request), arena, &batch, items, count, ret_batch_id, reterr));
@@ -202,6 +186,7 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     SendItem    *list;
     size_t       size;
     const char  *body = request_body(request, &size), *batch_id;
+    bool         replayed;
     Writer       writer;
 
     TRY(reader_object(body, size, &api_command_batch_body, request_arena(request), &given, reterr));
@@ -210,6 +195,11 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     TRY(batch_check(request, &given, list, reterr));
     TRY(batch_post(context, request, &given, list, &batch_id, reterr));
     response->status = 201;
+    replayed         = given.items.count > 0;
+    for (int i = 0; i < given.items.count; i++)
+        replayed &= list[i].code == OK && !list[i].is_new;
+    if (replayed)
+        response_header(response, "Idempotency-Replayed", "true");
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_text(&writer, "batch_id", batch_id);
@@ -318,6 +308,7 @@ ErrorCode api_batch_seal(void *context, Request *request, Response *response, Er
     char    id[UUID_TEXT_SIZE];
 
     TRY(id_read(request, id, reterr));
+    TRY(api_nothing_take(request, reterr));
     TRY(batch_seal(daemon->app->pool, request_deadline(request), request_arena(request), id, reterr));
     return api_batch_show(context, request, response, reterr);
 }

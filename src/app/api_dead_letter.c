@@ -21,9 +21,6 @@ const RouteParameter api_dead_letter_parameters[] = {
     {NULL,     NULL                                                                 },
 };
 
-/* There is nothing to say; a client that always sends an object sends an empty one. */
-const FieldTable api_dead_letter_body = {.noun = "retry"};
-
 void letter_write(Writer *writer, const DeadLetter *letter)
 {
     writer_object(writer, NULL);
@@ -81,17 +78,13 @@ ErrorCode api_dead_letter_list(void *context, Request *request, Response *respon
 
 ErrorCode api_dead_letter_retry(void *context, Request *request, Response *response, Error *reterr)
 {
-    Daemon     *daemon = context;
-    size_t      size;
-    const char *body = request_body(request, &size);
-    char        nothing;
-    DeadLetter  letter;
-    int64_t     id;
-    Writer      writer;
+    Daemon    *daemon = context;
+    DeadLetter letter;
+    int64_t    id;
+    Writer     writer;
 
     TRY(id_read(request, &id, reterr));
-    if (size > 0)
-        TRY(reader_object(body, size, &api_dead_letter_body, request_arena(request), &nothing, reterr));
+    TRY(api_nothing_take(request, reterr));
     TRY(dead_letter_retry(daemon->app->pool, request_deadline(request), request_arena(request), id, &letter, reterr));
     writer_open(&writer, &response->body);
     letter_write(&writer, &letter);

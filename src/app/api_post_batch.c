@@ -17,13 +17,19 @@ static const Field batch_fields[] = {
 };
 const FieldTable api_transfer_batch_body = {"transfers", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
 
-static ErrorCode items_take(Arena *arena, const BatchRequest *given, WalletItem **ret_items, Error *reterr)
+/* The header's key is that of all items that have none of their own. */
+static ErrorCode items_take(Request *request, const BatchRequest *given, WalletItem **ret_items, Error *reterr)
 {
-    const PostRequest *rows = given->items.items;
+    Arena             *arena = request_arena(request);
+    const PostRequest *rows  = given->items.items;
+    const char        *key   = NULL;
 
+    TRY(api_key_take(request, NULL, &key, reterr));
     for (int i = 0; i < given->items.count; i++) {
         ret_items[i]  = arena_array(arena, WalletItem, 1);
         *ret_items[i] = api_item_of(WALLET_TRANSFER, &rows[i]);
+        if (key && !ret_items[i]->txn_id)
+            ret_items[i]->txn_id = api_key_derive(arena, key, i);
         if (wallet_check(ret_items[i], reterr) != OK) {
             Error why = *reterr;
 
@@ -48,11 +54,18 @@ static void write_verdict(Writer *writer, const WalletItem *item)
         writer_i64(writer, "status", error_http(item->code));
         writer_text(writer, "detail", item->error.text);
     }
-    if (item->replayed)
-        writer_bool(writer, "replayed", true);
     writer_end(writer);
 }
 
+static bool all_replayed(WalletItem *const *items, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!items[i]->replayed)
+            return false;
+    return true;
+}
+
+/* Nothing in them says whether they are new, so that a repeat has the bytes of its first answer. */
 static void write_verdicts(Writer *writer, WalletItem *const *items, int count)
 {
     int64_t posted = 0;
@@ -93,7 +106,7 @@ ErrorCode api_transfer_batch(void *context, Request *request, Response *response
 
     TRY(reader_object(body, size, &api_transfer_batch_body, arena, &given, reterr));
     items = arena_array(arena, WalletItem *, given.items.count);
-    TRY(items_take(arena, &given, items, reterr));
+    TRY(items_take(request, &given, items, reterr));
     TRY(wallet_post_many(daemon->app->pool, request_deadline(request), arena, items, given.items.count, given.atomic,
                          &refused, reterr));
     writer_open(&writer, &response->body);
@@ -103,6 +116,8 @@ ErrorCode api_transfer_batch(void *context, Request *request, Response *response
         response->type   = "application/problem+json";
         write_taken_back(&writer, items, refused);
     }
+    if (all_replayed(items, given.items.count))
+        response_header(response, "Idempotency-Replayed", "true");
     write_verdicts(&writer, items, given.items.count);
     writer_end(&writer);
     return OK;

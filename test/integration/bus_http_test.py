@@ -37,6 +37,10 @@ def post_command(pawl, **fields):
     return post(pawl, "/v1/commands", {"domain": "shop", "type": "charge", **fields}, 201)["command_id"]
 
 
+def is_replayed(answer):
+    return answer.headers.get("idempotency-replayed") == "true"
+
+
 # --- send ---
 
 @test
@@ -45,9 +49,9 @@ def a_command_is_sent_once_and_told_the_second_time():
         pawl.serve()
         body = {"domain": "shop", "type": "charge", "payload": {"n": [1, 2.50]}, "command_id": new_id(), "delay_s": 3600.5,
                 "priority": 0, "max_attempts": 9, "reply_to": "answers", "correlation_id": "c-1"}
-        first = post(pawl, "/v1/commands", body, 201)
-        assert first == {"command_id": body["command_id"], "status": "PENDING", "created": True}, first
-        assert post(pawl, "/v1/commands", body, 200) == {**first, "created": False}
+        first, again = [pawl.http("POST", "/v1/commands", body) for _ in range(2)]
+        assert first.json == {"command_id": body["command_id"], "status": "PENDING"} and not is_replayed(first), first
+        assert (again.status, again.body) == (201, first.body) and is_replayed(again), again
         kept = command(pawl, body["command_id"])
         same = ("domain", "type", "payload", "priority", "max_attempts", "reply_to", "correlation_id")
         assert [kept[key] for key in same] == [body[key] for key in same], kept
@@ -69,10 +73,10 @@ def the_idempotency_key_may_stand_in_the_header():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         body, key = {"domain": "shop", "type": "charge"}, new_id()
-        for value, status in [(key, 201), (f'"{key}"', 200), (key.upper(), 200)]:
-            answer = post(pawl, "/v1/commands", body, status, headers={"Idempotency-Key": value})
-            assert answer["command_id"] == key, answer
-        post(pawl, "/v1/commands", {**body, "command_id": key}, 200, headers={"Idempotency-Key": key})
+        for value, more in [(key, {}), (f'"{key}"', {}), (key.upper(), {}), (key, {"command_id": key})]:
+            answer = pawl.http("POST", "/v1/commands", {**body, **more}, headers={"Idempotency-Key": value})
+            assert answer.status == 201 and answer.json["command_id"] == key, answer
+            assert is_replayed(answer) == ((value, more) != (key, {})), answer
         before = counts(db)
         for value, more in [("seven", {}), ("", {}), ('"', {}), (new_id(), {"command_id": key})]:
             problem(pawl.http("POST", "/v1/commands", {**body, **more}, headers={"Idempotency-Key": value}), 400,
@@ -140,9 +144,9 @@ def sixty_four_senders_of_one_id_make_one_command_and_get_equal_answers():
         pawl.serve()
         body = {"domain": "shop", "type": "charge", "payload": {"n": 1}, "command_id": new_id()}
         answers = in_threads(64, lambda _: pawl.http("POST", "/v1/commands", body))()
-        assert sorted(answer.status for answer in answers) == [200] * 63 + [201], answers
-        told = {(answer.json["command_id"], answer.json["status"]) for answer in answers}
-        assert told == {(body["command_id"], "PENDING")}, told
+        assert {(answer.status, answer.body) for answer in answers} == {(201, answers[0].body)}, answers
+        assert answers[0].json == {"command_id": body["command_id"], "status": "PENDING"}, answers[0]
+        assert sum(not is_replayed(answer) for answer in answers) == 1, "one of them sent it"
         assert db.value("select count(*) from pawl.command") == db.value("select count(*) from pawl.ready") == "1"
         assert events(command(pawl, body["command_id"])) == ["SENT"]
 
@@ -450,7 +454,7 @@ def batch_may_be_filled_later_and_empty_ones_complete_at_once():
         settle(pawl, (claim(pawl)[0], "complete"))
         assert last_ones(db, body["batch_id"]) == 0  # more may come
         post_command(pawl, batch_id=body["batch_id"])
-        seen = post(pawl, f"/v1/batches/{body['batch_id']}/seal", None)
+        seen = post(pawl, f"/v1/batches/{body['batch_id']}/seal", {})
         assert (seen["status"], seen["total"]) == ("SEALED", 2), seen
         problem(pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "x", "batch_id": body["batch_id"]}), 409,
                 part="sealed")
@@ -507,11 +511,11 @@ def batch_same_request_twice_is_one_batch():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         body = batch_body(3)
-        first = post(pawl, "/v1/commands/batch", body, 201)
+        first = pawl.http("POST", "/v1/commands/batch", body)
         before = counts(db)
-        again = post(pawl, "/v1/commands/batch", body, 201)
-        assert [item["command_id"] for item in again["items"]] == [item["command_id"] for item in first["items"]], again
-        assert not any(item["created"] for item in again["items"]), again
+        again = pawl.http("POST", "/v1/commands/batch", body)
+        assert (again.status, again.body) == (201, first.body), again
+        assert is_replayed(again) and not is_replayed(first), (first, again)
         work(pawl, "shop", "--noop")
         done = post(pawl, "/v1/commands/batch", body, 201)
         assert {item["status"] for item in done["items"]} == {"COMPLETED"}, done
@@ -576,19 +580,18 @@ def batch_same_key_again_is_the_same_batch_without_any_ids():
         body = {"name": "night", "on_complete": LAST, "items": [{"domain": "shop", "type": "charge", "payload": 1}] * 3}
         key = new_id()
 
-        def ask(value=key, status=201, **change):
-            return post(pawl, "/v1/commands/batch", {**body, **change}, status, headers={"Idempotency-Key": value})
+        def ask(value=key, **change):
+            return pawl.http("POST", "/v1/commands/batch", {**body, **change}, headers={"Idempotency-Key": value})
 
         first = ask()
-        ids = [item["command_id"] for item in first["items"]]
-        assert first["batch_id"] == key and len(set(ids)) == 3 and all(item["created"] for item in first["items"]), first
+        assert first.status == 201 and not is_replayed(first) and first.json["batch_id"] == key, first
+        assert len({item["command_id"] for item in first.json["items"]}) == 3, first
         before = counts(db)
         for value, change in [(key, {}), (f'"{key.upper()}"', {}), (key, {"batch_id": key})]:
             again = ask(value, **change)
-            assert again["batch_id"] == key and [item["command_id"] for item in again["items"]] == ids, again
-            assert not any(item["created"] for item in again["items"]), again
+            assert (again.status, again.body) == (201, first.body) and is_replayed(again), again
         differs = ask(items=body["items"][:2] + [{"domain": "shop", "type": "charge", "payload": 2}])
-        assert "payload differs" in differs["items"][2]["error"], differs
+        assert "payload differs" in differs.json["items"][2]["error"] and not is_replayed(differs), differs
         for value, change in [("seven", {}), (new_id(), {"batch_id": key})]:
             problem(pawl.http("POST", "/v1/commands/batch", {**body, **change}, headers={"Idempotency-Key": value}), 400,
                     part="Idempotency-Key")
@@ -597,8 +600,8 @@ def batch_same_key_again_is_the_same_batch_without_any_ids():
         assert counts(db) == before
         twin = new_id()
         answers = in_threads(16, lambda _: ask(twin))()
-        assert len({str([item["command_id"] for item in answer["items"]]) for answer in answers}) == 1, answers
-        assert sum(item["created"] for answer in answers for item in answer["items"]) == 3, answers
+        assert len({answer.body for answer in answers}) == 1 and answers[0].status == 201, answers
+        assert sum(not is_replayed(answer) for answer in answers) == 1, "one of them sent it"
         # Whoever fills an open batch by several requests means other commands each time.
         parts = [post(pawl, "/v1/commands/batch", {**body, "batch_id": other, "open": opened}, 201)
                  for other in [new_id()] for opened in (True, True, False)]
@@ -631,8 +634,8 @@ def batch_crash_then_recovery():
             session.do("rollback")
         assert counts(db) == before, "all of it or nothing"
         pawl.serve()
-        again = post(pawl, "/v1/commands/batch", body, 201)
-        assert all(item["created"] for item in again["items"]), again
+        again = pawl.http("POST", "/v1/commands/batch", body)
+        assert again.status == 201 and not is_replayed(again), again
         work(pawl, "zoo", "--noop")
         body["items"].insert(0, body["items"].pop())
         # A worker dies with the last command in its hands.
