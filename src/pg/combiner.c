@@ -5,12 +5,15 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/sync.h"
 
-#define LANES_DEFAULT 2
-#define BATCH_DEFAULT 1000
-#define QUEUE_DEFAULT 10000
+#define LANES_DEFAULT   2
+#define LANES_MOST      8 /* with those that are slow */
+#define BATCH_DEFAULT   1000
+#define QUEUE_DEFAULT   10000
+#define SLOW_MS_DEFAULT 50
 
 typedef enum { CALLER_WAITING, CALLER_LEADING, CALLER_RUNNING, CALLER_DONE } CallerState;
 
@@ -26,14 +29,20 @@ struct Caller {
     Caller       *next, *previous;
 };
 
+/* count 0: none. */
+typedef struct {
+    int  count;
+    Mono began;
+} Run;
+
 struct Combiner {
     CombinerOptions options;
     Mutex           mutex; /* guards the rest */
     Caller         *first, *last;
-    int             waiting; /* in the list, with those that lead and have not begun */
-    int             leading; /* those: at most one */
-    int             lanes;   /* led right now */
-    int             running; /* items under way in them */
+    int             waiting;          /* in the list, with those that lead and have not begun */
+    int             leading;          /* those: at most one */
+    int             lanes;            /* led right now */
+    Run             runs[LANES_MOST]; /* under way in them */
     bool            stopping;
     int             thread_count; /* 0 until something is begun */
     pthread_t      *threads;
@@ -60,10 +69,14 @@ static void line_remove(Combiner *combiner, Caller *caller)
 
 /* ---- a run, and its halves ---- */
 
-/* Would it go better with fewer items? Not when the server or we are going away. */
-static bool failure_is_about_items(ErrorCode code)
+/* Would it go better with fewer items? Yes when one of them wants a lock that is held; not when the server or we are going
+ * away, nor when what is wrong is our schema or our rights. */
+static bool failure_is_about_items(ErrorCode code, const Error *error)
 {
-    return error_verdict(code) == VERDICT_FINAL && code != ERR_STOPPING && code != ERR_REFUSED;
+    if (strcmp(error->sqlstate, "55P03") == 0)
+        return true;
+    return error_verdict(code) == VERDICT_FINAL && code != ERR_STOPPING && code != ERR_REFUSED && code != ERR_DENIED &&
+           strncmp(error->sqlstate, "42", 2) != 0;
 }
 
 void combiner_run_each(CombinerRun *run, void *context, void **items, int count, Deadline deadline, Error *ret_errors)
@@ -72,7 +85,7 @@ void combiner_run_each(CombinerRun *run, void *context, void **items, int count,
     ErrorCode code  = run(context, items, count, deadline, &error);
     int       half  = count / 2;
 
-    if (count > 1 && failure_is_about_items(code) && code != OK) {
+    if (code != OK && count > 1 && failure_is_about_items(code, &error)) {
         combiner_run_each(run, context, items, half, deadline, ret_errors);
         combiner_run_each(run, context, items + half, count - half, deadline, ret_errors + half);
         return;
@@ -108,24 +121,56 @@ static int batch_take(Combiner *combiner, Caller *leader, Caller **ret_callers, 
     return count;
 }
 
-/* Under the mutex: is it worth while to begin another run? While one is about to begin it takes everything along. Beside a
- * large run a small one would cost a transaction for little: the line grows until it is half as long. */
-static bool lane_is_worth(const Combiner *combiner)
+static Deadline run_is_slow_at(const Combiner *combiner, const Run *run)
 {
-    if (!combiner->first || combiner->leading > 0 || combiner->lanes == combiner->options.lanes_max)
-        return false;
-    return combiner->lanes == 0 || combiner->waiting * 2 >= combiner->running;
+    return (Deadline){mono_plus_ms(run->began, combiner->options.slow_ms)};
 }
 
-/* Under the mutex, whenever something changed: the first in line leads if that is worth while. */
-static void lane_offer(Combiner *combiner)
+/* Under the mutex: is it worth while to begin another run? While one is about to begin it takes everything along. Beside a
+ * large run a small one would cost a transaction for little: the line grows until it is half as long. A slow run waits for
+ * somebody's lock, most likely, and the others need not. *ret_again: when a run under way becomes slow. */
+static bool lane_is_worth(const Combiner *combiner, Deadline *ret_again)
 {
-    if (!lane_is_worth(combiner))
-        return;
+    int quick = 0, running = 0;
+
+    *ret_again = deadline_never();
+    if (!combiner->first || combiner->leading > 0 || combiner->lanes == LANES_MOST)
+        return false;
+    for (int i = 0; i < LANES_MOST; i++) {
+        const Run *run = &combiner->runs[i];
+
+        if (run->count == 0 || deadline_passed(run_is_slow_at(combiner, run)))
+            continue;
+        quick++;
+        running += run->count;
+        *ret_again = deadline_sooner(*ret_again, run_is_slow_at(combiner, run));
+    }
+    return quick == 0 || (quick < combiner->options.lanes_max && combiner->waiting * 2 >= running);
+}
+
+/* Under the mutex, whenever something changed: the first in line leads if that is worth while. Returns when to ask again. */
+static Deadline lane_offer(Combiner *combiner)
+{
+    Deadline again;
+
+    if (!lane_is_worth(combiner, &again))
+        return again;
     combiner->lanes++;
     combiner->leading++;
     combiner->first->state = CALLER_LEADING;
     cond_signal(combiner->first->told ? &combiner->lead : &combiner->first->changed);
+    return deadline_never();
+}
+
+/* Under the mutex. */
+static Run *run_begin(Combiner *combiner, int count)
+{
+    Run *run = combiner->runs;
+
+    while (run->count > 0)
+        run++;
+    *run = (Run){count, clock_mono()};
+    return run;
 }
 
 static void *memory(size_t count, size_t size)
@@ -182,13 +227,14 @@ static void lane_lead(Combiner *combiner, Caller *leader)
     Deadline deadline;
     int      count = batch_take(combiner, leader, callers, &deadline);
 
+    Run *run = run_begin(combiner, count);
+
     combiner->leading--;
-    combiner->running += count;
     lane_offer(combiner);
     mutex_unlock(&combiner->mutex);
     callers_run(&combiner->options, callers, count, deadline);
     mutex_lock(&combiner->mutex);
-    combiner->running -= count;
+    run->count = 0;
     combiner->lanes--;
     lane_offer(combiner);
     count = callers_end(callers, count, leader);
@@ -215,6 +261,17 @@ static ErrorCode caller_leave(Combiner *combiner, Caller *caller, Error *reterr)
     return fail(reterr, ERR_TIMEOUT, "no turn in time: %d operations are waiting", combiner->waiting);
 }
 
+/* Under the mutex. The first in line looks after the runs before it. */
+static void caller_wait(Combiner *combiner, Caller *caller)
+{
+    Deadline until = caller->deadline;
+
+    if (caller == combiner->first)
+        until = deadline_sooner(until, lane_offer(combiner));
+    if (caller->state == CALLER_WAITING)
+        cond_wait(&caller->changed, &combiner->mutex, until);
+}
+
 /* Under the mutex. */
 static ErrorCode caller_follow(Combiner *combiner, Caller *caller, Error *reterr)
 {
@@ -223,9 +280,10 @@ static ErrorCode caller_follow(Combiner *combiner, Caller *caller, Error *reterr
             return caller_leave(combiner, caller, reterr);
         if (caller->state == CALLER_LEADING)
             lane_lead(combiner, caller);
+        else if (caller->state == CALLER_RUNNING)
+            cond_wait(&caller->changed, &combiner->mutex, deadline_never());
         else
-            cond_wait(&caller->changed, &combiner->mutex,
-                      caller->state == CALLER_RUNNING ? deadline_never() : caller->deadline);
+            caller_wait(combiner, caller);
     }
     if (reterr && caller->verdict.code != OK)
         *reterr = caller->verdict;
@@ -268,6 +326,15 @@ static void begun_expire(Combiner *combiner, Caller *caller)
     mutex_lock(&combiner->mutex);
 }
 
+/* Under the mutex. */
+static void leader_wait(Combiner *combiner)
+{
+    Deadline again = lane_offer(combiner);
+
+    if (!combiner->first || !combiner->first->told || combiner->first->state == CALLER_WAITING)
+        cond_wait(&combiner->lead, &combiner->mutex, again);
+}
+
 static void *leader_body(void *context)
 {
     Combiner *combiner = context;
@@ -276,8 +343,8 @@ static void *leader_body(void *context)
     while (!combiner->stopping) {
         Caller *first = combiner->first;
 
-        if (!first || !first->told || first->state != CALLER_LEADING)
-            cond_wait(&combiner->lead, &combiner->mutex, deadline_never());
+        if (!first || !first->told || first->state == CALLER_WAITING)
+            leader_wait(combiner);
         else if (deadline_passed(first->deadline))
             begun_expire(combiner, first);
         else
@@ -292,8 +359,8 @@ static void leaders_start(Combiner *combiner)
 {
     if (combiner->thread_count > 0)
         return;
-    combiner->threads = memory((size_t)combiner->options.lanes_max, sizeof *combiner->threads);
-    for (; combiner->thread_count < combiner->options.lanes_max; combiner->thread_count++)
+    combiner->threads = memory(LANES_MOST, sizeof *combiner->threads);
+    for (; combiner->thread_count < LANES_MOST; combiner->thread_count++)
         combiner->threads[combiner->thread_count] = thread_start("combiner", leader_body, combiner);
 }
 
@@ -318,6 +385,8 @@ void combiner_begin(Combiner *combiner, void *item, Deadline deadline, CombinerT
     mutex_lock(&combiner->mutex);
     leaders_start(combiner);
     ErrorCode code = line_enter(combiner, caller, &caller->verdict);
+    if (caller == combiner->first && caller->state == CALLER_WAITING)
+        cond_signal(&combiner->lead); /* somebody has to look after the runs before it */
     mutex_unlock(&combiner->mutex);
     if (code != OK)
         caller_tell(caller);
@@ -334,10 +403,12 @@ Combiner *combiner_new(const CombinerOptions *options)
 {
     Combiner *combiner = memory(1, sizeof *combiner);
 
-    assert(options->run);
+    assert(options->run && options->lanes_max <= LANES_MOST);
     combiner->options = *options;
     if (!combiner->options.lanes_max)
         combiner->options.lanes_max = LANES_DEFAULT;
+    if (!combiner->options.slow_ms)
+        combiner->options.slow_ms = SLOW_MS_DEFAULT;
     if (!combiner->options.batch_max)
         combiner->options.batch_max = BATCH_DEFAULT;
     if (!combiner->options.queue_max)

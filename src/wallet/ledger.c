@@ -1,5 +1,9 @@
 /*
  * ledger.c - see ledger.h. Whoever leads a run puts each caller's texts into that caller's arena: its owner waits.
+ *
+ * A run is shared, so a wallet that somebody holds locked would hold up everyone in it. Hence two lines: in the first one a
+ * run is tried once and hardly waits for locks; what cannot be had at once goes to the second, where there is patience, and
+ * the retries of pg/tx.
  */
 #include "wallet/ledger.h"
 
@@ -12,7 +16,7 @@
 
 struct Ledger {
     Pool     *pool;
-    Combiner *posts, *looks;
+    Combiner *posts, *patient, *looks;
 };
 
 /* ---- posting ---- */
@@ -20,8 +24,10 @@ struct Ledger {
 typedef struct {
     WalletItem *item;
     Arena      *arena;
-    void (*told)(void *context); /* NULL: the caller waits */
-    void *context;
+    void (*told)(void *context); /* NULL: the caller waits, and needs none of the rest */
+    void    *context;
+    Ledger  *ledger;
+    Deadline deadline;
 } PostTurn;
 
 static size_t post_weigh(const void *turn)
@@ -40,35 +46,59 @@ static void texts_keep(WalletItem *item, Arena *arena)
         item->posted_asset = arena_text(arena, item->posted_asset);
 }
 
-static ErrorCode posts_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+typedef ErrorCode Post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr);
+
+static ErrorCode turns_post(Ledger *ledger, Post *post, void **turns, int count, Deadline deadline, Error *reterr)
 {
-    Ledger                   *ledger = context;
-    scoped(arena_free) Arena *arena  = arena_new((RUN_BYTES_MAX + WALLET_METADATA_MAX) * BYTES_FACTOR);
-    WalletItem              **items  = arena_array(arena, WalletItem *, count);
+    scoped(arena_free) Arena *arena = arena_new((RUN_BYTES_MAX + WALLET_METADATA_MAX) * BYTES_FACTOR);
+    WalletItem              **items = arena_array(arena, WalletItem *, count);
 
     for (int i = 0; i < count; i++)
         items[i] = ((PostTurn *)turns[i])->item;
-    TRY(wallet_post(ledger->pool, deadline, arena, items, count, reterr));
+    TRY(post(ledger->pool, deadline, arena, items, count, reterr));
     for (int i = 0; i < count; i++)
         texts_keep(items[i], ((PostTurn *)turns[i])->arena);
     return OK;
 }
 
+static ErrorCode posts_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+{
+    return turns_post(context, wallet_post_hurried, turns, count, deadline, reterr);
+}
+
+static ErrorCode patient_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+{
+    return turns_post(context, wallet_post, turns, count, deadline, reterr);
+}
+
+/* It was run and could not be done at once; not: it had no turn. */
+static bool is_put_off(const Error *verdict)
+{
+    return error_verdict(verdict->code) != VERDICT_FINAL &&
+           (verdict->sqlstate[0] != '\0' || verdict->code == ERR_UNAVAILABLE || verdict->code == ERR_UNKNOWN);
+}
+
 ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, Error *reterr)
 {
     PostTurn  turn = {.item = item, .arena = arena};
+    Error     why  = {0};
     ErrorCode code;
 
     TRY(item->code = wallet_check(item, reterr));
-    code = combiner_do(ledger->posts, &turn, deadline, reterr);
-    if (code != OK)
+    code = combiner_do(ledger->posts, &turn, deadline, &why);
+    if (code != OK && is_put_off(&why))
+        code = combiner_do(ledger->patient, &turn, deadline, &why);
+    if (code != OK) {
+        if (reterr)
+            *reterr = why;
         return item->code = code;
+    }
     if (reterr && item->code != OK)
         *reterr = item->error;
     return item->code;
 }
 
-static void post_told(void *context, const Error *verdict)
+static void patient_told(void *context, const Error *verdict)
 {
     PostTurn *turn = context;
 
@@ -79,12 +109,22 @@ static void post_told(void *context, const Error *verdict)
     turn->told(turn->context);
 }
 
+static void post_told(void *context, const Error *verdict)
+{
+    PostTurn *turn = context;
+
+    if (is_put_off(verdict))
+        combiner_begin(turn->ledger->patient, turn, turn->deadline, patient_told);
+    else
+        patient_told(turn, verdict);
+}
+
 void ledger_post_begin(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, void (*told)(void *context),
                        void *context)
 {
     PostTurn *turn = arena_array(arena, PostTurn, 1);
 
-    *turn      = (PostTurn){item, arena, told, context};
+    *turn      = (PostTurn){item, arena, told, context, ledger, deadline};
     item->code = wallet_check(item, &item->error);
     if (item->code == OK)
         combiner_begin(ledger->posts, turn, deadline, post_told);
@@ -156,6 +196,8 @@ Ledger *ledger_new(Pool *pool)
     ledger->pool  = pool;
     ledger->posts = combiner_new(
         &(CombinerOptions){.run = posts_run, .context = ledger, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
+    ledger->patient = combiner_new(
+        &(CombinerOptions){.run = patient_run, .context = ledger, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
     ledger->looks = combiner_new(&(CombinerOptions){.run = looks_run, .context = ledger});
     return ledger;
 }
@@ -163,6 +205,7 @@ Ledger *ledger_new(Pool *pool)
 void ledger_free(Ledger *ledger)
 {
     combiner_free(ledger->posts);
+    combiner_free(ledger->patient);
     combiner_free(ledger->looks);
     free(ledger);
 }

@@ -12,6 +12,7 @@
 #include "sql.h"
 
 /* As arrays in text form, being built, items take several times as much. */
+#define HURRY_MS     "50" /* for a lock: far more than a shared run takes */
 #define BYTES_FACTOR 8
 #define REQUEST_MAX  ((size_t)4 * WALLET_METADATA_MAX)
 #define AMOUNTS_MAX  ((size_t)WALLET_BATCH_MAX * 20)
@@ -244,23 +245,38 @@ static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows
 
 /* ---- posting ---- */
 
-#define POST_ARGS(arena, items, count)                                                                                 \
+/* lock_ms: text, NULL for as long as it takes. */
+#define POST_ARGS(arena, items, count, lock_ms)                                                                        \
     DB_ARGS(texts_arg(arena, items, count, kind_of), db_uuids(arena, texts_of(arena, items, count, txn_id_of), count), \
             texts_arg(arena, items, count, owner_of), amounts_arg(arena, items, count),                                \
             texts_arg(arena, items, count, other_of), texts_arg(arena, items, count, asset_of),                        \
-            refs_arg(arena, items, count), requests_arg(arena, items, count))
+            refs_arg(arena, items, count), requests_arg(arena, items, count), db_text(lock_ms))
+
+static ErrorCode call_post(Pool *pool, const TxOptions *options, WalletItem **items, int count, const char *lock_ms,
+                           Error *reterr)
+{
+    void *rows;
+    int   row_count;
+
+    TRY(db_call_many(pool, options, sql_wallet_post, POST_ARGS(options->arena, items, count, lock_ms), &verdict_shape,
+                     &rows, &row_count, reterr));
+    TRY(rows_take(items, count, rows, row_count, reterr));
+    verdicts_count(items, count);
+    return OK;
+}
 
 ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
 {
     TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true};
-    void     *rows;
-    int       row_count;
 
-    TRY(db_call_many(pool, &options, sql_wallet_post, POST_ARGS(arena, items, count), &verdict_shape, &rows, &row_count,
-                     reterr));
-    TRY(rows_take(items, count, rows, row_count, reterr));
-    verdicts_count(items, count);
-    return OK;
+    return call_post(pool, &options, items, count, NULL, reterr);
+}
+
+ErrorCode wallet_post_hurried(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
+{
+    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .tries_max = 1};
+
+    return call_post(pool, &options, items, count, HURRY_MS, reterr);
 }
 
 ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr)
@@ -268,7 +284,8 @@ ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr)
     void *rows;
     int   row_count;
 
-    TRY(db_many(tx, sql_wallet_post, POST_ARGS(tx->arena, items, count), &verdict_shape, &rows, &row_count, reterr));
+    TRY(db_many(tx, sql_wallet_post, POST_ARGS(tx->arena, items, count, NULL), &verdict_shape, &rows, &row_count,
+                reterr));
     return rows_take(items, count, rows, row_count, reterr);
 }
 
@@ -421,7 +438,7 @@ ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletIt
     int *first       = arena_array(arena, int, count);
     many.first_count = firsts_find(arena, items, count, many.firsts, first);
     many.first       = first;
-    many.args        = POST_ARGS(arena, many.firsts, many.first_count);
+    many.args        = POST_ARGS(arena, many.firsts, many.first_count, NULL);
     code             = tx_run(pool, &options, many_post, &many, reterr);
     *ret_refused     = many.refused;
     if (code == OK)

@@ -538,7 +538,7 @@ def a_transaction_that_lost_a_deadlock_over_wallets_is_run_again():
 def a_lost_answer_leaves_one_operation():
     with Database() as db, Proxy(db) as proxy:
         installed.wallet(db, "make")
-        proxy.do("cut-on answered 1 from wallet.post")
+        proxy.do("cut-on answered 1 wallet.post")
         assert installed.wallet(proxy.url, "one") == ["one: " + posted(400, 1000, 600, 0, 600, 2, "replayed")]
         assert proxy.do("counts")["cuts"] == 1
     told = installed.wallet("postgresql://postgres@127.0.0.1:1/postgres", "one")

@@ -9,11 +9,12 @@
 #include "test/harness/test.h"
 #include "test/unit/pg/await.h"
 
-#define THREADS 16
+#define THREADS  16
+#define NEVER_MS 3600000 /* no run is slow */
 
 typedef struct {
     int  number;
-    bool bad, done;
+    bool bad, done, free; /* free: it passes the gate */
     int  runs;
 } Item;
 
@@ -44,15 +45,17 @@ static void gate_open(Gate *gate)
 static ErrorCode gate_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
     Gate *gate = context;
-    bool  bad  = false;
+    bool  bad = false, free = true;
 
+    for (int i = 0; i < count; i++)
+        free &= ((const Item *)items[i])->free;
     mutex_lock(&gate->mutex);
     gate->runs++;
     gate->inside++;
     gate->largest    = count > gate->largest ? count : gate->largest;
     gate->inside_max = gate->inside > gate->inside_max ? gate->inside : gate->inside_max;
     cond_broadcast(&gate->changed);
-    while (!gate->open && cond_wait(&gate->changed, &gate->mutex, deadline))
+    while (!gate->open && !free && cond_wait(&gate->changed, &gate->mutex, deadline))
         ;
     gate->inside--;
     mutex_unlock(&gate->mutex);
@@ -121,10 +124,10 @@ TEST(combiner_merges_what_gathers_while_a_run_is_under_way)
     Gate gate;
     Call calls[THREADS] = {0};
     gate_init(&gate, false);
-    scoped(combiner_free) Combiner *combiner = combiner_new(
-        &(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .batch_max = 10, .queue_max = 15});
-    Item  extra = {0};
-    Error error = {0};
+    scoped(combiner_free) Combiner *combiner = combiner_new(&(CombinerOptions){
+        .run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS, .batch_max = 10, .queue_max = 15});
+    Item                            extra    = {0};
+    Error                           error    = {0};
 
     call_start(&calls[0], combiner, deadline_never());
     await(gate_runs(&gate) == 1);
@@ -152,7 +155,7 @@ TEST(combiner_does_not_run_what_left_before)
     Item item  = {0};
     gate_init(&gate, false);
     scoped(combiner_free) Combiner *combiner =
-        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1});
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS});
     Error error = {0};
 
     call_start(&first, combiner, deadline_never());
@@ -213,8 +216,12 @@ TEST(combiner_carries_no_more_than_it_may)
     Gate gate;
     Call calls[4] = {0};
     gate_init(&gate, false);
-    scoped(combiner_free) Combiner *combiner = combiner_new(
-        &(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .weigh = item_weight, .weight_max = 10});
+    scoped(combiner_free) Combiner *combiner = combiner_new(&(CombinerOptions){.run        = gate_run,
+                                                                               .context    = &gate,
+                                                                               .lanes_max  = 1,
+                                                                               .slow_ms    = NEVER_MS,
+                                                                               .weigh      = item_weight,
+                                                                               .weight_max = 10});
 
     for (int i = 0; i < 4; i++)
         calls[i].item.number = i == 1 ? 50 : 5; /* the heavy one runs alone */
@@ -253,7 +260,8 @@ TEST(combiner_begun_is_told_once_and_shares_runs)
     Begun begun[THREADS] = {0};
     Call  call           = {0};
     gate_init(&gate, false);
-    Combiner *combiner = combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1});
+    Combiner *combiner =
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS});
 
     combiner_begin(combiner, &begun[0], deadline_in_ms(5000), begun_told);
     await(gate_runs(&gate) == 1);
@@ -283,7 +291,8 @@ TEST(combiner_begun_is_not_run_after_its_deadline)
     Gate  gate;
     Begun first = {0}, late = {0}, last = {0};
     gate_init(&gate, false);
-    Combiner *combiner = combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1});
+    Combiner *combiner =
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS});
 
     combiner_begin(combiner, &first, deadline_in_ms(5000), begun_told);
     await(gate_runs(&gate) == 1);
@@ -304,8 +313,8 @@ TEST(combiner_begun_is_refused_in_here_when_the_line_is_full)
     Gate  gate;
     Begun begun[3] = {0};
     gate_init(&gate, false);
-    Combiner *combiner =
-        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .queue_max = 1});
+    Combiner *combiner = combiner_new(
+        &(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS, .queue_max = 1});
 
     combiner_begin(combiner, &begun[0], deadline_in_ms(5000), begun_told);
     await(gate_runs(&gate) == 1);
@@ -317,4 +326,36 @@ TEST(combiner_begun_is_refused_in_here_when_the_line_is_full)
     await(atomic_load(&begun[1].told) == 1);
     combiner_free(combiner);
     assert_int_equal(begun[2].item.runs, 0);
+}
+
+/* ---- slow runs ---- */
+
+/* As if three runs waited for a lock that somebody holds. */
+TEST(combiner_slow_runs_do_not_hold_up_what_comes_after_them)
+{
+    Gate  gate;
+    Call  stuck[3] = {0};
+    Begun begun    = {.item.free = true};
+    Item  item     = {.free = true};
+    Error error    = {0};
+    gate_init(&gate, false);
+    Combiner *combiner =
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = 20});
+
+    for (int i = 0; i < 3; i++) {
+        call_start(&stuck[i], combiner, deadline_never());
+        await(gate_runs(&gate) == i + 1); /* the next one begins when the one before it is slow */
+    }
+    assert_ok(combiner_do(combiner, &item, deadline_in_ms(5000), &error));
+    assert_true(item.done);
+    combiner_begin(combiner, &begun, deadline_in_ms(5000), begun_told);
+    await(atomic_load(&begun.told) == 1);
+    assert_true(begun.item.done);
+    assert_int_equal(gate.inside_max, 4);
+    gate_open(&gate);
+    for (int i = 0; i < 3; i++) {
+        thread_join(stuck[i].thread);
+        assert_int_equal(stuck[i].code, OK);
+    }
+    combiner_free(combiner);
 }
