@@ -193,9 +193,10 @@ Ledger *ledger_new(Pool *pool)
 
     if (!ledger)
         abort();
-    ledger->pool  = pool;
-    ledger->posts = combiner_new(
-        &(CombinerOptions){.run = posts_run, .context = ledger, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
+    ledger->pool = pool;
+    /* One at a time: two runs of any size have a wallet in common, and one of them would wait while both are small. */
+    ledger->posts   = combiner_new(&(CombinerOptions){
+          .run = posts_run, .context = ledger, .lanes_max = 1, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
     ledger->patient = combiner_new(
         &(CombinerOptions){.run = patient_run, .context = ledger, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
     ledger->looks = combiner_new(&(CombinerOptions){.run = looks_run, .context = ledger});
