@@ -131,7 +131,8 @@ static Deadline run_is_slow_at(const Combiner *combiner, const Run *run)
  * somebody's lock, most likely, and the others need not. *ret_again: when a run under way becomes slow. */
 static bool lane_is_worth(const Combiner *combiner, Deadline *ret_again)
 {
-    int quick = 0, running = 0;
+    const CombinerOptions *options = &combiner->options;
+    int                    quick = 0, running = 0;
 
     *ret_again = deadline_never();
     if (!combiner->first || combiner->leading > 0 || combiner->lanes == LANES_MOST)
@@ -145,7 +146,8 @@ static bool lane_is_worth(const Combiner *combiner, Deadline *ret_again)
         running += run->count;
         *ret_again = deadline_sooner(*ret_again, run_is_slow_at(combiner, run));
     }
-    return quick == 0 || (quick < combiner->options.lanes_max && combiner->waiting * 2 >= running);
+    return quick == 0 || (quick < (combiner->first->told ? options->lanes_begun_max : options->lanes_max) &&
+                          combiner->waiting * 2 >= running);
 }
 
 /* Under the mutex, whenever something changed: the first in line leads if that is worth while. Returns when to ask again. */
@@ -407,6 +409,8 @@ Combiner *combiner_new(const CombinerOptions *options)
     combiner->options = *options;
     if (!combiner->options.lanes_max)
         combiner->options.lanes_max = LANES_DEFAULT;
+    if (!combiner->options.lanes_begun_max)
+        combiner->options.lanes_begun_max = combiner->options.lanes_max;
     if (!combiner->options.slow_ms)
         combiner->options.slow_ms = SLOW_MS_DEFAULT;
     if (!combiner->options.batch_max)

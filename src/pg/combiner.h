@@ -50,6 +50,7 @@ typedef struct {
     CombinerRun *run;
     void        *context;
     int          lanes_max;            /* 2; up to 8 when some are slow */
+    int          lanes_begun_max;      /* lanes_max; while the first in line was begun */
     int          slow_ms;              /* 50: a run that takes longer is not waited for */
     int          batch_max;            /* 1000 */
     int          queue_max;            /* 10,000 */

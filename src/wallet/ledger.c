@@ -194,9 +194,10 @@ Ledger *ledger_new(Pool *pool)
     if (!ledger)
         abort();
     ledger->pool = pool;
-    /* One at a time: two runs of any size have a wallet in common, and one of them would wait while both are small. */
+    /* Two runs nearly always have a wallet in common, so that one waits for the other. Where callers lead that is worth its
+     * while, because it takes time to wake the next one; our own threads begin the next run at once. */
     ledger->posts   = combiner_new(&(CombinerOptions){
-          .run = posts_run, .context = ledger, .lanes_max = 1, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
+          .run = posts_run, .context = ledger, .lanes_begun_max = 1, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
     ledger->patient = combiner_new(
         &(CombinerOptions){.run = patient_run, .context = ledger, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
     ledger->looks = combiner_new(&(CombinerOptions){.run = looks_run, .context = ledger});
