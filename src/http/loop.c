@@ -263,11 +263,10 @@ void loop_wake(Loop *loop)
 void loop_post(Loop *loop, Peer *peer)
 {
     mutex_lock(&loop->mutex);
-    bool was_empty = TAILQ_EMPTY(&loop->inbox);
+    if (TAILQ_EMPTY(&loop->inbox))
+        loop_wake(loop); /* under the mutex: whoever takes the last one that rests may free the loop */
     TAILQ_INSERT_TAIL(&loop->inbox, peer, posted);
     mutex_unlock(&loop->mutex);
-    if (was_empty)
-        loop_wake(loop);
 }
 
 void loop_move(Peer *peer, PeerListName list)
