@@ -129,13 +129,13 @@ static Deadline run_is_slow_at(const Combiner *combiner, const Run *run)
 /* Under the mutex: is it worth while to begin another run? While one is about to begin it takes everything along. Beside a
  * large run a small one would cost a transaction for little: the line grows until it is half as long. A slow run waits for
  * somebody's lock, most likely, and the others need not. *ret_again: when a run under way becomes slow. */
-static bool lane_is_worth(const Combiner *combiner, Deadline *ret_again)
+static bool lane_is_worth(const Combiner *combiner, const Caller *first, Deadline *ret_again)
 {
     const CombinerOptions *options = &combiner->options;
     int                    quick = 0, running = 0;
 
     *ret_again = deadline_never();
-    if (!combiner->first || combiner->leading > 0 || combiner->lanes == LANES_MOST)
+    if (combiner->leading > 0 || combiner->lanes == LANES_MOST)
         return false;
     for (int i = 0; i < LANES_MOST; i++) {
         const Run *run = &combiner->runs[i];
@@ -146,21 +146,22 @@ static bool lane_is_worth(const Combiner *combiner, Deadline *ret_again)
         running += run->count;
         *ret_again = deadline_sooner(*ret_again, run_is_slow_at(combiner, run));
     }
-    return quick == 0 || (quick < (combiner->first->told ? options->lanes_begun_max : options->lanes_max) &&
-                          combiner->waiting * 2 >= running);
+    return quick == 0 ||
+           (quick < (first->told ? options->lanes_begun_max : options->lanes_max) && combiner->waiting * 2 >= running);
 }
 
 /* Under the mutex, whenever something changed: the first in line leads if that is worth while. Returns when to ask again. */
 static Deadline lane_offer(Combiner *combiner)
 {
-    Deadline again;
+    Caller  *first = combiner->first;
+    Deadline again = deadline_never();
 
-    if (!lane_is_worth(combiner, &again))
+    if (!first || !lane_is_worth(combiner, first, &again))
         return again;
     combiner->lanes++;
     combiner->leading++;
-    combiner->first->state = CALLER_LEADING;
-    cond_signal(combiner->first->told ? &combiner->lead : &combiner->first->changed);
+    first->state = CALLER_LEADING;
+    cond_signal(first->told ? &combiner->lead : &first->changed);
     return deadline_never();
 }
 
