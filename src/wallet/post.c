@@ -12,7 +12,7 @@
 #include "sql.h"
 
 /* As arrays in text form, being built, items take several times as much. */
-#define HURRY_MS     "50" /* for a lock: far more than a shared run takes */
+#define HURRY_MS     "100" /* for a lock: far more than a shared run takes */
 #define BYTES_FACTOR 8
 #define REQUEST_MAX  ((size_t)4 * WALLET_METADATA_MAX)
 #define AMOUNTS_MAX  ((size_t)WALLET_BATCH_MAX * 20)
