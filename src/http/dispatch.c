@@ -78,6 +78,12 @@ static bool is_json(const char *type)
     }
 }
 
+/* What curl -d and others say when nobody told them what they send. It is read as JSON, and refused if it is none. */
+static bool is_unsaid(const char *type)
+{
+    return strcasecmp(type, "application/x-www-form-urlencoded") == 0;
+}
+
 static bool route_reads_body(const Route *route)
 {
     return route->body || route->body_any;
@@ -94,7 +100,7 @@ static ErrorCode check_frame(const Server *server, const Request *request, Error
         return fail(reterr, ERR_LIMIT, "the body is larger than %d bytes", server->options.body_bytes_max);
     if (head->content_length > 0 && !route_reads_body(request->match.route))
         return fail(reterr, ERR_INVALID, "this path takes no body");
-    if (type && !is_json(type))
+    if (type && !is_json(type) && !is_unsaid(type))
         return fail(reterr, ERR_MEDIA, "the content type must be \"application/json\" in UTF-8");
     return OK;
 }
