@@ -12,8 +12,8 @@
  *      problem+json.
  *   2. A request is owned by one side at a time: network thread, queue, executor, whoever will wake it, network thread.
  *   3. Before a handler runs: the route exists (404, 405 with Allow), the token has the scope (401, 403), the body fits
- *      (413) and is JSON by its content type, or has none (415). All of it before the body is read: a stranger makes us
- *      hold no more than the connection's buffer.
+ *      (413) and is JSON by its content type, or has none, or that of a form, which clients put in by themselves (415). All
+ *      of it before the body is read: a stranger makes us hold no more than the connection's buffer.
  *   4. server_drain(): no new connections, requests under way are answered with Connection: close, then all is closed.
  * Threads: server_new starts network_threads + executor_threads. Ownership: server_free() joins them.
  */
