@@ -185,6 +185,42 @@ def check_built(files):
             yield file.at(1, f"is not in {file.path.parent}/meson.build")
 
 
+def check_scoped(files):
+    """A scoped variable has a value from its declaration on: an early return would otherwise free stack garbage."""
+    for file in files:
+        if not file.is_c:
+            continue
+        lines = ["" if re.match(r"\s*#", line) else string_hide(line) for line in file.code]
+        text = "\n".join(lines)
+        for match in re.finditer(r"\bscoped(?:_\w+\b|\s*\(\s*\w+\s*\))|\bcleanup\s*\(", text):
+            start = max(text.rfind(c, 0, match.start()) for c in ";{}") + 1
+            end = declaration_end(text, match.end())
+            if any("=" not in name for name in declarators(text[start:end])):
+                yield file.at(text.count("\n", 0, match.start()) + 1, "a scoped variable is declared without a value")
+
+
+def declaration_end(text, position):
+    """Where the declaration that goes on at position ends: its ";" outside of all brackets."""
+    depth = 0
+    for index in range(position, len(text)):
+        depth += {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}.get(text[index], 0)
+        if text[index] == ";" and depth <= 0:
+            return index
+    return len(text)
+
+
+def declarators(declaration):
+    """The declaration split at its commas outside of all brackets."""
+    names, depth = [""], 0
+    for char in declaration:
+        depth += {"(": 1, "{": 1, "[": 1, ")": -1, "}": -1, "]": -1}.get(char, 0)
+        if char == "," and depth == 0:
+            names.append("")
+        else:
+            names[-1] += char
+    return names
+
+
 def check_headers(files):
     """Each header compiles alone: whoever includes it needs to know nothing else."""
     headers = [file for file in files if file.path.suffix == ".h" and file.path.name != "banned.h"]
@@ -244,7 +280,7 @@ def list_columns(files):
 
 
 CHECKS = [check_includes, check_words, check_calls, check_sql_in_c, check_sql_used, check_heads, check_built,
-          check_headers, check_proofs]
+          check_scoped, check_headers, check_proofs]
 LISTS = [list_functions, list_files, list_columns]
 
 

@@ -36,11 +36,11 @@ static bool webhook_url(Daemon *daemon, char *ret_url, size_t size)
 
 void monitor_alert(void *context, const Alert *alert)
 {
-    Daemon   *daemon = context;
-    char      url[sizeof daemon->webhook], key[128];
-    Error     why = {0}, error = {0};
-    int64_t   id;
-    Text text scoped_text;
+    Daemon          *daemon = context;
+    char             url[sizeof daemon->webhook], key[128];
+    Error            why = {0}, error = {0};
+    int64_t          id;
+    scoped_text Text text = {0};
 
     if (!webhook_url(daemon, url, sizeof url))
         return;

@@ -157,7 +157,7 @@ void log_write_fields(LogLevel level, const char *room, const char *message, con
 {
     if (!log_is_on(level))
         return;
-    scoped_text Text line;
+    scoped_text Text line = {0};
     text_init(&line, NULL, TEXT_MAX_LINE - TAIL_MAX);
     head_put(&line, level, room, message);
     for (const LogField *field = fields; field && field->name; field++)

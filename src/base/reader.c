@@ -148,7 +148,7 @@ static Excerpt value_excerpt(const char *value)
 
 static ErrorCode refuse(const Reader *reader, const Place *place, const Field *field, const char *found)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
     place_print(place, &text);
@@ -164,7 +164,7 @@ static ErrorCode refuse_value(const Reader *reader, const Place *place, const Fi
 
 static ErrorCode refuse_item(const Reader *reader, const Place *place, const char *value)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
     place_print(place, &text);
@@ -183,7 +183,7 @@ static ErrorCode refuse_count(const Reader *reader, const Place *place, const Fi
 static ErrorCode refuse_missing(const Reader *reader, const Place *above, const Field *field)
 {
     Place            place = {.above = above, .name = field->name};
-    scoped_text Text text;
+    scoped_text Text text  = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
     place_print(&place, &text);
@@ -195,7 +195,7 @@ static ErrorCode refuse_unknown(const Reader *reader, const Place *above, const 
     Excerpt          name  = scan_excerpt(key + 1, scan_value_end(key) - 1);
     Place            place = {.above = above, .name = name.text};
     const char      *names[FIELDS_MAX];
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     for (size_t i = 0; i < table->count; i++)
         names[i] = table->fields[i].name;

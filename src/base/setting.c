@@ -114,7 +114,7 @@ static void quote_print(const char *word, Text *text)
 
 static ErrorCode refuse(const Load *load, const Setting *row, const Given *given)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
     text_print(&text, "%s is ", given->place);
@@ -263,7 +263,7 @@ static ErrorCode refuse_entry(const Load *load, const IniEntry *entry)
     const SettingTable *table  = load->table;
     char(*keys)[NAME_SIZE_MAX] = arena_alloc(load->arena, table->count * sizeof *keys);
     const char     **names     = arena_array(load->arena, const char *, table->count);
-    scoped_text Text text;
+    scoped_text Text text      = {0};
 
     for (size_t i = 0; i < table->count; i++) {
         name_lower(table->rows[i].name, '_', keys[i]);
@@ -405,7 +405,7 @@ ErrorCode setting_duration(const char *word, int64_t *ret_ms, Error *reterr)
     int64_t ms;
 
     if (!duration_parse(word, &ms)) {
-        scoped_text Text text;
+        scoped_text Text text = {0};
 
         text_init(&text, NULL, TEXT_MAX_LINE);
         quote_print(word, &text);

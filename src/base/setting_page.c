@@ -92,7 +92,7 @@ static void value_print(const Setting *row, const char *values, Text *text)
 /* "most connections (a whole number from 1 to 1000; SIGHUP reloads it)" */
 static void meaning_print(const Setting *row, Text *text)
 {
-    scoped_text Text notes;
+    scoped_text Text notes = {0};
 
     text_init(&notes, NULL, TEXT_MAX_LINE);
     setting_rule_print(row, &notes);
@@ -161,7 +161,7 @@ void setting_describe(const SettingTable *table, const void *values, Text *text)
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     Line                     *lines = arena_array(arena, Line, table->count + 1);
     Page                      page  = {text, text->length};
-    scoped_text Text          cell;
+    scoped_text Text          cell  = {0};
 
     text_init(&cell, NULL, TEXT_MAX_LINE);
     lines[0] = (Line){"setting", values ? "now" : "", "default", "meaning"};

@@ -191,7 +191,7 @@ static void bite_count(Batch *batch, const Bite *bite)
 
 static void bite_json(const Batch *batch, const Bite *bite)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_BODY);
     for (int i = 0; i < bite->count; i++) {

@@ -166,7 +166,7 @@ static ErrorCode filter_read(const Call *call, EntryFilter *ret_filter, Error *r
 /* One by one: with their metadata they may be larger together than a Text. */
 static void entries_json(const Entry *list, int count)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_BODY);
     printf("[");

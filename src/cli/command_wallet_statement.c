@@ -76,7 +76,7 @@ static void csv_head(const Statement *statement, Arena *arena)
 
 static void csv_page(const Statement *statement, Arena *arena, const Entry *list, int count)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     (void)statement;
     (void)arena;
@@ -117,7 +117,7 @@ static void json_head(const Statement *statement, Arena *arena)
 
 static void json_page(const Statement *statement, Arena *arena, const Entry *list, int count)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     (void)arena;
     text_init(&text, NULL, TEXT_MAX_BODY);

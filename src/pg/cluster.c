@@ -130,7 +130,7 @@ static ErrorCode data_make(const ClusterHome *home, const ServerBin *bin, Arena 
         NULL,
     };
     const Program    program = {.argv = argv, .directory = home->pg, .account = home->account};
-    scoped_text Text output;
+    scoped_text Text output  = {0};
 
     text_init(&output, NULL, OUTPUT_MAX);
     TRY(program_run(&program, deadline, &output, reterr));

@@ -88,7 +88,7 @@ ErrorCode cluster_conf_write(const ClusterHome *home, Error *reterr)
 {
     char             path[PATH_MAX + 8];
     mode_t           mode = geteuid() == 0 ? 0644 : 0600; /* as root, read by another account; the file has no secret */
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     snprintf(path, sizeof path, "%s.new", home->conf);
     text_init(&text, NULL, CONF_MAX);

@@ -174,7 +174,7 @@ static ErrorCode pg_ctl_start(const ClusterHome *home, const ServerBin *bin, Are
         NULL,
     };
     const Program    program = {.argv = argv, .directory = home->pg, .account = home->account};
-    scoped_text Text output;
+    scoped_text Text output  = {0};
 
     /* So that what stands in these afterwards was said by this start. */
     unlink(arena_print(arena, "%s/" START_LOG, home->log));

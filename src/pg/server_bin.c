@@ -38,7 +38,7 @@ static int folder_major(const Search *search, const char *folder)
 {
     const char *const argv[]  = {arena_print(search->arena, "%s/postgres", folder), "--version", NULL};
     const Program     program = {.argv = argv, .directory = "/", .account = search->account};
-    scoped_text Text  output;
+    scoped_text Text  output  = {0};
 
     text_init(&output, NULL, TEXT_MAX_LINE);
     if (program_run(&program, search->deadline, &output, NULL) != OK)

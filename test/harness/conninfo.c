@@ -48,7 +48,7 @@ static const char *changed(const char *const (*changes)[2], int count, const cha
 void conninfo_change(const char *url, char ret_conninfo[static CONNINFO_SIZE], ...)
 {
     scoped(PQconninfoFree) PQconninfoOption *options = parse(url);
-    scoped_text Text                         text;
+    scoped_text Text                         text    = {0};
     const char                              *changes[CHANGES_MAX][2];
     int                                      count = 0;
     va_list                                  list;

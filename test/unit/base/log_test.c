@@ -150,7 +150,7 @@ TEST(log_evaluates_fields_only_when_on)
 /* Everything at its longest, made of the bytes that escape worst. */
 TEST(log_json_line_stays_whole_when_values_are_huge)
 {
-    scoped_text Text huge;
+    scoped_text Text huge = {0};
     Error            error;
 
     text_init(&huge, NULL, TEXT_MAX_BODY);

@@ -362,7 +362,7 @@ TEST(reader_bounds_the_depth)
 
 TEST(reader_depth_is_of_nesting_not_of_brackets)
 {
-    scoped_text Text text;
+    scoped_text Text text  = {0};
     Error            error = {0};
 
     text_init(&text, NULL, TEXT_MAX_BODY);
@@ -388,7 +388,7 @@ TEST(reader_finds_duplicates_among_few_and_many)
 
     for (size_t i = 0; i < COUNT(counts); i++)
         for (int repeated = -1; repeated < counts[i]; repeated += 1 + counts[i] / 3) {
-            scoped_text Text text;
+            scoped_text Text text  = {0};
             Error            error = {0};
 
             text_init(&text, NULL, TEXT_MAX_BODY);
@@ -402,7 +402,7 @@ TEST(reader_finds_duplicates_among_few_and_many)
 TEST(reader_refuses_what_would_not_fit_the_arena)
 {
     scoped(arena_free) Arena *arena = arena_new((size_t)16 << 10);
-    scoped_text Text          text;
+    scoped_text Text          text  = {0};
     Order                     order;
     Error                     error = {0};
 

@@ -328,7 +328,7 @@ TEST(setting_durations_are_printed_in_their_largest_whole_unit)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        scoped_text Text text;
+        scoped_text Text text = {0};
 
         text_init(&text, NULL, TEXT_MAX_LINE);
         setting_duration_print(cases[i].ms, &text);
@@ -341,7 +341,7 @@ TEST(setting_page_has_columns_and_no_secret)
     scoped(arena_free) Arena *arena         = arena_new(ARENA_BYTES_DEFAULT);
     const char *const         environment[] = {"PAWL_ADMIN_TOKEN=hush", "PAWL_POOL_MAX=20",
                                                "PAWL_DATABASE_URL=postgres://somebody@a-rather-long-host/pawl", NULL};
-    scoped_text Text          text;
+    scoped_text Text          text          = {0};
     Settings                  s;
     Error                     error = {0};
 
@@ -371,7 +371,7 @@ TEST(setting_page_has_columns_and_no_secret)
 
 TEST(setting_page_without_values_shows_the_defaults)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_BODY);
     setting_describe(&table, NULL, &text);

@@ -10,7 +10,7 @@
 
 TEST(text_grows_by_every_append)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_BODY);
     assert_string_equal(text_string(&text), "");
@@ -26,7 +26,7 @@ TEST(text_grows_by_every_append)
 
 TEST(text_grows_far)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_BODY);
     for (int i = 0; i < 100000; i++)
@@ -37,7 +37,7 @@ TEST(text_grows_far)
 
 TEST(text_print_longer_than_its_room)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     char             word[500];
 
     memset(word, 'w', sizeof word - 1);
@@ -51,7 +51,7 @@ TEST(text_print_longer_than_its_room)
 
 TEST(text_full_is_sticky_and_leaves_no_holes)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, 10);
     text_append(&text, "12345");
@@ -74,7 +74,7 @@ TEST(text_full_is_sticky_and_leaves_no_holes)
 
 TEST(text_print_that_does_not_fit_changes_nothing)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, 10);
     text_append(&text, "abc");

@@ -13,7 +13,7 @@
 
 static void assert_quoted(const char *value, const char *expected)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
     writer_quote(&text, value);
@@ -22,7 +22,7 @@ static void assert_quoted(const char *value, const char *expected)
 
 static void assert_real(double value, const char *expected)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     Writer           writer;
 
     text_init(&text, NULL, TEXT_MAX_LINE);
@@ -33,7 +33,7 @@ static void assert_real(double value, const char *expected)
 
 TEST(writer_puts_commas_and_names)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     Writer           w;
 
     text_init(&text, NULL, TEXT_MAX_LINE);
@@ -97,7 +97,7 @@ TEST(writer_reals_are_short_and_read_back)
 
 TEST(writer_times_are_utc_and_zero_is_null)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     Writer           w;
 
     text_init(&text, NULL, TEXT_MAX_LINE);
@@ -116,7 +116,7 @@ TEST(writer_quote_of_any_bytes_is_json)
     unsigned seed = 7;
 
     for (int round = 0; round < 5000; round++) {
-        scoped_text Text text;
+        scoped_text Text text = {0};
         size_t           size = (size_t)rand_r(&seed) % (sizeof bytes - 1);
 
         for (size_t i = 0; i < size; i++)
@@ -134,7 +134,7 @@ TEST(writer_quote_of_any_bytes_is_json)
 
 TEST(writer_tells_once_that_the_text_is_full)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     Writer           w;
 
     text_init(&text, NULL, 10);

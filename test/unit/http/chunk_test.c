@@ -30,7 +30,7 @@ TEST(chunk_data_is_decoded_in_any_slices)
     static const char text[] = "4\r\nwiki\r\n00A;name=\"v\"\r\n0123456789\r\n0\r\nX-Sum: 1\r\n\r\nGET";
 
     for (size_t slice = 1; slice <= sizeof text; slice++) {
-        scoped_text Text body;
+        scoped_text Text body = {0};
         ChunkState       end  = CHUNK_SIZE;
         size_t           left = 0;
 
@@ -70,7 +70,7 @@ TEST(chunk_that_is_bad_is_refused)
 
     for (size_t i = 0; i < COUNT(bad); i++)
         for (size_t slice = 1; slice < 20; slice += 6) {
-            scoped_text Text body;
+            scoped_text Text body = {0};
             ChunkState       end  = CHUNK_SIZE;
             size_t           left = 0;
 

@@ -115,7 +115,7 @@ bool client_is_closed(Client *client)
 
 Answer client_ask(int port, const char *text)
 {
-    scoped_client Client client;
+    scoped_client Client client = {0};
 
     client_open(&client, port);
     client_send(&client, text);

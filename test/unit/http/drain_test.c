@@ -29,7 +29,7 @@ static void *drain_body(void *context)
 static bool wait_refused(int port)
 {
     for (Deadline deadline = deadline_in_ms(CLIENT_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1)) {
-        scoped_client Client client;
+        scoped_client Client client = {0};
 
         client_open(&client, port);
         if (client.fd < 0)
@@ -40,9 +40,9 @@ static bool wait_refused(int port)
 
 TEST(drain_answers_a_hundred_running_requests)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f       = {0};
     Client                *clients = calloc(RUNNING, sizeof *clients);
-    scoped_client Client   idle, half;
+    scoped_client Client   idle = {0}, half = {0};
 
     fixture_init(&f, (ServerOptions){0});
     Drain drain = {f.server, deadline_in_ms(CLIENT_WAIT_MS)};
@@ -81,8 +81,8 @@ TEST(drain_answers_a_hundred_running_requests)
 
 TEST(drain_gives_up_at_its_deadline)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   hanging;
+    scoped_fixture Fixture f       = {0};
+    scoped_client Client   hanging = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_open(&hanging, f.port);
@@ -97,7 +97,7 @@ TEST(drain_gives_up_at_its_deadline)
 
 TEST(drain_of_an_idle_server_is_immediate)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){0});
     assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS)));
@@ -115,7 +115,7 @@ static void *flood_body(void *context)
     Flood *flood = context;
 
     for (;;) {
-        scoped_client Client client;
+        scoped_client Client client = {0};
 
         client_open(&client, flood->port);
         if (client.fd < 0)
@@ -133,7 +133,7 @@ static void *flood_body(void *context)
 
 TEST(drain_under_load_cuts_no_answer)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     pthread_t              threads[8];
 
     fixture_init(&f, (ServerOptions){0});

@@ -22,7 +22,7 @@ static void client_rest(Client *client, Fixture *fixture, const char *request)
 
 TEST(later_a_hundred_rest_without_a_thread)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f       = {0};
     Client                *clients = calloc(RESTING, sizeof *clients);
 
     fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 1});
@@ -48,8 +48,8 @@ TEST(later_a_hundred_rest_without_a_thread)
 
 TEST(later_may_be_woken_before_the_handler_returns)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     fixture_open_gate(&f);
@@ -63,8 +63,8 @@ TEST(later_may_be_woken_before_the_handler_returns)
 
 TEST(later_end_may_fail)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, REST(6) "\"fail\"");
@@ -77,9 +77,9 @@ TEST(later_end_may_fail)
 /* A large body is read by an executor; that one lets its request rest as well. */
 TEST(later_a_large_body_rests_from_an_executor)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
-    char                  *body = malloc(100000);
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
+    char                  *body   = malloc(100000);
 
     fixture_init(&f, (ServerOptions){0});
     memset(body, '1', 100000);
@@ -98,7 +98,7 @@ TEST(later_a_large_body_rests_from_an_executor)
 
 TEST(later_ends_also_for_a_client_that_has_gone)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     Client                 client;
 
     fixture_init(&f, (ServerOptions){0});
@@ -111,8 +111,8 @@ TEST(later_ends_also_for_a_client_that_has_gone)
 
 TEST(later_keeps_a_drain_waiting)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, REST(2) "{}");
@@ -135,8 +135,8 @@ static void *free_body(void *context)
 /* Whoever will wake a request holds it: the server must not be gone by then. */
 TEST(later_the_server_does_not_end_before_a_request_was_woken)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   idle, client;
+    scoped_fixture Fixture f = {0};
+    scoped_client Client   idle = {0}, client = {0};
 
     fixture_init(&f, (ServerOptions){.network_threads = 2});
     client_open(&idle, f.port); /* goes to the first loop, the next one to the second */

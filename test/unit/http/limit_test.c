@@ -14,7 +14,7 @@
 
 TEST(limit_of_the_body)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     static const struct {
         const char *request;
         int         status;
@@ -41,8 +41,8 @@ TEST(limit_of_the_body)
 /* The client keeps sending what nobody will read; it must hear the answer all the same. */
 TEST(limit_of_the_body_is_heard_by_a_client_that_sends_on)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
     static const char      block[4096];
     char                   byte;
 
@@ -59,7 +59,7 @@ TEST(limit_of_the_body_is_heard_by_a_client_that_sends_on)
 
 TEST(limit_of_the_headers)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     char                   request[4096];
     size_t                 used;
 
@@ -89,8 +89,8 @@ TEST(limit_of_the_headers)
 /* A byte now and then keeps no connection alive: the whole request has one budget. */
 static void drip(int port, const char *start, const char *drop)
 {
-    scoped_client Client client;
-    Mono                 began = clock_mono();
+    scoped_client Client client = {0};
+    Mono                 began  = clock_mono();
     char                 byte;
 
     client_open(&client, port);
@@ -109,7 +109,7 @@ static void drip(int port, const char *start, const char *drop)
 
 TEST(limit_of_the_time_to_send_a_request)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){.read_ms_max = 200});
     drip(f.port, "G", "E");
@@ -121,8 +121,8 @@ TEST(limit_of_the_time_to_send_a_request)
 
 TEST(limit_of_idle_connections)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   silent, kept;
+    scoped_fixture Fixture f = {0};
+    scoped_client Client   silent = {0}, kept = {0};
 
     fixture_init(&f, (ServerOptions){.read_ms_max = 200});
     client_open(&silent, f.port);
@@ -136,8 +136,8 @@ TEST(limit_of_idle_connections)
 
 TEST(limit_of_the_time_to_take_an_answer)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){.read_ms_max = 200});
     int64_t before = metric_value(METRIC_HTTP_CONNECTIONS);
@@ -154,7 +154,7 @@ TEST(limit_of_the_time_to_take_an_answer)
 
 TEST(limit_of_the_queue)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f       = {0};
     Client                *clients = calloc(4, sizeof *clients);
 
     fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 2});
@@ -193,8 +193,8 @@ TEST(limit_of_the_queue)
 
 TEST(limit_of_the_time_in_the_queue)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   first, second;
+    scoped_fixture Fixture f = {0};
+    scoped_client Client   first = {0}, second = {0};
     Mono                   began;
 
     fixture_init(&f, (ServerOptions){.executor_threads = 1});
@@ -216,7 +216,7 @@ TEST(limit_of_the_time_in_the_queue)
 
 TEST(limit_of_connections)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f       = {0};
     Client                *clients = calloc(3, sizeof *clients);
 
     fixture_init(&f, (ServerOptions){.connections_max = 2});

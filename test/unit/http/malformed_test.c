@@ -129,13 +129,13 @@ static void send_sliced(Client *client, const Text *text)
 
 TEST(malformed_requests_are_answered_with_problems)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f             = {0};
     int                    statuses[600] = {0};
 
     fixture_init(&f, (ServerOptions){.body_bytes_max = 1 << 20});
     for (int round = 0; round < ROUNDS; round++) {
-        scoped_text Text     text;
-        scoped_client Client client;
+        scoped_text Text     text   = {0};
+        scoped_client Client client = {0};
         char                 shown[81];
 
         text_init(&text, NULL, TEXT_MAX_BODY);

@@ -17,7 +17,7 @@
 
 TEST(server_answers_routes)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     static const struct {
         const char *target;
         int         status;
@@ -82,7 +82,7 @@ TEST(server_answers_routes)
 
 TEST(server_names_the_methods_of_a_path)
 {
-    scoped_fixture Fixture   f;
+    scoped_fixture Fixture   f         = {0};
     static const char *const methods[] = {"POST", "PUT", "OPTIONS", "TRACE", "CONNECT", "PATCH", "get", "BREW"};
     char                     request[128];
 
@@ -98,7 +98,7 @@ TEST(server_names_the_methods_of_a_path)
 
 TEST(server_checks_tokens_and_scopes)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     static const struct {
         const char *header;
         int         status;
@@ -133,7 +133,7 @@ TEST(server_checks_tokens_and_scopes)
 
 TEST(server_refuses_a_stranger_before_reading_the_body)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
 
     static const char *const tokens[] = {"", "Authorization: Bearer wrong\r\n", "Authorization: Bearer stranger\r\n"};
     static const char *const frames[] = {"Content-Length: 1000000\r\n", "Transfer-Encoding: chunked\r\n",
@@ -155,8 +155,8 @@ TEST(server_refuses_a_stranger_before_reading_the_body)
 /* The body comes before, while and after an executor asks whose token it is. */
 TEST(server_reads_the_body_once_the_token_is_known)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
     enum { SIZE = 1000000 };
     char *body = malloc(SIZE);
 
@@ -187,7 +187,7 @@ TEST(server_reads_the_body_once_the_token_is_known)
 
 TEST(server_takes_json_bodies)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     static const struct {
         const char *path, *header;
         int         status;
@@ -230,8 +230,8 @@ TEST(server_takes_json_bodies)
 
 TEST(server_decodes_chunked_bodies)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_open(&client, f.port);
@@ -252,8 +252,8 @@ TEST(server_decodes_chunked_bodies)
 
 TEST(server_reads_requests_byte_by_byte)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f         = {0};
+    scoped_client Client   client    = {0};
     static const char      request[] = "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
                                        "3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n"
                                        "POST /json HTTP/1.1\r\n" HOST "Content-Length: 7\r\n\r\n{\"b\":2}";
@@ -269,8 +269,8 @@ TEST(server_reads_requests_byte_by_byte)
 
 TEST(server_answers_pipelined_requests_in_order)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
     char                   expected[64];
     Text                   requests;
 
@@ -297,8 +297,8 @@ TEST(server_answers_pipelined_requests_in_order)
 
 TEST(server_keeps_and_closes_connections)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_open(&client, f.port);
@@ -324,8 +324,8 @@ TEST(server_keeps_and_closes_connections)
 
 TEST(server_answers_head_without_a_body)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_open(&client, f.port);
@@ -340,8 +340,8 @@ TEST(server_answers_head_without_a_body)
 
 TEST(server_says_continue_once_the_head_is_good)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){.body_bytes_max = 100});
     client_open(&client, f.port);
@@ -359,7 +359,7 @@ TEST(server_says_continue_once_the_head_is_good)
 
 TEST(server_keeps_internal_details_to_itself)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){0});
     Answer answer = client_ask(f.port, "GET /internal HTTP/1.1\r\n" HOST "\r\n");
@@ -376,7 +376,7 @@ TEST(server_logs_internal_errors_with_the_request_id)
     assert_int_equal(pipe(ends), 0);
     log_open(LOG_INFO, LOG_TEXT, ends[1]);
     {
-        scoped_fixture Fixture f;
+        scoped_fixture Fixture f = {0};
 
         fixture_init(&f, (ServerOptions){0});
         client_ask(f.port, "GET /internal HTTP/1.1\r\n" HOST "X-Request-Id: find-me\r\n\r\n");
@@ -391,7 +391,7 @@ TEST(server_logs_internal_errors_with_the_request_id)
 
 TEST(server_reads_nothing_behind_an_ambiguous_request)
 {
-    scoped_fixture Fixture   f;
+    scoped_fixture Fixture   f        = {0};
     static const char *const frames[] = {
         "Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
@@ -406,7 +406,7 @@ TEST(server_reads_nothing_behind_an_ambiguous_request)
 
     fixture_init(&f, (ServerOptions){0});
     for (size_t i = 0; i < COUNT(frames); i++) {
-        scoped_client Client client;
+        scoped_client Client client = {0};
 
         snprintf(request, sizeof request, "POST /json HTTP/1.1\r\n" HOST "%sGET /live HTTP/1.1\r\n" HOST "\r\n",
                  frames[i]);
@@ -422,7 +422,7 @@ TEST(server_reads_nothing_behind_an_ambiguous_request)
 
 TEST(server_echoes_sane_request_ids)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
     static const struct {
         const char *id;
         bool        taken;
@@ -452,8 +452,8 @@ TEST(server_echoes_sane_request_ids)
 
 TEST(server_answers_a_client_that_stopped_sending)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_open(&client, f.port);
@@ -474,12 +474,12 @@ TEST(server_answers_a_client_that_stopped_sending)
 
 TEST(server_survives_clients_that_hang_up_while_waiting)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){.executor_threads = 4});
     for (int i = 0; i < 4; i++) {
-        scoped_client Client client;
-        struct linger        reset = {1, 0};
+        scoped_client Client client = {0};
+        struct linger        reset  = {1, 0};
 
         client_open(&client, f.port);
         client_send(&client, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
@@ -497,8 +497,8 @@ TEST(server_survives_clients_that_hang_up_while_waiting)
  * epoll reports then is a connection that is freed. The sanitizer sees it. */
 TEST(server_forgets_a_connection_that_a_child_still_holds)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
     int                    gate[2], status = -1;
 
     fixture_init(&f, (ServerOptions){0});
@@ -522,8 +522,8 @@ TEST(server_forgets_a_connection_that_a_child_still_holds)
 
 TEST(server_sends_answers_larger_than_any_buffer)
 {
-    scoped_fixture Fixture f;
-    scoped_client Client   client;
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
     static char            bytes[1 << 16];
     size_t                 total = 0;
     ssize_t                count;
@@ -538,7 +538,7 @@ TEST(server_sends_answers_larger_than_any_buffer)
 
 TEST(server_counts_what_it_answers)
 {
-    scoped_fixture Fixture f;
+    scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){0});
     int64_t good = metric_value(METRIC_HTTP_2XX), bad = metric_value(METRIC_HTTP_4XX);

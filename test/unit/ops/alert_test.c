@@ -240,7 +240,7 @@ TEST(alert_breaker_fires_until_it_is_closed)
 /* The state that a reader of the JSON sees. */
 static void assert_written(const Alert *alert, const char *state, bool has_since)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     json_t          *value;
 
     text_init(&text, NULL, TEXT_MAX_LINE);

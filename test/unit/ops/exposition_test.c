@@ -38,7 +38,7 @@ static double value_of(const char *text, const char *begin)
 
 TEST(exposition_says_help_and_type_once_for_each_name)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     text_make(&text);
     for (int i = 0; i < METRIC_COUNT; i++) {
@@ -56,7 +56,7 @@ TEST(exposition_says_help_and_type_once_for_each_name)
 
 TEST(exposition_shows_values_with_their_labels)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
 
     metric_set(METRIC_POOL_IN_USE, 7);
     metric_set(METRIC_ALERT_DLQ, 1);
@@ -70,7 +70,7 @@ TEST(exposition_shows_values_with_their_labels)
 
 TEST(exposition_histograms_add_up)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     double           last = 0;
 
     metric_observe_us(METRIC_QUERY_SECONDS, 1);
@@ -96,7 +96,7 @@ TEST(exposition_histograms_add_up)
 
 TEST(exposition_ends_each_line)
 {
-    scoped_text Text text;
+    scoped_text Text text = {0};
     const char      *bytes;
 
     text_make(&text);

@@ -52,7 +52,7 @@ TEST(legs_are_the_same_however_the_usual_asset_is_said)
 {
     WalletLegs       plain = LEGS({"a\"b", NULL, -1}, {"bob", NULL, 1});
     WalletLegs       named = LEGS({"a\"b", "CREDIT", -1}, {"bob", NULL, 1});
-    scoped_text Text text;
+    scoped_text Text text  = {0};
     Writer           writer;
 
     assert_true(legs_same(plain, named));
