@@ -52,7 +52,9 @@ declare
   v_bytes bigint := 8 * 1024 * 1024;
   v_fitting integer;
 begin
-  if p_limit not between 1 and 10000 or p_lease_ms not between 100 and 86400000 then
+  perform pawl.array_check('after', p_after, 10, 'QU001'),
+          pawl.array_check('types', p_types, coalesce(cardinality(p_types), 0), 'QU001', true);
+  if (p_limit between 1 and 10000 and p_lease_ms between 100 and 86400000) is not true then
     raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
   for v_priority in reverse 9..0 loop
@@ -116,8 +118,10 @@ declare
   v_ended bigint[];
   v_canceled bigint[];
 begin
-  if cardinality(p_ids) <> cardinality(p_tokens) or p_lease_ms not between 100 and 86400000 then
-    raise exception 'arrays must be of one length and lease from 100 to 86400000 ms' using errcode = 'QU001';
+  perform pawl.array_check('ids', p_ids, cardinality(p_ids), 'QU001'),
+          pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QU001');
+  if (p_lease_ms between 100 and 86400000) is not true then
+    raise exception 'lease must be from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
   -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
   select array_agg(h.ord) filter (where not h.cancel), array_agg(h.place) filter (where not h.cancel),
@@ -163,6 +167,9 @@ declare
   v_next timestamptz;
   v_ids bigint[];
 begin
+  if (p_limit between 1 and 100000 and p_most_ms between 0 and 86400000 and p_since is not null) is not true then
+    raise exception 'limit must be from 1 to 100000, most_ms from 0 to 86400000 and since not null' using errcode = 'QU001';
+  end if;
   looked := pawl.now();
   v_most := looked + p_most_ms * interval '1 ms';
   v_ids := array(
@@ -235,6 +242,8 @@ create or replace function pawl.horizon (
   set enable_hashjoin = off set enable_mergejoin = off
 as $$
 begin
+  perform pawl.array_check('floors', p_floors, 10, 'QU001'),
+          pawl.array_check('types', p_types, coalesce(cardinality(p_types), 0), 'QU001', true);
   -- In this order: whoever drew one of these numbers has an older id than ours, and is either among those who draw or has ended
   -- before the snapshot of the look.
   select case when s.is_called then s.last_value else s.last_value - 1 end into drawn from pawl.command_seq s;

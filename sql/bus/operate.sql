@@ -46,17 +46,22 @@ $$;
 
 create or replace function pawl.cancel (p_command_ids uuid[], p_reason text, p_operator text)
   returns table (ord integer, verdict text)
-  language sql security definer set search_path = pawl, pg_temp
+  language plpgsql security definer set search_path = pawl, pg_temp
 as $$
-  -- Materialised in the order of ids, so that two operators cannot wait for each other.
-  with item as materialized (
-    select u.ord::integer as ord, pawl.command_number(u.command_id) as id
-    from unnest(p_command_ids) with ordinality u (command_id, ord)
-    order by 2
-  ), done as materialized (
-    select i.ord, pawl.cancel_one(i.id, p_reason, p_operator) as verdict from item i
-  )
-  select d.ord, d.verdict from done d order by d.ord
+#variable_conflict use_column
+begin
+  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001');
+  return query
+    -- Materialised in the order of ids, so that two operators cannot wait for each other.
+    with item as materialized (
+      select u.ord::integer as ord, pawl.command_number(u.command_id) as id
+      from unnest(p_command_ids) with ordinality u (command_id, ord)
+      order by 2
+    ), done as materialized (
+      select i.ord, pawl.cancel_one(i.id, p_reason, p_operator) as verdict from item i
+    )
+    select d.ord, d.verdict from done d order by d.ord;
+end
 $$;
 
 -- p_action: retry (attempts begin anew), cancel, complete.
@@ -72,6 +77,7 @@ declare
     select pawl.command_number(u.c) from unnest(p_command_ids) with ordinality u (c, ord) order by u.ord);
   v_ids bigint[];
 begin
+  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001');
   v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
   case p_action
     when 'retry' then

@@ -48,12 +48,16 @@ declare
   v_ids uuid[] := p_command_ids;
   v_made bigint[];
 begin
-  if v_count = 0 or v_count > 100000 or v_count <> cardinality(p_payloads)
-     or v_count <> coalesce(cardinality(p_command_ids), v_count) or v_count <> coalesce(cardinality(p_delays_ms), v_count)
-     or v_count <> coalesce(cardinality(p_priorities), v_count) or v_count <> coalesce(cardinality(p_max_attempts), v_count)
-     or v_count <> coalesce(cardinality(p_reply_to), v_count) or v_count <> coalesce(cardinality(p_correlation_ids), v_count) then
-    raise exception 'arrays must hold 1 to 100000 items and be of one length' using errcode = 'QU001';
+  if v_count not between 1 and 100000 then
+    raise exception 'types must have 1 to 100000 elements, got %', v_count using errcode = 'QU001';
   end if;
+  perform pawl.array_check('types', p_types, v_count, 'QU001'), pawl.array_check('payloads', p_payloads, v_count, 'QU001'),
+          pawl.array_check('command_ids', p_command_ids, v_count, 'QU001', true),
+          pawl.array_check('delays_ms', p_delays_ms, v_count, 'QU001', true),
+          pawl.array_check('priorities', p_priorities, v_count, 'QU001', true),
+          pawl.array_check('max_attempts', p_max_attempts, v_count, 'QU001', true),
+          pawl.array_check('reply_to', p_reply_to, v_count, 'QU001', true),
+          pawl.array_check('correlation_ids', p_correlation_ids, v_count, 'QU001', true);
   if exists (select from unnest(p_types) t where t is null or t !~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') then
     raise exception 'type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
       using errcode = 'QU001';

@@ -33,13 +33,16 @@ declare
   v_errors text[];
   v_extras bigint[]; -- of these somebody wants to be told
 begin
-  if v_count <> cardinality(p_tokens) or v_count <> cardinality(p_outcomes)
-     or v_count <> coalesce(cardinality(p_results), v_count) or v_count <> coalesce(cardinality(p_errors), v_count)
-     or v_count <> coalesce(cardinality(p_delays_ms), v_count) then
-    raise exception 'arrays must be of one length' using errcode = 'QU001';
-  end if;
+  perform pawl.array_check('ids', p_ids, v_count, 'QU001'), pawl.array_check('tokens', p_tokens, v_count, 'QU001'),
+          pawl.array_check('outcomes', p_outcomes, v_count, 'QU001'),
+          pawl.array_check('results', p_results, v_count, 'QU001', true),
+          pawl.array_check('errors', p_errors, v_count, 'QU001', true),
+          pawl.array_check('delays_ms', p_delays_ms, v_count, 'QU001', true);
   if exists (select from unnest(p_outcomes) o where o is null or o not in ('complete', 'retry', 'fail', 'reject')) then
     raise exception 'outcome must be complete, retry, fail or reject' using errcode = 'QU001';
+  end if;
+  if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then -- null follows the schedule
+    raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
   -- Always in the order of ids, so that two settles of the same commands cannot wait for each other.
   if 'retry' = any (p_outcomes) or 'fail' = any (p_outcomes) then
