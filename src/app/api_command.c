@@ -81,12 +81,14 @@ static SendItem item_of(const SendRequest *given, const char *actor)
                       .actor          = actor};
 }
 
+/* A repeat answers with the bytes of the first answer, so the status is the one that every command is accepted with; the present
+ * one is a header. */
 static void write_sent(Writer *writer, const SendItem *item)
 {
     writer_object(writer, NULL);
     writer_text(writer, "command_id", item->id);
     if (item->code == OK)
-        writer_text(writer, "status", item->status);
+        writer_text(writer, "status", "PENDING");
     else
         writer_text(writer, "error", item->error.text);
     writer_end(writer);
@@ -105,6 +107,7 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
     if (item->is_new && item->delay_ms == 0)
         waker_poke(daemon->waker, item->domain);
     response->status = 201;
+    response_header(response, "Pawl-Status", item->status);
     if (!item->is_new)
         response_header(response, "Idempotency-Replayed", "true");
     writer_open(&writer, &response->body);

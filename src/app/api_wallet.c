@@ -26,12 +26,15 @@ static const Field open_fields[] = {
 };
 const FieldTable api_wallet_open_body = {"wallet", open_fields, COUNT(open_fields), sizeof(OpenRequest)};
 
+/* The wallet is its own key, so a second request does nothing; it is answered with the wallet's present state, because a body
+ * that says "balance": 0 about a wallet that holds money would be taken for the truth. */
 ErrorCode api_wallet_open(void *context, Request *request, Response *response, Error *reterr)
 {
     Daemon     *daemon = context;
     Arena      *arena  = request_arena(request);
     OpenRequest given;
     WalletNew   wallet;
+    Wallet      opened;
     size_t      size;
     const char *body = request_body(request, &size);
     Writer      writer;
@@ -44,16 +47,18 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
                          .txn_id   = given.txn_id,
                          .floor    = given.floor};
     TRY(wallet_open(daemon->app->pool, request_deadline(request), arena, &wallet, reterr));
+    opened = (Wallet){.owner      = wallet.owner,
+                      .asset      = wallet.asset,
+                      .available  = -wallet.floor,
+                      .floor      = wallet.floor,
+                      .metadata   = wallet.metadata,
+                      .created_at = wallet.created_at};
+    if (!wallet.is_new)
+        TRY(ledger_look(daemon->ledger, request_deadline(request), arena, wallet.owner, wallet.asset, &opened, reterr));
     response->status = 201;
     writer_open(&writer, &response->body);
-    /* As it was opened, whatever became of it since: a repeat gets the same bytes. */
-    wallet_write(&writer, &(Wallet){.owner      = wallet.owner,
-                                    .asset      = wallet.asset,
-                                    .available  = -wallet.floor,
-                                    .floor      = wallet.floor,
-                                    .metadata   = wallet.metadata,
-                                    .created_at = wallet.created_at});
-    response_header(response, "Pawl-Balance", arena_print(arena, "%lld", (long long)wallet.balance_now));
+    wallet_write(&writer, &opened);
+    response_header(response, "Pawl-Balance", arena_print(arena, "%lld", (long long)opened.balance));
     if (!wallet.is_new)
         response_header(response, "Idempotency-Replayed", "true");
     return OK;

@@ -4,7 +4,7 @@
  * Everything about money is decided in SQL (sql/wallet); this room has the arrays, the combiners and the words.
  *
  * Invariants
- *   1. (owner, asset) is one wallet for ever. Opening it again changes nothing and is told what the first one was told.
+ *   1. (owner, asset) is one wallet for ever. Opening it again changes nothing.
  *   2. Amounts fit into what every JSON reader can hold.
  * Threads: any. Ownership: texts given are borrowed; results live in the arena.
  */

@@ -85,7 +85,7 @@ def a_wallet_is_opened_once_and_told_the_second_time():
                          "version": 0, "frozen": False, "metadata": {"tier": [1, 2.50]}}, first
         post(pawl, path("ann", "/topup"), {"txn_id": key(), "amount": 7})
         again = post(pawl, "/v1/wallets", body)
-        assert again.body == answer.body and again.headers["pawl-balance"] == "7", again
+        assert again.json == get(pawl, path("ann")) and again.headers["pawl-balance"] == "7", again
         before = rows(db)
         problem(pawl.http("POST", "/v1/wallets", {**body, "floor": 0}), 422, "key-reused", "floor")
         problem(pawl.http("POST", "/v1/wallets", {**body, "metadata": {}}), 422, "key-reused", "metadata")
