@@ -38,6 +38,7 @@ begin
   if v_other is not null then
     raise exception 'batch % exists already: % differs from what was sent first', v_id, v_other using errcode = 'QU002';
   end if;
+  perform pawl.replay_barrier();
   return query select v_id, false;
 end
 $$;

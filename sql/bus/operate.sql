@@ -31,12 +31,14 @@ begin
            case when p_reason is not null then jsonb_build_object('reason', p_reason) end
     from asked a;
     if found or exists (select from pawl.lease l where l.id = p_id and l.cancel) then
+      perform pawl.replay_barrier();
       return 'CANCELING';
     end if;
     if cardinality(pawl.finish(array[p_id], 'CANCELED', 'CANCELED', null, p_reason, p_operator)) > 0 then
       return 'CANCELED';
     end if;
     if exists (select from pawl.outcome o where o.id = p_id) then
+      perform pawl.replay_barrier();
       return 'ENDED';
     end if;
   end loop;

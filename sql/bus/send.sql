@@ -118,6 +118,7 @@ begin
     return;
   end if;
   -- Some were there already: a new snapshot, in which their first senders have committed.
+  perform pawl.replay_barrier();
   return query
     select u.ord::integer, u.command_id,
            c.id = any (v_made) and row_number() over (partition by u.command_id order by u.ord) = 1,

@@ -92,6 +92,7 @@ begin
   select u.id, v_now, 0, 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, '{"orphan": true}'
   from unnest(p_ids, p_outcomes) u (id, outcome)
   where not exists (select from pawl.command c where c.id = u.id);
+  perform pawl.replay_barrier();
   -- By grouping, because row by row a join of two lists takes the square of their length.
   return query
     select v.ord::integer, bool_or(v.settled), bool_or(v.again) and not bool_or(v.settled), coalesce(max(v.status), pawl.command_status(p_ids[v.ord]))

@@ -52,7 +52,10 @@ begin
       select f.id into id
       from pawl.failed_operations f
       where f.operation_type = v_item.type and f.operation_key = v_item.key and f.status <> 'resolved';
-      exit when found; -- else it was resolved in between: insert again
+      if found then
+        perform pawl.replay_barrier();
+        exit;
+      end if; -- else it was resolved in between: insert again
     end loop;
     return next;
   end loop;

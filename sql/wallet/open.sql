@@ -112,6 +112,9 @@ begin
   exception when unique_violation then
     raise exception 'txn_id was used for another operation' using errcode = 'QW002';
   end;
+  if cardinality(v_made) < v_count then
+    perform pawl.replay_barrier();
+  end if;
   return query
     select n, p_owners[n], coalesce(p_assets[n], 'CREDIT'), coalesce(e.floor, 0), n = any (v_made),
            case when coalesce(e.floor, 0) <> v_floors[n] then 'floor'

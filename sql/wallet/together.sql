@@ -283,6 +283,7 @@ begin
   v_known := array(select i.ord::integer from unnest(p_txn_ids) with ordinality i (txn_id, ord)
                    cross join lateral (select from wallet.txn t where t.txn_id = i.txn_id limit 1) t);
   if cardinality(v_known) > 0 then
+    perform pawl.replay_barrier();
     v_refusals := array(select case when n = any (v_known) then c_again else v_refusals[n] end
                         from generate_series(1, cardinality(p_kinds)) n order by n);
     v_legs := wallet.batch_legs(v_batch, v_refusals); -- what they brought then must not pay for what is asked for now
