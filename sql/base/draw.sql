@@ -1,36 +1,53 @@
--- draw.sql - from when on is it sure that no smaller number of a sequence will appear any more?
+-- draw.sql - the allocation lock: up to which value of a sequence is every transaction that allocated one decided?
 --
--- Numbers are drawn in order and committed in any order. Whoever draws one says so first (pawl.drawing), with a shared lock
--- that nobody ever takes alone, so it keeps nobody waiting; it falls when its transaction has ended, after its rows can be seen. So:
--- read the last number, take a transaction id, and once nobody who draws has an older id (pawl.drawing_oldest), every number up to
--- that one is decided and a new snapshot sees it. Transactions that never drew do not count, however long they stay open.
--- p_line: 2 places in line of the bus, 3 transactions of the ledger.
+-- Sequence values are allocated in order and committed in any order. A transaction takes the sequence's allocation lock before it
+-- allocates (pawl.drawing) and holds it until it has ended and its rows can be seen. So: read the last value, take a transaction
+-- id, and once no holder of the lock has an older id (pawl.drawing_oldest), every value up to that one is decided and a new
+-- snapshot sees it. Transactions that never allocated do not count, however long they stay open.
+--
+-- The lock is ROW SHARE on an empty table of its own. That mode conflicts with EXCLUSIVE and ACCESS EXCLUSIVE only, which nothing
+-- here takes and no other role may take, so holders never wait, neither for each other nor for vacuum. Only the tables' owner may
+-- take it, so callers are security definer functions; an advisory lock could be held by any role.
+-- p_line: 2 positions of the bus (pawl.command_seq), 3 transactions of the ledger (wallet.txn_seq).
 
 create or replace function pawl.drawing (p_line integer)
   returns void
   language plpgsql
 as $$
 begin
-  perform pg_current_xact_id(), pg_advisory_xact_lock_shared(x'7061776c'::integer, p_line);
+  perform pg_current_xact_id(); -- before the lock: a holder without an id would not be seen
+  case p_line
+    when 2 then lock table pawl.command_allocation in row share mode;
+    when 3 then lock table wallet.txn_allocation in row share mode;
+  end case;
 end
 $$;
 
--- The oldest transaction that may have drawn a number and has not ended; our own if there is none.
+-- The full transaction id of one that has 32 bits, as in pg_locks: ids in use at the same time are less than 2^31 apart, so it is
+-- the one that is nearest to p_near, older or younger.
+create or replace function pawl.xid_full (p_xid xid, p_near bigint)
+  returns bigint
+  language sql immutable
+as $$
+  select p_near + ((((p_xid::text::bigint - p_near) & 4294967295) + 2147483648) & 4294967295) - 2147483648
+$$;
+
+-- The id of the oldest transaction that holds the allocation lock; our own if none is older.
 create or replace function pawl.drawing_oldest (p_line integer)
   returns bigint
   language plpgsql
 as $$
 declare
   v_own bigint := pg_current_xact_id()::text::bigint;
+  v_table oid := case p_line when 2 then 'pawl.command_allocation'::regclass when 3 then 'wallet.txn_allocation'::regclass end;
 begin
   return (
     with held as materialized (
-      select l.locktype, l.virtualtransaction, l.transactionid, l.database, l.classid, l.objid, l.mode from pg_locks l where l.granted
+      select l.locktype, l.virtualtransaction, l.transactionid, l.database, l.relation, l.mode from pg_locks l where l.granted
     )
-    -- Transaction ids of locks have 32 bits: ours tells the rest.
-    select coalesce(min(v_own - ((v_own - t.transactionid::text::bigint) & 4294967295)), v_own)
+    select least(min(pawl.xid_full(t.transactionid, v_own)), v_own)
     from held d join held t on t.virtualtransaction = d.virtualtransaction
-    where d.locktype = 'advisory' and d.classid = x'7061776c'::integer::oid and d.objid = p_line::oid
+    where d.locktype = 'relation' and d.relation = v_table and d.mode = 'RowShareLock'
       and d.database = (select b.oid from pg_database b where b.datname = current_database())
       and t.locktype = 'transactionid' and t.mode = 'ExclusiveLock');
 end

@@ -92,7 +92,8 @@ declare
   v_block record;
   v_now timestamptz := pawl.now();
 begin
-  if not pg_try_advisory_xact_lock(hashtext('wallet.seal')) then
+  perform from wallet.seal_mark for update skip locked;
+  if not found then
     return 0;
   end if;
   select * into v_last from wallet.seal s order by s.id desc limit 1;

@@ -1,4 +1,5 @@
 -- base.sql - the clock, and who may do what.
+\pset footer off
 
 -- Time is the server's own and moves inside a transaction.
 begin;
