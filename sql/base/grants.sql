@@ -48,6 +48,7 @@ begin
       ('pawl_app',    'execute on function pawl.dead_letter_put, pawl.dead_letter_claim, pawl.dead_letter_hold,
                                            pawl.dead_letter_settle'),
       ('pawl_app',    'execute on function pawl.key_find'),
+      ('pawl_app',    'execute on function pawl.answer_find, pawl.answer_keep'),
       ('pawl_admin',  'execute on function pawl.dead_letter_retry, pawl.dead_letter_delete'),
       ('pawl_admin',  'execute on function pawl.key_create, pawl.key_list, pawl.key_revoke'),
       ('pawl_admin',  'execute on function pawl.grant_roles'),

@@ -14,6 +14,10 @@ RouteHandler api_command_send, api_command_batch, api_command_show, api_command_
 RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
+/* The same, but a repeat under one Idempotency-Key is answered with the kept bytes. */
+RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once, api_settle_once, api_extend_once;
+RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
+
 RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
 RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transaction_post, api_refund;
 RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
@@ -28,8 +32,13 @@ extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api
 extern const FieldTable api_wallet_open_body, api_amount_body, api_transfer_body, api_transfer_batch_body,
     api_hold_body, api_capture_body, api_void_body, api_refund_body, api_multi_body, api_freeze_body, api_floor_body;
 
-/* The key of a request, into *id if the header has it. ERR_INVALID: not a UUID, or not the one of the field. */
+/* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
+ * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* The key under which this API key's answer is kept, whatever the header's text is; NULL: there is no header. */
+must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
+/* ERR_INVALID: there is a header. why: a clause. */
+must_check ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr);
 /* The id of an item that was given none, in a request that was: the same request again names the same items. */
 const char *api_key_derive(Arena *arena, const char *key, int number);
 /* A route that asks for nothing: no body, or {}. */

@@ -78,7 +78,8 @@ def the_idempotency_key_may_stand_in_the_header():
             assert answer.status == 201 and answer.json["command_id"] == key, answer
             assert is_replayed(answer) == ((value, more) != (key, {})), answer
         before = counts(db)
-        for value, more in [("seven", {}), ("", {}), ('"', {}), (new_id(), {"command_id": key})]:
+        for value, more in [("x" * 201, {}), ("", {}), ('"', {}), ('"seven', {}), (new_id(), {"command_id": key}),
+                            ("seven", {"command_id": key})]:
             problem(pawl.http("POST", "/v1/commands", {**body, **more}, headers={"Idempotency-Key": value}), 400,
                     part="Idempotency-Key")
         assert counts(db) == before and db.value("select count(*) from pawl.command") == "1"
@@ -592,7 +593,7 @@ def batch_same_key_again_is_the_same_batch_without_any_ids():
             assert (again.status, again.body) == (201, first.body) and is_replayed(again), again
         differs = ask(items=body["items"][:2] + [{"domain": "shop", "type": "charge", "payload": 2}])
         assert "payload differs" in differs.json["items"][2]["error"] and not is_replayed(differs), differs
-        for value, change in [("seven", {}), (new_id(), {"batch_id": key})]:
+        for value, change in [('""', {}), ("seven", {"batch_id": key}), (new_id(), {"batch_id": key})]:
             problem(pawl.http("POST", "/v1/commands/batch", {**body, **change}, headers={"Idempotency-Key": value}), 400,
                     part="Idempotency-Key")
         problem(pawl.http("POST", "/v1/commands/batch", {**body, "items": body["items"] * 2},

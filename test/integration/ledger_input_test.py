@@ -210,7 +210,7 @@ def cases_of_names(hold):
 def cases_of_keys(route):
     """The key in the header."""
     rest = {name: value for name, value in route.body.items() if name != "txn_id"}
-    for value in ("7", '"', '""', '"7"', "x" * 36, "x" * 1000, f'"{new_key()}', f"{new_key()},{new_key()}"):
+    for value in ('"', '""', '"7', '"7" 8', '"a\\b"', "x" * 201, "x" * 1000, f'"{new_key()}'):
         yield Case(route.path, text_of(rest), (400,), ("Idempotency-Key",), f"Idempotency-Key: {value}\r\n")
     if "txn_id" in route.body:
         yield Case(route.path, text_of(route.body), (400,), ("Idempotency-Key",), f"Idempotency-Key: {new_key()}\r\n")

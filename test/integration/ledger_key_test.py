@@ -137,7 +137,7 @@ def the_key_is_required_and_may_stand_in_the_header():
         before = effects(rows)
         problem(post(server, path, body), 400, part="txn_id")
         key = new_key()
-        for value in ("seven", "", '"', new_key()):
+        for value in ("seven", "", '"', new_key()):  # "seven" is a key, but not this one
             problem(post(server, path, {**body, "txn_id": key}, {"Idempotency-Key": value}), 400, part="Idempotency-Key")
         assert effects(rows) == before
         first = post(server, path, body, {"Idempotency-Key": key})
@@ -295,7 +295,7 @@ def the_key_of_a_batch_is_that_of_its_items():
         other = ask(servers[1], key, items=[{**items[0], "amount": 11}] + items[1:])
         assert other.json["items"][0]["status"] == 422 and "amount" in other.json["items"][0]["detail"], other
         assert not is_replayed(other)
-        assert ask(servers[0], "seven").status == 400
+        assert ask(servers[0], '"seven').status == 400
         assert post(servers[0], "/v1/transfers/batch", {"items": items}).status == 400
         assert effects(rows) == before
 

@@ -201,7 +201,7 @@ def the_key_may_stand_in_the_header():
         post(pawl, path("ann", "/freeze"), None, headers={"Idempotency-Key": key()})
         before = rows(db)
         problem(pawl.http("POST", where, {"amount": 1, "txn_id": used}, headers={"Idempotency-Key": key()}), 400, part="txn_id")
-        problem(pawl.http("POST", where, {"amount": 1}, headers={"Idempotency-Key": "seven"}), 400, part="Idempotency-Key")
+        problem(pawl.http("POST", where, {"amount": 1}, headers={"Idempotency-Key": '"seven'}), 400, part="Idempotency-Key")
         problem(pawl.http("POST", where, {"amount": 1}), 400, part="txn_id")
         problem(pawl.http("POST", where, {"amount": 1, "txn_id": "7"}), 400, part="txn_id")
         problem(pawl.http("POST", where, {"amount": 1, "txn_id": None}), 400, part="txn_id")

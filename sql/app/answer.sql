@@ -1,0 +1,33 @@
+-- answer.sql - answers kept under the header Idempotency-Key for 7 days.
+-- Only successful answers are kept. What they answer is safe to run again by itself (a decision, a settlement by lease), so a
+-- request whose answer was lost before it was kept may run a second time.
+-- Lock order: one row of kept_answer; rows that another transaction holds are skipped.
+-- Errors: none of its own; a NULL is refused by the table.
+
+-- The answer under a key, none when there is none. is_same: it was kept for this request.
+create or replace function pawl.answer_find (p_key uuid, p_request bytea)
+  returns table (status integer, body text, is_same boolean)
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select a.status, a.body, a.request = p_request
+  from pawl.kept_answer a
+  where a.key = p_key and a.kept_at > pawl.now() - interval '7 days'
+$$;
+
+-- Keep an answer; the first one under a key stays. Each call deletes up to two that are too old, so that the table shrinks
+-- without a task of its own. Returns whether it was kept.
+create or replace function pawl.answer_keep (p_key uuid, p_request bytea, p_status integer, p_body text)
+  returns boolean
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  delete from pawl.kept_answer a
+  where a.key in (select o.key from pawl.kept_answer o
+                  where o.kept_at <= pawl.now() - interval '7 days'
+                  order by o.kept_at limit 2 for update skip locked);
+  insert into pawl.kept_answer (key, request, status, body, kept_at)
+  values (p_key, p_request, p_status, p_body, pawl.now())
+  on conflict (key) do nothing;
+  return found;
+end
+$$;
