@@ -45,7 +45,7 @@ $$;
 
 -- The number of a batch that still takes commands; NULL for NULL. Locked, so that it is not sealed meanwhile. A sealed one
 -- takes commands that it has already: the same request again (an answer was lost) adds nothing and is told the same.
-create or replace function pawl.batch_open (p_batch uuid, p_domain_id smallint, p_command_ids uuid[])
+create or replace function pawl.batch_open (p_batch uuid, p_domain_id integer, p_command_ids uuid[])
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$

@@ -34,7 +34,7 @@ $$;
 -- gone. p_types: only these; NULL for all. Fewer than the limit when their payloads are large: what is leased must reach its
 -- worker, and an answer too large for memory or for HTTP would cost each of them an attempt.
 create or replace function pawl.claim (
-  p_domain_id smallint, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text)
+  p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
                  max_attempts smallint, priority smallint, pos bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -235,7 +235,7 @@ $$;
 -- than `running`; once `oldest` has reached it they are all decided (base/draw.sql). firsts: the first row that is there, of each priority,
 -- behind the floor; rows that an unfinished claim is about to take are still there, so one that dies gives them back.
 create or replace function pawl.horizon (
-  p_domain_id smallint, p_floors bigint[], p_types text[],
+  p_domain_id integer, p_floors bigint[], p_types text[],
   out drawn bigint, out running bigint, out oldest bigint, out firsts bigint[])
   language plpgsql volatile security definer set search_path = pawl, pg_temp
   set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off

@@ -1,37 +1,58 @@
--- domain.sql - names of domains as small numbers.
--- Errors: QU001 a name is malformed.
+-- domain.sql - domains as numbers.
+--
+-- A domain's number follows from its name, and any number of transactions may write the row of a new one at the same time. So the
+-- first send to a domain, in a transaction that stays open, makes no other sender wait, and one that is rolled back uses nothing up.
+-- Numbers below 32768 are those of domains older than this rule. Lock order: none.
+-- Errors: QU001 a name is malformed, or two domains have the same number (see domain_id).
 
 -- Null: nothing was ever sent there.
 create or replace function pawl.domain_find (p_name text)
-  returns smallint
+  returns integer
   language plpgsql stable security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_id smallint;
+  v_id integer;
+  v_other text;
 begin
-  select d.id into v_id from pawl.domain d where d.name = p_name;
+  select d.id into v_id from pawl.domain_name d where d.name = p_name order by d.id limit 1;
   if not found and (p_name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$') is not true then
     raise exception 'domain must be 1 to 63 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
       using errcode = 'QU001';
+  end if;
+  select d.name into v_other from pawl.domain_name d where d.id = v_id and d.name <> p_name limit 1;
+  if found then
+    raise exception 'domains "%" and "%" have the same number: use another name', p_name, v_other using errcode = 'QU001';
   end if;
   return v_id;
 end
 $$;
 
--- A new one is made on the way; only for those who send, because there are 32,767 numbers and none comes back.
+-- A number from 2^30 to 2^31 - 1.
+create or replace function pawl.domain_number (p_name text, p_try integer)
+  returns integer
+  language sql immutable
+as $$
+  select ('x' || substr(encode(sha256(convert_to(p_name || repeat('#', p_try), 'UTF8')), 'hex'), 1, 8))::bit(32)::integer
+           & 1073741823 | 1073741824
+$$;
+
+-- A new one is written on the way. A number that another domain has is passed over; only two domains that are first sent to in
+-- transactions open at the same time can meet on one, with a probability of 2^-30, and then domain_find refuses both.
 create or replace function pawl.domain_id (p_name text)
-  returns smallint
+  returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_id smallint := pawl.domain_find(p_name);
+  v_id integer := pawl.domain_find(p_name);
 begin
   if v_id is not null then
     return v_id;
   end if;
-  insert into pawl.domain (name) values (p_name) on conflict (name) do nothing;
-  -- The winner of a race may have committed after our snapshot: this statement has a new one.
-  select d.id into strict v_id from pawl.domain d where d.name = p_name;
+  for v_try in 0 .. 100 loop
+    v_id := pawl.domain_number(p_name, v_try);
+    exit when not exists (select from pawl.domain_name d where d.id = v_id);
+  end loop;
+  insert into pawl.domain_name (id, name) values (v_id, p_name);
   return v_id;
 end
 $$;

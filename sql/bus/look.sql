@@ -48,7 +48,7 @@ as $$
                         'details', a.details) order by a.at, a.ctid)
       from pawl.audit a where a.id = c.id), '[]'))
   from pawl.command c
-  join pawl.domain d on d.id = c.domain_id
+  cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d
   left join pawl.outcome o on o.id = c.id
   left join pawl.lease l on l.id = c.id
   left join pawl.delayed w on w.id = c.id
@@ -60,7 +60,7 @@ $$;
 
 -- The ids of commands with a status, newest first, below p_before. Each status has a place of its own to look in.
 create or replace function pawl.command_ids (
-  p_domain_id smallint, p_status text, p_type text, p_before bigint, p_limit integer)
+  p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer)
   returns setof bigint
   language plpgsql stable set search_path = pawl, pg_temp
 as $$
@@ -108,7 +108,7 @@ create or replace function pawl.command_list (p_domain text, p_status text, p_ty
 as $$
 #variable_conflict use_column
 declare
-  v_domain smallint := (select d.id from pawl.domain d where d.name = p_domain);
+  v_domain integer := (select d.id from pawl.domain_name d where d.name = p_domain order by d.id limit 1);
   v_ids bigint[];
 begin
   if p_domain is not null and v_domain is null then
@@ -120,7 +120,7 @@ begin
            coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0)::integer, pawl.micros(c.created_at),
            case when o.id is null then pawl.command_error(c.id) else o.error end
     from pawl.command c
-    join pawl.domain d on d.id = c.domain_id
+    cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d
     left join pawl.outcome o on o.id = c.id
     left join pawl.lease l on l.id = c.id
     left join pawl.delayed w on w.id = c.id
@@ -136,7 +136,7 @@ create or replace function pawl.command_count (p_domain text, p_status text, p_t
   language plpgsql stable security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_domain smallint := (select d.id from pawl.domain d where d.name = p_domain);
+  v_domain integer := (select d.id from pawl.domain_name d where d.name = p_domain order by d.id limit 1);
 begin
   if p_domain is not null and v_domain is null then
     return 0;

@@ -18,10 +18,6 @@ as $$
     'UNKNOWN')
 $$;
 
--- Its batch had another name once, and an argument cannot be renamed in place.
-drop function if exists pawl.send (
-  text, text[], jsonb[], uuid[], bigint[], smallint[], smallint[], text[], text[], uuid, text);
-
 -- One row per item, in order. NULL arrays and NULL elements mean the default. p_delays_ms: from now.
 create or replace function pawl.send (
   p_domain text,
@@ -43,7 +39,7 @@ as $$
 declare
   v_now timestamptz := pawl.now();
   v_count integer := coalesce(cardinality(p_types), 0);
-  v_domain smallint := pawl.domain_id(p_domain);
+  v_domain integer := pawl.domain_id(p_domain);
   v_batch bigint;
   v_ids uuid[] := p_command_ids;
   v_made bigint[];

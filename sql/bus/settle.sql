@@ -26,7 +26,7 @@ declare
   v_places tid[];
   v_ids bigint[];
   v_tokens bigint[];
-  v_domains smallint[];
+  v_domains integer[];
   v_attempts smallint[];
   v_statuses text[];
   v_results jsonb[];
@@ -155,7 +155,7 @@ $$;
 
 -- 10, 60, 300 s unless the domain or the type has its own schedule; the last delay serves all further attempts. Up to a
 -- fifth is taken off at random, so that what failed together does not come back together.
-create or replace function pawl.retry_delay_ms (p_domain_id smallint, p_type text, p_attempt integer)
+create or replace function pawl.retry_delay_ms (p_domain_id integer, p_type text, p_attempt integer)
   returns bigint
   language sql volatile
 as $$

@@ -35,7 +35,7 @@ begin
                        'result', o.result, 'error', o.error, 'correlation_id', c.correlation_id) order by c.id)
     from pawl.command c
     join pawl.outcome o on o.id = c.id
-    join pawl.domain d on d.id = c.domain_id
+    cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d
     where c.id = any (p_ids) and c.reply_to is not null
     group by c.reply_to
     order by c.reply_to

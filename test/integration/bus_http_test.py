@@ -624,10 +624,10 @@ def batch_crash_then_recovery():
         with Session(db.url) as session:
             # The server dies when the batch and some of its commands are written, the others and the seal are not.
             session.do("begin")
-            session.do("insert into pawl.domain (name) values ('zoo')")
+            session.do("select pawl.send('zoo', 'charge', '{}', %s)" % repr(body["items"][2]["command_id"]))
             asking = in_threads(1, lambda _: pawl.http("POST", "/v1/commands/batch", body))
             wait_until(lambda: db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and "
-                                        f"datname = '{db.name}'") == "1", what="it waits for the second domain")
+                                        f"datname = '{db.name}'") == "1", what="it waits for a command that another transaction sends")
             server.stop(signal.SIGKILL)
             assert isinstance(asking()[0], Exception)
             db.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{db.name}' and "

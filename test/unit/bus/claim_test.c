@@ -53,8 +53,8 @@ TEST(claim_takes_only_the_types_asked_for)
 /* Notes where each claim began, and takes longer than is cheap. */
 #define CLAIM_NOTED                                                                                         \
     "create table public.began (n serial, after bigint);"                                                   \
-    "alter function pawl.claim(smallint, integer, integer, bigint[], text[], text) rename to claim_itself;" \
-    "create function pawl.claim(smallint, integer, integer, a bigint[], text[], text) "                     \
+    "alter function pawl.claim(integer, integer, integer, bigint[], text[], text) rename to claim_itself;"  \
+    "create function pawl.claim(integer, integer, integer, a bigint[], text[], text) "                      \
     "returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint, " \
     "max_attempts smallint, priority smallint, pos bigint) language plpgsql as $$ begin "                   \
     "insert into public.began (after) values (a[5]); perform pg_sleep(0.02); "                              \
@@ -292,7 +292,6 @@ TEST(claim_plan_begins_where_work_begins)
 {
     scoped(bus_free) Bus *bus = bus_new(4);
 
-    database_exec(bus->db, "insert into pawl.domain (name) select 'd' || n from generate_series(1, 3) n");
     database_exec(
         bus->db,
         "insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, created_at) "
@@ -302,8 +301,7 @@ TEST(claim_plan_begins_where_work_begins)
                            "from pawl.command");
     database_exec(bus->db, "analyze pawl.command; analyze pawl.ready; select pg_stat_force_next_flush()");
     database_exec(bus->db, "select pg_stat_reset()");
-    database_exec(bus->db,
-                  "select * from pawl.claim(1::smallint, 100, 30000, array_fill(0::bigint, '{10}'), null, 'w')");
+    database_exec(bus->db, "select * from pawl.claim(1, 100, 30000, array_fill(0::bigint, '{10}'), null, 'w')");
     await(database_get_i64(bus->db, "select coalesce(sum(n_tup_del), 0)::bigint from pg_stat_user_tables "
                                     "where relname = 'ready'") == 100);
     assert_int_equal(database_get_i64(bus->db, "select sum(seq_scan)::bigint from pg_stat_user_tables "

@@ -52,10 +52,13 @@ TEST(retry_follows_the_schedule_of_the_type_then_of_the_domain)
     Claimed              *claimed = one_claimed(bus);
 
     database_exec(bus->db, "insert into pawl.retry_policy select id, '*', '{1000}' from pawl.domain");
-    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms(1::smallint, 't', 1)"), 800, 1000);
+    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms((select id from pawl.domain), 't', 1)"), 800,
+                    1000);
     database_exec(bus->db, "insert into pawl.retry_policy select id, 't', '{2000,4000}' from pawl.domain");
-    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms(1::smallint, 't', 1)"), 1600, 2000);
-    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms(1::smallint, 't', 9)"), 3200, 4000);
+    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms((select id from pawl.domain), 't', 1)"), 1600,
+                    2000);
+    assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms((select id from pawl.domain), 't', 9)"), 3200,
+                    4000);
     assert_string_equal(bus_settle(bus, claimed, OUTCOME_RETRY, NULL, NULL).status, "PENDING");
     assert_int_equal(bus_count(bus, "delayed where due < now() + '2 s'"), 1);
 }

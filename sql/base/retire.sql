@@ -1,0 +1,38 @@
+-- retire.sql - drops functions of earlier versions that `create or replace` cannot replace: another argument type, argument name or
+-- result type. First of the definitions. A function whose signature stays the same is never dropped, because functions and views
+-- of users may depend on it.
+-- Errors: 2BP01 something of a user depends on a function that goes; the message names both.
+
+do $$
+declare
+  v_gone record;
+  v_user text;
+begin
+  for v_gone in
+    select p.oid, p.oid::regprocedure::text as name
+    from pg_proc p
+    join (values
+      -- Signature; and an argument name or a result type that only the earlier version had, where that is the difference.
+      ('pawl.send(text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', 'p_batch', null),
+      ('pawl.domain_find(text)', null, 'smallint'),
+      ('pawl.domain_id(text)', null, 'smallint'),
+      ('pawl.batch_open(uuid,smallint,uuid[])', null, null),
+      ('pawl.claim(smallint,integer,integer,bigint[],text[],text)', null, null),
+      ('pawl.horizon(smallint,bigint[],text[])', null, null),
+      ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
+      ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null)
+    ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
+    where (r.argument is null or r.argument = any (p.proargnames))
+      and (r.result is null or p.prorettype = r.result::regtype)
+  loop
+    begin
+      execute format('drop function %s', v_gone.name);
+    exception when dependent_objects_still_exist then
+      select string_agg(distinct pg_describe_object(d.classid, d.objid, 0), ', ') into v_user
+      from pg_depend d where d.refclassid = 'pg_proc'::regclass and d.refobjid = v_gone.oid;
+      raise exception 'function % has a new signature, and % depends on the old one: drop that, migrate, then create it again',
+        v_gone.name, v_user using errcode = '2BP01';
+    end;
+  end loop;
+end
+$$;
