@@ -1,70 +1,213 @@
--- grants.sql - who may do what; last of the definitions, so that every function above is closed before anyone sees it.
---   pawl_reader  looks: all tables but api_key
---   pawl_app     works: looks, and runs what a pod or an application runs
---   pawl_admin   decides: works, and runs what an operator runs
--- Roles belong to the whole server, not to this database, so they are made here and not in a migration: a restored
--- database meets a server without them. A user who may not create roles goes on without; `pawl doctor` tells, and after
--- someone has created them `select pawl.grant_roles()` catches up.
+-- grants.sql - every right in schemas pawl and wallet, in one table; last of the definitions, so that every function above
+-- is closed before a role sees it. Schema pgmq has its own: sql/pgmq/grants.sql.
+--
+--   pawl_reader     reads states, numbers and times: no payloads, results or metadata of commands and dead letters, no tokens
+--   pawl_sender     sends commands, cancels them, keeps dead letters
+--   pawl_worker     claims, extends, settles
+--   pawl_poster     moves money between wallets: neither creates it, nor sets floors, freezes or unfreezes
+--   pawl_treasurer  is a poster that may do all of that: see wallet.treasury()
+--   pawl_monitor    runs the periodic tasks: retention, expiry, seals, verification marks, dead letters
+--   pawl_app        reader, sender, worker and poster together; looks up API keys, reads payloads
+--   pawl_admin      everything an operator does, and all of the above
+--
+-- A function without a row is for the owner only. Rows name all overloads of a function. A new function gets a row here and
+-- one in test/integration/rights_test.py, which calls every function as every role.
+-- Lease tokens are in no role's reach: a claim tells them to the worker that claimed, and only who knows one settles.
+-- Roles belong to the whole server, not to this database, so they are created here and not in a migration: a restored
+-- database meets a server without them. A user without the right to create roles goes on without; `pawl doctor` reports it,
+-- and `select pawl.grant_roles()` catches up once they exist. Containment is by grants, not by membership, because the owner of
+-- the functions may grant them without any right over the roles.
 -- `alter default privileges in schema` cannot take from public what PostgreSQL gives to it everywhere; hence the revoke.
 -- Errors: none of its own.
+
+-- Who may call what; roles without their prefix, '*' is all of them.
+create or replace function pawl.grant_functions ()
+  returns table (name text, roles text)
+  language sql immutable
+as $$
+  values
+    ('pawl.now',                'reader sender worker poster monitor'),
+    ('pawl.micros',             'reader sender worker poster monitor'),
+    ('pawl.iso',                'reader sender worker poster monitor'),
+    ('pawl.uuid7',              'sender poster'),
+    -- commands
+    ('pawl.send',               'sender'),
+    ('pawl.batch_new',          'sender'),
+    ('pawl.batch_seal',         'sender'),
+    ('pawl.batch_progress',     'reader sender'),
+    ('pawl.cancel',             'sender'),
+    ('pawl.wake',               'sender worker'),
+    ('pawl.domain_find',        'sender worker'),
+    ('pawl.horizon',            'worker'),
+    ('pawl.claim',              'worker'),
+    ('pawl.extend',             'worker'),
+    ('pawl.settle',             'worker'),
+    ('pawl.bring_back',         'worker monitor'),
+    ('pawl.command_status',     'reader'),
+    ('pawl.command_number',     'reader'),
+    ('pawl.command_ids',        'reader'),
+    ('pawl.command_list',       'reader'),
+    ('pawl.command_count',      'reader'),
+    ('pawl.backlog',            'reader'),
+    ('pawl.command_show',       'app'),
+    ('pawl.tsq_decide',         'admin'),
+    ('pawl.prune',              'monitor'),
+    ('pawl.prune_commands',     'monitor'),
+    ('pawl.prune_audit',        'monitor'),
+    -- dead letters
+    ('pawl.dead_letter_put',    'sender monitor'),
+    ('pawl.dead_letter_claim',  'monitor'),
+    ('pawl.dead_letter_hold',   'monitor'),
+    ('pawl.dead_letter_settle', 'monitor'),
+    ('pawl.dead_letter_retry',  'admin'),
+    ('pawl.dead_letter_delete', 'admin'),
+    -- API keys
+    ('pawl.key_find',           'app'),
+    ('pawl.key_create',         'admin'),
+    ('pawl.key_list',           'admin'),
+    ('pawl.key_revoke',         'admin'),
+    -- answers kept for Idempotency-Key
+    ('pawl.answer_find',        'app'),
+    ('pawl.answer_keep',        'app'),
+    -- wallets
+    ('wallet.look',             'reader poster'),
+    ('wallet.assets_of',        'reader poster'),
+    ('wallet.balance_at',       'reader poster'),
+    ('wallet.entries',          'reader poster'),
+    ('wallet.statement',        'reader poster'),
+    ('wallet.transaction',      'reader poster'),
+    ('wallet.open',             'poster'),
+    ('wallet.post',             'poster'),
+    ('wallet.treasury',         'treasurer'),
+    ('wallet.emit_to',          'admin'),
+    ('wallet.expire_next',      'reader'),
+    ('wallet.expire',           'monitor'),
+    ('wallet.seal',             'monitor'),
+    ('wallet.verify',           'reader'),
+    ('wallet.verify_plan',      'reader'),
+    ('wallet.verify_step',      'reader'),
+    ('wallet.verify_note',      'monitor')
+$$;
+
+-- Who may read which tables and sequences; hidden columns are read by nobody.
+create or replace function pawl.grant_tables ()
+  returns table (name text, hidden text, roles text)
+  language sql immutable
+as $$
+  values
+    ('pawl.migration',         '',                     'reader sender worker poster monitor'),
+    ('pawl.definition',        '',                     'reader sender worker poster monitor'),
+    ('pawl.failed_operations', 'operation_data lease', 'reader'),
+    ('pawl.domain',            '',                     'reader worker'),
+    ('pawl.retry_policy',      '',                     'reader'),
+    ('pawl.batch',             'on_complete',          'reader'),
+    ('pawl.command',           'payload',              'reader worker'),
+    ('pawl.command_seq',       '',                     'reader'),
+    ('pawl.ready',             '',                     'reader worker'),
+    ('pawl.delayed',           '',                     'reader worker'),
+    ('pawl.lease',             'token',                'reader worker'),
+    ('pawl.tsq',               '',                     'reader'),
+    ('pawl.outcome',           'token result',         'reader'),
+    ('pawl.audit',             '',                     'reader'),
+    ('wallet.asset',           '',                     'reader'),
+    ('wallet.wallet',          '',                     'reader'),
+    ('wallet.state',           '',                     'reader'),
+    ('wallet.txn',             '',                     'reader'),
+    ('wallet.txn_seq',         '',                     'reader'),
+    ('wallet.entry',           '',                     'reader'),
+    ('wallet.hold',            '',                     'reader'),
+    ('wallet.seal',            '',                     'reader'),
+    ('wallet.verified',        '',                     'reader')
+$$;
+
+-- Every role with the roles whose rights it has, itself among them.
+create or replace function pawl.grant_contains ()
+  returns table (role text, contains text)
+  language sql immutable
+as $$
+  with recursive direct (role, contains) as (
+    values ('reader', 'reader'), ('sender', 'sender'), ('worker', 'worker'), ('poster', 'poster'),
+           ('treasurer', 'treasurer'), ('treasurer', 'poster'),
+           ('monitor', 'monitor'), ('monitor', 'reader'),
+           ('app', 'app'), ('app', 'reader'), ('app', 'sender'), ('app', 'worker'), ('app', 'poster'),
+           ('admin', 'admin'), ('admin', 'app'), ('admin', 'treasurer'), ('admin', 'monitor')
+  ), closed as (
+    select d.role, d.contains from direct d
+    union
+    select c.role, d.contains from closed c join direct d on d.role = c.contains
+  )
+  select 'pawl_' || c.role, c.contains from closed c
+$$;
+
+-- One statement per role and kind of right; what is not in the tables above is taken away.
+create or replace function pawl.grant_statements ()
+  returns setof text
+  language sql stable set search_path = pawl, pg_temp
+as $$
+  with role as materialized (
+    select c.role, c.contains from pawl.grant_contains() c join pg_catalog.pg_roles r on r.rolname = c.role
+  ), function as materialized (
+    select distinct r.role, n.nspname, p.oid::regprocedure as name
+    from pawl.grant_functions() g
+    join role r on r.contains = any (string_to_array(g.roles, ' '))
+    join pg_catalog.pg_namespace n on n.nspname = split_part(g.name, '.', 1)
+    join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = split_part(g.name, '.', 2)
+  ), relation as materialized (
+    select distinct r.role, n.nspname, c.oid::regclass as name, c.relkind, a.columns, a.is_whole
+    from pawl.grant_tables() g
+    join role r on r.contains = any (string_to_array(g.roles, ' '))
+    join pg_catalog.pg_namespace n on n.nspname = split_part(g.name, '.', 1)
+    join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = split_part(g.name, '.', 2)
+    cross join lateral (
+      select string_agg(quote_ident(a.attname), ', ' order by a.attnum) filter (where a.attname <> all (h.names)) as columns,
+             cardinality(h.names) = 0 as is_whole
+      from (select string_to_array(g.hidden, ' ') as names) h, pg_catalog.pg_attribute a
+      where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
+      group by h.names
+    ) a
+  )
+  select format('revoke all on all tables in schema %I from %I', s.name, r.role)
+  from (select distinct role from role) r, (values ('pawl'), ('wallet')) s (name)
+  union all
+  select format('revoke all on all sequences in schema %I from %I', s.name, r.role)
+  from (select distinct role from role) r, (values ('pawl'), ('wallet')) s (name)
+  union all
+  select format('revoke all on all functions in schema %I from %I', s.name, r.role)
+  from (select distinct role from role) r, (values ('pawl'), ('wallet')) s (name)
+  union all
+  select format('grant usage on schema %I to %I', u.nspname, u.role)
+  from (select role, nspname from function union select role, nspname from relation) u
+  union all
+  select format('grant execute on function %s to %I', string_agg(f.name::text, ', '), f.role) from function f group by f.role
+  union all
+  select format('grant select on %s to %I', string_agg(t.name::text, ', '), t.role)
+  from relation t where t.is_whole and t.relkind <> 'S' group by t.role
+  union all
+  select format('grant select (%s) on %s to %I', t.columns, t.name, t.role) from relation t where not t.is_whole
+  union all
+  select format('grant select on sequence %s to %I', string_agg(t.name::text, ', '), t.role)
+  from relation t where t.relkind = 'S' group by t.role
+$$;
 
 create or replace function pawl.grant_roles ()
   returns void
   language plpgsql set search_path = pawl, pg_temp
 as $$
 declare
-  v_role  text;
-  v_grant text;
+  v_role text;
+  v_sql  text;
 begin
-  foreach v_role in array array['pawl_reader', 'pawl_app', 'pawl_admin'] loop
+  for v_role in select distinct c.role from pawl.grant_contains() c order by c.role loop
     begin
       if not exists (select from pg_catalog.pg_roles where rolname = v_role) then
         execute format('create role %I nologin', v_role);
       end if;
     exception when duplicate_object or unique_violation or insufficient_privilege then
-      null; -- another database's migration made it just now, or it is not for us to make
+      null; -- another database's migration created it just now, or this user has no right to
     end;
   end loop;
-
-  for v_role, v_grant in
-    select r.rolname, g.what
-    from (values
-      ('pawl_reader', 'usage on schema pawl'),
-      ('pawl_reader', 'select on pawl.migration, pawl.definition, pawl.failed_operations'),
-      ('pawl_reader', 'execute on function pawl.now, pawl.micros'),
-      ('pawl_reader', 'select on pawl.domain, pawl.retry_policy, pawl.batch, pawl.command, pawl.ready, pawl.delayed,
-                                 pawl.lease, pawl.tsq, pawl.outcome, pawl.audit, pawl.command_seq'),
-      ('pawl_reader', 'execute on function pawl.batch_progress, pawl.command_status, pawl.command_number, pawl.iso,
-                                           pawl.command_show, pawl.command_ids, pawl.command_list, pawl.command_count,
-                                           pawl.backlog'),
-      ('pawl_app',    'execute on function
-                         pawl.send(text, text[], jsonb[], uuid[], bigint[], smallint[], smallint[], text[], text[], uuid, text),
-                         pawl.send(text, text, jsonb, uuid, interval, integer, integer, text, text, uuid),
-                         pawl.send(text, text, text, text, text, text, text, text, text, text)'),
-      ('pawl_app',    'execute on function pawl.domain_find, pawl.domain_id, pawl.claim, pawl.extend, pawl.settle, pawl.bring_back, pawl.horizon,
-                                           pawl.batch_new, pawl.batch_seal, pawl.uuid7, pawl.cancel, pawl.prune, pawl.prune_commands,
-                                           pawl.prune_audit, pawl.wake'),
-      ('pawl_admin',  'execute on function pawl.tsq_decide'),
-      ('pawl_app',    'execute on function pawl.dead_letter_put, pawl.dead_letter_claim, pawl.dead_letter_hold,
-                                           pawl.dead_letter_settle'),
-      ('pawl_app',    'execute on function pawl.key_find'),
-      ('pawl_app',    'execute on function pawl.answer_find, pawl.answer_keep'),
-      ('pawl_admin',  'execute on function pawl.dead_letter_retry, pawl.dead_letter_delete'),
-      ('pawl_admin',  'execute on function pawl.key_create, pawl.key_list, pawl.key_revoke'),
-      ('pawl_admin',  'execute on function pawl.grant_roles'),
-      ('pawl_reader', 'usage on schema wallet'),
-      ('pawl_reader', 'select on wallet.asset, wallet.wallet, wallet.state, wallet.txn, wallet.entry, wallet.hold, wallet.seal,
-                                 wallet.verified, wallet.txn_seq'),
-      ('pawl_reader', 'execute on function wallet.look, wallet.assets_of, wallet.balance_at, wallet.entries, wallet.statement, wallet.transaction,
-                                           wallet.expire_next, wallet.verify_plan, wallet.verify_step, wallet.verify'),
-      ('pawl_app',    'execute on function wallet.open, wallet.post, wallet.expire, wallet.seal, wallet.verify_note'),
-      ('pawl_admin',  'execute on function wallet.emit_to')
-    ) as g (least, what)
-    join (values ('pawl_reader', 1), ('pawl_app', 2), ('pawl_admin', 3)) as least (rolname, rank) on least.rolname = g.least
-    join (values ('pawl_reader', 1), ('pawl_app', 2), ('pawl_admin', 3)) as r (rolname, rank) on r.rank >= least.rank
-    join pg_catalog.pg_roles p on p.rolname = r.rolname
-  loop
-    execute format('grant %s to %I', v_grant, v_role);
+  for v_sql in select s from pawl.grant_statements() s loop
+    execute v_sql;
   end loop;
   -- Only where schema pgmq is ours; see sql/pgmq/grants.sql.
   if to_regprocedure('pgmq._grant_roles()') is not null then

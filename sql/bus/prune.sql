@@ -3,6 +3,7 @@
 -- Ids grow with the time of sending, so a walk along them meets what can be old first, and ends where commands were sent too
 -- late for that. What was sent early and ended late stays, and the walk goes on behind it: `after` is where the next bite
 -- begins; null is the beginning, and as an answer: the walk is over.
+-- Errors: QU001 a limit out of range, a negative age.
 
 create or replace function pawl.prune_commands (p_limit integer, p_older interval, inout after bigint, out gone bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -12,6 +13,9 @@ declare
   v_old bigint[];
   v_looked integer;
 begin
+  if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
+    raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
+  end if;
   select array_agg(o.id) filter (where o.ended_at < v_cutoff), max(o.id), count(*) into v_old, after, v_looked
   from (select o.id, o.ended_at from pawl.outcome o
         where o.id > coalesce(prune_commands.after, -9223372036854775808) order by o.id limit p_limit) o;
@@ -39,6 +43,9 @@ declare
   v_looked integer;
   v_young boolean;
 begin
+  if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
+    raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
+  end if;
   select array_agg(a.ctid) filter (where a.at < v_cutoff), min(a.id), max(a.id), count(*),
          bool_or(a.event = 'SENT' and a.at >= v_cutoff)
   into v_old, v_first, after, v_looked, v_young

@@ -1,6 +1,8 @@
 -- grants.sql - who may do what in schema pgmq; after every other file of it.
---   pg_monitor, pawl_reader   look: all tables and sequences, present and future; list_*, metrics*, test_routing
---   pawl_app, pawl_admin      work: write queues, archives, bindings and throttles, and run every function
+--   pawl_reader, pawl_monitor  list_*, metrics*, test_routing: no messages
+--   pg_monitor                 the same, and reads all tables and sequences, present and future, as in PGMQ
+--   pawl_app                   writes queues, archives, bindings and throttles, and runs every function but drop_queue
+--   pawl_admin                 runs every function
 -- Reading and writing messages runs with the caller's rights, as in PGMQ, whose clients touch the tables themselves too.
 -- New queues belong to the owner of the functions, who makes them (queue.sql), so its default privileges reach them.
 -- Objects of other owners are left alone. Roles that come later are caught up with by `select pgmq._grant_roles()`.
@@ -11,17 +13,18 @@ create or replace function pgmq._grant_roles ()
   language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_look  constant text[] := array['list_queues', 'metrics', 'metrics_all', 'format_table_name', 'test_routing',
+  v_read  constant text[] := array['list_queues', 'metrics', 'metrics_all', 'format_table_name', 'test_routing',
                                    'list_notify_insert_throttles', 'list_topic_bindings', 'validate_routing_key'];
   v_grant text;
 begin
   for v_grant in
     with granted as (
-      select r.rolname, g.works, case when g.works then 'select, insert, update, delete' else 'select' end as what
-      from (values ('pg_monitor', false), ('pawl_reader', false), ('pawl_app', true), ('pawl_admin', true)) as g (name, works)
+      select r.rolname, g.works, g.reads, case when g.works then 'select, insert, update, delete' else 'select' end as what
+      from (values ('pg_monitor', false, true), ('pawl_reader', false, false), ('pawl_monitor', false, false),
+                   ('pawl_app', true, true), ('pawl_admin', true, true)) as g (name, works, reads)
       join pg_roles r on r.rolname = g.name
     ), owned_relation as (
-      select c.oid::regclass as name, c.relkind
+      select c.oid::regclass as name, c.relkind, c.relname !~ '^[qa]_' as is_plain -- no messages in it
       from pg_class c
       where c.relnamespace = 'pgmq'::regnamespace and c.relkind in ('r', 'p', 'S') and pg_has_role(c.relowner, 'usage')
     ), owned_function as (
@@ -31,25 +34,43 @@ begin
     )
     select format('grant usage on schema pgmq to %I', g.rolname) from granted g
     union all
-    select format('alter default privileges in schema pgmq grant %s on tables to %I', g.what, g.rolname) from granted g
+    select format('alter default privileges in schema pgmq %s %s on tables %s %I', m.verb, g.what, m.word, g.rolname)
+    from granted g, lateral (values (case when g.reads then 'grant' else 'revoke' end,
+                                     case when g.reads then 'to' else 'from' end)) as m (verb, word)
     union all
-    select format('alter default privileges in schema pgmq grant select on sequences to %I', g.rolname) from granted g
+    select format('alter default privileges in schema pgmq %s select on sequences %s %I', m.verb, m.word, g.rolname)
+    from granted g, lateral (values (case when g.reads then 'grant' else 'revoke' end,
+                                     case when g.reads then 'to' else 'from' end)) as m (verb, word)
+    union all
+    select format('revoke all on %s from %I', string_agg(r.name::text, ', '), g.rolname)
+    from granted g, owned_relation r
+    where r.relkind <> 'S' and not g.reads
+    group by g.rolname
+    union all
+    select format('revoke all on sequence %s from %I', string_agg(r.name::text, ', '), g.rolname)
+    from granted g, owned_relation r
+    where r.relkind = 'S' and not g.reads
+    group by g.rolname
     union all
     select format('grant %s on %s to %I', g.what, string_agg(r.name::text, ', '), g.rolname)
     from granted g, owned_relation r
-    where r.relkind <> 'S'
+    where r.relkind <> 'S' and (g.reads or r.is_plain)
     group by g.what, g.rolname
     union all
     select format('grant select on sequence %s to %I', string_agg(r.name::text, ', '), g.rolname)
     from granted g, owned_relation r
-    where r.relkind = 'S'
+    where r.relkind = 'S' and g.reads
     group by g.rolname
     union all
     select format('revoke all on function %s from public', string_agg(f.name::text, ', ')) from owned_function f
     union all
+    select format('revoke all on function %s from %I', string_agg(f.name::text, ', '), g.rolname)
+    from granted g, owned_function f
+    group by g.rolname
+    union all
     select format('grant execute on function %s to %I', string_agg(f.name::text, ', '), g.rolname)
     from granted g, owned_function f
-    where g.works or f.proname = any (v_look)
+    where g.works and (f.proname <> 'drop_queue' or g.rolname = 'pawl_admin') or f.proname = any (v_read)
     group by g.rolname
   loop
     execute v_grant;

@@ -1,9 +1,9 @@
 -- metrics.sql - how long the queues are. Counted, not kept: a counter would make every send wait for every other.
--- Queues here are not partitioned, so none has a default partition to count.
+-- With the owner's rights, so that who may read no message can still see how many there are. Queues here are not partitioned, so none has a default partition to count.
 
 create or replace function pgmq.metrics (queue_name text)
   returns pgmq.metrics_result
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 declare
   v_queue  text := pgmq.format_table_name(queue_name, 'q');
@@ -27,7 +27,7 @@ $$;
 
 create or replace function pgmq.metrics_all ()
   returns setof pgmq.metrics_result
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
 begin
   return query

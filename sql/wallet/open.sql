@@ -3,7 +3,7 @@
 -- Invariants: (owner, asset) is one wallet for ever; opening it again changes nothing and is told what the first one was told.
 -- An asset comes with its wallet "@system" in STRIPES rows: whoever posts takes one that nobody holds, so money that enters
 -- or leaves the books never waits for a row that everybody needs. The balance of @system is the sum of its stripes.
--- Errors: QW001 arrays of different length, a bad owner, asset or floor.
+-- Errors: QW001 arrays of different length, a bad owner, asset or floor; 42501 see treasury.sql.
 
 -- The asset's id; a new asset is made on the way.
 create or replace function wallet.asset_id (p_code text)
@@ -102,6 +102,9 @@ begin
   end if;
   if exists (select from unnest(p_floors) f where f not between -9007199254740991 and 0) then
     raise exception 'floor must be from -9007199254740991 to 0' using errcode = 'QW001';
+  end if;
+  if exists (select from unnest(p_floors) f where f < 0) then
+    perform wallet.treasury_check();
   end if;
   v_assets := array(select wallet.asset_id(coalesce(p_assets[n], 'CREDIT')) from generate_series(1, v_count) n order by n);
   v_floors := array(select coalesce(p_floors[n], 0) from generate_series(1, v_count) n order by n);

@@ -15,7 +15,8 @@
 -- all that it calls. A plan that was made when the books were small lives on when they are large, so none may begin with the
 -- books: rows are looked up one by one (lateral, limit 1), and the joins that walk over a whole table are off.
 -- Lock order: wallets by id, stripes of @system by asset, unique keys.
--- Errors: QW001 arrays of different length or a value out of range; QW002 atomic, and one was refused; 40001 run again.
+-- Errors: QW001 arrays of different length or a value out of range; QW002 atomic, and one was refused; 40001 run again;
+-- 42501 see treasury.sql.
 
 -- Is it a JSON number without a fraction, in this range?
 create or replace function wallet.is_whole (p_value jsonb, p_least bigint, p_most bigint)
@@ -236,6 +237,9 @@ declare
   v_upto integer;
 begin
   perform wallet.post_check(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests);
+  if wallet.treasury_needed(p_kinds, p_requests) then
+    perform wallet.treasury_check();
+  end if;
   v_starts := wallet.post_stretches(p_kinds, p_txn_ids, p_refs);
   if cardinality(v_starts) > 1 then
     perform wallet.post_lock_all(p_owners, p_others, p_refs, p_requests);

@@ -31,29 +31,7 @@ from pg_class
 where relnamespace = 'pawl'::regnamespace and relkind in ('r', 'v')
   and has_table_privilege('public', oid, 'select, insert, update, delete, truncate, references, trigger');
 
--- Nobody writes a table but through a function.
-select oid::regclass as writable, r.rolname
-from pg_class, (values ('pawl_reader'), ('pawl_app'), ('pawl_admin')) as r (rolname)
-where relnamespace = 'pawl'::regnamespace and relkind = 'r'
-  and has_table_privilege(r.rolname, oid, 'insert, update, delete, truncate, references, trigger');
-
--- Who may look at what.
-select oid::regclass as readable,
-       has_table_privilege('pawl_reader', oid, 'select') as reader,
-       has_table_privilege('pawl_app', oid, 'select') as app,
-       has_table_privilege('pawl_admin', oid, 'select') as admin
-from pg_class
-where relnamespace = 'pawl'::regnamespace and relkind = 'r'
-order by oid::regclass::text;
-
--- Who may call what.
-select proname as callable,
-       has_function_privilege('pawl_reader', oid, 'execute') as reader,
-       has_function_privilege('pawl_app', oid, 'execute') as app,
-       has_function_privilege('pawl_admin', oid, 'execute') as admin
-from pg_proc
-where pronamespace = 'pawl'::regnamespace
-order by proname;
+-- Who may read and call what is tried in test/integration/rights_test.py.
 
 -- Every function that acts with the owner's rights fixes its search_path.
 select oid::regprocedure as unsafe

@@ -1,4 +1,4 @@
--- pgmq_rights.sql - an application works with queues, a reader and pg_monitor look, nobody else comes in.
+-- pgmq_rights.sql - an application works with queues, a reader sees their lengths, pg_monitor reads them, others see nothing.
 create role pgmq_monitor_test in role pg_monitor;
 create role pgmq_stranger_test;
 \set VERBOSITY terse
@@ -58,7 +58,12 @@ from pg_proc p
 where p.pronamespace = 'pgmq'::regnamespace and p.prosecdef
 order by p.proname;
 
+-- Only an administrator drops a queue, whoever made it.
 set role pawl_app;
+select pgmq.drop_queue('made_by_app');
+select pgmq.drop_queue('made_by_app', false);
+reset role;
+set role pawl_admin;
 select pgmq.drop_queue('made_by_app');
 reset role;
 drop role pgmq_monitor_test;

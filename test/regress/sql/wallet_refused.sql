@@ -79,7 +79,8 @@ insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, amount) selec
 
 -- An application posts through the functions and writes no table.
 set role pawl_app;
-select refusal, balance from wallet.post(array['topup'], array[k(5)], array['ann'], array[1]);
+select refusal, balance from wallet.post(array['spend'], array[k(5)], array['ann'], array[1]);
+select refusal, balance from wallet.post(array['topup'], array[k(7)], array['ann'], array[1]);
 select is_new from wallet.open(array['cid']);
 insert into wallet.entry values (1, 1, 1, 1, 1);
 update wallet.entry set amount = 1;
@@ -101,7 +102,3 @@ from pg_class c cross join (values ('pawl_app'), ('pawl_reader'), ('public')) r 
 where c.relnamespace = 'wallet'::regnamespace and c.relkind = 'r'
 group by r.role order by r.role;
 select count(*) as public_functions from pg_proc p where p.pronamespace = 'wallet'::regnamespace and has_function_privilege('public', p.oid, 'execute');
-select r.role, string_agg(p.proname, ' ' order by p.proname) as may_call
-from pg_proc p cross join (values ('pawl_app'), ('pawl_reader')) r (role)
-where p.pronamespace = 'wallet'::regnamespace and has_function_privilege(r.role, p.oid, 'execute')
-group by r.role order by r.role;

@@ -443,14 +443,14 @@ TEST(migrate_of_several_databases_at_once_makes_the_roles_once)
         migrators[i] = (Migrator){.url = urls[i], .schema = &schema_embedded};
     }
     assert_int_equal(THREADS * schema_embedded.migration_count, migrators_run(migrators, THREADS));
-    assert_int_equal(3, server_count(server, "postgres", "select from pg_roles where rolname like 'pawl\\_%'"));
+    assert_int_equal(8, server_count(server, "postgres", "select from pg_roles where rolname like 'pawl\\_%'"));
 }
 
 TEST(migrate_without_the_right_to_create_roles_goes_on_and_grants_later)
 {
     static const char *const may =
-        "select where has_function_privilege('pawl_app', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')"
-        " and not has_function_privilege('pawl_reader', 'pawl.dead_letter_hold(bigint, bigint)', 'execute')";
+        "select where has_function_privilege('pawl_app', 'pawl.extend(bigint[], bigint[], integer)', 'execute')"
+        " and not has_function_privilege('pawl_reader', 'pawl.extend(bigint[], bigint[], integer)', 'execute')";
     scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){.unix_url = true});
     char                                 url[CONNINFO_SIZE];
     Migrator                             migrator = {.url = url, .schema = &schema_embedded};

@@ -1,0 +1,266 @@
+#!/usr/bin/env python3
+"""rights - every function and every secret column, tried as every role.
+
+RIGHTS is the whole truth: a function that is not in it is for the owner only. A new function that roles may call gets a row
+here and one in sql/base/grants.sql.
+"""
+from fnmatch import fnmatchcase
+
+from pawl_test import Database, main, test
+
+ROLES = ["reader", "sender", "worker", "poster", "treasurer", "monitor", "app", "admin"]
+# A role, and those whose rights it has as well.
+CONTAINS = {
+    "treasurer": ["poster"],
+    "monitor": ["reader"],
+    "app": ["reader", "sender", "worker", "poster"],
+    "admin": ROLES,
+}
+
+# Function, overloads included; the roles that may call it, without those that contain them. The first match counts.
+RIGHTS = """
+pawl.now                 reader sender worker poster monitor
+pawl.micros              reader sender worker poster monitor
+pawl.iso                 reader sender worker poster monitor
+pawl.uuid7               sender poster
+
+pawl.send                sender
+pawl.batch_new           sender
+pawl.batch_seal          sender
+pawl.batch_progress      reader sender
+pawl.cancel              sender
+pawl.wake                sender worker
+pawl.domain_find         sender worker
+pawl.horizon             worker
+pawl.claim               worker
+pawl.extend              worker
+pawl.settle              worker
+pawl.bring_back          worker monitor
+pawl.command_status      reader
+pawl.command_number      reader
+pawl.command_ids         reader
+pawl.command_list        reader
+pawl.command_count       reader
+pawl.backlog             reader
+pawl.command_show        app
+pawl.tsq_decide          admin
+pawl.prune               monitor
+pawl.prune_commands      monitor
+pawl.prune_audit         monitor
+
+pawl.dead_letter_put     sender monitor
+pawl.dead_letter_claim   monitor
+pawl.dead_letter_hold    monitor
+pawl.dead_letter_settle  monitor
+pawl.dead_letter_retry   admin
+pawl.dead_letter_delete  admin
+
+pawl.key_find            app
+pawl.key_create          admin
+pawl.key_list            admin
+pawl.key_revoke          admin
+
+pawl.answer_find         app
+pawl.answer_keep         app
+
+wallet.look              reader poster
+wallet.assets_of         reader poster
+wallet.balance_at        reader poster
+wallet.entries           reader poster
+wallet.statement         reader poster
+wallet.transaction       reader poster
+wallet.open              poster
+wallet.post              poster
+wallet.treasury          treasurer
+wallet.emit_to           admin
+wallet.expire_next       reader
+wallet.expire            monitor
+wallet.seal              monitor
+wallet.verify            reader
+wallet.verify_plan       reader
+wallet.verify_step       reader
+wallet.verify_note       monitor
+
+pgmq.list_queues                   reader
+pgmq.metrics                       reader
+pgmq.metrics_all                   reader
+pgmq.format_table_name             reader
+pgmq.test_routing                  reader
+pgmq.list_notify_insert_throttles  reader
+pgmq.list_topic_bindings           reader
+pgmq.validate_routing_key          reader
+pgmq.drop_queue                    admin
+pgmq.*                             app
+"""
+
+# What no role reads, wherever a column has such a name in schemas pawl and wallet.
+SECRET_COLUMNS = ["payload", "token", "result", "operation_data", "on_complete", "hash"]
+SECRET_EXCEPT = ["wallet.seal.hash", "wallet.verified.hash"]  # the chain's hashes are there to be compared
+
+# Calls a function without values and takes everything back. 42501 with the function's or the schema's name: no right.
+TRY = """
+create function pg_temp.may(p_role text, p_function oid) returns boolean language plpgsql as $$
+declare
+  v_sql text := (select format('select %s(%s)', p.oid::regproc,
+                               (select string_agg(format('null::%s', format_type(t.type, null)), ', ' order by t.ord)
+                                from unnest(p.proargtypes) with ordinality t (type, ord)))
+                 from pg_proc p where p.oid = p_function);
+  v_message text;
+begin
+  begin
+    execute format('set local role %I', p_role);
+    set local statement_timeout = '5s';
+    execute v_sql;
+    raise exception 'back' using errcode = 'ZZ001';
+  exception
+    when insufficient_privilege then
+      get stacked diagnostics v_message = message_text;
+      return v_message !~ '^permission denied for (function|schema)';
+    when query_canceled or assert_failure or others then
+      return true;
+  end;
+end $$;
+"""
+EVERY_FUNCTION = """
+select p.oid, n.nspname || '.' || p.proname, p.oid::regprocedure
+from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+where n.nspname in ('pawl', 'wallet', 'pgmq') and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype
+order by 2, 3
+"""
+
+
+def rights():
+    return [(words[0], set(words[1:])) for line in RIGHTS.splitlines() if (words := line.split())]
+
+
+def allowed(name):
+    """The roles that may call the function of this name."""
+    least = next((roles for pattern, roles in rights() if fnmatchcase(name, pattern)), set())
+    return {role for role in ROLES if least & {role, *CONTAINS.get(role, [])}}
+
+
+@test
+def every_function_is_tried_as_every_role():
+    with Database() as db:
+        functions = [line.split("|") for line in db.rows(EVERY_FUNCTION)]
+        assert len(functions) > 100, functions
+        ids = ",".join(oid for oid, _, _ in functions)
+        roles = ",".join(f"('pawl_{role}')" for role in ROLES)
+        answers = [line.split("|") for line in db.rows(
+            f"{TRY} select f.oid, r.role, pg_temp.may(r.role, f.oid) from unnest('{{{ids}}}'::oid[]) f (oid), "
+            f"(values {roles}) r (role)")]
+        may = {(oid, role): yes == "t" for oid, role, yes in answers}
+        wrong = [f"{signature}: pawl_{role} {'may' if may[oid, f'pawl_{role}'] else 'may not'} call it"
+                 for oid, name, signature in functions for role in ROLES
+                 if may[oid, f"pawl_{role}"] != (role in allowed(name))]
+        assert not wrong, "sql/base/grants.sql and RIGHTS differ:\n" + "\n".join(wrong)
+
+
+@test
+def every_row_names_a_function():
+    with Database() as db:
+        names = {line.split("|")[1] for line in db.rows(EVERY_FUNCTION)}
+        gone = [pattern for pattern, _ in rights() if not any(fnmatchcase(name, pattern) for name in names)]
+        assert not gone, f"no such function: {gone}"
+        granted = set(db.rows("select name from pawl.grant_functions()"))
+        assert granted <= names, f"sql/base/grants.sql names no function: {granted - names}"
+        tables = db.rows("select name from pawl.grant_tables() where to_regclass(name) is null")
+        assert not tables, f"sql/base/grants.sql names no table: {tables}"
+
+
+@test
+def no_role_reads_secrets_or_writes_tables():
+    with Database() as db:
+        roles = ",".join(f"('pawl_{role}')" for role in ROLES)
+        secrets = ",".join(f"'{name}'" for name in SECRET_COLUMNS)
+        readable = db.rows(
+            f"select r.role, format('%s.%s', c.oid::regclass, a.attname) from (values {roles}) r (role), pg_class c "
+            f"join pg_attribute a on a.attrelid = c.oid where c.relnamespace in ('pawl'::regnamespace, 'wallet'::regnamespace) "
+            f"and c.relkind in ('r', 'p', 'v') and a.attname in ({secrets}) "
+            f"and has_column_privilege(r.role, c.oid, a.attnum, 'select')")
+        assert not [row for row in readable if row.split("|")[1] not in SECRET_EXCEPT], readable
+        written = db.rows(
+            f"select r.role, c.oid::regclass from (values {roles}) r (role), pg_class c "
+            f"where c.relnamespace in ('pawl'::regnamespace, 'wallet'::regnamespace) and c.relkind in ('r', 'p', 'v') "
+            f"and has_table_privilege(r.role, c.oid, 'insert, update, delete, truncate')")
+        assert not written, written
+        keys = db.rows(f"select r.role from (values {roles}) r (role) where has_any_column_privilege(r.role, 'pawl.api_key', 'select')")
+        assert not keys, keys
+
+
+@test
+def messages_of_queues_are_for_those_that_work_with_them():
+    with Database() as db:
+        db.rows("select pgmq.create('q')")
+        may = dict(line.split("|") for line in db.rows(
+            "select r, has_table_privilege(r, 'pgmq.q_q', 'select') from unnest('{pawl_reader,pawl_sender,pawl_worker,"
+            "pawl_poster,pawl_treasurer,pawl_monitor,pawl_app,pawl_admin}'::text[]) r"))
+        assert {role for role, yes in may.items() if yes == "t"} == {"pawl_app", "pawl_admin"}, may
+        assert db.rows("set role pawl_reader; select queue_length from pgmq.metrics('q')") == ["0"]
+
+
+def attempt(db, role, sql, become="set role"):
+    """"" or what psql said, as a role."""
+    try:
+        db.rows(f"{become} {role}; {sql}")
+    except AssertionError as error:
+        return str(error)
+    return ""
+
+
+def post(kind, owner, amount="null", request="null"):
+    return (f"select refusal from wallet.post(array['{kind}'], array[gen_random_uuid()], array[{owner}], array[{amount}]::bigint[], "
+            f"null, null, null, array[{request}]::jsonb[])")
+
+
+@test
+def money_is_created_by_treasurers_only():
+    legs = """'{"legs": [{"owner": "@system", "amount": -5}, {"owner": "a", "amount": 5}]}'"""
+    burn = """'{"legs": [{"owner": "@system", "amount": 5}, {"owner": "a", "amount": -5}]}'"""
+    treasury = [post("topup", "'a'", 5), post("floor", "'a'", "null", "'{\"floor\": -5}'"), post("freeze", "'a'"),
+                post("unfreeze", "'a'"), post("multi", "null", "null", legs),
+                "select wallet.open(array['b'], null, array[-5])"]
+    with Database() as db:
+        db.rows("select wallet.open(array['a'])")
+        for sql in treasury:
+            assert "pawl_treasurer" in attempt(db, "pawl_poster", sql), sql
+            assert "pawl_treasurer" in attempt(db, "pawl_app", sql), sql
+            assert attempt(db, "pawl_treasurer", sql) == "", sql
+            assert attempt(db, "pawl_admin", sql) == "", sql
+        for sql in [post("spend", "'a'", 5), post("multi", "null", "null", burn), "select wallet.open(array['c'])"]:
+            assert attempt(db, "pawl_poster", sql) == "", sql
+        # One of several operations is enough.
+        mixed = ("select refusal from wallet.post(array['spend', 'topup'], array[gen_random_uuid(), gen_random_uuid()], "
+                 "array['a', 'a'], array[1, 1])")
+        assert "pawl_treasurer" in attempt(db, "pawl_poster", mixed)
+
+
+@test
+def a_login_has_the_rights_of_its_roles():
+    """As pods and applications connect: a member, without SET ROLE."""
+    login = "set session authorization"
+    with Database() as db:
+        name = f"login_of_{db.name}"
+        topup = post("topup", "'a'", 5)
+        db.rows(f"create role {name} login in role pawl_poster; select wallet.open(array['a'])")
+        try:
+            assert "pawl_treasurer" in attempt(db, name, topup, login)
+            db.rows(f"grant pawl_treasurer to {name}")
+            assert attempt(db, name, topup, login) == ""
+            assert "pawl_treasurer" in attempt(db, f"{name}; set role pawl_poster", topup, login), "a role that was set counts"
+        finally:
+            db.rows(f"drop role {name}")
+
+
+@test
+def what_was_kept_is_not_erased_by_a_negative_age():
+    with Database() as db:
+        for sql in ["select pawl.prune(1000, interval '-1 day', interval '90 days')",
+                    "select pawl.prune(1000, interval '30 days', interval '-1 day')",
+                    "select pawl.prune_commands(1000, interval '-1 second', null)",
+                    "select pawl.prune_audit(1000, null, null)", "select pawl.prune_audit(null, interval '1 day', null)"]:
+            assert "must not be negative" in attempt(db, "pawl_monitor", sql), sql
+            assert "permission denied" in attempt(db, "pawl_app", sql), sql
+
+
+main()
