@@ -127,9 +127,11 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     (void)response;
     TRY(reader_object(body, size, &api_command_send_body, arena, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
-    *item = item_of(&given, request_principal(request));
+    *item         = item_of(&given, request_principal(request));
+    item->on_done = request_wake;
+    item->context = request;
     request_rest(request, send_end, item);
-    sender_begin(daemon->sender, request_deadline(request), arena, item, request_wake, request);
+    sender_submit(daemon->sender, request_deadline(request), item);
     return OK;
 }
 

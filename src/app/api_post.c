@@ -217,13 +217,19 @@ static ErrorCode post_end(void *context, Request *request, Response *response, E
     return OK;
 }
 
-static ErrorCode post_begin(Daemon *daemon, Request *request, WalletKind kind, Error *reterr)
+static ErrorCode post_submit(Daemon *daemon, Request *request, WalletKind kind, Error *reterr)
 {
     WalletItem *item = arena_array(request_arena(request), WalletItem, 1);
+    LedgerPost *post = arena_array(request_arena(request), LedgerPost, 1);
 
     TRY(item_read(request, kind, item, reterr));
+    *post = (LedgerPost){.item     = item,
+                         .arena    = request_arena(request),
+                         .deadline = request_deadline(request),
+                         .on_done  = request_wake,
+                         .context  = request};
     request_rest(request, post_end, item);
-    ledger_post_begin(daemon->ledger, request_deadline(request), request_arena(request), item, request_wake, request);
+    ledger_submit(daemon->ledger, post);
     return OK;
 }
 
@@ -231,7 +237,7 @@ static ErrorCode post_begin(Daemon *daemon, Request *request, WalletKind kind, E
     ErrorCode name(void *context, Request *request, Response *response, Error *reterr) \
     {                                                                                  \
         (void)response;                                                                \
-        return post_begin(context, request, kind, reterr);                             \
+        return post_submit(context, request, kind, reterr);                            \
     }
 
 POST_HANDLER(api_topup, WALLET_TOPUP)

@@ -102,20 +102,22 @@ static ErrorCode items_send(void *context, void **items, int count, Deadline dea
     return OK;
 }
 
+static void item_sent(void *item, const Error *error)
+{
+    if (error->code != OK)
+        item_fail(item, error->code, error);
+}
+
 static SendItem *items_send_each(Pawl *pawl, const PawlCommand *commands, int count, Deadline deadline, Arena *arena)
 {
-    SendItem *items  = arena_array(arena, SendItem, count);
-    void    **list   = arena_array(arena, void *, count);
-    Error    *errors = arena_array(arena, Error, count);
+    SendItem *items = arena_array(arena, SendItem, count);
+    void    **list  = arena_array(arena, void *, count);
 
     for (int i = 0; i < count; i++) {
         items[i] = item_of(&commands[i]);
         list[i]  = &items[i];
     }
-    combiner_run_each(items_send, pawl->pool, list, count, deadline, errors);
-    for (int i = 0; i < count; i++)
-        if (errors[i].code != OK)
-            item_fail(&items[i], errors[i].code, &errors[i]);
+    combiner_split(items_send, pawl->pool, list, count, deadline, item_sent);
     return items;
 }
 

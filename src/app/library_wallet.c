@@ -281,14 +281,10 @@ static ErrorCode items_post(void *context, void **list, int count, Deadline dead
     return wallet_post_many(context, deadline, arena, items, count, /* atomic= */ false, &refused, reterr);
 }
 
-static void items_post_each(Pawl *pawl, const Items *items, Deadline deadline, Arena *arena)
+static void item_posted(void *item, const Error *error)
 {
-    Error *errors = arena_array(arena, Error, items->good_count);
-
-    combiner_run_each(items_post, pawl->pool, (void **)items->good, items->good_count, deadline, errors);
-    for (int i = 0; i < items->good_count; i++)
-        if (errors[i].code != OK)
-            item_fail(items->good[i], errors[i].code, &errors[i]);
+    if (error->code != OK)
+        item_fail(item, error->code, error);
 }
 
 PawlStatus pawl_post_many(Pawl *pawl, const PawlOperation *operations, int count, int timeout_ms,
@@ -304,7 +300,8 @@ PawlStatus pawl_post_many(Pawl *pawl, const PawlOperation *operations, int count
     if (code != OK)
         return library_answer(code, &why, error);
     if (items.good_count > 0)
-        items_post_each(pawl, &items, library_deadline(timeout_ms), arena);
+        combiner_split(items_post, pawl->pool, (void **)items.good, items.good_count, library_deadline(timeout_ms),
+                       item_posted);
     bad = items_answer(&items, ret_posted);
     return bad ? library_answer(bad->code, &bad->error, error) : library_answer(OK, &why, error);
 }

@@ -415,17 +415,6 @@ struct Sender {
     Combiner *combiner;
 };
 
-typedef struct {
-    SendItem *item;
-    void (*told)(void *context); /* NULL: the caller waits */
-    void *context;
-} SendTurn;
-
-static size_t turn_weigh(const void *turn)
-{
-    return item_bytes(((const SendTurn *)turn)->item);
-}
-
 static int id_order(const void *a, const void *b)
 {
     const SendItem *const *left = a, *const *right = b;
@@ -434,7 +423,7 @@ static int id_order(const void *a, const void *b)
 }
 
 /* The items were checked and have their ids. */
-static ErrorCode sender_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+static ErrorCode sender_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
     Sender                   *sender = context;
     scoped(arena_free) Arena *arena  = arena_new((CALL_BYTES_MAX + SEND_PAYLOAD_MAX) * BYTES_FACTOR);
@@ -442,8 +431,8 @@ static ErrorCode sender_run(void *context, void **turns, int count, Deadline dea
     Place                    *places = arena_array(arena, Place, count);
 
     for (int i = 0; i < count; i++)
-        sorted[i] = ((const SendTurn *)turns[i])->item;
-    /* Concurrent callers have no order among them. By id, so that two runs with the same ids cannot wait for each other. */
+        sorted[i] = items[i];
+    /* Concurrent callers have no order among them. By id, so that two batches with the same ids cannot wait for each other. */
     qsort(sorted, (size_t)count, sizeof(void *), id_order);
     for (int i = 0; i < count; i++)
         places[i] = (Place){sorted[i], i};
@@ -458,13 +447,18 @@ static ErrorCode sender_run(void *context, void **turns, int count, Deadline dea
 
 Sender *sender_new(Pool *pool)
 {
-    Sender *sender = calloc(1, sizeof *sender);
+    Sender    *sender = calloc(1, sizeof *sender);
+    PoolStatus status;
 
     if (!sender)
         abort();
+    pool_status(pool, &status);
     sender->pool     = pool;
-    sender->combiner = combiner_new(
-        &(CombinerOptions){.run = sender_run, .context = sender, .weigh = turn_weigh, .weight_max = CALL_BYTES_MAX});
+    sender->combiner = combiner_new(&(CombinerOptions){.run        = sender_run,
+                                                       .context    = sender,
+                                                       .slots_max  = combiner_share(status.size_max, 4),
+                                                       .weigh      = item_bytes,
+                                                       .weight_max = CALL_BYTES_MAX});
     return sender;
 }
 
@@ -474,40 +468,40 @@ void sender_free(Sender *sender)
     free(sender);
 }
 
+/* The batch failed: so did the item. */
+static void item_fail(SendItem *item, const Error *error)
+{
+    if (error->code == OK)
+        return;
+    item->code  = error->code;
+    item->error = *error;
+}
+
 ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *reterr)
 {
-    SendTurn  turn = {.item = item};
-    ErrorCode code;
+    Error error = {0};
 
     TRY(item_prepare(item, reterr));
-    code = combiner_do(sender->combiner, &turn, deadline, reterr);
-    if (code != OK)
-        return item->code = code;
+    error.code = combiner_run(sender->combiner, item, deadline, &error);
+    item_fail(item, &error);
     if (reterr && item->code != OK)
         *reterr = item->error;
     return item->code;
 }
 
-static void send_told(void *context, const Error *verdict)
+static void send_done(void *context, const Error *error)
 {
-    SendTurn *turn = context;
+    SendItem *item = context;
 
-    if (verdict->code != OK) {
-        turn->item->code  = verdict->code;
-        turn->item->error = *verdict;
-    }
-    turn->told(turn->context);
+    item_fail(item, error);
+    item->on_done(item->context);
 }
 
-void sender_begin(Sender *sender, Deadline deadline, Arena *arena, SendItem *item, void (*told)(void *context),
-                  void *context)
+void sender_submit(Sender *sender, Deadline deadline, SendItem *item)
 {
-    SendTurn *turn = arena_array(arena, SendTurn, 1);
-
-    *turn      = (SendTurn){item, told, context};
     item->code = item_prepare(item, &item->error);
     if (item->code == OK)
-        combiner_begin(sender->combiner, turn, deadline, send_told);
+        combiner_submit(sender->combiner, item, deadline, send_done);
     else
-        told(context);
+        item->on_done(item->context);
 }

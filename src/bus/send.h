@@ -40,6 +40,9 @@ typedef struct {
     const char *status;
     ErrorCode   code; /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
     Error       error;
+    /* For sender_submit(). */
+    void (*on_done)(void *context);
+    void *context;
 } SendItem;
 #define SEND_DEFAULT (-1)
 
@@ -48,7 +51,7 @@ must_check ErrorCode send_check(const SendItem *item, Error *reterr);
 
 /* All in one transaction; a verdict for each. Items may be of different domains and batches. What send_check() refuses is not
  * sent. The return value is about the transaction: when PostgreSQL cannot read one of the payloads (a number too large for
- * jsonb) none is sent; combiner_run_each() finds out which. ERR_LIMIT: too many, or too large for the arena. */
+ * jsonb) none is sent; combiner_split() finds out which. ERR_LIMIT: too many, or too large for the arena. */
 must_check ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr);
 
 /* The same as part of a transaction. Each item has its command_id, because a transaction may be run again. */
@@ -63,9 +66,8 @@ void                  sender_free(Sender *sender);
 SCOPED(Sender, sender_free)
 /* Returns the item's verdict, with its words. status is one of a few constants. */
 must_check ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *reterr);
-/* The same without waiting: told(context) comes exactly once, on another thread or in here; then item->code is the verdict
- * and item->error has its words. Item and arena are borrowed until then. */
-void sender_begin(Sender *sender, Deadline deadline, Arena *arena, SendItem *item, void (*told)(void *context),
-                  void *context);
+/* The same without waiting: item->on_done(item->context) is called exactly once, on another thread or in here; then item->code is
+ * the verdict and item->error has its words. The item is borrowed until then. */
+void sender_submit(Sender *sender, Deadline deadline, SendItem *item);
 
 #endif

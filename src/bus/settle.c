@@ -208,13 +208,18 @@ static ErrorCode settler_run(void *context, void **items, int count, Deadline de
 
 Settler *settler_new(Pool *pool)
 {
-    Settler *settler = calloc(1, sizeof *settler);
+    Settler   *settler = calloc(1, sizeof *settler);
+    PoolStatus status;
 
     if (!settler)
         abort();
+    pool_status(pool, &status);
     settler->pool     = pool;
-    settler->combiner = combiner_new(
-        &(CombinerOptions){.run = settler_run, .context = settler, .weigh = item_bytes, .weight_max = CALL_BYTES_MAX});
+    settler->combiner = combiner_new(&(CombinerOptions){.run        = settler_run,
+                                                        .context    = settler,
+                                                        .slots_max  = combiner_share(status.size_max, 2),
+                                                        .weigh      = item_bytes,
+                                                        .weight_max = CALL_BYTES_MAX});
     return settler;
 }
 
@@ -240,7 +245,7 @@ ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, 
     ErrorCode code  = check_result(item, &error);
 
     if (code == OK)
-        code = combiner_do(settler->combiner, item, deadline, &error);
+        code = combiner_run(settler->combiner, item, deadline, &error);
     item->code = code;
     if (code != OK) {
         item->error_text = error;
@@ -250,20 +255,20 @@ ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, 
     return code;
 }
 
+static void settle_done(void *context, const Error *error)
+{
+    SettleItem *item = context;
+
+    item->code = error->code;
+    if (error->code != OK)
+        item->error_text = *error;
+}
+
 void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count)
 {
     Settler settler = {.pool = pool};
-    Error  *errors  = calloc((size_t)count, sizeof *errors);
 
-    if (!errors)
-        abort();
-    combiner_run_each(settler_run, &settler, (void **)items, count, deadline, errors);
-    for (int i = 0; i < count; i++) {
-        items[i]->code = errors[i].code;
-        if (errors[i].code != OK)
-            items[i]->error_text = errors[i];
-    }
-    free(errors);
+    combiner_split(settler_run, &settler, (void **)items, count, deadline, settle_done);
 }
 
 /* ---- heartbeat ---- */

@@ -1,5 +1,9 @@
 /*
- * combiner.c - callers take turns at leading, or threads of our own lead; see combiner.h for the states and the promises.
+ * combiner.c - a queue, slots, and threads that wait for either; see combiner.h for the states and the promises.
+ *
+ * A thread is idle or runs a batch. Whenever something is queued at least one thread is idle: it starts the next batch, ends
+ * items whose deadline has passed, and notices that a batch has become slow. It sleeps until the first of these, so submitting
+ * wakes it only when a batch can start now, or when it would sleep too long.
  */
 #include "pg/combiner.h"
 
@@ -9,65 +13,85 @@
 
 #include "base/sync.h"
 
-#define LANES_DEFAULT   2
-#define LANES_MOST      8 /* with those that are slow */
+#define SLOTS_DEFAULT   2
 #define BATCH_DEFAULT   1000
 #define QUEUE_DEFAULT   10000
 #define SLOW_MS_DEFAULT 50
 
-typedef enum { CALLER_WAITING, CALLER_LEADING, CALLER_RUNNING, CALLER_DONE } CallerState;
-
-/* One call of combiner_do(), on its caller's stack, or of combiner_begin(), on the heap until it was told. */
-typedef struct Caller Caller;
-struct Caller {
+/* One submitted item: on the heap until it is done, or on the stack of a caller that waits. */
+typedef struct Entry Entry;
+struct Entry {
     void         *item;
     Deadline      deadline;
-    CallerState   state;
-    CombinerTold *told; /* NULL: it waits itself */
-    Cond          changed;
-    Error         verdict;
-    Caller       *next, *previous;
+    CombinerDone *on_done; /* NULL: its caller waits for `done` */
+    const Error  *error;   /* of its batch, while that ends; NULL: it was run */
+    Entry        *next, *previous;
+    /* For a caller that waits. */
+    bool   done;
+    Cond   changed;
+    Error *reterr;
 };
 
-/* count 0: none. */
+/* One failure of a batch, shared by the items it is about. */
+typedef struct Failure Failure;
+struct Failure {
+    Error    error;
+    Failure *next;
+};
+
 typedef struct {
-    int  count;
-    Mono began;
-} Run;
+    int      count; /* 0: the slot is free */
+    Mono     began;
+    Deadline deadline;
+    Entry  **entries;
+    void   **items;
+    Failure *failures;
+} Slot;
 
 struct Combiner {
     CombinerOptions options;
     Mutex           mutex; /* guards the rest */
-    Caller         *first, *last;
-    int             waiting;          /* in the list, with those that lead and have not begun */
-    int             leading;          /* those: at most one */
-    int             lanes;            /* led right now */
-    Run             runs[LANES_MOST]; /* under way in them */
+    Cond            changed;
+    Entry          *first, *last;
+    int             queued;
+    Deadline        expire_at;   /* no queued item's deadline passes before */
+    Deadline        watch_until; /* an idle thread is awake by then; never: none has to be */
+    Slot            slots[COMBINER_SLOTS_MAX];
+    int             running; /* slots in use */
+    int             idle;    /* threads that run nothing */
     bool            stopping;
-    int             thread_count; /* 0 until something is begun */
-    pthread_t      *threads;
-    Cond            lead; /* for them: the first in line leads, and nobody waits behind it */
+    int             thread_count;
+    pthread_t       threads[COMBINER_SLOTS_MAX + 1];
 };
 
-/* ---- the line ---- */
-
-static void line_append(Combiner *combiner, Caller *caller)
+static void *memory(size_t count, size_t size)
 {
-    caller->previous                                             = combiner->last;
-    *(combiner->last ? &combiner->last->next : &combiner->first) = caller;
-    combiner->last                                               = caller;
-    combiner->waiting++;
+    void *bytes = calloc(count, size);
+
+    if (!bytes)
+        abort();
+    return bytes;
 }
 
-static void line_remove(Combiner *combiner, Caller *caller)
+/* ---- the queue ---- */
+
+static void queue_append(Combiner *combiner, Entry *entry)
 {
-    *(caller->previous ? &caller->previous->next : &combiner->first) = caller->next;
-    *(caller->next ? &caller->next->previous : &combiner->last)      = caller->previous;
-    caller->next = caller->previous = NULL;
-    combiner->waiting--;
+    entry->previous                                              = combiner->last;
+    *(combiner->last ? &combiner->last->next : &combiner->first) = entry;
+    combiner->last                                               = entry;
+    combiner->expire_at = combiner->queued++ ? deadline_sooner(combiner->expire_at, entry->deadline) : entry->deadline;
 }
 
-/* ---- a run, and its halves ---- */
+static void queue_remove(Combiner *combiner, Entry *entry)
+{
+    *(entry->previous ? &entry->previous->next : &combiner->first) = entry->next;
+    *(entry->next ? &entry->next->previous : &combiner->last)      = entry->previous;
+    entry->next = entry->previous = NULL;
+    combiner->queued--;
+}
+
+/* ---- halves ---- */
 
 /* Would it go better with fewer items? Yes when one of them wants a lock that is held; not when the server or we are going
  * away, nor when what is wrong is our schema or our rights. */
@@ -79,347 +103,389 @@ static bool failure_is_about_items(ErrorCode code, const Error *error)
            strncmp(error->sqlstate, "42", 2) != 0;
 }
 
-void combiner_run_each(CombinerRun *run, void *context, void **items, int count, Deadline deadline, Error *ret_errors)
+typedef void SplitDone(void *context, int first, int count, const Error *error);
+typedef struct {
+    CombinerBatch *run;
+    void          *context;
+    void         **items;
+    Deadline       deadline;
+    SplitDone     *done;
+    void          *done_context;
+} Split;
+
+static void split_run(const Split *split, int first, int count)
 {
     Error     error = {0};
-    ErrorCode code  = run(context, items, count, deadline, &error);
+    ErrorCode code  = split->run(split->context, split->items + first, count, split->deadline, &error);
     int       half  = count / 2;
 
     if (code != OK && count > 1 && failure_is_about_items(code, &error)) {
-        combiner_run_each(run, context, items, half, deadline, ret_errors);
-        combiner_run_each(run, context, items + half, count - half, deadline, ret_errors + half);
+        split_run(split, first, half);
+        split_run(split, first + half, count - half);
         return;
     }
     error.code = code;
-    for (int i = 0; i < count; i++)
-        ret_errors[i] = error;
+    split->done(split->done_context, first, count, &error);
 }
 
-static size_t caller_weight(const CombinerOptions *options, const Caller *caller)
+typedef struct {
+    void        **items;
+    CombinerDone *on_done;
+} SplitItems;
+
+static void split_items_done(void *context, int first, int count, const Error *error)
 {
-    return options->weigh ? options->weigh(caller->item) : 0;
+    const SplitItems *split = context;
+
+    for (int i = first; i < first + count; i++)
+        split->on_done(split->items[i], error);
 }
 
-/* Under the mutex: the leader, which is the first in line, then those behind it, as many as fit. */
-static int batch_take(Combiner *combiner, Caller *leader, Caller **ret_callers, Deadline *ret_deadline)
+void combiner_split(CombinerBatch *run, void *context, void **items, int count, Deadline deadline,
+                    CombinerDone *on_done)
+{
+    SplitItems done  = {items, on_done};
+    Split      split = {run, context, items, deadline, split_items_done, &done};
+
+    split_run(&split, 0, count);
+}
+
+int combiner_share(int pool_size, int parts)
+{
+    int share = pool_size / parts;
+
+    return share < 1 ? 1 : share > COMBINER_SLOTS_MAX ? COMBINER_SLOTS_MAX : share;
+}
+
+/* ---- a batch ---- */
+
+static size_t entry_weight(const CombinerOptions *options, const Entry *entry)
+{
+    return options->weigh ? options->weigh(entry->item) : 0;
+}
+
+/* Under the mutex: how many of the first ones fit into one batch. */
+static int batch_size(const Combiner *combiner)
 {
     const CombinerOptions *options = &combiner->options;
-    Caller                *caller  = leader;
-    size_t                 weight  = caller_weight(options, leader);
+    size_t                 weight  = 0;
     int                    count   = 0;
 
-    *ret_deadline = leader->deadline;
-    while (caller && count < options->batch_max && (caller == leader || weight <= options->weight_max)) {
-        line_remove(combiner, caller);
-        caller->state = CALLER_RUNNING;
-        if (mono_before(ret_deadline->at, caller->deadline.at))
-            *ret_deadline = caller->deadline;
-        ret_callers[count++] = caller;
-        caller               = combiner->first;
-        weight += caller ? caller_weight(options, caller) : 0;
+    for (const Entry *entry = combiner->first; entry && count < options->batch_max; entry = entry->next, count++) {
+        weight += entry_weight(options, entry);
+        if (count > 0 && weight > options->weight_max)
+            break;
     }
     return count;
 }
 
-static Deadline run_is_slow_at(const Combiner *combiner, const Run *run)
+/* Under the mutex: move the first queued items into a free slot. */
+static Slot *batch_take(Combiner *combiner)
 {
-    return (Deadline){mono_plus_ms(run->began, combiner->options.slow_ms)};
-}
+    Slot *slot  = combiner->slots;
+    int   count = batch_size(combiner);
 
-/* Under the mutex: is it worth while to begin another run? While one is about to begin it takes everything along. Beside a
- * large run a small one would cost a transaction for little: the line grows until it is half as long. A slow run waits for
- * somebody's lock, most likely, and the others need not. *ret_again: when a run under way becomes slow. */
-static bool lane_is_worth(const Combiner *combiner, const Caller *first, Deadline *ret_again)
-{
-    const CombinerOptions *options = &combiner->options;
-    int                    quick = 0, running = 0;
-
-    *ret_again = deadline_never();
-    if (combiner->leading > 0 || combiner->lanes == LANES_MOST)
-        return false;
-    for (int i = 0; i < LANES_MOST; i++) {
-        const Run *run = &combiner->runs[i];
-
-        if (run->count == 0 || deadline_passed(run_is_slow_at(combiner, run)))
-            continue;
-        quick++;
-        running += run->count;
-        *ret_again = deadline_sooner(*ret_again, run_is_slow_at(combiner, run));
-    }
-    return quick == 0 ||
-           (quick < (first->told ? options->lanes_begun_max : options->lanes_max) && combiner->waiting * 2 >= running);
-}
-
-/* Under the mutex, whenever something changed: the first in line leads if that is worth while. Returns when to ask again. */
-static Deadline lane_offer(Combiner *combiner)
-{
-    Caller  *first = combiner->first;
-    Deadline again = deadline_never();
-
-    if (!first || !lane_is_worth(combiner, first, &again))
-        return again;
-    combiner->lanes++;
-    combiner->leading++;
-    first->state = CALLER_LEADING;
-    cond_signal(first->told ? &combiner->lead : &first->changed);
-    return deadline_never();
-}
-
-/* Under the mutex. */
-static Run *run_begin(Combiner *combiner, int count)
-{
-    Run *run = combiner->runs;
-
-    while (run->count > 0)
-        run++;
-    *run = (Run){count, clock_mono()};
-    return run;
-}
-
-static void *memory(size_t count, size_t size)
-{
-    void *bytes = calloc(count, size);
-
-    if (!bytes)
-        abort();
-    return bytes;
-}
-
-static void callers_run(const CombinerOptions *options, Caller **callers, int count, Deadline deadline)
-{
-    assert(count > 0);
-    void **items  = memory((size_t)count, sizeof *items);
-    Error *errors = memory((size_t)count, sizeof *errors);
-
-    for (int i = 0; i < count; i++)
-        items[i] = callers[i]->item;
-    combiner_run_each(options->run, options->context, items, count, deadline, errors);
-    for (int i = 0; i < count; i++)
-        callers[i]->verdict = errors[i];
-    free(items);
-    free(errors);
-}
-
-static void caller_tell(Caller *caller)
-{
-    caller->told(caller->item, &caller->verdict);
-    free(caller);
-}
-
-/* Under the mutex: those who wait go on; the others are moved to the front. Returns how many these are. */
-static int callers_end(Caller **callers, int count, const Caller *leader)
-{
-    int begun = 0;
-
+    while (slot->count > 0)
+        slot++;
+    *slot = (Slot){.count    = count,
+                   .began    = clock_mono(),
+                   .deadline = combiner->first->deadline,
+                   .entries  = memory((size_t)count, sizeof *slot->entries),
+                   .items    = memory((size_t)count, sizeof *slot->items)};
     for (int i = 0; i < count; i++) {
-        Caller *caller = callers[i];
+        Entry *entry = combiner->first;
 
-        caller->state = CALLER_DONE;
-        if (caller->told)
-            callers[begun++] = caller;
-        else if (caller != leader)
-            cond_signal(&caller->changed);
+        queue_remove(combiner, entry);
+        slot->entries[i] = entry;
+        slot->items[i]   = entry->item;
+        if (mono_before(slot->deadline.at, entry->deadline.at))
+            slot->deadline = entry->deadline;
     }
-    return begun;
+    combiner->running++;
+    return slot;
 }
 
-/* Under the mutex, which it leaves while the run is under way and to tell verdicts. */
-static void lane_lead(Combiner *combiner, Caller *leader)
+static void batch_range_done(void *context, int first, int count, const Error *error)
 {
-    Caller **callers = memory((size_t)combiner->options.batch_max, sizeof(Caller *));
-    Deadline deadline;
-    int      count = batch_take(combiner, leader, callers, &deadline);
+    Slot    *slot = context;
+    Failure *failure;
 
-    Run *run = run_begin(combiner, count);
+    if (error->code == OK)
+        return;
+    failure        = memory(1, sizeof *failure);
+    *failure       = (Failure){*error, slot->failures};
+    slot->failures = failure;
+    for (int i = first; i < first + count; i++)
+        slot->entries[i]->error = &failure->error;
+}
 
-    combiner->leading--;
-    lane_offer(combiner);
-    mutex_unlock(&combiner->mutex);
-    callers_run(&combiner->options, callers, count, deadline);
-    mutex_lock(&combiner->mutex);
-    run->count = 0;
-    combiner->lanes--;
-    lane_offer(combiner);
-    count = callers_end(callers, count, leader);
+/* Under the mutex: its caller goes on. */
+static void entry_wake(Entry *entry)
+{
+    if (entry->reterr && entry->error)
+        *entry->reterr = *entry->error;
+    entry->done = true;
+    cond_signal(&entry->changed);
+}
+
+/* Under no lock. */
+static void entry_report(Entry *entry)
+{
+    static const Error ok;
+
+    entry->on_done(entry->item, entry->error ? entry->error : &ok);
+    free(entry);
+}
+
+/* Under the mutex, which it leaves to report. The slot is free by now, so the next batch need not wait for this. */
+static void batch_report(Combiner *combiner, Slot batch)
+{
+    int count = 0;
+
+    for (int i = 0; i < batch.count; i++)
+        if (batch.entries[i]->on_done)
+            batch.entries[count++] = batch.entries[i];
+        else
+            entry_wake(batch.entries[i]);
     if (count > 0) {
         mutex_unlock(&combiner->mutex);
         for (int i = 0; i < count; i++)
-            caller_tell(callers[i]);
+            entry_report(batch.entries[i]);
         mutex_lock(&combiner->mutex);
     }
-    free(callers);
-}
-
-/* ---- a caller ---- */
-
-/* Under the mutex. Its turn to lead may have come just when its time was up: then the next one leads. */
-static ErrorCode caller_leave(Combiner *combiner, Caller *caller, Error *reterr)
-{
-    line_remove(combiner, caller);
-    if (caller->state == CALLER_LEADING) {
-        combiner->leading--;
-        combiner->lanes--;
+    for (Failure *failure; (failure = batch.failures) != NULL;) {
+        batch.failures = failure->next;
+        free(failure);
     }
-    lane_offer(combiner);
-    return fail(reterr, ERR_TIMEOUT, "no turn in time: %d operations are waiting", combiner->waiting);
+    free(batch.entries);
+    free(batch.items);
 }
 
-/* Under the mutex. The first in line looks after the runs before it. */
-static void caller_wait(Combiner *combiner, Caller *caller)
-{
-    Deadline until = caller->deadline;
+/* ---- threads ---- */
 
-    if (caller == combiner->first)
-        until = deadline_sooner(until, lane_offer(combiner));
-    if (caller->state == CALLER_WAITING)
-        cond_wait(&caller->changed, &combiner->mutex, until);
+static Deadline slot_is_slow_at(const Combiner *combiner, const Slot *slot)
+{
+    return (Deadline){mono_plus_ms(slot->began, combiner->options.slow_ms)};
 }
 
-/* Under the mutex. */
-static ErrorCode caller_follow(Combiner *combiner, Caller *caller, Error *reterr)
+/* Under the mutex: can a batch start now? Beside a large batch a small one would cost a transaction for little, so the queue
+ * grows until it is half as long. *ret_again: when a running batch becomes slow. */
+static bool batch_is_due(const Combiner *combiner, Deadline *ret_again)
 {
-    while (caller->state != CALLER_DONE) {
-        if (caller->state != CALLER_RUNNING && deadline_passed(caller->deadline))
-            return caller_leave(combiner, caller, reterr);
-        if (caller->state == CALLER_LEADING)
-            lane_lead(combiner, caller);
-        else if (caller->state == CALLER_RUNNING)
-            cond_wait(&caller->changed, &combiner->mutex, deadline_never());
-        else
-            caller_wait(combiner, caller);
+    const CombinerOptions *options = &combiner->options;
+    int                    quick = 0, carried = 0;
+
+    *ret_again = deadline_never();
+    if (combiner->queued == 0 || combiner->running == options->slots_max)
+        return false;
+    for (int i = 0; i < COMBINER_SLOTS_MAX; i++) {
+        const Slot *slot = &combiner->slots[i];
+
+        if (slot->count == 0 || deadline_passed(slot_is_slow_at(combiner, slot)))
+            continue;
+        quick++;
+        carried += slot->count;
+        *ret_again = deadline_sooner(*ret_again, slot_is_slow_at(combiner, slot));
     }
-    if (reterr && caller->verdict.code != OK)
-        *reterr = caller->verdict;
-    return caller->verdict.code;
+    return quick == 0 || (quick < options->slots && combiner->queued * 2 >= carried);
 }
 
-/* Under the mutex. */
-static ErrorCode line_enter(Combiner *combiner, Caller *caller, Error *reterr)
+static void *thread_body(void *context);
+
+/* Under the mutex: some thread looks at the queue: an idle one, a new one, or, when all others run batches, one that is
+ * reporting and comes back at once. */
+static void threads_wake(Combiner *combiner)
 {
-    if (combiner->waiting >= combiner->options.queue_max)
-        return fail(reterr, ERR_BUSY, "%d operations are waiting already", combiner->options.queue_max);
-    line_append(combiner, caller);
-    lane_offer(combiner);
-    return OK;
+    if (combiner->idle > 0) {
+        cond_signal(&combiner->changed);
+    } else if (combiner->thread_count <= combiner->options.slots_max) {
+        combiner->idle++; /* from its start on */
+        combiner->threads[combiner->thread_count++] = thread_start("combiner", thread_body, combiner);
+    }
 }
 
-ErrorCode combiner_do(Combiner *combiner, void *item, Deadline deadline, Error *reterr)
+/* Under the mutex, which it leaves while the batch runs. Returns with the slot free and the results still to be reported. */
+static Slot batch_run(Combiner *combiner)
 {
-    Caller    caller = {.item = item, .deadline = deadline};
-    ErrorCode code;
+    Slot *slot  = batch_take(combiner);
+    Split split = {combiner->options.run, combiner->options.context, slot->items,
+                   slot->deadline,        batch_range_done,          slot};
+    Slot  batch;
 
-    cond_init(&caller.changed);
-    mutex_lock(&combiner->mutex);
-    code = line_enter(combiner, &caller, reterr);
-    if (code == OK)
-        code = caller_follow(combiner, &caller, reterr);
+    if (combiner->queued > 0)
+        threads_wake(combiner);
     mutex_unlock(&combiner->mutex);
-    cond_done(&caller.changed);
-    return code;
+    split_run(&split, 0, slot->count);
+    mutex_lock(&combiner->mutex);
+    batch       = *slot;
+    slot->count = 0;
+    combiner->running--;
+    if (combiner->queued > 0)
+        threads_wake(combiner);
+    return batch;
 }
 
-/* ---- threads that lead for what was begun ---- */
-
-/* Under the mutex, which it leaves to tell. */
-static void begun_expire(Combiner *combiner, Caller *caller)
+/* Under the mutex, which it leaves to report: end the items whose deadline has passed. */
+static void queue_expire(Combiner *combiner)
 {
-    caller_leave(combiner, caller, &caller->verdict);
+    Entry *expired = NULL, **tail = &expired;
+    Error  error;
+
+    combiner->expire_at = deadline_never();
+    fail(&error, ERR_TIMEOUT, "not run before its deadline: %d operations are queued", combiner->queued);
+    for (Entry *entry = combiner->first, *next; entry; entry = next) {
+        next = entry->next;
+        if (!deadline_passed(entry->deadline)) {
+            combiner->expire_at = deadline_sooner(combiner->expire_at, entry->deadline);
+            continue;
+        }
+        queue_remove(combiner, entry);
+        entry->error = &error;
+        if (!entry->on_done) {
+            entry_wake(entry);
+            continue;
+        }
+        *tail = entry;
+        tail  = &entry->next;
+    }
+    if (!expired)
+        return;
     mutex_unlock(&combiner->mutex);
-    caller_tell(caller);
+    for (Entry *entry = expired, *next; entry; entry = next) {
+        next = entry->next;
+        entry_report(entry);
+    }
     mutex_lock(&combiner->mutex);
 }
 
-/* Under the mutex. */
-static void leader_wait(Combiner *combiner)
+/* Under the mutex. again: when a running batch becomes slow. */
+static void thread_sleep(Combiner *combiner, Deadline again)
 {
-    Deadline again = lane_offer(combiner);
-
-    if (!combiner->first || !combiner->first->told || combiner->first->state == CALLER_WAITING)
-        cond_wait(&combiner->lead, &combiner->mutex, again);
+    combiner->watch_until = combiner->queued > 0 ? deadline_sooner(again, combiner->expire_at) : deadline_never();
+    cond_wait(&combiner->changed, &combiner->mutex, combiner->watch_until);
+    combiner->watch_until = deadline_never();
 }
 
-static void *leader_body(void *context)
+static void *thread_body(void *context)
 {
     Combiner *combiner = context;
 
     mutex_lock(&combiner->mutex);
     while (!combiner->stopping) {
-        Caller *first = combiner->first;
+        Deadline again;
 
-        if (!first || !first->told || first->state == CALLER_WAITING)
-            leader_wait(combiner);
-        else if (deadline_passed(first->deadline))
-            begun_expire(combiner, first);
-        else
-            lane_lead(combiner, first);
+        if (combiner->queued > 0 && deadline_passed(combiner->expire_at)) {
+            queue_expire(combiner);
+        } else if (batch_is_due(combiner, &again)) {
+            combiner->idle--;
+            batch_report(combiner, batch_run(combiner));
+            combiner->idle++;
+        } else {
+            thread_sleep(combiner, again);
+        }
     }
     mutex_unlock(&combiner->mutex);
     return NULL;
 }
 
+/* ---- callers ---- */
+
 /* Under the mutex. */
-static void leaders_start(Combiner *combiner)
+static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
 {
-    if (combiner->thread_count > 0)
+    Deadline again;
+
+    if (combiner->queued >= combiner->options.queue_max)
+        return fail(reterr, ERR_BUSY, "%d operations are queued already", combiner->options.queue_max);
+    queue_append(combiner, entry);
+    if (batch_is_due(combiner, &again) ||
+        mono_before(deadline_sooner(again, entry->deadline).at, combiner->watch_until.at))
+        threads_wake(combiner);
+    return OK;
+}
+
+void combiner_submit(Combiner *combiner, void *item, Deadline deadline, CombinerDone *on_done)
+{
+    Entry    *entry = memory(1, sizeof *entry);
+    Error     error;
+    ErrorCode code;
+
+    entry->item     = item;
+    entry->deadline = deadline;
+    entry->on_done  = on_done;
+    mutex_lock(&combiner->mutex);
+    code = entry_queue(combiner, entry, &error);
+    mutex_unlock(&combiner->mutex);
+    if (code == OK)
         return;
-    combiner->threads = memory(LANES_MOST, sizeof *combiner->threads);
-    for (; combiner->thread_count < LANES_MOST; combiner->thread_count++)
-        combiner->threads[combiner->thread_count] = thread_start("combiner", leader_body, combiner);
+    entry->error = &error;
+    entry_report(entry);
 }
 
-static void leaders_end(Combiner *combiner)
+/* Under the mutex: on this very thread if nothing else is queued or running. */
+static ErrorCode entry_wait(Combiner *combiner, Entry *entry, Error *reterr)
 {
-    mutex_lock(&combiner->mutex);
-    combiner->stopping = true;
-    cond_broadcast(&combiner->lead);
-    mutex_unlock(&combiner->mutex);
-    for (int i = 0; i < combiner->thread_count; i++)
-        thread_join(combiner->threads[i]);
-    free(combiner->threads);
+    if (combiner->queued == 0 && combiner->running == 0 && !deadline_passed(entry->deadline)) {
+        queue_append(combiner, entry);
+        batch_report(combiner, batch_run(combiner));
+    } else {
+        TRY(entry_queue(combiner, entry, reterr));
+        while (!entry->done)
+            cond_wait(&entry->changed, &combiner->mutex, deadline_never());
+    }
+    return OK;
 }
 
-void combiner_begin(Combiner *combiner, void *item, Deadline deadline, CombinerTold *told)
+ErrorCode combiner_run(Combiner *combiner, void *item, Deadline deadline, Error *reterr)
 {
-    Caller *caller = memory(1, sizeof *caller);
+    Error     error = {0};
+    Entry     entry = {.item = item, .deadline = deadline, .reterr = &error};
+    ErrorCode code;
 
-    caller->item     = item;
-    caller->deadline = deadline;
-    caller->told     = told;
+    cond_init(&entry.changed);
     mutex_lock(&combiner->mutex);
-    leaders_start(combiner);
-    ErrorCode code = line_enter(combiner, caller, &caller->verdict);
-    if (caller == combiner->first && caller->state == CALLER_WAITING)
-        cond_signal(&combiner->lead); /* somebody has to look after the runs before it */
+    code = entry_wait(combiner, &entry, &error);
     mutex_unlock(&combiner->mutex);
-    if (code != OK)
-        caller_tell(caller);
+    cond_done(&entry.changed);
+    if (code == OK)
+        code = error.code;
+    if (reterr && code != OK)
+        *reterr = error;
+    return code;
 }
 
-int combiner_waiting(Combiner *combiner)
+int combiner_queued(Combiner *combiner)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&combiner->mutex);
 
-    return combiner->waiting;
+    return combiner->queued;
 }
 
-Combiner *combiner_new(const CombinerOptions *options)
-{
-    Combiner *combiner = memory(1, sizeof *combiner);
+/* ---- life ---- */
 
-    assert(options->run && options->lanes_max <= LANES_MOST);
-    combiner->options = *options;
-    if (!combiner->options.lanes_max)
-        combiner->options.lanes_max = LANES_DEFAULT;
-    if (!combiner->options.lanes_begun_max)
-        combiner->options.lanes_begun_max = combiner->options.lanes_max;
-    if (!combiner->options.slow_ms)
-        combiner->options.slow_ms = SLOW_MS_DEFAULT;
-    if (!combiner->options.batch_max)
-        combiner->options.batch_max = BATCH_DEFAULT;
-    if (!combiner->options.queue_max)
-        combiner->options.queue_max = QUEUE_DEFAULT;
+static int or_default(int given, int fallback)
+{
+    return given ? given : fallback;
+}
+
+Combiner *combiner_new(const CombinerOptions *given)
+{
+    Combiner        *combiner = memory(1, sizeof *combiner);
+    CombinerOptions *options  = &combiner->options;
+
+    *options           = *given;
+    options->slots_max = or_default(given->slots_max, COMBINER_SLOTS_MAX);
+    options->slots     = or_default(given->slots, SLOTS_DEFAULT);
+    options->slow_ms   = or_default(given->slow_ms, SLOW_MS_DEFAULT);
+    options->batch_max = or_default(given->batch_max, BATCH_DEFAULT);
+    options->queue_max = or_default(given->queue_max, QUEUE_DEFAULT);
+    if (options->slots > options->slots_max)
+        options->slots = options->slots_max;
+    assert(options->run && options->slots_max <= COMBINER_SLOTS_MAX);
+    combiner->expire_at   = deadline_never();
+    combiner->watch_until = deadline_never();
     mutex_init(&combiner->mutex);
-    cond_init(&combiner->lead);
+    cond_init(&combiner->changed);
     return combiner;
 }
 
@@ -427,9 +493,14 @@ void combiner_free(Combiner *combiner)
 {
     if (!combiner)
         return;
-    assert(combiner->waiting == 0 && combiner->lanes == 0);
-    leaders_end(combiner);
-    cond_done(&combiner->lead);
+    mutex_lock(&combiner->mutex);
+    assert(combiner->queued == 0);
+    combiner->stopping = true;
+    cond_broadcast(&combiner->changed);
+    mutex_unlock(&combiner->mutex);
+    for (int i = 0; i < combiner->thread_count; i++)
+        thread_join(combiner->threads[i]);
+    cond_done(&combiner->changed);
     mutex_done(&combiner->mutex);
     free(combiner);
 }

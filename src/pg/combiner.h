@@ -1,35 +1,26 @@
 /*
  * combiner.h - merges the operations of concurrent callers into one call to the database.
  *
- * A caller that comes when nothing runs is run at once: nobody waits when it is quiet. Under load each run carries what
- * gathered while the last one was under way, and a second run begins beside a first one only when at least half as many
- * wait as that one carries, so that many callers do not fall apart into many small transactions. A run that takes slow_ms
- * waits for a lock, most likely: it does not count any more, so that those behind it do not wait for the same.
+ * combiner_submit() queues an item and returns; on_done reports how it went. combiner_run() is submit and wait. An idle combiner
+ * runs a single item immediately. Under load a batch carries what was queued while the last one ran, and a second batch starts
+ * beside a first one only when at least half as many items are queued as that one carries. A batch that takes slow_ms most
+ * likely waits for a lock: it is no longer counted, so that what is queued behind it need not wait for the same lock.
  *
- * There are two ways in. combiner_do() waits, and those who wait take turns at leading, without any thread beside them.
- * combiner_begin() does not wait: threads of the combiner's own lead then, and tell each verdict. Thousands may be under
- * way, and where callers had to be woken one by one, one thread hands out a whole run's verdicts.
- *
- *     WAITING -> LEADING  [it is the first in line, and a run is worth while]
- *     WAITING -> RUNNING  [a leader took it along]      LEADING -> RUNNING  [it takes itself along, before all others]
- *     RUNNING -> DONE     [its run is over]             WAITING -> gone     [its deadline passed; it is not run]
+ *     QUEUED -> RUNNING  [a slot is free]       RUNNING -> DONE  [its batch has ended]
+ *     QUEUED -> DONE     [its deadline passed: ERR_TIMEOUT, it was not run]
  *
  * Invariants
- *   1. Every item gets a verdict of its own. An item whose deadline passes while it waits is not run (ERR_TIMEOUT). One that
- *      is under way is waited for, because the run holds it: so its caller may come back after its own deadline, but
- *      not after the latest one of that run, and never with a doubt.
- *      Nobody watches the clock for an item that was begun until it is first in line: whoever begins gives every item the
- *      same time, so that the runs before it are over by then.
- *   2. One bad item never fails the others: when a run fails for good it is done again in halves, until the bad item
- *      stands alone with its error; so for a lock that was not to be had. A failure that says nothing about the items
- *      (busy, unavailable, unknown, stopping, our own schema) goes to all of that run.
- *   3. At most lanes_max runs at once that are not slow, and 8 in all; at most batch_max items and weight_max in a run, at
- *      most queue_max items waiting (ERR_BUSY).
- *   4. While anything waits, something runs or is about to: nobody waits longer than for the runs under way, nor, while
- *      fewer than 8 are, longer than slow_ms.
- *   5. What was begun is told exactly once, on a thread that leads or in combiner_begin() itself, under no lock.
- * Threads: any. Ownership: items are borrowed until combiner_do() returns or the verdict is told; combiner_free() when
- * nothing is under way.
+ *   1. Every item gets exactly one result of its own, on_done under no lock: on a thread of the combiner, or inside
+ *      combiner_submit() when the queue is full (ERR_BUSY).
+ *   2. One bad item never fails the others: a batch that fails for good, or for a lock, is run again in halves until the bad
+ *      item is alone with its error. A failure that says nothing about the items (unavailable, unknown, stopping, our own
+ *      schema) is the result of the whole batch.
+ *   3. At most `slots` batches run at once that are not slow, and slots_max in all; at most batch_max items and weight_max in a
+ *      batch; at most queue_max items are queued.
+ *   4. While an item is queued, a thread watches its deadline and the batches that run. A running item is waited for: it ends by
+ *      the latest deadline of its batch.
+ * Threads: any; the combiner starts its own as needed, at most slots_max + 1. A blocking caller that finds the combiner idle runs
+ * its item itself. Ownership: items are borrowed until they are done; combiner_free() when all are.
  */
 #ifndef PG_COMBINER_H
 #define PG_COMBINER_H
@@ -39,39 +30,45 @@
 #include "base/clock.h"
 #include "base/error.h"
 
+#define COMBINER_SLOTS_MAX 8
+
 typedef struct Combiner Combiner;
 
-/* Run all items in one transaction. Each item's own verdict goes into the item; the return value is about the run. May be
+/* Run all items in one transaction. Each item's own verdict goes into the item; the return value is about the batch. May be
  * called again with some of the same items. The deadline is the latest of its items'. */
-typedef ErrorCode CombinerRun(void *context, void **items, int count, Deadline deadline, Error *reterr);
+typedef ErrorCode CombinerBatch(void *context, void **items, int count, Deadline deadline, Error *reterr);
+/* error->code OK: the item was run, its verdict is in the item. It must not wait: others of the batch come after it. The error is
+ * borrowed until it returns. */
+typedef void CombinerDone(void *item, const Error *error);
 
 /* Zero means the default in the comment. */
 typedef struct {
-    CombinerRun *run;
-    void        *context;
-    int          lanes_max;            /* 2; up to 8 when some are slow */
-    int          lanes_begun_max;      /* lanes_max; while the first in line was begun */
-    int          slow_ms;              /* 50: a run that takes longer is not waited for */
-    int          batch_max;            /* 1000 */
-    int          queue_max;            /* 10,000 */
+    CombinerBatch *run;
+    void          *context;
+    int            slots;              /* 2, but not more than slots_max */
+    int            slots_max;          /* COMBINER_SLOTS_MAX; with the slow ones */
+    int            slow_ms;            /* 50 */
+    int            batch_max;          /* 1000 */
+    int            queue_max;          /* 10,000 */
     size_t (*weigh)(const void *item); /* NULL: items weigh nothing */
-    size_t weight_max;                 /* of one run; a heavier item runs alone */
+    size_t weight_max;                 /* of one batch; a heavier item runs alone */
 } CombinerOptions;
 
 Combiner *combiner_new(const CombinerOptions *options);
 void      combiner_free(Combiner *combiner);
 SCOPED(Combiner, combiner_free)
-/* Returns when the item was run: what the run said about it. ERR_TIMEOUT, ERR_BUSY: it was not run. */
-must_check ErrorCode combiner_do(Combiner *combiner, void *item, Deadline deadline, Error *reterr);
 
-/* What combiner_do() would have returned. It must not wait: others of the same run are told after it. */
-typedef void CombinerTold(void *item, const Error *verdict);
-void         combiner_begin(Combiner *combiner, void *item, Deadline deadline, CombinerTold *told);
+void combiner_submit(Combiner *combiner, void *item, Deadline deadline, CombinerDone *on_done);
+/* Submit and wait. ERR_TIMEOUT without an SQLSTATE, ERR_BUSY: it was not run. */
+must_check ErrorCode combiner_run(Combiner *combiner, void *item, Deadline deadline, Error *reterr);
+/* How many items are queued. */
+int combiner_queued(Combiner *combiner);
 
-/* How many wait for a run right now. */
-int combiner_waiting(Combiner *combiner);
-
-/* Invariant 2 by itself, for those who have all their items at hand: ret_errors[i].code tells how item i fared. */
-void combiner_run_each(CombinerRun *run, void *context, void **items, int count, Deadline deadline, Error *ret_errors);
+/* Invariant 2 by itself, on the caller's thread, for a caller that has all its items at hand. */
+void combiner_split(CombinerBatch *run, void *context, void **items, int count, Deadline deadline,
+                    CombinerDone *on_done);
+/* slots_max for a combiner that may hold one of `parts` parts of a pool's connections, at least 1: so its slow batches leave
+ * connections to others. */
+int combiner_share(int pool_size, int parts);
 
 #endif

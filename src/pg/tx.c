@@ -194,9 +194,11 @@ static ErrorCode work_end(const TxOptions *options, ErrorCode code, int tries, b
 }
 
 /* Run again? A connection that could not be had is not asked for again: the pool has tried as often as it makes sense. */
-static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdict)
+static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdict, const Error *error)
 {
     if (!try->leased || verdict == VERDICT_FINAL)
+        return false;
+    if (options->lock_once && strcmp(error->sqlstate, "55P03") == 0)
         return false;
     return verdict != VERDICT_RESOLVE || options->keyed || options->read_only;
 }
@@ -226,7 +228,8 @@ static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Erro
 
         doubt |= try.doubt && !options->read_only;
         fresh = verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE;
-        if (code == OK || !work_goes_on(options, &try, verdict) || !retry_wait(&policy, tries, options->deadline)) {
+        if (code == OK || !work_goes_on(options, &try, verdict, &error) ||
+            !retry_wait(&policy, tries, options->deadline)) {
             if (code != OK && try.began)
                 rollback_log(options->name, tries, code, &error);
             code = work_end(options, code, tries, doubt, work_is_settled(work, &try, code, verdict), &error);

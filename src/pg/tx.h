@@ -31,6 +31,7 @@ typedef struct {
     Arena      *arena;     /* where rows live; grows with each try, freed by the caller */
     int         tries_max; /* 0: retry_operation's */
     bool        keyed;     /* the body begins with the key check: it may be run again after a lost commit */
+    bool        lock_once; /* a lock that is not granted (55P03) is not tried again: the caller does that */
     bool        read_only; /* nothing to commit: a lost commit is simply run again */
 } TxOptions;
 

@@ -1,41 +1,97 @@
 /*
- * ledger.c - see ledger.h. Whoever leads a run puts each caller's texts into that caller's arena: its owner waits.
+ * ledger.c - see ledger.h. The thread that runs a batch puts each item's texts into that item's arena: its owner waits.
  *
- * A run is shared, so a wallet that somebody holds locked would hold up everyone in it. Hence two lines: in the first one a
- * run is tried once and hardly waits for locks; what cannot be had at once goes to the second, where there is patience, and
- * the retries of pg/tx.
+ * Two combiners: `posts` for what is submitted, `retries` for what was put off. Operations on a wallet that was found locked a
+ * moment ago go to `retries` directly, so that `posts` does not wait for it again.
  */
 #include "wallet/ledger.h"
 
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/sync.h"
 #include "pg/combiner.h"
 
-#define RUN_BYTES_MAX ((size_t)16 << 20) /* of metadata in one run */
-#define BYTES_FACTOR  8
+#define BATCH_BYTES_MAX ((size_t)16 << 20) /* of metadata in one batch */
+#define BYTES_FACTOR    8
+#define LOCKED_MAX      64  /* wallets remembered as locked */
+#define LOCKED_MS       300 /* for how long: somewhat longer than a round of retries takes to find it locked again */
+
+#define RETRY_LEFT_MS 250 /* a try that the deadline cuts off would end in doubt: not begun with less */
+
+/* A wallet, by the hash of its owner, that was found locked. A collision only puts off an operation that need not be. */
+typedef struct {
+    uint64_t owner;
+    Mono     at; /* .ns 0: none */
+} Locked;
 
 struct Ledger {
     Pool     *pool;
-    Combiner *posts, *patient, *looks;
+    Combiner *posts, *retries, *reads;
+    Mutex     mutex; /* guards locked */
+    Locked    locked[LOCKED_MAX];
 };
+
+/* ---- wallets that are locked ---- */
+
+static uint64_t owner_hash(const char *owner)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+    for (; *owner; owner++)
+        hash = (hash ^ (unsigned char)*owner) * 1099511628211u;
+    return hash;
+}
+
+/* Under the mutex: this wallet, else where it would be put. */
+static Locked *locked_find(Ledger *ledger, uint64_t owner)
+{
+    Locked *oldest = ledger->locked;
+
+    for (int i = 0; i < LOCKED_MAX; i++) {
+        if (ledger->locked[i].owner == owner)
+            return &ledger->locked[i];
+        if (mono_before(ledger->locked[i].at, oldest->at))
+            oldest = &ledger->locked[i];
+    }
+    return oldest;
+}
+
+static void locked_add(Ledger *ledger, const char *owner)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&ledger->mutex);
+    uint64_t                    hash = owner ? owner_hash(owner) : 0;
+
+    (void)held;
+    if (owner)
+        *locked_find(ledger, hash) = (Locked){hash, clock_mono()};
+}
+
+/* Was one of its wallets found locked at or after `since`? */
+static bool post_is_locked(Ledger *ledger, const WalletItem *item, Mono since)
+{
+    scoped(mutex_unlock) Mutex *held     = mutex_hold(&ledger->mutex);
+    const char                 *owners[] = {item->owner, item->other};
+
+    (void)held;
+    for (size_t i = 0; i < COUNT(owners); i++) {
+        uint64_t      hash   = owners[i] ? owner_hash(owners[i]) : 0;
+        const Locked *locked = owners[i] ? locked_find(ledger, hash) : NULL;
+
+        if (locked && locked->owner == hash && locked->at.ns != 0 && !mono_before(locked->at, since))
+            return true;
+    }
+    return false;
+}
 
 /* ---- posting ---- */
 
-typedef struct {
-    WalletItem *item;
-    Arena      *arena;
-    void (*told)(void *context); /* NULL: the caller waits, and needs none of the rest */
-    void    *context;
-    Ledger  *ledger;
-    Deadline deadline;
-} PostTurn;
-
-static size_t post_weigh(const void *turn)
+static size_t post_weigh(const void *post)
 {
-    return wallet_weigh(((const PostTurn *)turn)->item);
+    return wallet_weigh(((const LedgerPost *)post)->item);
 }
 
-/* Texts that came from the run's rows; those that were asked for are the caller's already. */
+/* Texts that came from the batch's rows; those that were asked for are the caller's already. */
 static void texts_keep(WalletItem *item, Arena *arena)
 {
     if (item->posted_owner != item->owner)
@@ -46,102 +102,138 @@ static void texts_keep(WalletItem *item, Arena *arena)
         item->posted_asset = arena_text(arena, item->posted_asset);
 }
 
-typedef ErrorCode Post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr);
-
-static ErrorCode turns_post(Ledger *ledger, Post *post, void **turns, int count, Deadline deadline, Error *reterr)
+static bool error_is_lock(const Error *error)
 {
-    scoped(arena_free) Arena *arena = arena_new((RUN_BYTES_MAX + WALLET_METADATA_MAX) * BYTES_FACTOR);
-    WalletItem              **items = arena_array(arena, WalletItem *, count);
+    return error->code == ERR_BUSY && strcmp(error->sqlstate, "55P03") == 0;
+}
 
+/* Those whose wallets were not found locked since they were submitted: when a batch is run again in halves, one operation waits
+ * for the lock and the others on the same wallet need not. */
+static int posts_choose(Ledger *ledger, void **posts, int count, LedgerPost **ret_chosen)
+{
+    int chosen = 0;
+
+    for (int i = 0; i < count; i++) {
+        LedgerPost *post = posts[i];
+
+        post->skipped = post_is_locked(ledger, post->item, post->submitted);
+        if (!post->skipped)
+            ret_chosen[chosen++] = post;
+    }
+    return chosen;
+}
+
+static ErrorCode posts_run(void *context, void **posts, int count, Deadline deadline, Error *reterr)
+{
+    Ledger                   *ledger = context;
+    scoped(arena_free) Arena *arena  = arena_new((BATCH_BYTES_MAX + WALLET_METADATA_MAX) * BYTES_FACTOR);
+    WalletItem              **items  = arena_array(arena, WalletItem *, count);
+    LedgerPost              **chosen = arena_array(arena, LedgerPost *, count);
+    ErrorCode                 code;
+
+    count = posts_choose(ledger, posts, count, chosen);
+    if (count == 0)
+        return OK;
     for (int i = 0; i < count; i++)
-        items[i] = ((PostTurn *)turns[i])->item;
-    TRY(post(ledger->pool, deadline, arena, items, count, reterr));
-    for (int i = 0; i < count; i++)
-        texts_keep(items[i], ((PostTurn *)turns[i])->arena);
-    return OK;
+        items[i] = chosen[i]->item;
+    code = wallet_post_nowait(ledger->pool, deadline, arena, items, count, reterr);
+    if (code != OK && count == 1 && error_is_lock(reterr)) {
+        locked_add(ledger, items[0]->owner);
+        locked_add(ledger, items[0]->other);
+    }
+    for (int i = 0; code == OK && i < count; i++)
+        texts_keep(items[i], chosen[i]->arena);
+    return code;
 }
 
-static ErrorCode posts_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+static void post_prepare(Ledger *ledger, LedgerPost *post)
 {
-    return turns_post(context, wallet_post_hurried, turns, count, deadline, reterr);
+    post->ledger    = ledger;
+    post->submitted = clock_mono();
+    post->skipped   = false;
 }
 
-static ErrorCode patient_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+/* Where it is run first. */
+static Combiner *post_route(Ledger *ledger, LedgerPost *post)
 {
-    return turns_post(context, wallet_post, turns, count, deadline, reterr);
+    post_prepare(ledger, post);
+    return post_is_locked(ledger, post->item, mono_plus_ms(post->submitted, -LOCKED_MS)) ? ledger->retries
+                                                                                         : ledger->posts;
 }
 
-/* It was run and could not be done at once; not: it had no turn. */
-static bool is_put_off(const Error *verdict)
+/* It was run, did not get its lock, and has time left: it is certain that nothing was done. */
+static bool post_is_put_off(LedgerPost *post, const Error *error)
 {
-    return error_verdict(verdict->code) != VERDICT_FINAL &&
-           (verdict->sqlstate[0] != '\0' || verdict->code == ERR_UNAVAILABLE || verdict->code == ERR_UNKNOWN);
+    if (!post->skipped && !error_is_lock(error))
+        return false;
+    return deadline_left_ms(post->deadline) > RETRY_LEFT_MS;
+}
+
+static void post_finish(const LedgerPost *post, const Error *error)
+{
+    WalletItem *item = post->item;
+
+    if (post->skipped || error_is_lock(error)) {
+        item->code = fail(&item->error, ERR_BUSY, "nothing was done: another transaction keeps a wallet locked");
+        error_set_sqlstate(&item->error, "55P03");
+    } else if (error->code != OK) {
+        item->code  = error->code;
+        item->error = *error;
+    }
+}
+
+static void post_done(void *context, const Error *error)
+{
+    LedgerPost *post = context;
+
+    if (post_is_put_off(post, error)) {
+        post_prepare(post->ledger, post);
+        combiner_submit(post->ledger->retries, post, post->deadline, post_done);
+        return;
+    }
+    post_finish(post, error);
+    post->on_done(post->context);
+}
+
+void ledger_submit(Ledger *ledger, LedgerPost *post)
+{
+    WalletItem *item = post->item;
+
+    item->code = wallet_check(item, &item->error);
+    if (item->code == OK)
+        combiner_submit(post_route(ledger, post), post, post->deadline, post_done);
+    else
+        post->on_done(post->context);
 }
 
 ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, Error *reterr)
 {
-    PostTurn  turn = {.item = item, .arena = arena};
-    Error     why  = {0};
-    ErrorCode code;
+    LedgerPost post  = {.item = item, .arena = arena, .deadline = deadline};
+    Error      error = {0};
 
     TRY(item->code = wallet_check(item, reterr));
-    code = combiner_do(ledger->posts, &turn, deadline, &why);
-    if (code != OK && is_put_off(&why))
-        code = combiner_do(ledger->patient, &turn, deadline, &why);
-    if (code != OK) {
-        if (reterr)
-            *reterr = why;
-        return item->code = code;
+    error.code = combiner_run(post_route(ledger, &post), &post, deadline, &error);
+    while (post_is_put_off(&post, &error)) {
+        post_prepare(ledger, &post);
+        error      = (Error){0};
+        error.code = combiner_run(ledger->retries, &post, deadline, &error);
     }
+    post_finish(&post, &error);
     if (reterr && item->code != OK)
         *reterr = item->error;
     return item->code;
 }
 
-static void patient_told(void *context, const Error *verdict)
-{
-    PostTurn *turn = context;
-
-    if (verdict->code != OK) {
-        turn->item->code  = verdict->code;
-        turn->item->error = *verdict;
-    }
-    turn->told(turn->context);
-}
-
-static void post_told(void *context, const Error *verdict)
-{
-    PostTurn *turn = context;
-
-    if (is_put_off(verdict))
-        combiner_begin(turn->ledger->patient, turn, turn->deadline, patient_told);
-    else
-        patient_told(turn, verdict);
-}
-
-void ledger_post_begin(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, void (*told)(void *context),
-                       void *context)
-{
-    PostTurn *turn = arena_array(arena, PostTurn, 1);
-
-    *turn      = (PostTurn){item, arena, told, context, ledger, deadline};
-    item->code = wallet_check(item, &item->error);
-    if (item->code == OK)
-        combiner_begin(ledger->posts, turn, deadline, post_told);
-    else
-        told(context);
-}
-
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 typedef struct {
     const char *owner, *asset;
     Arena      *arena;
     Wallet      wallet;
     bool        found;
-} LookTurn;
+} WalletRead;
 
-static ErrorCode looks_run(void *context, void **turns, int count, Deadline deadline, Error *reterr)
+static ErrorCode reads_run(void *context, void **reads, int count, Deadline deadline, Error *reterr)
 {
     Ledger                   *ledger = context;
     scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
@@ -152,21 +244,21 @@ static ErrorCode looks_run(void *context, void **turns, int count, Deadline dead
     int                       found;
 
     for (int i = 0; i < count; i++) {
-        const LookTurn *turn = turns[i];
+        const WalletRead *read = reads[i];
 
-        owners[i] = turn->owner;
-        assets[i] = turn->asset;
-        named |= turn->asset != NULL;
+        owners[i] = read->owner;
+        assets[i] = read->asset;
+        named |= read->asset != NULL;
     }
     TRY(wallet_look(ledger->pool, deadline, arena, owners, named ? assets : NULL, count, &list, &found, reterr));
     for (int i = 0; i < found; i++) {
-        LookTurn *turn = turns[list[i].ord - 1];
+        WalletRead *read = reads[list[i].ord - 1];
 
-        turn->wallet          = list[i];
-        turn->wallet.owner    = turn->owner;
-        turn->wallet.asset    = turn->asset ? turn->asset : WALLET_ASSET_DEFAULT;
-        turn->wallet.metadata = arena_text(turn->arena, list[i].metadata);
-        turn->found           = true;
+        read->wallet          = list[i];
+        read->wallet.owner    = read->owner;
+        read->wallet.asset    = read->asset ? read->asset : WALLET_ASSET_DEFAULT;
+        read->wallet.metadata = arena_text(read->arena, list[i].metadata);
+        read->found           = true;
     }
     return OK;
 }
@@ -174,14 +266,14 @@ static ErrorCode looks_run(void *context, void **turns, int count, Deadline dead
 ErrorCode ledger_look(Ledger *ledger, Deadline deadline, Arena *arena, const char *owner, const char *asset,
                       Wallet *ret_wallet, Error *reterr)
 {
-    LookTurn turn = {.owner = owner, .asset = asset, .arena = arena};
+    WalletRead read = {.owner = owner, .asset = asset, .arena = arena};
 
     TRY(wallet_check_owner_seen("owner", owner, reterr));
     TRY(wallet_check_asset("asset", asset, reterr));
-    TRY(combiner_do(ledger->looks, &turn, deadline, reterr));
-    if (!turn.found)
+    TRY(combiner_run(ledger->reads, &read, deadline, reterr));
+    if (!read.found)
         return wallet_missing(owner, asset, reterr);
-    *ret_wallet = turn.wallet;
+    *ret_wallet = read.wallet;
     return OK;
 }
 
@@ -189,25 +281,38 @@ ErrorCode ledger_look(Ledger *ledger, Deadline deadline, Arena *arena, const cha
 
 Ledger *ledger_new(Pool *pool)
 {
-    Ledger *ledger = calloc(1, sizeof *ledger);
+    Ledger    *ledger = calloc(1, sizeof *ledger);
+    PoolStatus status;
+    int        share;
 
     if (!ledger)
         abort();
+    pool_status(pool, &status);
+    share        = combiner_share(status.size_max, 4);
     ledger->pool = pool;
-    /* Two runs nearly always have a wallet in common, so that one waits for the other. Where callers lead that is worth its
-     * while, because it takes time to wake the next one; our own threads begin the next run at once. */
-    ledger->posts   = combiner_new(&(CombinerOptions){
-          .run = posts_run, .context = ledger, .lanes_begun_max = 1, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
-    ledger->patient = combiner_new(
-        &(CombinerOptions){.run = patient_run, .context = ledger, .weigh = post_weigh, .weight_max = RUN_BYTES_MAX});
-    ledger->looks = combiner_new(&(CombinerOptions){.run = looks_run, .context = ledger});
+    mutex_init(&ledger->mutex);
+    /* Two batches nearly always have a wallet in common, so that one waits for the other: one at a time. */
+    ledger->posts   = combiner_new(&(CombinerOptions){.run        = posts_run,
+                                                      .context    = ledger,
+                                                      .slots      = 1,
+                                                      .slots_max  = share,
+                                                      .weigh      = post_weigh,
+                                                      .weight_max = BATCH_BYTES_MAX});
+    ledger->retries = combiner_new(&(CombinerOptions){.run        = posts_run,
+                                                      .context    = ledger,
+                                                      .slots      = 1,
+                                                      .slots_max  = 1,
+                                                      .weigh      = post_weigh,
+                                                      .weight_max = BATCH_BYTES_MAX});
+    ledger->reads   = combiner_new(&(CombinerOptions){.run = reads_run, .context = ledger, .slots_max = share});
     return ledger;
 }
 
 void ledger_free(Ledger *ledger)
 {
     combiner_free(ledger->posts);
-    combiner_free(ledger->patient);
-    combiner_free(ledger->looks);
+    combiner_free(ledger->retries);
+    combiner_free(ledger->reads);
+    mutex_done(&ledger->mutex);
     free(ledger);
 }

@@ -12,7 +12,7 @@
 #include "sql.h"
 
 /* As arrays in text form, being built, items take several times as much. */
-#define HURRY_MS     "100" /* for a lock: far more than a shared run takes */
+#define NOWAIT_MS    "100" /* for a lock: far more than a shared batch takes */
 #define BYTES_FACTOR 8
 #define REQUEST_MAX  ((size_t)4 * WALLET_METADATA_MAX)
 #define AMOUNTS_MAX  ((size_t)WALLET_BATCH_MAX * 20)
@@ -272,11 +272,11 @@ ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **
     return call_post(pool, &options, items, count, NULL, reterr);
 }
 
-ErrorCode wallet_post_hurried(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
+ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
 {
-    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .tries_max = 1};
+    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
 
-    return call_post(pool, &options, items, count, HURRY_MS, reterr);
+    return call_post(pool, &options, items, count, NOWAIT_MS, reterr);
 }
 
 ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr)

@@ -74,10 +74,9 @@ size_t wallet_weigh(const WalletItem *item);
  * checked before. SQL decides about a key that comes twice, one after the other: for few items. */
 must_check ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
                                  Error *reterr);
-/* One try, that waits for no lock longer than others take to post. Any failure that is not final is worth a patient
- * wallet_post(), also when it may have committed: the keys tell. */
-must_check ErrorCode wallet_post_hurried(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
-                                         Error *reterr);
+/* The same, but it waits for no lock longer than others take to post: ERR_BUSY with 55P03, after a single try. */
+must_check ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
+                                        Error *reterr);
 /* The same in a transaction of the caller, who commits it or not; result texts live in its arena. */
 must_check ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr);
 /* The same for up to WALLET_BATCH_MAX. A key that comes twice is judged here: the second one is told what the first one

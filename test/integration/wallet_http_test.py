@@ -7,7 +7,7 @@ import urllib.parse
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Session, in_threads, metric, problem, stop_clean
+from story import Cluster, Session, in_threads, metric, problem, stop_clean
 
 MAX = 2**53 - 1
 MONEY = ("balance_before", "balance", "held", "available", "version")
@@ -748,32 +748,95 @@ def scopes_and_a_full_pool():
 
 @test
 def a_wallet_that_is_locked_holds_up_nobody_else():
-    """Runs are shared, so those that wait for one wallet must not take the others with them."""
-    with Database() as db, Pawl(db, env={"PAWL_POOL_MAX": "10"}) as pawl:
+    """Transactions are shared, so operations that wait for one wallet must not hold up others, nor take the pool's connections.
+    With default settings, whatever pool they give."""
+    with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         opened(pawl, "ann", "bob", amount=100)
+        tokens = [pawl.run("key", "create", f"k{n}", "--scopes", "read", "--json").json["token"] for n in range(8)]
 
         def waiting():
             return int(db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and "
                                 f"datname = '{db.name}'"))
 
-        def spend(owner):
-            return pawl.http("POST", path(owner, "/spend"), {"txn_id": key(), "amount": 1})
+        def spend(owner, txn_id):
+            return pawl.http("POST", path(owner, "/spend"), {"txn_id": txn_id, "amount": 1})
 
+        keys = [[key() for _ in range(3)] for _ in tokens]
         with Session(db.url) as session:
             session.do("begin")
             session.do("select from wallet.state s join wallet.wallet w using (id) where w.owner = 'ann' for update of s")
-            held = [in_threads(1, lambda _: spend("ann"))]
-            wait_until(lambda: waiting() == 1, what="one waits for the lock")
-            held += [in_threads(8, lambda _: spend("ann"))]
-            wait_until(lambda: waiting() >= 2, what="more of them wait")
-            for _ in range(3):
-                assert spend("bob").status == 201
-            assert waiting() >= 2
+            held = []
+            for token, three in zip(tokens, keys):
+                held.append(in_threads(3, lambda n, three=three: spend("ann", three[n])))
+                wait_until(lambda: waiting() >= 1, what="one waits for the lock")
+                assert waiting() <= 3, "the connections are for others, too"
+                assert spend("bob", key()).status == 201
+                assert pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "charge"}).status == 201
+                assert pawl.http("GET", path("bob"), token=token).status == 200
+                assert pawl.http("GET", "/health/ready").status == 200
+            wait_until(lambda: waiting() >= 1, what="the lock is still waited for")
             session.do("rollback")
-        assert [answer.status for thread in held for answer in thread()] == [201] * 9
-        assert (balance(pawl, "ann"), balance(pawl, "bob")) == (91, 97)
+        assert {answer.status for join in held for answer in join()} <= {201, 503}  # some may have met their deadline
+        assert {spend("ann", one).status for three in keys for one in three} == {201}
+        assert (balance(pawl, "ann"), balance(pawl, "bob")) == (76, 92)
         adds_up(db)
+        stop_clean(pawl.server)
+
+
+@test
+def a_lock_that_outlives_the_deadline_is_told_as_nothing_done():
+    with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "4s"}) as pawl:
+        pawl.serve()
+        opened(pawl, "ann", "bob", amount=100)
+        with Session(db.url) as session:
+            session.do("begin")
+            session.do("select from wallet.state s join wallet.wallet w using (id) where w.owner = 'ann' for update of s")
+            keys = [key() for _ in range(12)]
+            answers = in_threads(len(keys), lambda n: pawl.http(
+                "POST", "/v1/transfers", {"txn_id": keys[n], "from": "bob", "to": "ann", "amount": 1}))()
+            kinds = {answer.json["type"] for answer in answers}
+            # The last two only where the machine is so busy that the time is over before the lock's.
+            assert "/problems/try-again" in kinds, answers
+            assert kinds <= {"/problems/try-again", "/problems/timed-out", "/problems/try-same-key"}, answers
+            session.do("rollback")
+        assert (balance(pawl, "ann"), balance(pawl, "bob")) == (100, 100)
+        for one in keys:
+            post(pawl, "/v1/transfers", {"txn_id": one, "from": "bob", "to": "ann", "amount": 1})
+        assert (balance(pawl, "ann"), balance(pawl, "bob")) == (112, 88)
+        adds_up(db)
+        stop_clean(pawl.server)
+
+
+@test
+def a_post_in_doubt_is_never_told_as_not_done():
+    """While no standby confirms, a commit can neither be seen nor be taken back. "timed-out" would say that nothing was done."""
+    with Cluster(conf="fsync = on\nsynchronous_commit = on\nmax_wal_senders = 2\nwal_level = replica\n") as cluster, \
+            Pawl(cluster.url(), env={"PAWL_REQUEST_TIMEOUT": "2s"}) as pawl:
+        pawl.serve()
+        opened(pawl, "ann", "bob", amount=100)
+
+        def standbys(names):
+            cluster.rows(f"alter system set synchronous_standby_names = '{names}'; select pg_reload_conf()")
+            wait_until(lambda: cluster.rows("show synchronous_standby_names") == [names], what="the setting is in force")
+
+        def transfer(txn_id):
+            return pawl.http("POST", "/v1/transfers", {"txn_id": txn_id, "from": "ann", "to": "bob", "amount": 1})
+
+        standbys("nobody")
+        keys = [key() for _ in range(6)]
+        answers = in_threads(len(keys), lambda n: transfer(keys[n]))()
+        assert {answer.status for answer in answers} == {503}, answers
+        # A restart ends the commits' waits, so that their rows can be seen.
+        cluster.restart("immediate")
+        done = set(cluster.rows("select txn_id from wallet.txn"))
+        assert done & set(keys), "no transfer was committed"
+        for one, answer in zip(keys, answers):
+            assert one not in done or answer.json["type"] == "/problems/try-same-key", answer.body
+        standbys("")
+        for one in keys:
+            wait_until(lambda one=one: transfer(one).status == 201, what="the transfer's answer")
+        assert (balance(pawl, "ann"), balance(pawl, "bob")) == (94, 106)
         stop_clean(pawl.server)
 
 

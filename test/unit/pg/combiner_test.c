@@ -1,5 +1,5 @@
 /*
- * combiner_test.c - who leads, who follows, who leaves, and that a bad item stands alone.
+ * combiner_test.c - what shares a batch, what ends before it is run, and that a bad item is alone with its error.
  */
 #include "pg/combiner.h"
 
@@ -13,9 +13,10 @@
 #define NEVER_MS 3600000 /* no run is slow */
 
 typedef struct {
-    int  number;
-    bool bad, done, free; /* free: it passes the gate */
-    int  runs;
+    int   number;
+    bool  bad, done, free; /* free: it passes the gate */
+    int   runs;
+    Error error; /* of combiner_split() */
 } Item;
 
 /* A run that waits until it is let go, and notes what it was given. */
@@ -91,7 +92,7 @@ static void *call_run(void *context)
 {
     Call *call = context;
 
-    call->code = combiner_do(call->combiner, &call->item, call->deadline, &call->error);
+    call->code = combiner_run(call->combiner, &call->item, call->deadline, &call->error);
     return NULL;
 }
 
@@ -112,7 +113,7 @@ TEST(combiner_runs_at_once_when_it_is_quiet)
     for (int i = 0; i < 3; i++) {
         Item item = {0};
 
-        assert_ok(combiner_do(combiner, &item, deadline_in_ms(5000), &error));
+        assert_ok(combiner_run(combiner, &item, deadline_in_ms(5000), &error));
         assert_true(item.done);
     }
     assert_int_equal(gate.runs, 3);
@@ -125,7 +126,7 @@ TEST(combiner_merges_what_gathers_while_a_run_is_under_way)
     Call calls[THREADS] = {0};
     gate_init(&gate, false);
     scoped(combiner_free) Combiner *combiner = combiner_new(&(CombinerOptions){
-        .run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS, .batch_max = 10, .queue_max = 15});
+        .run = gate_run, .context = &gate, .slots = 1, .slow_ms = NEVER_MS, .batch_max = 10, .queue_max = 15});
     Item                            extra    = {0};
     Error                           error    = {0};
 
@@ -133,8 +134,8 @@ TEST(combiner_merges_what_gathers_while_a_run_is_under_way)
     await(gate_runs(&gate) == 1);
     for (int i = 1; i < THREADS; i++)
         call_start(&calls[i], combiner, deadline_never());
-    await(combiner_waiting(combiner) == THREADS - 1);
-    assert_code(ERR_BUSY, combiner_do(combiner, &extra, deadline_never(), &error));
+    await(combiner_queued(combiner) == THREADS - 1);
+    assert_code(ERR_BUSY, combiner_run(combiner, &extra, deadline_never(), &error));
     assert_int_equal(extra.runs, 0);
     gate_open(&gate);
     for (int i = 0; i < THREADS; i++) {
@@ -155,12 +156,12 @@ TEST(combiner_does_not_run_what_left_before)
     Item item  = {0};
     gate_init(&gate, false);
     scoped(combiner_free) Combiner *combiner =
-        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS});
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .slots = 1, .slow_ms = NEVER_MS});
     Error error = {0};
 
     call_start(&first, combiner, deadline_never());
     await(gate_runs(&gate) == 1);
-    assert_code(ERR_TIMEOUT, combiner_do(combiner, &item, deadline_in_ms(20), &error));
+    assert_code(ERR_TIMEOUT, combiner_run(combiner, &item, deadline_in_ms(20), &error));
     gate_open(&gate);
     thread_join(first.thread);
     assert_int_equal(first.code, OK);
@@ -168,23 +169,27 @@ TEST(combiner_does_not_run_what_left_before)
     assert_int_equal(gate.runs, 1);
 }
 
+static void item_done(void *item, const Error *error)
+{
+    ((Item *)item)->error = *error;
+}
+
 TEST(combiner_finds_the_bad_items_by_halves)
 {
     Gate  gate;
     Item  items[100] = {0};
     void *list[100];
-    Error errors[100];
     gate_init(&gate, true);
 
     for (int i = 0; i < 100; i++)
         list[i] = &items[i];
     items[7].bad = items[93].bad = true;
-    combiner_run_each(gate_run, &gate, list, 100, deadline_never(), errors);
+    combiner_split(gate_run, &gate, list, 100, deadline_never(), item_done);
     for (int i = 0; i < 100; i++) {
-        assert_int_equal(errors[i].code, items[i].bad ? ERR_INVALID : OK);
+        assert_int_equal(items[i].error.code, items[i].bad ? ERR_INVALID : OK);
         assert_int_equal(items[i].done, !items[i].bad);
     }
-    assert_contains(errors[7].text, "one of 1 is bad");
+    assert_contains(items[7].error.text, "one of 1 is bad");
     assert_true(gate.runs < 32);
 }
 
@@ -193,17 +198,16 @@ TEST(combiner_tells_all_when_nothing_is_wrong_with_the_items)
     Gate  gate;
     Item  items[8] = {0};
     void *list[8];
-    Error errors[8];
     gate_init(&gate, true);
 
     for (int i = 0; i < 8; i++)
         list[i] = &items[i];
     items[3].bad = true;
     gate.code    = ERR_UNAVAILABLE;
-    combiner_run_each(gate_run, &gate, list, 8, deadline_never(), errors);
+    combiner_split(gate_run, &gate, list, 8, deadline_never(), item_done);
     assert_int_equal(gate.runs, 1);
     for (int i = 0; i < 8; i++)
-        assert_int_equal(errors[i].code, ERR_UNAVAILABLE);
+        assert_int_equal(items[i].error.code, ERR_UNAVAILABLE);
 }
 
 static size_t item_weight(const void *item)
@@ -216,12 +220,8 @@ TEST(combiner_carries_no_more_than_it_may)
     Gate gate;
     Call calls[4] = {0};
     gate_init(&gate, false);
-    scoped(combiner_free) Combiner *combiner = combiner_new(&(CombinerOptions){.run        = gate_run,
-                                                                               .context    = &gate,
-                                                                               .lanes_max  = 1,
-                                                                               .slow_ms    = NEVER_MS,
-                                                                               .weigh      = item_weight,
-                                                                               .weight_max = 10});
+    scoped(combiner_free) Combiner *combiner = combiner_new(&(CombinerOptions){
+        .run = gate_run, .context = &gate, .slots = 1, .slow_ms = NEVER_MS, .weigh = item_weight, .weight_max = 10});
 
     for (int i = 0; i < 4; i++)
         calls[i].item.number = i == 1 ? 50 : 5; /* the heavy one runs alone */
@@ -242,120 +242,177 @@ TEST(combiner_carries_no_more_than_it_may)
 
 typedef struct {
     Item       item; /* first: the combiner hands this back */
-    atomic_int told;
-    Error      verdict;
-} Begun;
+    atomic_int done;
+    Error      error;
+} Submitted;
 
-static void begun_told(void *item, const Error *verdict)
+static void submitted_done(void *item, const Error *error)
 {
-    Begun *begun = item;
+    Submitted *submitted = item;
 
-    begun->verdict = *verdict;
-    atomic_fetch_add(&begun->told, 1);
+    submitted->error = *error;
+    atomic_fetch_add(&submitted->done, 1);
 }
 
-TEST(combiner_begun_is_told_once_and_shares_runs)
+TEST(combiner_submitted_items_are_done_once_and_share_batches)
 {
-    Gate  gate;
-    Begun begun[THREADS] = {0};
-    Call  call           = {0};
+    Gate      gate;
+    Submitted submitted[THREADS] = {0};
+    Call      call               = {0};
     gate_init(&gate, false);
     Combiner *combiner =
-        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS});
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .slots = 1, .slow_ms = NEVER_MS});
 
-    combiner_begin(combiner, &begun[0], deadline_in_ms(5000), begun_told);
+    combiner_submit(combiner, &submitted[0], deadline_in_ms(5000), submitted_done);
     await(gate_runs(&gate) == 1);
-    call_start(&call, combiner, deadline_never()); /* one that waits, in front of the others: it leads for them */
-    await(combiner_waiting(combiner) == 1);
+    call_start(&call, combiner, deadline_never()); /* a blocking caller shares the batch of the others */
+    await(combiner_queued(combiner) == 1);
     for (int i = 1; i < THREADS; i++) {
-        begun[i].item.bad = i == 5;
-        combiner_begin(combiner, &begun[i], deadline_in_ms(5000), begun_told);
+        submitted[i].item.bad = i == 5;
+        combiner_submit(combiner, &submitted[i], deadline_in_ms(5000), submitted_done);
     }
-    assert_int_equal(combiner_waiting(combiner), THREADS);
+    assert_int_equal(combiner_queued(combiner), THREADS);
     gate_open(&gate);
     thread_join(call.thread);
     assert_int_equal(call.code, OK);
     for (int i = 0; i < THREADS; i++)
-        await(atomic_load(&begun[i].told) == 1);
+        await(atomic_load(&submitted[i].done) == 1);
     combiner_free(combiner);
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(atomic_load(&begun[i].told), 1);
-        assert_int_equal(begun[i].verdict.code, i == 5 ? ERR_INVALID : OK);
-        assert_int_equal(begun[i].item.done, i != 5);
+        assert_int_equal(atomic_load(&submitted[i].done), 1);
+        assert_int_equal(submitted[i].error.code, i == 5 ? ERR_INVALID : OK);
+        assert_int_equal(submitted[i].item.done, i != 5);
     }
-    assert_int_equal(gate.largest, THREADS); /* the one that waits, and all but the first */
+    assert_int_equal(gate.largest, THREADS); /* the blocking one, and all but the first */
 }
 
-TEST(combiner_begun_is_not_run_after_its_deadline)
+TEST(combiner_does_not_run_what_was_submitted_after_its_deadline)
 {
-    Gate  gate;
-    Begun first = {0}, late = {0}, last = {0};
+    Gate      gate;
+    Submitted first = {0}, late = {0}, last = {0};
     gate_init(&gate, false);
     Combiner *combiner =
-        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS});
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .slots = 1, .slow_ms = NEVER_MS});
 
-    combiner_begin(combiner, &first, deadline_in_ms(5000), begun_told);
+    combiner_submit(combiner, &first, deadline_in_ms(5000), submitted_done);
     await(gate_runs(&gate) == 1);
-    combiner_begin(combiner, &late, deadline_in_ms(0), begun_told);
-    combiner_begin(combiner, &last, deadline_in_ms(5000), begun_told);
+    combiner_submit(combiner, &late, deadline_in_ms(0), submitted_done);
+    combiner_submit(combiner, &last, deadline_in_ms(5000), submitted_done);
     gate_open(&gate);
-    await(atomic_load(&last.told) == 1);
+    await(atomic_load(&last.done) == 1);
     combiner_free(combiner);
-    assert_int_equal(first.verdict.code, OK);
-    assert_int_equal(atomic_load(&late.told), 1);
-    assert_int_equal(late.verdict.code, ERR_TIMEOUT);
+    assert_int_equal(first.error.code, OK);
+    assert_int_equal(atomic_load(&late.done), 1);
+    assert_int_equal(late.error.code, ERR_TIMEOUT);
     assert_int_equal(late.item.runs, 0);
-    assert_int_equal(last.verdict.code, OK);
+    assert_int_equal(last.error.code, OK);
 }
 
-TEST(combiner_begun_is_refused_in_here_when_the_line_is_full)
+/* Blocking callers and submitted items behind each other, no slot free for any of them, and deadlines in any order. */
+TEST(combiner_watches_the_deadline_of_every_queued_item)
 {
-    Gate  gate;
-    Begun begun[3] = {0};
+    Gate      gate;
+    Call      stuck = {0}, patient = {0}, hasty = {0};
+    Submitted early = {0}, late = {0};
+    gate_init(&gate, false);
+    Combiner *combiner =
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .slots = 1, .slots_max = 1, .slow_ms = 20});
+
+    call_start(&stuck, combiner, deadline_never());
+    await(gate_runs(&gate) == 1);
+    call_start(&patient, combiner, deadline_never());
+    await(combiner_queued(combiner) == 1);
+    combiner_submit(combiner, &late, deadline_in_ms(60), submitted_done);
+    combiner_submit(combiner, &early, deadline_in_ms(30), submitted_done);
+    call_start(&hasty, combiner, deadline_in_ms(40));
+    await(atomic_load(&early.done) == 1);
+    await(atomic_load(&late.done) == 1);
+    thread_join(hasty.thread);
+    assert_int_equal(early.error.code, ERR_TIMEOUT);
+    assert_int_equal(late.error.code, ERR_TIMEOUT);
+    assert_int_equal(hasty.code, ERR_TIMEOUT);
+    assert_int_equal(combiner_queued(combiner), 1); /* the patient one */
+    gate_open(&gate);
+    thread_join(stuck.thread);
+    thread_join(patient.thread);
+    assert_int_equal(stuck.code, OK);
+    assert_int_equal(patient.code, OK);
+    assert_int_equal(gate.runs, 2);
+    combiner_free(combiner);
+}
+
+TEST(combiner_submit_refuses_when_the_queue_is_full)
+{
+    Gate      gate;
+    Submitted submitted[3] = {0};
     gate_init(&gate, false);
     Combiner *combiner = combiner_new(
-        &(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = NEVER_MS, .queue_max = 1});
+        &(CombinerOptions){.run = gate_run, .context = &gate, .slots = 1, .slow_ms = NEVER_MS, .queue_max = 1});
 
-    combiner_begin(combiner, &begun[0], deadline_in_ms(5000), begun_told);
+    combiner_submit(combiner, &submitted[0], deadline_in_ms(5000), submitted_done);
     await(gate_runs(&gate) == 1);
     for (int i = 1; i < 3; i++)
-        combiner_begin(combiner, &begun[i], deadline_in_ms(5000), begun_told);
-    assert_int_equal(atomic_load(&begun[2].told), 1);
-    assert_int_equal(begun[2].verdict.code, ERR_BUSY);
+        combiner_submit(combiner, &submitted[i], deadline_in_ms(5000), submitted_done);
+    assert_int_equal(atomic_load(&submitted[2].done), 1);
+    assert_int_equal(submitted[2].error.code, ERR_BUSY);
     gate_open(&gate);
-    await(atomic_load(&begun[1].told) == 1);
+    await(atomic_load(&submitted[1].done) == 1);
     combiner_free(combiner);
-    assert_int_equal(begun[2].item.runs, 0);
+    assert_int_equal(submitted[2].item.runs, 0);
 }
 
-/* ---- slow runs ---- */
+/* ---- slow batches ---- */
 
-/* As if three runs waited for a lock that somebody holds. */
-TEST(combiner_slow_runs_do_not_hold_up_what_comes_after_them)
+/* As if three batches waited for a lock. */
+TEST(combiner_slow_batches_do_not_hold_up_what_is_queued_behind_them)
 {
-    Gate  gate;
-    Call  stuck[3] = {0};
-    Begun begun    = {.item.free = true};
-    Item  item     = {.free = true};
-    Error error    = {0};
+    Gate      gate;
+    Call      stuck[3]  = {0};
+    Submitted submitted = {.item.free = true};
+    Item      item      = {.free = true};
+    Error     error     = {0};
     gate_init(&gate, false);
     Combiner *combiner =
-        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .lanes_max = 1, .slow_ms = 20});
+        combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .slots = 1, .slots_max = 4, .slow_ms = 20});
 
     for (int i = 0; i < 3; i++) {
         call_start(&stuck[i], combiner, deadline_never());
-        await(gate_runs(&gate) == i + 1); /* the next one begins when the one before it is slow */
+        await(gate_runs(&gate) == i + 1); /* the next one starts when the one before it is slow */
     }
-    assert_ok(combiner_do(combiner, &item, deadline_in_ms(5000), &error));
+    assert_ok(combiner_run(combiner, &item, deadline_in_ms(5000), &error));
     assert_true(item.done);
-    combiner_begin(combiner, &begun, deadline_in_ms(5000), begun_told);
-    await(atomic_load(&begun.told) == 1);
-    assert_true(begun.item.done);
+    combiner_submit(combiner, &submitted, deadline_in_ms(5000), submitted_done);
+    await(atomic_load(&submitted.done) == 1);
+    assert_true(submitted.item.done);
     assert_int_equal(gate.inside_max, 4);
     gate_open(&gate);
     for (int i = 0; i < 3; i++) {
         thread_join(stuck[i].thread);
         assert_int_equal(stuck[i].code, OK);
     }
+    combiner_free(combiner);
+}
+
+/* Connections are for others, too. */
+TEST(combiner_never_runs_more_batches_than_its_share_of_the_pool)
+{
+    Gate gate;
+    Call calls[6] = {0};
+    gate_init(&gate, false);
+    Combiner *combiner = combiner_new(&(CombinerOptions){
+        .run = gate_run, .context = &gate, .slots_max = combiner_share(8, 4), .slow_ms = 1, .batch_max = 1});
+
+    for (int i = 0; i < 6; i++)
+        call_start(&calls[i], combiner, deadline_never());
+    await(gate_runs(&gate) == 2);
+    await(combiner_queued(combiner) == 4);
+    gate_open(&gate);
+    for (int i = 0; i < 6; i++) {
+        thread_join(calls[i].thread);
+        assert_int_equal(calls[i].code, OK);
+    }
+    assert_int_equal(gate.inside_max, 2);
+    assert_int_equal(combiner_share(1, 4), 1);
+    assert_int_equal(combiner_share(1000, 4), COMBINER_SLOTS_MAX);
     combiner_free(combiner);
 }
