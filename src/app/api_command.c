@@ -6,6 +6,7 @@
 
 #include "app/api.h"
 #include "app/daemon.h"
+#include "base/problem.h"
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/batch.h"
@@ -90,7 +91,7 @@ static void write_sent(Writer *writer, const SendItem *item)
     if (item->code == OK)
         writer_text(writer, "status", "PENDING");
     else
-        writer_text(writer, "error", item->error.text);
+        writer_text(writer, "error", problem_detail(&item->error));
     writer_end(writer);
 }
 

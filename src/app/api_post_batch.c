@@ -4,6 +4,7 @@
 #include "app/api.h"
 #include "app/api_post.h"
 #include "app/daemon.h"
+#include "base/problem.h"
 
 typedef struct {
     bool        atomic;
@@ -52,7 +53,7 @@ static void write_verdict(Writer *writer, const WalletItem *item)
         writer_text(writer, "txn_id", item->txn_id);
         writer_text(writer, "type", type);
         writer_i64(writer, "status", error_http(item->code));
-        writer_text(writer, "detail", item->error.text);
+        writer_text(writer, "detail", problem_detail(&item->error));
     }
     writer_end(writer);
 }
@@ -86,7 +87,7 @@ static void write_taken_back(Writer *writer, WalletItem *const *items, int refus
     const Error *why = &items[refused]->error;
     char         text[sizeof why->text + 64];
 
-    snprintf(text, sizeof text, "nothing was posted, because items[%d] was refused: %s", refused, why->text);
+    snprintf(text, sizeof text, "nothing was posted, because items[%d] was refused: %s", refused, problem_detail(why));
     writer_text(writer, "type", "/problems/not-posted");
     writer_text(writer, "title", error_text(ERR_CONFLICT));
     writer_i64(writer, "status", error_http(ERR_CONFLICT));

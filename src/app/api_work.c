@@ -6,6 +6,7 @@
 #include "app/api.h"
 #include "app/daemon.h"
 #include "app/lanes.h"
+#include "base/problem.h"
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/command.h"
@@ -129,7 +130,7 @@ static void write_settled(Writer *writer, const SettleRow *rows, SettleItem *con
         writer_bool(writer, "settled", items[i]->code == OK && items[i]->settled);
         writer_text(writer, "status", items[i]->status);
         if (items[i]->code != OK)
-            writer_text(writer, "error", items[i]->error_text.text);
+            writer_text(writer, "error", problem_detail(&items[i]->error_text));
         writer_end(writer);
     }
     writer_end(writer);

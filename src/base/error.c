@@ -211,6 +211,23 @@ const char *error_type(const Error *error)
     return row_of(error->code)->type;
 }
 
+bool error_type_at(size_t index, const char **ret_type, ErrorCode *ret_code)
+{
+    if (index < ERROR_CODE_COUNT) {
+        *ret_type = rows[index].type;
+        *ret_code = (ErrorCode)index;
+        return true;
+    }
+    index -= ERROR_CODE_COUNT;
+    for (size_t i = 0; i < COUNT(states); i++)
+        if (states[i].type && index-- == 0) {
+            *ret_type = states[i].type;
+            *ret_code = states[i].code;
+            return true;
+        }
+    return false;
+}
+
 int error_http(ErrorCode code)
 {
     return row_of(code)->http;

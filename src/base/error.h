@@ -11,6 +11,7 @@
 #define BASE_ERROR_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "base/attr.h"
 
@@ -91,6 +92,8 @@ int         error_exit(ErrorCode code);
 Verdict     error_verdict(ErrorCode code);
 /* Failures of the database or the way to it; only these feed the breaker. */
 bool error_is_infrastructure(ErrorCode code, const char *sqlstate);
+/* Every name of error_type() with its code: first the codes' own, then the SQLSTATEs'. false: there are not that many. */
+bool error_type_at(size_t index, const char **ret_type, ErrorCode *ret_code);
 
 /* The only macro in the house that returns. */
 #define TRY(expression)                \

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/log.h"
+#include "base/problem.h"
 #include "http/server_internal.h"
 
 /* The token of "Authorization: Bearer TOKEN"; NULL: there is none that could be one. */
@@ -199,13 +200,31 @@ void dispatch_end(Server *server, Request *request)
     atomic_fetch_sub(&request->peer->loop->resting, 1);
 }
 
+/* What the client is not told. An outage fails thousands of requests in the same way, so at most one a second is written. */
+static void confidential_log(const Request *request, const Error *error)
+{
+    static _Atomic int64_t last_s, skipped;
+    int64_t                now_s = clock_mono().ns / 1000000000, last = atomic_load(&last_s);
+
+    if (error->code != ERR_INTERNAL && (last == now_s || !atomic_compare_exchange_strong(&last_s, &last, now_s))) {
+        atomic_fetch_add(&skipped, 1);
+        return;
+    }
+    log_set_request(request->id);
+    if (error->code == ERR_INTERNAL)
+        log_error(LOG_ERROR, "http", "a request failed", error);
+    else
+        log_write(LOG_WARN, "http", "a request failed",
+                  LOG_STR("path", request->match.route ? request->match.route->path : ""),
+                  LOG_STR("error", error->text), LOG_STR("code", error_name(error->code)),
+                  LOG_STR("sqlstate", error->sqlstate), LOG_INT("not_logged", atomic_exchange(&skipped, 0)));
+    log_set_request(NULL);
+}
+
 void dispatch_fail(Request *request, const Error *error)
 {
-    if (error->code == ERR_INTERNAL) {
-        log_set_request(request->id);
-        log_error(LOG_ERROR, "http", "a request failed", error);
-        log_set_request(NULL);
-    }
+    if (problem_is_confidential(error))
+        confidential_log(request, error);
     response_problem(&request->response, error, request->id);
     if (error->code == ERR_METHOD) {
         char *allow = arena_alloc(request->arena, ROUTE_ALLOW_SIZE);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/problem.h"
 #include "base/writer.h"
 
 #define PROBLEM_TYPE_SIZE 128
@@ -102,8 +103,7 @@ void response_problem(Response *response, const Error *error, const char *instan
     writer_text(&writer, "type", type);
     writer_text(&writer, "title", error_text(error->code));
     writer_i64(&writer, "status", status);
-    writer_text(&writer, "detail",
-                error->code == ERR_INTERNAL ? "the server's log says more under this instance" : error->text);
+    writer_text(&writer, "detail", problem_detail(error));
     writer_text(&writer, "instance", instance);
     writer_end(&writer);
     if (status == 503 || status == 429)

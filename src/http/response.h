@@ -28,7 +28,7 @@ typedef struct {
 void response_init(Response *response, Arena *arena);
 void response_header(Response *response, const char *name, const char *value); /* borrowed or in the arena */
 /* Replace whatever was there by a problem document: type, title, status, detail, instance; Retry-After with 503 and
- * 429, WWW-Authenticate with 401. Internal errors keep their detail to the log. */
+ * 429, WWW-Authenticate with 401. Texts for operators stay in the log (base/problem.h). */
 void response_problem(Response *response, const Error *error, const char *instance);
 
 /* What the server adds to an answer's head. */
