@@ -7,7 +7,7 @@
 
 #include "http/route.h"
 
-RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi;
+RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi, api_problem;
 RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;

@@ -220,20 +220,20 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
 /* ---- look ---- */
 
 const RouteParameter api_command_parameters[] = {
-    {"domain", "only this domain"                                           },
-    {"status", "PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED"},
-    {"type",   "only this type"                                             },
-    {"limit",  "1 to 1000; 100 when absent"                                 },
-    {"cursor", "next_cursor of the page before"                             },
-    {NULL,     NULL                                                         },
+    {"domain", "only this domain"},
+    {"status", "only this status", .words = command_statuses},
+    {"type", "only this type"},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
 };
 
 const RouteParameter api_tsq_parameters[] = {
-    {"domain", "only this domain"              },
-    {"type",   "only this type"                },
-    {"limit",  "1 to 1000; 100 when absent"    },
-    {"cursor", "next_cursor of the page before"},
-    {NULL,     NULL                            },
+    {"domain", "only this domain"},
+    {"type", "only this type"},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
 };
 
 static ErrorCode id_read(Request *request, char *ret_id, Error *reterr)

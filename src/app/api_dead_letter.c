@@ -13,12 +13,14 @@
 #define LIMIT_DEFAULT 100
 #define LIMIT_MAX     1000
 
+static const char *const letter_status_names[] = {"pending", "retrying", "failed", "resolved", NULL};
+
 const RouteParameter api_dead_letter_parameters[] = {
-    {"status", "pending, retrying, failed or resolved; all but resolved when absent"},
-    {"type",   "only operations of this type"                                       },
-    {"limit",  "1 to 1000; 100 when absent"                                         },
-    {"cursor", "next_cursor of the page before"                                     },
-    {NULL,     NULL                                                                 },
+    {"status", "only this status; all but resolved when absent", .words = letter_status_names},
+    {"type", "only operations of this type"},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
 };
 
 void letter_write(Writer *writer, const DeadLetter *letter)

@@ -18,24 +18,26 @@
 #define CSV_LINE_END   "\r\n"              /* RFC 4180 */
 #define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the entry that reaches it is the last one */
 
+static const char *const format_names[] = {"json", "csv", NULL};
+
 const RouteParameter api_entry_parameters[] = {
-    {"asset",  "CREDIT when absent"                     },
-    {"kind",   "only these: topup, spend, transfer, ..."},
-    {"since",  "not before this moment, RFC 3339"       },
-    {"until",  "not after this moment, RFC 3339"        },
-    {"limit",  "1 to 1000; 100 when absent"             },
-    {"cursor", "next_cursor of the page before"         },
-    {NULL,     NULL                                     },
+    {"asset", "CREDIT when absent"},
+    {"kind", "only these: topup, spend, transfer, ..."},
+    {"since", "not before this moment", PARAMETER_TIME},
+    {"until", "not after this moment", PARAMETER_TIME},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = LIMIT_MAX, .fallback = LIMIT_DEFAULT},
+    {"cursor", "next_cursor of the page before"},
+    {NULL, NULL},
 };
 
 const RouteParameter api_statement_parameters[] = {
-    {"asset",  "CREDIT when absent"                                              },
-    {"format", "json or csv; json when absent"                                   },
-    {"since",  "not before this moment, RFC 3339"                                },
-    {"until",  "not after this moment, RFC 3339"                                 },
-    {"limit",  "1 to 10000; 10000 when absent"                                   },
+    {"asset", "CREDIT when absent"},
+    {"format", "json when absent", .words = format_names},
+    {"since", "not before this moment", PARAMETER_TIME},
+    {"until", "not after this moment", PARAMETER_TIME},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = ENTRIES_MAX, .fallback = ENTRIES_MAX},
     {"cursor", "next_cursor of the page before; also the header Pawl-Next-Cursor"},
-    {NULL,     NULL                                                              },
+    {NULL, NULL},
 };
 
 typedef ErrorCode ListRead(Pool *pool, Deadline deadline, Arena *arena, const EntryFilter *filter, Entry **ret_list,

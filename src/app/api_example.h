@@ -5,7 +5,6 @@
 #define APP_API_EXAMPLE_H
 
 /* clang-format off */
-#define EXAMPLE(json)  "{\"application/json\":{\"example\":" json "}}"
 #define EXAMPLE_KEY    "\"0190a000-0000-7000-8000-00000000000a\""
 #define EXAMPLE_REF    "\"0190a000-0000-7000-8000-000000000001\""
 #define EXAMPLE_AT     "\"2026-01-31T12:00:00.000000Z\""

@@ -3,6 +3,7 @@
  */
 #include "app/api.h"
 #include "app/daemon.h"
+#include "base/problem.h"
 #include "ops/exposition.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -76,5 +77,19 @@ ErrorCode api_openapi(void *context, Request *request, Response *response, Error
     (void)request;
     (void)reterr;
     text_append(&response->body, daemon->openapi);
+    return OK;
+}
+
+ErrorCode api_problem(void *context, Request *request, Response *response, Error *reterr)
+{
+    const char    *type    = request_capture(request, "type");
+    const Problem *problem = problem_find(type);
+
+    (void)context;
+    if (!problem)
+        return fail(reterr, ERR_NOT_FOUND, "no problem has the type \"%.64s\"", type);
+    response->type = "text/plain; charset=utf-8";
+    text_print(&response->body, "%s\n\nStatus %d: %s\n\n%s\n%s\n", problem->type, error_http(problem->code),
+               error_text(problem->code), problem->meaning, problem->action);
     return OK;
 }

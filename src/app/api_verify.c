@@ -8,8 +8,8 @@
 #include "wallet/verify.h"
 
 const RouteParameter api_verify_parameters[] = {
-    {"new", "true: only what came since the last verification without a finding"},
-    {NULL,  NULL                                                                }
+    {"new", "only what came since the last verification without a finding", PARAMETER_BOOL},
+    {NULL, NULL}
 };
 
 /* What was found is the answer, whatever it is: 200. */

@@ -67,9 +67,9 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
 /* ---- look ---- */
 
 const RouteParameter api_wallet_parameters[] = {
-    {"asset", "CREDIT when absent"                   },
-    {"at",    "how it stood at this moment, RFC 3339"},
-    {NULL,    NULL                                   },
+    {"asset", "CREDIT when absent"},
+    {"at", "its state at this moment", PARAMETER_TIME},
+    {NULL, NULL},
 };
 
 static ErrorCode past_answer(Daemon *daemon, Request *request, const char *at, Response *response, Error *reterr)

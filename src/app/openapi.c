@@ -3,10 +3,14 @@
  */
 #include "app/openapi.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 
+#include "base/problem.h"
 #include "base/writer.h"
+
+#define SCHEMAS_MAX 96
 
 static const char *const methods[HTTP_METHOD_COUNT] = {
     [HTTP_GET] = "get", [HTTP_POST] = "post", [HTTP_PUT] = "put", [HTTP_DELETE] = "delete"};
@@ -65,24 +69,6 @@ static void write_field(Writer *writer, const Field *field)
     writer_end(writer);
 }
 
-static void write_table(Writer *writer, const char *name, const FieldTable *table)
-{
-    writer_object(writer, name);
-    writer_text(writer, "type", "object");
-    writer_text(writer, "title", table->noun);
-    writer_bool(writer, "additionalProperties", false);
-    writer_array(writer, "required");
-    for (size_t i = 0; i < table->count; i++)
-        if (table->fields[i].required)
-            writer_text(writer, NULL, table->fields[i].name);
-    writer_end(writer);
-    writer_object(writer, "properties");
-    for (size_t i = 0; i < table->count; i++)
-        write_field(writer, &table->fields[i]);
-    writer_end(writer);
-    writer_end(writer);
-}
-
 static bool table_requires(const FieldTable *table)
 {
     for (size_t i = 0; table && i < table->count; i++)
@@ -91,13 +77,24 @@ static bool table_requires(const FieldTable *table)
     return false;
 }
 
-/* A UUID is the key of what the body asks for. */
-static bool table_has_key(const FieldTable *table)
+static void write_table(Writer *writer, const char *name, const FieldTable *table)
 {
-    for (size_t i = 0; table && i < table->count; i++)
-        if (table->fields[i].type == FIELD_UUID)
-            return true;
-    return false;
+    writer_object(writer, name);
+    writer_text(writer, "type", "object");
+    writer_text(writer, "title", table->noun);
+    writer_bool(writer, "additionalProperties", false);
+    if (table_requires(table)) {
+        writer_array(writer, "required");
+        for (size_t i = 0; i < table->count; i++)
+            if (table->fields[i].required)
+                writer_text(writer, NULL, table->fields[i].name);
+        writer_end(writer);
+    }
+    writer_object(writer, "properties");
+    for (size_t i = 0; i < table->count; i++)
+        write_field(writer, &table->fields[i]);
+    writer_end(writer);
+    writer_end(writer);
 }
 
 static void write_body(Writer *writer, const Route *route)
@@ -119,32 +116,241 @@ static void write_body(Writer *writer, const Route *route)
 
 /* ---- parameters ---- */
 
-static void write_parameter(Writer *writer, const char *name, const char *place, const char *help)
+static void write_parameter_schema(Writer *writer, const RouteParameter *parameter)
+{
+    static const char *const types[] = {[PARAMETER_TEXT] = "string",
+                                        [PARAMETER_I64]  = "integer",
+                                        [PARAMETER_BOOL] = "boolean",
+                                        [PARAMETER_UUID] = "string",
+                                        [PARAMETER_TIME] = "string"};
+
+    writer_object(writer, "schema");
+    writer_text(writer, "type", types[parameter->type]);
+    if (parameter->type == PARAMETER_UUID)
+        writer_text(writer, "format", "uuid");
+    if (parameter->type == PARAMETER_TIME)
+        writer_text(writer, "format", "date-time");
+    if (parameter->type == PARAMETER_I64) {
+        writer_i64(writer, "minimum", parameter->min);
+        if (parameter->max)
+            writer_i64(writer, "maximum", parameter->max);
+        if (parameter->fallback)
+            writer_i64(writer, "default", parameter->fallback);
+    }
+    write_words(writer, parameter->words);
+    writer_end(writer);
+}
+
+static void write_parameter(Writer *writer, const RouteParameter *parameter, const char *in)
 {
     writer_object(writer, NULL);
-    writer_text(writer, "name", name);
-    writer_text(writer, "in", place);
-    if (strcmp(place, "path") == 0)
+    writer_text(writer, "name", parameter->name);
+    writer_text(writer, "in", in);
+    if (strcmp(in, "path") == 0)
         writer_bool(writer, "required", true);
-    if (help)
-        writer_text(writer, "description", help);
-    writer_raw(writer, "schema", "{\"type\":\"string\"}");
+    if (parameter->help)
+        writer_text(writer, "description", parameter->help);
+    write_parameter_schema(writer, parameter);
     writer_end(writer);
+}
+
+/* What {name} in a path means wherever its route does not say otherwise. */
+static const RouteParameter captures[] = {
+    {"owner", "owner of the wallet; @system is the world outside"},
+    {"domain", "name of the domain"},
+    {"id", "id of the command or batch", PARAMETER_UUID},
+    {"txn_id", "id of the transaction or hold", PARAMETER_UUID},
+    {"type", "name of the problem's type"},
+    {NULL, NULL},
+};
+
+static const RouteParameter *capture_find(const RouteParameter *list, const char *name, size_t length)
+{
+    for (; list && list->name; list++)
+        if (strlen(list->name) == length && memcmp(list->name, name, length) == 0)
+            return list;
+    return NULL;
+}
+
+static void write_captures(Writer *writer, const Route *route)
+{
+    for (const char *open = route->path; (open = strchr(open, '{')); open++) {
+        size_t                length  = strcspn(open + 1, "}");
+        const RouteParameter *capture = capture_find(route->captures, open + 1, length);
+        char                  name[64];
+
+        if (!capture)
+            capture = capture_find(captures, open + 1, length);
+        snprintf(name, sizeof name, "%.*s", (int)length, open + 1);
+        write_parameter(writer, capture ? capture : &(RouteParameter){.name = name}, "path");
+    }
+}
+
+static bool takes_key(const Route *route)
+{
+    return route->method == HTTP_POST && !route->key_refused;
 }
 
 static void write_parameters(Writer *writer, const Route *route)
 {
     writer_array(writer, "parameters");
-    for (const char *open = route->path; (open = strchr(open, '{')); open++) {
-        char name[64];
-
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(open + 1, "}"), open + 1);
-        write_parameter(writer, name, "path", NULL);
-    }
+    write_captures(writer, route);
     for (const RouteParameter *parameter = route->parameters; parameter && parameter->name; parameter++)
-        write_parameter(writer, parameter->name, "query", parameter->help);
-    if (table_has_key(route->body))
-        write_parameter(writer, "Idempotency-Key", "header", "the key, bare or quoted, instead of in the body");
+        write_parameter(writer, parameter, "query");
+    if (takes_key(route))
+        writer_raw(writer, NULL, "{\"$ref\":\"#/components/parameters/IdempotencyKey\"}");
+    writer_end(writer);
+}
+
+/* ---- answers, from their tables ---- */
+
+static void write_reference(Writer *writer, const char *name, const char *noun)
+{
+    char reference[128];
+
+    snprintf(reference, sizeof reference, "#/components/schemas/%s", noun);
+    writer_object(writer, name);
+    writer_text(writer, "$ref", reference);
+    writer_end(writer);
+}
+
+static void write_answer_type(Writer *writer, const char *type, bool nullable)
+{
+    if (!nullable) {
+        writer_text(writer, "type", type);
+        return;
+    }
+    writer_array(writer, "type");
+    writer_text(writer, NULL, type);
+    writer_text(writer, NULL, "null");
+    writer_end(writer);
+}
+
+static void write_answer_field(Writer *writer, const AnswerField *field)
+{
+    static const char *const types[] = {
+        [ANSWER_I64] = "integer", [ANSWER_BOOL] = "boolean", [ANSWER_TEXT] = "string", [ANSWER_UUID] = "string",
+        [ANSWER_TIME] = "string", [ANSWER_JSON] = NULL,      [ANSWER_ROWS] = "array"};
+
+    if (field->type == ANSWER_OBJECT) {
+        write_reference(writer, field->name, field->table->noun);
+        return;
+    }
+    writer_object(writer, field->name);
+    if (types[field->type])
+        write_answer_type(writer, types[field->type], field->nullable);
+    if (field->type == ANSWER_I64)
+        writer_text(writer, "format", "int64");
+    if (field->type == ANSWER_UUID)
+        writer_text(writer, "format", "uuid");
+    if (field->type == ANSWER_TIME)
+        writer_text(writer, "format", "date-time");
+    write_words(writer, field->words);
+    if (field->type == ANSWER_ROWS)
+        write_reference(writer, "items", field->table->noun);
+    if (field->help || !types[field->type])
+        writer_text(writer, "description", field->help ? field->help : "any JSON");
+    writer_end(writer);
+}
+
+static void write_answer_table(Writer *writer, const AnswerTable *table)
+{
+    writer_object(writer, table->noun);
+    writer_text(writer, "type", "object");
+    writer_array(writer, "required");
+    for (size_t i = 0; i < table->count; i++)
+        if (!table->fields[i].optional)
+            writer_text(writer, NULL, table->fields[i].name);
+    writer_end(writer);
+    writer_object(writer, "properties");
+    for (size_t i = 0; i < table->count; i++)
+        write_answer_field(writer, &table->fields[i]);
+    writer_end(writer);
+    writer_end(writer);
+}
+
+typedef struct {
+    const AnswerTable *list[SCHEMAS_MAX];
+    size_t             count;
+} Schemas;
+
+/* This table and those it leads to, each once. */
+static void schemas_add(Schemas *schemas, const AnswerTable *table)
+{
+    if (!table)
+        return;
+    for (size_t i = 0; i < schemas->count; i++)
+        if (schemas->list[i] == table)
+            return;
+    assert(schemas->count < SCHEMAS_MAX);
+    schemas->list[schemas->count++] = table;
+    for (size_t i = 0; i < table->count; i++)
+        schemas_add(schemas, table->fields[i].table);
+}
+
+static void write_answer_schema(Writer *writer, const Route *route)
+{
+    if (!route->answer_or) {
+        write_reference(writer, "schema", route->answer->noun);
+        return;
+    }
+    writer_object(writer, "schema");
+    writer_array(writer, "oneOf");
+    write_reference(writer, NULL, route->answer->noun);
+    write_reference(writer, NULL, route->answer_or->noun);
+    writer_end(writer);
+    writer_end(writer);
+}
+
+static void write_answer_content(Writer *writer, const Route *route)
+{
+    if (!route->answer && !route->answer_type)
+        return;
+    writer_object(writer, "content");
+    if (route->answer) {
+        writer_object(writer, "application/json");
+        write_answer_schema(writer, route);
+        if (route->example)
+            writer_raw(writer, "example", route->example);
+        writer_end(writer);
+    }
+    if (route->answer_type) {
+        writer_object(writer, route->answer_type);
+        writer_raw(writer, "schema", "{\"type\":\"string\"}");
+        writer_end(writer);
+    }
+    writer_end(writer);
+}
+
+static void write_header_reference(Writer *writer, const char *name)
+{
+    char reference[128];
+
+    snprintf(reference, sizeof reference, "#/components/headers/%s", name);
+    writer_object(writer, name);
+    writer_text(writer, "$ref", reference);
+    writer_end(writer);
+}
+
+static void write_answer(Writer *writer, const Route *route)
+{
+    char status[4];
+
+    snprintf(status, sizeof status, "%d", route->status ? route->status : 200);
+    writer_object(writer, "responses");
+    writer_object(writer, status);
+    writer_text(writer, "description", route->summary);
+    writer_object(writer, "headers");
+    write_header_reference(writer, "X-Request-Id");
+    if (takes_key(route))
+        write_header_reference(writer, "Idempotency-Replayed");
+    for (const char *const *header = route->headers; header && *header; header++)
+        write_header_reference(writer, *header);
+    writer_end(writer);
+    write_answer_content(writer, route);
+    writer_end(writer);
+    writer_raw(writer, "4XX", "{\"$ref\":\"#/components/responses/Problem\"}");
+    writer_raw(writer, "5XX", "{\"$ref\":\"#/components/responses/Problem\"}");
     writer_end(writer);
 }
 
@@ -165,23 +371,72 @@ static void write_operation_id(Writer *writer, const Route *route)
     writer_text(writer, "operationId", id);
 }
 
+/* Each first segment behind /v1 is a tag; what has no version is "operations". */
+static const char *const tags[][2] = {
+    {"operations",   "health, metrics, alerts and this description"},
+    {"problems",     "what the types of problem documents mean"    },
+    {"dead-letters", "operations that failed"                      },
+    {"commands",     "sending, reading and canceling commands"     },
+    {"batches",      "commands that are sent together"             },
+    {"domains",      "what workers do"                             },
+    {"tsq",          "commands that wait for an operator"          },
+    {"wallets",      "wallets, their balances and entries"         },
+    {"transactions", "postings and holds"                          },
+    {"ledger",       "proof of the ledger"                         },
+};
+static const char *const tag_of_segment[][2] = {
+    {"alerts",    "operations"  },
+    {"owners",    "wallets"     },
+    {"transfers", "transactions"},
+    {"holds",     "transactions"},
+};
+
+static void write_tags(Writer *writer, const Route *route)
+{
+    const char *segment = strncmp(route->path, "/v1/", 4) == 0 ? route->path + 4 : route->path + 1;
+    char        name[64];
+
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(segment, "/"), segment);
+    const char *tag = "operations";
+    for (size_t i = 0; i < COUNT(tags); i++)
+        if (strcmp(tags[i][0], name) == 0)
+            tag = tags[i][0];
+    for (size_t i = 0; i < COUNT(tag_of_segment); i++)
+        if (strcmp(tag_of_segment[i][0], name) == 0)
+            tag = tag_of_segment[i][1];
+    writer_array(writer, "tags");
+    writer_text(writer, NULL, tag);
+    writer_end(writer);
+}
+
+static void write_scope(Writer *writer, const Route *route)
+{
+    char bytes[200] = "Open to everyone.";
+
+    if (route->scope != SCOPE_NONE) {
+        int used = snprintf(bytes, sizeof bytes, "Needs a token with the scope");
+
+        for (int bit = 0, count = 0; bit < SCOPE_COUNT; bit++)
+            if (route->scope & (Scope)(1u << bit))
+                used += snprintf(bytes + used, sizeof bytes - (size_t)used, "%s %s", count++ ? " or" : "",
+                                 scope_names[bit]);
+        snprintf(bytes + used, sizeof bytes - (size_t)used, ".");
+    }
+    writer_text(writer, "description", bytes);
+}
+
 static void write_operation(Writer *writer, const Route *route)
 {
     writer_object(writer, methods[route->method]);
     writer_text(writer, "summary", route->summary);
     write_operation_id(writer, route);
+    write_tags(writer, route);
+    write_scope(writer, route);
     if (route->scope == SCOPE_NONE)
         writer_raw(writer, "security", "[]");
     write_parameters(writer, route);
     write_body(writer, route);
-    writer_object(writer, "responses");
-    writer_object(writer, "2XX");
-    writer_text(writer, "description", "done");
-    if (route->answers)
-        writer_raw(writer, "content", route->answers);
-    writer_end(writer);
-    writer_raw(writer, "default", "{\"$ref\":\"#/components/responses/Problem\"}");
-    writer_end(writer);
+    write_answer(writer, route);
     writer_end(writer);
 }
 
@@ -208,15 +463,119 @@ static void write_paths(Writer *writer, const RouteTable *table)
     writer_end(writer);
 }
 
-static const char components[] =
-    "{\"securitySchemes\":{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\"}},"
-    "\"schemas\":{\"Problem\":{\"type\":\"object\",\"required\":[\"type\",\"title\",\"status\"],\"properties\":{"
-    "\"type\":{\"type\":\"string\",\"description\":\"stable name of the kind of problem\"},"
-    "\"title\":{\"type\":\"string\"},\"status\":{\"type\":\"integer\"},"
-    "\"detail\":{\"type\":\"string\",\"description\":\"what was wrong and what would be right\"},"
-    "\"instance\":{\"type\":\"string\",\"description\":\"the request's id\"}}}},"
-    "\"responses\":{\"Problem\":{\"description\":\"RFC 9457 problem\",\"content\":{\"application/problem+json\":"
-    "{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}}";
+/* ---- components ---- */
+
+static const struct {
+    const char *name, *schema, *help;
+} headers[] = {
+    {"X-Request-Id",         "{\"type\":\"string\"}",                     "the request's id; the client's own if it sent one"},
+    {"Idempotency-Replayed", "{\"type\":\"string\",\"enum\":[\"true\"]}",
+     "this is the answer to an earlier request with the key"                                                                 },
+    {"Pawl-Balance",         "{\"type\":\"integer\"}",                    "the wallet's present balance"                     },
+    {"Pawl-Status",          "{\"type\":\"string\"}",                     "the command's present status"                     },
+    {"Pawl-Next-Cursor",     "{\"type\":\"string\"}",                     "cursor of the next page, if there is one"         },
+};
+
+static void write_headers(Writer *writer)
+{
+    writer_object(writer, "headers");
+    for (size_t i = 0; i < COUNT(headers); i++) {
+        writer_object(writer, headers[i].name);
+        writer_text(writer, "description", headers[i].help);
+        writer_raw(writer, "schema", headers[i].schema);
+        writer_end(writer);
+    }
+    writer_end(writer);
+}
+
+/* The values of a problem's type, as they stand in documents. */
+static void write_problem_types(Writer *writer)
+{
+    writer_array(writer, "enum");
+    for (size_t i = 0; i < problem_count; i++) {
+        char type[128];
+
+        snprintf(type, sizeof type, "/problems/%s", problem_rows[i].type);
+        writer_text(writer, NULL, type);
+    }
+    writer_end(writer);
+}
+
+static void write_problem(Writer *writer)
+{
+    writer_object(writer, "Problem");
+    writer_text(writer, "type", "object");
+    writer_raw(writer, "required", "[\"type\",\"title\",\"status\",\"detail\",\"instance\"]");
+    writer_object(writer, "properties");
+    writer_object(writer, "type");
+    writer_text(writer, "type", "string");
+    writer_text(writer, "format", "uri-reference");
+    writer_text(writer, "description", "stable name of the kind of problem; GET it to read what it means");
+    write_problem_types(writer);
+    writer_end(writer);
+    writer_raw(writer, "title", "{\"type\":\"string\"}");
+    writer_raw(writer, "status", "{\"type\":\"integer\",\"minimum\":400,\"maximum\":599}");
+    writer_raw(writer, "detail", "{\"type\":\"string\",\"description\":\"what is wrong and what would be right\"}");
+    writer_raw(writer, "instance",
+               "{\"type\":\"string\",\"description\":\"the request's id, or the transaction that was refused\"}");
+    writer_end(writer);
+    writer_end(writer);
+}
+
+static void write_schemas(Writer *writer, const RouteTable *table)
+{
+    Schemas schemas = {.count = 0};
+
+    for (size_t i = 0; i < table->count; i++) {
+        schemas_add(&schemas, table->rows[i].answer);
+        schemas_add(&schemas, table->rows[i].answer_or);
+    }
+    writer_object(writer, "schemas");
+    write_problem(writer);
+    for (size_t i = 0; i < schemas.count; i++)
+        write_answer_table(writer, schemas.list[i]);
+    writer_end(writer);
+}
+
+static void write_components(Writer *writer, const RouteTable *table)
+{
+    writer_object(writer, "components");
+    writer_raw(writer, "securitySchemes",
+               "{\"token\":{\"type\":\"http\",\"scheme\":\"bearer\",\"description\":\"a token of pawl key create\"}}");
+    writer_raw(
+        writer, "parameters",
+        "{\"IdempotencyKey\":{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"description\":\"the key of the request, "
+        "bare or quoted; where the body has an id, instead of it\",\"schema\":{\"type\":\"string\",\"minLength\":1,"
+        "\"maxLength\":200}}}");
+    write_headers(writer);
+    writer_raw(
+        writer, "responses",
+        "{\"Problem\":{\"description\":\"a problem document, RFC 9457\",\"content\":{\"application/problem+json\":"
+        "{\"schema\":{\"$ref\":\"#/components/schemas/Problem\"}}}}}");
+    write_schemas(writer, table);
+    writer_end(writer);
+}
+
+static void write_info(Writer *writer)
+{
+    writer_object(writer, "info");
+    writer_text(writer, "title", "pawl");
+    writer_text(writer, "version", PAWL_VERSION);
+    writer_text(writer, "description",
+                "Commands, processes and a wallet ledger in PostgreSQL, each effect exactly once.");
+    writer_raw(writer, "contact", "{\"name\":\"the operator of this server\"}");
+    writer_raw(writer, "license", "{\"name\":\"Apache 2.0\",\"identifier\":\"Apache-2.0\"}");
+    writer_end(writer);
+    writer_raw(writer, "servers", "[{\"url\":\"/\",\"description\":\"the server that answered this description\"}]");
+    writer_array(writer, "tags");
+    for (size_t i = 0; i < COUNT(tags); i++) {
+        writer_object(writer, NULL);
+        writer_text(writer, "name", tags[i][0]);
+        writer_text(writer, "description", tags[i][1]);
+        writer_end(writer);
+    }
+    writer_end(writer);
+}
 
 const char *openapi_text(const RouteTable *table, Arena *arena)
 {
@@ -227,14 +586,10 @@ const char *openapi_text(const RouteTable *table, Arena *arena)
     writer_open(&writer, &text);
     writer_object(&writer, NULL);
     writer_text(&writer, "openapi", "3.1.0");
-    writer_object(&writer, "info");
-    writer_text(&writer, "title", "pawl");
-    writer_text(&writer, "version", PAWL_VERSION);
-    writer_text(&writer, "description", "State in PostgreSQL that moves forward exactly once");
-    writer_end(&writer);
+    write_info(&writer);
     writer_raw(&writer, "security", "[{\"token\":[]}]");
     write_paths(&writer, table);
-    writer_raw(&writer, "components", components);
+    write_components(&writer, table);
     writer_end(&writer);
     return text_string(&text);
 }

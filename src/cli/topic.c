@@ -8,8 +8,8 @@
 
 #include "app/routes.h"
 #include "app/settings.h"
-#include "base/error.h"
 #include "base/metric.h"
+#include "base/problem.h"
 #include "cli/print.h"
 
 /* ---- settings: a page of its own for people, because what they mean is long ---- */
@@ -85,7 +85,7 @@ static void metrics_print(bool json, Arena *arena)
 /* ---- errors ---- */
 
 typedef struct {
-    const char *type, *verdict, *title;
+    const char *type, *verdict, *meaning, *action;
     int32_t     status, exit;
 } ErrorLine;
 
@@ -94,7 +94,8 @@ static const ListColumn error_columns[] = {
     {">status",        "status",  CELL_I32,  offsetof(ErrorLine, status) },
     {">exit",          "exit",    CELL_I32,  offsetof(ErrorLine, exit)   },
     {"what pawl does", "verdict", CELL_TEXT, offsetof(ErrorLine, verdict)},
-    {"title",          "title",   CELL_TEXT, offsetof(ErrorLine, title)  },
+    {"meaning",        "meaning", CELL_TEXT, offsetof(ErrorLine, meaning)},
+    {"what to do",     "action",  CELL_TEXT, offsetof(ErrorLine, action) },
 };
 
 static void errors_print(bool json, Arena *arena)
@@ -102,14 +103,21 @@ static void errors_print(bool json, Arena *arena)
     static const char *const verdicts[] = {[VERDICT_FINAL]   = "tells the caller",
                                            [VERDICT_RETRY]   = "runs it again",
                                            [VERDICT_RESOLVE] = "asks the key",
-                                           [VERDICT_EVICT]   = "runs it again on a fresh connection"};
+                                           [VERDICT_EVICT]   = "runs it again on a new connection"};
     ListShape                shape      = {error_columns, COUNT(error_columns), sizeof(ErrorLine), "", NULL};
-    ErrorLine                lines[ERROR_CODE_COUNT];
+    ErrorLine               *lines      = arena_array(arena, ErrorLine, (int)problem_count);
 
-    for (ErrorCode code = OK + 1; code < ERROR_CODE_COUNT; code++)
-        lines[code - 1] = (ErrorLine){error_type(&(Error){.code = code}), verdicts[error_verdict(code)],
-                                      error_text(code), error_http(code), error_exit(code)};
-    list_print(&shape, arena, json, lines, ERROR_CODE_COUNT - 1);
+    for (size_t i = 0; i < problem_count; i++) {
+        const Problem *row = &problem_rows[i];
+
+        lines[i] = (ErrorLine){row->type,
+                               verdicts[error_verdict(row->code)],
+                               row->meaning,
+                               row->action,
+                               error_http(row->code),
+                               error_exit(row->code)};
+    }
+    list_print(&shape, arena, json, lines, (int)problem_count);
 }
 
 /* ---- routes ---- */

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/reader.h"
+#include "http/answer.h"
 #include "http/request.h"
 #include "http/response.h"
 
@@ -33,9 +34,16 @@ extern const char *const scope_names[SCOPE_COUNT + 1]; /* NULL-terminated, in th
 
 typedef ErrorCode RouteHandler(void *app, Request *request, Response *response, Error *reterr);
 
+typedef enum { PARAMETER_TEXT, PARAMETER_I64, PARAMETER_BOOL, PARAMETER_UUID, PARAMETER_TIME } ParameterType;
+
+/* For OpenAPI; handlers check the value. */
 typedef struct {
-    const char *name;
-    const char *help;
+    const char        *name;
+    const char        *help;
+    ParameterType      type;
+    int64_t            min, max; /* I64 */
+    int64_t            fallback; /* I64: when absent; 0: none */
+    const char *const *words;    /* TEXT: the only values, ended by NULL */
 } RouteParameter;
 
 typedef struct {
@@ -49,7 +57,16 @@ typedef struct {
     bool                  body_any;    /* a JSON body of any shape, where no table can describe it */
     const RouteParameter *parameters;  /* query parameters, ended by a NULL name; NULL: none allowed */
     const char           *summary;     /* for OpenAPI and docs */
-    const char           *answers;     /* schema or example of the answer, JSON text for OpenAPI; NULL: any object */
+
+    /* What it answers, for OpenAPI. */
+    int                   status;      /* of success; 0: 200 */
+    const AnswerTable    *answer;      /* the JSON; NULL: none */
+    const AnswerTable    *answer_or;   /* another shape that it may have; NULL: none */
+    const char           *answer_type; /* besides JSON, or instead of it: "text/csv"; NULL: none */
+    const char           *example;     /* of the JSON; NULL: none */
+    const char *const    *headers;     /* of the answer, besides X-Request-Id, ended by NULL; NULL: none */
+    const RouteParameter *captures;    /* for what stands in the path; NULL: as everywhere */
+    bool                  key_refused; /* a POST that takes no Idempotency-Key */
 } Route;
 
 typedef struct {

@@ -688,7 +688,7 @@ def openapi_shows_answers_as_they_are():
         paths = get(pawl, "/openapi.json")["paths"]
 
         def shown(method, where):
-            return paths[where][method]["responses"]["2XX"]["content"]["application/json"]["example"]
+            return next(iter(paths[where][method]["responses"].values()))["content"]["application/json"]["example"]
 
         def same(example, told):
             assert set(example) == set(told), (example, told)

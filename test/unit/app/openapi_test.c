@@ -115,23 +115,56 @@ TEST(openapi_says_that_a_key_may_stand_in_the_header_and_a_body_may_be_left_out)
 {
     const RouteTable table = {&keyed_row, 1};
     json_t          *api   = describe(&table);
-    const char      *name, *in;
+    const char      *reference;
     int              required;
     json_int_t       least, most;
     const json_t    *owner;
     json_error_t     error;
 
     if (json_unpack_ex((json_t *)(uintptr_t)operation(api, &keyed_row), &error, 0,
-                       "{s:[{s:s,s:s}], s:{s:b, s:{s:{s:{s:{s:o}}}}}}", "parameters", "name", &name, "in", &in,
-                       "requestBody", "required", &required, "content", "application/json", "schema", "properties",
-                       "owner", &owner) != 0)
+                       "{s:[{s:s}], s:{s:b, s:{s:{s:{s:{s:o}}}}}}", "parameters", "$ref", &reference, "requestBody",
+                       "required", &required, "content", "application/json", "schema", "properties", "owner",
+                       &owner) != 0)
         fail_msg("%s", error.text);
-    assert_string_equal(name, "Idempotency-Key");
-    assert_string_equal(in, "header");
+    assert_string_equal(reference, "#/components/parameters/IdempotencyKey");
     assert_false(required);
     assert_int_equal(json_unpack((json_t *)(uintptr_t)owner, "{s:I, s:I}", "minLength", &least, "maxLength", &most), 0);
     assert_int_equal(least, 1);
     assert_int_equal(most, 255);
     assert_null(json_object_get(owner, "minimum"));
+    json_decref(api);
+}
+
+/* clang-format off */
+static const AnswerField coin_fields[]    = {{"amount", ANSWER_I64}, {"at", ANSWER_TIME, .nullable = true}};
+static const AnswerTable coin             = {"Coin", coin_fields, COUNT(coin_fields)};
+static const AnswerField purse_fields[]   = {{"coins", ANSWER_ROWS, .table = &coin}, {"note", ANSWER_TEXT, .optional = true}};
+static const AnswerTable purse            = {"Purse", purse_fields, COUNT(purse_fields)};
+static const RouteParameter coin_number[] = {{"id", "its number", PARAMETER_I64, .min = 1}, {NULL, NULL}};
+static const Route answering_row          = {
+    HTTP_POST, "/v1/coins/{id}", nothing, SCOPE_WALLET, .summary = "Count", .status = 201, .answer = &purse, .captures = coin_number,
+    .key_refused = true};
+/* clang-format on */
+
+TEST(openapi_describes_answers_by_their_tables)
+{
+    const RouteTable table = {&answering_row, 1};
+    json_t          *api   = describe(&table);
+    const char      *reference, *place_type, *items, *required, *integer, *time, *null;
+    json_error_t     error;
+
+    if (json_unpack_ex((json_t *)(uintptr_t)operation(api, &answering_row), &error, 0,
+                       "{s:[{s:{s:s}}!], s:{s:{s:{s:{s:{s:s}}}}}}", "parameters", "schema", "type", &place_type,
+                       "responses", "201", "content", "application/json", "schema", "$ref", &reference) != 0 ||
+        json_unpack_ex(api, &error, 0, "{s:{s:{s:{s:[s!], s:{s:{s:{s:s}}}}, s:{s:{s:{s:s}, s:{s:[s,s]}}}}}}",
+                       "components", "schemas", "Purse", "required", &required, "properties", "coins", "items", "$ref",
+                       &items, "Coin", "properties", "amount", "type", &integer, "at", "type", &time, &null) != 0)
+        fail_msg("%s", error.text);
+    assert_string_equal(place_type, "integer");
+    assert_string_equal(reference, "#/components/schemas/Purse");
+    assert_string_equal(required, "coins");
+    assert_string_equal(items, "#/components/schemas/Coin");
+    assert_string_equal(integer, "integer");
+    assert_string_equal(null, "null");
     json_decref(api);
 }

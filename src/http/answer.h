@@ -1,0 +1,39 @@
+/*
+ * answer.h - the shape of an answer's JSON, for OpenAPI: what FieldTable is for bodies. Handlers write their answers by
+ * themselves; a test compares what they write with these tables.
+ */
+#ifndef HTTP_ANSWER_H
+#define HTTP_ANSWER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum {
+    ANSWER_I64,
+    ANSWER_BOOL,
+    ANSWER_TEXT,
+    ANSWER_UUID,
+    ANSWER_TIME, /* RFC 3339, UTC */
+    ANSWER_JSON, /* any value */
+    ANSWER_OBJECT,
+    ANSWER_ROWS, /* array of objects */
+} AnswerType;
+
+typedef struct AnswerTable AnswerTable;
+typedef struct {
+    const char        *name;
+    AnswerType         type;
+    bool               optional; /* it may be missing */
+    bool               nullable;
+    const char *const *words; /* TEXT: the only values, ended by NULL */
+    const AnswerTable *table; /* OBJECT, and each of ROWS */
+    const char        *help;
+} AnswerField;
+
+struct AnswerTable {
+    const char        *noun; /* "Wallet": the name of its schema, unique */
+    const AnswerField *fields;
+    size_t             count;
+};
+
+#endif

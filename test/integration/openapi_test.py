@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""openapi - the description is complete, and every operation answers what it describes, no more and no less."""
+import re
+import uuid
+
+from bus_story import send, work
+from pawl_test import Database, Pawl, main, test
+from story import dead_letters_put, problem, stop_clean
+
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3,6}Z")
+TYPES = {"integer": int, "boolean": bool, "string": str, "object": dict, "array": list, "null": type(None)}
+
+
+def new_key():
+    return str(uuid.uuid4())
+
+
+def resolve(api, schema):
+    while "$ref" in schema:
+        found = api
+        for part in schema["$ref"].removeprefix("#/").split("/"):
+            found = found[part]
+        schema = found
+    return schema
+
+
+def is_of(value, kind):
+    return isinstance(value, TYPES[kind]) and not (kind == "integer" and isinstance(value, bool))
+
+
+def differences(api, schema, value, where):
+    """What is wrong with a value, in words; members that the description does not have are wrong, too."""
+    schema = resolve(api, schema)
+    if "oneOf" in schema:
+        tries = [list(differences(api, one, value, where)) for one in schema["oneOf"]]
+        yield from [] if [] in tries else min(tries, key=len)
+        return
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    if kinds and not any(is_of(value, kind) for kind in kinds):
+        yield f"{where} is {value!r}, not {kinds}"
+        return
+    if "enum" in schema and value is not None and value not in schema["enum"]:
+        yield f"{where} is {value!r}, not one of {schema['enum']}"
+    pattern = {"uuid": UUID, "date-time": TIME}.get(schema.get("format"))
+    if pattern and value is not None and not pattern.fullmatch(value):
+        yield f"{where} is {value!r}, no {schema['format']}"
+    if isinstance(value, dict) and "properties" in schema:
+        for name in set(schema.get("required", [])) - set(value):
+            yield f"{where}.{name} is missing"
+        for name, one in value.items():
+            if name not in schema["properties"]:
+                yield f"{where}.{name} is not described"
+            else:
+                yield from differences(api, schema["properties"][name], one, f"{where}.{name}")
+    if isinstance(value, list) and "items" in schema:
+        for number, one in enumerate(value):
+            yield from differences(api, schema["items"], one, f"{where}[{number}]")
+
+
+class Tour:
+    """Asks, and compares each answer with the description."""
+
+    def __init__(self, pawl):
+        self.pawl = pawl
+        self.api = pawl.http("GET", "/openapi.json").json
+        self.seen = set()
+
+    def ask(self, method, template, body=None, query="", status=None, headers=None, **places):
+        answer = self.pawl.http(method, template.format(**places) + query, body, headers=headers)
+        told = self.api["paths"][template][method.lower()]["responses"]
+        wanted = status or int(next(iter(told)))
+        assert answer.status == wanted, (method, template, answer)
+        row = resolve(self.api, told.get(str(wanted)) or told[f"{wanted // 100}XX"])
+        kind = answer.headers.get("content-type", "").split(";")[0]
+        assert ("content" in row) == (wanted != 204) and (wanted == 204 or kind in row["content"]), (template, kind, row)
+        if kind in ("application/json", "application/problem+json"):
+            wrong = list(differences(self.api, row["content"][kind]["schema"], answer.json, template))
+            assert not wrong, (method, wrong, answer.body)
+        if wanted < 400:
+            self.seen.add((method.lower(), template))
+        return answer
+
+
+def operations(api):
+    return {(method, path): row for path, item in api["paths"].items() for method, row in item.items()}
+
+
+@test
+def the_description_is_complete():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        api = pawl.http("GET", "/openapi.json").json
+        rows = operations(api)
+        assert len({row["operationId"] for row in rows.values()}) == len(rows)
+        tags = {tag["name"] for tag in api["tags"]}
+        for (method, path), row in rows.items():
+            status = next(iter(row["responses"]))
+            assert status.isdigit() and {"4XX", "5XX"} <= set(row["responses"]), (path, row["responses"])
+            assert status == "204" or row["responses"][status]["content"], (method, path)
+            assert set(row["tags"]) <= tags and row["description"] and row["summary"], (path, row)
+            parameters = [resolve(api, parameter) for parameter in row["parameters"]]
+            assert {p["name"] for p in parameters if p["in"] == "path"} == set(re.findall(r"{(\w+)}", path)), path
+            for parameter in parameters:
+                assert parameter["description"] and parameter["schema"]["type"], (path, parameter)
+                if parameter["name"] in ("limit",):
+                    assert parameter["schema"]["type"] == "integer" and parameter["schema"]["default"], parameter
+            keyed = any(parameter["name"] == "Idempotency-Key" for parameter in parameters)
+            assert keyed == (method == "post" and not path.endswith("/claim")), path
+        kinds = api["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]
+        assert "/problems/insufficient-funds" in kinds and len(kinds) == len(set(kinds)) > 30, kinds
+        stop_clean(pawl.server)
+
+
+@test
+def each_type_of_problem_has_a_page():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        api = pawl.http("GET", "/openapi.json").json
+        for kind in api["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]:
+            page = pawl.http("GET", kind, token=None)
+            assert page.status == 200 and page.headers["content-type"].startswith("text/plain"), (kind, page)
+            assert kind.removeprefix("/problems/") in page.body.decode() and page.body.count(b"\n") >= 5, page.body
+        told = problem(pawl.http("POST", "/v1/wallets", {}), 400)
+        assert pawl.http("GET", told["type"], token=None).status == 200, told
+        problem(pawl.http("GET", "/problems/no-such-thing", token=None), 404, part="no-such-thing")
+        listed = pawl.run("help", "errors", "--json").json
+        assert {"/problems/" + row["type"] for row in listed} == set(
+            api["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]), listed
+        stop_clean(pawl.server)
+
+
+def tour_operations(tour, db):
+    for path in ("/health/live", "/health/ready", "/metrics", "/openapi.json", "/v1/alerts"):
+        tour.ask("GET", path)
+    tour.ask("GET", "/problems/{type}", type="conflict")
+    one, two = dead_letters_put(db, ["one", "two"])
+    tour.ask("GET", "/v1/dead-letters", query="?limit=1")
+    tour.ask("POST", "/v1/dead-letters/{id}/retry", id=one)
+    tour.ask("DELETE", "/v1/dead-letters/{id}", id=two)
+
+
+def tour_commands(tour, pawl):
+    command = {"domain": "shop", "type": "charge", "payload": [1], "correlation_id": "c", "reply_to": "answers"}
+    sent = tour.ask("POST", "/v1/commands", command).json["command_id"]
+    batch = tour.ask("POST", "/v1/commands/batch", {"open": True, "name": "night", "items": [command, command]}).json["batch_id"]
+    bad = {"items": [{**command, "command_id": sent}, {**command, "command_id": sent, "payload": 2}]}
+    tour.ask("POST", "/v1/commands/batch", bad)
+    tour.ask("GET", "/v1/batches/{id}", id=batch)
+    tour.ask("POST", "/v1/batches/{id}/seal", id=batch)
+    tour.ask("GET", "/v1/commands/{id}", id=sent)
+    claimed = tour.ask("POST", "/v1/domains/{domain}/claim", {"limit": 2}, domain="shop").json["items"]
+    leases = [{"command_id": item["command_id"], "lease": item["lease"]} for item in claimed]
+    tour.ask("GET", "/v1/commands/{id}", id=claimed[0]["command_id"])
+    lost = {"command_id": new_key(), "lease": 1}
+    tour.ask("POST", "/v1/domains/{domain}/extend", {"lease_s": 60, "items": [*leases, lost]}, domain="shop")
+    ends = [{**leases[0], "outcome": "complete", "result": {"n": 1}}, {**leases[1], "outcome": "fail", "error": "no"},
+            {**lost, "outcome": "retry"}]
+    tour.ask("POST", "/v1/domains/{domain}/settle", {"items": ends}, domain="shop")
+    tour.ask("GET", "/v1/commands/{id}", id=claimed[0]["command_id"])
+    tour.ask("GET", "/v1/commands", query="?limit=2&domain=shop")
+    troubled = [send(pawl, "yard", "dig") for _ in range(3)]
+    work(pawl, "yard", "--exec", "exit 70")
+    tour.ask("GET", "/v1/tsq", query="?domain=yard&limit=2")
+    for verb, one, body in zip(("retry", "cancel", "complete"), troubled, ({}, {"reason": "why"}, {"result": 7})):
+        tour.ask("GET", "/v1/commands/{id}", id=one)
+        tour.ask("POST", "/v1/tsq/{id}/" + verb, {"operator": "ann", **body}, id=one)
+    tour.ask("POST", "/v1/commands/{id}/cancel", {}, id=troubled[0])
+
+
+def tour_ledger(tour):
+    def post(path, status=None, **body):
+        places = {name: body.pop(name) for name in ("owner_", "id_") if name in body}
+        body = {"txn_id": new_key(), **body}
+        tour.ask("POST", path, body, status=status, owner=places.get("owner_"), txn_id=places.get("id_"))
+        return body["txn_id"]
+
+    why = {"metadata": {"why": 1}}
+    for owner in ("ann", "bob"):
+        tour.ask("POST", "/v1/wallets", {"owner": owner, "floor": -10, **why})
+    for _ in range(2):
+        tour.ask("POST", "/v1/wallets", {"owner": "cid"})
+    post("/v1/wallets/{owner}/topup", owner_="ann", amount=1000)
+    spent = post("/v1/wallets/{owner}/spend", owner_="ann", amount=10, **why)
+    refused = post("/v1/wallets/{owner}/spend", 409, owner_="ann", amount=5000)
+    post("/v1/wallets/{owner}/floor", owner_="bob", floor=-5)
+    post("/v1/wallets/{owner}/freeze", owner_="bob")
+    post("/v1/wallets/{owner}/unfreeze", owner_="bob")
+    paid = post("/v1/transfers", **{"from": "ann", "to": "bob", "amount": 5})
+    items = [{"txn_id": new_key(), "from": "ann", "to": "bob", "amount": amount} for amount in (1, 5000)]
+    tour.ask("POST", "/v1/transfers/batch", {"items": items})
+    multi = post("/v1/transactions", legs=[{"owner": "ann", "amount": -1}, {"owner": "bob", "amount": 1}])
+    hold = post("/v1/holds", owner="ann", amount=50, expires_in_s=600, **why)
+    held = post("/v1/holds", owner="ann", amount=50)
+    taken = post("/v1/holds/{txn_id}/capture", id_=hold, amount=20, to="bob")
+    post("/v1/holds/{txn_id}/void", id_=held)
+    post("/v1/transactions/{txn_id}/refund", id_=paid, amount=1)
+    for one in (spent, refused, paid, multi, hold, held, taken):
+        tour.ask("GET", "/v1/transactions/{txn_id}", txn_id=one)
+    for one in (hold, held):
+        tour.ask("GET", "/v1/holds/{txn_id}", txn_id=one)
+    for owner in ("ann", "bob", "@system"):
+        tour.ask("GET", "/v1/wallets/{owner}", owner=owner)
+        tour.ask("GET", "/v1/wallets/{owner}", query="?at=2999-01-01T00:00:00.000Z", owner=owner)
+        tour.ask("GET", "/v1/wallets/{owner}/entries", query="?limit=2", owner=owner)
+        tour.ask("GET", "/v1/wallets/{owner}/statement", owner=owner)
+        tour.ask("GET", "/v1/wallets/{owner}/statement", query="?format=csv", owner=owner)
+        tour.ask("GET", "/v1/owners/{owner}/wallets", owner=owner)
+    tour.ask("GET", "/v1/ledger/verify")
+
+
+@test
+def every_operation_answers_what_it_describes():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        tour = Tour(pawl)
+        tour_operations(tour, db)
+        tour_commands(tour, pawl)
+        tour_ledger(tour)
+        missed = set(operations(tour.api)) - tour.seen
+        assert not missed, missed
+        stop_clean(pawl.server)
+
+
+main()
