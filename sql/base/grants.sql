@@ -32,6 +32,7 @@ as $$
     ('pawl.uuid7',              'sender poster'),
     -- commands
     ('pawl.send',               'sender'),
+    ('pawl.send_items',         'sender'),
     ('pawl.batch_new',          'sender'),
     ('pawl.batch_seal',         'sender'),
     ('pawl.batch_progress',     'reader sender'),
@@ -40,6 +41,7 @@ as $$
     ('pawl.domain_find',        'sender worker'),
     ('pawl.horizon',            'worker'),
     ('pawl.claim',              'worker'),
+    ('pawl.claim_isolate',      'worker'),
     ('pawl.extend',             'worker'),
     ('pawl.settle',             'worker'),
     ('pawl.bring_back',         'worker monitor'),

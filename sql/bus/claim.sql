@@ -7,8 +7,8 @@
 -- claim that scans them once is slow for as long as its plan lives. Hence the settings on each function: always by index,
 -- row by row; and without jit, which a forbidden scan would set off.
 
--- How many of these commands, from the first on, have payloads that fit into `bytes` together, and what is left of that. Small
--- payloads are taken for 1000 bytes each; only where one is larger the texts are measured, because what is stored may be compressed.
+-- How many of these commands, from the first on, have payloads that fit into `bytes` together as text, and what is left of that.
+-- Payloads below 1000 bytes, whose length is not stored, count as 1000. An error (54000) when one cannot be delivered at all.
 create or replace function pawl.claim_fitting (p_ids bigint[], inout bytes bigint, out fitting integer)
   language plpgsql stable
 as $$
@@ -17,15 +17,62 @@ declare
 begin
   fitting := cardinality(p_ids);
   if v_small * fitting <= bytes
-     and not exists (select from pawl.command c where c.id = any (p_ids) and pg_column_size(c.payload) >= v_small) then
+     and not exists (select from pawl.command c where c.id = any (p_ids) and c.payload_bytes is not null) then
     bytes := bytes - v_small * fitting;
     return;
   end if;
+  if exists (select from pawl.command c where c.id = any (p_ids) and c.payload_bytes > 16 * 1024 * 1024) then
+    raise exception 'a payload has more than 16 MiB as text' using errcode = '54000';
+  end if;
   select count(*) filter (where s.total <= bytes), bytes - coalesce(max(s.total) filter (where s.total <= bytes), 0)
   into fitting, bytes
-  from (select sum(octet_length(c.payload::text)) over (order by u.n rows unbounded preceding) as total
+  from (select sum(coalesce(c.payload_bytes, v_small)) over (order by u.n rows unbounded preceding) as total
         from unnest(p_ids) with ordinality u (id, n)
-        cross join lateral (select c.payload from pawl.command c where c.id = u.id limit 1) c) s;
+        cross join lateral (select c.payload_bytes from pawl.command c where c.id = u.id limit 1) c) s;
+end
+$$;
+
+-- A claim failed, perhaps because of one row: its payload cannot be read, or not be written out. Reads the payloads of up to p_limit
+-- commands of each priority one by one and moves those that fail to the troubleshooting queue, with the reason; returns how many.
+create or replace function pawl.claim_isolate (p_domain_id integer, p_limit integer, p_types text[])
+  returns integer
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_row record;
+  v_reason text;
+  v_moved integer := 0;
+begin
+  if p_limit is null or p_limit not between 1 and 10000 then
+    raise exception 'limit must be from 1 to 10000' using errcode = 'QU001';
+  end if;
+  for v_priority in reverse 9..0 loop
+    for v_row in
+      select r.ctid as place, r.id, r.attempt
+      from pawl.ready r
+      where r.domain_id = p_domain_id and r.priority = v_priority
+        and (p_types is null or exists (
+          select from pawl.command c where c.id = r.id and c.type = any (p_types)))
+      order by r.pos
+      limit p_limit
+      for update skip locked
+    loop
+      begin
+        perform pawl.payload_bytes(c.payload) from pawl.command c where c.id = v_row.id;
+        continue;
+      exception when others then
+        v_reason := format('its payload cannot be delivered: %s (SQLSTATE %s)', sqlerrm, sqlstate);
+      end;
+      delete from pawl.ready r where r.ctid = v_row.place;
+      insert into pawl.tsq (id, since, domain_id, attempt, error) values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, v_reason);
+      insert into pawl.audit (id, at, domain_id, attempt, event, details)
+      values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', v_reason));
+      v_moved := v_moved + 1;
+    end loop;
+  end loop;
+  return v_moved;
 end
 $$;
 

@@ -1,9 +1,11 @@
--- send.sql - put commands in line, in the caller's own transaction.
+-- send.sql - put commands in the queue, in the caller's own transaction.
 --
--- Invariant: (command id, domain) is one command for ever. A second send of the same changes nothing and tells how the
--- first one stands; with another type or payload it is a refusal that names the difference (verdict QU002).
--- Lock order: none but the unique key's: a twin waits until the first sender has committed or rolled back.
--- Errors: QU001 arguments out of range, arrays of different length. QU003 the batch is closed, QU004 unknown.
+-- Invariant: (command id, domain) is one command for as long as its key is kept. A second send of the same changes nothing and tells
+-- how the first one stands; with another type or payload it is a refusal that names the difference (verdict QU002).
+-- Locks: none but the unique key's. A twin is a send of the same id by another transaction that has not ended. pawl.send waits for
+-- it, until the session's lock_timeout. Callers that share a transaction with others call pawl.send_items with p_nowait, which waits
+-- at most 10 ms for the first twin and for each of the next ones, at most five times, and sets aside (BUSY) what it could not decide.
+-- Errors: QU001 arguments out of range, arrays of different length, a payload too large. QU003 the batch is closed, QU004 unknown.
 
 -- What a twin is told: the first one's state. UNKNOWN: there is no such command.
 create or replace function pawl.command_status (p_id bigint)
@@ -18,19 +20,143 @@ as $$
     'UNKNOWN')
 $$;
 
+-- The length of a payload as text, which is what a worker gets. An error when it is above 16 MiB: a number such as 1e131071 takes a
+-- few bytes in jsonb and 131072 as text, so numbers are measured one by one before all of it is written out.
+create or replace function pawl.payload_bytes (p_payload jsonb)
+  returns integer
+  language plpgsql immutable
+as $$
+declare
+  c_max constant integer := 16 * 1024 * 1024;
+  v_bytes bigint := pg_column_size(p_payload);
+  v_number jsonb;
+begin
+  -- Below 1000 bytes there are at most 83 numbers, of at most 147456 digits.
+  if v_bytes >= 1000 then
+    for v_number in select jsonb_path_query(p_payload, 'strict $.** ? (@.type() == "number")') loop
+      exit when v_bytes > c_max;
+      v_bytes := v_bytes + octet_length(v_number::text);
+    end loop;
+  end if;
+  if v_bytes <= c_max then
+    v_bytes := octet_length(p_payload::text);
+  end if;
+  if v_bytes > c_max then
+    raise exception 'payload must have at most % bytes as text, got more', c_max using errcode = 'QU001';
+  end if;
+  return v_bytes;
+end
+$$;
+
+-- Lengths of the payloads as text, null for those below 1000 bytes; null when all are. So claims need not measure.
+create or replace function pawl.payloads_bytes (p_payloads jsonb[])
+  returns integer[]
+  language plpgsql immutable
+as $$
+begin
+  if not exists (select from unnest(p_payloads) p where pg_column_size(p) >= 1000 or octet_length(p::text) >= 1000) then
+    return null;
+  end if;
+  return array(select nullif(greatest(pawl.payload_bytes(u.p), 999), 999) from unnest(p_payloads) with ordinality u (p, n) order by u.n);
+end
+$$;
+
+-- The rows of commands that are new, but for those whose ids are in p_aside. Returns their numbers. Of several items with one id the
+-- first counts.
+create or replace function pawl.send_put (
+  p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[], p_payloads jsonb[],
+  p_bytes integer[], p_delays_ms bigint[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[],
+  p_correlation_ids text[], p_aside uuid[])
+  returns bigint[]
+  language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_made bigint[];
+begin
+  with item as (
+    select u.ord::integer, u.command_id, u.type, coalesce(u.payload, 'null') as payload, u.bytes,
+           coalesce(u.priority, 4)::smallint as priority, coalesce(u.max_attempts, 3)::smallint as max_attempts,
+           coalesce(u.delay_ms, 0) as delay_ms, u.reply_to, u.correlation_id
+    from unnest(p_ids, p_types, p_payloads, p_bytes, p_priorities, p_max_attempts, p_delays_ms, p_reply_to, p_correlation_ids)
+      with ordinality u (command_id, type, payload, bytes, priority, max_attempts, delay_ms, reply_to, correlation_id, ord)
+    where p_aside is null or u.command_id <> all (p_aside)
+  ), made as (
+    insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to,
+                              correlation_id, batch_id, created_at)
+    select nextval('pawl.command_seq'), p_domain_id, i.command_id, i.type, i.payload, i.bytes, i.priority, i.max_attempts,
+           i.reply_to, i.correlation_id, p_batch, p_now
+    from item i
+    on conflict on constraint command_key do nothing
+    returning id, command_id, priority, max_attempts, reply_to is not null or batch_id is not null as extras
+  ), waiting as (
+    insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+    select f.id, p_now + f.delay_ms * interval '1 ms', p_domain_id, f.priority, 0, f.max_attempts, f.extras
+    from (select distinct on (m.id) m.id, i.delay_ms, m.priority, m.max_attempts, m.extras
+          from made m join item i using (command_id)
+          where p_delays_ms is not null
+          order by m.id, i.ord) f
+    where f.delay_ms > 0
+    returning id
+  ), lined as (
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    select p_domain_id, m.priority, m.id, m.id, 0, m.max_attempts, m.extras
+    from made m
+    where p_delays_ms is null or not exists (select from waiting w where w.id = m.id)
+  ), noted as (
+    insert into pawl.audit (id, at, domain_id, attempt, event, command_id, actor)
+    select m.id, p_now, p_domain_id, 0, 'SENT', m.command_id, p_actor
+    from made m
+  )
+  select array_agg(m.id) into v_made from made m;
+  return v_made;
+end
+$$;
+
+-- The ids that a transaction which has not ended is sending too. Their rows cannot be seen; an insert meets them, and waits. So each
+-- is inserted, in a subtransaction that is rolled back in any case, under the session's lock_timeout, which the caller has made short.
+-- After five waits the ids that were not tried are taken for busy as well: they cost nobody time, and are tried again alone.
+create or replace function pawl.send_busy (p_domain_id integer, p_ids uuid[])
+  returns uuid[]
+  language plpgsql
+as $$
+declare
+  c_rolled_back constant text := 'PWBSY';
+  v_ids uuid[] := array(
+    select distinct u.id from unnest(p_ids) u (id)
+    where not exists (select from pawl.command c where c.command_id = u.id and c.domain_id = p_domain_id)
+    order by u.id);
+  v_busy uuid[] := '{}';
+  v_at integer := 1; -- variables keep their values when a subtransaction is rolled back
+begin
+  loop
+    begin
+      while v_at <= cardinality(v_ids) loop
+        insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, created_at)
+        values (nextval('pawl.command_seq'), p_domain_id, v_ids[v_at], 'busy', 'null', 0, 1, 'epoch')
+        on conflict on constraint command_key do nothing;
+        v_at := v_at + 1;
+      end loop;
+      raise exception using errcode = c_rolled_back;
+    exception
+      when lock_not_available then
+        v_busy := v_busy || v_ids[v_at];
+        v_at := v_at + 1;
+        if cardinality(v_busy) >= 5 then
+          return v_busy || v_ids[v_at:];
+        end if;
+      when sqlstate 'PWBSY' then
+        return v_busy;
+    end;
+  end loop;
+end
+$$;
+
 -- One row per item, in order. NULL arrays and NULL elements mean the default. p_delays_ms: from now.
-create or replace function pawl.send (
-  p_domain text,
-  p_types text[],
-  p_payloads jsonb[],
-  p_command_ids uuid[] default null,
-  p_delays_ms bigint[] default null,
-  p_priorities smallint[] default null,
-  p_max_attempts smallint[] default null,
-  p_reply_to text[] default null,
-  p_correlation_ids text[] default null,
-  p_batch_id uuid default null,
-  p_actor text default null)
+-- status: of the command. BUSY, only with p_nowait: another transaction that has not ended sends the same id; nothing was done.
+create or replace function pawl.send_items (
+  p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
+  p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text)
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
@@ -42,6 +168,9 @@ declare
   v_domain integer := pawl.domain_id(p_domain);
   v_batch bigint;
   v_ids uuid[] := p_command_ids;
+  v_bytes integer[];
+  v_patience text := current_setting('lock_timeout');
+  v_busy uuid[];
   v_made bigint[];
 begin
   if v_count not between 1 and 100000 then
@@ -67,47 +196,32 @@ begin
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then
     raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
+  v_bytes := pawl.payloads_bytes(p_payloads);
   v_batch := pawl.batch_open(p_batch_id, v_domain, p_command_ids);
   if p_reply_to is not null then
     perform pawl.reply_queues(p_reply_to);
   end if;
-
   perform pawl.drawing(2);
   if v_ids is null or array_position(v_ids, null) is not null then
     v_ids := array(select coalesce(p_command_ids[n], pawl.uuid7()) from generate_series(1, v_count) n order by n);
   end if;
-  with item as (
-    select u.ord::integer, u.command_id, u.type, coalesce(u.payload, 'null') as payload,
-           coalesce(u.priority, 4)::smallint as priority, coalesce(u.max_attempts, 3)::smallint as max_attempts,
-           coalesce(u.delay_ms, 0) as delay_ms, u.reply_to, u.correlation_id
-    from unnest(v_ids, p_types, p_payloads, p_priorities, p_max_attempts, p_delays_ms, p_reply_to, p_correlation_ids)
-      with ordinality u (command_id, type, payload, priority, max_attempts, delay_ms, reply_to, correlation_id, ord)
-  ), made as (
-    insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, reply_to, correlation_id,
-                              batch_id, created_at)
-    select nextval('pawl.command_seq'), v_domain, i.command_id, i.type, i.payload, i.priority, i.max_attempts, i.reply_to,
-           i.correlation_id, v_batch, v_now
-    from item i
-    on conflict on constraint command_key do nothing
-    returning id, command_id, priority, max_attempts, reply_to is not null or batch_id is not null as extras
-  ), waiting as (
-    insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
-    select distinct on (m.id) m.id, v_now + i.delay_ms * interval '1 ms', v_domain, m.priority, 0, m.max_attempts, m.extras
-    from made m join item i using (command_id)
-    where p_delays_ms is not null and i.delay_ms > 0
-    order by m.id, i.ord
-    returning id
-  ), lined as (
-    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
-    select v_domain, m.priority, m.id, m.id, 0, m.max_attempts, m.extras
-    from made m
-    where p_delays_ms is null or not exists (select from waiting w where w.id = m.id)
-  ), noted as (
-    insert into pawl.audit (id, at, domain_id, attempt, event, command_id, actor)
-    select m.id, v_now, v_domain, 0, 'SENT', m.command_id, p_actor
-    from made m
-  )
-  select array_agg(m.id) into v_made from made m;
+  if p_nowait and p_command_ids is not null then
+    begin
+      perform set_config('lock_timeout', '10ms', true);
+      v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
+                              p_max_attempts, p_reply_to, p_correlation_ids, null);
+    exception when lock_not_available then
+      perform set_config('lock_timeout', '10ms', true);
+      v_busy := pawl.send_busy(v_domain, v_ids);
+      perform set_config('lock_timeout', '100ms', true);
+      v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
+                              p_max_attempts, p_reply_to, p_correlation_ids, v_busy);
+    end;
+    perform set_config('lock_timeout', v_patience, true);
+  else
+    v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
+                            p_max_attempts, p_reply_to, p_correlation_ids, null);
+  end if;
 
   if cardinality(v_made) = v_count then
     return query select n::integer, v_ids[n], true, 'PENDING', null::text from generate_series(1, v_count) n order by n;
@@ -116,16 +230,46 @@ begin
   -- Some were there already: a new snapshot, in which their first senders have committed.
   perform pawl.replay_barrier();
   return query
-    select u.ord::integer, u.command_id,
-           c.id = any (v_made) and row_number() over (partition by u.command_id order by u.ord) = 1,
-           pawl.command_status(c.id),
-           case when c.type <> u.type then format('type is "%s", it was sent as "%s"', u.type, c.type)
-                when c.payload <> coalesce(u.payload, 'null') then 'payload differs from what was sent first'
-           end
-    from unnest(v_ids, p_types, p_payloads) with ordinality u (command_id, type, payload, ord)
-    join pawl.command c on c.command_id = u.command_id and c.domain_id = v_domain
-    order by u.ord;
+    -- By a window over both lists, because a join of two lists row by row takes the square of their length.
+    select w.ord, w.command_id, w.is_made and row_number() over (partition by w.command_id order by w.ord) = 1,
+           case when w.id is null then 'BUSY' else pawl.command_status(w.id) end, w.refusal
+    from (
+      select i.ord, i.command_id, i.id, i.refusal, bool_or(i.is_made) over (partition by i.id) as is_made
+      from (
+        select u.ord::integer, u.command_id, c.id, false,
+               case when c.type <> u.type then format('type is "%s", it was sent as "%s"', u.type, c.type)
+                    when c.payload <> coalesce(u.payload, 'null') then 'payload differs from what was sent first'
+               end
+        from unnest(v_ids, p_types, p_payloads) with ordinality u (command_id, type, payload, ord)
+        left join pawl.command c on c.command_id = u.command_id and c.domain_id = v_domain
+        union all
+        select null, null, m, true, null from unnest(v_made) m
+      ) i (ord, command_id, id, is_made, refusal)
+    ) w
+    where w.ord is not null
+    order by w.ord;
 end
+$$;
+
+-- The same as send_items, waiting for twins. Never drop it or change its arguments: functions of users are bound to it.
+create or replace function pawl.send (
+  p_domain text,
+  p_types text[],
+  p_payloads jsonb[],
+  p_command_ids uuid[] default null,
+  p_delays_ms bigint[] default null,
+  p_priorities smallint[] default null,
+  p_max_attempts smallint[] default null,
+  p_reply_to text[] default null,
+  p_correlation_ids text[] default null,
+  p_batch_id uuid default null,
+  p_actor text default null)
+  returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
+  language sql security definer set search_path = pawl, pg_temp
+as $$
+  select s.ord, s.command_id, s.is_new, s.status, s.refusal
+  from pawl.send_items(false, p_domain, p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
+    p_correlation_ids, p_batch_id, p_actor) s
 $$;
 
 -- One command. Returns its id; a refusal is raised (QU002), because there is no neighbour to spare.

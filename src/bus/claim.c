@@ -113,7 +113,7 @@ static const int64_t *lane_places(const Lane *lane, Look look)
 }
 
 /* Not keyed: leases whose answer was lost are nobody's until they run out. */
-static ErrorCode claim_from(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms,
+static ErrorCode claim_once(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms,
                             Claimed **ret_list, int *ret_count, Error *reterr)
 {
     void *rows;
@@ -127,6 +127,35 @@ static ErrorCode claim_from(Lane *lane, const TxOptions *options, Look look, int
     lane_memory_took(&lane->memory, *ret_list, *ret_count);
     metric_add(METRIC_CLAIMED, *ret_count);
     return OK;
+}
+
+/* May one row be the cause? Its payload is damaged (class XX), or too large to be written out (54, 53200). */
+static bool failure_is_of_a_row(const Error *error)
+{
+    return strncmp(error->sqlstate, "XX", 2) == 0 || strncmp(error->sqlstate, "54", 2) == 0 ||
+           strcmp(error->sqlstate, "53200") == 0;
+}
+
+/* A row that cannot be delivered is moved to the troubleshooting queue, so that it does not stop the domain. */
+static ErrorCode claim_from(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms,
+                            Claimed **ret_list, int *ret_count, Error *reterr)
+{
+    TxOptions isolating = *options;
+    Number    moved     = {0};
+    Error     error     = {0};
+    ErrorCode code      = claim_once(lane, options, look, limit, lease_ms, ret_list, ret_count, &error);
+
+    if (code == OK || !failure_is_of_a_row(&error)) {
+        if (code != OK && reterr)
+            *reterr = error;
+        return code;
+    }
+    isolating.name  = "isolate";
+    isolating.keyed = true;
+    TRY(db_call(lane->pool, &isolating, sql_bus_claim_isolate,
+                DB_ARGS(db_i32(lane->domain_id), db_i32(limit), lane_types(lane, options->arena)), &number_shape,
+                &moved, reterr));
+    return claim_once(lane, options, look, limit, lease_ms, ret_list, ret_count, reterr);
 }
 
 static ErrorCode lane_prove(Lane *lane, const TxOptions *options, Error *reterr)

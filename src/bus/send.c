@@ -30,6 +30,10 @@
 #define CALL_BYTES_MAX ((size_t)16 << 20)
 #define BYTES_FACTOR   8
 #define ITEM_BYTES     512 /* of the other fields, so that 8000 commands fit into a request's arena */
+/* As pawl.payload_bytes() has it: what a worker gets. */
+#define EXPANDED_BYTES_MAX ((size_t)16 << 20)
+#define EXPONENT_MAX       1000000 /* larger ones are refused in any case */
+#define RETRY_LEFT_MS      250     /* an item whose twin has not ended is tried again only with more time left */
 
 #define SENT_COLUMNS(X, T)              \
     X(T, int32_t, DB_I32, ord)          \
@@ -97,6 +101,30 @@ static ErrorCode check_names(const SendItem *item, Error *reterr)
     return check_text("actor", item->actor, ACTOR_LENGTH_MAX, reterr);
 }
 
+/* How many digits the exponents of its numbers add when it is written out: PostgreSQL writes 1e131071 in full. */
+static size_t exponents_sum(const char *json)
+{
+    size_t sum       = 0;
+    bool   in_string = false;
+
+    for (; *json; json++) {
+        if (in_string && *json == '\\' && json[1])
+            json++;
+        else if (*json == '"')
+            in_string = !in_string;
+        else if (!in_string && (*json == 'e' || *json == 'E') && strchr("+-0123456789", json[1])) {
+            size_t exponent = 0;
+
+            json += json[1] == '+' || json[1] == '-';
+            for (; isdigit((unsigned char)json[1]); json++)
+                if (exponent < EXPONENT_MAX)
+                    exponent = exponent * 10 + (size_t)(json[1] - '0');
+            sum += exponent;
+        }
+    }
+    return sum;
+}
+
 static ErrorCode check_payload(const char *payload, Error *reterr)
 {
     size_t    size = payload ? strlen(payload) : 0;
@@ -107,9 +135,14 @@ static ErrorCode check_payload(const char *payload, Error *reterr)
     if (size > SEND_PAYLOAD_MAX)
         return fail(reterr, ERR_LIMIT, "payload has %zu bytes: at most %zu are allowed", size, SEND_PAYLOAD_MAX);
     code = reader_check(payload, size, reterr);
-    if (code != OK)
+    if (code != OK) {
         error_prefix(reterr, "payload");
-    return code;
+        return code;
+    }
+    if (exponents_sum(payload) > EXPANDED_BYTES_MAX - size)
+        return fail(reterr, ERR_LIMIT, "payload must have at most %zu bytes when its numbers are written out, got more",
+                    EXPANDED_BYTES_MAX);
+    return OK;
 }
 
 ErrorCode send_check(const SendItem *item, Error *reterr)
@@ -248,11 +281,16 @@ static void verdict_take(SendItem *item, const Sent *sent)
     item->is_new = sent->is_new;
     item->status = sent->status;
     item->code   = OK;
+    item->busy   = sent->status && strcmp(sent->status, "BUSY") == 0;
+    if (item->busy)
+        item->code = fail(&item->error, ERR_BUSY, "command %s is being sent by another transaction that has not ended",
+                          item->id);
     if (sent->refusal)
         item->code = fail(&item->error, ERR_KEY_REUSED, "command %s exists already: %s", item->id, sent->refusal);
 }
 
-static ErrorCode group_send(Arena *arena, SendItem **items, int count, GroupCall *call, void *context, Error *reterr)
+static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowait, GroupCall *call, void *context,
+                            Error *reterr)
 {
     const SendItem *first = items[0];
     void           *rows;
@@ -266,7 +304,7 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, GroupCall
                      numbers_arg(arena, items, count, offsetof(SendItem, priority), PRIORITY_DEFAULT),
                      numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT),
                      texts_arg(arena, items, count, reply_of), texts_arg(arena, items, count, correlation_of),
-                     db_uuid(first->batch_id), db_text(first->actor)),
+                     db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait)),
              &rows, &sent_count, reterr));
     if (sent_count != count)
         return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d answered", count, sent_count);
@@ -283,6 +321,7 @@ typedef struct {
     const TxOptions *options;
     SendItem       **items;
     int              count;
+    bool             nowait; /* others share the transaction: set twins aside */
 } Sending;
 
 static ErrorCode call_alone(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr)
@@ -304,7 +343,7 @@ static ErrorCode groups_send(Tx *tx, void *context, Error *reterr)
     for (int i = 0; i < sending->count;) {
         int size = group_size(sending->items + i, sending->count - i);
 
-        TRY(group_send(tx->arena, sending->items + i, size, call_inside, tx, reterr));
+        TRY(group_send(tx->arena, sending->items + i, size, sending->nowait, call_inside, tx, reterr));
         i += size;
     }
     return OK;
@@ -312,6 +351,7 @@ static ErrorCode groups_send(Tx *tx, void *context, Error *reterr)
 
 static ErrorCode item_prepare(SendItem *item, Error *reterr)
 {
+    item->busy = false;
     TRY(item->code = send_check(item, reterr));
     if (!item->command_id)
         uuid_new(item->id);
@@ -346,27 +386,29 @@ static int items_prepare(Arena *arena, SendItem **items, int count, SendItem **r
 
 void send_count(SendItem *const *items, int count)
 {
-    int new = 0, refused = 0;
+    int new = 0, refused = 0, busy = 0;
 
     for (int i = 0; i < count; i++) {
         new += items[i]->code == OK &&items[i]->is_new;
-        refused += items[i]->code != OK;
+        refused += items[i]->code != OK && !items[i]->busy;
+        busy += items[i]->busy;
     }
     metric_add(METRIC_SEND_CALLS, 1);
     metric_add(METRIC_SENT_NEW, new);
     metric_add(METRIC_SENT_REFUSED, refused);
-    metric_add(METRIC_SENT_KNOWN, count - new - refused);
+    metric_add(METRIC_SENT_KNOWN, count - new - refused - busy);
 }
 
-static ErrorCode items_send(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, Error *reterr)
+static ErrorCode items_send(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, bool nowait,
+                            Error *reterr)
 {
     TxOptions options = {.name = "send", .deadline = deadline, .arena = arena, .keyed = true};
-    Sending   sending = {pool, &options, items, count};
+    Sending   sending = {pool, &options, items, count, nowait};
 
     if (count == 0)
         return OK;
     if (group_size(items, count) == count)
-        TRY(group_send(arena, items, count, call_alone, &sending, reterr));
+        TRY(group_send(arena, items, count, nowait, call_alone, &sending, reterr));
     else
         TRY(tx_run(pool, &options, groups_send, &sending, reterr));
     send_count(items, count);
@@ -395,7 +437,7 @@ ErrorCode send_many(Pool *pool, Deadline deadline, Arena *arena, SendItem **item
     SendItem **good;
 
     TRY(items_choose(arena, items, count, &good, &count, reterr));
-    return items_send(pool, deadline, arena, good, count, reterr);
+    return items_send(pool, deadline, arena, good, count, /* nowait= */ false, reterr);
 }
 
 ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)
@@ -410,9 +452,11 @@ ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)
 
 /* ---- through a combiner ---- */
 
+/* Items whose twin has not ended go to `retries`, so that `sends` waits for a twin once at most. There an item is run again until
+ * the twin has ended; each run waits for some milliseconds inside PostgreSQL, which is all the pause that is needed. */
 struct Sender {
     Pool     *pool;
-    Combiner *combiner;
+    Combiner *sends, *retries;
 };
 
 static int id_order(const void *a, const void *b)
@@ -439,7 +483,7 @@ static ErrorCode sender_run(void *context, void **items, int count, Deadline dea
     qsort(places, (size_t)count, sizeof *places, place_order);
     for (int i = 0; i < count; i++)
         sorted[i] = places[i].item;
-    TRY(items_send(sender->pool, deadline, arena, sorted, count, reterr));
+    TRY(items_send(sender->pool, deadline, arena, sorted, count, /* nowait= */ true, reterr));
     for (int i = 0; i < count; i++)
         sorted[i]->status = command_status_constant(sorted[i]->status);
     return OK;
@@ -453,19 +497,32 @@ Sender *sender_new(Pool *pool)
     if (!sender)
         abort();
     pool_status(pool, &status);
-    sender->pool     = pool;
-    sender->combiner = combiner_new(&(CombinerOptions){.run        = sender_run,
-                                                       .context    = sender,
-                                                       .slots_max  = combiner_share(status.size_max, 4),
-                                                       .weigh      = item_bytes,
-                                                       .weight_max = CALL_BYTES_MAX});
+    sender->pool    = pool;
+    sender->sends   = combiner_new(&(CombinerOptions){.run        = sender_run,
+                                                      .context    = sender,
+                                                      .slots_max  = combiner_share(status.size_max, 4),
+                                                      .weigh      = item_bytes,
+                                                      .weight_max = CALL_BYTES_MAX});
+    sender->retries = combiner_new(&(CombinerOptions){.run        = sender_run,
+                                                      .context    = sender,
+                                                      .slots      = 1,
+                                                      .slots_max  = 1,
+                                                      .weigh      = item_bytes,
+                                                      .weight_max = CALL_BYTES_MAX});
     return sender;
 }
 
 void sender_free(Sender *sender)
 {
-    combiner_free(sender->combiner);
+    combiner_free(sender->retries);
+    combiner_free(sender->sends);
     free(sender);
+}
+
+/* Shall it be run again, because another transaction that has not ended sends the same command? */
+static bool item_is_busy(const SendItem *item, const Error *error, Deadline deadline)
+{
+    return error->code == OK && item->busy && deadline_left_ms(deadline) > RETRY_LEFT_MS;
 }
 
 /* The batch failed: so did the item. */
@@ -482,7 +539,9 @@ ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *
     Error error = {0};
 
     TRY(item_prepare(item, reterr));
-    error.code = combiner_run(sender->combiner, item, deadline, &error);
+    error.code = combiner_run(sender->sends, item, deadline, &error);
+    while (item_is_busy(item, &error, deadline))
+        error.code = combiner_run(sender->retries, item, deadline, &error);
     item_fail(item, &error);
     if (reterr && item->code != OK)
         *reterr = item->error;
@@ -493,15 +552,21 @@ static void send_done(void *context, const Error *error)
 {
     SendItem *item = context;
 
+    if (item_is_busy(item, error, item->deadline)) {
+        combiner_submit(item->sender->retries, item, item->deadline, send_done);
+        return;
+    }
     item_fail(item, error);
     item->on_done(item->context);
 }
 
 void sender_submit(Sender *sender, Deadline deadline, SendItem *item)
 {
-    item->code = item_prepare(item, &item->error);
+    item->sender   = sender;
+    item->deadline = deadline;
+    item->code     = item_prepare(item, &item->error);
     if (item->code == OK)
-        combiner_submit(sender->combiner, item, deadline, send_done);
+        combiner_submit(sender->sends, item, deadline, send_done);
     else
         item->on_done(item->context);
 }

@@ -5,7 +5,9 @@
  *   1. A command has its id before it is sent (made here if the caller gave none), so sending is keyed: after a lost answer
  *      it is sent again and is still one command.
  *   2. A refusal (same id, another type or payload; a bad field) is the verdict of its item and no one else's.
- *   3. Nothing is notified inside the transaction; the waker (waker.h) tells workers afterwards.
+ *   3. A twin, the same id in another transaction that has not ended, is not waited for in a shared transaction: its item is set
+ *      aside and tried again beside the others, until the twin has ended or its own deadline passes (ERR_BUSY).
+ *   4. Nothing is notified inside the transaction; the waker (waker.h) tells workers afterwards.
  * Threads: any. Ownership: items are borrowed; result texts live in the arena.
  */
 #ifndef BUS_SEND_H
@@ -40,9 +42,13 @@ typedef struct {
     const char *status;
     ErrorCode   code; /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
     Error       error;
+    bool        busy; /* ERR_BUSY, because another transaction that has not ended sends the same id; nothing was done */
     /* For sender_submit(). */
     void (*on_done)(void *context);
     void *context;
+    /* Set by sender_submit(). */
+    struct Sender *sender;
+    Deadline       deadline;
 } SendItem;
 #define SEND_DEFAULT (-1)
 

@@ -311,3 +311,31 @@ TEST(claim_plan_begins_where_work_begins)
                                               "where relname in ('ready', 'command', 'lease')"),
                     100, 500);
 }
+
+/* As a migration leaves a command that was sent when nothing was measured: 1.3 GB as text. */
+#define POISON                                                                                             \
+    "with c as (insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, "       \
+    "priority, max_attempts, created_at) select nextval('pawl.command_seq'), pawl.domain_id('mail'), "     \
+    "gen_random_uuid(), 't', ('[' || repeat('1e131071,', 10000) || '1]')::jsonb, 2147483647, 4, 3, now() " \
+    "returning *) insert into pawl.ready select domain_id, priority, id, id, 0, max_attempts, false from c"
+
+TEST(claim_moves_a_command_that_cannot_be_delivered_out_of_the_way)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+
+    database_exec(bus->db, POISON);
+    bus_send(bus, "mail", 3);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 3);
+    assert_int_equal(bus_count(bus, "tsq where error like 'its payload cannot be delivered: %at most 16777216 bytes%'"),
+                     1);
+    assert_int_equal(bus_count(bus, "audit where event = 'MOVED_TO_TSQ'"), 1);
+    assert_int_equal(bus_count(bus, "ready"), 0);
+    assert_int_equal(bus_count(bus, "lease"), 3);
+    /* Large numbers that can be delivered are, as many at a time as fit. */
+    database_exec(bus->db, "select pawl.send('mail', 't', '[1e131071]') from generate_series(1, 100)");
+    assert_int_equal(bus_claim(bus, lane, 1000, 30000, &claimed), 63);
+    assert_int_equal(strlen(claimed[0].payload), 131074);
+    assert_int_equal(bus_claim(bus, lane, 1000, 30000, &claimed), 37);
+}

@@ -7,6 +7,7 @@
 
 #include "base/metric.h"
 #include "base/sync.h"
+#include "base/text.h"
 #include "test/unit/bus/fixture.h"
 
 #define ID "0190a000-0000-7000-8000-00000000000a"
@@ -137,4 +138,155 @@ TEST(sender_keeps_a_poisoned_neighbour_to_itself)
     assert_ok(sender_send(sender, soon(), &good, &error));
     assert_true(good.is_new);
     assert_int_equal(bus_count(bus, "command"), 1);
+}
+
+TEST(send_of_one_id_twice_in_a_call_takes_the_delay_of_the_first)
+{
+    static const int64_t delays[][2] = {
+        {0,       3600000},
+        {3600000, 0      }
+    };
+
+    for (size_t i = 0; i < COUNT(delays); i++) {
+        scoped(bus_free) Bus *bus      = bus_new(4);
+        SendItem              items[2] = {bus_item("mail", "t", NULL), bus_item("mail", "t", NULL)};
+        SendItem             *list[]   = {&items[0], &items[1]};
+        Error                 error    = {0};
+
+        for (int j = 0; j < 2; j++) {
+            items[j].command_id = ID;
+            items[j].delay_ms   = delays[i][j];
+        }
+        assert_ok(send_many(bus->pool, soon(), bus->arena, list, 2, &error));
+        assert_true(items[0].is_new && !items[1].is_new);
+        assert_int_equal(bus_count(bus, "ready"), delays[i][0] == 0);
+        assert_int_equal(bus_count(bus, "delayed"), delays[i][0] != 0);
+    }
+}
+
+/* Commands k(from) to k(to) in one call of send_items, as "STATUS count" of each status. */
+static const char *send_shared(Bus *bus, int from, int to)
+{
+    return database_get_text(
+        bus->db,
+        arena_print(bus->arena,
+                    "select string_agg(status || case when is_new then ' new ' else ' ' end || n, ', ' order by status, is_new) "
+                    "from (select status, is_new, count(*) n from pawl.send_items(true, 'mail', "
+                    "array_fill('t'::text, '{%d}'), array_fill('1'::jsonb, '{%d}'), "
+                    "array(select lpad(n::text, 32, '0')::uuid from generate_series(%d, %d) n), "
+                    "null, null, null, null, null, null, null) group by 1, 2) s",
+                    to - from + 1, to - from + 1, from, to),
+        bus->arena);
+}
+
+TEST(send_sets_aside_what_an_open_transaction_sends_too)
+{
+    scoped(bus_free) Bus *bus    = bus_new(4);
+    PGconn               *holder = database_connect(bus->db);
+
+    PQclear(PQexec(holder, "begin; select pawl.send('mail', 't', '1', lpad('2', 32, '0'))"));
+    assert_string_equal(send_shared(bus, 1, 3), "BUSY 1, PENDING new 2");
+    /* Its transaction went on and has the session's own limit again. */
+    assert_string_equal(send_shared(bus, 1, 3), "BUSY 1, PENDING 2");
+    PQclear(PQexec(holder, "rollback"));
+    assert_string_equal(send_shared(bus, 1, 3), "PENDING 2, PENDING new 1");
+
+    /* More than are waited for: what was not tried is set aside as well. */
+    PQclear(PQexec(holder, "begin; select pawl.send('mail', 't', '1', lpad(n::text, 32, '0')) "
+                           "from generate_series(11, 17) n"));
+    assert_string_equal(send_shared(bus, 10, 40), "BUSY 30, PENDING new 1");
+    PQclear(PQexec(holder, "commit"));
+    assert_string_equal(send_shared(bus, 10, 40), "PENDING 8, PENDING new 23");
+    assert_int_equal(bus_count(bus, "command"), 34);
+    assert_int_equal(bus_count(bus, "ready"), 34);
+    assert_int_equal(bus_count(bus, "audit"), 34);
+    PQfinish(holder);
+}
+
+typedef struct {
+    Sender   *sender;
+    SendItem  item;
+    ErrorCode code;
+} Twin;
+
+static void *twin_send(void *context)
+{
+    Twin *twin = context;
+
+    twin->code = sender_send(twin->sender, soon(), &twin->item, NULL);
+    return NULL;
+}
+
+TEST(sender_decides_its_neighbours_while_a_twin_is_open)
+{
+    scoped(bus_free) Bus       *bus      = bus_new(4);
+    scoped(sender_free) Sender *sender   = sender_new(bus->pool);
+    PGconn                     *holder   = database_connect(bus->db);
+    Twin                        twins[3] = {
+        {sender, bus_item("mail", "t", "1"), OK},
+        {sender, bus_item("mail", "t", "1"), OK},
+        {sender, bus_item("mail", "t", "2"), OK}
+    };
+    pthread_t threads[COUNT(twins)];
+    SendItem  late  = bus_item("mail", "t", "1");
+    Error     error = {0};
+
+    PQclear(PQexec(holder, "begin; select pawl.send('mail', 't', '1', '" ID "')"));
+    for (size_t i = 0; i < COUNT(twins); i++) {
+        twins[i].item.command_id = ID;
+        threads[i]               = thread_start("twin", twin_send, &twins[i]);
+    }
+    for (int i = 0; i < 30; i++) {
+        SendItem item = bus_item("mail", "t", NULL);
+
+        assert_ok(sender_send(sender, soon(), &item, &error));
+        assert_true(item.is_new);
+    }
+    late.command_id = ID;
+    assert_code(ERR_BUSY, sender_send(sender, deadline_in_ms(500), &late, &error));
+    assert_contains(error.text, "another transaction that has not ended");
+    PQclear(PQexec(holder, "commit"));
+    for (size_t i = 0; i < COUNT(twins); i++)
+        thread_join(threads[i]);
+    assert_ok(twins[0].code);
+    assert_false(twins[0].item.is_new);
+    assert_ok(twins[1].code);
+    assert_int_equal(twins[2].code, ERR_KEY_REUSED);
+    assert_int_equal(bus_count(bus, "command"), 31);
+    PQfinish(holder);
+}
+
+/* A number of a few bytes is written out with all its digits. */
+TEST(send_refuses_a_payload_that_is_too_large_when_written_out)
+{
+    static const char *const numbers[] = {"1e131071", "0e-16383", "-1E+131071", "1e-16383"};
+    scoped(bus_free) Bus    *bus       = bus_new(4);
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        Text      json;
+        SendItem  item  = bus_item("mail", "t", NULL);
+        SendItem *list  = &item;
+        Error     error = {0};
+
+        text_init(&json, bus->arena, (size_t)1 << 20);
+        text_print(&json, "[\"1e131071 is \\\" no number\"");
+        for (int j = 0; j < 1100; j++)
+            text_print(&json, ",%s", numbers[i]);
+        text_print(&json, "]");
+        item.payload = text_string(&json);
+        assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+        assert_int_equal(item.code, ERR_LIMIT);
+        assert_contains(item.error.text, "payload must have at most 16777216 bytes");
+        assert_int_equal(
+            database_get_i64(bus->db, arena_print(bus->arena,
+                                                  "do $$ begin perform pawl.send('mail', 't', '%s'); raise 'taken'; "
+                                                  "exception when sqlstate 'QU001' then null; end $$; select 1",
+                                                  item.payload)),
+            1);
+    }
+    assert_int_equal(bus_count(bus, "command"), 0);
+    /* Large numbers as such are fine. */
+    database_exec(bus->db, "select pawl.send('mail', 't', '[1e131071]'), pawl.send('mail', 't', '[0]')");
+    assert_int_equal(bus_count(bus, "command where payload_bytes = 131074"), 1);
+    assert_int_equal(bus_count(bus, "command where payload_bytes is null"), 1);
 }
