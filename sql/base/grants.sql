@@ -43,6 +43,7 @@ as $$
     ('pawl.claim',              'worker'),
     ('pawl.claim_isolate',      'worker'),
     ('pawl.extend',             'worker'),
+    ('pawl.release',            'worker'),
     ('pawl.settle',             'worker'),
     ('pawl.bring_back',         'worker monitor'),
     ('pawl.command_status',     'reader'),

@@ -13,7 +13,7 @@
 #include "bus/command.h"
 #include "bus/send.h"
 #include "bus/settle.h"
-#include "http/later.h"
+#include "http/suspend.h"
 
 #define DELAY_S_MAX 315360000 /* ten years */
 #define ITEMS_MAX   8000
@@ -129,9 +129,9 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     TRY(reader_object(body, size, &api_command_send_body, arena, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
     *item         = item_of(&given, request_principal(request));
-    item->on_done = request_wake;
+    item->on_done = request_resume;
     item->context = request;
-    request_rest(request, send_end, item);
+    request_suspend(request, &(Suspend){.on_resume = send_end}, item);
     sender_submit(daemon->sender, request_deadline(request), item);
     return OK;
 }

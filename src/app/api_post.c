@@ -8,7 +8,7 @@
 
 #include "app/api.h"
 #include "app/daemon.h"
-#include "http/later.h"
+#include "http/suspend.h"
 #include "wallet/books.h"
 
 /* ---- bodies ---- */
@@ -226,9 +226,9 @@ static ErrorCode post_submit(Daemon *daemon, Request *request, WalletKind kind, 
     *post = (LedgerPost){.item     = item,
                          .arena    = request_arena(request),
                          .deadline = request_deadline(request),
-                         .on_done  = request_wake,
+                         .on_done  = request_resume,
                          .context  = request};
-    request_rest(request, post_end, item);
+    request_suspend(request, &(Suspend){.on_resume = post_end}, item);
     ledger_submit(daemon->ledger, post);
     return OK;
 }

@@ -5,12 +5,12 @@
 
 #include "app/api.h"
 #include "app/daemon.h"
-#include "app/lanes.h"
 #include "base/problem.h"
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/command.h"
 #include "bus/settle.h"
+#include "http/suspend.h"
 
 #define CLAIM_LIMIT_MAX  1000
 #define LEASE_S_DEFAULT  30
@@ -53,31 +53,55 @@ static void write_claimed(Writer *writer, const Claimed *list, int count)
     writer_end(writer);
 }
 
+static void claim_gone(void *state)
+{
+    ClaimWait *wait = state;
+
+    claims_cancel(wait->claims, wait);
+}
+
+static void claim_sent(void *state, bool delivered)
+{
+    claims_end(state, delivered);
+}
+
+static ErrorCode claim_answer(void *context, Request *request, Response *response, Error *reterr)
+{
+    const ClaimWait *wait = request_state(request);
+    Writer           writer;
+
+    (void)context;
+    if (wait->code != OK) {
+        *reterr = wait->error;
+        return wait->code;
+    }
+    writer_open(&writer, &response->body);
+    write_claimed(&writer, wait->list, wait->count);
+    return OK;
+}
+
 ErrorCode api_claim(void *context, Request *request, Response *response, Error *reterr)
 {
     Daemon      *daemon = context;
+    ClaimWait   *wait   = arena_array(request_arena(request), ClaimWait, 1);
     ClaimRequest given;
-    LanesClaim   claim;
     size_t       size;
     const char  *body = request_body(request, &size);
-    Claimed     *list;
-    int          count;
-    Writer       writer;
 
-    TRY(api_key_refuse(request,
-                       "each claim leases other commands, and those of a lost answer come back when their leases end",
-                       reterr));
+    (void)response;
     TRY(reader_object(body, size, &api_claim_body, request_arena(request), &given, reterr));
-    claim = (LanesClaim){.domain     = request_capture(request, "domain"),
-                         .types      = given.types.items,
-                         .type_count = given.types.count,
-                         .limit      = (int)given.limit,
-                         .lease_ms   = (int)((given.lease_s > 0 ? given.lease_s : LEASE_S_DEFAULT) * 1000),
-                         .worker     = request_principal(request),
-                         .wait       = deadline_in_ms((int64_t)(given.wait_s * 1000))};
-    TRY(lanes_claim(daemon->lanes, &claim, request_deadline(request), request_arena(request), &list, &count, reterr));
-    writer_open(&writer, &response->body);
-    write_claimed(&writer, list, count);
+    *wait = (ClaimWait){.domain     = request_capture(request, "domain"),
+                        .types      = given.types.items,
+                        .type_count = given.types.count,
+                        .limit      = (int)given.limit,
+                        .lease_ms   = (int)((given.lease_s > 0 ? given.lease_s : LEASE_S_DEFAULT) * 1000),
+                        .worker     = request_principal(request),
+                        .until      = deadline_in_ms((int64_t)(given.wait_s * 1000)),
+                        .on_done    = request_resume,
+                        .context    = request,
+                        .claims     = daemon->claims};
+    request_suspend(request, &(Suspend){claim_answer, claim_gone, claim_sent}, wait);
+    claims_submit(daemon->claims, wait);
     return OK;
 }
 

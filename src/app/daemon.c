@@ -133,7 +133,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     daemon->sender = sender_new(daemon->app->pool);
     daemon->ledger = ledger_new(daemon->app->pool);
     daemon->waker  = waker_new(daemon->app->pool);
-    daemon->lanes  = lanes_new(daemon->app->pool, daemon->listen, (int)daemon->app->settings.http_threads / 2);
+    daemon->claims = claims_new(daemon->app->pool, daemon->listen);
     daemon->jobs   = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_start(daemon, reterr));
@@ -238,7 +238,7 @@ static bool daemon_drain(Daemon *daemon)
     bool            answered = true;
 
     atomic_store(&daemon->stopping, true);
-    lanes_stop(daemon->lanes);
+    claims_stop(daemon->claims);
     jobs_stop(daemon->jobs);
     if (daemon->server)
         answered = server_drain(daemon->server, deadline_in_ms(settings->drain_timeout));
@@ -258,8 +258,8 @@ static void daemon_free(Daemon *daemon)
         jobs_free(daemon->jobs);
     if (daemon->listen)
         listen_free(daemon->listen);
-    if (daemon->lanes)
-        lanes_free(daemon->lanes);
+    if (daemon->claims)
+        claims_free(daemon->claims);
     if (daemon->waker)
         waker_free(daemon->waker);
     if (daemon->ledger)

@@ -14,9 +14,9 @@
 #include <stdatomic.h>
 
 #include "app/app.h"
+#include "app/claims.h"
 #include "app/job.h"
 #include "app/key.h"
-#include "app/lanes.h"
 #include "base/sync.h"
 #include "bus/backlog.h"
 #include "bus/claim.h"
@@ -43,7 +43,7 @@ typedef struct Daemon {
     Sender     *sender;
     Ledger     *ledger;
     Waker      *waker;
-    Lanes      *lanes;
+    Claims     *claims;
     BringBack   bring_back; /* the monitor's own */
     Backlog     backlog;    /* the monitor's own */
     Prune       prune;      /* the monitor's own */

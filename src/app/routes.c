@@ -54,7 +54,7 @@ static const Route rows[] = {
      .answer = &answer_batch},
     {HTTP_POST, "/v1/batches/{id}/seal", api_batch_seal_once, SCOPE_COMMAND, .body = &api_empty_body, .summary = "No more commands will be added",
      .answer = &answer_batch},
-    {HTTP_POST, "/v1/domains/{domain}/claim", api_claim, SCOPE_COMMAND, .deadline_ms = 70000, .body = &api_claim_body,
+    {HTTP_POST, "/v1/domains/{domain}/claim", api_claim, SCOPE_COMMAND, .at_once = true, .deadline_ms = 70000, .body = &api_claim_body,
      .summary = "Lease commands to a worker; waits for work with wait_s",
      .key_refused = true, .answer = &answer_claimed},
     {HTTP_POST, "/v1/domains/{domain}/settle", api_settle_once, SCOPE_COMMAND, .body = &api_settle_body,

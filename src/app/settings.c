@@ -106,7 +106,7 @@ static const Setting rows[] = {
     {"PAWL_HTTP_BODY_BYTES", NULL, SETTING_INT, AT(http_body_bytes), "8388608", 1024, 1 << 30,
      .help = "largest request body"},
     {"PAWL_HTTP_THREADS", NULL, SETTING_INT, AT(http_threads), "64", 2, 1024,
-     .help = "threads that answer HTTP requests; half of them may wait in a long poll"},
+     .help = "threads that answer HTTP requests which wait for the database"},
     {"PAWL_KEEP_COMMANDS_DAYS", NULL, SETTING_INT, AT(keep_commands_days), "30", 1, 36500,
      .help = "ended commands older than this are deleted"},
     {"PAWL_KEEP_AUDIT_DAYS", NULL, SETTING_INT, AT(keep_audit_days), "90", 1, 36500,

@@ -157,12 +157,12 @@ static ErrorCode run_handler(Server *server, Request *request, Error *reterr)
     assert(request->authentic);
     TRY(check_deadline(request, reterr));
     TRY(request->match.route->handler(server->options.app, request, &request->response, reterr));
-    return request->end ? OK : check_size(request, reterr);
+    return request->suspend.on_resume ? OK : check_size(request, reterr);
 }
 
 static ErrorCode run_end(Server *server, Request *request, Error *reterr)
 {
-    TRY(request->end(server->options.app, request, &request->response, reterr));
+    TRY(request->suspend.on_resume(server->options.app, request, &request->response, reterr));
     return check_size(request, reterr);
 }
 
@@ -194,10 +194,11 @@ bool dispatch_run(Server *server, Request *request)
 
 void dispatch_end(Server *server, Request *request)
 {
-    if (!request->end)
+    if (!request->suspend.on_resume)
         return;
+    atomic_store(&request->watched, false);
     dispatch(server, request, run_end);
-    atomic_fetch_sub(&request->peer->loop->resting, 1);
+    atomic_fetch_sub(&request->peer->loop->suspended, 1);
 }
 
 /* What the client is not told. An outage fails thousands of requests in the same way, so at most one a second is written. */

@@ -264,7 +264,7 @@ void loop_post(Loop *loop, Peer *peer)
 {
     mutex_lock(&loop->mutex);
     if (TAILQ_EMPTY(&loop->inbox))
-        loop_wake(loop); /* under the mutex: whoever takes the last one that rests may free the loop */
+        loop_wake(loop); /* under the mutex: whoever takes the last suspended one may free the loop */
     TAILQ_INSERT_TAIL(&loop->inbox, peer, posted);
     mutex_unlock(&loop->mutex);
 }
@@ -304,12 +304,12 @@ void loop_request_end(Loop *loop, Request *request)
     loop->spare_count++;
 }
 
-/* Whoever is to wake a request still holds it. */
-static void await_resting(Loop *loop)
+/* Whoever is to resume a request still holds it. */
+static void await_suspended(Loop *loop)
 {
     struct pollfd woken = {.fd = loop->wake_fd, .events = POLLIN};
 
-    for (take_inbox(loop); atomic_load(&loop->resting) > 0; take_inbox(loop)) {
+    for (take_inbox(loop); atomic_load(&loop->suspended) > 0; take_inbox(loop)) {
         poll(&woken, 1, -1);
         wake_clear(loop);
     }
@@ -318,7 +318,7 @@ static void await_resting(Loop *loop)
 void loop_end(Loop *loop)
 {
     thread_join(loop->thread);
-    await_resting(loop);
+    await_suspended(loop);
     for (int i = 0; i < LIST_COUNT; i++)
         for (Peer *peer; (peer = TAILQ_FIRST(&loop->lists[i].peers)) != NULL;)
             peer_close(peer);

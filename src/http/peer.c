@@ -3,7 +3,7 @@
  * server_internal.h.
  *
  * Invariants
- *   1. A request in state ASKING or WAITING belongs to the executor, or to whoever will wake it; the loop does not touch
+ *   1. A request in state ASKING or WAITING belongs to the executor, or to whoever will resume it; the loop does not touch
  *      it, and does not free the connection, until loop_post() brings it back.
  *   2. The buffer does not move and its first `used` bytes do not change while a request is under way: the head's
  *      strings lie there.
@@ -65,8 +65,10 @@ static void peer_uncount(Peer *peer)
 static void peer_request_end(Peer *peer)
 {
     peer_uncount(peer);
-    if (peer->request)
-        loop_request_end(peer->loop, take(peer->request));
+    if (!peer->request)
+        return;
+    request_sent(peer->request);
+    loop_request_end(peer->loop, take(peer->request));
 }
 
 static void peer_request_begin(Peer *peer)
@@ -267,7 +269,7 @@ static Step step_body(Peer *peer)
     if (!request->match.route->at_once || request->body.length > QUICK_BODY_MAX)
         return peer_submit(peer, PEER_WAITING, /* unread= */ false);
     if (!dispatch_run(peer->loop->server, request)) {
-        peer_leave(peer, PEER_WAITING); /* whoever woke it by now has put it into our own inbox */
+        peer_leave(peer, PEER_WAITING); /* if it was resumed by now, it is in our own inbox */
         return STEP_PAUSE;
     }
     dispatch_end(peer->loop->server, request);
@@ -322,7 +324,10 @@ static Step step_write(Peer *peer)
         return STEP_GONE;
     }
     peer->sent += (size_t)count;
-    return peer->sent < head + body ? STEP_ON : peer_next(peer);
+    if (peer->sent < head + body)
+        return STEP_ON;
+    peer->request->delivered = true;
+    return peer_next(peer);
 }
 
 static Step peer_step(Peer *peer)
@@ -394,16 +399,29 @@ static void peer_discard(Peer *peer)
         peer_close(peer);
 }
 
-/* The client speaks or hangs up while its request is with an executor. */
+/* Has the client closed its sending half? What it sent before that stays unread. */
+static bool peer_has_ended(const Peer *peer)
+{
+    char byte;
+
+    return recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* The client speaks or hangs up while its request is with an executor, or suspended. One that closes only its sending half may
+ * still read, but if its request waits for work (on_gone) it is taken for gone, as other servers do. */
 static void peer_disturbed(Peer *peer, uint32_t events)
 {
-    if (!(events & (EPOLLHUP | EPOLLERR))) {
-        peer_want(peer, 0);
+    bool watched = atomic_load(&peer->request->watched);
+    bool hung_up = events & (EPOLLHUP | EPOLLERR);
+
+    if (!hung_up && !(watched && (events & EPOLLRDHUP || peer_has_ended(peer)))) {
+        peer_want(peer, watched ? EPOLLRDHUP : 0); /* it speaks: what it says comes after the answer */
         return;
     }
     /* epoll reports a hang-up whether asked or not, so the only way to silence it is to leave. */
     loop_forget(peer->loop, peer->fd);
     peer->gone = true;
+    request_gone(peer->request);
 }
 
 Peer *peer_new(Loop *loop, int fd, bool refused)
@@ -493,6 +511,9 @@ static void peer_asked(Peer *peer)
 void peer_resume(Peer *peer)
 {
     assert(peer_is_away(peer));
+    /* Its end may have arrived without its event having been read yet. */
+    if (!peer->gone && peer->request->suspend.on_sent && peer_has_ended(peer))
+        peer->gone = true;
     dispatch_end(peer->loop->server, peer->request);
     if (peer->gone) {
         peer_close(peer);

@@ -153,8 +153,10 @@ void request_begin(Request *request)
     request->chunks                            = (Chunks){0};
     request->began                             = (Mono){0};
     request->deadline                          = deadline_never();
-    request->end                               = NULL;
+    request->suspend                           = (Suspend){0};
     request->state                             = NULL;
+    request->delivered                         = false;
+    atomic_store(&request->watched, false);
 }
 
 ErrorCode request_read_target(Request *request, Error *reterr)

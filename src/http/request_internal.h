@@ -1,5 +1,5 @@
 /*
- * request_internal.h - what a request holds, for the files of this room.
+ * request_internal.h - what a request holds, for the files of this module.
  *
  * Requests are kept and used again: begin, read, answer, end. The head's strings lie in the connection's buffer.
  */
@@ -13,6 +13,7 @@
 #include "http/request.h"
 #include "http/response.h"
 #include "http/route.h"
+#include "http/suspend.h"
 
 #define REQUEST_ID_MAX         64
 #define REQUEST_PRINCIPAL_SIZE 64
@@ -42,9 +43,11 @@ struct Request {
     Text     body; /* on the heap: it grows while it arrives */
     Response response;
 
-    atomic_int    holders; /* its handler, and whoever is to wake it */
-    RouteHandler *end;     /* it rests, or rested; NULL: it did not */
-    void         *state;   /* for end() */
+    atomic_int  holders;   /* its handler, and whoever is to resume it */
+    Suspend     suspend;   /* on_resume NULL: it was not suspended */
+    void       *state;     /* for its callbacks */
+    atomic_bool watched;   /* on_gone is still to be called if the client goes */
+    bool        delivered; /* the whole answer went to the kernel */
 
     Request *next; /* in the list of spare ones */
 };
@@ -60,6 +63,10 @@ must_check ErrorCode request_read_target(Request *request, Error *reterr);
 must_check ErrorCode request_check_query(const Request *request, Error *reterr);
 /* true: nobody else holds it. */
 bool request_let_go(Request *request);
+/* On the network thread: the client has gone. false: the request was not suspended with on_gone, or knows already. */
+bool request_gone(Request *request);
+/* On the network thread: the answer was sent, or never will be. */
+void request_sent(Request *request);
 /* Take the client's id when it is sane: 1 to 64 of A-Z a-z 0-9 . _ - */
 bool request_take_id(Request *request);
 

@@ -3,14 +3,14 @@
  *
  * Network threads read requests. A route marked at_once is run there, unless its body is large; any other request goes to a
  * bounded queue and its connection rests until an executor thread has run the handler. A token that memory does not know
- * takes the same way, before the body is read. A handler that would wait for others lets its request rest (later.h), so
- * that thousands of them need no thread each. TLS and HTTP/2 belong to the proxy in front.
+ * takes the same way, before the body is read. A handler that would wait for others suspends its request (suspend.h),
+ * so that thousands of them need no thread each. TLS and HTTP/2 belong to the proxy in front.
  *
  * Invariants
  *   1. Nothing is unbounded: connections, header bytes, body bytes, the queue, the time to send a request, the time to
  *      answer it, the time to take the answer. Over a limit: 413, 431, 408, or 503 with Retry-After, always as
  *      problem+json.
- *   2. A request is owned by one side at a time: network thread, queue, executor, whoever will wake it, network thread.
+ *   2. A request is owned by one side at a time: network thread, queue, executor, whoever will resume it, network thread.
  *   3. Before a handler runs: the route exists (404, 405 with Allow), the token has the scope (401, 403), the body fits
  *      (413) and is JSON by its content type, or has none, or that of a form, which clients put in by themselves (415). All
  *      of it before the body is read: a stranger makes us hold no more than the connection's buffer.
@@ -53,7 +53,7 @@ must_check ErrorCode server_new(const ServerOptions *options, Server **ret_serve
 int                  server_port(const Server *server);
 /* Stop accepting; wait until every request under way has been answered or the deadline passes. false: some were not. */
 bool server_drain(Server *server, Deadline deadline);
-/* Waits for running handlers and for requests that rest, which their deadlines bound; requests still in the queue are
+/* Waits for running handlers and for suspended requests, which their deadlines bound; requests still in the queue are
  * dropped. */
 void server_free(Server *server);
 SCOPED(Server, server_free)

@@ -5,7 +5,7 @@
  *   loop.c      one network thread: epoll, timers, accepting, the inbox
  *   peer.c      one connection: bytes in, bytes out
  *   dispatch.c  one request: route, token, body rules, handler, problem
- *   later.c     one request that rests
+ *   suspend.c   one request that is suspended
  */
 #ifndef HTTP_SERVER_INTERNAL_H
 #define HTTP_SERVER_INTERNAL_H
@@ -27,14 +27,14 @@ typedef TAILQ_HEAD(PeerQueue, Peer) PeerQueue;
  *               bytes             head done             body done, queued
  *   (accepted) -------> HEAD --------------> BODY ------------------------> WAITING
  *                        ^ |                  |                                |
- *       keep-alive       | | error            | error, at_once, queue full     | executor is done, or woken
+ *       keep-alive       | | error            | error, inline, queue full      | executor is done, or resumed
  *                        | v                  v                                v
  *                       WRITING <--------------------------------------------- +
  *                          |  close
  *                          v
  *                       LINGERING: nothing more to say; read until the client has heard it
  *
- *   A request that rests is WAITING, too; no executor holds it.
+ *   A suspended request is WAITING, too; no executor holds it.
  *   A token that memory does not know: HEAD -> ASKING, with an executor -> BODY when it is good, else WRITING.
  */
 typedef enum { PEER_HEAD, PEER_ASKING, PEER_BODY, PEER_WAITING, PEER_WRITING, PEER_LINGERING } PeerState;
@@ -87,7 +87,7 @@ struct Loop {
     Mono      accept_again;  /* after descriptors ran out; .ns 0: accepting */
     bool      accept_failed; /* and the log has it */
 
-    atomic_int resting; /* requests that somebody will wake */
+    atomic_int suspended; /* requests that somebody will resume */
 
     Mutex     mutex; /* guards inbox */
     PeerQueue inbox; /* new ones, and those whose executor is done */
@@ -123,7 +123,7 @@ void     loop_forget(Loop *loop, int fd);
 void     loop_move(Peer *peer, PeerListName list);
 Request *loop_request(Loop *loop);
 void     loop_request_end(Loop *loop, Request *request);
-void     loop_end(Loop *loop); /* after STOPPING: join, wait for those that rest, close everything */
+void     loop_end(Loop *loop); /* after STOPPING: join, wait for suspended requests, close everything */
 
 /* peer.c; all but peer_new() and peer_execute() on the loop's thread */
 Peer *peer_new(Loop *loop, int fd, bool refused);
@@ -143,9 +143,9 @@ must_check ErrorCode dispatch_head(Server *server, Request *request, Error *rete
 void dispatch_token(Server *server, Request *request);
 /* The body is complete. */
 must_check ErrorCode dispatch_body(const Request *request, Error *reterr);
-/* Run the handler. true: the response is filled, whatever happened. false: the request rests, and is not ours. */
+/* Run the handler. true: the response is filled, whatever happened. false: the request is suspended, and not ours. */
 bool dispatch_run(Server *server, Request *request);
-/* It was woken, if it rested at all: fill the response. */
+/* It was resumed, if it was suspended at all: fill the response. */
 void dispatch_end(Server *server, Request *request);
 /* Fill the response with a problem. */
 void dispatch_fail(Request *request, const Error *error);

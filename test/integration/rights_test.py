@@ -34,6 +34,7 @@ pawl.domain_find         sender worker
 pawl.horizon             worker
 pawl.claim               worker
 pawl.extend              worker
+pawl.release             worker
 pawl.settle              worker
 pawl.bring_back          worker monitor
 pawl.command_status      reader

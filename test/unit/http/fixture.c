@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "http/later.h"
+#include "http/suspend.h"
 #include "test/unit/http/client.h"
 
 static ErrorCode handle_live(void *app, Request *request, Response *response, Error *reterr)
@@ -93,16 +93,51 @@ static ErrorCode handle_rest(void *app, Request *request, Response *response, Er
     Fixture *fixture = app;
 
     (void)response, (void)reterr;
-    request_rest(request, end_rest, arena_text(request_arena(request), "rested"));
+    request_suspend(request, &(Suspend){.on_resume = end_rest}, arena_text(request_arena(request), "rested"));
     mutex_lock(&fixture->mutex);
     bool open = fixture->open;
     if (!open)
         fixture->resting[fixture->resting_count++] = request;
     mutex_unlock(&fixture->mutex);
     if (open)
-        request_wake(request);
+        request_resume(request);
     else
         atomic_fetch_add(&fixture->waiting, 1);
+    return OK;
+}
+
+static void watch_gone(void *state)
+{
+    atomic_fetch_add(&((Fixture *)state)->gone, 1);
+}
+
+static void watch_sent(void *state, bool delivered)
+{
+    Fixture *fixture = state;
+
+    atomic_fetch_add(delivered ? &fixture->delivered : &fixture->undelivered, 1);
+}
+
+static ErrorCode end_watch(void *app, Request *request, Response *response, Error *reterr)
+{
+    Fixture *fixture = app;
+
+    (void)request, (void)reterr;
+    atomic_fetch_add(&fixture->ended, 1);
+    text_append(&response->body, "{}");
+    return OK;
+}
+
+static ErrorCode handle_watch(void *app, Request *request, Response *response, Error *reterr)
+{
+    Fixture *fixture = app;
+
+    (void)response, (void)reterr;
+    request_suspend(request, &(Suspend){end_watch, watch_gone, watch_sent}, fixture);
+    mutex_lock(&fixture->mutex);
+    fixture->resting[fixture->resting_count++] = request;
+    mutex_unlock(&fixture->mutex);
+    atomic_fetch_add(&fixture->waiting, 1);
     return OK;
 }
 
@@ -148,6 +183,7 @@ static const Route routes[] = {
     {HTTP_POST, "/json", handle_json, .body_any = true},
     {HTTP_POST, "/wait", handle_wait, .body_any = true},
     {HTTP_POST, "/rest", handle_rest, .at_once = true, .body_any = true},
+    {HTTP_POST, "/watch", handle_watch, .at_once = true, .body_any = true},
     {HTTP_POST, "/hurry", handle_wait, .deadline_ms = 50},
     {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},
     {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .at_once = true},
@@ -197,7 +233,7 @@ void fixture_open_gate(Fixture *fixture)
     fixture->open = true;
     cond_broadcast(&fixture->opened);
     for (; fixture->resting_count > 0; fixture->resting_count--)
-        request_wake(fixture->resting[fixture->resting_count - 1]);
+        request_resume(fixture->resting[fixture->resting_count - 1]);
     mutex_unlock(&fixture->mutex);
 }
 
@@ -210,12 +246,17 @@ void fixture_done(Fixture *fixture)
     mutex_done(&fixture->mutex);
 }
 
-bool fixture_wait_waiting(Fixture *fixture, int wanted)
+bool fixture_wait_for(atomic_int *value, int wanted)
 {
     for (Deadline deadline = deadline_in_ms(CLIENT_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1))
-        if (atomic_load(&fixture->waiting) == wanted)
+        if (atomic_load(value) == wanted)
             return true;
     return false;
+}
+
+bool fixture_wait_waiting(Fixture *fixture, int wanted)
+{
+    return fixture_wait_for(&fixture->waiting, wanted);
 }
 
 bool fixture_wait_in_flight(Fixture *fixture, int wanted)

@@ -27,8 +27,9 @@ typedef struct {
     atomic_int waiting;              /* handlers at the gate */
     Request   *resting[RESTING_MAX]; /* guarded by mutex: to be woken when the gate opens */
     int        resting_count;
-    atomic_int ended;   /* requests that rested and were answered */
-    atomic_int written; /* handlers that took a body: what a malformed request must never reach */
+    atomic_int ended;                        /* suspended requests that were answered */
+    atomic_int gone, delivered, undelivered; /* of /watch */
+    atomic_int written;                      /* handlers that took a body: what a malformed request must never reach */
 } Fixture;
 
 #define LARGE_BYTES ((size_t)4 << 20)
@@ -38,6 +39,7 @@ void fixture_init(Fixture *fixture, ServerOptions options);
 void fixture_open_gate(Fixture *fixture);
 void fixture_done(Fixture *fixture); /* opens the gate, frees the server */
 /* Wait until *value is wanted; false: not within CLIENT_WAIT_MS. */
+bool fixture_wait_for(atomic_int *value, int wanted);
 bool fixture_wait_waiting(Fixture *fixture, int wanted);
 bool fixture_wait_in_flight(Fixture *fixture, int wanted);
 

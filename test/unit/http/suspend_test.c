@@ -1,5 +1,5 @@
 /*
- * later_test.c - requests that rest: no thread waits for them, each is answered once, and nobody is left behind.
+ * suspend_test.c - suspended requests: no thread waits for them, each is answered once, and none is left behind.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 #define RESTING    100
 #define REST(size) "POST /rest HTTP/1.1\r\n" HOST "Content-Length: " #size "\r\n\r\n"
 
-/* A client whose request rests. */
+/* A client whose request is suspended. */
 static void client_rest(Client *client, Fixture *fixture, const char *request)
 {
     client_open(client, fixture->port);
@@ -20,7 +20,7 @@ static void client_rest(Client *client, Fixture *fixture, const char *request)
     assert_true(fixture_wait_waiting(fixture, 1));
 }
 
-TEST(later_a_hundred_rest_without_a_thread)
+TEST(suspend_a_hundred_hold_no_thread)
 {
     scoped_fixture Fixture f       = {0};
     Client                *clients = calloc(RESTING, sizeof *clients);
@@ -46,7 +46,7 @@ TEST(later_a_hundred_rest_without_a_thread)
     free(clients);
 }
 
-TEST(later_may_be_woken_before_the_handler_returns)
+TEST(suspend_may_be_resumed_before_the_handler_returns)
 {
     scoped_fixture Fixture f      = {0};
     scoped_client Client   client = {0};
@@ -61,7 +61,7 @@ TEST(later_may_be_woken_before_the_handler_returns)
     assert_int_equal(atomic_load(&f.ended), 3);
 }
 
-TEST(later_end_may_fail)
+TEST(suspend_on_resume_may_fail)
 {
     scoped_fixture Fixture f      = {0};
     scoped_client Client   client = {0};
@@ -74,8 +74,8 @@ TEST(later_end_may_fail)
     assert_contains(answer.body, "it had to fail");
 }
 
-/* A large body is read by an executor; that one lets its request rest as well. */
-TEST(later_a_large_body_rests_from_an_executor)
+/* A large body is read by an executor; that one suspends its request as well. */
+TEST(suspend_works_from_an_executor)
 {
     scoped_fixture Fixture f      = {0};
     scoped_client Client   client = {0};
@@ -96,7 +96,7 @@ TEST(later_a_large_body_rests_from_an_executor)
     free(body);
 }
 
-TEST(later_ends_also_for_a_client_that_has_gone)
+TEST(suspend_resumes_also_for_a_client_that_has_gone)
 {
     scoped_fixture Fixture f = {0};
     Client                 client;
@@ -109,7 +109,7 @@ TEST(later_ends_also_for_a_client_that_has_gone)
     assert_int_equal(atomic_load(&f.ended), 1);
 }
 
-TEST(later_keeps_a_drain_waiting)
+TEST(suspend_keeps_a_drain_waiting)
 {
     scoped_fixture Fixture f      = {0};
     scoped_client Client   client = {0};
@@ -124,6 +124,53 @@ TEST(later_keeps_a_drain_waiting)
     assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS)));
 }
 
+#define WATCH "POST /watch HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}"
+
+TEST(suspend_tells_when_the_client_has_gone)
+{
+    scoped_fixture Fixture f = {0};
+    Client                 client;
+
+    fixture_init(&f, (ServerOptions){0});
+    client_rest(&client, &f, WATCH);
+    client_done(&client);
+    assert_true(fixture_wait_for(&f.gone, 1));
+    assert_int_equal(atomic_load(&f.ended), 0);
+    fixture_open_gate(&f);
+    assert_true(fixture_wait_for(&f.undelivered, 1));
+    assert_int_equal(atomic_load(&f.ended), 1);
+    assert_int_equal(atomic_load(&f.delivered), 0);
+}
+
+/* What it sends ahead hides its end from a server that only waits for bytes. */
+TEST(suspend_tells_when_a_client_has_gone_that_had_sent_ahead)
+{
+    scoped_fixture Fixture f = {0};
+    Client                 client;
+
+    fixture_init(&f, (ServerOptions){0});
+    client_rest(&client, &f, WATCH);
+    client_send(&client, WATCH);
+    client_done(&client);
+    assert_true(fixture_wait_for(&f.gone, 1));
+    fixture_open_gate(&f);
+    assert_true(fixture_wait_for(&f.undelivered, 1));
+}
+
+TEST(suspend_tells_that_the_answer_was_delivered)
+{
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
+
+    fixture_init(&f, (ServerOptions){0});
+    client_rest(&client, &f, WATCH);
+    fixture_open_gate(&f);
+    assert_int_equal(client_read(&client).status, 200);
+    assert_true(fixture_wait_for(&f.delivered, 1));
+    assert_int_equal(atomic_load(&f.gone), 0);
+    assert_int_equal(atomic_load(&f.undelivered), 0);
+}
+
 static void *free_body(void *context)
 {
     Fixture *fixture = context;
@@ -132,10 +179,10 @@ static void *free_body(void *context)
     return NULL;
 }
 
-/* Whoever will wake a request holds it: the server must not be gone by then. */
-TEST(later_the_server_does_not_end_before_a_request_was_woken)
+/* Whoever will resume a request holds it: the server must not be gone by then. */
+TEST(suspend_the_server_does_not_end_before_a_request_was_resumed)
 {
-    scoped_fixture Fixture f = {0};
+    scoped_fixture Fixture f    = {0};
     scoped_client Client   idle = {0}, client = {0};
 
     fixture_init(&f, (ServerOptions){.network_threads = 2});

@@ -1,0 +1,47 @@
+-- release.sql - undo a claim whose answer did not reach its worker.
+
+-- Queue leased commands again as if they had not been claimed: the attempt does not count. One whose cancellation was asked for
+-- meanwhile ends here. A lease with another token is left alone. Returns how many leases ended.
+-- Lock order: leases by id, then the allocation lock, as extend and rescue do.
+-- Errors: QU001 arrays of different length, with nulls, or not numbered from 1.
+create or replace function pawl.release (p_ids bigint[], p_tokens bigint[])
+  returns integer
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_now timestamptz := pawl.now();
+  v_held bigint[];
+  v_canceled bigint[];
+begin
+  perform pawl.array_check('ids', p_ids, cardinality(p_ids), 'QU001'),
+          pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QU001');
+  -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
+  select array_agg(h.id) filter (where not h.cancel), array_agg(h.id) filter (where h.cancel)
+  into v_held, v_canceled
+  from (
+    select l.id, l.cancel
+    from (select u.* from unnest(p_ids, p_tokens) u (id, token) order by u.id) i
+    cross join lateral (
+      select l.id, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update) l
+  ) h;
+  if v_canceled is not null then
+    perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
+  end if;
+  if v_held is not null then
+    perform pawl.drawing(2);
+    with released as (
+      delete from pawl.lease l where l.id = any (v_held) returning l.*
+    ), queued as (
+      insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+      select l.domain_id, l.priority, nextval('pawl.command_seq'), l.id, l.attempt - 1, l.max_attempts, l.extras
+      from (select * from released order by released.id) l
+    )
+    insert into pawl.audit (id, at, domain_id, attempt, event, details)
+    select l.id, v_now, l.domain_id, l.attempt - 1, 'RETRY_SCHEDULED', '{"reason": "its claim did not reach a worker"}'
+    from released l;
+  end if;
+  return coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_canceled), 0);
+end
+$$;

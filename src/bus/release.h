@@ -1,0 +1,15 @@
+/*
+ * release.h - undo a claim whose answer did not reach its worker: the commands are queued again and the attempt does not count.
+ *
+ * Leases that have ended, or that have another token by now, are left alone, so it may be repeated.
+ * Threads: any.
+ */
+#ifndef BUS_RELEASE_H
+#define BUS_RELEASE_H
+
+#include "bus/claim.h"
+
+must_check ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const Claimed *list, int count,
+                                   Error *reterr);
+
+#endif

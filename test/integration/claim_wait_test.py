@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""claim_wait - long polls: thousands may wait, they cost next to nothing, and nothing is claimed for a client that has gone."""
+import json
+import selectors
+import socket
+import time
+
+from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, wait_until
+from story import Session, metric, stop_clean
+
+POLLERS = 2000
+
+
+def request(pawl, domain, **body):
+    payload = json.dumps({"limit": 1, **body}).encode()
+    return (f"POST /v1/domains/{domain}/claim HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {pawl.TOKEN}\r\n"
+            f"Content-Length: {len(payload)}\r\n\r\n").encode() + payload
+
+
+class Pollers:
+    """Clients that have sent a claim and wait for its answer, on one thread."""
+
+    def __init__(self, pawl, count, domain, **body):
+        self.selector = selectors.DefaultSelector()
+        self.answers = []
+        address = ("127.0.0.1", pawl.server.port)
+        for _ in range(count):
+            one = socket.create_connection(address, timeout=TIMEOUT_S)
+            one.sendall(request(pawl, domain, **body))
+            self.selector.register(one, selectors.EVENT_READ)
+
+    def read(self):
+        """Answers that have come by now, in all."""
+        for key, _ in self.selector.select(0.01):
+            self.selector.unregister(key.fileobj)
+            with key.fileobj as one:
+                head, body = one.recv(65536).split(b"\r\n\r\n", 1)
+            assert head.startswith(b"HTTP/1.1 200"), head
+            self.answers.append(json.loads(body)["items"])
+        return self.answers
+
+    def close(self):
+        for key in list(self.selector.get_map().values()):
+            key.fileobj.close()
+        self.selector.close()
+
+
+def send(pawl, count=1, domain="shop"):
+    for _ in range(count):
+        assert pawl.http("POST", "/v1/commands", {"domain": domain, "type": "charge"}).status == 201
+
+
+def claim(pawl, limit=1, domain="shop", **body):
+    answer = pawl.http("POST", f"/v1/domains/{domain}/claim", {"limit": limit, **body})
+    assert answer.status == 200, answer.body
+    return answer.json["items"]
+
+
+def claims_counted(db):
+    """From now on pg_stat_user_functions counts calls, in new connections."""
+    db.rows(f"alter database \"{db.name}\" set track_functions = 'all'")
+
+
+def claim_calls(db):
+    """After the server has ended, so that all is counted."""
+    return int(db.value("select coalesce(sum(calls), 0) from pg_stat_user_functions where funcname = 'claim'"))
+
+
+@test
+def two_thousand_pollers_wait_and_only_as_many_as_there_is_work_are_answered():
+    with Database() as db, Pawl(db) as pawl:
+        claims_counted(db)
+        pawl.serve()
+        send(pawl, domain="other")
+        start = time.monotonic()
+        pollers = Pollers(pawl, POLLERS, "shop", wait_s=60)
+        wait_until(lambda: metric(pawl, "pawl_http_connections") > POLLERS, what="all are connected")
+        assert pollers.read() == []
+        send(pawl)
+        wait_until(lambda: len(pollers.read()) >= 1, what="one got it")
+        send(pawl, 50)
+        wait_until(lambda: len(pollers.read()) >= 51, what="fifty more got one each")
+        send(pawl, 50, domain="other")
+        assert [len(items) for items in pollers.read()] == [1] * 51
+        assert len({items[0]["command_id"] for items in pollers.answers}) == 51
+        assert pawl.http("GET", "/health/ready").status == 200
+        seconds = time.monotonic() - start
+        stop_clean(pawl.server)  # which answers all that wait
+        wait_until(lambda: len(pollers.read()) == POLLERS, what="all are answered")
+        assert sum(len(items) for items in pollers.answers) == 51
+        pollers.close()
+        # One look for each that came at most, a few for each command, and a poll a second: not one a second for each poller.
+        calls = claim_calls(db)
+        assert calls < 2 * POLLERS + 51 * 4 + 4 * seconds + 50, (calls, seconds)
+
+
+@test
+def idle_pollers_cost_one_look_a_second_whatever_happens_in_other_domains():
+    with Database() as db, Pawl(db) as pawl:
+        claims_counted(db)
+        pawl.serve()
+        start = time.monotonic()
+        types = [f"{n:03d}" + "t" * 97 for n in range(100)]
+        pollers = Pollers(pawl, 20, "shop", wait_s=60, types=types)
+        wait_until(lambda: metric(pawl, "pawl_http_connections") > 20, what="all are connected")
+        send(pawl, 400, domain="other")  # a notification every few milliseconds
+        assert pollers.read() == []
+        seconds = time.monotonic() - start
+        stop_clean(pawl.server)
+        wait_until(lambda: len(pollers.read()) == 20, what="all are answered")
+        pollers.close()
+        calls = claim_calls(db)
+        assert calls < 20 * 2 + 4 * seconds + 10, (calls, seconds)
+
+
+@test
+def nothing_is_claimed_for_a_client_that_went_away():
+    """curl -m2 with wait_s 30: its poll used to claim for it, and each command lost an attempt."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        before = metric(pawl, "pawl_http_connections")
+        gone = Pollers(pawl, 20, "shop", wait_s=60)
+        wait_until(lambda: metric(pawl, "pawl_http_connections") >= before + 20, what="all are connected")
+        gone.close()
+        wait_until(lambda: metric(pawl, "pawl_http_connections") <= before, what="all are gone")
+        send(pawl, 20)
+        items = claim(pawl, 20)
+        assert [item["attempt"] for item in items] == [1] * 20, items
+        assert db.value("select count(*) from pawl.audit where event = 'RECEIVED'") == "20"
+        stop_clean(pawl.server)
+
+
+@test
+def a_claim_that_cannot_be_delivered_is_given_back_without_an_attempt():
+    """The request and the end of its connection come in one packet, while there is work."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        send(pawl, 5)
+        address = ("127.0.0.1", pawl.server.port)
+        for _ in range(40):
+            with socket.create_connection(address, timeout=TIMEOUT_S) as one:
+                one.send(request(pawl, "shop", limit=5, wait_s=30), socket.MSG_MORE)  # it goes with the end
+        wait_until(lambda: metric(pawl, "pawl_http_connections") <= 1, what="all are gone")
+        wait_until(lambda: db.value("select count(*) from pawl.lease") == "0", what="all is given back")
+        items = claim(pawl, 10, wait_s=10)
+        assert len(items) == 5 and {item["attempt"] for item in items} == {1}, items
+        assert pawl.http("GET", "/v1/tsq").json["items"] == []
+        stop_clean(pawl.server)
+
+
+@test
+def a_claim_under_way_for_a_client_that_goes_away_is_given_back():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        send(pawl, 5)
+        with Session(db.url) as session:
+            session.do("begin")
+            session.do("lock table pawl.ready in access exclusive mode")
+            gone = Pollers(pawl, 1, "shop", limit=5, wait_s=30)
+            wait_until(lambda: db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query ~ 'claim' "
+                                        f"and datname = '{db.name}'") == "1", what="the claim waits")
+            gone.close()
+            session.do("commit")
+        wait_until(lambda: db.value("select count(*) from pawl.audit where details ->> 'reason' ~ 'did not reach'") == "5",
+                   what="all five are given back")
+        items = claim(pawl, 10)
+        assert len(items) == 5 and {item["attempt"] for item in items} == {1}, items
+        stop_clean(pawl.server)
+
+
+@test
+def a_poll_survives_an_outage_and_a_single_look_tells_it():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        pollers = Pollers(pawl, 3, "shop", wait_s=60)
+        claim(pawl)
+        outside = setting("PAWL_TEST_URL")
+        psql(outside, f"alter database {db.name} allow_connections false")
+        psql(outside, f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{db.name}'")
+        wait_until(lambda: pawl.http("POST", "/v1/domains/shop/claim", {"limit": 1}).status == 503, what="an outage")
+        assert pollers.read() == []
+        psql(outside, f"alter database {db.name} allow_connections true")
+        wait_until(lambda: pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "charge"}).status == 201,
+                   what="a send")
+        wait_until(lambda: len(pollers.read()) >= 1, what="one got it")
+        pollers.close()
+        stop_clean(pawl.server)
+
+
+main()
