@@ -93,6 +93,8 @@ declare
   v_now timestamptz := pawl.now();
   v_until timestamptz := v_now + p_lease_ms * interval '1 ms';
   v_left integer := p_limit;
+  v_after bigint[] := p_after;
+  v_last bigint;
   v_token bigint;
   v_places tid[];
   v_ids bigint[];
@@ -104,47 +106,55 @@ begin
   if (p_limit between 1 and 10000 and p_lease_ms between 100 and 86400000) is not true then
     raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
-  for v_priority in reverse 9..0 loop
-    select array_agg(f.place), array_agg(f.id) into v_places, v_ids
-    from (
-      select r.ctid as place, r.id
-      from pawl.ready r
-      where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > p_after[v_priority + 1]
-        and (p_types is null or exists (
-          select from pawl.command c where c.id = r.id and c.type = any (p_types)))
-      order by r.pos
-      limit v_left
-      for update skip locked
-    ) f;
-    continue when v_places is null;
-    select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
-    v_left := v_left - cardinality(v_places);
-    if v_fitting < cardinality(v_places) then
-      exit when v_fitting = 0 and v_token is not null;
-      v_places := v_places[:greatest(v_fitting, 1)]; -- one goes in any case
-      v_left := 0;
-    end if;
-    v_token := coalesce(v_token, nextval('pawl.lease_seq'));
-    return query
-      with taken as (
-        -- They are locked and rows here are never updated, so they are still where they were.
-        delete from pawl.ready r
-        where r.ctid = any (v_places)
-        returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
-      ), leased as (
-        insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras)
-        select t.id, v_token, v_until, p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras
+  loop
+    for v_priority in reverse 9..0 loop
+      select array_agg(f.place), array_agg(f.id) into v_places, v_ids
+      from (
+        select r.ctid as place, r.id
+        from pawl.ready r
+        where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > v_after[v_priority + 1]
+          and (p_types is null or exists (
+            select from pawl.command c where c.id = r.id and c.type = any (p_types)))
+        order by r.pos
+        limit v_left
+        for update skip locked
+      ) f;
+      continue when v_places is null;
+      select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
+      v_left := v_left - cardinality(v_places);
+      if v_fitting < cardinality(v_places) then
+        exit when v_fitting = 0 and v_token is not null;
+        v_places := v_places[:greatest(v_fitting, 1)]; -- one goes in any case
+        v_left := 0;
+      end if;
+      v_token := coalesce(v_token, nextval('pawl.lease_seq'));
+      return query
+        with taken as (
+          -- They are locked and rows here are never updated, so they are still where they were.
+          delete from pawl.ready r
+          where r.ctid = any (v_places)
+          returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
+        ), leased as (
+          insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras)
+          select t.id, v_token, v_until, p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras
+          from taken t
+        ), noted as (
+          insert into pawl.audit (id, at, domain_id, attempt, event, actor)
+          select t.id, v_now, p_domain_id, t.attempt, 'RECEIVED', p_worker
+          from taken t
+        )
+        select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
         from taken t
-      ), noted as (
-        insert into pawl.audit (id, at, domain_id, attempt, event, actor)
-        select t.id, v_now, p_domain_id, t.attempt, 'RECEIVED', p_worker
-        from taken t
-      )
-      select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
-      from taken t
-      join pawl.command c on c.id = t.id
-      order by t.pos;
-    exit when v_left = 0;
+        join pawl.command c on c.id = t.id
+        order by t.pos;
+      exit when v_left = 0;
+    end loop;
+    exit when v_token is not null;
+    -- A cursor beyond the last position that was given out is from before a restore or failover: nothing would be found at it until
+    -- the sequence has caught up.
+    select case when s.is_called then s.last_value else s.last_value - 1 end into v_last from pawl.command_seq s;
+    exit when not exists (select from unnest(v_after) a where a > v_last);
+    v_after := array_fill(0::bigint, array[10]);
   end loop;
 end
 $$;

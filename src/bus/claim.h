@@ -14,8 +14,10 @@
  *           row that it does find. A row that an unfinished claim has locked is found.
  *
  * Most claims begin at the front. When one finds nothing, and otherwise every CLAIM_FLOOR_MS, a claim begins at the floor;
- * and every CLAIM_FULL_MS at the very beginning, whatever was proven, because a server restored or failed over to may draw
- * numbers a second time. Looks below the front that take more than CLAIM_CHEAP_US are made less often: at most
+ * and every CLAIM_FULL_MS at the very beginning, whatever was proven. A server that was restored or failed over to may allocate
+ * positions a second time: a claim whose cursor is beyond the last position of the sequence starts at the beginning
+ * (sql/bus/claim.sql), and what a Lane remembers is forgotten when a row comes from below the floor, or positions or transaction ids
+ * are smaller than those seen before. Looks below the front that take more than CLAIM_CHEAP_US are made less often: at most
  * 1/CLAIM_LOOK_SHARE of the time.
  *
  * A lane of some types walks over the commands of the others, at a price for each. What it walked over in vain it proves to be

@@ -34,8 +34,34 @@ void lane_memory_looked(LaneMemory *memory, Mono now, int64_t took_us)
         memory->rest_until = mono_plus_ms(now, took_us * CLAIM_LOOK_SHARE / 1000);
 }
 
+/* What was remembered is about another history of the database. */
+static void memory_forget(LaneMemory *memory)
+{
+    *memory = (LaneMemory){.floor_at = memory->floor_at, .full_at = memory->full_at};
+}
+
+/* Did it take a row from where none can be? */
+static bool list_is_below(const LaneMemory *memory, const Claimed *list, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (list[i].pos <= memory->floor[list[i].priority])
+            return true;
+    return false;
+}
+
+/* Are positions and transaction ids smaller than those that were seen before? */
+static bool horizon_is_behind(const LaneMemory *memory, const Horizon *horizon)
+{
+    for (int i = 0; i < PRIORITY_COUNT; i++)
+        if (memory->front[i] > horizon->drawn)
+            return true;
+    return horizon->drawn < memory->decided || horizon->running < memory->running;
+}
+
 void lane_memory_took(LaneMemory *memory, const Claimed *list, int count)
 {
+    if (list_is_below(memory, list, count))
+        memory_forget(memory);
     for (int i = 0; i < count; i++)
         memory->front[list[i].priority] = larger(memory->front[list[i].priority], list[i].pos);
 }
@@ -50,6 +76,10 @@ bool lane_memory_is_behind(const LaneMemory *memory)
 
 void lane_memory_prove(LaneMemory *memory, const Horizon *horizon)
 {
+    if (horizon_is_behind(memory, horizon)) {
+        memory_forget(memory);
+        return; /* its firsts are those behind the floors that were forgotten */
+    }
     /* The look was made in the snapshot that tells `oldest`: it sees everything that was decided by then. */
     if (memory->running && horizon->oldest >= memory->running) {
         memory->decided = larger(memory->decided, memory->drawn);

@@ -37,6 +37,8 @@ pawl.extend              worker
 pawl.release             worker
 pawl.settle              worker
 pawl.bring_back          worker monitor
+pawl.claim_isolate       worker
+pawl.send_items          sender
 pawl.command_status      reader
 pawl.command_number      reader
 pawl.command_ids         reader

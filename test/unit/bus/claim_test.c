@@ -339,3 +339,22 @@ TEST(claim_moves_a_command_that_cannot_be_delivered_out_of_the_way)
     assert_int_equal(strlen(claimed[0].payload), 131074);
     assert_int_equal(bus_claim(bus, lane, 1000, 30000, &claimed), 37);
 }
+
+/* A backup of the database is restored while the worker runs: the sequence is behind the worker's cursor. */
+TEST(claim_goes_on_at_full_speed_after_a_restore)
+{
+    scoped(bus_free) Bus   *bus     = bus_new(4);
+    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                *claimed = NULL;
+
+    bus_send(bus, "mail", 500);
+    assert_int_equal(bus_claim(bus, lane, 500, 30000, &claimed), 500);
+    assert_int_equal(bus_claim(bus, lane, 500, 30000, &claimed), 0);
+    database_exec(bus->db, "truncate pawl.command, pawl.ready, pawl.lease, pawl.audit;"
+                           "select setval('pawl.command_seq', 10)");
+    bus_send(bus, "mail", 200);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 10);
+    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+    assert_int_equal(bus_count(bus, "lease"), 200);
+}

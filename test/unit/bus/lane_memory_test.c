@@ -93,3 +93,44 @@ TEST(lane_looks_at_the_front_mostly_and_pays_for_long_looks)
     assert_int_equal(lane_memory_look(&memory, mono_plus_ms(now, 1000)), LOOK_FLOOR);
     assert_int_equal(lane_memory_look(&memory, mono_plus_ms(now, CLAIM_FULL_MS)), LOOK_FULL);
 }
+
+/* The server was restored: rows are there again below what was proven to be empty. */
+TEST(lane_forgets_its_memory_when_a_row_comes_from_below_the_floor)
+{
+    LaneMemory memory = {0};
+    Horizon    first = seen(12, 100, 100, 0), second = seen(20, 120, 120, 0);
+
+    lane_memory_took(&memory, (Claimed[]){at(12)}, 1);
+    lane_memory_prove(&memory, &first);
+    lane_memory_prove(&memory, &second);
+    assert_int_equal(memory.floor[PRIORITY], 12);
+    lane_memory_took(&memory, (Claimed[]){at(13), at(3), at(5)}, 3);
+    assert_int_equal(memory.floor[PRIORITY], 0);
+    assert_int_equal(memory.decided, 0);
+    assert_int_equal(memory.running, 0);
+    assert_int_equal(memory.front[PRIORITY], 13);
+    assert_true(lane_memory_is_behind(&memory));
+}
+
+TEST(lane_forgets_its_memory_when_positions_or_transactions_go_back)
+{
+    static const struct {
+        int64_t drawn, running;
+    } behind[] = {
+        {11, 200}, /* the front is at 12 */
+        {40, 90 }, /* transaction 100 is awaited */
+    };
+
+    for (size_t i = 0; i < COUNT(behind); i++) {
+        LaneMemory memory = {0};
+        Horizon    first  = seen(12, 100, 99, 0);
+        Horizon    back   = seen(behind[i].drawn, behind[i].running, behind[i].running, 0);
+
+        lane_memory_took(&memory, (Claimed[]){at(12)}, 1);
+        lane_memory_prove(&memory, &first);
+        assert_int_equal(memory.running, 100);
+        lane_memory_prove(&memory, &back);
+        assert_int_equal(memory.front[PRIORITY], 0);
+        assert_int_equal(memory.running, 0);
+    }
+}

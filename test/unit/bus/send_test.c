@@ -167,16 +167,16 @@ TEST(send_of_one_id_twice_in_a_call_takes_the_delay_of_the_first)
 /* Commands k(from) to k(to) in one call of send_items, as "STATUS count" of each status. */
 static const char *send_shared(Bus *bus, int from, int to)
 {
-    return database_get_text(
-        bus->db,
-        arena_print(bus->arena,
-                    "select string_agg(status || case when is_new then ' new ' else ' ' end || n, ', ' order by status, is_new) "
-                    "from (select status, is_new, count(*) n from pawl.send_items(true, 'mail', "
-                    "array_fill('t'::text, '{%d}'), array_fill('1'::jsonb, '{%d}'), "
-                    "array(select lpad(n::text, 32, '0')::uuid from generate_series(%d, %d) n), "
-                    "null, null, null, null, null, null, null) group by 1, 2) s",
-                    to - from + 1, to - from + 1, from, to),
-        bus->arena);
+    return database_get_text(bus->db,
+                             arena_print(bus->arena,
+                                         "select string_agg(status || case when is_new then ' new ' else ' ' end || n, "
+                                         "', ' order by status, is_new) "
+                                         "from (select status, is_new, count(*) n from pawl.send_items(true, 'mail', "
+                                         "array_fill('t'::text, '{%d}'), array_fill('1'::jsonb, '{%d}'), "
+                                         "array(select lpad(n::text, 32, '0')::uuid from generate_series(%d, %d) n), "
+                                         "null, null, null, null, null, null, null) group by 1, 2) s",
+                                         to - from + 1, to - from + 1, from, to),
+                             bus->arena);
 }
 
 TEST(send_sets_aside_what_an_open_transaction_sends_too)
