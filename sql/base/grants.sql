@@ -64,6 +64,9 @@ as $$
     ('pawl.dead_letter_settle', 'monitor'),
     ('pawl.dead_letter_retry',  'admin'),
     ('pawl.dead_letter_delete', 'admin'),
+    -- periodic tasks
+    ('pawl.task_claim',         'monitor'),
+    ('pawl.task_release',       'monitor'),
     -- API keys
     ('pawl.key_find',           'app'),
     ('pawl.key_create',         'admin'),
@@ -112,6 +115,7 @@ as $$
     ('pawl.tsq',               '',                     'reader'),
     ('pawl.outcome',           'token result',         'reader'),
     ('pawl.audit',             '',                     'reader'),
+    ('pawl.task',              '',                     'reader'),
     ('wallet.asset',           '',                     'reader'),
     ('wallet.wallet',          '',                     'reader'),
     ('wallet.state',           '',                     'reader'),

@@ -127,14 +127,15 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
     TRY(app_token(daemon->app, &token, &token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);
-    daemon->keys   = key_cache_new(daemon->app->pool, token);
-    daemon->alerts = alerts_new(monitor_alert, daemon);
-    daemon->listen = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
-    daemon->sender = sender_new(daemon->app->pool);
-    daemon->ledger = ledger_new(daemon->app->pool);
-    daemon->waker  = waker_new(daemon->app->pool);
-    daemon->claims = claims_new(daemon->app->pool, daemon->listen);
-    daemon->jobs   = monitor_start(daemon);
+    daemon->keys     = key_cache_new(daemon->app->pool, token);
+    daemon->alerts   = alerts_new(monitor_alert, daemon);
+    daemon->listen   = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
+    daemon->sender   = sender_new(daemon->app->pool);
+    daemon->ledger   = ledger_new(daemon->app->pool);
+    daemon->waker    = waker_new(daemon->app->pool);
+    daemon->claims   = claims_new(daemon->app->pool, daemon->listen);
+    daemon->webhooks = monitor_webhooks(daemon);
+    daemon->tasks    = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_start(daemon, reterr));
     say_ready(daemon, token_file, given->is_json);
@@ -239,9 +240,12 @@ static bool daemon_drain(Daemon *daemon)
 
     atomic_store(&daemon->stopping, true);
     claims_stop(daemon->claims);
-    jobs_stop(daemon->jobs);
+    tasks_stop(daemon->tasks);
+    webhook_queue_stop(daemon->webhooks);
     if (daemon->server)
         answered = server_drain(daemon->server, deadline_in_ms(settings->drain_timeout));
+    (void)webhook_queue_drain(daemon->webhooks, deadline_in_ms(settings->close_timeout));
+    monitor_release(daemon);
     if (pool_drain(daemon->app->pool, deadline_in_ms(settings->close_timeout)) && answered)
         return true;
     log_write(LOG_WARN, "daemon", "work in flight was cut off",
@@ -254,8 +258,10 @@ static void daemon_free(Daemon *daemon)
 {
     if (daemon->server)
         server_free(daemon->server);
-    if (daemon->jobs)
-        jobs_free(daemon->jobs);
+    if (daemon->tasks)
+        tasks_free(daemon->tasks);
+    if (daemon->webhooks)
+        webhook_queue_free(daemon->webhooks);
     if (daemon->listen)
         listen_free(daemon->listen);
     if (daemon->claims)

@@ -1,5 +1,9 @@
 /*
- * monitor.c - see monitor.h. A step works in bites and may run in every pod at once.
+ * monitor.c - see monitor.h. A step works in batches; what several pods run at once claims its rows.
+ *
+ * A pod that has nothing to do asks the database less than once a second in all: steps look at what went through this process
+ * (the metrics) every second or so, and ask the database when that changed, when the last answer said that more is to come, or
+ * after an idle period.
  */
 #include "app/monitor.h"
 
@@ -7,132 +11,200 @@
 
 #include "base/log.h"
 #include "base/metric.h"
+#include "base/uuid.h"
 #include "ops/webhook.h"
 #include "pg/dead_letter.h"
 #include "pg/tx.h"
 #include "sql.h"
 
-#define WEBHOOK_MS     5000
-#define STEP_MS        10000
-#define REVIVE_MS      5000
-#define BRING_BACK_MS  1000
-#define PRUNE_ROWS     1000 /* in one bite */
-#define PRUNE_STEP_MS  300
-#define PRUNE_REST_MS  5000 /* after all that can be old enough was looked at */
-#define EXPIRE_MS      500
-#define SEAL_MS        1000
-#define LEDGER_ROWS    1000 /* likewise */
-#define LEDGER_STEP_MS 500
+#define WEBHOOK_MS      5000
+#define STEP_MS         10000
+#define RELEASE_MS      1000
+#define REVIVE_MS       5000
+#define BACKLOG_MS      6000
+#define LETTERS_IDLE_MS 15000
+#define BRING_BACK_MS   1000
+#define PRUNE_ROWS      1000 /* in one batch */
+#define PRUNE_STEP_MS   300
+#define PRUNE_IDLE_MS   15000 /* after all that can be old enough was read */
+#define EXPIRE_MS       500
+#define SEAL_MS         1000
+#define SEAL_IDLE_MS    15000
+#define IDLE_MS         5000
+#define LEDGER_ROWS     1000 /* likewise */
+#define LEDGER_STEP_MS  500
+
+/* The pod that retries webhooks also sends those of alerts that are about the database as a whole. */
+#define SHARED_TASK "dead-letters"
+
+/* ---- idle periods ---- */
+
+static int64_t metrics_sum(Metric first, Metric last)
+{
+    int64_t sum = 0;
+
+    for (Metric metric = first; metric <= last; metric++)
+        sum += metric_value(metric);
+    return sum;
+}
+
+static int64_t bus_activity(void)
+{
+    return metrics_sum(METRIC_SENT_NEW, METRIC_SETTLED_LOST);
+}
+
+static int64_t ledger_activity(void)
+{
+    return metrics_sum(METRIC_LEDGER_POSTED, METRIC_LEDGER_REPLAYED);
+}
+
+/* true: nothing new went through this process, and the idle period is not over. */
+static bool idle_goes_on(Idle *idle, int64_t activity)
+{
+    bool is_same = activity == idle->activity;
+
+    idle->activity = activity;
+    return is_same && mono_before(clock_mono(), idle->until);
+}
+
+/* The database was asked; until when is that enough? */
+static void idle_begin(Idle *idle, bool more, int idle_ms)
+{
+    idle->until = more ? (Mono){0} : mono_plus_ms(clock_mono(), idle_ms);
+}
 
 /* ---- alerts and their webhook ---- */
 
-static bool webhook_url(Daemon *daemon, char *ret_url, size_t size)
+static bool webhook_url(void *context, char *ret_url, size_t size)
 {
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&daemon->mutex);
+    Daemon                     *daemon = context;
+    scoped(mutex_unlock) Mutex *held   = mutex_hold(&daemon->mutex);
 
     snprintf(ret_url, size, "%s", daemon->webhook);
     return ret_url[0] != '\0';
+}
+
+static void webhook_failed(void *context, const char *key, const char *json, const Error *why)
+{
+    Daemon *daemon = context;
+    Error   error  = {0};
+    int64_t id;
+
+    log_error(LOG_WARN, "alert", "the webhook failed and is kept as a dead letter", why);
+    if (dead_letter_put(daemon->app->pool, deadline_in_ms(WEBHOOK_MS),
+                        &(DeadLetterNew){"alert_webhook", key, json, why, (int)daemon->app->settings.dlq_every}, &id,
+                        &error) != OK)
+        log_error(LOG_ERROR, "alert", "the webhook could not be kept either", &error);
+}
+
+WebhookQueue *monitor_webhooks(Daemon *daemon)
+{
+    return webhook_queue_new(webhook_url, webhook_failed, WEBHOOK_MS, daemon);
 }
 
 void monitor_alert(void *context, const Alert *alert)
 {
     Daemon          *daemon = context;
     char             url[sizeof daemon->webhook], key[128];
-    Error            why = {0}, error = {0};
-    int64_t          id;
+    Error            why  = {0};
     scoped_text Text text = {0};
 
     if (!webhook_url(daemon, url, sizeof url))
         return;
+    if (alert->is_shared && !tasks_holds(daemon->tasks, SHARED_TASK))
+        return;
     text_init(&text, NULL, TEXT_MAX_LINE);
     alert_write(alert, &text);
     snprintf(key, sizeof key, "%s-%lld", alert->name, (long long)alert->since.us);
-    if (webhook_post(url, key, text_string(&text), deadline_in_ms(WEBHOOK_MS), &why) == OK)
+    if (webhook_queue_put(daemon->webhooks, key, text_string(&text)))
         return;
-    log_error(LOG_WARN, "alert", "the webhook failed and is kept as a dead letter", &why);
-    if (dead_letter_put(daemon->app->pool, deadline_in_ms(WEBHOOK_MS),
-                        &(DeadLetterNew){"alert_webhook", key, text_string(&text), &why,
-                                         (int)daemon->app->settings.dlq_every},
-                        &id, &error) != OK)
-        log_error(LOG_ERROR, "alert", "the webhook could not be kept either", &error);
+    (void)fail(&why, ERR_BUSY, "%d webhooks wait already", WEBHOOK_QUEUE_MAX);
+    webhook_failed(daemon, key, text_string(&text), &why);
 }
 
-/* The receiver knows the key, so posting once more after a lost settle is harmless. */
-static ErrorCode webhook_again(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
+/* The pod that had to send them may have died before it did: its successor sends again what is firing. */
+static void alerts_take_over(Daemon *daemon)
 {
-    Daemon *daemon = context;
-    char    url[sizeof daemon->webhook];
+    Alert list[ALERT_COUNT];
+    bool  holds = tasks_holds(daemon->tasks, SHARED_TASK);
 
-    if (!webhook_url(daemon, url, sizeof url))
-        return fail(reterr, ERR_REFUSED, "PAWL_ALERT_WEBHOOK is not set any more");
-    return webhook_post(url, key, data, deadline_sooner(tx->deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
+    if (holds && !daemon->holds_shared) {
+        alerts_list(daemon->alerts, list);
+        for (int i = 0; i < ALERT_COUNT; i++)
+            if (list[i].firing && list[i].is_shared)
+                monitor_alert(daemon, &list[i]);
+    }
+    daemon->holds_shared = holds;
 }
 
-static ErrorCode job_alerts(void *context, Deadline deadline, Error *reterr)
+static ErrorCode task_alerts(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
 
     (void)deadline;
+    (void)ret_next_ms;
     (void)reterr;
+    alerts_take_over(daemon);
     alerts_step(daemon->alerts);
     return OK;
 }
 
 /* ---- dead letters ---- */
 
-static ErrorCode job_dead_letters(void *context, Deadline deadline, Error *reterr)
+/* The receiver knows the key, so posting once more after a lost settle is harmless. */
+static ErrorCode webhook_again(Deadline deadline, const char *key, const char *data, void *context, Error *reterr)
+{
+    Daemon *daemon = context;
+    char    url[sizeof daemon->webhook];
+
+    if (!webhook_url(daemon, url, sizeof url))
+        return fail(reterr, ERR_REFUSED, "PAWL_ALERT_WEBHOOK is not set any more");
+    return webhook_post(url, key, data, deadline_sooner(deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
+}
+
+static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon        *daemon = context;
     DeadLetterType list[] = {
-        {"alert_webhook", webhook_again, daemon}
+        {"alert_webhook", .call = webhook_again, .context = daemon}
     };
     int tried;
 
+    if (daemon->app->settings.dlq_every < *ret_next_ms)
+        *ret_next_ms = (int)daemon->app->settings.dlq_every;
     return dead_letter_step(daemon->app->pool, deadline,
                             (DeadLetterTypes){list, COUNT(list), (int)daemon->app->settings.dlq_tries,
                                               (int)daemon->app->settings.dlq_every, 0},
                             &tried, reterr);
 }
 
-static ErrorCode failed_count(Tx *tx, void *context, Error *reterr)
-{
-    return db_get_i64(tx, sql_app_letters_failed, DB_NONE, context, reterr);
-}
-
-static ErrorCode job_dead_letter_count(void *context, Deadline deadline, Error *reterr)
-{
-    Daemon                   *daemon  = context;
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions                 options = {.name      = "dead-letter-count",
-                                         .deadline  = deadline_sooner(deadline, deadline_in_ms(STEP_MS)),
-                                         .arena     = arena,
-                                         .read_only = true};
-    int64_t                   count, failed;
-
-    TRY(dead_letter_count(daemon->app->pool, options.deadline, &count, reterr));
-    TRY(tx_run(daemon->app->pool, &options, failed_count, &failed, reterr));
-    metric_set(METRIC_DLQ_SIZE, count);
-    metric_set(METRIC_DLQ_FAILED, failed);
-    return OK;
-}
-
 /* ---- commands ---- */
 
 /* Workers do this too; here it is done when none of them runs. */
-static ErrorCode job_bring_back(void *context, Deadline deadline, Error *reterr)
+static ErrorCode task_bring_back(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
-    int     moved, next_ms;
+    bool    is_idle;
+    int     moved, next_ms, most_ms;
 
-    return bring_back_step(daemon->app->pool, deadline, &daemon->bring_back, BRING_BACK_MS, &moved, &next_ms, reterr);
+    if (idle_goes_on(&daemon->bus_idle, bus_activity()))
+        return OK;
+    is_idle = daemon->bus_activity == daemon->bus_idle.activity;
+    most_ms = is_idle ? IDLE_MS : BRING_BACK_MS;
+    TRY(bring_back_step(daemon->app->pool, deadline, &daemon->bring_back, most_ms, &moved, &next_ms, reterr));
+    daemon->bus_activity = daemon->bus_idle.activity;
+    idle_begin(&daemon->bus_idle, /* more= */ !is_idle || moved > 0, next_ms);
+    if (next_ms < *ret_next_ms)
+        *ret_next_ms = next_ms;
+    return OK;
 }
 
-static ErrorCode job_backlog(void *context, Deadline deadline, Error *reterr)
+static ErrorCode task_backlog(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
 
-    return backlog_step(daemon->app->pool, deadline_sooner(deadline, deadline_in_ms(STEP_MS)), &daemon->backlog,
-                        reterr);
+    (void)ret_next_ms;
+    return backlog_step(daemon->app->pool, deadline, &daemon->backlog, reterr);
 }
 
 #define PRUNED_COLUMNS(X, T)              \
@@ -145,7 +217,7 @@ typedef struct {
 } Pruned;
 DB_SHAPE(pruned, Pruned, PRUNED_COLUMNS);
 
-static ErrorCode prune_bite(const App *app, Deadline deadline, Prune *prune, Pruned *ret_pruned, Error *reterr)
+static ErrorCode prune_batch(const App *app, Deadline deadline, Prune *prune, Pruned *ret_pruned, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "prune", .deadline = deadline, .arena = arena, .keyed = true};
@@ -160,82 +232,143 @@ static ErrorCode prune_bite(const App *app, Deadline deadline, Prune *prune, Pru
     return OK;
 }
 
-/* As many bites as a step has time for: retention must not be slower than what it takes away comes in. */
-static ErrorCode job_prune(void *context, Deadline deadline, Error *reterr)
+/* As many batches as a step has time for: retention must not be slower than what it takes away comes in. */
+static ErrorCode task_prune(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon  *daemon = context;
     Deadline until  = deadline_sooner(deadline, deadline_in_ms(PRUNE_STEP_MS));
     Pruned   pruned = {0};
 
-    if (mono_before(clock_mono(), daemon->prune.rest_until))
-        return OK;
     do
-        TRY(prune_bite(daemon->app, deadline, &daemon->prune, &pruned, reterr));
+        TRY(prune_batch(daemon->app, deadline, &daemon->prune, &pruned, reterr));
     while ((!pruned.over || pruned.gone >= PRUNE_ROWS) && !deadline_passed(until));
     if (pruned.over && pruned.gone < PRUNE_ROWS)
-        daemon->prune.rest_until = mono_plus_ms(clock_mono(), PRUNE_REST_MS);
+        *ret_next_ms = pruned.gone ? IDLE_MS : PRUNE_IDLE_MS;
     return OK;
 }
 
 /* ---- the ledger ---- */
 
-typedef ErrorCode LedgerBite(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
+typedef ErrorCode LedgerBatch(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
 
-/* Whole bites say that more is left. A backlog does not hold up the other jobs for longer than a step. */
-static ErrorCode ledger_bites(Daemon *daemon, Deadline deadline, LedgerBite *bite, Error *reterr)
+/* A whole batch says that more is left. A backlog does not delay other tasks for longer than a step. */
+static ErrorCode ledger_batches(Daemon *daemon, Deadline deadline, LedgerBatch *batch, Idle *idle, int idle_ms,
+                                Error *reterr)
 {
     Deadline until = deadline_sooner(deadline, deadline_in_ms(LEDGER_STEP_MS));
-    int      count;
+    int      count, all = 0;
 
-    do
-        TRY(bite(daemon->app->pool, deadline, LEDGER_ROWS, &count, reterr));
-    while (count >= LEDGER_ROWS && !deadline_passed(until));
+    if (idle_goes_on(idle, ledger_activity()))
+        return OK;
+    do {
+        TRY(batch(daemon->app->pool, deadline, LEDGER_ROWS, &count, reterr));
+        all += count;
+    } while (count >= LEDGER_ROWS && !deadline_passed(until));
+    idle_begin(idle, /* more= */ all > 0, idle_ms);
     return OK;
 }
 
-static ErrorCode job_expire(void *context, Deadline deadline, Error *reterr)
+static ErrorCode task_expire(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
-    return ledger_bites(context, deadline, wallet_expire, reterr);
+    Daemon *daemon = context;
+
+    (void)ret_next_ms;
+    return ledger_batches(daemon, deadline, wallet_expire, &daemon->expire_idle, IDLE_MS, reterr);
 }
 
-static ErrorCode job_seal(void *context, Deadline deadline, Error *reterr)
+static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
-    return ledger_bites(context, deadline, wallet_seal, reterr);
+    Daemon *daemon = context;
+
+    (void)ret_next_ms;
+    return ledger_batches(daemon, deadline, wallet_seal, &daemon->seal_idle, SEAL_IDLE_MS, reterr);
 }
 
 /* ---- the private PostgreSQL ---- */
 
-static ErrorCode job_revive(void *context, Deadline deadline, Error *reterr)
+static ErrorCode task_revive(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon    *daemon = context;
     PoolStatus status;
 
+    (void)ret_next_ms;
     if (!daemon->app->cluster)
         return OK;
     pool_status(daemon->app->pool, &status);
     if (status.breaker == BREAKER_CLOSED)
         return OK;
-    /* A long recovery goes on by itself: the next turn looks again, and alerts are not held up. */
-    return cluster_revive(daemon->app->cluster, deadline_sooner(deadline, deadline_in_ms(REVIVE_MS)), reterr);
+    /* A long recovery goes on by itself, and the next step sees how far it has come. */
+    return cluster_revive(daemon->app->cluster, deadline, reterr);
 }
 
-/* Every pod watches itself; what all pods share is for those with the role monitor, so that it is told once. */
-static const Job table[] = {
-    {"alerts",             2000,          job_alerts           },
-    {"private-postgresql", 2000,          job_revive           },
-    {"dead-letters",       5000,          job_dead_letters     },
-    {"dead-letter-count",  5000,          job_dead_letter_count},
-    {"bring-back",         BRING_BACK_MS, job_bring_back       },
-    {"backlog",            5000,          job_backlog          },
-    {"prune",              1000,          job_prune            },
-    {"expire-holds",       EXPIRE_MS,     job_expire           },
-    {"seal",               SEAL_MS,       job_seal             },
+/* ---- the table ---- */
+
+/* Every pod watches itself, and every monitor shows how much work there is; the rest is done once for all pods. */
+static const PeriodicTask table[] = {
+    {"alerts", 2000, STEP_MS, .step = task_alerts},
+    {"private-postgresql", 2000, REVIVE_MS, .place = TASK_OUTSIDE, .step = task_revive},
+    {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
+    {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_OUTSIDE, ROLE_MONITOR, task_dead_letters},
+    {"bring-back", BRING_BACK_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_bring_back},
+    {"prune", 1000, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_prune},
+    {"expire-holds", EXPIRE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_expire},
+    {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
 };
-#define EVERY_POD 2
 
-Jobs *monitor_start(Daemon *daemon)
+#define CLAIM_COLUMNS(X, T)             \
+    X(T, bool, DB_BOOL, is_held)        \
+    X(T, int64_t, DB_I64, letters_open) \
+    X(T, int64_t, DB_I64, letters_failed)
+typedef struct {
+    CLAIM_COLUMNS(DB_FIELD, Claim)
+} Claim;
+DB_SHAPE(claim, Claim, CLAIM_COLUMNS);
+
+/* One statement every few seconds is what an idle pod costs: the number of dead letters comes along. */
+static ErrorCode leases_claim(void *context, Deadline deadline, const char *const *names, int count, bool *ret_held,
+                              Error *reterr)
 {
-    bool is_monitor = daemon->app->settings.role & ROLE_MONITOR;
+    Daemon                   *daemon  = context;
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "task-claim", .deadline = deadline, .arena = arena, .keyed = true};
+    void                     *rows;
+    int                       row_count;
 
-    return jobs_new(table, is_monitor ? COUNT(table) : EVERY_POD, daemon);
+    TRY(db_call_many(daemon->app->pool, &options, sql_app_task_claim,
+                     DB_ARGS(db_texts(arena, names, count), db_text(daemon->holder), db_i32(TASKS_LEASE_MS)),
+                     &claim_shape, &rows, &row_count, reterr));
+    for (int i = 0; i < row_count && i < count; i++) {
+        const Claim *claim = &((const Claim *)rows)[i];
+
+        ret_held[i] = claim->is_held;
+        metric_set(METRIC_DLQ_SIZE, claim->letters_open);
+        metric_set(METRIC_DLQ_FAILED, claim->letters_failed);
+    }
+    return OK;
+}
+
+Tasks *monitor_start(Daemon *daemon)
+{
+    uuid_new(daemon->holder);
+    return tasks_new(table, COUNT(table), (unsigned)daemon->app->settings.role, leases_claim, daemon);
+}
+
+#define RELEASED_COLUMNS(X, T) X(T, bool, DB_BOOL, is_released)
+typedef struct {
+    RELEASED_COLUMNS(DB_FIELD, Released)
+} Released;
+DB_SHAPE(released, Released, RELEASED_COLUMNS);
+
+void monitor_release(Daemon *daemon)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "task-release", .deadline = deadline_in_ms(RELEASE_MS), .arena = arena, .keyed = true};
+    Error     error   = {0};
+    Released  released;
+
+    if (!(daemon->app->settings.role & ROLE_MONITOR))
+        return;
+    if (db_call(daemon->app->pool, &options, sql_app_task_release, DB_ARGS(db_text(daemon->holder)), &released_shape,
+                &released, &error) != OK)
+        log_error(LOG_INFO, "task", "leases on periodic tasks were not given back, and end by themselves", &error);
 }

@@ -1,14 +1,19 @@
 /*
- * monitor.h - the jobs of the monitor role, and the alert that becomes a webhook.
+ * monitor.h - the periodic tasks of a pod, and the alert that becomes a webhook.
  */
 #ifndef APP_MONITOR_H
 #define APP_MONITOR_H
 
 #include "app/daemon.h"
 
-/* Start the jobs of the table in monitor.c. */
-Jobs *monitor_start(Daemon *daemon);
-/* An AlertListener (context: the Daemon): posts to the webhook if there is one; a post that fails becomes a dead letter. */
+/* Start the tasks of the table in monitor.c. */
+Tasks *monitor_start(Daemon *daemon);
+/* Let other pods take over the single tasks at once; after tasks_stop(). */
+void monitor_release(Daemon *daemon);
+/* The queue that monitor_alert() puts webhooks into; one that fails becomes a dead letter. */
+WebhookQueue *monitor_webhooks(Daemon *daemon);
+/* An AlertListener (context: the Daemon): puts a webhook into the queue if there is a URL. Alerts about the database as a
+ * whole are sent by one pod. */
 void monitor_alert(void *context, const Alert *alert);
 
 #endif

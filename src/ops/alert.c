@@ -113,29 +113,30 @@ typedef int64_t AlertValue(const Alerts *alerts, Sample now);
 static const struct {
     const char *name, *unit;
     int64_t     limit; /* fires above it */
+    bool        is_shared;
     AlertValue *value; /* NULL: what `source` says */
     Metric      source;
     Metric      metric;
     const char *summary;
 } rows[ALERT_COUNT] = {
     [ALERT_POOL] =
-        {"pool-nearly-full", "%", 90, pool_percent, .metric = METRIC_ALERT_POOL,
+        {"pool-nearly-full", "%", 90, false, pool_percent, .metric = METRIC_ALERT_POOL,
                       .summary =
              "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
-    [ALERT_FAILING]    = {"requests-failing", "%", 10, failing_percent, .metric = METRIC_ALERT_FAILING,
+    [ALERT_FAILING]    = {"requests-failing", "%", 10, false, failing_percent, .metric = METRIC_ALERT_FAILING,
                       .summary =
                               "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"},
-    [ALERT_DLQ]        = {"dead-letters", "", 100, NULL, METRIC_DLQ_SIZE, METRIC_ALERT_DLQ,
+    [ALERT_DLQ]        = {"dead-letters", "", 100, true, NULL, METRIC_DLQ_SIZE, METRIC_ALERT_DLQ,
                       "more than 100 operations wait in the dead letters: see pawl dlq list"},
-    [ALERT_DLQ_FAILED] = {"dead-letters-failed", "", 0, NULL, METRIC_DLQ_FAILED, METRIC_ALERT_DLQ_FAILED,
+    [ALERT_DLQ_FAILED] = {"dead-letters-failed", "", 0, true, NULL, METRIC_DLQ_FAILED, METRIC_ALERT_DLQ_FAILED,
                       "the tries of some dead letters have run out: see pawl dlq list --status failed"},
-    [ALERT_TROUBLE]    = {"troubleshooting", "", 0, NULL, METRIC_TROUBLE, METRIC_ALERT_TROUBLE,
+    [ALERT_TROUBLE]    = {"troubleshooting", "", 0, true, NULL, METRIC_TROUBLE, METRIC_ALERT_TROUBLE,
                       "commands were given up and wait for an operator: see pawl tsq list"},
-    [ALERT_WAITING]    = {"commands-waiting", "s", 300, NULL, METRIC_READY_AGE, METRIC_ALERT_WAITING,
+    [ALERT_WAITING]    = {"commands-waiting", "s", 300, true, NULL, METRIC_READY_AGE, METRIC_ALERT_WAITING,
                       "a command has been in line for more than 5 minutes: start more workers for its domain"},
-    [ALERT_BREAKER]    = {"breaker-open", "", 0, breaker_open, .metric = METRIC_ALERT_BREAKER,
+    [ALERT_BREAKER]    = {"breaker-open", "", 0, false, breaker_open, .metric = METRIC_ALERT_BREAKER,
                       .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
-    [ALERT_RATE]       = {"rate-limited", "/h", 10, limited_per_hour, .metric = METRIC_ALERT_RATE,
+    [ALERT_RATE]       = {"rate-limited", "/h", 10, false, limited_per_hour, .metric = METRIC_ALERT_RATE,
                       .summary = "a peer told us to slow down more than 10 times within an hour"},
 };
 
@@ -151,8 +152,11 @@ Alerts *alerts_new(AlertListener *listener, void *context)
     alerts->context  = context;
     mutex_init(&alerts->mutex);
     for (int i = 0; i < ALERT_COUNT; i++)
-        alerts->list[i] =
-            (Alert){.name = rows[i].name, .summary = rows[i].summary, .unit = rows[i].unit, .limit = rows[i].limit};
+        alerts->list[i] = (Alert){.name      = rows[i].name,
+                                  .summary   = rows[i].summary,
+                                  .unit      = rows[i].unit,
+                                  .limit     = rows[i].limit,
+                                  .is_shared = rows[i].is_shared};
     return alerts;
 }
 

@@ -36,6 +36,7 @@ typedef struct {
     const char *summary; /* what it means and what to do */
     const char *unit;    /* "%" */
     bool        firing;
+    bool        is_shared; /* about the database as a whole: every monitor sees it */
     int64_t     value, limit;
     Wall        since; /* of the state; 0: never changed */
 } Alert;

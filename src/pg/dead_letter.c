@@ -1,8 +1,9 @@
 /*
  * dead_letter.c - asks the functions of sql/pg/dead_letter.sql; what may happen to a letter is decided there.
  *
- * A try is one transaction: lock the letter by its lease, run the handler, settle. So effect and outcome commit together,
- * nobody rescues a letter while its transaction lives, and a lost commit is resolved by looking at the letter again.
+ * A try with a handler is one transaction: lock the letter by its lease, run the handler, settle. So effect and outcome commit
+ * together, nobody rescues a letter while its transaction lives, and a lost commit is resolved by looking at the letter again.
+ * A try with a call has no transaction while the call is under way: the lease alone keeps other pods off.
  */
 #include "pg/dead_letter.h"
 
@@ -244,14 +245,14 @@ static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
 
 typedef struct {
     const Try   *try;
-    const Error *why;
+    const Error *why; /* NULL: it worked */
 } Report;
 
 /* Keyed by the lease: the second time it finds nothing to settle. */
 static ErrorCode report_body(Tx *tx, void *context, Error *reterr)
 {
     const Report *report = context;
-    ErrorCode     code   = settle(tx, report->try, /* worked= */ false, report->why, reterr);
+    ErrorCode     code   = settle(tx, report->try, /* worked= */ !report->why, report->why, reterr);
 
     return code == ERR_CONFLICT ? OK : code;
 }
@@ -264,6 +265,24 @@ static const DeadLetterType *type_find(const DeadLetterTypes *types, const char 
     return NULL;
 }
 
+static ErrorCode report(Pool *pool, Deadline deadline, Arena *arena, const Try *try, const Error *why, Error *reterr)
+{
+    TxOptions options = {.name = "dead_letter_report", .deadline = deadline, .arena = arena, .keyed = true};
+
+    metric_add(why ? METRIC_DLQ_RETRY_FAILED : METRIC_DLQ_RETRY_OK, 1);
+    return tx_run(pool, &options, report_body, &(Report){try, why}, reterr);
+}
+
+static ErrorCode letter_call(Pool *pool, Deadline deadline, Arena *arena, const Try *try, Error *reterr)
+{
+    const Claimed *letter = try->letter;
+    Deadline       until  = deadline_sooner(deadline, deadline_in_ms(try->types->lease_ms));
+    Error          why    = {0};
+    ErrorCode code = try->type->call(until, letter->operation_key, letter->operation_data, try->type->context, &why);
+
+    return report(pool, deadline, arena, try, code == OK ? NULL : &why, reterr);
+}
+
 /* A handler's failure is not ours: it is reported to the letter. Ours is not to be able to report it. */
 static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes *types, const Claimed *letter,
                             Error *reterr)
@@ -274,16 +293,13 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
     Try   try = {.types = types, .type = type_find(types, letter->operation_type), .letter = letter};
     Error why = {0};
 
+    if (try.type->call)
+        return letter_call(pool, deadline, arena, &try, reterr);
     if (tx_run(pool, &options, try_body, &try, &why) == OK) {
         metric_add(METRIC_DLQ_RETRY_OK, 1);
         return OK;
     }
-    if (try.lost)
-        return OK;
-    metric_add(METRIC_DLQ_RETRY_FAILED, 1);
-    options.name     = "dead_letter_report";
-    options.deadline = deadline;
-    return tx_run(pool, &options, report_body, &(Report){&try, &why}, reterr);
+    return try.lost ? OK : report(pool, deadline, arena, &try, &why, reterr);
 }
 
 /* NULL: nothing is due. */

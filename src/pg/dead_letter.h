@@ -28,11 +28,16 @@
 
 /* Runs inside a keyed transaction that also settles the row: effect and outcome commit together. */
 typedef ErrorCode DeadLetterHandler(Tx *tx, const char *key, const char *data, void *context, Error *reterr);
+/* Runs outside of any transaction, for effects that are not in the database: no connection is held while it waits. The
+ * letter is settled afterwards; if the pod dies in between it is called again with the same key. */
+typedef ErrorCode DeadLetterCall(Deadline deadline, const char *key, const char *data, void *context, Error *reterr);
 
+/* One of handler and call. */
 typedef struct {
     const char        *type; /* "match_registration" */
     DeadLetterHandler *handler;
     void              *context;
+    DeadLetterCall    *call;
 } DeadLetterType;
 /* Zero means the default in the comment. */
 typedef struct {

@@ -1,5 +1,5 @@
 /*
- * daemon_threads_test.c - the whole daemon in this process: HTTP server, executors, key cache, jobs, listener, pool and
+ * daemon_threads_test.c - the whole daemon in this process: HTTP server, executors, key cache, periodic tasks, listener, pool and
  * janitor, asked by eight clients at once, while keys come and go and backends die, and stopped by SIGTERM in the middle
  * of it. What the thread sanitizer has to say about it is part of the test.
  */

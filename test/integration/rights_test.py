@@ -25,6 +25,7 @@ pawl.iso                 reader sender worker poster monitor
 pawl.uuid7               sender poster
 
 pawl.send                sender
+pawl.send_items          sender
 pawl.batch_new           sender
 pawl.batch_seal          sender
 pawl.batch_progress      reader sender
@@ -33,6 +34,7 @@ pawl.wake                sender worker
 pawl.domain_find         sender worker
 pawl.horizon             worker
 pawl.claim               worker
+pawl.claim_isolate       worker
 pawl.extend              worker
 pawl.release             worker
 pawl.settle              worker
@@ -57,6 +59,9 @@ pawl.dead_letter_hold    monitor
 pawl.dead_letter_settle  monitor
 pawl.dead_letter_retry   admin
 pawl.dead_letter_delete  admin
+
+pawl.task_claim          monitor
+pawl.task_release        monitor
 
 pawl.key_find            app
 pawl.key_create          admin
