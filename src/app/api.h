@@ -35,6 +35,8 @@ extern const FieldTable api_wallet_open_body, api_amount_body, api_transfer_body
 /* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
  * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
+must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
 /* The key under which this API key's answer is kept, whatever the header's text is; NULL: there is no header. */
 must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
 /* ERR_INVALID: there is a header. why: a clause. */

@@ -327,7 +327,7 @@ typedef struct {
 
 static const Field decide_fields[] = {
     {"operator", FIELD_TEXT, offsetof(DecideRequest, operator), .length_max = 200,
-     .help = "who decides; the key's name when absent"},
+     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"},
     {"reason", FIELD_TEXT, offsetof(DecideRequest, reason), .length_max = 2000},
     {"result", FIELD_JSON, offsetof(DecideRequest, result), .help = "complete: what the handler would have returned"},
 };
@@ -342,8 +342,10 @@ static ErrorCode decide_read(Request *request, char *ret_id, DecideRequest *ret_
     *ret_given = (DecideRequest){0};
     if (size > 0)
         TRY(reader_object(body, size, &api_decide_body, request_arena(request), ret_given, reterr));
-    if (!ret_given->operator)
-        ret_given->operator= request_principal(request);
+    /* Who is known comes first; what a client says about itself only beside it. */
+    ret_given->operator= ret_given->operator
+        ? arena_print(request_arena(request), "%s (%s)", request_principal(request), ret_given->operator)
+        : request_principal(request);
     return OK;
 }
 

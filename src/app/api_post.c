@@ -252,6 +252,15 @@ POST_HANDLER(api_unfreeze, WALLET_UNFREEZE)
 POST_HANDLER(api_floor, WALLET_FLOOR)
 
 /* Many wallets changed, so it is told how each of them stood: one more look at the database, and so a thread that may wait. */
+/* @system pays: what it pays was not there before. */
+static bool legs_create_money(WalletLegs legs)
+{
+    for (int i = 0; i < legs.count; i++)
+        if (strcmp(legs.list[i].owner, "@system") == 0 && legs.list[i].amount < 0)
+            return true;
+    return false;
+}
+
 ErrorCode api_transaction_post(void *context, Request *request, Response *response, Error *reterr)
 {
     Daemon     *daemon = context;
@@ -261,6 +270,8 @@ ErrorCode api_transaction_post(void *context, Request *request, Response *respon
     Writer      writer;
 
     TRY(item_read(request, WALLET_MULTI, &item, reterr));
+    if (legs_create_money(item.legs))
+        TRY(api_treasury_check(request, reterr));
     if (ledger_post(daemon->ledger, request_deadline(request), arena, &item, &item.error) != OK)
         return refusal_answer(request, &item, response, reterr);
     TRY(transaction_entries(daemon->app->pool, request_deadline(request), arena, item.txn_id, &entries, reterr));

@@ -26,6 +26,13 @@ static const Field open_fields[] = {
 };
 const FieldTable api_wallet_open_body = {"wallet", open_fields, COUNT(open_fields), sizeof(OpenRequest)};
 
+ErrorCode api_treasury_check(const Request *request, Error *reterr)
+{
+    if (request_scopes(request) & SCOPE_TREASURY)
+        return OK;
+    return fail(reterr, ERR_DENIED, "the token lacks the scope \"treasury\": it creates money and sets floors");
+}
+
 /* The wallet is its own key, so a second request does nothing; it is answered with the wallet's present state, because a body
  * that says "balance": 0 about a wallet that holds money would be taken for the truth. */
 ErrorCode api_wallet_open(void *context, Request *request, Response *response, Error *reterr)
@@ -41,6 +48,8 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
 
     TRY(reader_object(body, size, &api_wallet_open_body, arena, &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
+    if (given.floor)
+        TRY(api_treasury_check(request, reterr));
     wallet = (WalletNew){.owner    = given.owner,
                          .asset    = given.asset ? given.asset : WALLET_ASSET_DEFAULT,
                          .metadata = given.metadata,

@@ -79,7 +79,8 @@ ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr)
         Scope  scope  = scope_find(word, length);
 
         if (scope == SCOPE_NONE)
-            return fail(reterr, ERR_INVALID, "\"%.*s\" is no scope: read, wallet, command, process, rating or admin",
+            return fail(reterr, ERR_INVALID,
+                        "\"%.*s\" is no scope: read, wallet, treasury, command, process, rating or admin",
                         length < KEY_NAME_SIZE ? (int)length : KEY_NAME_SIZE, word);
         scopes |= scope;
         word += length;

@@ -10,7 +10,8 @@
  *   3. The cache is bounded: KEY_CACHE_SIZE answers, kept for 5 s. So a revoked key works for 5 s more at most. A flood
  *      of unknown tokens never pushes out a live answer about a known one.
  *   4. While the database cannot be asked, a key that it knew at most 65 s ago is still honoured: an outage turns no
- *      caller away at the door. It is never honoured beyond its own expiry.
+ *      caller away at the door. It is never honoured beyond its own expiry, which
+ *      the database's clock decides.
  * Threads: any. Ownership: key_cache_free() frees.
  */
 #ifndef APP_KEY_H

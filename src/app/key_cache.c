@@ -22,7 +22,8 @@
 typedef struct {
     KeyHash hash;
     Mono    asked_at;
-    int64_t expires_at; /* microseconds since 1970; 0: never */
+    bool    expires;
+    Mono    expires_at; /* by the database's clock when it was asked, carried on by ours that never jumps */
     Scope   scopes;     /* SCOPE_NONE: the token is unknown */
     bool    used;
     char    name[KEY_NAME_SIZE];
@@ -41,7 +42,7 @@ struct KeyCache {
     X(T, int64_t,      DB_I64,  id) \
     X(T, const char *, DB_TEXT, name) \
     X(T, const char *, DB_TEXT, scopes) \
-    X(T, int64_t,      DB_TIME, expires_at)
+    X(T, int64_t,      DB_TIME, left_us)
 /* clang-format on */
 typedef struct {
     FOUND_COLUMNS(DB_FIELD, Found)
@@ -124,7 +125,8 @@ static ErrorCode entry_ask(KeyCache *cache, const KeyHash *hash, Deadline deadli
         const Found *found = rows;
 
         TRY(key_scopes_parse(found->scopes, &entry.scopes, reterr));
-        entry.expires_at = found->expires_at;
+        entry.expires    = found->left_us != 0;
+        entry.expires_at = mono_plus_ms(entry.asked_at, found->left_us / 1000);
         snprintf(entry.name, sizeof entry.name, "%s", found->name);
     }
     *ret_entry = entry;
@@ -133,7 +135,7 @@ static ErrorCode entry_ask(KeyCache *cache, const KeyHash *hash, Deadline deadli
 
 static ErrorCode entry_answer(const Entry *entry, Scope *ret_scopes, char *ret_name, Error *reterr)
 {
-    if (entry->scopes == SCOPE_NONE || (entry->expires_at && entry->expires_at <= clock_wall().us))
+    if (entry->scopes == SCOPE_NONE || (entry->expires && !mono_before(clock_mono(), entry->expires_at)))
         return fail(reterr, ERR_NO_TOKEN, "token is unknown, revoked or expired");
     *ret_scopes = entry->scopes;
     memcpy(ret_name, entry->name, sizeof entry->name);

@@ -65,7 +65,18 @@ static void fd_close(int *fd)
 
 /* ---- starting ---- */
 
-/* Ours, without what an outer pawl may have left there, and with the command's own. */
+/* What is not for programs: our own settings, with the admin's token among them, and ways into the database. */
+static bool variable_is_secret(const char *variable)
+{
+    static const char *const prefixes[] = {"PAWL_", "DATABASE_URL=", "PGPASSWORD=", "PGPASSFILE=", "PGSERVICEFILE="};
+
+    for (size_t i = 0; i < COUNT(prefixes); i++)
+        if (strncmp(variable, prefixes[i], strlen(prefixes[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Ours, without what is secret, and with the command's own. */
 static char **environment_make(const Task *task)
 {
     static const char *const names[] = {"PAWL_COMMAND_ID=", "PAWL_DOMAIN=", "PAWL_TYPE=", "PAWL_ATTEMPT=",
@@ -75,14 +86,9 @@ static char **environment_make(const Task *task)
     char                   **list    = arena_array(arena, char *, ENV_MAX + COUNT(names) + 1);
     size_t                   count   = 0;
 
-    for (char **old = environ; *old && count < ENV_MAX; old++) {
-        bool ours = false;
-
-        for (size_t i = 0; i < COUNT(names); i++)
-            ours |= strncmp(*old, names[i], strlen(names[i])) == 0;
-        if (!ours)
+    for (char **old = environ; *old && count < ENV_MAX; old++)
+        if (!variable_is_secret(*old))
             list[count++] = *old;
-    }
     list[count++] = arena_print(arena, "%s%s", names[0], command->command_id);
     list[count++] = arena_print(arena, "%s%s", names[1], task->domain);
     list[count++] = arena_print(arena, "%s%s", names[2], command->type);

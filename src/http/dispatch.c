@@ -52,6 +52,7 @@ static ErrorCode authenticate(const Server *server, Request *request, bool try_c
         return OK;
     TRY(code);
     TRY(check_scope(request, granted, reterr));
+    request->scopes    = granted;
     request->authentic = true;
     return OK;
 }

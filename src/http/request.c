@@ -146,6 +146,7 @@ void request_begin(Request *request)
     head_init(&request->head);
     response_init(&request->response, request->arena);
     request->id[0] = request->principal[0] = '\0';
+    request->scopes                        = 0;
     request->method                        = HTTP_METHOD_COUNT;
     request->is_head = request->authentic = false;
     request->match                        = (RouteMatch){0};
@@ -295,4 +296,9 @@ ErrorCode request_query_i64(const Request *request, const char *name, int64_t mi
 const char *request_principal(const Request *request)
 {
     return request->principal;
+}
+
+unsigned request_scopes(const Request *request)
+{
+    return request->scopes;
 }

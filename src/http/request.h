@@ -37,5 +37,7 @@ must_check ErrorCode request_query_i64(const Request *request, const char *name,
 
 /* Whom the authenticator found: the name of the key, for audits. "" when the route needs none. */
 const char *request_principal(const Request *request);
+/* What its token may do: bits of Scope (route.h). */
+unsigned request_scopes(const Request *request);
 
 #endif

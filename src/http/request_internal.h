@@ -36,8 +36,9 @@ struct Request {
         const char *name, *value;
     } query[REQUEST_QUERY_MAX];
 
-    bool authentic; /* the token was checked and has the scope, or none is needed */
-    char principal[REQUEST_PRINCIPAL_SIZE];
+    bool     authentic; /* the token was checked and has the scope, or none is needed */
+    char     principal[REQUEST_PRINCIPAL_SIZE];
+    unsigned scopes;
 
     Chunks   chunks;
     Text     body; /* on the heap: it grows while it arrives */

@@ -17,12 +17,13 @@
 #include "http/request.h"
 #include "http/response.h"
 
-#define SCOPES(X)               \
-    X(SCOPE_READ, "read")       \
-    X(SCOPE_WALLET, "wallet")   \
-    X(SCOPE_COMMAND, "command") \
-    X(SCOPE_PROCESS, "process") \
-    X(SCOPE_RATING, "rating")   \
+#define SCOPES(X)                 \
+    X(SCOPE_READ, "read")         \
+    X(SCOPE_WALLET, "wallet")     \
+    X(SCOPE_TREASURY, "treasury") \
+    X(SCOPE_COMMAND, "command")   \
+    X(SCOPE_PROCESS, "process")   \
+    X(SCOPE_RATING, "rating")     \
     X(SCOPE_ADMIN, "admin")
 #define X(scope, name) scope##_BIT,
 enum { SCOPES(X) SCOPE_COUNT };

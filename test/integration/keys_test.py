@@ -17,6 +17,40 @@ def create(pawl, name, *flags):
 
 
 @test
+def a_key_creates_money_only_with_the_scope_treasury():
+    key = lambda n: f"00000000-0000-7000-8000-{n:012d}"
+    mint = [("/v1/wallets/a/topup", {"amount": 5}), ("/v1/wallets/a/floor", {"floor": -5}), ("/v1/wallets/a/freeze", {}),
+            ("/v1/wallets/a/unfreeze", {}),
+            ("/v1/transactions", {"legs": [{"owner": "@system", "amount": -5}, {"owner": "a", "amount": 5}]})]
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        till, mint_key = create(pawl, "till", "--scopes", "wallet"), create(pawl, "mint", "--scopes", "wallet,treasury")
+        assert pawl.http("POST", "/v1/wallets", {"owner": "a"}, token=till).status == 201
+        problem(pawl.http("POST", "/v1/wallets", {"owner": "b", "floor": -5}, token=till), 403, "not-allowed", "treasury")
+        for number, (path, body) in enumerate(mint):
+            problem(pawl.http("POST", path, {"txn_id": key(number), **body}, token=till), 403, "not-allowed", "treasury")
+            answer = pawl.http("POST", path, {"txn_id": key(number), **body}, token=mint_key)
+            assert answer.status == 201, (path, answer)
+        assert pawl.http("POST", "/v1/wallets", {"owner": "b", "floor": -5}, token=mint_key).status == 201
+        assert pawl.http("POST", "/v1/wallets/a/spend", {"txn_id": key(90), "amount": 5}, token=till).status == 201
+        assert pawl.http("POST", "/v1/wallets/a/topup", {"txn_id": key(91), "amount": 5}).status == 201, "the admin token"
+        stop_clean(pawl.server)
+
+
+@test
+def a_decision_is_recorded_under_the_name_of_its_key():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        night = create(pawl, "night", "--scopes", "command")
+        for body, actor in (({"operator": "the owner"}, "night (the owner)"), ({}, "night")):
+            sent = pawl.http("POST", "/v1/commands", {"domain": "d", "type": "t"}).json["command_id"]
+            assert pawl.http("POST", f"/v1/commands/{sent}/cancel", body, token=night).status == 200
+            shown = pawl.http("GET", f"/v1/commands/{sent}").json
+            assert shown["audit"][-1]["actor"] == actor, shown
+        stop_clean(pawl.server)
+
+
+@test
 def a_key_opens_what_its_scopes_allow():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()

@@ -247,6 +247,29 @@ TEST(key_cached_answer_ends_with_the_key)
     fake_clock_restore();
 }
 
+/* The database's clock decides: a pod whose own is an hour ahead or behind neither refuses nor honours too long. */
+TEST(key_expiry_does_not_follow_the_clock_of_the_pod)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token = key_make(pool, "shop", SCOPE_READ);
+    Wall                                now   = clock_wall();
+
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now() + interval '30 min'");
+    fake_clock_install((Wall){now.us + 3600 * 1000000LL});
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    assert_int_equal(OK, ask(cache, token.text, true).code); /* from memory */
+    fake_clock_restore();
+    fake_clock_install((Wall){now.us - 3600 * 1000000LL});
+    fake_clock_advance_ms(10000); /* asked again */
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now() + interval '2 s'");
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    fake_clock_advance_ms(2100);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, token.text, false).code);
+    fake_clock_restore();
+}
+
 TEST(key_cache_remembers_for_five_seconds)
 {
     scoped(database_free) TestDatabase *db      = database_new();

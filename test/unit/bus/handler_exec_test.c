@@ -126,6 +126,23 @@ TEST(exec_program_has_the_command_in_its_environment_and_on_its_input)
     assert_string_equal(trial->item.result, "[\"0190a000-0000-7000-8000-00000000000a mail hello 2 3\", {\"n\": 1}]");
 }
 
+TEST(exec_program_inherits_neither_our_settings_nor_a_way_into_the_database)
+{
+    static const char *const secret[] = {"PAWL_ADMIN_TOKEN",   "PAWL_DATABASE_URL", "PAWL_LISTEN_DATABASE_URL",
+                                         "PAWL_ALERT_WEBHOOK", "DATABASE_URL",      "PGPASSWORD"};
+
+    for (size_t i = 0; i < COUNT(secret); i++)
+        setenv(secret[i], "s3cr3t", 1);
+    setenv("SHOP_COLOUR", "green", 1);
+    scoped(trial_free) Trial *trial =
+        trial_run("env | grep -c s3cr3t; env | grep -q PAWL_COMMAND_ID && test $SHOP_COLOUR = green", "1");
+    for (size_t i = 0; i < COUNT(secret); i++)
+        unsetenv(secret[i]);
+    unsetenv("SHOP_COLOUR");
+    assert_string_equal(trial->item.result, "0\n");
+    assert_int_equal(trial->item.outcome, OUTCOME_COMPLETE);
+}
+
 TEST(exec_passes_a_payload_of_a_megabyte_and_takes_no_offence_if_it_is_not_read)
 {
     size_t size    = (size_t)1 << 20;
