@@ -13,8 +13,9 @@ create or replace function pgmq._grant_roles ()
   language plpgsql set search_path = pg_catalog, pg_temp
 as $$
 declare
-  v_read  constant text[] := array['list_queues', 'metrics', 'metrics_all', 'format_table_name', 'test_routing',
-                                   'list_notify_insert_throttles', 'list_topic_bindings', 'validate_routing_key'];
+  v_read  constant text[] := array['list_queues', 'metrics', 'metrics_all', 'format_table_name', '_refuse_queue_name',
+                                   'test_routing', 'list_notify_insert_throttles', 'list_topic_bindings',
+                                   'validate_routing_key'];
   v_grant text;
 begin
   for v_grant in

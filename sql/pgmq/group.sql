@@ -141,7 +141,8 @@ begin
 end
 $$;
 
--- What the three readers have in common. p_manner: 'head', 'group by group', 'in turn'.
+-- What the three readers have in common. p_manner: 'head', 'group by group', 'in turn'. As in PGMQ, no quantity is all
+-- heads but none of the groups' messages, and taking turns knows no negative quantity.
 create or replace function pgmq._read_groups (queue_name text, vt integer, qty integer, p_manner text)
   returns setof pgmq.message_record
   language plpgsql set search_path = pg_catalog, pg_temp
@@ -150,8 +151,12 @@ declare
   v_now   timestamptz := clock_timestamp();
   v_queue text := pgmq.format_table_name(queue_name, 'q');
   v_qty   bigint := coalesce(qty, 2147483647);
-  v_ids   bigint[] := pgmq._take_heads(v_queue, v_qty, v_now);
+  v_ids   bigint[];
 begin
+  if p_manner <> 'head' and qty is null or p_manner = 'in turn' and qty < 0 then
+    return;
+  end if;
+  v_ids := pgmq._take_heads(v_queue, v_qty, v_now);
   -- When the heads alone fill the batch, taking turns ends with the first.
   if v_ids <> '{}' and (p_manner = 'group by group' or p_manner = 'in turn' and cardinality(v_ids) < v_qty) then
     v_ids := pgmq._take_followers(v_queue, v_ids, v_qty, v_now, p_manner = 'in turn');
@@ -170,7 +175,7 @@ as $$
 declare
   v_until timestamptz := clock_timestamp() + make_interval(secs => max_poll_seconds);
 begin
-  while clock_timestamp() < v_until loop
+  while v_until is null or clock_timestamp() < v_until loop
     return query select r.* from pgmq._read_groups(queue_name, vt, qty, p_manner) as r;
     exit when found;
     perform pg_sleep(poll_interval_ms / 1000.0);

@@ -21,18 +21,25 @@ begin atomic
   select exists (select from pg_catalog.pg_extension e where e.extname = extension_name);
 end;
 
--- The table of a queue: what is refused here can be quoted nowhere, also not by clients that write their own statements.
-create or replace function pgmq.format_table_name (queue_name text, prefix text)
+create or replace function pgmq._refuse_queue_name (queue_name text) -- an argument, or the planner would call it
   returns text
   language plpgsql immutable set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if queue_name ~ '\$|;|--|''' then
-    raise exception 'queue name contains invalid characters: $, ;, --, or \''';
-  end if;
-  return lower(prefix || '_' || queue_name);
+  raise exception 'queue name contains invalid characters: $, ;, --, or \''';
 end
 $$;
+
+-- The table of a queue: what is refused here can be quoted nowhere, also not by clients that write their own statements.
+-- Every call of every function comes through here: as an expression that its callers' plans take in, it costs next to nothing.
+create or replace function pgmq.format_table_name (queue_name text, prefix text)
+  returns text
+  language sql immutable
+begin atomic
+  select case when queue_name ~ '\$|;|--|''' then pgmq._refuse_queue_name(queue_name)
+              else lower(prefix || '_' || queue_name)
+         end;
+end;
 
 -- 47, because "archived_at_idx_" and the name must fit into the 63 bytes of an identifier.
 create or replace function pgmq.validate_queue_name (queue_name text)
@@ -120,31 +127,35 @@ begin atomic
   select pgmq._create_queue(queue_name, true);
 end;
 
+-- A queue is there when its table is; names that differ only by case are one.
 create or replace function pgmq.drop_queue (queue_name text)
   returns boolean
   language plpgsql security definer set search_path = pg_catalog, pg_temp
 as $$
+declare
+  v_queue text := pgmq.format_table_name(queue_name, 'q');
 begin
   perform pgmq.acquire_queue_lock(queue_name);
-  if not exists (select from pgmq.meta m where m.queue_name = drop_queue.queue_name) then
+  if v_queue is null or to_regclass(format('pgmq.%I', v_queue)) is null then
     raise notice 'pgmq queue `%` does not exist', queue_name;
     return false;
   end if;
 
-  execute format('drop table if exists pgmq.%I', pgmq.format_table_name(queue_name, 'q'));
+  execute format('drop table pgmq.%I', v_queue);
   execute format('drop table if exists pgmq.%I', pgmq.format_table_name(queue_name, 'a'));
-  delete from pgmq.meta m where m.queue_name = drop_queue.queue_name; -- bindings and throttle go with it
+  delete from pgmq.meta m where lower(m.queue_name) = lower(drop_queue.queue_name); -- bindings and throttle go with it
   return true;
 end
 $$;
 
+-- True also when there was nothing to drop, as in PGMQ.
 create or replace function pgmq.drop_queue (queue_name text, partitioned boolean)
   returns boolean
   language sql
 begin atomic
   select pgmq._warn('drop_queue(queue_name, partitioned) is deprecated and will be removed in PGMQ v2.0. '
                     'Use drop_queue(queue_name) instead');
-  select pgmq.drop_queue(queue_name);
+  select pgmq.drop_queue(queue_name) is not null;
 end;
 
 create or replace function pgmq.detach_archive (queue_name text)

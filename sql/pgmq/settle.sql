@@ -1,6 +1,10 @@
 -- settle.sql - what a reader does with a message it has: delete, archive, or hide it for longer or shorter.
 -- There is no lease: any caller may settle any message, as in PGMQ. A message that is not there is no error.
--- Lock order: messages by msg_id, so that calls with overlapping arrays do not deadlock.
+-- Lock order: messages by msg_id, so that calls with overlapping arrays do not deadlock. A scan of the primary key for an
+-- array visits its ids in ascending order, which is then also the order of the result; other scans are off, because they visit
+-- rows as they lie in the table.
+
+drop function if exists pgmq._lock (text, bigint[]); -- of an earlier version
 
 create or replace function pgmq.delete (queue_name text, msg_id bigint)
   returns boolean
@@ -15,51 +19,34 @@ begin
 end
 $$;
 
--- Wait for messages in the order of their ids.
-create or replace function pgmq._lock (p_table text, p_ids bigint[])
-  returns void
-  language plpgsql set search_path = pg_catalog, pg_temp
-as $$
-begin
-  execute format('select from pgmq.%I q where q.msg_id = any ($1) order by q.msg_id for update', p_table) using p_ids;
-end
-$$;
-
 create or replace function pgmq.delete (queue_name text, msg_ids bigint[])
   returns setof bigint
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
   v_queue text := pgmq.format_table_name(queue_name, 'q');
 begin
-  perform pgmq._lock(v_queue, msg_ids);
-  return query execute format(
-    'with gone as (delete from pgmq.%I q where q.msg_id = any ($1) returning q.msg_id)
-     select g.msg_id from gone g order by g.msg_id',
-    v_queue)
+  return query execute format('delete from pgmq.%I q where q.msg_id = any ($1) returning q.msg_id', v_queue)
     using msg_ids;
 end
 $$;
 
 create or replace function pgmq.archive (queue_name text, msg_ids bigint[])
   returns setof bigint
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
   v_queue text := pgmq.format_table_name(queue_name, 'q');
 begin
-  perform pgmq._lock(v_queue, msg_ids);
   return query execute format(
     'with gone as (
        delete from pgmq.%I q
        where q.msg_id = any ($1)
        returning q.msg_id, q.vt, q.read_ct, q.enqueued_at, q.last_read_at, q.message, q.headers
-     ), kept as (
-       insert into pgmq.%I (msg_id, vt, read_ct, enqueued_at, last_read_at, message, headers)
-       select g.* from gone g
-       returning msg_id
      )
-     select k.msg_id from kept k order by k.msg_id',
+     insert into pgmq.%I (msg_id, vt, read_ct, enqueued_at, last_read_at, message, headers)
+     select g.* from gone g
+     returning msg_id',
     v_queue, pgmq.format_table_name(queue_name, 'a'))
     using msg_ids;
 end
@@ -74,20 +61,16 @@ end;
 
 create or replace function pgmq.set_vt (queue_name text, msg_ids bigint[], vt timestamptz)
   returns setof pgmq.message_record
-  language plpgsql set search_path = pg_catalog, pg_temp
+  language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
 as $$
 declare
   v_queue text := pgmq.format_table_name(queue_name, 'q');
 begin
-  perform pgmq._lock(v_queue, msg_ids);
   return query execute format(
-    'with moved as (
-       update pgmq.%I q
-       set vt = $2
-       where q.msg_id = any ($1)
-       returning q.msg_id, q.read_ct, q.enqueued_at, q.last_read_at, q.vt, q.message, q.headers
-     )
-     select m.* from moved m order by m.msg_id',
+    'update pgmq.%I q
+     set vt = $2
+     where q.msg_id = any ($1)
+     returning q.msg_id, q.read_ct, q.enqueued_at, q.last_read_at, q.vt, q.message, q.headers',
     v_queue)
     using msg_ids, vt;
 end

@@ -67,6 +67,13 @@ begin
   call show(queue, 'read_grouped_head_with_poll(%L, 100, 3, 1, 50)');
   call show(queue, 'read_grouped_head_with_poll(%L, 100, 3, 1, 50)');
   call show(queue, 'read_grouped_head_with_poll(%L, 100, 3, 1, 50)');
+  raise notice '-- without a quantity, and without an end of the poll';
+  call fill(queue);
+  call show(queue, 'read_grouped(%L, 100, null)');
+  call show(queue, 'read_grouped_rr(%L, 100, null)');
+  call show(queue, 'read_grouped_rr(%L, 100, -1)');
+  call show(queue, 'read_grouped_with_poll(%L, 0, 1, null, 20)');
+  call show(queue, 'read_grouped_head(%L, 100, null)');
   raise notice '-- none';
   perform pgmq.purge_queue(queue);
   call show(queue, 'read_grouped(%L, 0, 3)');

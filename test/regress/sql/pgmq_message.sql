@@ -85,6 +85,14 @@ select msg_id, read_ct, last_read_at is not null as was_read from pgmq.pop('q', 
 select msg_id from pgmq.read('q', 100, 1);
 select msg_id from pgmq.pop(queue_name => 'q', qty => 5);
 
+-- Without a quantity: all. Without an end of the poll: until something comes.
+select count(*) from pgmq.send_batch('q', array['1', '2', '3', '4']::jsonb[]);
+select count(*) from pgmq.read('q', 100, null);
+select count(*) from pgmq.set_vt('q', array(select msg_id from pgmq.q_q), clock_timestamp() + interval '200 ms');
+select count(*) from pgmq.read_with_poll('q', 0, null, null, 20);
+select count(*) from pgmq.read('q', 0, null);
+select count(*) from pgmq.pop('q', null);
+
 -- Delete.
 select count(*) from pgmq.send_batch('q', array['1', '2', '3', '4']::jsonb[]);
 select min(msg_id) as first_id from pgmq.q_q \gset

@@ -23,20 +23,20 @@ $$;
 
 -- Few visible behind many hidden.
 select pg_stat_force_next_flush();
-begin; call touched('read(''q'', 100, 10)', 300); commit;
+begin; call touched('read(''q'', 100, 10)', 1400); commit;
 select pg_stat_force_next_flush();
-begin; call touched('pop(''q'', 10)', 300); commit;
+begin; call touched('pop(''q'', 10)', 1400); commit;
 -- None.
 select count(*) from pgmq.read('q', 100, 100);
 select pg_stat_force_next_flush();
-begin; call touched('read(''q'', 100, 10)', 300); commit;
+begin; call touched('read(''q'', 100, 10)', 1400); commit;
 
 -- Many visible behind many hidden, and statistics that know nothing of them.
 insert into pgmq.q_q (vt, message) select now() + n * interval '1 us', '1' from generate_series(1, 20000) as n;
 select pg_stat_force_next_flush();
-begin; call touched('read(''q'', 100, 10)', 6000); commit;
+begin; call touched('read(''q'', 100, 10)', 6500); commit;
 select pg_stat_force_next_flush();
-begin; call touched('pop(''q'', 10)', 6000); commit;
+begin; call touched('pop(''q'', 10)', 6500); commit;
 
 -- Many visible, some hidden in front.
 select pgmq.purge_queue('q');
@@ -48,6 +48,24 @@ begin; call touched('read(''q'', 0, 10)', 3000); commit;
 -- The same ones again: they were read last and have the lowest ids.
 select pg_stat_force_next_flush();
 begin; call touched('read(''q'', 0, 10)', 3000); commit;
+
+-- Other readers have hidden four batches at the front: one walk over them is enough.
+select pgmq.purge_queue('q');
+insert into pgmq.q_q (vt, message) select now() + n * interval '1 us', '1' from generate_series(1, 40000) as n;
+analyze pgmq.q_q;
+select count(*) from pgmq.read('q', 100, 400);
+select pg_stat_force_next_flush();
+begin; call touched('read(''q'', 100, 100)', 650); commit;
+select pg_stat_force_next_flush();
+begin; call touched('pop(''q'', 100)', 750); commit;
+-- The same where a few old messages stay hidden far before the rest.
+select count(*) from pgmq.delete('q', array(select msg_id from pgmq.q_q order by msg_id offset 50 limit 20000));
+select pg_stat_force_next_flush();
+begin; call touched('read(''q'', 100, 100)', 300); commit;
+
+-- Settling an array visits the primary key, whatever the statistics say of the table.
+select pg_stat_force_next_flush();
+begin; call touched('set_vt(''q'', array(select generate_series(120000, 140060)), 0)', 45000); rollback;
 
 -- Groups: with the index of create_fifo_index, few groups in a long queue.
 select pgmq.purge_queue('q');

@@ -105,7 +105,9 @@ select pgmq.detach_archive('first');
 select pgmq.drop_queue('first', false);
 select pgmq.drop_queue('first');
 select pgmq.drop_queue('nowhere', true);
-select pgmq.drop_queue('Second-One');
+select pgmq.drop_queue('nowhere');
+select pgmq.drop_queue(null);
+select pgmq.drop_queue('SECOND-one');
 select tablename from pg_tables where schemaname = 'pgmq' order by 1;
 select queue_name from pgmq.list_queues();
 
