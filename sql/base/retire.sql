@@ -20,7 +20,9 @@ begin
       ('pawl.claim(smallint,integer,integer,bigint[],text[],text)', null, null),
       ('pawl.horizon(smallint,bigint[],text[])', null, null),
       ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
-      ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null)
+      ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),
+      ('pawl.batch_look(bigint)', null, null),
+      ('pawl.cancel_one(bigint,text,text)', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames))
       and (r.result is null or p.prorettype = r.result::regtype)

@@ -2,8 +2,11 @@
 --
 -- Progress is computed from the rows; the only thing kept is a mark below which everything has ended, and that can only
 -- move up, because nothing that ended begins again.
--- Lock order: the batch row, before its commands are looked at: of two settles that end the last two commands, the second
--- one waits and then sees both.
+-- Who completes it: the settle that ends its last command, under the batch row's lock, so that of two settles that end the last
+-- two commands the second one waits and then sees both. A settle that ran while the batch was being sealed sees it open and takes
+-- no lock, and one that waited in vain gives up: pawl.batch_sweep, part of every requeue, completes what they left.
+-- Lock order: batch rows by id, the last locks of a transaction. Senders into an open batch hold theirs (share) until they commit;
+-- only sealing waits for them.
 -- Errors: QU002 the batch exists with another name or on_complete. QU003 it is sealed or complete. QU004 it is unknown.
 
 create or replace function pawl.batch_new (p_batch uuid, p_name text, p_on_complete jsonb)
@@ -43,8 +46,8 @@ begin
 end
 $$;
 
--- The number of a batch that still takes commands; NULL for NULL. Locked, so that it is not sealed meanwhile. A sealed one
--- takes commands that it has already: the same request again (an answer was lost) adds nothing and is told the same.
+-- The number of a batch that still takes commands; NULL for NULL. An open one is locked, so that it is not sealed meanwhile. A
+-- sealed one takes commands that it has already: the same request again (an answer was lost) adds nothing and is told the same.
 create or replace function pawl.batch_open (p_batch uuid, p_domain_id integer, p_command_ids uuid[])
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -55,7 +58,11 @@ begin
   if p_batch is null then
     return null;
   end if;
-  select * into v_batch from pawl.batch b where b.batch_id = p_batch for share;
+  -- Sealed is for ever: then nothing has to be locked.
+  select * into v_batch from pawl.batch b where b.batch_id = p_batch;
+  if found and v_batch.sealed_at is null then
+    select * into v_batch from pawl.batch b where b.batch_id = p_batch for share;
+  end if;
   if not found then
     raise exception 'batch % not found', p_batch using errcode = 'QU004';
   end if;
@@ -70,7 +77,8 @@ begin
 end
 $$;
 
--- No more commands will come: it is complete when the last one has ended, perhaps right now.
+-- No more commands will come: it is complete when the last one has ended, perhaps right now. Waits for transactions that have
+-- sent into it and are still open.
 create or replace function pawl.batch_seal (p_batch uuid)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -78,40 +86,126 @@ as $$
 declare
   v_id bigint;
 begin
-  update pawl.batch b set sealed_at = coalesce(b.sealed_at, pawl.now()) where b.batch_id = p_batch returning b.id into v_id;
+  select b.id into v_id from pawl.batch b where b.batch_id = p_batch;
   if not found then
     raise exception 'batch % not found', p_batch using errcode = 'QU004';
   end if;
-  perform pawl.batch_look(v_id);
+  update pawl.batch b set sealed_at = pawl.now() where b.id = v_id and b.sealed_at is null;
+  perform pawl.batch_check(array[v_id]);
 end
 $$;
 
-create or replace function pawl.batch_look (p_id bigint)
+-- Complete those that are sealed and whose commands have all ended. Their last commands are sent by the name of their domain,
+-- after every batch row is locked.
+create or replace function pawl.batch_check (p_ids bigint[])
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+  v_batch pawl.batch;
+  v_open bigint;
+  v_complete bigint[] := '{}';
+begin
+  perform from pawl.batch b
+  where b.id = any (p_ids) and b.sealed_at is not null and b.completed_at is null
+  order by b.id
+  for update;
+  for v_batch in
+    select b.* from pawl.batch b
+    where b.id = any (p_ids) and b.sealed_at is not null and b.completed_at is null
+    order by b.id
+  loop
+    select c.id into v_open
+    from pawl.command c
+    where c.batch_id = v_batch.id and c.id > v_batch.ended_upto and not exists (select from pawl.outcome o where o.id = c.id)
+    order by c.id
+    limit 1;
+    if found then
+      update pawl.batch b set ended_upto = v_open - 1 where b.id = v_batch.id and b.ended_upto < v_open - 1;
+    else
+      update pawl.batch b set completed_at = pawl.now() where b.id = v_batch.id;
+      v_complete := v_complete || v_batch.id;
+    end if;
+  end loop;
+  if cardinality(v_complete) > 0 then
+    perform pawl.batch_complete(v_complete);
+  end if;
+end
+$$;
+
+-- Send the commands that batches asked for. One that cannot be sent is kept as a dead letter of type "on_complete".
+create or replace function pawl.batch_complete (p_ids bigint[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
   v_batch pawl.batch;
-  v_open bigint;
 begin
-  select * into v_batch from pawl.batch b where b.id = p_id for update;
-  if v_batch.sealed_at is null or v_batch.completed_at is not null then
-    return;
+  for v_batch in
+    select b.* from pawl.batch b
+    where b.id = any (p_ids) and b.on_complete is not null
+    order by b.on_complete ->> 'domain', b.id
+  loop
+    begin
+      perform pawl.on_complete_send(v_batch.on_complete || jsonb_build_object('correlation_id', v_batch.batch_id));
+    exception when others then
+      if pawl.is_transient(sqlstate) then
+        raise;
+      end if;
+      perform pawl.dead_letter_put(array['on_complete'], array[v_batch.batch_id::text],
+        array[v_batch.on_complete || jsonb_build_object('correlation_id', v_batch.batch_id)], array[sqlerrm], array[sqlstate], 60000);
+    end;
+  end loop;
+end
+$$;
+
+create or replace function pawl.on_complete_send (p_letter jsonb)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  perform pawl.send(p_letter ->> 'domain', p_letter ->> 'type', coalesce(p_letter -> 'payload', '{}'),
+    p_correlation_id => p_letter ->> 'correlation_id');
+end
+$$;
+
+-- Complete up to p_limit sealed batches that no settle completed. Batches that another transaction has locked are skipped. Where
+-- there are more than the limit, the start is drawn at random, so that each of them has its turn. Returns how many it read.
+create or replace function pawl.batch_sweep (p_limit integer)
+  returns integer
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set enable_seqscan = off set enable_bitmapscan = off
+as $$
+declare
+  v_first bigint;
+  v_last bigint;
+  v_ids bigint[];
+begin
+  if (p_limit between 1 and 10000) is not true then
+    raise exception 'limit must be from 1 to 10000' using errcode = 'QU001';
   end if;
-  select c.id into v_open
-  from pawl.command c
-  where c.batch_id = p_id and c.id > v_batch.ended_upto and not exists (select from pawl.outcome o where o.id = c.id)
-  order by c.id
-  limit 1;
+  select b.id into v_first from pawl.batch b where b.sealed_at is not null and b.completed_at is null order by b.id limit 1;
+  if not found then
+    return 0;
+  end if;
+  select b.id into v_last from pawl.batch b
+  where b.sealed_at is not null and b.completed_at is null and b.id >= v_first
+  order by b.id offset p_limit limit 1;
   if found then
-    update pawl.batch b set ended_upto = v_open - 1 where b.id = p_id and b.ended_upto < v_open - 1;
-    return;
+    select b.id into v_last from pawl.batch b where b.sealed_at is not null and b.completed_at is null order by b.id desc limit 1;
+    v_first := v_first + floor(random() * (v_last - v_first + 1))::bigint;
   end if;
-  update pawl.batch b set completed_at = pawl.now() where b.id = p_id;
-  if v_batch.on_complete is not null then
-    perform pawl.send(v_batch.on_complete ->> 'domain', v_batch.on_complete ->> 'type',
-      coalesce(v_batch.on_complete -> 'payload', '{}'), p_correlation_id => v_batch.batch_id::text);
+  v_ids := array(
+    select b.id from pawl.batch b
+    where b.sealed_at is not null and b.completed_at is null and b.id >= v_first
+    order by b.id
+    limit p_limit
+    for update skip locked);
+  if cardinality(v_ids) > 0 then
+    perform pawl.batch_check(v_ids);
   end if;
+  return cardinality(v_ids);
 end
 $$;
 

@@ -231,22 +231,12 @@ begin
   v_most := looked + p_most_ms * interval '1 ms';
   v_ids := array(
     select d.id from pawl.delayed d where d.due <= looked order by d.due limit p_limit for update skip locked);
-  moved := cardinality(v_ids);
-  if moved > 0 then
-    perform pawl.drawing(2);
-    with due as (
-      delete from pawl.delayed d where d.id = any (v_ids) returning d.*
-    )
-    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
-    select d.domain_id, d.priority, nextval('pawl.command_seq'), d.id, d.attempt, d.max_attempts, d.extras
-    from (select * from due order by due.due) d;
-  end if;
+  moved := pawl.requeue_apart('delayed', v_ids, looked);
   v_ids := array(
     select l.id from pawl.lease l where l.until < looked and l.until >= p_since
     order by l.until limit p_limit for update skip locked);
-  if cardinality(v_ids) > 0 then
-    moved := moved + pawl.rescue(v_ids, looked);
-  end if;
+  moved := moved + pawl.requeue_apart('lease', v_ids, looked);
+  perform pawl.batch_sweep(100);
   -- Not beyond v_most: behind the leases of this moment lie those that were settled long before they would end.
   v_next := case when moved >= p_limit then looked else least(
     (select d.due from pawl.delayed d where d.due > looked and d.due < v_most order by d.due limit 1),
@@ -256,21 +246,83 @@ begin
 end
 $$;
 
--- Leases that ran out: back in line while attempts are left, else to the troubleshooting queue. A crash counts as an
+-- Move commands that the caller has locked back to ready. One that fails stops none beside it: what fails together is halved
+-- until it is alone, stays where it is, and is due again after a minute. Returns how many were moved.
+create or replace function pawl.requeue_apart (p_from text, p_ids bigint[], p_now timestamptz)
+  returns integer
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_count integer := cardinality(p_ids);
+begin
+  if v_count = 0 then
+    return 0;
+  end if;
+  begin
+    if p_from = 'delayed' then
+      perform pawl.requeue_delayed(p_ids);
+    else
+      perform pawl.rescue(p_ids, p_now);
+    end if;
+    return v_count;
+  exception when others then
+    if pawl.is_transient(sqlstate) then
+      raise;
+    end if;
+    if v_count = 1 then
+      raise warning 'command number % cannot be requeued: %', p_ids[1], sqlerrm;
+    end if;
+  end;
+  if v_count > 1 then
+    return pawl.requeue_apart(p_from, p_ids[:v_count / 2], p_now) + pawl.requeue_apart(p_from, p_ids[v_count / 2 + 1:], p_now);
+  end if;
+  if p_from = 'delayed' then
+    update pawl.delayed d set due = p_now + interval '1 min' where d.id = p_ids[1];
+  else
+    update pawl.lease l set until = p_now + interval '1 min' where l.id = p_ids[1];
+  end if;
+  return 0;
+end
+$$;
+
+create or replace function pawl.requeue_delayed (p_ids bigint[])
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_deleted bigint;
+  v_inserted bigint;
+begin
+  perform pawl.drawing(2);
+  with due as (
+    delete from pawl.delayed d where d.id = any (p_ids) returning d.*
+  ), lined as (
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    select d.domain_id, d.priority, nextval('pawl.command_seq'), d.id, d.attempt, d.max_attempts, d.extras
+    from (select * from due order by due.due) d
+    returning 1
+  )
+  select (select count(*) from due), (select count(*) from lined) into v_deleted, v_inserted;
+  perform pawl.moved(v_deleted, v_inserted);
+end
+$$;
+
+-- Leases that ran out: queued again while attempts are left, else to the troubleshooting queue. A crash counts as an
 -- attempt, so a command that kills its worker does not do so for ever.
 create or replace function pawl.rescue (p_ids bigint[], p_now timestamptz)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_tired bigint[] := array(
+  v_exhausted bigint[] := array(
     select l.id from pawl.lease l where l.id = any (p_ids) and l.attempt >= l.max_attempts and not l.cancel);
   v_canceled bigint[] := array(select l.id from pawl.lease l where l.id = any (p_ids) and l.cancel);
+  v_deleted bigint;
+  v_inserted bigint;
 begin
-  perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null)
-  where cardinality(v_canceled) > 0;
-  perform pawl.give_up(v_tired, 'its worker was lost, and no attempt is left')
-  where cardinality(v_tired) > 0;
+  if cardinality(v_exhausted) > 0 then
+    perform pawl.give_up(v_exhausted, 'its worker was lost, and no attempt is left');
+  end if;
   perform pawl.drawing(2);
   with lost as (
     delete from pawl.lease l
@@ -280,10 +332,17 @@ begin
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select l.domain_id, l.priority, nextval('pawl.command_seq'), l.id, l.attempt, l.max_attempts, l.extras
     from lost l
+    returning 1
+  ), noted as (
+    insert into pawl.audit (id, at, domain_id, attempt, event, details)
+    select l.id, p_now, l.domain_id, l.attempt, 'RETRY_SCHEDULED', '{"reason": "its worker was lost"}'
+    from lost l
   )
-  insert into pawl.audit (id, at, domain_id, attempt, event, details)
-  select l.id, p_now, l.domain_id, l.attempt, 'RETRY_SCHEDULED', '{"reason": "its worker was lost"}'
-  from lost l;
+  select (select count(*) from lost), (select count(*) from lined) into v_deleted, v_inserted;
+  perform pawl.moved(v_deleted, v_inserted);
+  if cardinality(v_canceled) > 0 then
+    perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
+  end if;
   return cardinality(p_ids);
 end
 $$;

@@ -1,17 +1,33 @@
 -- settle.sql - how a leased command ended: completed, to be tried again, given up, refused.
 --
 -- Invariants: nothing is changed under a token that is not the lease's. An outcome is written once, by inserting it. The
--- same settle again (an answer was lost) changes nothing and is told the same, once the command has ended by it.
--- Lock order: lease rows by id; then batch rows by id.
--- Errors: QU001 arrays of different length, unknown outcome.
+-- same settle again (an answer was lost) changes nothing and is told the same, once the command has ended by it. A row leaves
+-- its table only in a statement that inserts it into another one, and pawl.moved() raises when the numbers differ.
+-- Lock order, of every function here: lease, delayed, tsq and ready rows, each by id; then, in pawl.tell, reply queues by name,
+-- batch rows by id. pawl.tell is called once, after the last row was locked.
+-- Errors: QU001 arrays of different length, unknown outcome. XX000 a move lost a row.
 
--- A row per item. settled: by this call. again: it had been, by this very settle under this token; whoever has written
+-- Raises when a statement deleted more or fewer rows than it inserted elsewhere.
+create or replace function pawl.moved (p_deleted bigint, p_inserted bigint)
+  returns void
+  language plpgsql immutable
+as $$
+begin
+  if p_deleted is distinct from p_inserted then
+    raise exception '% commands left their table and % reached the next one', p_deleted, p_inserted using errcode = 'XX000';
+  end if;
+end
+$$;
+
+-- A row per item. settled: by this call. again: it had been, by this very settle under this token; a caller that has written
 -- something in this transaction must roll back then as well.
 -- Outcomes: complete, retry, fail (permanent: to the troubleshooting queue), reject (business refusal).
 -- p_delays_ms: for retry, instead of the schedule.
-create or replace function pawl.settle (
-  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[] default null, p_errors text[] default null,
-  p_delays_ms bigint[] default null)
+-- p_domains and p_command_ids say what the caller believes it settles, so that the trace of a command that does not
+-- exist (id 0 when the caller never knew it) can be found by them.
+create or replace function pawl.settle_named (
+  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[],
+  p_domains text[], p_command_ids uuid[])
   returns table (ord integer, settled boolean, again boolean, status text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
@@ -31,13 +47,21 @@ declare
   v_statuses text[];
   v_results jsonb[];
   v_errors text[];
-  v_extras bigint[]; -- of these somebody wants to be told
+  v_extras bigint[]; -- of these a reply queue or a batch is told
+  v_deleted bigint;
+  v_inserted bigint;
+  -- Those that go on, or were canceled while they ran.
+  v_again_ords integer[];
+  v_again_statuses text[];
+  v_canceled bigint[];
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'QU001'), pawl.array_check('tokens', p_tokens, v_count, 'QU001'),
           pawl.array_check('outcomes', p_outcomes, v_count, 'QU001'),
           pawl.array_check('results', p_results, v_count, 'QU001', true),
           pawl.array_check('errors', p_errors, v_count, 'QU001', true),
-          pawl.array_check('delays_ms', p_delays_ms, v_count, 'QU001', true);
+          pawl.array_check('delays_ms', p_delays_ms, v_count, 'QU001', true),
+          pawl.array_check('domains', p_domains, v_count, 'QU001', true),
+          pawl.array_check('command_ids', p_command_ids, v_count, 'QU001', true);
   if exists (select from unnest(p_outcomes) o where o is null or o not in ('complete', 'retry', 'fail', 'reject')) then
     raise exception 'outcome must be complete, retry, fail or reject' using errcode = 'QU001';
   end if;
@@ -66,31 +90,45 @@ begin
       from pawl.lease l where l.id = i.id and l.token = i.token
       for update) l
   ) h;
-  with ended as (
-    delete from pawl.lease l where l.ctid = any (v_places)
-  ), kept as (
-    insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, result, error)
-    select e.id, e.domain_id, e.status, e.attempt, v_now, e.token, e.result, e.error
-    from unnest(v_ids, v_domains, v_statuses, v_attempts, v_tokens, v_results, v_errors)
-      e (id, domain_id, status, attempt, token, result, error)
-  )
-  insert into pawl.audit (id, at, domain_id, attempt, event, details)
-  select e.id, v_now, e.domain_id, e.attempt, e.status, case when e.error is not null then jsonb_build_object('error', e.error) end
-  from unnest(v_ids, v_domains, v_statuses, v_attempts, v_errors) e (id, domain_id, status, attempt, error);
-  if v_extras is not null then
-    perform pawl.tell(v_extras);
+  if v_places is not null then
+    with ended as (
+      delete from pawl.lease l where l.ctid = any (v_places) returning 1
+    ), kept as (
+      insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, result, error)
+      select e.id, e.domain_id, e.status, e.attempt, v_now, e.token, e.result, e.error
+      from unnest(v_ids, v_domains, v_statuses, v_attempts, v_tokens, v_results, v_errors)
+        e (id, domain_id, status, attempt, token, result, error)
+      returning 1
+    ), noted as (
+      insert into pawl.audit (id, at, domain_id, attempt, event, details)
+      select e.id, v_now, e.domain_id, e.attempt, e.status, case when e.error is not null then jsonb_build_object('error', e.error) end
+      from unnest(v_ids, v_domains, v_statuses, v_attempts, v_errors) e (id, domain_id, status, attempt, error)
+    )
+    select (select count(*) from ended), (select count(*) from kept) into v_deleted, v_inserted;
+    perform pawl.moved(v_deleted, v_inserted);
   end if;
   if cardinality(v_done) = v_count then
+    if v_extras is not null then
+      perform pawl.tell(v_extras);
+    end if;
     return query
       select u.ord::integer, true, false, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end
       from unnest(p_outcomes) with ordinality u (outcome, ord)
       order by u.ord;
     return;
   end if;
-  -- A command that never was, or that retention took: somebody should be able to find out.
-  insert into pawl.audit (id, at, domain_id, attempt, event, details)
-  select u.id, v_now, 0, 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, '{"orphan": true}'
-  from unnest(p_ids, p_outcomes) u (id, outcome)
+  select array_agg(a.ord), array_agg(a.status), array_agg(p_ids[a.ord]) filter (where a.status = 'CANCELED')
+  into v_again_ords, v_again_statuses, v_canceled
+  from pawl.settle_again(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms, v_now) a;
+  if v_extras is not null or v_canceled is not null then
+    perform pawl.tell(v_extras || v_canceled);
+  end if;
+  -- A command that never was, or that retention took: an operator can find what was said about it.
+  insert into pawl.audit (id, at, domain_id, attempt, event, command_id, details)
+  select u.id, v_now, coalesce(d.id, 0), 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, u.command_id,
+         jsonb_strip_nulls(jsonb_build_object('orphan', true, 'domain', u.domain))
+  from unnest(p_ids, p_outcomes, p_domains, p_command_ids) u (id, outcome, domain, command_id)
+  left join lateral (select n.id from pawl.domain_name n where n.name = u.domain order by n.id limit 1) d on true
   where not exists (select from pawl.command c where c.id = u.id);
   perform pawl.replay_barrier();
   -- By grouping, because row by row a join of two lists takes the square of their length.
@@ -99,8 +137,7 @@ begin
     from (
       select d, true, false, case p_outcomes[d] when 'complete' then 'COMPLETED' else 'FAILED' end from unnest(v_done) d
       union all
-      select a.ord, true, false, a.status
-      from pawl.settle_again(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms, v_now) a
+      select a.ord, true, false, a.status from unnest(v_again_ords, v_again_statuses) a (ord, status)
       union all
       select u.ord, false, true, o.status
       from unnest(p_ids, p_tokens, p_outcomes) with ordinality u (id, token, outcome, ord)
@@ -114,7 +151,19 @@ begin
 end
 $$;
 
--- The part of settle for what did not end: retries, and what is given up. A row per item it settled.
+-- The same for callers that know commands by their numbers only.
+create or replace function pawl.settle (
+  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[] default null, p_errors text[] default null,
+  p_delays_ms bigint[] default null)
+  returns table (ord integer, settled boolean, again boolean, status text)
+  language sql security definer set search_path = pawl, pg_temp
+as $$
+  select s.ord, s.settled, s.again, s.status
+  from pawl.settle_named(p_ids, p_tokens, p_outcomes, p_results, p_errors, p_delays_ms, null, null) s
+$$;
+
+-- The part of settle for what did not end: retries, and what is given up. A row per item it settled; those that are CANCELED
+-- are still to be told. The caller has locked the leases.
 create or replace function pawl.settle_again (
   p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_errors text[], p_delays_ms bigint[], p_now timestamptz)
   returns table (ord integer, status text)
@@ -138,7 +187,7 @@ begin
     continue when not exists (select from pawl.lease l where l.id = v_item.id and l.token = v_item.token);
     ord := v_item.ord;
     if v_item.cancel then
-      perform pawl.finish(array[v_item.id], 'CANCELED', 'CANCELED', null, v_item.error, null);
+      perform pawl.finish_untold(array[v_item.id], 'CANCELED', 'CANCELED', null, v_item.error, null);
       status := 'CANCELED';
     elsif v_item.outcome = 'fail' or v_item.attempt >= v_item.max_attempts then
       perform pawl.give_up(array[v_item.id], v_item.error);
@@ -153,13 +202,13 @@ begin
 end
 $$;
 
--- 10, 60, 300 s unless the domain or the type has its own schedule; the last delay serves all further attempts. Up to a
+-- Never NULL: 10, 60, 300 s unless the domain or the type has its own schedule; the last delay serves all further attempts. Up to a
 -- fifth is taken off at random, so that what failed together does not come back together.
 create or replace function pawl.retry_delay_ms (p_domain_id integer, p_type text, p_attempt integer)
   returns bigint
   language sql volatile
 as $$
-  select (d.delays[least(p_attempt, cardinality(d.delays))] * (1 - random() / 5))::bigint
+  select (coalesce(d.delays[greatest(least(p_attempt, cardinality(d.delays)), 1)], 60000) * (1 - random() / 5))::bigint
   from (
     select coalesce(
       (select r.delays_ms from pawl.retry_policy r where r.domain_id = p_domain_id and r.type = p_type),
@@ -168,51 +217,71 @@ as $$
   ) d
 $$;
 
--- Without a delay it stands in line again at once.
+-- Without a delay it is queued again at once.
 create or replace function pawl.retry_later (p_id bigint, p_error text, p_delay_ms bigint, p_now timestamptz)
   returns void
-  language sql
+  language plpgsql
 as $$
-  select pawl.drawing(2);
+declare
+  v_wait boolean := coalesce(p_delay_ms, 0) > 0; -- one value decides, so that a row goes to exactly one of two tables
+  v_deleted bigint;
+  v_inserted bigint;
+begin
+  perform pawl.drawing(2);
   with taken as (
     delete from pawl.lease l where l.id = p_id returning l.*
   ), put as (
     insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
     select t.id, p_now + p_delay_ms * interval '1 ms', t.domain_id, t.priority, t.attempt, t.max_attempts, t.extras
     from taken t
-    where p_delay_ms > 0
+    where v_wait
+    returning 1
   ), lined as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select t.domain_id, t.priority, nextval('pawl.command_seq'), t.id, t.attempt, t.max_attempts, t.extras
     from taken t
-    where p_delay_ms <= 0
+    where not v_wait
+    returning 1
+  ), noted as (
+    insert into pawl.audit (id, at, domain_id, attempt, event, details)
+    select t.id, p_now, t.domain_id, t.attempt, 'RETRY_SCHEDULED',
+           jsonb_build_object('error', p_error, 'delay_ms', coalesce(p_delay_ms, 0))
+    from taken t
   )
-  insert into pawl.audit (id, at, domain_id, attempt, event, details)
-  select t.id, p_now, t.domain_id, t.attempt, 'RETRY_SCHEDULED',
-         jsonb_build_object('error', p_error, 'delay_ms', p_delay_ms)
-  from taken t
+  select (select count(*) from taken), (select count(*) from put) + (select count(*) from lined) into v_deleted, v_inserted;
+  perform pawl.moved(v_deleted, v_inserted);
+end
 $$;
 
 -- To the troubleshooting queue.
 create or replace function pawl.give_up (p_ids bigint[], p_error text)
   returns void
-  language sql
+  language plpgsql
 as $$
+declare
+  v_deleted bigint;
+  v_inserted bigint;
+begin
   with taken as (
     delete from pawl.lease l where l.id = any (p_ids) returning l.*
   ), put as (
     insert into pawl.tsq (id, since, domain_id, attempt, error)
     select t.id, pawl.now(), t.domain_id, t.attempt, p_error
     from taken t
+    returning 1
+  ), noted as (
+    insert into pawl.audit (id, at, domain_id, attempt, event, details)
+    select t.id, pawl.now(), t.domain_id, t.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', p_error)
+    from taken t
   )
-  insert into pawl.audit (id, at, domain_id, attempt, event, details)
-  select t.id, pawl.now(), t.domain_id, t.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', p_error)
-  from taken t
+  select (select count(*) from taken), (select count(*) from put) into v_deleted, v_inserted;
+  perform pawl.moved(v_deleted, v_inserted);
+end
 $$;
 
--- The end of commands wherever they are: leased, in line, delayed or in the troubleshooting queue. Those that ended
--- before are left alone. Returns the ids that ended now.
-create or replace function pawl.finish (
+-- The end of commands wherever they are: leased, queued, delayed or in the troubleshooting queue. Those that ended
+-- before are left alone. Returns the ids that ended now; the caller passes them to pawl.tell once it holds all its row locks.
+create or replace function pawl.finish_untold (
   p_ids bigint[], p_status text, p_event text, p_result jsonb, p_error text, p_actor text)
   returns bigint[]
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -221,47 +290,64 @@ create or replace function pawl.finish (
 as $$
 declare
   v_now timestamptz := pawl.now();
+  v_places tid[];
   v_done bigint[];
-  v_extras bigint[];
+  v_inserted bigint;
 begin
+  -- Rows of one table by id, so that two that end the same commands cannot wait for each other.
+  perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
+  perform from pawl.delayed d where d.id = any (p_ids) order by d.id for update;
+  perform from pawl.tsq t where t.id = any (p_ids) order by t.id for update;
+  -- Row by row, as in settle; and rows of ready are never updated, so they are where they are found.
+  v_places := array(
+    select f.place
+    from (select c.domain_id, c.priority, c.id as pos from pawl.command c where c.id = any (p_ids)
+          union all
+          select r.domain_id, r.priority, r.pos from pawl.ready r where r.id = any (p_ids) and r.pos <> r.id
+          order by pos) p
+    cross join lateral (
+      select r.ctid as place from pawl.ready r
+      where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos
+      for update) f);
   with leased as (
     delete from pawl.lease l where l.id = any (p_ids) returning l.id, l.domain_id, l.attempt
   ), waiting as (
     delete from pawl.delayed d where d.id = any (p_ids) returning d.id, d.domain_id, d.attempt
   ), troubled as (
     delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt
-  ), place as (
-    select c.domain_id, c.priority, c.id as pos from pawl.command c where c.id = any (p_ids)
-    union all
-    select r.domain_id, r.priority, r.pos from pawl.ready r where r.id = any (p_ids) and r.pos <> r.id
   ), lined as (
-    -- Row by row, as in settle; and rows of ready are never updated, so they are where they are found.
-    delete from pawl.ready r
-    where r.ctid = any (array(
-      select f.found
-      from place p cross join lateral (
-        select r.ctid as found from pawl.ready r
-        where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos limit 1) f))
-    returning r.id, r.domain_id, r.attempt
+    delete from pawl.ready r where r.ctid = any (v_places) returning r.id, r.domain_id, r.attempt
   ), ended as (
     select * from leased union all select * from waiting union all select * from troubled union all select * from lined
   ), kept as (
     insert into pawl.outcome (id, domain_id, status, attempts, ended_at, result, error)
     select e.id, e.domain_id, p_status, e.attempt, v_now, p_result, p_error
     from ended e
+    returning 1
   ), noted as (
     insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
     select e.id, v_now, e.domain_id, e.attempt, p_event, p_actor,
            case when p_error is not null then jsonb_build_object('reason', p_error) end
     from ended e
   )
-  select array_agg(e.id) into v_done from ended e;
-  v_extras := array(
-    select c.id from pawl.command c
-    where c.id = any (v_done) and (c.reply_to is not null or c.batch_id is not null));
-  if cardinality(v_extras) > 0 then
-    perform pawl.tell(v_extras);
-  end if;
+  select (select array_agg(e.id) from ended e), (select count(*) from kept) into v_done, v_inserted;
+  perform pawl.moved(coalesce(cardinality(v_done), 0), v_inserted);
   return coalesce(v_done, '{}');
+end
+$$;
+
+-- The same, and who waits for the end is told.
+create or replace function pawl.finish (
+  p_ids bigint[], p_status text, p_event text, p_result jsonb, p_error text, p_actor text)
+  returns bigint[]
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_done bigint[] := pawl.finish_untold(p_ids, p_status, p_event, p_result, p_error, p_actor);
+begin
+  if cardinality(v_done) > 0 then
+    perform pawl.tell(v_done);
+  end if;
+  return v_done;
 end
 $$;

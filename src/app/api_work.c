@@ -191,6 +191,10 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
                          .result   = rows[i].result,
                          .error    = rows[i].error,
                          .delay_ms = rows[i].delay_given ? (int64_t)(rows[i].delay_s * 1000) : SETTLE_DELAY_DEFAULT};
+        if (!numbers[i]) {
+            items[i]->domain     = request_capture(request, "domain");
+            items[i]->command_id = rows[i].command_id;
+        }
     }
     settle_each(daemon->app->pool, request_deadline(request), items, count);
     for (int i = 0; i < count; i++)

@@ -16,6 +16,7 @@
 #define CALL_BYTES_MAX ((size_t)16 << 20)
 #define BYTES_FACTOR   8
 #define ITEM_BYTES     1024
+#define SETTLE_ARGS    8
 
 #define X(outcome, name) [outcome] = name,
 const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};
@@ -86,6 +87,21 @@ static DbArg delays_arg(Arena *arena, SettleItem *const *items, int count)
     return any ? db_texts(arena, texts, count) : db_null();
 }
 
+/* The domains, or the command ids, of what callers believe they settle. */
+static DbArg names_arg(Arena *arena, SettleItem *const *items, int count, bool command_ids)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++) {
+        texts[i] = command_ids ? items[i]->command_id : items[i]->domain;
+        any |= texts[i] != NULL;
+    }
+    if (!any)
+        return db_null();
+    return command_ids ? db_uuids(arena, texts, count) : db_texts(arena, texts, count);
+}
+
 /* Not one of them: no such command, and there never was. */
 static const char *status_told(const char *status)
 {
@@ -113,7 +129,9 @@ static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, DbA
     ret_list[3] = results_arg(arena, items, count);
     ret_list[4] = errors_arg(arena, items, count);
     ret_list[5] = delays_arg(arena, items, count);
-    return (DbArgs){ret_list, 6};
+    ret_list[6] = names_arg(arena, items, count, false);
+    ret_list[7] = names_arg(arena, items, count, true);
+    return (DbArgs){ret_list, SETTLE_ARGS};
 }
 
 static ErrorCode verdicts_take(const Settled *rows, int row_count, SettleItem **items, int count, Error *reterr)
@@ -151,7 +169,7 @@ static ErrorCode check_size(const Arena *arena, SettleItem *const *items, int co
 
 ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
 {
-    DbArg list[6];
+    DbArg list[SETTLE_ARGS];
     void *rows;
     int   row_count;
 
@@ -165,7 +183,7 @@ ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
 ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count, Error *reterr)
 {
     TxOptions options = {.name = "settle", .deadline = deadline, .arena = arena, .keyed = true};
-    DbArg     list[6];
+    DbArg     list[SETTLE_ARGS];
     void     *rows;
     int       row_count;
 

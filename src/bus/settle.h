@@ -38,6 +38,8 @@ typedef struct {
     const char *result;   /* JSON or NULL */
     const char *error;    /* text or NULL; cut at SETTLE_ERROR_MAX, what is not UTF-8 becomes "?" */
     int64_t     delay_ms; /* retry: SETTLE_DELAY_DEFAULT follows the schedule */
+    /* What the caller believes it settles, for the trace of a command that does not exist; NULL where id is known. */
+    const char *domain, *command_id;
     /* The verdict. */
     bool        settled;
     bool        again;  /* it had been settled by this very settle before: an answer was lost */

@@ -30,6 +30,7 @@ pawl.batch_new           sender
 pawl.batch_seal          sender
 pawl.batch_progress      reader sender
 pawl.cancel              sender
+pawl.command_cancel      sender
 pawl.wake                sender worker
 pawl.domain_find         sender worker
 pawl.horizon             worker
@@ -38,17 +39,22 @@ pawl.claim_isolate       worker
 pawl.extend              worker
 pawl.release             worker
 pawl.settle              worker
+pawl.settle_named        worker
 pawl.bring_back          worker monitor
 pawl.claim_isolate       worker
 pawl.send_items          sender
 pawl.command_status      reader
 pawl.command_number      reader
+pawl.commands_find       reader
 pawl.command_ids         reader
 pawl.command_list        reader
 pawl.command_count       reader
 pawl.backlog             reader
 pawl.command_show        app
 pawl.tsq_decide          admin
+pawl.command_decide      admin
+pawl.reply_retry         monitor
+pawl.on_complete_send    monitor
 pawl.prune               monitor
 pawl.prune_commands      monitor
 pawl.prune_audit         monitor

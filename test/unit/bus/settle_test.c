@@ -195,7 +195,52 @@ TEST(cancel_of_a_waiting_command_is_immediate_and_final)
     const char *id  = database_get_text(bus->db, "select command_id::text from pawl.command", bus->arena);
     const char *sql = arena_print(bus->arena, "select verdict from pawl.cancel('{%s}', 'no', 'ann')", id);
     assert_string_equal(database_get_text(bus->db, sql, bus->arena), "CANCELED");
-    assert_string_equal(database_get_text(bus->db, sql, bus->arena), "ENDED");
+    assert_string_equal(database_get_text(bus->db, sql, bus->arena), "CANCELED"); /* the same decision again */
+    sql = arena_print(bus->arena, "select verdict from pawl.cancel('{%s}', 'no', 'bob')", id);
+    assert_string_equal(database_get_text(bus->db, sql, bus->arena), "DECIDED");
     assert_int_equal(bus_count(bus, "ready"), 0);
     assert_int_equal(bus_count(bus, "audit where event = 'CANCELED' and actor = 'ann'"), 1);
+}
+
+/* An open transaction that sends into a batch holds that batch's row: neither the batch's own commands nor others wait for it. */
+TEST(settle_does_not_wait_for_an_open_sender_into_the_same_batch)
+{
+    enum { COUNT_ = 20000, STEP = 1000 };
+    static const char *const id      = "0190a000-0000-7000-8000-00000000000b";
+    scoped(bus_free) Bus    *bus     = bus_new(4);
+    scoped(lane_free) Lane  *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    Claimed                 *list    = NULL;
+    int                      settled = 0;
+    Error                    error   = {0};
+
+    database_exec(bus->db, arena_print(bus->arena, "select * from pawl.batch_new('%s', null, null)", id));
+    database_exec(bus->db, arena_print(bus->arena,
+                                       "select pawl.send('mail', 't', '1'::jsonb, p_batch => '%s') from "
+                                       "generate_series(1, 2000)",
+                                       id));
+    bus_send(bus, "mail", (COUNT_ - 2000) / 2);
+    bus_send(bus, "mail", (COUNT_ - 2000) / 2);
+    PGconn *sender = database_connect(bus->db);
+    PQclear(PQexec(sender, "begin"));
+    PGresult *sent =
+        PQexec(sender, arena_print(bus->arena, "select pawl.send('mail', 't', '1'::jsonb, p_batch => '%s')", id));
+    assert_int_equal(PQresultStatus(sent), PGRES_TUPLES_OK);
+    PQclear(sent);
+    for (int claimed = 0; claimed < COUNT_; claimed += STEP) {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+        SettleItem               *items = arena_array(arena, SettleItem, STEP);
+        SettleItem              **refs  = arena_array(arena, SettleItem *, STEP);
+
+        assert_int_equal(bus_claim(bus, lane, STEP, 600000, &list), STEP);
+        for (int i = 0; i < STEP; i++) {
+            items[i] = (SettleItem){.id = list[i].id, .token = list[i].token};
+            refs[i]  = &items[i];
+        }
+        assert_ok(settle_many(bus->pool, soon(), arena, refs, STEP, &error));
+        for (int i = 0; i < STEP; i++)
+            settled += items[i].settled;
+    }
+    assert_int_equal(settled, COUNT_);
+    assert_int_equal(PQtransactionStatus(sender), PQTRANS_INTRANS); /* it has been open all the time */
+    PQfinish(sender);
 }
