@@ -20,8 +20,9 @@ as $$
   limit 1
 $$;
 
--- All there is to know about the newest command of this id, as one JSON object; NULL: unknown.
-create or replace function pawl.command_show (p_command_id uuid)
+-- All there is to know about a command, as one JSON object; NULL: unknown. A NULL domain stands for any: QU005 when several have
+-- this id.
+create or replace function pawl.command_show (p_command_id uuid, p_domain text)
   returns json
   language sql stable security definer set search_path = pawl, pg_temp
 as $$
@@ -55,7 +56,14 @@ as $$
   left join pawl.tsq t on t.id = c.id
   left join lateral (select r.attempt from pawl.ready r where r.id = c.id and r.pos <> r.id limit 1) r on true
   left join pawl.batch b on b.id = c.batch_id
-  where c.id = pawl.command_number(p_command_id)
+  where c.id = pawl.command_number(p_command_id, p_domain)
+$$;
+
+create or replace function pawl.command_show (p_command_id uuid)
+  returns json
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select pawl.command_show(p_command_id, null)
 $$;
 
 -- The ids of commands with a status, newest first, below p_before. Each status has a place of its own to look in.
@@ -85,12 +93,27 @@ begin
         where t.id < p_before and (p_domain_id is null or t.domain_id = p_domain_id)
           and (p_type is null or exists (select from pawl.command c where c.id = t.id and c.type = p_type))
         order by t.id desc limit p_limit;
-    when 'COMPLETED', 'FAILED', 'CANCELED' then
+    when 'COMPLETED' then
       return query
         select o.id from pawl.outcome o
-        where o.id < p_before and o.status = p_status and (p_domain_id is null or o.domain_id = p_domain_id)
+        where o.id < p_before and o.status = 'COMPLETED' and (p_domain_id is null or o.domain_id = p_domain_id)
           and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
         order by o.id desc limit p_limit;
+    when 'FAILED', 'CANCELED' then
+      -- By the partial indexes of what was not completed; each statement has to name their condition, and the domain or none.
+      if p_domain_id is null then
+        return query
+          select o.id from pawl.outcome o
+          where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status
+            and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
+          order by o.id desc limit p_limit;
+      else
+        return query
+          select o.id from pawl.outcome o
+          where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status and o.domain_id = p_domain_id
+            and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
+          order by o.id desc limit p_limit;
+      end if;
     else
       return query
         select c.id from pawl.command c

@@ -1,87 +1,175 @@
--- operate.sql - what people do to commands: cancel, and decide what waits in the troubleshooting queue.
+-- operate.sql - what operators do to commands: cancel, and decide what waits in the troubleshooting queue.
 --
--- Each function takes ids and returns a row per item; the operator's name goes into the audit.
--- Verdicts: CANCELED, CANCELING (it runs; its worker is told at the next heartbeat), COMPLETED, PENDING, ENDED (nothing to
--- do any more), NOT_IN_TSQ, NOT_FOUND.
+-- Each function takes ids and returns a row per item. The audit remembers each decision with its operator; the same decision
+-- again (its answer was lost) changes nothing and is told who decided what and when, another one is refused with the same words.
+-- Verdicts: CANCELED, CANCELING (it runs; its worker is told at the next heartbeat), COMPLETED, PENDING; or why nothing was done:
+-- DECIDED (another decision was made: see decision, operator, decided_at), ENDED (it ended by itself), NOT_IN_TSQ, NOT_FOUND,
+-- AMBIGUOUS (several domains have this id: see domains).
+-- Lock order: lease, delayed, tsq and ready rows, each by id; then what pawl.tell locks, once. Only pawl.command_cancel may have to
+-- start over, when a command moves while it reads.
+-- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
--- The newest command of this id: ids are unique per domain.
+-- The numbers of commands. A NULL domain stands for any. id is NULL for an unknown command, and for an id that several domains
+-- have; then domains names them.
+create or replace function pawl.commands_find (p_command_ids uuid[], p_domains text[])
+  returns table (ord integer, id bigint, domains text)
+  language sql stable
+as $$
+  select u.ord::integer, case when count(c.id) = 1 then min(c.id) end,
+         case when count(c.id) > 1 then string_agg(c.name, ', ' order by c.name) end
+  from unnest(p_command_ids, p_domains) with ordinality u (command_id, domain, ord)
+  left join lateral (
+    select c.id, n.name
+    from pawl.command c
+    cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
+    where c.command_id = u.command_id and (u.domain is null or n.name = u.domain)) c on true
+  group by u.ord
+$$;
+
+-- One of them; NULL: unknown.
+create or replace function pawl.command_number (p_command_id uuid, p_domain text)
+  returns bigint
+  language plpgsql stable
+as $$
+declare
+  v_found record;
+begin
+  select f.id, f.domains into strict v_found from pawl.commands_find(array[p_command_id], array[p_domain]) f;
+  if v_found.domains is not null then
+    raise exception 'command % is in several domains: %; name one of them', p_command_id, v_found.domains using errcode = 'QU005';
+  end if;
+  return v_found.id;
+end
+$$;
+
 create or replace function pawl.command_number (p_command_id uuid)
   returns bigint
   language sql stable
 as $$
-  select c.id from pawl.command c where c.command_id = p_command_id order by c.id desc limit 1
+  select pawl.command_number(p_command_id, null)
 $$;
 
-create or replace function pawl.cancel_one (p_id bigint, p_reason text, p_operator text)
-  returns text
-  language plpgsql security definer set search_path = pawl, pg_temp
+-- What an operator decided about a command last; no row: nothing.
+create or replace function pawl.decision_last (p_id bigint)
+  returns table (decision text, operator text, reason text, decided_at timestamptz)
+  language sql stable
 as $$
-begin
-  if p_id is null then
-    return 'NOT_FOUND';
-  end if;
-  -- It may be claimed or come back between two looks, and each statement looks anew.
-  for v_try in 1..5 loop
-    -- Who asked and why is noted now: the worker that ends it does not know.
-    with asked as (
-      update pawl.lease l set cancel = true where l.id = p_id and not l.cancel returning l.id, l.domain_id, l.attempt
-    )
-    insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
-    select a.id, pawl.now(), a.domain_id, a.attempt, 'OPERATOR_CANCEL', p_operator,
-           case when p_reason is not null then jsonb_build_object('reason', p_reason) end
-    from asked a;
-    if found or exists (select from pawl.lease l where l.id = p_id and l.cancel) then
-      perform pawl.replay_barrier();
-      return 'CANCELING';
-    end if;
-    if cardinality(pawl.finish(array[p_id], 'CANCELED', 'CANCELED', null, p_reason, p_operator)) > 0 then
-      return 'CANCELED';
-    end if;
-    if exists (select from pawl.outcome o where o.id = p_id) then
-      perform pawl.replay_barrier();
-      return 'ENDED';
-    end if;
-  end loop;
-  raise exception 'command is moving too fast to be canceled' using errcode = '55P03';
-end
+  select case a.event when 'OPERATOR_RETRY' then 'retry' when 'OPERATOR_COMPLETE' then 'complete' else 'cancel' end,
+         a.actor, a.details ->> 'reason', a.at
+  from pawl.audit a
+  where a.id = p_id and (a.event in ('OPERATOR_RETRY', 'OPERATOR_CANCEL', 'OPERATOR_COMPLETE')
+                         or a.event = 'CANCELED' and a.actor is not null) -- canceled while it waited
+  order by a.at desc, a.attempt desc
+  limit 1
 $$;
 
-create or replace function pawl.cancel (p_command_ids uuid[], p_reason text, p_operator text)
-  returns table (ord integer, verdict text)
-  language plpgsql security definer set search_path = pawl, pg_temp
+-- The answers of a decision. p_verdicts: of the commands that it changed, NULL for the others. p_otherwise: for a command that is
+-- not where the decision needs it, and about which nothing was decided.
+create or replace function pawl.decisions_told (
+  p_command_ids uuid[], p_domains text[], p_verdicts text[], p_decision text, p_operator text, p_reason text, p_result jsonb,
+  p_otherwise text)
+  returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
+  language sql stable
 as $$
-#variable_conflict use_column
-begin
-  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001');
-  return query
-    -- Materialised in the order of ids, so that two operators cannot wait for each other.
-    with item as materialized (
-      select u.ord::integer as ord, pawl.command_number(u.command_id) as id
-      from unnest(p_command_ids) with ordinality u (command_id, ord)
-      order by 2
-    ), done as materialized (
-      select i.ord, pawl.cancel_one(i.id, p_reason, p_operator) as verdict from item i
-    )
-    select d.ord, d.verdict from done d order by d.ord;
-end
+  select f.ord,
+         case when v.verdict is not null then v.verdict
+              when f.domains is not null then 'AMBIGUOUS'
+              when f.id is null then 'NOT_FOUND'
+              when s.same then case p_decision when 'retry' then 'PENDING' when 'complete' then 'COMPLETED'
+                                 else case when o.id is null then 'CANCELING' else o.status end end
+              when l.decision is not null and (l.decision <> 'cancel' or o.id is null or o.status = 'CANCELED') then 'DECIDED'
+              else p_otherwise end, -- also when it ended before its worker was told to cancel
+         v.verdict is not null, l.decision, l.operator, pawl.micros(l.decided_at), f.domains
+  from pawl.commands_find(p_command_ids, p_domains) f
+  join unnest(p_verdicts) with ordinality v (verdict, ord) on v.ord = f.ord
+  left join pawl.outcome o on o.id = f.id
+  left join lateral (select * from pawl.decision_last(f.id)) l on true
+  left join lateral (
+    select l.decision = p_decision and l.operator = p_operator and l.reason is not distinct from p_reason
+           and case p_decision when 'retry' then true
+                               when 'cancel' then o.id is null or o.status = 'CANCELED'
+                               else o.result is not distinct from p_result end as same) s on true
+  order by f.ord
 $$;
 
--- p_action: retry (attempts begin anew), cancel, complete.
-create or replace function pawl.tsq_decide (
-  p_command_ids uuid[], p_action text, p_operator text, p_reason text, p_result jsonb)
-  returns table (ord integer, verdict text)
+-- Cancel commands wherever they are. A NULL domain stands for any, a NULL operator for the session's user.
+create or replace function pawl.command_cancel (p_command_ids uuid[], p_domains text[], p_operator text, p_reason text)
+  returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := pawl.now();
-  v_all bigint[] := array(
-    select pawl.command_number(u.c) from unnest(p_command_ids) with ordinality u (c, ord) order by u.ord);
+  v_operator text := coalesce(p_operator, session_user);
   v_ids bigint[];
+  v_left bigint[];
+  v_asked bigint[] := '{}';
+  v_ended bigint[] := '{}';
 begin
-  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001');
+  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001'),
+          pawl.array_check('domains', p_domains, cardinality(p_command_ids), 'QU001', true);
+  v_ids := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
+  -- A command may be claimed or requeued between two statements, and each statement reads anew.
+  for v_try in 1..6 loop
+    v_left := array(
+      select distinct i.id from unnest(v_ids) i (id)
+      where i.id is not null and not i.id = any (v_ended)
+        and not exists (select from pawl.outcome o where o.id = i.id)
+        and not exists (select from pawl.lease l where l.id = i.id and l.cancel)
+      order by 1);
+    exit when cardinality(v_left) = 0;
+    if v_try = 6 then
+      raise exception 'command is moving too fast to be canceled' using errcode = '55P03';
+    end if;
+    perform from pawl.lease l where l.id = any (v_left) order by l.id for update;
+    -- Who asked and why is noted now: the worker that ends it does not know.
+    with asked as (
+      update pawl.lease l set cancel = true where l.id = any (v_left) and not l.cancel returning l.id, l.domain_id, l.attempt
+    ), noted as (
+      insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
+      select a.id, v_now, a.domain_id, a.attempt, 'OPERATOR_CANCEL', v_operator,
+             case when p_reason is not null then jsonb_build_object('reason', p_reason) end
+      from asked a
+    )
+    select v_asked || coalesce(array_agg(a.id), '{}') into v_asked from asked a;
+    v_left := array(select i from unnest(v_left) i where not i = any (v_asked) order by i);
+    v_ended := v_ended || pawl.finish_untold(v_left, 'CANCELED', 'CANCELED', null, p_reason, v_operator);
+  end loop;
+  if cardinality(v_ended) > 0 then
+    perform pawl.tell(v_ended);
+  end if;
+  perform pawl.replay_barrier(); -- some answers may tell what was decided earlier
+  return query
+    select * from pawl.decisions_told(p_command_ids, p_domains,
+      array(select case when i.id = any (v_ended) then 'CANCELED' when i.id = any (v_asked) then 'CANCELING' end
+            from unnest(v_ids) with ordinality i (id, n) order by i.n),
+      'cancel', v_operator, p_reason, null, 'ENDED');
+end
+$$;
+
+-- p_decision: retry (attempts begin anew), cancel, complete (with a result, or none).
+create or replace function pawl.command_decide (
+  p_command_ids uuid[], p_domains text[], p_decision text, p_operator text, p_reason text, p_result jsonb)
+  returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_operator text := coalesce(p_operator, session_user);
+  v_all bigint[];
+  v_ids bigint[];
+  v_deleted bigint;
+  v_inserted bigint;
+begin
+  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001'),
+          pawl.array_check('domains', p_domains, cardinality(p_command_ids), 'QU001', true);
+  if p_decision <> 'complete' and p_result is not null then
+    raise exception 'result is for complete, not for %', p_decision using errcode = 'QU001';
+  end if;
+  v_all := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
   v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
-  case p_action
+  case p_decision
     when 'retry' then
       perform pawl.drawing(2);
       with taken as (
@@ -91,25 +179,44 @@ begin
         select c.domain_id, c.priority, nextval('pawl.command_seq'), c.id, 0, c.max_attempts,
                c.reply_to is not null or c.batch_id is not null
         from taken t join pawl.command c on c.id = t.id
+        returning 1
+      ), noted as (
+        insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
+        select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', v_operator,
+               case when p_reason is not null then jsonb_build_object('reason', p_reason) end
+        from taken t
       )
-      insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
-      select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', p_operator,
-             case when p_reason is not null then jsonb_build_object('reason', p_reason) end
-      from taken t;
+      select (select count(*) from taken), (select count(*) from lined) into v_deleted, v_inserted;
+      perform pawl.moved(v_deleted, v_inserted);
     when 'cancel' then
-      perform pawl.finish(v_ids, 'CANCELED', 'OPERATOR_CANCEL', null, p_reason, p_operator);
+      perform pawl.finish(v_ids, 'CANCELED', 'OPERATOR_CANCEL', null, p_reason, v_operator);
     when 'complete' then
-      perform pawl.finish(v_ids, 'COMPLETED', 'OPERATOR_COMPLETE', p_result, p_reason, p_operator);
+      perform pawl.finish(v_ids, 'COMPLETED', 'OPERATOR_COMPLETE', p_result, p_reason, v_operator);
     else
-      raise exception 'action must be retry, cancel or complete' using errcode = 'QU001';
+      raise exception 'decision must be retry, cancel or complete' using errcode = 'QU001';
   end case;
+  perform pawl.replay_barrier(); -- some answers may tell what was decided earlier
   return query
-    select n.ord_::integer, case when n.id is null then 'NOT_FOUND'
-                       when not n.id = any (v_ids) then 'NOT_IN_TSQ'
-                       when p_action = 'retry' then 'PENDING'
-                       when p_action = 'cancel' then 'CANCELED'
-                       else 'COMPLETED' end
-    from unnest(v_all) with ordinality n (id, ord_)
-    order by 1;
+    select * from pawl.decisions_told(p_command_ids, p_domains,
+      array(select case when i.id = any (v_ids) then
+                     case p_decision when 'retry' then 'PENDING' when 'cancel' then 'CANCELED' else 'COMPLETED' end end
+            from unnest(v_all) with ordinality i (id, n) order by i.n),
+      p_decision, v_operator, p_reason, p_result, 'NOT_IN_TSQ');
 end
+$$;
+
+-- The same two by ids alone.
+create or replace function pawl.cancel (p_command_ids uuid[], p_reason text, p_operator text)
+  returns table (ord integer, verdict text)
+  language sql security definer set search_path = pawl, pg_temp
+as $$
+  select c.ord, c.verdict from pawl.command_cancel(p_command_ids, null, p_operator, p_reason) c
+$$;
+
+create or replace function pawl.tsq_decide (
+  p_command_ids uuid[], p_action text, p_operator text, p_reason text, p_result jsonb)
+  returns table (ord integer, verdict text)
+  language sql security definer set search_path = pawl, pg_temp
+as $$
+  select d.ord, d.verdict from pawl.command_decide(p_command_ids, null, p_action, p_operator, p_reason, p_result) d
 $$;

@@ -24,7 +24,8 @@ RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_un
 RouteHandler api_transaction_show, api_hold_show, api_verify;
 
 extern const FieldTable     api_empty_body;
-extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[];
+extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
+    api_command_domain_parameters[];
 extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
     api_extend_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],

@@ -236,6 +236,11 @@ const RouteParameter api_tsq_parameters[] = {
     {NULL, NULL},
 };
 
+const RouteParameter api_command_domain_parameters[] = {
+    {"domain", "the command's domain; needed only where several domains have this id"},
+    {NULL,     NULL                                                                  },
+};
+
 static ErrorCode id_read(Request *request, char *ret_id, Error *reterr)
 {
     if (!uuid_parse(request_capture(request, "id"), ret_id))
@@ -250,7 +255,8 @@ ErrorCode api_command_show(void *context, Request *request, Response *response, 
     const char *json;
 
     TRY(id_read(request, id, reterr));
-    TRY(command_show(daemon->app->pool, request_deadline(request), request_arena(request), id, &json, reterr));
+    TRY(command_show(daemon->app->pool, request_deadline(request), request_arena(request), id,
+                     request_query(request, "domain"), &json, reterr));
     text_append(&response->body, json);
     return OK;
 }
@@ -354,11 +360,10 @@ static ErrorCode decision_answer(const char *id, const Decision *decision, Respo
     Writer writer;
 
     TRY(decision_check(id, decision, reterr));
+    if (!decision->is_new)
+        response_header(response, "Idempotency-Replayed", "true");
     writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "command_id", id);
-    writer_text(&writer, "status", decision->verdict);
-    writer_end(&writer);
+    decision_write(&writer, id, decision);
     return OK;
 }
 
@@ -367,12 +372,12 @@ ErrorCode api_command_cancel(void *context, Request *request, Response *response
     Daemon       *daemon = context;
     DecideRequest given;
     char          id[UUID_TEXT_SIZE];
-    const char   *ids[] = {id};
+    const char   *ids[] = {id}, *domains[] = {request_query(request, "domain")};
     Decision     *made;
 
     TRY(decide_read(request, id, &given, reterr));
-    TRY(command_cancel(daemon->app->pool, request_deadline(request), request_arena(request), ids, 1, given.reason,
-                       given.operator, & made, reterr));
+    TRY(command_cancel(daemon->app->pool, request_deadline(request), request_arena(request),
+                       (CommandNames){ids, domains, 1}, given.reason, given.operator, & made, reterr));
     return decision_answer(id, made, response, reterr);
 }
 
@@ -380,12 +385,13 @@ static ErrorCode tsq_answer(Daemon *daemon, Request *request, TsqAction action, 
 {
     DecideRequest given;
     char          id[UUID_TEXT_SIZE];
-    const char   *ids[] = {id};
+    const char   *ids[] = {id}, *domains[] = {request_query(request, "domain")};
     Decision     *made;
 
     TRY(decide_read(request, id, &given, reterr));
-    TRY(tsq_decide(daemon->app->pool, request_deadline(request), request_arena(request), ids, 1,
-                   &(TsqDecision){action, given.operator, given.reason, given.result}, &made, reterr));
+    TRY(tsq_decide(daemon->app->pool, request_deadline(request), request_arena(request),
+                   (CommandNames){ids, domains, 1}, &(TsqDecision){action, given.operator, given.reason, given.result},
+                   &made, reterr));
     return decision_answer(id, made, response, reterr);
 }
 

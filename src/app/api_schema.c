@@ -76,7 +76,8 @@ static TABLE(command_line, "CommandLine");
 static const AnswerField commands_fields[] = {ROWS("items", command_line), NEXT_NUMBER};
 TABLE(commands, "Commands");
 static const AnswerField decision_fields[] = {
-    UUID("command_id"), TEXT("status", .help = "CANCELING: the worker learns it at its next heartbeat")};
+    UUID("command_id"), TEXT("status", .help = "CANCELING: the worker learns it at its next heartbeat"),
+    TEXT("decision", .help = "retry, cancel or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
 TABLE(decision, "Decision");
 
 static const AnswerField batch_fields[] = {

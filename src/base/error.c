@@ -66,6 +66,8 @@ static const StateRow states[] = {
     {"QU002", ERR_KEY_REUSED,  FINE, NULL},
     {"QU003", ERR_CONFLICT,    FINE, "batch-closed"},
     {"QU004", ERR_NOT_FOUND,   FINE, NULL},
+    {"QU005", ERR_CONFLICT,    FINE, "ambiguous-id"}, /* several domains have a command of this id */
+    {"QU006", ERR_CONFLICT,    FINE, "decided-otherwise"}, /* an operator decided otherwise, or another operator did */
     {"QU065", ERR_CONFLICT,    FINE, NULL}, /* raised by a handler in SQL: a business refusal */
     {"QU070", ERR_CONFLICT,    FINE, NULL}, /* likewise: no further attempt would help */
     {"QW001", ERR_INVALID,     FINE, NULL},

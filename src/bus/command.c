@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -15,9 +16,6 @@
 
 DB_SHAPE(command, Command, COMMAND_COLUMNS);
 
-#define DECISION_COLUMNS(X, T) \
-    X(T, int32_t, DB_I32, ord) \
-    X(T, const char *, DB_TEXT, verdict)
 DB_SHAPE(decision, Decision, DECISION_COLUMNS);
 
 typedef struct {
@@ -48,7 +46,7 @@ static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
     return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .read_only = true};
 }
 
-/* Decisions are keyed by what they decide about: a second one finds it decided. */
+/* The same decision again changes nothing and is told the same, so a run whose commit was lost is simply repeated. */
 static TxOptions deciding(const char *name, Deadline deadline, Arena *arena)
 {
     return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .keyed = true};
@@ -70,15 +68,17 @@ ErrorCode command_status_check(const char *status, Error *reterr)
                 near ? ", did you mean " : "", near ? near : "");
 }
 
-ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char **ret_json,
-                       Error *reterr)
+ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char *domain,
+                       const char **ret_json, Error *reterr)
 {
     TxOptions options = reading("command_show", deadline, arena);
     TextRow   row;
 
-    TRY(db_call(pool, &options, sql_bus_command_show, DB_ARGS(db_uuid(command_id)), &text_shape, &row, reterr));
+    TRY(db_call(pool, &options, sql_bus_command_show, DB_ARGS(db_uuid(command_id), db_text(domain)), &text_shape, &row,
+                reterr));
     if (!row.value)
-        return fail(reterr, ERR_NOT_FOUND, "command %s not found", command_id);
+        return fail(reterr, ERR_NOT_FOUND, "command %s not found%s%s", command_id, domain ? " in domain " : "",
+                    domain ? domain : "");
     *ret_json = row.value;
     return OK;
 }
@@ -143,50 +143,87 @@ void command_write(Writer *writer, const Command *command)
 
 /* ---- decisions ---- */
 
-ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
-                         const char *reason, const char *actor, Decision **ret_list, Error *reterr)
+static DbArg domains_arg(Arena *arena, CommandNames names)
+{
+    return names.domains ? db_texts(arena, names.domains, names.count) : db_null();
+}
+
+static ErrorCode decisions_take(void *rows, int got, int count, Decision **ret_list, Error *reterr)
+{
+    if (got != count)
+        return fail(reterr, ERR_INTERNAL, "%d commands were decided and %d answered", count, got);
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, CommandNames names, const char *reason,
+                         const char *actor, Decision **ret_list, Error *reterr)
 {
     TxOptions options = deciding("command_cancel", deadline, arena);
     void     *rows;
     int       got;
 
     TRY(db_call_many(pool, &options, sql_bus_command_cancel,
-                     DB_ARGS(db_uuids(arena, ids, count), db_text(reason), db_text(actor)), &decision_shape, &rows,
-                     &got, reterr));
-    *ret_list = rows;
-    return OK;
+                     DB_ARGS(db_uuids(arena, names.ids, names.count), domains_arg(arena, names), db_text(actor),
+                             db_text(reason)),
+                     &decision_shape, &rows, &got, reterr));
+    return decisions_take(rows, got, names.count, ret_list, reterr);
 }
 
-ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
-                     const TsqDecision *decision, Decision **ret_list, Error *reterr)
+ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, CommandNames names, const TsqDecision *decision,
+                     Decision **ret_list, Error *reterr)
 {
     static const char *const actions[] = {[TSQ_RETRY] = "retry", [TSQ_CANCEL] = "cancel", [TSQ_COMPLETE] = "complete"};
     TxOptions                options   = deciding("tsq_decide", deadline, arena);
     void                    *rows;
     int                      got;
 
-    TRY(db_call_many(pool, &options, sql_bus_tsq_decide,
-                     DB_ARGS(db_uuids(arena, ids, count), db_text(actions[decision->action]), db_text(decision->actor),
-                             db_text(decision->reason), db_jsonb(decision->result)),
+    TRY(db_call_many(pool, &options, sql_bus_command_decide,
+                     DB_ARGS(db_uuids(arena, names.ids, names.count), domains_arg(arena, names),
+                             db_text(actions[decision->action]), db_text(decision->actor), db_text(decision->reason),
+                             db_jsonb(decision->result)),
                      &decision_shape, &rows, &got, reterr));
-    *ret_list = rows;
-    return OK;
+    return decisions_take(rows, got, names.count, ret_list, reterr);
+}
+
+static ErrorCode refuse(Error *reterr, const char *sqlstate, const char *text)
+{
+    (void)fail(reterr, ERR_CONFLICT, "%s", text);
+    error_set_sqlstate(reterr, sqlstate);
+    return ERR_CONFLICT;
 }
 
 ErrorCode decision_check(const char *command_id, const Decision *decision, Error *reterr)
 {
-    static const struct {
-        const char *verdict;
-        ErrorCode   code;
-        const char *words;
-    } refusals[] = {
-        {"NOT_FOUND",  ERR_NOT_FOUND, "not found"                          },
-        {"ENDED",      ERR_CONFLICT,  "has ended already"                  },
-        {"NOT_IN_TSQ", ERR_CONFLICT,  "is not in the troubleshooting queue"},
-    };
+    char text[sizeof reterr->text], at[WALL_TEXT_SIZE];
 
-    for (size_t i = 0; i < COUNT(refusals); i++)
-        if (strcmp(decision->verdict, refusals[i].verdict) == 0)
-            return fail(reterr, refusals[i].code, "command %s %s", command_id, refusals[i].words);
+    if (strcmp(decision->verdict, "NOT_FOUND") == 0)
+        return fail(reterr, ERR_NOT_FOUND, "command %s not found", command_id);
+    if (strcmp(decision->verdict, "ENDED") == 0)
+        return fail(reterr, ERR_CONFLICT, "command %s has ended already", command_id);
+    if (strcmp(decision->verdict, "NOT_IN_TSQ") == 0)
+        return fail(reterr, ERR_CONFLICT, "command %s is not in the troubleshooting queue", command_id);
+    if (strcmp(decision->verdict, "AMBIGUOUS") == 0) {
+        snprintf(text, sizeof text, "command %s is in several domains: %s; name one of them", command_id,
+                 decision->domains);
+        return refuse(reterr, "QU005", text);
+    }
+    if (strcmp(decision->verdict, "DECIDED") == 0) {
+        wall_text((Wall){decision->decided_at}, at);
+        snprintf(text, sizeof text, "command %s was decided already: %s by %s at %s", command_id, decision->decision,
+                 decision->operator, at);
+        return refuse(reterr, "QU006", text);
+    }
     return OK;
+}
+
+void decision_write(Writer *writer, const char *command_id, const Decision *decision)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "command_id", command_id);
+    writer_text(writer, "status", decision->verdict);
+    writer_text(writer, "decision", decision->decision);
+    writer_text(writer, "operator", decision->operator);
+    writer_time(writer, "decided_at", decision->decided_at);
+    writer_end(writer);
 }

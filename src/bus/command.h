@@ -45,9 +45,9 @@ typedef struct {
 
 /* ERR_INVALID: a status that does not exist. */
 must_check ErrorCode command_status_check(const char *status, Error *reterr);
-/* One command with its audit, as JSON. ERR_NOT_FOUND. */
+/* One command with its audit, as JSON. domain may be NULL. ERR_NOT_FOUND; ERR_CONFLICT: several domains have this id. */
 must_check ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id,
-                                  const char **ret_json, Error *reterr);
+                                  const char *domain, const char **ret_json, Error *reterr);
 must_check ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const CommandFilter *filter,
                                   Command **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode command_count(Pool *pool, Deadline deadline, const CommandFilter *filter, int64_t *ret_count,
@@ -57,14 +57,29 @@ must_check ErrorCode command_count(Pool *pool, Deadline deadline, const CommandF
 must_check ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                      const char *const *ids, int count, int64_t **ret_numbers, Error *reterr);
 
-/* What came of a decision about one command: a constant such as "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why
- * nothing was done: "ENDED", "NOT_IN_TSQ", "NOT_FOUND". */
+/* What came of a decision about one command: "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why nothing was done:
+ * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS". The same decision again is no refusal: is_new is false
+ * and the rest says who decided what and when. */
+#define DECISION_COLUMNS(X, T)            \
+    X(T, int32_t, DB_I32, ord)            \
+    X(T, const char *, DB_TEXT, verdict)  \
+    X(T, bool, DB_BOOL, is_new)           \
+    X(T, const char *, DB_TEXT, decision) \
+    X(T, const char *, DB_TEXT, operator) \
+    X(T, int64_t, DB_TIME, decided_at)    \
+    X(T, const char *, DB_TEXT, domains)
 typedef struct {
-    int32_t     ord;
-    const char *verdict;
+    DECISION_COLUMNS(DB_FIELD, Decision)
 } Decision;
-must_check ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
-                                    const char *reason, const char *actor, Decision **ret_list, Error *reterr);
+
+/* Which commands: domains is NULL, or has a domain, or NULL for any, for each id. */
+typedef struct {
+    const char *const *ids;
+    const char *const *domains;
+    int                count;
+} CommandNames;
+must_check ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, CommandNames names, const char *reason,
+                                    const char *actor, Decision **ret_list, Error *reterr);
 
 typedef enum { TSQ_RETRY, TSQ_CANCEL, TSQ_COMPLETE } TsqAction;
 typedef struct {
@@ -73,10 +88,12 @@ typedef struct {
     const char *reason; /* NULL: none */
     const char *result; /* TSQ_COMPLETE: JSON or NULL */
 } TsqDecision;
-must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, const char *const *ids, int count,
+must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, CommandNames names,
                                 const TsqDecision *decision, Decision **ret_list, Error *reterr);
-/* The verdict about one command as an error: OK unless nothing was done. ERR_NOT_FOUND, ERR_CONFLICT. */
+/* The verdict about one command as an error: OK unless it was refused. ERR_NOT_FOUND, ERR_CONFLICT. */
 must_check ErrorCode decision_check(const char *command_id, const Decision *decision, Error *reterr);
+/* One that is OK as JSON, the same for HTTP and the command line. */
+void decision_write(Writer *writer, const char *command_id, const Decision *decision);
 
 /* As JSON, the same for HTTP and the command line. */
 void command_write(Writer *writer, const Command *command);

@@ -61,7 +61,12 @@ static const CommandFlag tsq_flags[] = {
     {"--count",  NULL, "only how many"                      },
     {NULL,       NULL, NULL                                 },
 };
+static const CommandFlag show_flags[] = {
+    {"--domain", "D",  "its domain, where several have this id"},
+    {NULL,       NULL, NULL                                    },
+};
 static const CommandFlag cancel_flags[] = {
+    {"--domain",   "D",    "its domain, where several have this id"            },
     {"--operator", "NAME", "who decides; the user of this process unless given"},
     {"--reason",   "TEXT", "why"                                               },
     {NULL,         NULL,   NULL                                                },
@@ -71,7 +76,7 @@ static const CommandFlag decide_flags[] = {
     {"--reason",   "TEXT", "why"                                                 },
     {"--result",   "JSON", "complete: what the handler would have returned"      },
     {"--all",      NULL,   "all that match --domain and --type instead of one ID"},
-    {"--domain",   "D",    "only this domain"                                    },
+    {"--domain",   "D",    "only this domain; with an ID, its domain"            },
     {"--type",     "T",    "only this type"                                      },
     {"--yes",      NULL,   "with --all: really"                                  },
     {NULL,         NULL,   NULL                                                  },
@@ -161,7 +166,7 @@ const CliCommand cli_commands[] = {
     {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it; --listen A:P, --role api,worker,monitor,bot"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
-    {"command", "show",   "ID",        1, 1, command_command_show,   NULL,       "show one command and what happened to it"},
+    {"command", "show",   "ID",        1, 1, command_command_show,   show_flags, "show one command and what happened to it"},
     {"command", "list",   "",          0, 0, command_command_list,   command_flags, "list commands, newest first"},
     {"command", "cancel", "ID",        1, 1, command_command_cancel, cancel_flags, "cancel one"},
     {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list what waits for an operator"},

@@ -47,7 +47,8 @@ ErrorCode command_command_show(Call *call, Error *reterr)
 
     TRY(id_check(call, id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(command_show(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &json, reterr));
+    TRY(command_show(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, call_flag(call, "--domain"), &json,
+                     reterr));
     if (call->json)
         printf("%s\n", json);
     else
@@ -109,13 +110,33 @@ static const char *operator_name(const Call *call)
     return user ? user->pw_name : "unknown";
 }
 
+typedef struct {
+    const char     *id;
+    const Decision *decision;
+} DecisionRow;
+
+static void decision_row_write(Writer *writer, const void *context)
+{
+    const DecisionRow *row = context;
+
+    decision_write(writer, row->id, row->decision);
+}
+
 static ErrorCode decision_print(Call *call, const char *id, const Decision *decision, Error *reterr)
 {
+    DecisionRow row = {id, decision};
+    char        at[WALL_TEXT_SIZE];
+
     TRY(decision_check(id, decision, reterr));
-    if (call->json)
-        printf("{\"command_id\":\"%s\",\"status\":\"%s\"}\n", id, decision->verdict);
-    else
-        printf("%s %s\n", id, decision->verdict);
+    if (call->json) {
+        object_print(decision_row_write, call->arena, &row);
+        return OK;
+    }
+    printf("%s %s\n", id, decision->verdict);
+    if (!decision->is_new) {
+        wall_text((Wall){decision->decided_at}, at);
+        fprintf(stderr, "decided already: %s by %s at %s\n", decision->decision, decision->operator, at);
+    }
     return OK;
 }
 
@@ -123,13 +144,13 @@ ErrorCode command_command_cancel(Call *call, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
     char                   id[UUID_TEXT_SIZE];
-    const char            *ids[] = {id};
+    const char            *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
     Decision              *decision;
 
     TRY(id_check(call, id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, ids, 1, call_flag(call, "--reason"),
-                       operator_name(call), &decision, reterr));
+    TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, (CommandNames){ids, domains, 1},
+                       call_flag(call, "--reason"), operator_name(call), &decision, reterr));
     return decision_print(call, id, decision, reterr);
 }
 
@@ -147,11 +168,12 @@ ErrorCode command_tsq_list(Call *call, Error *reterr)
 static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, Error *reterr)
 {
     char        id[UUID_TEXT_SIZE];
-    const char *ids[] = {id};
+    const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
     Decision   *made;
 
     TRY(id_check(call, id, reterr));
-    TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, ids, 1, decision, &made, reterr));
+    TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, (CommandNames){ids, domains, 1}, decision,
+                   &made, reterr));
     return decision_print(call, id, made, reterr);
 }
 
@@ -173,17 +195,20 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
         Command                  *list;
         Decision                 *made;
-        const char               *ids[LIST_MAX];
+        const char               *ids[LIST_MAX], *domains[LIST_MAX];
         int                       count;
 
         TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, reterr));
         if (count == 0)
             break;
+        for (int i = 0; i < count; i++) {
+            ids[i]     = list[i].command_id;
+            domains[i] = list[i].domain;
+        }
+        TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, (CommandNames){ids, domains, count}, decision,
+                       &made, reterr));
         for (int i = 0; i < count; i++)
-            ids[i] = list[i].command_id;
-        TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, ids, count, decision, &made, reterr));
-        for (int i = 0; i < count; i++)
-            done += strncmp(made[i].verdict, "NOT_", 4) != 0;
+            done += made[i].is_new;
         filter.before = list[count - 1].id;
     }
     printf(call->json ? "{\"decided\":%" PRId64 "}\n" : "%" PRId64 " decided\n", done);

@@ -371,7 +371,14 @@ def extend_keeps_a_lease_and_tells_of_a_cancellation():
         verdict, = settle(pawl, (mine, "complete"))
         assert (verdict["settled"], verdict["status"]) == (False, "CANCELED"), verdict
         assert [reply["status"] for reply in replies(db, "answers")] == ["CANCELED"]
-        problem(pawl.http("POST", f"/v1/commands/{sent}/cancel", {}), 409, part="ended")
+        again = pawl.http("POST", f"/v1/commands/{sent}/cancel", {"reason": "wrong", "operator": "ann"})
+        assert again.status == 200 and is_replayed(again) and again.json["status"] == "CANCELED", again
+        assert again.json["decided_at"] == asked["decided_at"], (again.json, asked)
+        other = problem(pawl.http("POST", f"/v1/commands/{sent}/cancel", {"operator": "bob"}), 409, part="cancel by ann at 20")
+        assert other["type"] == "/problems/decided-otherwise", other
+        late = post_command(pawl)
+        settle(pawl, (claim(pawl)[0], "complete"))
+        problem(pawl.http("POST", f"/v1/commands/{late}/cancel", {}), 409, part="ended")
 
 
 @test
@@ -394,15 +401,61 @@ def the_troubleshooting_queue_is_decided_over_http():
             problem(pawl.http("POST", f"/v1/tsq/{command_id}/{verb}", {**body, "why": 1}), 400, part="why")
             assert counts(db) == before
             answer = post(pawl, f"/v1/tsq/{command_id}/{verb}", body)
-            assert answer == {"command_id": command_id, "status": status}, answer
+            assert answer["decided_at"] and answer == {"command_id": command_id, "status": status, "decision": verb,
+                                                       "operator": "ann", "decided_at": answer["decided_at"]}, answer
             last = command(pawl, command_id)["audit"][-1]
             assert (last["event"], last["actor"]) == ("OPERATOR_" + verb.upper(), "ann"), last
-            problem(pawl.http("POST", f"/v1/tsq/{command_id}/{verb}", body), 409, part="troubleshooting")
+            before = counts(db)
+            again = pawl.http("POST", f"/v1/tsq/{command_id}/{verb}", body)
+            assert again.status == 200 and is_replayed(again) and again.json == answer, again
+            for other, change in [(verb, {**body, "operator": "bob"}), (verb, {**body, "reason": "x"}),
+                                  ("cancel" if verb != "cancel" else "retry", {"operator": "ann"})]:
+                problem(pawl.http("POST", f"/v1/tsq/{command_id}/{other}", change), 409, part=f"{verb} by ann at 20")
+            assert counts(db) == before
             problem(pawl.http("POST", f"/v1/tsq/{new_id()}/{verb}", body), 404)
         assert command(pawl, ids[2])["result"] == {"by": "hand"}
         assert claim(pawl)[0]["attempt"] == 1
         post(pawl, f"/v1/tsq/{ids[3]}/retry", None)
         assert command(pawl, ids[3])["audit"][-1]["actor"], "the key's name stands in for the operator"
+
+
+@test
+def one_id_in_two_domains_is_reached_by_its_domain():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        sent = new_id()
+        for domain in ("shop", "till"):
+            post_command(pawl, domain=domain, payload=domain, command_id=sent)
+        for method, path, body in [("GET", f"/v1/commands/{sent}", None), ("POST", f"/v1/commands/{sent}/cancel", {}),
+                                   ("POST", f"/v1/tsq/{sent}/retry", {})]:
+            refused = problem(pawl.http(method, path, body), 409, part="shop, till")
+            assert refused["type"] == "/problems/ambiguous-id", refused
+            problem(pawl.http(method, path + "?domain=nowhere", body), 404)
+        for domain in ("shop", "till"):
+            assert pawl.http("GET", f"/v1/commands/{sent}?domain={domain}").json["payload"] == domain
+            settle(pawl, (claim(pawl, 1, domain)[0], "fail", {"error": "broken"}), domain=domain)
+        assert post(pawl, f"/v1/tsq/{sent}/complete?domain=till", {})["status"] == "COMPLETED"
+        done = pawl.run("command", "show", sent)
+        assert done.code == 1 and "shop, till" in done.stderr, done
+        assert pawl.run("command", "show", sent, "--domain", "till", "--json").json["status"] == "COMPLETED"
+        assert pawl.run("tsq", "retry", sent, "--domain", "shop").stdout == f"{sent} PENDING\n"
+        again = pawl.run("tsq", "retry", sent, "--domain", "shop", "--json")
+        assert again.json["decision"] == "retry" and again.json["status"] == "PENDING", again
+        assert pawl.run("command", "cancel", sent, "--domain", "shop").stdout == f"{sent} CANCELED\n"
+        assert db.value("select count(*) from pawl.audit where event like 'OPERATOR%'") == "2"
+
+
+@test
+def a_settle_of_a_command_that_does_not_exist_is_found_by_its_id():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        post_command(pawl)
+        unknown = new_id()
+        verdict, = post(pawl, "/v1/domains/shop/settle",
+                        {"items": [{"command_id": unknown, "lease": 7, "outcome": "complete"}]})["items"]
+        assert (verdict["settled"], verdict["status"]) == (False, "UNKNOWN"), verdict
+        assert db.value("select d.name from pawl.audit a join pawl.domain d on d.id = a.domain_id "
+                        f"where a.command_id = '{unknown}' and a.details ? 'orphan'") == "shop"
 
 
 # --- batches ---

@@ -396,7 +396,9 @@ def cancel_ends_a_waiting_command_at_once():
             command = show(pawl, sent)
             assert command["status"] == "CANCELED" and command["error"] == "wrong order", command
             assert command["audit"][-1]["actor"] == "ann", command
-            refused(pawl, "command", "cancel", sent, code=1, words=["ended"])
+            again = pawl.run("command", "cancel", sent, "--operator", "ann", "--reason", "wrong order")
+            assert (again.code, again.stdout) == (0, f"{sent} CANCELED\n") and "by ann at 20" in again.stderr, again
+            refused(pawl, "command", "cancel", sent, code=1, words=["cancel by ann at 20"])
         assert [reply["status"] for reply in replies(db, "answers")] == ["CANCELED"] * 2
         assert work(pawl, "shop", "--noop")["claimed"] == 0
         refused(pawl, "command", "cancel", new_id(), code=1, words=["not found"])
@@ -442,7 +444,9 @@ def tsq_is_decided_one_by_one():
             last = show(pawl, command_id)["audit"][-1]
             assert last["event"] == "OPERATOR_" + verb.upper() and last["actor"] == "ann", last
             assert last["details"] == {"reason": f"{verb} it"}, last
-            refused(pawl, "tsq", verb, command_id, code=1, words=["not in the troubleshooting queue"])
+            repeat = pawl.run("tsq", verb, command_id, "--operator", "ann", "--reason", f"{verb} it", *flags)
+            assert (repeat.code, repeat.stdout) == (0, f"{command_id} {verdict}\n") and "ann" in repeat.stderr, repeat
+            refused(pawl, "tsq", verb, command_id, code=1, words=[f"{verb} by ann at 20"])
         assert show(pawl, done)["result"] == {"by": "hand"}
         assert work(pawl, "shop", "--noop")["completed"] == 1
         assert show(pawl, again)["attempts"] == 1  # they began anew

@@ -1,2 +1,2 @@
--- command_show.sql - $1 command id. Columns: value, one row; NULL when unknown.
-select pawl.command_show($1)::text as value
+-- command_show.sql - $1 command id, $2 domain or null. Columns: value, one row; NULL when unknown.
+select pawl.command_show($1, $2)::text as value
