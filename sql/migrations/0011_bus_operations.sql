@@ -1,4 +1,4 @@
--- 0010_bus_operations.sql - retry schedules without holes, reply queues that pawl made, batches that expire, listings by status.
+-- 0011_bus_operations.sql - retry schedules without holes, reply queues that pawl made, batches that expire, listings by status.
 
 -- A NULL delay once moved a command from its lease to no table at all.
 update pawl.retry_policy r
