@@ -10,8 +10,9 @@
 #include "base/reader.h"
 #include "pg/dead_letter.h"
 
-#define LIMIT_DEFAULT 100
-#define LIMIT_MAX     1000
+#define LIMIT_DEFAULT  100
+#define LIMIT_MAX      1000
+#define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the letter that reaches it is the last one of its page */
 
 static const char *const letter_status_names[] = {"pending", "retrying", "failed", "resolved", NULL};
 
@@ -56,7 +57,7 @@ ErrorCode api_dead_letter_list(void *context, Request *request, Response *respon
     DeadLetterFilter filter = {.status = request_query(request, "status"), .type = request_query(request, "type")};
     DeadLetter      *list;
     int64_t          limit;
-    int              count;
+    int              count, shown = 0;
     Writer           writer;
 
     TRY(request_query_i64(request, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &limit, reterr));
@@ -67,11 +68,11 @@ ErrorCode api_dead_letter_list(void *context, Request *request, Response *respon
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_array(&writer, "items");
-    for (int i = 0; i < count; i++)
-        letter_write(&writer, &list[i]);
+    while (shown < count && response->body.length < PAGE_BYTES_MAX)
+        letter_write(&writer, &list[shown++]);
     writer_end(&writer);
-    if (count == limit)
-        writer_i64(&writer, "next_cursor", list[count - 1].id);
+    if (shown == limit || shown < count)
+        writer_i64(&writer, "next_cursor", list[shown - 1].id);
     else
         writer_null(&writer, "next_cursor");
     writer_end(&writer);

@@ -171,6 +171,6 @@ ErrorCode api_statement(void *context, Request *request, Response *response, Err
     bool        csv    = format && strcmp(format, "csv") == 0;
 
     if (format && !csv && strcmp(format, "json") != 0)
-        return fail(reterr, ERR_INVALID, "format must be json or csv, not \"%.40s\"", format);
+        return fail(reterr, ERR_INVALID, "format must be json or csv, got \"%.40s\"", format);
     return page_answer(context, request, &statement, csv, response, reterr);
 }

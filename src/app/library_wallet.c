@@ -56,7 +56,7 @@ static ErrorCode check_fields(const PawlOperation *given, Error *reterr)
     };
 
     if (given->kind < PAWL_TOPUP || given->kind > PAWL_FLOOR)
-        return fail(reterr, ERR_INVALID, "kind must be from PAWL_TOPUP to PAWL_FLOOR, not %d", (int)given->kind);
+        return fail(reterr, ERR_INVALID, "kind must be from PAWL_TOPUP to PAWL_FLOOR, got %d", (int)given->kind);
     for (size_t i = 0; i < COUNT(fields); i++)
         if (fields[i].given && !(takes[KIND_OF(given->kind)] & fields[i].field))
             return fail(reterr, ERR_INVALID, "%s must not be given for a %s", fields[i].name,

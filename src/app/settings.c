@@ -154,8 +154,8 @@ static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *se
     if (!settings->pool_min)
         settings->pool_min = clamp(2, 1, settings->pool_max);
     if (settings->pool_min > settings->pool_max)
-        return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN is %d: at most PAWL_POOL_MAX, which is %d",
-                    (int)settings->pool_min, (int)settings->pool_max);
+        return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN must be at most PAWL_POOL_MAX (%d), got %d",
+                    (int)settings->pool_max, (int)settings->pool_min);
     if (!settings->log)
         settings->log = given->is_daemon ? "info" : "error"; /* a command has its own sentence to say */
     if (!settings->log_format)

@@ -36,7 +36,7 @@ static void plan_set(Plan wish)
 /* A typing mistake must not look like a test that passed. */
 static void die_of(const char *value)
 {
-    fprintf(stderr, "PAWL_FAULT is \"%s\": name:fail or name:kill, then maybe :count\n", value);
+    fprintf(stderr, "PAWL_FAULT must be name:fail or name:kill, then maybe :count, got \"%s\"\n", value);
     abort();
 }
 

@@ -154,7 +154,7 @@ static ErrorCode refuse(const Reader *reader, const Place *place, const Field *f
     place_print(place, &text);
     text_append(&text, " must be ");
     rule_print(field, &text);
-    return fail(reader->reterr, ERR_INVALID, "%s, not %s", text_string(&text), found);
+    return fail(reader->reterr, ERR_INVALID, "%s, got %s", text_string(&text), found);
 }
 
 static ErrorCode refuse_value(const Reader *reader, const Place *place, const Field *field, const char *value)
@@ -168,7 +168,7 @@ static ErrorCode refuse_item(const Reader *reader, const Place *place, const cha
 
     text_init(&text, NULL, TEXT_MAX_LINE);
     place_print(place, &text);
-    return fail(reader->reterr, ERR_INVALID, "%s must be an object, not %s", text_string(&text),
+    return fail(reader->reterr, ERR_INVALID, "%s must be an object, got %s", text_string(&text),
                 value_excerpt(value).text);
 }
 

@@ -117,15 +117,14 @@ static ErrorCode refuse(const Load *load, const Setting *row, const Given *given
     scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
-    text_print(&text, "%s is ", given->place);
-    if (row->secret)
-        text_append(&text, "wrong");
-    else
-        quote_print(given->value, &text);
-    text_append(&text, ": ");
+    text_print(&text, "%s must be ", given->place);
     setting_rule_print(row, &text);
     if (row->type == SETTING_TEXT)
         text_append(&text, "text in UTF-8");
+    if (!row->secret) {
+        text_append(&text, ", got ");
+        quote_print(given->value, &text);
+    }
     return fail(load->reterr, ERR_USAGE, "%s", text_string(&text));
 }
 
@@ -409,7 +408,8 @@ ErrorCode setting_duration(const char *word, int64_t *ret_ms, Error *reterr)
 
         text_init(&text, NULL, TEXT_MAX_LINE);
         quote_print(word, &text);
-        return fail(reterr, ERR_INVALID, "%s is not a duration such as 250ms, 10s, 5m, 1h or 2d", text_string(&text));
+        return fail(reterr, ERR_INVALID, "must be a duration such as 250ms, 10s, 5m, 1h or 2d, got %s",
+                    text_string(&text));
     }
     *ret_ms = ms;
     return OK;
@@ -436,7 +436,7 @@ void setting_rule_print(const Setting *row, Text *text)
     case SETTING_TEXT:
         break;
     case SETTING_INT:
-        text_append(text, "a whole number");
+        text_append(text, "an integer");
         if (row_has_range(row))
             text_print(text, " from %lld to %lld", (long long)row->min, (long long)row->max);
         break;

@@ -89,7 +89,7 @@ static void value_print(const Setting *row, const char *values, Text *text)
     }
 }
 
-/* "most connections (a whole number from 1 to 1000; SIGHUP reloads it)" */
+/* "most connections (an integer from 1 to 1000; SIGHUP reloads it)" */
 static void meaning_print(const Setting *row, Text *text)
 {
     scoped_text Text notes = {0};

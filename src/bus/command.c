@@ -91,7 +91,7 @@ ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const Comman
 
     TRY(command_status_check(filter->status, reterr));
     if (filter->limit < 1 || filter->limit > LIST_MAX)
-        return fail(reterr, ERR_INVALID, "limit is %d: a whole number from 1 to %d", filter->limit, LIST_MAX);
+        return fail(reterr, ERR_INVALID, "limit must be an integer from 1 to %d, got %d", LIST_MAX, filter->limit);
     TRY(db_call_many(pool, &options, sql_bus_command_list,
                      DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type),
                              db_i64(filter->before ? filter->before : INT64_MAX), db_i32(filter->limit)),

@@ -141,7 +141,12 @@ void worker_count(Worker *worker, const SettleItem *item)
         [OUTCOME_REJECT]   = &worker->counts.rejected,
     };
 
-    ++*(item->settled ? fields[item->outcome] : &worker->counts.lost);
+    int64_t *field = item->settled ? fields[item->outcome] : &worker->counts.lost;
+
+    /* The last attempt has no next one: it is in troubleshooting, as a permanent failure is. */
+    if (item->settled && item->outcome == OUTCOME_RETRY && item->status && strcmp(item->status, "IN_TSQ") == 0)
+        field = &worker->counts.failed;
+    ++*field;
     settle_count(item);
 }
 

@@ -76,7 +76,10 @@ typedef struct {
 
 /* Counted since the start; any thread may read. */
 typedef struct {
-    int64_t claimed, completed, retried, failed, rejected, lost;
+    int64_t claimed, completed;
+    int64_t retried; /* another attempt follows */
+    int64_t failed;  /* in troubleshooting: a permanent failure, or the last attempt */
+    int64_t rejected, lost;
     int     running, waiting;
 } WorkerCounts;
 

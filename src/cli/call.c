@@ -43,8 +43,8 @@ ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t m
     errno      = 0;
     *ret_value = strtoll(text, &end, 10);
     if (errno || end == text || *end || *ret_value < min || *ret_value > max)
-        return fail(reterr, ERR_USAGE, "%s is \"%s\": a whole number from %lld to %lld", what, text, (long long)min,
-                    (long long)max);
+        return fail(reterr, ERR_USAGE, "%s must be an integer from %lld to %lld, got \"%.60s\"", what, (long long)min,
+                    (long long)max, text);
     return OK;
 }
 
@@ -52,11 +52,12 @@ ErrorCode call_duration(const Call *call, const char *flag, int64_t fallback_ms,
 {
     const char *text = call_flag(call, flag);
 
+    Error why;
+
     *ret_ms = fallback_ms;
-    if (!text || setting_duration(text, ret_ms, reterr) == OK)
+    if (!text || setting_duration(text, ret_ms, &why) == OK)
         return OK;
-    error_prefix(reterr, "%s", flag);
-    return ERR_USAGE;
+    return fail(reterr, ERR_USAGE, "%s %s", flag, why.text);
 }
 
 ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr)
@@ -65,7 +66,7 @@ ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, E
     char       *text  = arena_array(call->arena, char, UUID_TEXT_SIZE);
 
     if (given && !uuid_parse(given, text))
-        return fail(reterr, ERR_USAGE, "%s is \"%.60s\": a UUID", flag, given);
+        return fail(reterr, ERR_USAGE, "%s must be a UUID, got \"%.60s\"", flag, given);
     *ret_text = given ? text : NULL;
     return OK;
 }

@@ -21,7 +21,7 @@
 static ErrorCode id_check(const Call *call, char *ret_id, Error *reterr)
 {
     if (!uuid_parse(call->arguments[0], ret_id))
-        return fail(reterr, ERR_USAGE, "ID is \"%.60s\": a UUID", call->arguments[0]);
+        return fail(reterr, ERR_USAGE, "ID must be a UUID, got \"%.60s\"", call->arguments[0]);
     return OK;
 }
 

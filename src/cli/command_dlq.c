@@ -9,6 +9,8 @@
 #include "cli/print.h"
 #include "pg/dead_letter.h"
 
+#define PAGE_LETTERS 20
+
 static ErrorCode letter_id(const Call *call, int64_t *ret_id, Error *reterr)
 {
     return call_number("ID", call->arguments[0], 1, INT64_MAX, 0, ret_id, reterr);
@@ -31,24 +33,36 @@ static const ListColumn list_columns[] = {
 static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(DeadLetter), "no dead letters",
                                      row_write};
 
+/* In pages with memory of their own: the data of an operation may be large. */
+static ErrorCode pages_print(Call *call, App *app, DeadLetterFilter *filter, int left, Error *reterr)
+{
+    List list;
+
+    list_begin(&list, &list_shape, call->arena, call->json);
+    for (int count = PAGE_LETTERS; left > 0 && count == PAGE_LETTERS; left -= count) {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+        DeadLetter               *letters;
+
+        filter->limit = left < PAGE_LETTERS ? left : PAGE_LETTERS;
+        TRY(dead_letter_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &letters, &count, reterr));
+        list_rows(&list, letters, count);
+        if (count > 0)
+            filter->before = letters[count - 1].id;
+    }
+    list_end(&list);
+    return OK;
+}
+
 ErrorCode command_dlq_list(Call *call, Error *reterr)
 {
-    scoped(app_close) App *app    = NULL;
-    DeadLetterFilter       filter = {.status = call_flag(call, "--status"), .type = call_flag(call, "--type")};
-    DeadLetter            *list;
-    int                    count;
-    int64_t                limit;
-    ErrorCode              code;
+    scoped(app_close) App *app = NULL;
+    DeadLetterFilter filter    = {.status = call_flag(call, "--status"), .type = call_flag(call, "--type"), .limit = 1};
+    int64_t          limit;
 
     TRY(call_number("--limit", call_flag(call, "--limit"), 1, 1000, 100, &limit, reterr));
-    filter.limit = (int)limit;
+    TRY(dead_letter_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    code = dead_letter_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr);
-    if (code == ERR_INVALID) /* what it can find invalid came from a flag */
-        return ERR_USAGE;
-    TRY(code);
-    list_print(&list_shape, call->arena, call->json, list, count);
-    return OK;
+    return pages_print(call, app, &filter, (int)limit, reterr);
 }
 
 static void letter_print(Call *call, const DeadLetter *letter)

@@ -14,6 +14,7 @@
 #include "cli/progress.h"
 
 #define LINES_AT_ONCE 1000
+#define LINES_BYTES   ((size_t)4 << 20) /* the line that reaches it is the last one of its batch */
 #define OUTAGE_MS     500
 
 /* Standard input as a whole, for "-". */
@@ -106,17 +107,18 @@ static const char *id_make(Arena *arena)
     return id;
 }
 
-/* Up to LINES_AT_ONCE lines, each with its id; *ret_count 0: the end of the input. */
+/* Up to LINES_AT_ONCE lines or LINES_BYTES, each with its id; *ret_count 0: the end of the input. */
 static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *ret_count, Error *reterr)
 {
     char     *text = NULL;
-    size_t    room = 0;
+    size_t    room = 0, bytes = 0;
     ssize_t   size;
     int       count = 0;
     ErrorCode code  = OK;
 
-    while (code == OK && count < LINES_AT_ONCE && (size = getline(&text, &room, stdin)) >= 0) {
+    while (code == OK && count < LINES_AT_ONCE && bytes < LINES_BYTES && (size = getline(&text, &room, stdin)) >= 0) {
         lines->line++;
+        bytes += (size_t)size;
         while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
             text[--size] = '\0';
         if (size == 0)

@@ -31,7 +31,7 @@ static ErrorCode ref_read(Call *call, WalletItem *item, Error *reterr)
     char *ref = arena_array(call->arena, char, UUID_TEXT_SIZE);
 
     if (!uuid_parse(call->arguments[0], ref))
-        return fail(reterr, ERR_USAGE, "ID is \"%.60s\": the txn_id, a UUID", call->arguments[0]);
+        return fail(reterr, ERR_USAGE, "ID must be a txn_id, a UUID, got \"%.60s\"", call->arguments[0]);
     item->ref = ref;
     return OK;
 }
@@ -140,7 +140,7 @@ ErrorCode command_wallet_hold(Call *call, Error *reterr)
 
     TRY(call_duration(call, "--expires-in", /* fallback_ms= */ 0, &expires_ms, reterr));
     if (call_flag(call, "--expires-in") && (expires_ms < MS_PER_S || expires_ms % MS_PER_S))
-        return fail(reterr, ERR_USAGE, "--expires-in is \"%s\": whole seconds, such as 30s, 15m or 7d",
+        return fail(reterr, ERR_USAGE, "--expires-in must be whole seconds, such as 30s, 15m or 7d, got \"%.60s\"",
                     call_flag(call, "--expires-in"));
     return post_amount(call, (WalletItem){.kind = WALLET_HOLD, .expires_in_s = expires_ms / MS_PER_S}, reterr);
 }

@@ -135,7 +135,7 @@ static void counts_print(const Call *call, Worker *worker)
     printf(
         call->json
             ? "{\"claimed\":%lld,\"completed\":%lld,\"retried\":%lld,\"failed\":%lld,\"rejected\":%lld,\"lost\":%lld}\n"
-            : "%lld claimed: %lld completed, %lld retried, %lld failed, %lld rejected, %lld lost\n",
+            : "%lld claimed: %lld completed, %lld retried, %lld in troubleshooting, %lld rejected, %lld lost\n",
         (long long)counts.claimed, (long long)counts.completed, (long long)counts.retried, (long long)counts.failed,
         (long long)counts.rejected, (long long)counts.lost);
 }

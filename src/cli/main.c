@@ -1,12 +1,15 @@
 /*
  * main.c - parse, run, and turn an error into one sentence and an exit code.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "base/writer.h"
 #include "cli/command.h"
+#include "cli/print.h"
 
 /* Where they were closed by whoever started us, the next socket would get their numbers, and what we print. */
 static void standard_files_open(void)
@@ -20,15 +23,53 @@ static void standard_files_open(void)
         close(file);
 }
 
-static int finish(ErrorCode code, const Error *error)
+/* As a problem document of HTTP has it, with the exit code instead of the status. The text is for the operator: whole. */
+static void error_print_json(ErrorCode code, const Error *error)
 {
-    if (code != OK)
+    scoped_text Text text = {0};
+    Writer           writer;
+    char             type[128];
+
+    text_init(&text, NULL, TEXT_MAX_LINE);
+    snprintf(type, sizeof type, "/problems/%s", error_type(&(Error){.code = code}));
+    if (error->code == code)
+        snprintf(type, sizeof type, "/problems/%s", error_type(error));
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "type", type);
+    writer_text(&writer, "title", error_text(code));
+    writer_text(&writer, "detail", error->text[0] ? error->text : error_text(code));
+    writer_i64(&writer, "exit", error_exit(code));
+    writer_end(&writer);
+    fprintf(stderr, "%s\n", text_string(&text));
+}
+
+static void error_print(bool json, ErrorCode code, const Error *error)
+{
+    if (json)
+        error_print_json(code, error);
+    else
         fprintf(stderr, "pawl: %s\n", error->text[0] ? error->text : error_text(code));
+}
+
+/* Also where the command line is too wrong to be parsed. */
+static bool wants_json(int argc, char **argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+static int finish(bool json, ErrorCode code, Error *error)
+{
+    if (code == OK && print_failed())
+        code = fail(error, ERR_LIMIT, "the answer is too large to be printed");
     /* A full disk or a closed pipe behind standard output must not look like success. */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && code == OK) {
-        perror("pawl: cannot write to standard output");
-        return EXIT_FAILURE;
-    }
+    if ((fflush(stdout) != 0 || ferror(stdout)) && code == OK)
+        code = fail(error, ERR_DENIED, "cannot write to standard output: %s", strerror(errno));
+    if (code != OK)
+        error_print(json, code, error);
     return error_exit(code);
 }
 
@@ -44,5 +85,5 @@ int main(int argc, char **argv)
     code = call_parse(argc, argv, &call, &command, &error);
     if (code == OK)
         code = command->run(&call, &error);
-    return finish(code, &error);
+    return finish(call.json || wants_json(argc, argv), code, &error);
 }

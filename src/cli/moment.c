@@ -120,10 +120,11 @@ ErrorCode call_moment(const Call *call, const char *flag, int64_t *ret_micros, E
     if (!text || moment_parse(text, ret_micros))
         return OK;
     if (setting_duration(text, &ago_ms, NULL) != OK || ago_ms >= now_us / 1000)
-        return fail(reterr, ERR_USAGE,
-                    "%s is \"%.60s\": a day or moment such as 2026-11-15 or 2026-11-15T10:30:00Z, or how long ago, "
-                    "such as 15m or 2d",
-                    flag, text);
+        return fail(
+            reterr, ERR_USAGE,
+            "%s must be a day or moment such as 2026-11-15 or 2026-11-15T10:30:00Z, or how long ago, such as 15m "
+            "or 2d, got \"%.60s\"",
+            flag, text);
     *ret_micros = now_us - ago_ms * 1000;
     return OK;
 }

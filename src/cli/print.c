@@ -9,6 +9,8 @@
 
 #include "base/clock.h"
 
+static bool cut; /* main's thread prints */
+
 void table_init(Table *table, Arena *arena, const char *const *head)
 {
     *table = (Table){.arena = arena};
@@ -52,7 +54,7 @@ void table_cell_time(Table *table, int64_t micros)
         return;
     }
     wall_text((Wall){micros}, text);
-    table_cell(table, arena_print(table->arena, "%.10s %.8s", text, text + 11));
+    table_cell(table, arena_print(table->arena, "%.10s %.8sZ", text, text + 11));
 }
 
 /* Characters, not bytes: a continuation byte takes no room on the screen. */
@@ -161,41 +163,69 @@ static void row_write(const ListShape *shape, Writer *writer, const char *row)
     writer_end(writer);
 }
 
-static void list_json(const ListShape *shape, Arena *arena, const char *rows, int count)
-{
-    Text   text;
-    Writer writer;
-
-    text_init(&text, arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_array(&writer, NULL);
-    for (int i = 0; i < count; i++)
-        row_write(shape, &writer, rows + (size_t)i * shape->row_size);
-    writer_end(&writer);
-    print_json(&text);
-}
-
-static void list_table(const ListShape *shape, Arena *arena, const char *rows, int count)
+void list_begin(List *list, const ListShape *shape, Arena *arena, bool json)
 {
     const char *head[TABLE_COLUMNS_MAX + 1] = {NULL};
-    Table       table;
 
     assert(shape->count <= TABLE_COLUMNS_MAX);
+    *list = (List){.shape = shape, .json = json};
     for (int i = 0; i < shape->count; i++)
         head[i] = shape->columns[i].head;
-    table_init(&table, arena, head);
-    for (int i = 0; i < count; i++)
-        for (int k = 0; k < shape->count; k++)
-            cell_show(&table, shape->columns[k].type, rows + (size_t)i * shape->row_size + shape->columns[k].offset);
-    table_print(&table, shape->none);
+    table_init(&list->table, arena, head);
+    if (json)
+        printf("[");
+}
+
+static void row_json(List *list, const char *row)
+{
+    scoped_text Text text = {0};
+    Writer           writer;
+
+    text_init(&text, NULL, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    row_write(list->shape, &writer, row);
+    cut |= text_is_full(&text);
+    printf("%s%s", list->count ? "," : "", text_string(&text));
+}
+
+static void row_cells(List *list, const char *row)
+{
+    for (int i = 0; i < list->shape->count; i++)
+        cell_show(&list->table, list->shape->columns[i].type, row + list->shape->columns[i].offset);
+}
+
+void list_rows(List *list, const void *rows, int count)
+{
+    for (int i = 0; i < count; i++, list->count++)
+        (list->json ? row_json : row_cells)(list, (const char *)rows + (size_t)i * list->shape->row_size);
+}
+
+void list_end(List *list)
+{
+    if (list->json)
+        printf("]\n");
+    else
+        table_print(&list->table, list->shape->none);
 }
 
 void list_print(const ListShape *shape, Arena *arena, bool json, const void *rows, int count)
 {
-    (json ? list_json : list_table)(shape, arena, rows, count);
+    List list;
+
+    list_begin(&list, shape, arena, json);
+    list_rows(&list, rows, count);
+    list_end(&list);
 }
 
 void print_json(const Text *text)
 {
-    printf("%s\n", text_string(text));
+    if (text_is_full(text))
+        cut = true;
+    else
+        printf("%s\n", text_string(text));
+}
+
+bool print_failed(void)
+{
+    return cut;
 }

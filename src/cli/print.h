@@ -25,7 +25,7 @@ void table_init(Table *table, Arena *arena, const char *const *head);
 /* The next cell; NULL is shown as "-". Control characters become spaces. */
 void table_cell(Table *table, const char *text);
 void table_cell_i64(Table *table, int64_t value);
-/* UTC, to the second; 0 is shown as "-". */
+/* UTC, to the second, with the Z of UTC; 0 is shown as "-". */
 void table_cell_time(Table *table, int64_t micros);
 /* To standard output; `none` instead, to standard error, when there are no rows. */
 void table_print(const Table *table, const char *none);
@@ -51,7 +51,20 @@ typedef struct {
 } ListShape;
 void list_print(const ListShape *shape, Arena *arena, bool json, const void *rows, int count);
 
-/* A finished JSON text and a line break, to standard output. */
+/* The same in pages. JSON is printed as it comes, so that a list may be larger than memory; a table is printed at the end. */
+typedef struct {
+    const ListShape *shape;
+    bool             json;
+    int64_t          count;
+    Table            table;
+} List;
+void list_begin(List *list, const ListShape *shape, Arena *arena, bool json);
+void list_rows(List *list, const void *rows, int count); /* borrowed */
+void list_end(List *list);
+
+/* A finished JSON text and a line break, to standard output; nothing if the text was too large: see print_failed(). */
 void print_json(const Text *text);
+/* Was something too large to be printed whole? Then it was not printed at all. */
+bool print_failed(void);
 
 #endif

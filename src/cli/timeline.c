@@ -64,7 +64,7 @@ static void line(const char *name, const char *value)
 /* "2026-11-15T08:51:01.180288Z" as day and milliseconds. */
 static void event_line(const Event *event)
 {
-    printf("  %.10s %.12s  %-17s attempt %" PRId64, event->at, event->at + 11, event->event, event->attempt);
+    printf("  %.10s %.12sZ  %-17s attempt %" PRId64, event->at, event->at + 11, event->event, event->attempt);
     if (event->actor)
         printf("  by %s", event->actor);
     if (event->details)

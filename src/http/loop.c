@@ -244,7 +244,9 @@ void loop_start(Loop *loop, Server *server)
     }
     loop->lists[LIST_MOVING].ms_max = server->options.read_ms_max;
     loop->id_next                   = 1;
-    snprintf(loop->id_head, sizeof loop->id_head, "%08x%04x-", world_random(), world_random() & 0xffff);
+    /* Version 8, a scheme of one's own: 58 random bits for each start of a loop, then a count. */
+    snprintf(loop->id_head, sizeof loop->id_head, "%08x-%04x-8%03x-8%03x-", world_random(), world_random() & 0xffff,
+             world_random() & 0xfff, world_random() & 0xfff);
     mutex_init(&loop->mutex);
     TAILQ_INIT(&loop->inbox);
     loop_tell_time(loop);

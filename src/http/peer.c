@@ -101,10 +101,12 @@ static void peer_name_request(Peer *peer)
 
     if (request->id[0] != '\0' || request_take_id(request))
         return;
-    size_t length = strlen(loop->id_head);
+    size_t   length = sizeof loop->id_head - 1;
+    uint64_t number = loop->id_next++;
+
     memcpy(request->id, loop->id_head, length);
-    for (uint64_t rest = loop->id_next++; rest > 0; rest >>= 4)
-        request->id[length++] = "0123456789abcdef"[rest & 15];
+    for (int shift = 44; shift >= 0; shift -= 4)
+        request->id[length++] = "0123456789abcdef"[number >> shift & 15];
     request->id[length] = '\0';
 }
 

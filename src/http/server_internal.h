@@ -81,7 +81,7 @@ struct Loop {
     PeerList  lists[LIST_COUNT];
     Request  *spare; /* requests to use again */
     int       spare_count;
-    char      id_head[16]; /* request ids: this, then a number in hexadecimal digits, the lowest first */
+    char      id_head[25]; /* request ids are UUIDs: this, then a number in 12 hexadecimal digits */
     uint64_t  id_next;
     bool      draining;
     Mono      accept_again;  /* after descriptors ran out; .ns 0: accepting */

@@ -99,6 +99,13 @@ static bool status_is_known(const char *status)
     return false;
 }
 
+ErrorCode dead_letter_status_check(const char *status, Error *reterr)
+{
+    if (status && !status_is_known(status))
+        return fail(reterr, ERR_INVALID, "status must be pending, retrying, failed or resolved, got \"%.60s\"", status);
+    return OK;
+}
+
 ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterFilter *filter,
                            DeadLetter **ret_list, int *ret_count, Error *reterr)
 {
@@ -106,11 +113,9 @@ ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *arena, const De
     int64_t   before  = filter->before > 0 ? filter->before : INT64_MAX;
     void     *rows;
 
-    if (filter->status && !status_is_known(filter->status))
-        return fail(reterr, ERR_INVALID, "status \"%s\" is unknown: pending, retrying, failed or resolved",
-                    filter->status);
+    TRY(dead_letter_status_check(filter->status, reterr));
     if (filter->limit < 1 || filter->limit > LIST_MAX)
-        return fail(reterr, ERR_INVALID, "limit is %d: a whole number from 1 to %d", filter->limit, LIST_MAX);
+        return fail(reterr, ERR_INVALID, "limit must be an integer from 1 to %d, got %d", LIST_MAX, filter->limit);
     if (filter->status)
         TRY(db_call_many(pool, &options, sql_pg_dead_letter_list,
                          DB_ARGS(db_text(filter->status), db_text(filter->type), db_i64(before), db_i32(filter->limit)),

@@ -85,6 +85,8 @@ typedef struct {
 /* Keep an operation that failed. Same type and key while unresolved: the row that is there already. */
 must_check ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const DeadLetterNew *letter, int64_t *ret_id,
                                      Error *reterr);
+/* NULL is fine: all that are not resolved. ERR_INVALID: a status that does not exist. */
+must_check ErrorCode dead_letter_status_check(const char *status, Error *reterr);
 must_check ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterFilter *filter,
                                       DeadLetter **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,

@@ -38,7 +38,7 @@ def write(path, text):
 def a_wrong_setting_is_named_with_its_place_and_what_is_right():
     with Pawl(NOWHERE) as pawl:
         for name, value, right in (
-                ("PAWL_POOL_MAX", "ten", "a whole number from 1 to 1000"), ("PAWL_POOL_MAX", "0", "from 1 to 1000"),
+                ("PAWL_POOL_MAX", "ten", "an integer from 1 to 1000"), ("PAWL_POOL_MAX", "0", "from 1 to 1000"),
                 ("PAWL_POOL_MAX", "99999999999999999999", "from 1 to 1000"), ("PAWL_CONNECT_TIMEOUT", "5 parsecs", "a duration from 10ms"),
                 ("PAWL_LOG", "loud", "debug"), ("PAWL_LOG_FORMAT", "xml", "json"), ("PAWL_MIGRATE", "maybe", "check"),
                 ("PAWL_ROLE", "api,king", "monitor")):
@@ -83,7 +83,7 @@ def an_unknown_word_is_answered_with_the_nearest_right_one():
         refused(pawl, "dlq", "list", "--limmit", "3", code=2, words=["--limmit", '"--limit"'])
         refused(pawl, "xyzzy", code=2, words=["xyzzy", "pawl help"])
         refused(pawl, "dlq", "show", code=2, words=["ID is missing"])
-        refused(pawl, "dlq", "show", "one", code=2, words=["one", "whole number"])
+        refused(pawl, "dlq", "show", "one", code=2, words=["one", "integer"])
         refused(pawl, "key", "list", "surplus", code=2, words=["surplus"])
         refused(pawl, "serve", "--listen", code=2, words=["--listen", "value"])
         refused(pawl, "serve", "--role", "emperor", code=2, words=["emperor", "monitor"])

@@ -156,7 +156,7 @@ def a_worker_that_slept_past_its_lease_changes_nothing_and_says_so():
         file_make(last)
         wait_until(lambda: db.value("select count(*) from pawl.outcome") == "2", what="both have ended")
         stop_all([sleeper, *others])
-        assert sleeper.said("^2 claimed: 0 completed, 0 retried, 0 failed, 0 rejected, 2 lost$"), sleeper.stdout
+        assert sleeper.said("^2 claimed: 0 completed, 0 retried, 0 in troubleshooting, 0 rejected, 2 lost$"), sleeper.stdout
         assert db.rows("select status, attempts, result from pawl.outcome") == ['COMPLETED|2|"in time"'] * 2
         assert db.rows("select message->>'result' from pgmq.q_answers") == ["in time"] * 2
 

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """cli - data to stdout, words to stderr, JSON on request, an honest exit code."""
+import http.client
 import json
 import re
 import subprocess
 import urllib.request
+import uuid
 
 from pawl_test import Database, Pawl, main, setting, test, wait_until
 from story import dead_letters_put, refused
@@ -192,7 +194,7 @@ def flags_may_stand_anywhere_and_behind_two_dashes_nothing_is_a_flag():
         shown = done_json(pawl, dict, "command", "show", command)
         assert (shown["priority"], shown["max_attempts"], shown["payload"]) == (7, 2, -7.5), shown
         refused(pawl, "send", "shop", "ship", "--", "1", "--json", code=2, words=["--json", "one argument too many"])
-        refused(pawl, "work", "shop", "--noop", "-j0", code=2, words=['-j is "0"'])
+        refused(pawl, "work", "shop", "--noop", "-j0", code=2, words=["-j must be an integer from 1", '"0"'])
         assert done_json(pawl, dict, "work", "shop", "--noop", "--drain", "-j2")["completed"] == 1
 
 
@@ -226,6 +228,113 @@ def the_private_server_is_managed_by_hand():
         assert done_json(pawl, dict, "db", "url")["url"].endswith("a%22b")
     with Pawl("host=/nowhere application_name='a\"b'") as pawl:
         assert done_json(pawl, dict, "db", "url")["url"] == "host=/nowhere application_name='a\"b'"
+
+
+def failed_json(pawl, *arguments, code, kind, part="", env=None):
+    """It fails: one JSON document on stderr, nothing on stdout."""
+    done = pawl.run(*arguments, env=env)
+    assert done.code == code and done.stdout == "", (arguments, done)
+    assert done.stderr.count("\n") == 1, done.stderr
+    told = json.loads(done.stderr)
+    assert set(told) == {"type", "title", "detail", "exit"} and told["exit"] == code, told
+    assert told["type"] == "/problems/" + kind and part in told["detail"], told
+
+
+@test
+def errors_are_json_with_json():
+    with Database() as db, Pawl(db) as pawl:
+        failed_json(pawl, "command", "show", NOBODY, "--json", code=1, kind="not-found", part=NOBODY)
+        failed_json(pawl, "wallet", "spend", "eve", "5", "--json", code=1, kind="wallet-unknown", part="eve")
+        failed_json(pawl, "--json", "command", "list", "--limit", "ten", code=2, kind="wrong-usage",
+                    part='--limit must be an integer from 1 to 1000, got "ten"')
+        failed_json(pawl, "sevre", "--json", code=2, kind="wrong-usage", part='"serve"')
+        failed_json(pawl, "migrate", "--json", "--pool-max", "many", code=2, kind="wrong-usage",
+                    part='--pool-max must be an integer from 1 to 1000, got "many"')
+        failed_json(pawl, "send", "shop", "charge", "--delay", "soon", "--json", code=2, kind="wrong-usage",
+                    part="--delay must be a duration such as")
+        nowhere = {"PAWL_DATABASE_URL": "postgresql://eve@127.0.0.1:1/shop"}
+        failed_json(pawl, "dlq", "list", "--json", code=69, kind="database-unavailable", part="127.0.0.1", env=nowhere)
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            done = subprocess.run([setting("PAWL_BIN"), "command", "list", "--json"], env=pawl.env, stdout=full,
+                                  stderr=subprocess.PIPE, text=True)
+        assert done.returncode == 1 and "standard output" in json.loads(done.stderr)["detail"], done
+        plain = pawl.run("send", "--", "shop", "--json", "{")
+        assert plain.code and plain.stderr.startswith("pawl: "), "behind -- it is an argument"
+
+
+@test
+def times_say_that_they_are_utc():
+    with Database() as db, Pawl(db) as pawl:
+        stamp = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?")
+        sent = pawl.run("send", "shop", "ship").stdout.strip()
+        letter = dead_letters_put(db, ["a"])[0]
+        pawl.run("key", "create", "one")
+        pawl.run("wallet", "create", "ann")
+        pawl.run("wallet", "topup", "ann", "5")
+        for arguments in (["command", "list"], ["command", "show", sent], ["dlq", "list"], ["dlq", "show", str(letter)],
+                          ["key", "list"], ["wallet", "entries", "ann"], ["wallet", "statement", "ann"],
+                          ["wallet", "balance", "ann", "--at", "2999-01-01"], ["migrate", "status"]):
+            done = pawl.run(*arguments)
+            found = [done.stdout[match.end():match.end() + 1] for match in stamp.finditer(done.stdout)]
+            assert done.code == 0 and found and set(found) == {"Z"}, (arguments, done)
+
+
+@test
+def a_list_larger_than_a_buffer_is_whole():
+    with Database() as db, Pawl(db) as pawl:
+        for number in range(3):
+            dead_letters_put(db, [f"k{number}-{row}" for row in range(100)])
+        db.rows("update pawl.failed_operations set operation_data = jsonb_build_object('text', repeat('x', 70000))")
+        done = pawl.run("dlq", "list", "--limit", "300", "--json", timeout=120)
+        assert done.code == 0 and len(done.stdout) > 20 << 20, (done.code, len(done.stdout), done.stderr)
+        rows = json.loads(done.stdout)
+        assert len(rows) == 300 and len({row["id"] for row in rows}) == 300, len(rows)
+        assert [row["id"] for row in rows] == sorted((row["id"] for row in rows), reverse=True)
+        assert pawl.run("dlq", "list", "--limit", "50").stdout.count("\n") == 51
+        pawl.serve()
+        seen, query = [], "?limit=300"
+        while query:
+            answer = pawl.http("GET", "/v1/dead-letters" + query)
+            assert answer.status == 200 and len(answer.body) < 16 << 20, (answer.status, len(answer.body))
+            seen += [row["id"] for row in answer.json["items"]]
+            query = answer.json["next_cursor"] and f"?limit=300&cursor={answer.json['next_cursor']}"
+        assert seen == [row["id"] for row in rows], len(seen)
+
+
+@test
+def lines_are_sent_in_batches_of_bounded_size():
+    with Database() as db, Pawl(db) as pawl:
+        lines = "".join(json.dumps("x" * 1_000_000) + "\n" for _ in range(60))
+        done = pawl.run("send", "shop", "big", "--lines", "--json", stdin=lines, timeout=180)
+        assert done.code == 0 and done.json == {"sent": 60}, done
+        batches = int(db.value("select count(distinct created_at) from pawl.command"))
+        assert batches >= 12, f"{batches} batches for 60 MB: at most 5 lines of 1 MB each"
+
+
+@test
+def a_worker_counts_what_went_to_troubleshooting():
+    with Database() as db, Pawl(db) as pawl:
+        for _ in range(3):
+            send_one(pawl, "--max-attempts", "1")
+        done = pawl.run("work", "shop", "--exec", "exit 1", "--drain")
+        assert done.code == 0 and done.stdout == ("3 claimed: 0 completed, 0 retried, 3 in troubleshooting, 0 rejected, "
+                                                  "0 lost\n"), done
+
+
+@test
+def request_ids_are_uuids_in_order():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        connection = http.client.HTTPConnection(pawl.server.host, pawl.server.port)
+        ids = []
+        for _ in range(40):
+            connection.request("GET", "/health/live")
+            answer = connection.getresponse()
+            answer.read()
+            ids.append(answer.headers["X-Request-Id"])
+        connection.close()
+        assert all(str(uuid.UUID(one)) == one for one in ids), ids
+        assert sorted(ids) == ids and len(set(ids)) == 40, ids
 
 
 main()

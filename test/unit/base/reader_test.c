@@ -203,7 +203,7 @@ TEST(reader_keeps_payloads_byte_for_byte)
 
 TEST(reader_names_the_field_that_is_wrong)
 {
-#define AMOUNT "amount must be an integer from 1 to 9007199254740991, not "
+#define AMOUNT "amount must be an integer from 1 to 9007199254740991, got "
 #define A40    "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
     static const struct {
         const char *body, *expected;
@@ -212,11 +212,11 @@ TEST(reader_names_the_field_that_is_wrong)
         {"[]",                                                                                  "body must be an object"                                                },
         {"5",                                                                                   "body must be an object"                                                },
         {" true ",                                                                              "body must be an object"                                                },
-        {"{\"owner\":null}",                                                                    "owner must be text of 1 to 200 bytes, not null"                        },
-        {"{\"owner\":5}",                                                                       "owner must be text of 1 to 200 bytes, not 5"                           },
-        {"{\"owner\":\"\"}",                                                                    "owner must be text of 1 to 200 bytes, not 0"                           },
-        {"{\"owner\":[\"A\"]}",                                                                 "owner must be text of 1 to 200 bytes, not an array"                    },
-        {"{\"owner\":\"" A40 A40 A40 A40 A40 "a\"}",                                            "owner must be text of 1 to 200 bytes, not 201"                         },
+        {"{\"owner\":null}",                                                                    "owner must be text of 1 to 200 bytes, got null"                        },
+        {"{\"owner\":5}",                                                                       "owner must be text of 1 to 200 bytes, got 5"                           },
+        {"{\"owner\":\"\"}",                                                                    "owner must be text of 1 to 200 bytes, got 0"                           },
+        {"{\"owner\":[\"A\"]}",                                                                 "owner must be text of 1 to 200 bytes, got an array"                    },
+        {"{\"owner\":\"" A40 A40 A40 A40 A40 "a\"}",                                            "owner must be text of 1 to 200 bytes, got 201"                         },
         {"{\"owner\":\"A\",\"amuont\":5}",                                                      "unknown field \"amuont\", did you mean \"amount\"?"                    },
         {"{\"owner\":\"A\",\"colour\":5}",                                                      "unknown field \"colour\""                                              },
         {"{\"owner\":\"A\",\"\":5}",                                                            "unknown field \"\""                                                    },
@@ -237,31 +237,31 @@ TEST(reader_names_the_field_that_is_wrong)
         {"{\"owner\":\"A\",\"amount\":\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9\"}",
          AMOUNT "\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa..."                                                                                                           },
         {"{\"owner\":\"A\",\"any\":9223372036854775808}",
-         "any must be an integer from -9223372036854775808 to 9223372036854775807, not 9223372036854775808"                                                             },
-        {"{\"owner\":\"A\",\"rate\":1e999}",                                                    "rate must be a number, not 1e999"                                      },
-        {"{\"owner\":\"A\",\"rate\":\"1\"}",                                                    "rate must be a number, not \"1\""                                      },
-        {"{\"owner\":\"A\",\"share\":1.01}",                                                    "share must be a number from 0 to 1, not 1.01"                          },
-        {"{\"owner\":\"A\",\"share\":-0.1}",                                                    "share must be a number from 0 to 1, not -0.1"                          },
-        {"{\"owner\":\"A\",\"frozen\":1}",                                                      "frozen must be true or false, not 1"                                   },
-        {"{\"owner\":\"A\",\"id\":\"0190aaaa\"}",                                               "id must be a UUID, not \"0190aaaa\""                                   },
-        {"{\"owner\":\"A\",\"id\":7}",                                                          "id must be a UUID, not 7"                                              },
-        {"{\"owner\":\"A\",\"state\":\"opne\"}",                                                "state must be one of \"open\", \"closed\", not \"opne\""               },
-        {"{\"owner\":\"A\",\"tags\":\"a\"}",                                                    "tags must be an array of at most 3 texts, not \"a\""                   },
-        {"{\"owner\":\"A\",\"tags\":[\"a\",\"b\",\"c\",\"d\"]}",                                "tags must be an array of at most 3 texts, not 4"                       },
-        {"{\"owner\":\"A\",\"tags\":[\"a\",null]}",                                             "tags[1] must be text of at most 5 bytes, not null"                     },
-        {"{\"owner\":\"A\",\"tags\":[\"a\",\"abcdef\"]}",                                       "tags[1] must be text of at most 5 bytes, not 6"                        },
-        {"{\"owner\":\"A\",\"items\":[]}",                                                      "items must be an array of 1 to 5 objects, not 0"                       },
-        {"{\"owner\":\"A\",\"items\":{}}",                                                      "items must be an array of 1 to 5 objects, not an object"               },
-        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\"},5]}",                                   "items[1] must be an object, not 5"                                     },
+         "any must be an integer from -9223372036854775808 to 9223372036854775807, got 9223372036854775808"                                                             },
+        {"{\"owner\":\"A\",\"rate\":1e999}",                                                    "rate must be a number, got 1e999"                                      },
+        {"{\"owner\":\"A\",\"rate\":\"1\"}",                                                    "rate must be a number, got \"1\""                                      },
+        {"{\"owner\":\"A\",\"share\":1.01}",                                                    "share must be a number from 0 to 1, got 1.01"                          },
+        {"{\"owner\":\"A\",\"share\":-0.1}",                                                    "share must be a number from 0 to 1, got -0.1"                          },
+        {"{\"owner\":\"A\",\"frozen\":1}",                                                      "frozen must be true or false, got 1"                                   },
+        {"{\"owner\":\"A\",\"id\":\"0190aaaa\"}",                                               "id must be a UUID, got \"0190aaaa\""                                   },
+        {"{\"owner\":\"A\",\"id\":7}",                                                          "id must be a UUID, got 7"                                              },
+        {"{\"owner\":\"A\",\"state\":\"opne\"}",                                                "state must be one of \"open\", \"closed\", got \"opne\""               },
+        {"{\"owner\":\"A\",\"tags\":\"a\"}",                                                    "tags must be an array of at most 3 texts, got \"a\""                   },
+        {"{\"owner\":\"A\",\"tags\":[\"a\",\"b\",\"c\",\"d\"]}",                                "tags must be an array of at most 3 texts, got 4"                       },
+        {"{\"owner\":\"A\",\"tags\":[\"a\",null]}",                                             "tags[1] must be text of at most 5 bytes, got null"                     },
+        {"{\"owner\":\"A\",\"tags\":[\"a\",\"abcdef\"]}",                                       "tags[1] must be text of at most 5 bytes, got 6"                        },
+        {"{\"owner\":\"A\",\"items\":[]}",                                                      "items must be an array of 1 to 5 objects, got 0"                       },
+        {"{\"owner\":\"A\",\"items\":{}}",                                                      "items must be an array of 1 to 5 objects, got an object"               },
+        {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\"},5]}",                                   "items[1] must be an object, got 5"                                     },
         {"{\"owner\":\"A\",\"items\":[{\"amount\":5}]}",                                        "missing field \"items[0].asset\""                                      },
         {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\",\"amout\":1}]}",
          "unknown field \"items[0].amout\", did you mean \"amount\"?"                                                                                                   },
         {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\"},{\"asset\":\"X\"},{\"asset\":\"X\"},{\"asset\":\"X\","
-         "\"amount\":1.5}]}",                                                          "items[3].amount must be an integer from 1 to 9007199254740991, not 1.5"},
+         "\"amount\":1.5}]}",                                                          "items[3].amount must be an integer from 1 to 9007199254740991, got 1.5"},
         {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\",\"parts\":[{\"n\":1},{\"n\":\"2\"}]}]}",
-         "items[0].parts[1].n must be an integer from -9223372036854775808 to 9223372036854775807, not \"2\""                                                           },
+         "items[0].parts[1].n must be an integer from -9223372036854775808 to 9223372036854775807, got \"2\""                                                           },
         {"{\"owner\":\"A\",\"items\":[{\"asset\":\"X\",\"parts\":7}]}",
-         "items[0].parts must be an array of objects, not 7"                                                                                                            },
+         "items[0].parts must be an array of objects, got 7"                                                                                                            },
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)

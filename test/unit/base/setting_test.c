@@ -192,28 +192,28 @@ TEST(setting_refuses_wrong_values_by_name_and_place)
     static const struct {
         const char *given, *expected;
     } cases[] = {
-        {"PAWL_POOL_MAX=ten",                                             "PAWL_POOL_MAX in the environment is \"ten\": a whole number from 1 to 1000"    },
-        {"PAWL_POOL_MAX=0",                                               "PAWL_POOL_MAX in the environment is \"0\": a whole number from 1 to 1000"      },
-        {"PAWL_POOL_MAX=1001",                                            "PAWL_POOL_MAX in the environment is \"1001\": a whole number from 1 to 1000"   },
-        {"PAWL_POOL_MAX=10x",                                             "PAWL_POOL_MAX in the environment is \"10x\": a whole number from 1 to 1000"    },
-        {"PAWL_POOL_MAX= 10",                                             "PAWL_POOL_MAX in the environment is \" 10\": a whole number from 1 to 1000"    },
-        {"PAWL_POOL_MAX=1\n2",                                            "PAWL_POOL_MAX in the environment is \"1\\n2\": a whole number from 1 to 1000"  },
-        {"PAWL_OFFSET=-",                                                 "PAWL_OFFSET in the environment is \"-\": a whole number"                       },
+        {"PAWL_POOL_MAX=ten",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"ten\""        },
+        {"PAWL_POOL_MAX=0",                                               "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"0\""          },
+        {"PAWL_POOL_MAX=1001",                                            "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"1001\""       },
+        {"PAWL_POOL_MAX=10x",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"10x\""        },
+        {"PAWL_POOL_MAX= 10",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \" 10\""        },
+        {"PAWL_POOL_MAX=1\n2",                                            "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"1\\n2\""      },
+        {"PAWL_OFFSET=-",                                                 "PAWL_OFFSET in the environment must be an integer, got \"-\""                           },
         {"PAWL_OFFSET=9223372036854775808",
-         "PAWL_OFFSET in the environment is \"9223372036854775808\": a whole number"                                                                      },
+         "PAWL_OFFSET in the environment must be an integer, got \"9223372036854775808\""                                                                          },
         {"PAWL_OFFSET=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9zz",
-         "PAWL_OFFSET in the environment is \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\": a whole number"                                               },
-        {"PAWL_WAIT=5ms",                                                 "PAWL_WAIT in the environment is \"5ms\": a duration from 10ms to 1h"           },
-        {"PAWL_WAIT=2h",                                                  "PAWL_WAIT in the environment is \"2h\": a duration from 10ms to 1h"            },
-        {"PAWL_PAUSE=soon",                                               "PAWL_PAUSE in the environment is \"soon\": a duration such as 250ms, 10s or 5m"},
-        {"PAWL_AUDIT=maybe",                                              "PAWL_AUDIT in the environment is \"maybe\": on or off"                         },
-        {"PAWL_LOG=loud",                                                 "PAWL_LOG in the environment is \"loud\": one of debug, info, warn"             },
+         "PAWL_OFFSET in the environment must be an integer, got \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\""                                                   },
+        {"PAWL_WAIT=5ms",                                                 "PAWL_WAIT in the environment must be a duration from 10ms to 1h, got \"5ms\""           },
+        {"PAWL_WAIT=2h",                                                  "PAWL_WAIT in the environment must be a duration from 10ms to 1h, got \"2h\""            },
+        {"PAWL_PAUSE=soon",                                               "PAWL_PAUSE in the environment must be a duration such as 250ms, 10s or 5m, got \"soon\""},
+        {"PAWL_AUDIT=maybe",                                              "PAWL_AUDIT in the environment must be on or off, got \"maybe\""                         },
+        {"PAWL_LOG=loud",                                                 "PAWL_LOG in the environment must be one of debug, info, warn, got \"loud\""             },
         {"PAWL_ROLE=api,boss",
-         "PAWL_ROLE in the environment is \"api,boss\": some of api, worker, monitor, with commas between"                                                },
+         "PAWL_ROLE in the environment must be some of api, worker, monitor, with commas between, got \"api,boss\""                                                },
         {"PAWL_ROLE=api,",
-         "PAWL_ROLE in the environment is \"api,\": some of api, worker, monitor, with commas between"                                                    },
-        {"DATABASE_URL=\xff",                                             "DATABASE_URL in the environment is \"\xef\xbf\xbd\": text in UTF-8"            },
-        {"PAWL_ADMIN_TOKEN=hush\xff",                                     "PAWL_ADMIN_TOKEN in the environment is wrong: text in UTF-8"                   },
+         "PAWL_ROLE in the environment must be some of api, worker, monitor, with commas between, got \"api,\""                                                    },
+        {"DATABASE_URL=\xff",                                             "DATABASE_URL in the environment must be text in UTF-8, got \"\xef\xbf\xbd\""            },
+        {"PAWL_ADMIN_TOKEN=hush\xff",                                     "PAWL_ADMIN_TOKEN in the environment must be text in UTF-8"                              },
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -231,7 +231,7 @@ TEST(setting_refuses_wrong_flags)
                                             .flags = (SettingFlag[]){{"PAWL_POOL_MAX", "many"}, {0}}
     },
                                         arena, &s, &error));
-    assert_string_equal(error.text, "--pool-max is \"many\": a whole number from 1 to 1000");
+    assert_string_equal(error.text, "--pool-max must be an integer from 1 to 1000, got \"many\"");
     assert_code(ERR_USAGE, setting_load(&table,
                                         &(SettingSources){
                                             .flags = (SettingFlag[]){{"PAWL_POLL", "1"}, {0}}
@@ -251,9 +251,9 @@ TEST(setting_refuses_wrong_lines_by_number)
         size_t      size;
         const char *expected;
     } cases[] = {
-        CASE("\n\npool_max = ten\n", "PAWL_POOL_MAX in FILE line 3 is \"ten\": a whole number from 1 to 1000"),
+        CASE("\n\npool_max = ten\n", "PAWL_POOL_MAX in FILE line 3 must be an integer from 1 to 1000, got \"ten\""),
         CASE("pool_mx = 10", "unknown setting \"pool_mx\" in FILE line 1, did you mean \"pool_max\"?"),
-        CASE("PAWL_POOL_MAX = ten", "PAWL_POOL_MAX in FILE line 1 is \"ten\": a whole number from 1 to 1000"),
+        CASE("PAWL_POOL_MAX = ten", "PAWL_POOL_MAX in FILE line 1 must be an integer from 1 to 1000, got \"ten\""),
         CASE("pool_max = 10\nPAWL_POOL_MAX = 10", "\"PAWL_POOL_MAX\" in FILE line 2 was already set in line 1"),
         CASE("colour = red", "unknown setting \"colour\" in FILE line 1"),
         CASE("= 5", "unknown setting \"\" in FILE line 1"),
@@ -308,7 +308,7 @@ TEST(setting_durations)
         int64_t ms = -1;
 
         assert_code(ERR_INVALID, setting_duration(bad[i], &ms, &error));
-        assert_contains(error.text, " is not a duration such as 250ms, 10s, 5m, 1h or 2d");
+        assert_contains(error.text, "must be a duration such as 250ms, 10s, 5m, 1h or 2d, got \"");
         assert_int_equal(ms, -1);
     }
 }
@@ -356,9 +356,9 @@ TEST(setting_page_has_columns_and_no_secret)
         "PAWL_LISTEN        127.0.0.1:8080  127.0.0.1:8080  HTTP address\n"
         "PAWL_ADMIN_TOKEN   (set)           (none)          bearer token with all scopes\n"
         "PAWL_POOL_MAX      20              10              the largest number of connections that this\n"
-        "                                                   process opens to PostgreSQL at the same time (a\n"
-        "                                                   whole number from 1 to 1000; SIGHUP reloads it)\n"
-        "PAWL_OFFSET        0               (none)          any number (a whole number)\n"
+        "                                                   process opens to PostgreSQL at the same time (an\n"
+        "                                                   integer from 1 to 1000; SIGHUP reloads it)\n"
+        "PAWL_OFFSET        0               (none)          any number (an integer)\n"
         "PAWL_WAIT          5s              5s              how long to wait (a duration from 10ms to 1h)\n"
         "PAWL_PAUSE         0s              0               how long to pause (a duration such as 250ms, 10s\n"
         "                                                   or 5m)\n"
