@@ -90,9 +90,11 @@ as $$
     ('wallet.transaction',      'reader poster'),
     ('wallet.open',             'poster'),
     ('wallet.post',             'poster'),
+    ('wallet.post_nowait',      'poster'),
     ('wallet.treasury',         'treasurer'),
     ('wallet.emit_to',          'admin'),
     ('wallet.expire_next',      'reader'),
+    ('wallet.clock_ahead',      'reader'),
     ('wallet.expire',           'monitor'),
     ('wallet.seal',             'monitor'),
     ('wallet.verify',           'reader'),
@@ -130,6 +132,7 @@ as $$
     ('wallet.txn_seq',         '',                     'reader'),
     ('wallet.entry',           '',                     'reader'),
     ('wallet.hold',            '',                     'reader'),
+    ('wallet.holds',           '',                     'reader'),
     ('wallet.seal',            '',                     'reader'),
     ('wallet.verified',        '',                     'reader')
 $$;

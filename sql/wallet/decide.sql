@@ -1,114 +1,109 @@
 -- decide.sql - may it be done? Called under the locks, so what it reads stays true until the end of the transaction.
+-- The number of statements does not depend on the number of operations.
 
--- Refusals that are kept under their key; the others were never decided.
-create or replace function wallet.is_kept (p_refusal text)
+-- Refusals that are kept under their key; the others were never decided. An expiry has no key of a client's, so it keeps none.
+create or replace function wallet.is_kept (p_kind text, p_refusal text)
   returns boolean
   language sql immutable
-as $$ select p_refusal in ('insufficient-funds', 'balance-limit', 'wallet-frozen', 'hold-ended', 'over-captured', 'over-refunded') $$;
+as $$
+  select p_kind <> 'expire'
+         and p_refusal in ('insufficient-funds', 'balance-limit', 'wallet-frozen', 'hold-ended', 'over-captured', 'over-refunded')
+$$;
 
--- What an operation asks of the hold it names: how much moves, or why not.
-create or replace function wallet.hold_ask (p_kind text, p_asked bigint, p_hold wallet.hold, p_now timestamptz,
-                                            out amount bigint, out refusal text, out sentence text)
+-- What operations refer to: how much is left of it, or why it cannot be. What was captured or refunded is the sum of the
+-- transactions that did it, added up once for each hold or transaction.
+create or replace function wallet.batch_facts (p_batch wallet.batch, p_refusals text[], p_now timestamptz)
+  returns wallet.facts
   language plpgsql stable
 as $$
 declare
-  v_left bigint := p_hold.amount - p_hold.captured;
+  v_facts wallet.facts;
 begin
-  amount := coalesce(p_asked, v_left);
-  if p_hold.status <> 'OPEN' then
-    refusal := 'hold-ended';
-    sentence := format('the hold is %s', lower(p_hold.status));
-  elsif p_kind = 'capture' and p_hold.expires_at <= p_now then
-    refusal := 'hold-ended';
-    sentence := 'the hold is expired';
-  elsif p_kind = 'expire' and (p_hold.expires_at > p_now) is not false then
-    refusal := 'hold-not-due';
-    sentence := 'the hold has not expired yet';
-  elsif amount > v_left then
-    refusal := 'over-captured';
-    sentence := format('%s are left of the hold, %s were asked for', v_left, amount);
-  end if;
-end
-$$;
-
--- What a refund asks of the transaction it names.
-create or replace function wallet.refund_ask (p_asked bigint, p_txn wallet.txn,
-                                              out amount bigint, out refusal text, out sentence text)
-  language plpgsql stable
-as $$
-declare
-  v_left bigint := p_txn.amount - coalesce((select sum(t.amount) from wallet.txn t
-                                            where t.ref = p_txn.id and t.kind = 'refund' and t.refusal is null), 0);
-begin
-  amount := coalesce(p_asked, v_left);
-  if p_txn.kind not in ('topup', 'spend', 'transfer', 'multi', 'capture') or p_txn.refusal is not null then
-    refusal := 'not-refundable';
-    sentence := format('a %s cannot be refunded', case when p_txn.refusal is not null then 'refused ' else '' end || p_txn.kind);
-  elsif v_left = 0 or amount > v_left then
-    refusal := 'over-refunded';
-    sentence := format('%s of %s are left to refund', v_left, p_txn.amount);
-  elsif p_txn.other_id is null and amount <> p_txn.amount then
-    refusal := 'not-refundable';
-    sentence := 'a transaction of many legs can only be refunded whole';
-  end if;
-end
-$$;
-
--- The amounts of operations that refer to something, or why they cannot be.
-create or replace function wallet.batch_ask (
-  p_batch wallet.batch, p_now timestamptz, p_sentences text[], inout amounts bigint[], inout refusals text[],
-  out sentences text[])
-  language plpgsql stable
-as $$
-declare
-  v_row record;
-  v_ask record;
-begin
-  sentences := p_sentences;
-  for v_row in
-    select u.ord, u.kind, u.asked, u.request, t.t, h.h
-    from unnest(p_batch.kinds, p_batch.refs, p_batch.requests, amounts, refusals) with ordinality u (kind, ref, request, asked, refusal, ord)
-    left join lateral (select t from wallet.txn t where t.id = u.ref limit 1) t on true
-    left join lateral (select h from wallet.hold h where h.id = u.ref limit 1) h on true
-    where u.refusal is null and u.kind not in ('topup', 'spend', 'transfer', 'hold')
-  loop
-    if v_row.kind = 'multi' then
-      amounts[v_row.ord] := (select sum(l.amount) filter (where l.amount > 0) from wallet.legs_named(v_row.request) l);
-      continue;
-    elsif v_row.kind in ('freeze', 'unfreeze', 'floor') then
-      amounts[v_row.ord] := 0;
-      continue;
-    elsif v_row.kind = 'refund' then
-      v_ask := wallet.refund_ask(v_row.asked, v_row.t);
-    else
-      v_ask := wallet.hold_ask(v_row.kind, v_row.asked, v_row.h, p_now);
-    end if;
-    amounts[v_row.ord] := v_ask.amount;
-    refusals[v_row.ord] := v_ask.refusal;
-    sentences[v_row.ord] := v_ask.sentence;
-  end loop;
-end
-$$;
-
--- Is there a wallet that would be short, over the limit or frozen if every leg were posted in order?
-create or replace function wallet.legs_trouble (p_legs wallet.legs)
-  returns boolean
-  language plpgsql stable
-as $$
-begin
-  return (select coalesce(bool_or(r.frozen or r.least < r.floor or r.most > 9007199254740991), false)
+  select array_agg(f.slot), array_agg(f.available), array_agg(f.total), array_agg(f.whole), array_agg(f.refusal),
+         array_agg(case f.refusal
+           when 'hold-ended' then format('the hold is %s', case when f.status = 'OPEN' then 'expired' else lower(f.status) end)
+           when 'hold-not-due' then 'the hold has not expired yet'
+           when 'not-refundable' then format('a %s cannot be refunded', case when f.refused then 'refused ' else '' end || f.of_kind)
+           end)
+  into v_facts.slots, v_facts.lefts, v_facts.totals, v_facts.wholes, v_facts.refusals, v_facts.sentences
   from (
-    select s.frozen, s.floor, s.balance - s.held + sum(l.amount - l.hold) over run as least, s.balance + sum(l.amount) over run as most
-    from unnest(p_legs.ords, p_legs.wallets, p_legs.amounts, p_legs.holds) l (ord, wallet, amount, hold)
-    cross join lateral (select s.* from wallet.state s where s.id = l.wallet limit 1) s
-    window run as (partition by l.wallet order by l.ord)
-  ) r);
+    select u.n, case when t.id is not null then first_value(u.n) over same end::integer as slot,
+           case when t.id is not null then t.amount - first_value(s.used) over same end::bigint as available, t.amount as total,
+           u.kind = 'refund' and t.other_id is null as whole, h.status, t.kind as of_kind, t.refusal is not null as refused,
+           case when u.kind = 'refund' then
+                  case when t.kind not in ('topup', 'spend', 'transfer', 'multi', 'capture') or t.refusal is not null then 'not-refundable' end
+                when h.status <> 'OPEN' then 'hold-ended'
+                when u.kind = 'capture' and h.expires_at <= p_now then 'hold-ended'
+                when u.kind = 'expire' and (h.expires_at > p_now) is not false then 'hold-not-due'
+           end as refusal
+    from (select i.*, i.kind in ('capture', 'void', 'expire', 'refund') and i.refusal is null as refers,
+                 row_number() over (partition by i.ref, i.kind = 'refund', i.refusal is null order by i.n) = 1 as first
+          from unnest(p_batch.kinds, p_batch.refs, p_refusals) with ordinality i (kind, ref, refusal, n)) u
+    left join lateral (select t.* from wallet.txn t where t.id = u.ref and u.refers limit 1) t on true
+    left join lateral (select h.* from wallet.hold h where h.id = u.ref and u.refers and u.kind <> 'refund' limit 1) h on true
+    left join lateral (
+      select coalesce(sum(c.amount), 0) as used from wallet.txn c
+      where u.first and u.refers and c.ref = u.ref and c.refusal is null
+        and c.kind = case when u.kind = 'refund' then 'refund' else 'capture' end) s on true
+    window same as (partition by u.ref, u.kind = 'refund', u.refusal is null order by u.n)
+    order by u.n
+  ) f;
+  return v_facts;
 end
 $$;
 
--- One after the other, as if each had come alone. An operation is refused for the first of its legs that cannot be.
-create or replace function wallet.legs_decide (
-  p_kinds text[], p_legs wallet.legs, p_sentences text[], inout refusals text[], out sentences text[])
+-- How wallets stand after each leg if every leg is posted in order. trouble: one would be short, over the limit or frozen. @system
+-- has no limit: what it may owe and own is bounded by what wallets may. last_at: the latest time of the wallets' last
+-- entries, of those that are not after p_until. p_single: the legs of one operation, which names each wallet once.
+create or replace function wallet.legs_run (p_legs wallet.legs, p_floor bigint, p_frozen boolean, p_until timestamptz, p_single boolean,
+                                            out legs wallet.legs, out trouble boolean, out last_at timestamptz)
+  language plpgsql stable
+as $$
+declare
+  v_legs wallet.legs := p_legs;
+begin
+  if p_single then
+    select array_agg(e.balance + l.amount), array_agg(e.held + l.hold), array_agg(coalesce(p_floor, e.floor)), array_agg(coalesce(p_frozen, e.frozen)),
+           array_agg(e.version + 1),
+           coalesce(bool_or(e.frozen or e.balance + l.amount - e.held - l.hold < e.floor
+                            or e.balance + l.amount > 9007199254740991 and e.floor >= -9007199254740991), false),
+           max(e.at) filter (where e.at <= p_until)
+    into v_legs.balances, v_legs.helds, v_legs.floors, v_legs.frozens, v_legs.versions, trouble, last_at
+    from unnest(p_legs.wallets, p_legs.amounts, p_legs.holds) l (wallet, amount, hold)
+    cross join lateral (
+      select e.balance, coalesce(e.held, 0) as held, coalesce(e.floor, 0) as floor, coalesce(e.frozen, false) as frozen, e.version,
+             (select t.at from wallet.txn t where t.id = e.txn) as at
+      from wallet.entry e where e.wallet_id = l.wallet order by e.version desc limit 1) e;
+    legs := v_legs;
+    return;
+  end if;
+  select array_agg(r.balance), array_agg(r.held), array_agg(coalesce(p_floor, r.floor)), array_agg(coalesce(p_frozen, r.frozen)), array_agg(r.version),
+         coalesce(bool_or(r.frozen or r.balance - r.held < r.floor or r.balance > 9007199254740991 and r.floor >= -9007199254740991), false),
+         max(r.at) filter (where r.at <= p_until)
+  into v_legs.balances, v_legs.helds, v_legs.floors, v_legs.frozens, v_legs.versions, trouble, last_at
+  from (
+    -- The last entry is read once for each wallet, at its first leg.
+    select l.n, (first_value(e.balance) over run + sum(l.amount) over run)::bigint as balance,
+           (first_value(e.held) over run + sum(l.hold) over run)::bigint as held, first_value(e.floor) over run as floor,
+           first_value(e.frozen) over run as frozen, first_value(e.version) over run + row_number() over run as version, e.at
+    from (select u.*, row_number() over (partition by u.wallet order by u.n) = 1 as first
+          from unnest(p_legs.wallets, p_legs.amounts, p_legs.holds) with ordinality u (wallet, amount, hold, n)) l
+    left join lateral (
+      select e.balance, coalesce(e.held, 0) as held, coalesce(e.floor, 0) as floor, coalesce(e.frozen, false) as frozen, e.version,
+             (select t.at from wallet.txn t where t.id = e.txn) as at
+      from wallet.entry e where e.wallet_id = l.wallet and l.first order by e.version desc limit 1) e on true
+    window run as (partition by l.wallet order by l.n rows unbounded preceding)
+    order by l.n
+  ) r;
+  legs := v_legs;
+end
+$$;
+
+-- One after the other, as if each had come alone. An operation is refused for what it refers to, or for the first of its legs
+-- that cannot be. amounts: as assumed for the legs; those left open by the caller become what is left when their turn comes.
+create or replace function wallet.batch_decide (
+  p_kinds text[], p_asked bigint[], p_facts wallet.facts, p_legs wallet.legs, p_sentences text[],
+  inout amounts bigint[], inout refusals text[], out sentences text[])
   language plpgsql stable
 as $$
 declare
@@ -117,32 +112,68 @@ declare
   v_wallets bigint[] := p_legs.wallets;
   v_amounts bigint[] := p_legs.amounts;
   v_holds bigint[] := p_legs.holds;
-  v_slots integer[]; -- of each leg: the place of its wallet in the arrays below
+  v_refs integer[] := p_facts.slots;
+  v_left bigint[] := p_facts.lefts;
+  v_totals bigint[] := p_facts.totals;
+  v_wholes boolean[] := p_facts.wholes;
+  v_ended text[] := '{}';
+  v_slots integer[]; -- of each leg: the position of its wallet in the arrays below
   v_balance bigint[];
   v_held bigint[];
   v_floor bigint[];
   v_frozen boolean[];
+  v_count integer := cardinality(v_ords);
   v_leg integer := 1;
   v_first integer;
   v_ord integer;
   v_slot integer;
+  v_ref integer;
+  v_amount bigint;
+  v_kind text;
 begin
   sentences := p_sentences;
   v_slots := array(select s.slot from (select l.ord, dense_rank() over (order by l.wallet) as slot
                                        from unnest(v_wallets) with ordinality l (wallet, ord)) s order by s.ord);
-  select array_agg(s.balance order by s.id), array_agg(s.held order by s.id), array_agg(s.floor order by s.id),
-         array_agg(s.frozen order by s.id)
+  -- How each wallet stands before its first leg.
+  select array_agg(s.balance - s.amount order by s.wallet), array_agg(s.held - s.hold order by s.wallet), array_agg(s.floor order by s.wallet),
+         array_agg(s.frozen order by s.wallet)
   into v_balance, v_held, v_floor, v_frozen
-  from wallet.state s where s.id = any (v_wallets);
+  from (select distinct on (l.wallet) l.* from unnest(v_wallets, v_amounts, v_holds, p_legs.balances, p_legs.helds, p_legs.floors, p_legs.frozens)
+          with ordinality l (wallet, amount, hold, balance, held, floor, frozen, n) order by l.wallet, l.n) s;
 
-  while v_leg <= cardinality(v_ords) loop
+  while v_leg <= v_count loop
     v_ord := v_ords[v_leg];
+    v_kind := p_kinds[v_ord];
     v_first := v_leg;
-    while v_leg <= cardinality(v_ords) and v_ords[v_leg] = v_ord loop
+    v_ref := v_refs[v_ord];
+    if v_ref is not null then
+      v_amount := case when v_kind in ('void', 'expire') then v_left[v_ref] else coalesce(p_asked[v_ord], v_left[v_ref]) end;
+      if v_ended[v_ref] is not null then
+        refusals[v_ord] := 'hold-ended';
+        sentences[v_ord] := format('the hold is %s', v_ended[v_ref]);
+      elsif v_kind = 'refund' and (v_left[v_ref] = 0 or v_amount > v_left[v_ref]) then
+        refusals[v_ord] := 'over-refunded';
+        sentences[v_ord] := format('%s of %s are left to refund', v_left[v_ref], v_totals[v_ord]);
+      elsif v_kind = 'refund' and v_wholes[v_ord] and v_amount <> v_totals[v_ord] then
+        refusals[v_ord] := 'not-refundable';
+        sentences[v_ord] := 'a transaction of many legs can only be refunded whole';
+      elsif v_amount > v_left[v_ref] then
+        refusals[v_ord] := 'over-captured';
+        sentences[v_ord] := format('%s are left of the hold, %s were asked for', v_left[v_ref], v_amount);
+      elsif v_amount <> amounts[v_ord] then
+        for i in v_first .. v_count loop
+          exit when v_ords[i] <> v_ord;
+          v_amounts[i] := sign(v_amounts[i])::bigint * v_amount;
+          v_holds[i] := sign(v_holds[i])::bigint * v_amount;
+        end loop;
+      end if;
+      amounts[v_ord] := v_amount;
+    end if;
+    while v_leg <= v_count and v_ords[v_leg] = v_ord loop
       v_slot := v_slots[v_leg];
       if refusals[v_ord] is not null then
         null;
-      elsif v_frozen[v_slot] and p_kinds[v_ord] not in ('void', 'expire', 'freeze', 'unfreeze', 'floor') then
+      elsif v_frozen[v_slot] and v_kind not in ('void', 'expire', 'freeze', 'unfreeze', 'floor') then
         refusals[v_ord] := 'wallet-frozen';
         sentences[v_ord] := format('the wallet of "%s" is frozen', wallet.owner_of(v_wallets[v_leg]));
       elsif v_amounts[v_leg] < v_holds[v_leg]
@@ -150,7 +181,7 @@ begin
         refusals[v_ord] := 'insufficient-funds';
         sentences[v_ord] := format('"%s" has %s available, %s are needed', wallet.owner_of(v_wallets[v_leg]),
           v_balance[v_slot] - v_held[v_slot] - v_floor[v_slot], v_holds[v_leg] - v_amounts[v_leg]);
-      elsif v_amounts[v_leg] > 0 and v_balance[v_slot] + v_amounts[v_leg] > 9007199254740991 then
+      elsif v_amounts[v_leg] > 0 and v_balance[v_slot] + v_amounts[v_leg] > 9007199254740991 and v_floor[v_slot] >= -9007199254740991 then
         refusals[v_ord] := 'balance-limit';
         sentences[v_ord] := format('"%s" would have more than 9007199254740991', wallet.owner_of(v_wallets[v_leg]));
       end if;
@@ -161,6 +192,14 @@ begin
       v_balance[v_slots[i]] := v_balance[v_slots[i]] + v_amounts[i];
       v_held[v_slots[i]] := v_held[v_slots[i]] + v_holds[i];
     end loop;
+    if v_ref is not null then
+      if v_kind in ('capture', 'refund') then
+        v_left[v_ref] := v_left[v_ref] - v_amount;
+      end if;
+      if v_kind in ('void', 'expire') or v_kind = 'capture' and v_left[v_ref] = 0 then
+        v_ended[v_ref] := case v_kind when 'void' then 'voided' when 'expire' then 'expired' else 'captured' end;
+      end if;
+    end if;
   end loop;
 end
 $$;

@@ -1,33 +1,79 @@
--- expire.sql - holds whose time is over give back what they hold, once, whoever looks first.
--- The key of an expiry is made from its hold, so two monitors that see the same hold are twins, and the second is told what
--- the first one did.
+-- expire.sql - holds whose time is over release what they hold, once, whichever monitor comes first.
+--
+-- Invariants
+--   1. An expiry has no key that a client could use before it: its txn_id is drawn at random, and the hold's status, read under the
+--      wallet's lock, decides that it happens once. The index txn_hold_end backs this up.
+--   2. Nothing is waited for: a wallet that another transaction has locked is left for the next call.
+--   3. A hold that cannot be released (its rows were damaged) is reported as a warning and stops no other.
+-- Lock order: wallets in any order, never waited for, so no deadlock is possible; lock_timeout bounds the rest.
+-- Errors: QW001 a limit out of range.
 
-create or replace function wallet.expiry_key (p_hold uuid)
-  returns uuid
-  language sql immutable
-as $$ select md5('pawl hold expiry ' || p_hold)::uuid $$;
-
--- At most p_limit of those that are due; returns how many were released by this call.
-create or replace function wallet.expire (p_limit integer default 1000)
+-- Releases these holds, whose wallets are locked; returns how many were.
+create or replace function wallet.expire_holds (p_holds uuid[])
   returns integer
-  language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off
+  language plpgsql
 as $$
 declare
+  v_count integer := 0;
+begin
+  begin
+    return (select count(*) from wallet.post_together(
+              array_fill('expire'::text, array[cardinality(p_holds)]), array(select gen_random_uuid() from generate_series(1, cardinality(p_holds))),
+              null, null, null, null, p_holds, null, null, true) p
+            where p.is_new and p.refusal is null);
+  exception when others then
+    if cardinality(p_holds) = 1 then
+      raise warning 'hold % cannot be released: %', p_holds[1], sqlerrm;
+      return 0;
+    end if;
+  end;
+  for i in 1 .. cardinality(p_holds) loop
+    v_count := v_count + wallet.expire_holds(p_holds[i:i]);
+  end loop;
+  return v_count;
+end
+$$;
+
+-- At most p_limit of those that are due; returns how many were released by this call. Call it in a transaction of its own: it keeps
+-- their wallets locked until the end of it.
+create or replace function wallet.expire (p_limit integer default 100)
+  returns integer
+  language plpgsql security definer set search_path = wallet, pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_material = off
+  set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '1s'
+as $$
+declare
+  c_failures constant integer := 1000; -- in one call
+  v_now timestamptz := pawl.now();
+  v_at timestamptz := '-infinity';
+  v_id bigint := -1;
+  v_count integer := 0;
+  v_failed integer := 0;
+  v_seen integer;
+  v_released integer;
   v_due uuid[];
 begin
-  v_due := array(select t.txn_id
-                 from (select h.id from wallet.hold h
-                       where h.status = 'OPEN' and h.expires_at is not null and h.expires_at <= pawl.now()
-                       order by h.expires_at limit p_limit) h
-                 join wallet.txn t on t.id = h.id);
-  if cardinality(v_due) = 0 then
-    return 0;
+  if (p_limit between 1 and 10000) is not true then
+    raise exception 'limit must be from 1 to 10000' using errcode = 'QW001';
   end if;
-  return (select count(*) from wallet.post(
-            array_fill('expire'::text, array[cardinality(v_due)]), array(select wallet.expiry_key(d) from unnest(v_due) with ordinality u (d, n) order by n),
-            null, null, p_refs => v_due) p
-          where p.is_new and p.refusal is null);
+  while v_count < p_limit and v_failed < c_failures loop
+    -- Locked wallets do not count towards the limit.
+    select count(*), array_agg(t.txn_id) filter (where t.txn_id is not null), max(d.expires_at), max(d.id) filter (where d.last)
+    into v_seen, v_due, v_at, v_id
+    from (select d.*, row_number() over (order by d.expires_at desc, d.id desc) = 1 as last
+          from (select h.id, h.expires_at
+                from wallet.hold h join wallet.wallet w on w.id = h.wallet_id
+                where h.status = 'OPEN' and h.expires_at is not null and h.expires_at <= v_now and (h.expires_at, h.id) > (v_at, v_id)
+                order by h.expires_at, h.id
+                limit p_limit - v_count
+                for no key update of w skip locked) d) d
+    left join lateral (select t.txn_id from wallet.txn t where t.id = d.id limit 1) t on true;
+    exit when v_seen = 0;
+    v_released := case when v_due is not null then wallet.expire_holds(v_due) else 0 end;
+    v_count := v_count + v_released;
+    v_failed := v_failed + v_seen - v_released;
+  end loop;
+  return v_count;
 end
 $$;
 
@@ -39,7 +85,7 @@ as $$
   select h.expires_at from wallet.hold h where h.status = 'OPEN' and h.expires_at is not null order by h.expires_at limit 1
 $$;
 
--- Whoever wants to hear of postings in an asset names the domain of the bus; null: nobody.
+-- The domain of the bus that gets a command for each transaction in an asset; null: none.
 create or replace function wallet.emit_to (p_asset text, p_domain text)
   returns void
   language plpgsql security definer set search_path = wallet, pawl, pg_temp

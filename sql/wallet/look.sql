@@ -1,7 +1,8 @@
 -- look.sql - reading the books. Every answer is one snapshot; nothing is locked, nothing is summed that could be long.
--- Along the versions of a wallet both the numbers of transactions and their times only grow (numbers are drawn, and times are
--- read, under the wallet's lock). So the place of a moment is found by halving: some twenty looks into the primary
--- key for a million entries, and no index of its own.
+-- Along the versions of a wallet the numbers of transactions only grow, and so do their times (both are drawn under the wallet's
+-- lock), unless the database's clock was set back by more than 5 s: then the order is that of the versions, and a moment that came
+-- twice is found at one of its two positions. So the position of a moment is found by halving: some twenty lookups in the
+-- primary key for a million entries, and no index of its own.
 
 -- The last version of a wallet whose transaction is not after this number or moment (whichever is given); null: none.
 create or replace function wallet.version_at (p_wallet bigint, p_number bigint, p_at timestamptz default null)
@@ -10,7 +11,7 @@ create or replace function wallet.version_at (p_wallet bigint, p_number bigint, 
 as $$
 declare
   v_low bigint := -1; -- not after
-  v_high bigint := (select s.version + 1 from wallet.state s where s.id = p_wallet); -- after
+  v_high bigint := (select e.version + 1 from wallet.entry e where e.wallet_id = p_wallet order by e.version desc limit 1); -- after
   v_middle bigint;
 begin
   while v_high - v_low > 1 loop
@@ -27,6 +28,16 @@ begin
 end
 $$;
 
+-- How many seconds the newest transactions are ahead of the database's clock; 0: none is. More than a few mean that the clock was
+-- wrong, and was set back since: postings go by the clock again, and this goes to 0 when a thousand have been made.
+create or replace function wallet.clock_ahead ()
+  returns bigint
+  language sql volatile security definer set search_path = wallet, pawl, pg_temp
+as $$
+  select greatest(0, ceil(extract(epoch from max(t.at) - pawl.now())))::bigint
+  from (select t.at from wallet.txn t order by t.id desc limit 1000) t
+$$;
+
 -- Wallets as they stand; a row for each that exists. @system is one wallet here. PL/pgSQL, because it keeps its plans.
 create or replace function wallet.look (p_owners text[], p_assets text[] default null)
   returns table (ord integer, owner text, asset text, balance bigint, held bigint, available bigint, floor bigint, version bigint,
@@ -37,22 +48,25 @@ create or replace function wallet.look (p_owners text[], p_assets text[] default
 as $$
 #variable_conflict use_column
 begin
+  perform pawl.array_check('owners', p_owners, cardinality(p_owners), 'QW001'), pawl.array_check('assets', p_assets, cardinality(p_owners), 'QW001', true);
   return query
     select u.ord::integer, w.owner, a.code, s.balance, s.held, s.balance - s.held - s.floor, s.floor, s.version, s.frozen, w.metadata,
            w.created_at
     from unnest(p_owners, p_assets) with ordinality u (owner, asset, ord)
     cross join lateral (select a.id, a.code from wallet.asset a where a.code = coalesce(u.asset, 'CREDIT') limit 1) a
     cross join lateral (select w.* from wallet.wallet w where w.owner = u.owner and w.asset_id = a.id and w.stripe = 0 limit 1) w
-    cross join lateral (select s.* from wallet.state s where s.id = w.id limit 1) s
+    cross join lateral (
+      select e.balance, coalesce(e.held, 0) as held, coalesce(e.floor, 0) as floor, e.version, coalesce(e.frozen, false) as frozen
+      from wallet.entry e where e.wallet_id = w.id order by e.version desc limit 1) s
     where u.owner <> '@system';
   if '@system' = any (p_owners) then
     return query
-      select u.ord::integer, '@system', a.code, sum(s.balance)::bigint, sum(s.held)::bigint, sum(s.balance - s.held)::bigint,
+      select u.ord::integer, '@system', a.code, sum(s.balance)::bigint, 0::bigint, sum(s.balance)::bigint,
              null::bigint, sum(s.version)::bigint, false, null::jsonb, min(w.created_at)
       from unnest(p_owners, p_assets) with ordinality u (owner, asset, ord)
       join wallet.asset a on a.code = coalesce(u.asset, 'CREDIT')
       join wallet.wallet w on w.owner = '@system' and w.asset_id = a.id
-      join wallet.state s on s.id = w.id
+      cross join lateral (select e.balance, e.version from wallet.entry e where e.wallet_id = w.id order by e.version desc limit 1) s
       where u.owner = '@system'
       group by u.ord, a.code;
   end if;
@@ -122,7 +136,7 @@ as $$
            'at', pawl.iso(t.at),
            'refunded', nullif((select sum(r.amount) from wallet.txn r where r.ref = t.id and r.kind = 'refund' and r.refusal is null), 0),
            'hold', (select jsonb_strip_nulls(jsonb_build_object('amount', h.amount, 'captured', h.captured, 'status', h.status, 'expires_at', pawl.iso(h.expires_at)))
-                    from wallet.hold h where h.id = t.id)))
+                    from wallet.holds h where h.id = t.id)))
          || jsonb_build_object('entries', coalesce((
               select jsonb_agg(jsonb_build_object('owner', w.owner, 'asset', wallet.asset_code(w.asset_id), 'amount', e.amount,
                        'balance', e.balance, 'held', coalesce(e.held, 0), 'version', e.version) order by w.owner, w.asset_id)

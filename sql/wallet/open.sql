@@ -1,8 +1,8 @@
 -- open.sql - assets and wallets come into being.
 --
 -- Invariants: (owner, asset) is one wallet for ever; opening it again changes nothing and is told what the first one was told.
--- An asset comes with its wallet "@system" in STRIPES rows: whoever posts takes one that nobody holds, so money that enters
--- or leaves the books never waits for a row that everybody needs. The balance of @system is the sum of its stripes.
+-- An asset comes with its wallet "@system" in eight rows: a posting takes one that no other transaction has locked, and opens another one
+-- when all are, so money that enters or leaves the ledger never waits for @system. Its balance is the sum of its stripes.
 -- Errors: QW001 arrays of different length, a bad owner, asset or floor; 42501 see treasury.sql.
 
 -- The asset's id; a new asset is made on the way.
@@ -24,7 +24,7 @@ begin
   if v_id is null then
     return (select a.id from wallet.asset a where a.code = p_code);
   end if;
-  perform wallet.open_rows(array_fill('@system'::text, array[8]), array_fill(v_id, array[8]), array(select generate_series(0, 7)::smallint),
+  perform wallet.open_rows(array_fill('@system'::text, array[8]), array_fill(v_id, array[8]), array(select generate_series(0, 7)),
                            -- deep enough for five hundred times the largest amount, and far from the edge of bigint
                            array_fill(-(2::bigint ^ 62)::bigint, array[8]), null, array(select pawl.uuid7() from generate_series(1, 8)));
   return v_id;
@@ -33,7 +33,7 @@ $$;
 
 -- The rows of new wallets, for those that are not there yet. Returns the places (1, 2, ...) of those it made.
 create or replace function wallet.open_rows (
-  p_owners text[], p_assets smallint[], p_stripes smallint[], p_floors bigint[], p_metadata jsonb[], p_txn_ids uuid[])
+  p_owners text[], p_assets smallint[], p_stripes integer[], p_floors bigint[], p_metadata jsonb[], p_txn_ids uuid[])
   returns integer[]
   language plpgsql set search_path = wallet, pawl, pg_temp
 as $$
@@ -44,7 +44,7 @@ declare
 begin
   perform pawl.drawing(3);
   with item as materialized (
-    select u.ord::integer, u.owner, u.asset_id, coalesce(u.stripe, 0::smallint) as stripe, u.floor, u.metadata, u.txn_id
+    select u.ord::integer, u.owner, u.asset_id, coalesce(u.stripe, 0) as stripe, u.floor, u.metadata, u.txn_id
     from unnest(p_owners, p_assets, p_stripes, p_floors, p_metadata, p_txn_ids)
       with ordinality u (owner, asset_id, stripe, floor, metadata, txn_id, ord)
     order by u.owner, u.asset_id, u.ord -- so that two callers with the same wallets cannot wait for each other
@@ -57,9 +57,6 @@ begin
     select distinct on (m.id) m.id, m.asset_id, i.ord, i.floor, i.metadata, i.txn_id, nextval('wallet.txn_seq') as txn
     from made m join item i on i.owner = m.owner and i.asset_id = m.asset_id and i.stripe = m.stripe
     order by m.id, i.ord
-  ), stood as (
-    insert into wallet.state (id, balance, held, floor, version, frozen, last_at)
-    select n.id, 0, 0, n.floor, 0, false, v_now from numbered n
   ), told as (
     insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, amount, request)
     select n.txn, v_now, n.txn_id, 'open', n.asset_id, n.id, 0,
@@ -85,17 +82,20 @@ create or replace function wallet.open (
 as $$
 #variable_conflict use_column
 declare
-  v_count integer := coalesce(cardinality(p_owners), 0);
+  v_count integer := cardinality(p_owners);
+  v_codes text[];
   v_assets smallint[];
   v_floors bigint[];
   v_keys uuid[];
   v_made integer[];
+  v_new boolean[];
 begin
-  if v_count = 0 or v_count > 100000 or v_count <> coalesce(cardinality(p_assets), v_count)
-     or v_count <> coalesce(cardinality(p_floors), v_count) or v_count <> coalesce(cardinality(p_metadata), v_count)
-     or v_count <> coalesce(cardinality(p_txn_ids), v_count) then
+  if (v_count between 1 and 100000) is not true then
     raise exception 'arrays must hold 1 to 100000 items and be of one length' using errcode = 'QW001';
   end if;
+  perform pawl.array_check('owners', p_owners, v_count, 'QW001'), pawl.array_check('assets', p_assets, v_count, 'QW001', true),
+          pawl.array_check('floors', p_floors, v_count, 'QW001', true), pawl.array_check('metadata', p_metadata, v_count, 'QW001', true),
+          pawl.array_check('txn_ids', p_txn_ids, v_count, 'QW001', true);
   if exists (select from unnest(p_owners) o where o is null or octet_length(o) not between 1 and 255 or left(o, 1) = '@'
                                              or o ~ '[[:cntrl:]]') then
     raise exception 'owner must be 1 to 255 bytes without control characters and must not begin with "@"' using errcode = 'QW001';
@@ -106,9 +106,13 @@ begin
   if exists (select from unnest(p_floors) f where f < 0) then
     perform wallet.treasury_check();
   end if;
-  v_assets := array(select wallet.asset_id(coalesce(p_assets[n], 'CREDIT')) from generate_series(1, v_count) n order by n);
-  v_floors := array(select coalesce(p_floors[n], 0) from generate_series(1, v_count) n order by n);
-  v_keys := array(select coalesce(p_txn_ids[n], pawl.uuid7()) from generate_series(1, v_count) n order by n);
+  -- Assets in the order of their codes, so that two callers with the same new ones cannot wait for each other.
+  v_codes := array(select distinct coalesce(c, 'CREDIT') as c from unnest(coalesce(p_assets, array['CREDIT'])) c order by c);
+  v_assets := array(select wallet.asset_id(c) from unnest(v_codes) with ordinality u (c, n) order by n);
+  v_assets := array(select v_assets[array_position(v_codes, coalesce(u.asset, 'CREDIT'))]
+                    from unnest(p_owners, p_assets) with ordinality u (owner, asset, n) order by n);
+  v_floors := array(select coalesce(u.floor, 0) from unnest(p_owners, p_floors) with ordinality u (owner, floor, n) order by n);
+  v_keys := array(select coalesce(u.txn_id, pawl.uuid7()) from unnest(p_owners, p_txn_ids) with ordinality u (owner, txn_id, n) order by n);
   -- The keys of wallets that are there already are left alone; one that was used for something else shows below.
   begin
     v_made := wallet.open_rows(p_owners, v_assets, null, v_floors, p_metadata, v_keys);
@@ -118,14 +122,17 @@ begin
   if cardinality(v_made) < v_count then
     perform pawl.replay_barrier();
   end if;
+  v_new := array_fill(false, array[v_count]);
+  for i in 1 .. cardinality(v_made) loop
+    v_new[v_made[i]] := true;
+  end loop;
   return query
-    select n, p_owners[n], coalesce(p_assets[n], 'CREDIT'), coalesce(e.floor, 0), n = any (v_made),
-           case when coalesce(e.floor, 0) <> v_floors[n] then 'floor'
-                when w.metadata is distinct from p_metadata[n] then 'metadata' end,
+    select u.n::integer, u.owner, coalesce(u.asset, 'CREDIT'), coalesce(e.floor, 0), u.is_new,
+           case when coalesce(e.floor, 0) <> u.floor then 'floor' when w.metadata is distinct from u.metadata then 'metadata' end,
            w.created_at
-    from generate_series(1, v_count) n
-    join wallet.wallet w on w.owner = p_owners[n] and w.asset_id = v_assets[n] and w.stripe = 0
-    join wallet.entry e on e.wallet_id = w.id and e.version = 0
-    order by n;
+    from unnest(p_owners, p_assets, v_assets, v_floors, p_metadata, v_new) with ordinality u (owner, asset, asset_id, floor, metadata, is_new, n)
+    cross join lateral (select w.* from wallet.wallet w where w.owner = u.owner and w.asset_id = u.asset_id and w.stripe = 0 limit 1) w
+    cross join lateral (select e.floor from wallet.entry e where e.wallet_id = w.id and e.version = 0 limit 1) e
+    order by u.n;
 end
 $$;

@@ -1,6 +1,8 @@
 -- refer.sql - what the names in an operation stand for, and which wallets it would change.
 -- Nothing here is locked: wallets, owners and the wallets of a transaction never change.
--- Names are looked up one by one (lateral, limit 1): a join might begin with the books, and walk over all of them.
+-- Invariant: the wallet of an operation comes from its ref for capture, void, expire and refund, from its legs for multi, and from
+-- its owner for all others; never from two of them.
+-- Names are looked up one by one (lateral, limit 1): a join might begin with the ledger's tables, and walk over all of them.
 
 -- The wallet that stands for "@system" in an asset: its first stripe.
 create or replace function wallet.system_id (p_asset smallint)
@@ -15,10 +17,10 @@ as $$ select w.owner from wallet.wallet w where w.id = p_wallet $$;
 
 -- The legs of a request as its author names them; wallet is null where there is none.
 create or replace function wallet.legs_named (p_request jsonb)
-  returns table (wallet bigint, owner text, amount bigint)
+  returns table (wallet bigint, owner text, amount bigint, asset_id smallint, asset text)
   language sql stable
 as $$
-  select w.id, l.leg ->> 'owner', (l.leg ->> 'amount')::bigint
+  select w.id, l.leg ->> 'owner', (l.leg ->> 'amount')::bigint, a.id, coalesce(l.leg ->> 'asset', 'CREDIT')
   from jsonb_array_elements(p_request -> 'legs') l (leg)
   left join lateral (select a.id from wallet.asset a where a.code = coalesce(l.leg ->> 'asset', 'CREDIT') limit 1) a on true
   left join lateral (
@@ -26,42 +28,43 @@ as $$
 $$;
 
 -- For each operation: the wallet it belongs to, the other side, the asset, what it refers to; or why there is none of that.
+-- A key that was decided before has the refusal "known". emits: an asset may ask for events.
 create or replace function wallet.post_refer (
-  p_kinds text[], p_owners text[], p_others text[], p_assets text[], p_refs uuid[], p_requests jsonb[],
-  out mains bigint[], out others bigint[], out assets smallint[], out refs bigint[], out refusals text[], out sentences text[])
+  p_kinds text[], p_txn_ids uuid[], p_owners text[], p_others text[], p_assets text[], p_refs uuid[], p_requests jsonb[],
+  out mains bigint[], out others bigint[], out assets smallint[], out refs bigint[], out refusals text[], out sentences text[],
+  out emits boolean)
   language plpgsql stable
 as $$
+declare
+  v_row record;
 begin
   with found as (
-    select u.ord, u.kind, u.owner, u.other, u.asset, t.id as ref, coalesce(t.asset_id, a.id) as asset_id,
-           coalesce(t.wallet_id, w.id, m.main) as main, coalesce(case u.kind when 'refund' then t.other_id end, o.id) as other_id,
-           m.missing,
+    select u.ord, u.kind, u.owner, u.other, coalesce(u.asset, 'CREDIT') as asset, t.id as ref, k.known, a.emits,
+           case when r.refers then t.asset_id else a.id end as asset_id, case when r.refers then t.wallet_id else w.id end as main,
+           case when u.kind = 'refund' then t.other_id else o.id end as other_id,
            u.kind in ('capture', 'void', 'expire') and (t.id is null or t.kind <> 'hold' or t.refusal is not null) as no_hold,
            u.kind = 'refund' and t.id is null as no_txn,
            u.kind in ('topup', 'spend', 'transfer', 'capture') and o.id is null as no_other,
            u.asset is not null and t.id is not null and (t.asset_id = a.id) is not true as wrong_asset,
            u.kind = 'capture' and t.wallet_id = o.id as to_itself
-    from unnest(p_kinds, p_owners, p_others, p_assets, p_refs, p_requests)
-      with ordinality u (kind, owner, other, asset, ref, request, ord)
-    left join lateral (select t.* from wallet.txn t where t.txn_id = u.ref limit 1) t on true
-    left join lateral (select a.id from wallet.asset a where a.code = coalesce(u.asset, 'CREDIT') limit 1) a on true
+    from unnest(p_kinds, p_txn_ids, p_owners, p_others, p_assets, p_refs) with ordinality u (kind, txn_id, owner, other, asset, ref, ord)
+    cross join lateral (select u.kind in ('capture', 'void', 'expire', 'refund') as refers) r
+    left join lateral (select true as known from wallet.txn k where k.txn_id = u.txn_id limit 1) k on true
+    left join lateral (select t.* from wallet.txn t where t.txn_id = u.ref and r.refers limit 1) t on true
+    left join lateral (select a.id, a.emit_to is not null as emits from wallet.asset a where a.code = coalesce(u.asset, 'CREDIT') limit 1) a on true
     left join lateral (
       select w.id from wallet.wallet w where w.owner = u.owner and w.asset_id = a.id and w.stripe = 0 limit 1) w on true
     left join lateral (
       select o.id from wallet.wallet o
-      where o.asset_id = coalesce(t.asset_id, a.id) and o.stripe = 0
+      where o.asset_id = case when r.refers then t.asset_id else a.id end and o.stripe = 0
         and o.owner = case when u.kind in ('topup', 'spend') then '@system' when u.kind = 'transfer' then u.other
                            when u.kind = 'capture' then coalesce(u.other, '@system') end
       limit 1) o on true
-    left join lateral (
-      select min(l.wallet) filter (where l.owner <> '@system') as main, min(l.owner) filter (where l.wallet is null) as missing
-      from wallet.legs_named(u.request) l
-      where u.kind = 'multi') m on true
   ), judged as (
     select f.*,
-           case when f.no_hold then 'hold-unknown' when f.no_txn then 'transaction-unknown'
+           case when f.known then 'known' when f.no_hold then 'hold-unknown' when f.no_txn then 'transaction-unknown'
                 when f.wrong_asset then 'asset-mismatch' when f.to_itself then 'same-wallet'
-                when f.main is null or f.no_other or f.missing is not null then 'wallet-unknown' end as refusal
+                when f.main is null and f.kind <> 'multi' or f.no_other then 'wallet-unknown' end as refusal
     from found f
     order by f.ord -- once, instead of in each aggregate
   )
@@ -72,10 +75,30 @@ begin
            when 'asset-mismatch' then format('asset is "%s", it was another one', j.asset)
            when 'same-wallet' then format('to must not be "%s", whose hold it is', j.other)
            when 'wallet-unknown' then format('there is no wallet of "%s" in %s',
-             coalesce(j.missing, case when j.main is null then j.owner else j.other end, '@system'), coalesce(j.asset, 'CREDIT'))
-           end)
-  into mains, others, assets, refs, refusals, sentences
+             coalesce(case when j.main is null then j.owner else j.other end, '@system'), j.asset)
+           end),
+         bool_or(j.emits or j.ref is not null or j.kind = 'multi')
+  into mains, others, assets, refs, refusals, sentences, emits
   from judged j;
+  if 'multi' = any (p_kinds) then -- their wallets are in their legs
+    for v_row in
+      select u.ord, m.*
+      from unnest(p_kinds, p_requests) with ordinality u (kind, request, ord)
+      cross join lateral (
+        select min(l.wallet) filter (where l.owner <> '@system') as main,
+               array_agg(l.asset_id order by l.wallet) filter (where l.owner <> '@system') as ids,
+               min(l.owner) filter (where l.wallet is null) as missing, min(l.asset) filter (where l.wallet is null) as asset_missing
+        from wallet.legs_named(u.request) l) m
+      where u.kind = 'multi'
+    loop
+      mains[v_row.ord] := v_row.main;
+      assets[v_row.ord] := v_row.ids[1];
+      if v_row.missing is not null and refusals[v_row.ord] is null then
+        refusals[v_row.ord] := 'wallet-unknown';
+        sentences[v_row.ord] := format('there is no wallet of "%s" in %s', v_row.missing, v_row.asset_missing);
+      end if;
+    end loop;
+  end if;
 end
 $$;
 
@@ -85,7 +108,7 @@ create or replace function wallet.legs_posted (p_txn bigint)
   language sql stable
 as $$
   select case when w.owner = '@system' then wallet.system_id(w.asset_id) else w.id end, e.amount
-  from wallet.entry e join wallet.wallet w on w.id = e.wallet_id
+  from wallet.entry e cross join lateral (select w.* from wallet.wallet w where w.id = e.wallet_id limit 1) w
   where e.txn = p_txn
 $$;
 
@@ -94,30 +117,49 @@ create or replace function wallet.batch_legs (p_batch wallet.batch, p_refusals t
   returns wallet.legs
   language plpgsql stable
 as $$
+declare
+  v_legs wallet.legs;
 begin
-  return (
-    select row(array_agg(l.ord), array_agg(l.wallet), array_agg(l.amount), array_agg(l.hold), array_agg(l.main))::wallet.legs
+  -- Nearly always two legs at most, and a shorter plan.
+  if not p_batch.kinds && array['multi', 'refund'] then
+    select array_agg(l.ord), array_agg(l.wallet), array_agg(l.amount), array_agg(l.hold), array_agg(l.main)
+    into v_legs.ords, v_legs.wallets, v_legs.amounts, v_legs.holds, v_legs.mains
     from (
-      select i.ord::integer, l.wallet, l.amount, l.hold, l.wallet = i.main as main
-      from unnest(p_batch.kinds, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs, p_batch.requests, p_refusals)
-        with ordinality i (kind, main, other, amount, ref, request, refusal, ord)
-      cross join lateral (
-        select 1, i.main, case i.kind when 'topup' then i.amount when 'spend' then -i.amount when 'transfer' then -i.amount
-                                      when 'capture' then -i.amount else 0 end,
-               case i.kind when 'hold' then i.amount when 'capture' then -i.amount when 'void' then -i.amount
-                           when 'expire' then -i.amount else 0 end
-        where i.kind not in ('multi', 'refund')
-        union all
-        select 2, i.other, case i.kind when 'topup' then -i.amount else i.amount end, 0
-        where i.kind in ('topup', 'spend', 'transfer', 'capture')
-        union all
-        select 3, n.wallet, n.amount, 0 from wallet.legs_named(i.request) n where i.kind = 'multi'
-        union all
-        select 4, r.wallet, case when i.other is null then -r.amount else -sign(r.amount)::bigint * i.amount end, 0
-        from wallet.legs_posted(i.ref) r where i.kind = 'refund'
-      ) l (side, wallet, amount, hold)
-      where i.refusal is null
-      order by i.ord, l.side
-    ) l);
+      select i.ord::integer, case s.side when 1 then i.main else i.other end as wallet, s.side = 1 as main,
+             case when i.kind in ('topup', 'spend', 'transfer', 'capture') then case when (i.kind = 'topup') = (s.side = 1) then i.amount else -i.amount end
+                  else 0 end as amount,
+             case when s.side = 2 then 0 when i.kind = 'hold' then i.amount when i.kind in ('capture', 'void', 'expire') then -i.amount else 0 end as hold
+      from unnest(p_batch.kinds, p_batch.mains, p_batch.others, p_batch.amounts, p_refusals) with ordinality i (kind, main, other, amount, refusal, ord)
+      cross join (values (1), (2)) s (side)
+      where i.refusal is null and (s.side = 1 or i.kind in ('topup', 'spend', 'transfer', 'capture'))
+      order by i.ord, s.side
+    ) l;
+    return v_legs;
+  end if;
+  select array_agg(l.ord), array_agg(l.wallet), array_agg(l.amount), array_agg(l.hold), array_agg(l.main)
+  into v_legs.ords, v_legs.wallets, v_legs.amounts, v_legs.holds, v_legs.mains
+  from (
+    select i.ord::integer, l.wallet, l.amount, l.hold, l.wallet = i.main as main
+    from unnest(p_batch.kinds, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs, p_batch.requests, p_refusals)
+      with ordinality i (kind, main, other, amount, ref, request, refusal, ord)
+    cross join lateral (
+      select 1, i.main, case i.kind when 'topup' then i.amount when 'spend' then -i.amount when 'transfer' then -i.amount
+                                    when 'capture' then -i.amount else 0 end,
+             case i.kind when 'hold' then i.amount when 'capture' then -i.amount when 'void' then -i.amount
+                         when 'expire' then -i.amount else 0 end
+      where i.kind not in ('multi', 'refund')
+      union all
+      select 2, i.other, case i.kind when 'topup' then -i.amount else i.amount end, 0
+      where i.kind in ('topup', 'spend', 'transfer', 'capture')
+      union all
+      select 3, n.wallet, n.amount, 0 from wallet.legs_named(i.request) n where i.kind = 'multi'
+      union all
+      select 4, r.wallet, case when i.other is null then -r.amount else -sign(r.amount)::bigint * i.amount end, 0
+      from wallet.legs_posted(i.ref) r where i.kind = 'refund'
+    ) l (side, wallet, amount, hold)
+    where i.refusal is null
+    order by i.ord, l.side
+  ) l;
+  return v_legs;
 end
 $$;

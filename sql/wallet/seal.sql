@@ -2,7 +2,8 @@
 --
 -- Sealing runs behind the postings and stands in nobody's way: it reads what can no longer change and inserts one row per
 -- block. What can no longer change: base/draw.sql tells from when on no smaller number can appear any more.
--- The functions that make leaves are declared stable, as the text of a row is, else PostgreSQL would not inline them.
+-- The functions that make leaves are declared stable, as the text of a row is, else PostgreSQL would not inline them. That text
+-- depends on the session's settings, so wallet.leaves, the only caller, fixes every one of them.
 -- A leaf is the hash of one row with everything that is money in it; eight bytes of each are kept to name the row, all of it
 -- goes into the hash of the block.
 
@@ -33,6 +34,7 @@ create or replace function wallet.leaves (p_after bigint, p_upto bigint)
   returns table (txn bigint, kind text, id bigint, leaf bytea)
   language sql stable
   set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+  set bytea_output = 'hex' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres' set timezone = 'UTC' set extra_float_digits = 1
 as $$
   select t.id, 'txn', 0::bigint, wallet.leaf_txn(t)
   from wallet.txn t where t.id > p_after and t.id <= p_upto
@@ -92,6 +94,9 @@ declare
   v_block record;
   v_now timestamptz := pawl.now();
 begin
+  if (p_limit between 1 and 100000) is not true then
+    raise exception 'limit must be from 1 to 100000' using errcode = 'QW001';
+  end if;
   perform from wallet.seal_mark for update skip locked;
   if not found then
     return 0;

@@ -47,21 +47,6 @@ static const Field line_fields[] = {
 };
 static const FieldTable line_table = {"operation", line_fields, COUNT(line_fields), sizeof(Line)};
 
-/* What each kind may have besides. */
-static const char *const takes[WALLET_KIND_COUNT][5] = {
-    [WALLET_TOPUP]    = {"owner", "amount", "asset"},
-    [WALLET_SPEND]    = {"owner", "amount", "asset"},
-    [WALLET_TRANSFER] = {"from", "to", "amount", "asset"},
-    [WALLET_MULTI]    = {"legs"},
-    [WALLET_HOLD]     = {"owner", "amount", "asset", "expires_in_s"},
-    [WALLET_CAPTURE]  = {"hold", "to", "amount"},
-    [WALLET_VOID]     = {"hold"},
-    [WALLET_REFUND]   = {"transaction", "amount"},
-    [WALLET_FREEZE]   = {"owner", "asset"},
-    [WALLET_UNFREEZE] = {"owner", "asset"},
-    [WALLET_FLOOR]    = {"owner", "floor", "asset"},
-};
-
 static bool line_has(const Line *line, const Field *field)
 {
     const void *value = (const char *)line + field->offset;
@@ -75,14 +60,9 @@ static bool line_has(const Line *line, const Field *field)
 
 static ErrorCode line_check(const Line *line, WalletKind kind, Error *reterr)
 {
-    for (size_t i = COMMON_FIELDS; i < COUNT(line_fields); i++) {
-        const char *const *name = takes[kind];
-
-        while (*name && strcmp(*name, line_fields[i].name) != 0)
-            name++;
-        if (!*name && line_has(line, &line_fields[i]))
+    for (size_t i = COMMON_FIELDS; i < COUNT(line_fields); i++)
+        if (line_has(line, &line_fields[i]) && !wallet_kind_has_field(kind, line_fields[i].name))
             return fail(reterr, ERR_INVALID, "%s has no field \"%s\"", wallet_kind_names[kind], line_fields[i].name);
-    }
     if (kind == WALLET_FLOOR && !line->has_floor)
         return fail(reterr, ERR_INVALID, "floor must be given");
     return OK;

@@ -82,13 +82,10 @@ static const char *ref_of(const WalletItem *item)
 {
     return item->ref;
 }
-/* The usual one is left out; where there is a ref it is asked for, not chosen. A transaction of many assets belongs to that
- * of its first leg: this one exists if it can be posted. */
+/* The usual one is left out; where there is a ref it is asked for, not chosen. */
 static const char *asset_of(const WalletItem *item)
 {
-    const char *asset = item->legs.count ? item->legs.list[0].asset : item->asset;
-
-    return asset && (item->ref || strcmp(asset, WALLET_ASSET_DEFAULT) != 0) ? asset : NULL;
+    return item->asset && (item->ref || strcmp(item->asset, WALLET_ASSET_DEFAULT) != 0) ? item->asset : NULL;
 }
 
 /* NULL: no item has one, and SQL has a shorter way. */

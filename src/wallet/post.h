@@ -10,33 +10,14 @@
 #ifndef WALLET_POST_H
 #define WALLET_POST_H
 
+#include "wallet/kind.h"
 #include "wallet/leg.h"
 #include "wallet/wallet.h"
 
 #define WALLET_BATCH_MAX        8000
 #define WALLET_EXPIRES_IN_S_MAX 315360000 /* ten years */
 
-/*  kind              name        */
-#define WALLET_KINDS(X)            \
-    X(WALLET_TOPUP, "topup")       \
-    X(WALLET_SPEND, "spend")       \
-    X(WALLET_TRANSFER, "transfer") \
-    X(WALLET_MULTI, "multi")       \
-    X(WALLET_HOLD, "hold")         \
-    X(WALLET_CAPTURE, "capture")   \
-    X(WALLET_VOID, "void")         \
-    X(WALLET_REFUND, "refund")     \
-    X(WALLET_FREEZE, "freeze")     \
-    X(WALLET_UNFREEZE, "unfreeze") \
-    X(WALLET_FLOOR, "floor")
-#define X(id, name) id,
-typedef enum { WALLET_KINDS(X) WALLET_KIND_COUNT } WalletKind;
-#undef X
-extern const char *const wallet_kind_names[WALLET_KIND_COUNT];
-/* ERR_INVALID names the field, and the nearest kind. */
-must_check ErrorCode wallet_kind_find(const char *field, const char *name, WalletKind *ret_kind, Error *reterr);
-
-/* One operation; sql/wallet/post.sql tells which kind has which fields. */
+/* One operation; kind.h says which kind takes which fields, sql/wallet/post.sql what they mean. */
 typedef struct {
     WalletKind  kind;
     const char *txn_id;       /* the key: a UUID in lower case; always given */
@@ -62,11 +43,9 @@ typedef struct {
     int64_t     decided_at; /* microseconds since 1970; 0: nothing is kept under the key */
 } WalletItem;
 
-/* What can be known without the database: key, names, ranges, legs. ERR_INVALID begins with the field as the interface
+/* What can be known without the database: key, arguments of the kind, names, ranges, legs. ERR_INVALID begins with the field as the interface
  * calls it. */
 must_check ErrorCode wallet_check(const WalletItem *item, Error *reterr);
-/* What the interface calls a column: the owner of a transfer is "from". */
-const char *wallet_field_name(WalletKind kind, const char *column);
 /* About how many bytes it takes on its way. */
 size_t wallet_weigh(const WalletItem *item);
 

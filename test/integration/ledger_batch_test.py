@@ -22,7 +22,7 @@ select w.owner, a.code, e.version, t.txn_id, e.amount, e.balance, e.held, e.floo
 from wallet.entry e join wallet.wallet w on w.id = e.wallet_id join wallet.asset a on a.id = w.asset_id
 join wallet.txn t on t.id = e.txn
 where w.owner <> '@system' and e.version > 0 order by 1, 2, 3"""
-HOLDS = "select t.txn_id, h.amount, h.captured, h.status from wallet.hold h join wallet.txn t on t.id = h.id order by 1"
+HOLDS = "select t.txn_id, h.amount, h.captured, h.status from wallet.holds h join wallet.txn t on t.id = h.id order by 1"
 # Numbers and times are not compared; the clock of both is the real one, and no hold comes near its time.
 OPENING = """
 select count(*) from wallet.open(array['ann', 'bob', 'cid', 'dan', 'ann', 'bob'], array[null, null, null, null, 'EUR', 'EUR'],

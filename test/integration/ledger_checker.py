@@ -124,7 +124,7 @@ def books_read(rows):
         table(Entry, "select wallet_id, version, txn, amount, balance, coalesce(held, 0), coalesce(floor, 0) "
                      "from wallet.entry order by wallet_id, version, txn"),
         table(State, "select id, version, balance, held from wallet.state order by id"),
-        table(Hold, "select id, wallet_id, amount, captured, status from wallet.hold order by id"))
+        table(Hold, "select id, wallet_id, amount, captured, status from wallet.holds order by id"))
 
 
 def grouped(items, key):

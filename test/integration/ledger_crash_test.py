@@ -163,13 +163,14 @@ def replaced(rows, function, *changes):
 
 def lock_forgotten(rows):
     """Without the key of entries: that alone would turn most of it into errors instead of wrong books."""
-    replaced(rows, "wallet.post_lock", ("for update skip locked", ""), ("for update", ""))
+    replaced(rows, "wallet.post_lock", ("for no key update skip locked", ""), ("for no key update", ""))
     rows("alter table wallet.entry drop constraint entry_pkey; create index on wallet.entry (wallet_id, version)")
 
 
 def key_forgotten(rows):
     """Nobody looks whether a key was used; and without the unique key, which would say so."""
-    replaced(rows, "wallet.post_together", ("(select from wallet.txn t where t.txn_id = i.txn_id limit 1)", "(select where false)"))
+    replaced(rows, "wallet.post_refer", ("from wallet.txn k where k.txn_id = u.txn_id limit 1", "where false"))
+    replaced(rows, "wallet.refusals_under_lock", ("from wallet.txn t where t.txn_id = u.txn_id and u.refusal is null limit 1", "where false"))
     for function in ("wallet.batch_write", "wallet.batch_refuse"):
         replaced(rows, function, ("on conflict on constraint txn_key do nothing", ""))
     rows("alter table wallet.txn drop constraint txn_key; create index on wallet.txn (txn_id)")

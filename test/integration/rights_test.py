@@ -85,9 +85,11 @@ wallet.statement         reader poster
 wallet.transaction       reader poster
 wallet.open              poster
 wallet.post              poster
+wallet.post_nowait       poster
 wallet.treasury          treasurer
 wallet.emit_to           admin
 wallet.expire_next       reader
+wallet.clock_ahead       reader
 wallet.expire            monitor
 wallet.seal              monitor
 wallet.verify            reader

@@ -4,11 +4,11 @@ insert into pawl.fake_clock (at) values ('2026-01-01 00:00 UTC');
 create function k(n integer) returns uuid language sql as $$ select lpad(n::text, 32, '0')::uuid $$;
 create view holds as
 select ltrim(translate(t.txn_id::text, '-', ''), '0') as key, h.amount, h.captured, h.status, to_char(h.expires_at at time zone 'UTC', 'HH24:MI:SS') as expires
-from wallet.hold h join wallet.txn t on t.id = h.id order by h.id;
+from wallet.holds h join wallet.txn t on t.id = h.id order by h.id;
 create view ann as select balance, held, available, version from wallet.look(array['ann']);
 create view unequal as
 select s.id, s.held from wallet.state s
-where s.held <> coalesce((select sum(h.amount - h.captured) from wallet.hold h where h.wallet_id = s.id and h.status = 'OPEN'), 0);
+where s.held <> coalesce((select sum(h.amount - h.captured) from wallet.holds h where h.wallet_id = s.id and h.status = 'OPEN'), 0);
 select count(*) from wallet.open(array['ann', 'bob']);
 select balance from wallet.post(array['topup'], array[k(1)], array['ann'], array[1000]);
 

@@ -2,7 +2,6 @@
 -- grown since: the rows that a call fetches are those of its own wallets and transactions, however many others there are.
 -- Plans are made anew when statistics change, so nobody gathers any after the first calls.
 alter table wallet.wallet set (autovacuum_enabled = off);
-alter table wallet.state set (autovacuum_enabled = off);
 alter table wallet.txn set (autovacuum_enabled = off);
 alter table wallet.entry set (autovacuum_enabled = off);
 alter table wallet.hold set (autovacuum_enabled = off);
@@ -26,13 +25,13 @@ $$;
 
 create function touched () returns table (name name, full_scans bigint, few_rows boolean) language sql as $$
   select relname, seq_scan, coalesce(idx_tup_fetch, 0) < 500
-  from pg_stat_xact_user_tables where schemaname = 'wallet' and relname in ('wallet', 'state', 'txn', 'entry', 'hold')
+  from pg_stat_xact_user_tables where schemaname = 'wallet' and relname in ('wallet', 'txn', 'entry', 'hold')
   order by relname
 $$;
 
 select count(*) from wallet.open(array(select 'o' || n from generate_series(1, 4) n));
 select some_of_all(100);
-analyze wallet.wallet, wallet.state, wallet.txn, wallet.entry, wallet.hold;
+analyze wallet.wallet, wallet.txn, wallet.entry, wallet.hold;
 select some_of_all(200);
 
 select count(*) from wallet.open(array(select 'p' || n from generate_series(1, 3000) n));

@@ -19,7 +19,7 @@ select 'state of ' || s.id from wallet.state s join wallet.entry e on e.wallet_i
 where (s.balance, s.held, s.floor, s.frozen) <> (e.balance, coalesce(e.held, 0), coalesce(e.floor, 0), coalesce(e.frozen, false))
 union all
 select 'holds of ' || s.id from wallet.state s
-where s.held <> coalesce((select sum(h.amount - h.captured) from wallet.hold h where h.wallet_id = s.id and h.status = 'OPEN'), 0);
+where s.held <> coalesce((select sum(h.amount - h.captured) from wallet.holds h where h.wallet_id = s.id and h.status = 'OPEN'), 0);
 
 -- Wallets: the second opening changes nothing and is told the first; another floor or metadata is named.
 select ord, owner, asset, floor, is_new, differs from wallet.open(array['ann', 'bob', 'ann', 'ann'], array[null, null, 'EUR', null],

@@ -73,7 +73,7 @@ delete from wallet.wallet;
 update wallet.seal set rows = 0;
 delete from wallet.seal;
 -- And what no function would do, the tables refuse.
-update wallet.state set held = -1;
+insert into wallet.entry select wallet_id, 1000, -1, 0, 0, -1 from wallet.entry limit 1;
 insert into wallet.entry select wallet_id, version, txn + 1, 5, 5 from wallet.entry where version = 1 limit 1;
 insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, amount) select -1, at, txn_id, kind, asset_id, wallet_id, 1 from wallet.txn limit 1;
 

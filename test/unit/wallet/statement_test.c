@@ -40,9 +40,10 @@ TEST(statement_adds_up_for_an_owner_and_for_the_system_in_stripes)
         WalletItem spend = {.kind = WALLET_SPEND, .owner = "ann", .amount = i};
 
         assert_int_equal(books_post(books, &topup), OK);
-        /* Somebody holds the stripe that was used last, so another one is taken. */
-        database_exec(books->db, "begin; select from wallet.state s join wallet.entry e on e.wallet_id = s.id "
-                                 "where e.txn = (select max(id) from wallet.txn) and s.balance < 0 for update of s");
+        /* Another transaction has locked the stripe that was used last, so another one is taken. */
+        database_exec(books->db,
+                      "begin; select from wallet.wallet w join wallet.entry e on e.wallet_id = w.id "
+                      "where e.txn = (select max(id) from wallet.txn) and w.owner = '@system' for update of w");
         assert_int_equal(books_post(books, &spend), OK);
         database_exec(books->db, "rollback");
     }

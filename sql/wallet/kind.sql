@@ -1,0 +1,145 @@
+-- kind.sql - which arguments each kind of operation takes, and whether an operation keeps to it.
+--
+-- Invariant: an argument without a meaning for a kind is refused by its name, never ignored. src/wallet/kind.h holds the same table
+-- for C, HTTP and the command line; the test wallet_kinds_are_the_same_in_sql compares the two.
+-- Errors: QW001, with the item and the argument.
+
+-- The arguments in order; "?" marks those that may be left out. Null: there is no such kind.
+-- legs, floor, expires_in_s and metadata are keys of the request.
+create or replace function wallet.kind_takes (p_kind text)
+  returns text
+  language sql immutable
+as $$
+  select case p_kind
+    when 'transfer' then 'owner other amount asset? metadata?'
+    when 'topup' then 'owner amount asset? metadata?'
+    when 'spend' then 'owner amount asset? metadata?'
+    when 'multi' then 'legs metadata?'
+    when 'hold' then 'owner amount asset? expires_in_s? metadata?'
+    when 'capture' then 'ref other? amount? asset? metadata?'
+    when 'void' then 'ref asset? metadata?'
+    when 'refund' then 'ref amount? asset? metadata?'
+    when 'freeze' then 'owner asset? metadata?'
+    when 'unfreeze' then 'owner asset? metadata?'
+    when 'floor' then 'owner floor asset? metadata?'
+  end
+$$;
+
+-- Is it a JSON number without a fraction, in this range?
+create or replace function wallet.is_whole (p_value jsonb, p_least bigint, p_most bigint)
+  returns boolean
+  language sql immutable
+as $$
+  select coalesce(case when jsonb_typeof(p_value) = 'number' and p_value #>> '{}' ~ '^-?[0-9]{1,18}$'
+                       then (p_value #>> '{}')::bigint between p_least and p_most end, false)
+$$;
+
+-- What is wrong with the legs of a transaction; null: nothing.
+create or replace function wallet.legs_fault (p_legs jsonb)
+  returns text
+  language plpgsql immutable
+as $$
+begin
+  if jsonb_typeof(p_legs) is distinct from 'array' or jsonb_array_length(p_legs) not between 2 and 100 then
+    return 'legs must be an array of 2 to 100';
+  elsif exists (select from jsonb_array_elements(p_legs) l
+                where jsonb_typeof(l -> 'owner') is distinct from 'string' or l ->> 'amount' = '0'
+                   or not wallet.is_whole(l -> 'amount', -9007199254740991, 9007199254740991)) then
+    return 'legs must have an owner and an amount from 1 to 9007199254740991, positive or negative';
+  elsif exists (select from jsonb_array_elements(p_legs) l
+                where jsonb_typeof(coalesce(l -> 'asset', '""')) <> 'string' or l - '{owner,amount,asset}'::text[] <> '{}') then
+    return 'legs must have an owner, an amount and an asset as text, and nothing else';
+  elsif exists (select from jsonb_array_elements(p_legs) l group by l ->> 'owner', coalesce(l ->> 'asset', 'CREDIT') having count(*) > 1) then
+    return 'legs must name each owner once per asset';
+  elsif exists (select from jsonb_array_elements(p_legs) l group by coalesce(l ->> 'asset', 'CREDIT') having sum((l ->> 'amount')::numeric) <> 0) then
+    return 'legs must sum to zero in each asset';
+  elsif not exists (select from jsonb_array_elements(p_legs) l where l ->> 'owner' <> '@system') then
+    return 'legs must name an owner';
+  end if;
+  return null;
+end
+$$;
+
+-- What is wrong with the keys of a request; null: nothing.
+create or replace function wallet.request_fault (p_kind text, p_takes text, p_request jsonb)
+  returns text
+  language plpgsql immutable
+as $$
+declare
+  v_key text;
+begin
+  if jsonb_typeof(p_request) <> 'object' then
+    return 'request must be an object';
+  end if;
+  select k into v_key from jsonb_object_keys(p_request) k
+  where k not in ('legs', 'floor', 'expires_in_s', 'metadata') or strpos(p_takes, k) = 0
+  order by k limit 1;
+  if found then
+    return format('%s must not be given: %s takes %s', left(v_key, 100), p_kind, p_takes);
+  elsif p_kind = 'multi' then
+    return wallet.legs_fault(p_request -> 'legs');
+  elsif p_kind = 'floor' and not wallet.is_whole(p_request -> 'floor', -9007199254740991, 0) then
+    return 'floor must be from -9007199254740991 to 0';
+  elsif p_request ? 'expires_in_s' and not wallet.is_whole(p_request -> 'expires_in_s', 1, 315360000) then
+    return 'expires_in_s must be from 1 to 315360000';
+  end if;
+  return null;
+end
+$$;
+
+create or replace function wallet.post_check (
+  p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
+  p_requests jsonb[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_count integer := cardinality(p_kinds);
+  v_dims text := format('[1:%s]', v_count);
+  v_bad record;
+begin
+  if (v_count between 1 and 10000) is not true then
+    raise exception 'arrays must hold 1 to 10000 items and be of one length' using errcode = 'QW001';
+  end if;
+  -- The same in one expression first: nearly always there is nothing to say.
+  if (array_dims(p_kinds) = v_dims and array_dims(p_txn_ids) = v_dims and (p_owners is null or array_dims(p_owners) = v_dims)
+      and (p_amounts is null or array_dims(p_amounts) = v_dims) and (p_others is null or array_dims(p_others) = v_dims)
+      and (p_assets is null or array_dims(p_assets) = v_dims) and (p_refs is null or array_dims(p_refs) = v_dims)
+      and (p_requests is null or array_dims(p_requests) = v_dims)) is not true then
+    perform pawl.array_check('kinds', p_kinds, v_count, 'QW001'), pawl.array_check('txn_ids', p_txn_ids, v_count, 'QW001'),
+            pawl.array_check('owners', p_owners, v_count, 'QW001', true), pawl.array_check('amounts', p_amounts, v_count, 'QW001', true),
+            pawl.array_check('others', p_others, v_count, 'QW001', true), pawl.array_check('assets', p_assets, v_count, 'QW001', true),
+            pawl.array_check('refs', p_refs, v_count, 'QW001', true), pawl.array_check('requests', p_requests, v_count, 'QW001', true);
+  end if;
+  select f.* into v_bad
+  from (
+    select u.ord, case
+        when k.takes is null then 'kind must be topup, spend, transfer, multi, hold, capture, void, refund, freeze, unfreeze or floor'
+        when u.txn_id is null then 'txn_id must be a UUID'
+        when u.amount is not null and strpos(k.takes, 'amount') = 0 then format('amount must not be given: %s takes %s', u.kind, k.takes)
+        when u.amount not between 1 and 9007199254740991 or u.amount is null and k.takes like '%amount %'
+          then 'amount must be from 1 to 9007199254740991'
+        when u.owner is null and strpos(k.takes, 'owner') > 0 then 'owner must be given'
+        when u.owner is not null and strpos(k.takes, 'owner') = 0 then format('owner must not be given: %s takes %s', u.kind, k.takes)
+        when u.owner like '@%' then 'owner must not begin with "@"'
+        when u.other is null and k.takes like '%other %' then 'other must be given'
+        when u.other is not null and strpos(k.takes, 'other') = 0 then format('other must not be given: %s takes %s', u.kind, k.takes)
+        when u.other like '@%' then 'other must not begin with "@"'
+        when u.owner = u.other then 'owner and other must not be the same'
+        when u.asset is not null and strpos(k.takes, 'asset') = 0 then format('asset must not be given: %s takes %s', u.kind, k.takes)
+        when u.ref is null and strpos(k.takes, 'ref') > 0 then 'ref must be a UUID'
+        when u.ref is not null and strpos(k.takes, 'ref') = 0 then format('ref must not be given: %s takes %s', u.kind, k.takes)
+        when u.request is not null or u.kind in ('multi', 'floor') then wallet.request_fault(u.kind, k.takes, coalesce(u.request, '{}'))
+      end as sentence
+    from unnest(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests)
+      with ordinality u (kind, txn_id, owner, amount, other, asset, ref, request, ord)
+    cross join lateral (select wallet.kind_takes(u.kind) as takes offset 0) k
+  ) f
+  where f.sentence is not null
+  order by f.ord
+  limit 1;
+  if found then
+    raise exception 'item %: %', v_bad.ord, v_bad.sentence using errcode = 'QW001';
+  end if;
+end
+$$;

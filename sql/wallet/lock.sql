@@ -1,0 +1,125 @@
+-- lock.sql - the locks of a posting.
+--
+-- What is locked is the wallet's own row, which never changes: a lock overwrites the one before it in place and leaves no
+-- version behind, however long another transaction stays open. `for no key update`, so that an application's foreign key to
+-- a wallet is checked without waiting; no function takes another lock on it.
+-- Lock order: wallets by id, waited for; then a stripe of @system per asset, never waited for; then unique keys of wallet.txn.
+-- Who read the last entry before the lock read too early: under READ COMMITTED the next statement sees what the earlier
+-- holder wrote; under stricter levels the key (wallet_id, version) of wallet.entry refuses the second entry of one version.
+
+-- How wallets stand: what their last entries say.
+create or replace view wallet.state as
+  select w.id, e.balance, coalesce(e.held, 0) as held, coalesce(e.floor, 0) as floor, e.version, coalesce(e.frozen, false) as frozen,
+         t.at as last_at
+  from wallet.wallet w
+  cross join lateral (select e.* from wallet.entry e where e.wallet_id = w.id order by e.version desc limit 1) e
+  cross join lateral (select t.at from wallet.txn t where t.id = e.txn limit 1) t;
+
+-- Holds, with the sum of their captures.
+create or replace view wallet.holds as
+  select h.id, h.wallet_id, h.amount,
+         coalesce((select sum(c.amount) from wallet.txn c where c.ref = h.id and c.kind = 'capture' and c.refusal is null), 0)::bigint as captured,
+         h.status, h.expires_at
+  from wallet.hold h;
+
+-- A stripe of @system that no other transaction has locked, locked; a new one where there is none. Stripes that hold more than
+-- 2^61 are left alone, so that no sum leaves the range of bigint.
+create or replace function wallet.stripe_lock (p_asset smallint)
+  returns bigint
+  language plpgsql
+as $$
+declare
+  v_id bigint;
+  v_stripe integer;
+begin
+  -- Each session begins with another one.
+  foreach v_stripe in array array[pg_backend_pid() % 8, 0] loop
+    select w.id into v_id from wallet.wallet w
+    where w.owner = '@system' and w.asset_id = p_asset and w.stripe >= v_stripe
+      and (select e.balance between -2305843009213693952 and 2305843009213693952 from wallet.entry e where e.wallet_id = w.id order by e.version desc limit 1)
+    order by w.stripe
+    limit 1
+    for no key update skip locked;
+    if found then
+      return v_id;
+    end if;
+  end loop;
+  v_stripe := nextval('wallet.stripe_seq');
+  perform wallet.open_rows(array['@system'], array[p_asset], array[v_stripe], array[-4611686018427387904], null, array[pawl.uuid7()]);
+  return (select w.id from wallet.wallet w where w.owner = '@system' and w.asset_id = p_asset and w.stripe = v_stripe);
+end
+$$;
+
+-- Locks wallets by id, then a stripe for each @system among them. A wallet may be named twice.
+-- p_nowait: wallets that another transaction has locked are named in busy and left alone.
+create or replace function wallet.post_lock (p_kinds text[], p_assets smallint[], p_wallets bigint[], p_nowait boolean,
+                                             out systems bigint[], out stripes bigint[], out busy bigint[])
+  language plpgsql
+as $$
+declare
+  v_system bigint;
+begin
+  systems := '{}';
+  stripes := '{}';
+  if p_kinds && array['multi', 'refund'] then -- any assets
+    systems := array(select distinct w.id from unnest(p_wallets) p (id)
+                     cross join lateral (select w.id from wallet.wallet w where w.id = p.id and w.owner = '@system' limit 1) w order by 1);
+  elsif p_kinds && array['topup', 'spend', 'capture'] then
+    systems := array(select w.id from (select distinct a from unnest(p_assets) a) a (id)
+                     cross join lateral (select w.id from wallet.wallet w where w.owner = '@system' and w.asset_id = a.id and w.stripe = 0 limit 1) w
+                     where w.id = any (p_wallets) order by 1);
+  end if;
+  if p_nowait then
+    busy := array(select w.id from wallet.wallet w where w.id = any (p_wallets) and w.id <> all (systems) order by w.id for no key update skip locked);
+    if cardinality(busy) < (select count(distinct w) from unnest(p_wallets) w) - cardinality(systems) then
+      busy := array(select w from unnest(p_wallets) w except (select w from unnest(busy) w union all select w from unnest(systems) w));
+    else
+      busy := '{}';
+    end if;
+  else
+    perform from wallet.wallet w where w.id = any (p_wallets) and w.id <> all (systems) order by w.id for no key update;
+  end if;
+  foreach v_system in array systems loop
+    stripes := stripes || wallet.stripe_lock((select w.asset_id from wallet.wallet w where w.id = v_system));
+  end loop;
+end
+$$;
+
+-- A call of several stretches would lock wallets stretch by stretch, and two such calls could wait for each other: it locks all
+-- that it names before the first one.
+create or replace function wallet.post_lock_all (p_owners text[], p_others text[], p_refs uuid[], p_requests jsonb[])
+  returns void
+  language plpgsql
+as $$
+begin
+  perform from wallet.wallet w
+  where w.id = any (array(
+    select w.id
+    from (select o from unnest(p_owners) o union select o from unnest(p_others) o
+          union select l ->> 'owner' from unnest(p_requests) r, jsonb_array_elements(r -> 'legs') l) o (owner)
+    cross join lateral (select w.id from wallet.wallet w where w.owner = o.owner offset 0) w
+    where o.owner <> '@system'
+    union
+    select e.wallet_id
+    from unnest(p_refs) r (txn_id)
+    cross join lateral (select t.id from wallet.txn t where t.txn_id = r.txn_id limit 1) t
+    cross join lateral (select e.wallet_id from wallet.entry e where e.txn = t.id offset 0) e
+    where wallet.owner_of(e.wallet_id) <> '@system'))
+  order by w.id
+  for no key update;
+end
+$$;
+
+-- Legs on @system go to the stripes that were locked for it.
+create or replace function wallet.legs_striped (p_legs wallet.legs, p_systems bigint[], p_stripes bigint[])
+  returns wallet.legs
+  language plpgsql immutable
+as $$
+begin
+  if cardinality(p_systems) > 0 then
+    p_legs.wallets := array(select coalesce(p_stripes[array_position(p_systems, l.wallet)], l.wallet)
+                            from unnest(p_legs.wallets) with ordinality l (wallet, n) order by n);
+  end if;
+  return p_legs;
+end
+$$;
