@@ -4,9 +4,8 @@
 #include "app/api.h"
 #include "app/daemon.h"
 #include "base/problem.h"
+#include "http/suspend.h"
 #include "ops/exposition.h"
-#include "pg/tx.h"
-#include "sql.h"
 
 ErrorCode api_live(void *context, Request *request, Response *response, Error *reterr)
 {
@@ -17,29 +16,38 @@ ErrorCode api_live(void *context, Request *request, Response *response, Error *r
     return OK;
 }
 
-static ErrorCode ask_database(Tx *tx, void *context, Error *reterr)
+/* Anyone may ask: the words that name hosts and users are for the log. */
+static ErrorCode ready_write(Request *request, const Error *verdict, Response *response, Error *reterr)
 {
-    return db_get_i64(tx, sql_app_ready, DB_NONE, context, reterr);
+    if (verdict->code != OK)
+        return fail(reterr, verdict->code, "database not ready: %s%s%s", error_text(verdict->code),
+                    verdict->sqlstate[0] ? ", SQLSTATE " : "", arena_text(request_arena(request), verdict->sqlstate));
+    text_append(&response->body, "{\"status\":\"ready\"}");
+    return OK;
+}
+
+static ErrorCode ready_answer(void *context, Request *request, Response *response, Error *reterr)
+{
+    const ReadyWait *wait = request_state(request);
+
+    (void)context;
+    return ready_write(request, &wait->error, response, reterr);
 }
 
 ErrorCode api_ready(void *context, Request *request, Response *response, Error *reterr)
 {
-    Daemon   *daemon = context;
-    int64_t   one;
-    ErrorCode code;
-    TxOptions options = {.name      = "ready",
-                         .deadline  = request_deadline(request),
-                         .arena     = request_arena(request),
-                         .tries_max = 2, /* a restart leaves dead connections behind: the second one is fresh */
-                         .read_only = true};
+    Daemon    *daemon = context;
+    Error      verdict;
+    ReadyWait *wait;
 
     if (atomic_load(&daemon->stopping))
         return fail(reterr, ERR_STOPPING, "shutting down");
-    code = tx_run(daemon->app->pool, &options, ask_database, &one, reterr);
-    if (code != OK) /* anyone may ask: the words that name hosts and users are for the log */
-        return fail(reterr, code, "database not ready: %s%s%s", error_text(code),
-                    reterr->sqlstate[0] ? ", SQLSTATE " : "", arena_text(request_arena(request), reterr->sqlstate));
-    text_append(&response->body, "{\"status\":\"ready\"}");
+    if (ready_known(daemon->ready, &verdict))
+        return ready_write(request, &verdict, response, reterr);
+    wait  = arena_array(request_arena(request), ReadyWait, 1);
+    *wait = (ReadyWait){.on_done = request_resume, .context = request};
+    request_suspend(request, &(Suspend){.on_resume = ready_answer}, wait);
+    ready_submit(daemon->ready, request_deadline(request), wait);
     return OK;
 }
 

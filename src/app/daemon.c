@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/descriptors.h"
 #include "app/monitor.h"
 #include "app/openapi.h"
 #include "app/routes.h"
@@ -64,19 +65,24 @@ static ErrorCode auth(void *context, const char *token, bool try_cache, Deadline
 static ErrorCode server_start(Daemon *daemon, Error *reterr)
 {
     const Settings *settings = &daemon->app->settings;
-    ServerOptions   options  = {
-           .listen           = settings->listen,
-           .routes           = routes_table,
-           .app              = daemon,
-           .auth             = auth,
-           .executor_threads = (int)settings->http_threads,
-           .queue_max        = (int)settings->http_queue,
-           .connections_max  = (int)settings->http_connections,
-           .body_bytes_max   = (int)settings->http_body_bytes,
-           .read_ms_max      = (int)settings->read_timeout,
-           .deadline_ms      = (int)settings->request_timeout,
+    int             connections =
+        descriptors_for_clients(descriptors_raise(), (int)settings->pool_max, (int)settings->http_connections);
+    ServerOptions options = {
+        .listen           = settings->listen,
+        .routes           = routes_table,
+        .app              = daemon,
+        .auth             = auth,
+        .executor_threads = (int)settings->http_threads,
+        .queue_max        = (int)settings->http_queue,
+        .connections_max  = connections,
+        .body_bytes_max   = (int)settings->http_body_bytes,
+        .read_ms_max      = (int)settings->read_timeout,
+        .deadline_ms      = (int)settings->request_timeout,
     };
 
+    if (connections < settings->http_connections)
+        log_write(LOG_WARN, "daemon", "fewer client connections than PAWL_HTTP_CONNECTIONS: too few file descriptors",
+                  LOG_INT("connections", connections));
     daemon->openapi = openapi_text(&routes_table, daemon->app->arena);
     return server_new(&options, &daemon->server, reterr);
 }
@@ -134,6 +140,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     daemon->ledger   = ledger_new(daemon->app->pool);
     daemon->waker    = waker_new(daemon->app->pool);
     daemon->claims   = claims_new(daemon->app->pool, daemon->listen);
+    daemon->ready    = ready_new(daemon->app->pool);
     daemon->webhooks = monitor_webhooks(daemon);
     daemon->tasks    = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
@@ -266,6 +273,8 @@ static void daemon_free(Daemon *daemon)
         listen_free(daemon->listen);
     if (daemon->claims)
         claims_free(daemon->claims);
+    if (daemon->ready)
+        ready_free(daemon->ready);
     if (daemon->waker)
         waker_free(daemon->waker);
     if (daemon->ledger)

@@ -16,6 +16,7 @@
 #include "app/app.h"
 #include "app/claims.h"
 #include "app/key.h"
+#include "app/ready.h"
 #include "app/task.h"
 #include "base/sync.h"
 #include "base/uuid.h"
@@ -52,6 +53,7 @@ typedef struct Daemon {
     Ledger       *ledger;
     Waker        *waker;
     Claims       *claims;
+    Ready        *ready;
     /* Each belongs to one periodic task. */
     BringBack   bring_back;
     int64_t     bus_activity;

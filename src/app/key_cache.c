@@ -1,6 +1,9 @@
 /*
  * key_cache.c - answers about tokens, remembered for a few seconds; the invariants stand in key.h.
  *
+ * What is not remembered is looked up through a combiner: one statement for all tokens that are being asked about. While some of
+ * them are unknown, the next lookup waits a moment: unknown tokens of strangers cost 50 statements a second at most.
+ *
  * Buckets of a few entries, chosen by the hash, which is as good as random. In a full bucket the entry that would be
  * missed least makes room: first one that is past its use, then one about an unknown token, then the oldest.
  */
@@ -10,13 +13,16 @@
 #include "app/key.h"
 #include "app/key_internal.h"
 #include "base/sync.h"
+#include "pg/combiner.h"
 #include "pg/tx.h"
 #include "sql.h"
 
 #define BUCKET_SIZE     4
 #define BUCKET_COUNT    (KEY_CACHE_SIZE / BUCKET_SIZE)
 #define FRESH_MS        5000
+#define UNKNOWN_MS      20    /* between two lookups while unknown tokens come */
 #define GRACE_MS        60000 /* beyond fresh, while the database cannot be asked */
+#define LOOKUPS_MAX     500
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 
 typedef struct {
@@ -30,16 +36,18 @@ typedef struct {
 } Entry;
 
 struct KeyCache {
-    Pool   *pool;
-    bool    has_admin;
-    KeyHash admin;
-    Mutex   mutex; /* guards the buckets */
-    Entry   buckets[BUCKET_COUNT][BUCKET_SIZE];
+    Pool     *pool;
+    Combiner *lookups;
+    bool      has_admin;
+    KeyHash   admin;
+    Mutex     mutex;      /* guards the rest */
+    Mono      unknown_at; /* when the last lookup with an unknown token ended */
+    Entry     buckets[BUCKET_COUNT][BUCKET_SIZE];
 };
 
 /* clang-format off */
 #define FOUND_COLUMNS(X, T) \
-    X(T, int64_t,      DB_I64,  id) \
+    X(T, int32_t,      DB_I32,  ord) \
     X(T, const char *, DB_TEXT, name) \
     X(T, const char *, DB_TEXT, scopes) \
     X(T, int64_t,      DB_TIME, left_us)
@@ -110,26 +118,57 @@ static void cache_put(KeyCache *cache, const Entry *entry)
         *victim = *entry;
 }
 
-/* Ask the database; an answer of either kind is an entry. */
-static ErrorCode entry_ask(KeyCache *cache, const KeyHash *hash, Deadline deadline, Entry *ret_entry, Error *reterr)
+/* ---- lookups ---- */
+
+/* Strangers may ask as often as they like, but not make us ask as often. */
+static void lookups_pace(KeyCache *cache)
 {
+    mutex_lock(&cache->mutex);
+    int64_t ago_ms = cache->unknown_at.ns ? mono_ms_between(cache->unknown_at, clock_mono()) : UNKNOWN_MS;
+    mutex_unlock(&cache->mutex);
+    if (ago_ms < UNKNOWN_MS)
+        clock_sleep_ms((int)(UNKNOWN_MS - ago_ms));
+}
+
+static ErrorCode found_take(Entry *entry, const Found *found, Error *reterr)
+{
+    TRY(key_scopes_parse(found->scopes, &entry->scopes, reterr));
+    entry->expires    = found->left_us != 0;
+    entry->expires_at = mono_plus_ms(entry->asked_at, found->left_us / 1000);
+    snprintf(entry->name, sizeof entry->name, "%s", found->name);
+    return OK;
+}
+
+/* Each of the entries has its hash; an answer of either kind fills the rest. */
+static ErrorCode lookups_run(void *context, void **entries, int count, Deadline deadline, Error *reterr)
+{
+    KeyCache                 *cache   = context;
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
     TxOptions                 options = {.name = "key_find", .deadline = deadline, .arena = arena, .read_only = true};
-    Entry                     entry   = {.hash = *hash, .asked_at = clock_mono(), .used = true};
+    const char              **hexes   = arena_array(arena, const char *, count);
     void                     *rows;
-    int                       count;
+    int                       found;
 
-    TRY(db_call_many(cache->pool, &options, sql_app_key_find, DB_ARGS(db_bytea(arena, hash->bytes, sizeof hash->bytes)),
-                     &found_shape, &rows, &count, reterr));
-    if (count > 0) {
-        const Found *found = rows;
+    lookups_pace(cache);
+    Mono asked_at = clock_mono();
+    for (int i = 0; i < count; i++) {
+        char *hex = arena_array(arena, char, 2 * sizeof(KeyHash) + 1);
 
-        TRY(key_scopes_parse(found->scopes, &entry.scopes, reterr));
-        entry.expires    = found->left_us != 0;
-        entry.expires_at = mono_plus_ms(entry.asked_at, found->left_us / 1000);
-        snprintf(entry.name, sizeof entry.name, "%s", found->name);
+        hexes[i] = sodium_bin2hex(hex, 2 * sizeof(KeyHash) + 1, ((Entry *)entries[i])->hash.bytes, sizeof(KeyHash));
     }
-    *ret_entry = entry;
+    TRY(db_call_many(cache->pool, &options, sql_app_key_find, DB_ARGS(db_texts(arena, hexes, count)), &found_shape,
+                     &rows, &found, reterr));
+    for (int i = 0; i < count; i++) {
+        Entry *entry = entries[i];
+
+        *entry = (Entry){.hash = entry->hash, .asked_at = asked_at, .used = true};
+    }
+    for (int i = 0; i < found; i++)
+        TRY(found_take(entries[((const Found *)rows)[i].ord - 1], &((const Found *)rows)[i], reterr));
+    mutex_lock(&cache->mutex);
+    if (found < count)
+        cache->unknown_at = clock_mono();
+    mutex_unlock(&cache->mutex);
     return OK;
 }
 
@@ -148,7 +187,9 @@ KeyCache *key_cache_new(Pool *pool, const char *admin_token)
 
     if (!cache)
         abort();
-    cache->pool = pool;
+    cache->pool    = pool;
+    cache->lookups = combiner_new(
+        &(CombinerOptions){.run = lookups_run, .context = cache, .slots_max = 1, .batch_max = LOOKUPS_MAX});
     if (admin_token) {
         cache->has_admin = true;
         cache->admin     = key_hash(admin_token);
@@ -159,6 +200,7 @@ KeyCache *key_cache_new(Pool *pool, const char *admin_token)
 
 void key_cache_free(KeyCache *cache)
 {
+    combiner_free(cache->lookups);
     mutex_done(&cache->mutex);
     free(cache);
 }
@@ -167,7 +209,7 @@ ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, De
                           char *ret_name, Error *reterr)
 {
     KeyHash   hash  = key_hash(token);
-    Entry     entry = {0}, asked;
+    Entry     entry = {0}, asked = {.hash = hash};
     ErrorCode code;
 
     if (cache->has_admin && hash_is_equal(&cache->admin, &hash)) {
@@ -182,7 +224,7 @@ ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, De
         return entry_answer(&entry, ret_scopes, ret_name, reterr);
     if (try_cache)
         return fail(reterr, ERR_BUSY, "token is not in the cache");
-    code = entry_ask(cache, &hash, deadline, &asked, reterr);
+    code = combiner_run(cache->lookups, &asked, deadline, reterr);
     if (code == OK) {
         cache_put(cache, &asked);
         return entry_answer(&asked, ret_scopes, ret_name, reterr);

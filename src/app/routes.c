@@ -19,7 +19,7 @@ static const Route rows[] = {
     {HTTP_GET, "/health/live", api_live, SCOPE_NONE, .at_once = true,
      .summary = "Is the process alive? Never asks the database",
      .answer = &answer_health},
-    {HTTP_GET, "/health/ready", api_ready, SCOPE_NONE, .deadline_ms = 2000,
+    {HTTP_GET, "/health/ready", api_ready, SCOPE_NONE, .at_once = true, .deadline_ms = 2000,
      .summary = "Can it serve requests? 503 says why not",
      .answer = &answer_health},
     {HTTP_GET, "/metrics", api_metrics, SCOPE_READ, .at_once = true, .summary = "Metrics in Prometheus' text format",

@@ -100,7 +100,7 @@ static const Setting rows[] = {
     {"PAWL_CLOSE_TIMEOUT", NULL, SETTING_DURATION_MS, AT(close_timeout), "10s", 0, MS_MAX,
      .help = "shutdown waits this long for the database after that, then forces it"},
     {"PAWL_HTTP_CONNECTIONS", NULL, SETTING_INT, AT(http_connections), "4096", 1, 1000000,
-     .help = "most client connections at once"},
+     .help = "most client connections at once; fewer where file descriptors are short"},
     {"PAWL_HTTP_QUEUE", NULL, SETTING_INT, AT(http_queue), "1024", 1, 1000000,
      .help = "most requests waiting for a thread; more are answered with 503"},
     {"PAWL_HTTP_BODY_BYTES", NULL, SETTING_INT, AT(http_body_bytes), "8388608", 1024, 1 << 30,

@@ -283,6 +283,18 @@ void loop_move(Peer *peer, PeerListName list)
     peer->list = list;
 }
 
+bool loop_evict(Loop *loop, const Peer *but)
+{
+    Peer *peer;
+
+    TAILQ_FOREACH(peer, &loop->lists[LIST_MOVING].peers, link)
+    if (peer != but && peer->state == PEER_HEAD && !peer->known) {
+        peer_close(peer);
+        return true;
+    }
+    return false;
+}
+
 Request *loop_request(Loop *loop)
 {
     Request *request = loop->spare;

@@ -228,7 +228,10 @@ static Step step_head(Peer *peer)
     peer_name_request(peer);
     if (dispatch_head(server, peer->request, &error) != OK)
         return peer_fail(peer, &error, /* close= */ head_has_body(head));
-    return peer->request->authentic ? peer_take_body(peer) : peer_submit(peer, PEER_ASKING, head_has_body(head));
+    if (!peer->request->authentic)
+        return peer_submit(peer, PEER_ASKING, head_has_body(head));
+    peer->known |= peer->request->match.route->scope != SCOPE_NONE;
+    return peer_take_body(peer);
 }
 
 /* Move what has arrived of the body out of the buffer. */
@@ -264,10 +267,11 @@ static Step step_body(Peer *peer)
 
     if (read_body(peer, &done, &error) != OK)
         return peer_fail(peer, &error, /* close= */ true);
+    /* At its first byte where there should be none: a client without a token makes us hold no more than one buffer. */
+    if (dispatch_body(request, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ !done);
     if (!done)
         return STEP_PAUSE;
-    if (dispatch_body(request, &error) != OK)
-        return peer_fail(peer, &error, /* close= */ false);
     if (!request->match.route->at_once || request->body.length > QUICK_BODY_MAX)
         return peer_submit(peer, PEER_WAITING, /* unread= */ false);
     if (!dispatch_run(peer->loop->server, request)) {
@@ -426,13 +430,13 @@ static void peer_disturbed(Peer *peer, uint32_t events)
     request_gone(peer->request);
 }
 
-Peer *peer_new(Loop *loop, int fd, bool refused)
+Peer *peer_new(Loop *loop, int fd, bool surplus)
 {
     Peer *peer = malloc(sizeof *peer + peer_room(loop->server));
 
     if (!peer)
         abort();
-    *peer = (Peer){.loop = loop, .fd = fd, .refused = refused, .state = PEER_HEAD, .list = LIST_MOVING};
+    *peer = (Peer){.loop = loop, .fd = fd, .surplus = surplus, .state = PEER_HEAD, .list = LIST_MOVING};
     text_init(&peer->out, /* arena= */ NULL, OUT_HEAD_MAX);
     atomic_fetch_add(&loop->server->open, 1);
     atomic_fetch_add(&loop->server->active, 1);
@@ -452,7 +456,7 @@ void peer_begin(Peer *peer)
         peer_close(peer);
         return;
     }
-    if (peer->refused) {
+    if (peer->surplus && !loop_evict(loop, peer)) {
         Error error;
 
         peer_request_begin(peer);
@@ -501,6 +505,7 @@ void peer_expire(Peer *peer)
 static void peer_asked(Peer *peer)
 {
     if (peer->request->authentic) {
+        peer->known = true;
         peer_uncount(peer);
         loop_move(peer, LIST_MOVING);
         peer_take_body(peer);

@@ -14,7 +14,9 @@
  *   3. Before a handler runs: the route exists (404, 405 with Allow), the token has the scope (401, 403), the body fits
  *      (413) and is JSON by its content type, or has none, or that of a form, which clients put in by themselves (415). All
  *      of it before the body is read: a stranger makes us hold no more than the connection's buffer.
- *   4. server_drain(): no new connections, requests under way are answered with Connection: close, then all is closed.
+ *   4. When connections_max are open, a new one takes the place of the oldest stranger's (no token was accepted on it) that has
+ *      sent no whole request head. Only if there is none it is answered 503.
+ *   5. server_drain(): no new connections, requests under way are answered with Connection: close, then all is closed.
  * Threads: server_new starts network_threads + executor_threads. Ownership: server_free() joins them.
  */
 #ifndef HTTP_SERVER_H

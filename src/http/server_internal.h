@@ -56,7 +56,8 @@ struct Peer {
     uint32_t     interest; /* what epoll was asked for */
     bool         gone;     /* the client hung up while an executor had the request */
     bool         close;    /* after the answer */
-    bool         refused;  /* one connection too many: it gets 503 and goes */
+    bool         surplus;  /* accepted beyond the limit: it takes the place of a stranger, or gets 503 and goes */
+    bool         known;    /* a token was accepted on it; until then it is a stranger's */
     bool         counted;  /* its request is in server->in_flight */
     Request     *request;  /* NULL while idle */
     Text         out;      /* the answer's head */
@@ -119,14 +120,16 @@ void loop_wake(Loop *loop);
 void loop_post(Loop *loop, Peer *peer); /* any thread: the loop takes the connection (back) */
 /* Before close(): a child that is about to exec holds the socket a moment longer, and with it epoll would go on to
  * report it. */
-void     loop_forget(Loop *loop, int fd);
-void     loop_move(Peer *peer, PeerListName list);
+void loop_forget(Loop *loop, int fd);
+void loop_move(Peer *peer, PeerListName list);
+/* Close the oldest connection of a stranger from whom no whole request head has come. false: there is none besides `but`. */
+bool     loop_evict(Loop *loop, const Peer *but);
 Request *loop_request(Loop *loop);
 void     loop_request_end(Loop *loop, Request *request);
 void     loop_end(Loop *loop); /* after STOPPING: join, wait for suspended requests, close everything */
 
 /* peer.c; all but peer_new() and peer_execute() on the loop's thread */
-Peer *peer_new(Loop *loop, int fd, bool refused);
+Peer *peer_new(Loop *loop, int fd, bool surplus);
 void  peer_begin(Peer *peer); /* the loop has it now */
 void  peer_event(Peer *peer, uint32_t events);
 void  peer_expire(Peer *peer);
@@ -141,7 +144,7 @@ void  peer_execute(void *peer); /* on an executor */
 must_check ErrorCode dispatch_head(Server *server, Request *request, Error *reterr);
 /* On an executor: ask who this is. request->authentic, or the response is filled. */
 void dispatch_token(Server *server, Request *request);
-/* The body is complete. */
+/* Some of the body has come. */
 must_check ErrorCode dispatch_body(const Request *request, Error *reterr);
 /* Run the handler. true: the response is filled, whatever happened. false: the request is suspended, and not ours. */
 bool dispatch_run(Server *server, Request *request);

@@ -3,11 +3,13 @@
 import json
 import random
 import re
+import resource
+import secrets
 import socket
 import time
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import dead_letters_put, in_threads, stop_clean
+from story import dead_letters_put, in_threads, metric, stop_clean
 
 AUTH = f"Authorization: Bearer {Pawl.TOKEN}\r\n".encode()
 SEED = 20261115
@@ -222,6 +224,46 @@ def many_idle_connections_do_not_keep_others_out():
             for sock in idle:
                 sock.close()
         stop_clean(server)
+
+
+@test
+def a_thousand_idle_strangers_leave_descriptors_to_clients_and_database():
+    """Started under a soft limit of 512: the server raises it, and strangers give way when all places are taken."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert hard >= 2048, "this needs a hard limit of 2048 open files"
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, hard))
+    try:
+        with Database() as db, Pawl(db, env={"PAWL_HTTP_CONNECTIONS": "800"}) as pawl:
+            server = pawl.serve()
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            idle = [socket.create_connection((server.host, server.port), timeout=10) for _ in range(1000)]
+            for name in "abcdefgh":
+                assert pawl.http("POST", "/v1/wallets", {"owner": name}).status == 201
+            db.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{db.name}' and pid <> pg_backend_pid()")
+            wait_until(lambda: pawl.http("POST", "/v1/wallets", {"owner": "x"}).status == 201, what="new database connections")
+            for sock in idle:
+                sock.close()
+            stop_clean(server)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@test
+def strangers_cost_few_statements():
+    def transactions():
+        return metric(pawl, "pawl_transactions_total", 'outcome="ok"')
+
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        for ask, per_s in ((lambda: pawl.http("GET", "/health/ready", token=None).status, 1),
+                           (lambda: pawl.http("GET", "/v1/alerts", token="pawl_" + secrets.token_urlsafe(32)).status, 50)):
+            before, start = transactions(), time.monotonic()
+            found = in_threads(40, lambda _, ask=ask: {ask() for _ in range(15)})()
+            seconds = time.monotonic() - start
+            assert found in ([{200}] * 40, [{401}] * 40), found
+            # 600 requests. Beside them the monitor has some work of its own.
+            assert transactions() - before < seconds * (per_s + 20) + 20, (transactions() - before, seconds)
+        stop_clean(pawl.server)
 
 
 def any_open(sockets):

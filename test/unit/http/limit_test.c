@@ -121,7 +121,7 @@ TEST(limit_of_the_time_to_send_a_request)
 
 TEST(limit_of_idle_connections)
 {
-    scoped_fixture Fixture f = {0};
+    scoped_fixture Fixture f      = {0};
     scoped_client Client   silent = {0}, kept = {0};
 
     fixture_init(&f, (ServerOptions){.read_ms_max = 200});
@@ -193,7 +193,7 @@ TEST(limit_of_the_queue)
 
 TEST(limit_of_the_time_in_the_queue)
 {
-    scoped_fixture Fixture f = {0};
+    scoped_fixture Fixture f     = {0};
     scoped_client Client   first = {0}, second = {0};
     Mono                   began;
 
@@ -222,7 +222,7 @@ TEST(limit_of_connections)
     fixture_init(&f, (ServerOptions){.connections_max = 2});
     for (int i = 0; i < 2; i++) {
         client_open(&clients[i], f.port);
-        client_send(&clients[i], "GET /live HTTP/1.1\r\n" HOST "\r\n");
+        client_send(&clients[i], "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
         Answer answer = client_read(&clients[i]);
         assert_int_equal(answer.status, 200);
     }
@@ -237,6 +237,51 @@ TEST(limit_of_connections)
     for (int i = 0; i < 3; i++)
         client_done(&clients[i]);
     free(clients);
+}
+
+/* The oldest first, whether it is silent or drips; a client with a token keeps its place. */
+TEST(limit_of_connections_is_kept_at_the_expense_of_strangers)
+{
+    scoped_fixture Fixture f     = {0};
+    scoped_client Client   known = {0}, silent = {0}, dripping = {0}, one = {0}, two = {0}, last = {0};
+
+    fixture_init(&f, (ServerOptions){.connections_max = 3, .network_threads = 1});
+    client_open(&known, f.port);
+    client_send(&known, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\n\r\n");
+    assert_int_equal(client_read(&known).status, 200);
+    client_open(&silent, f.port);
+    client_open(&dripping, f.port);
+    client_send(&dripping, "GET /live HT");
+    client_open(&one, f.port);
+    client_send(&one, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+    assert_int_equal(client_read(&one).status, 200);
+    assert_true(client_is_closed(&silent));
+    client_open(&two, f.port);
+    client_send(&two, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+    assert_int_equal(client_read(&two).status, 200);
+    assert_true(client_is_closed(&dripping));
+    client_open(&last, f.port); /* no stranger is left */
+    client_send(&last, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer refused = client_read(&last);
+    assert_true(answer_is_problem(&refused, 503));
+    client_send(&known, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(client_read(&known).status, 200);
+}
+
+/* 8 MiB in chunks used to be held for anyone, and refused at their end. */
+TEST(limit_of_a_body_where_none_is_read_is_its_first_byte)
+{
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
+
+    fixture_init(&f, (ServerOptions){0});
+    client_open(&client, f.port);
+    client_send(&client, "GET /live HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n800000\r\nx");
+    Answer answer = client_read(&client); /* without the other 8388607 bytes */
+    assert_true(answer_is_problem(&answer, 400));
+    assert_contains(answer.body, "no body");
+    assert_string_equal(answer_header(&answer, "Connection"), "close");
+    assert_true(client_is_closed(&client));
 }
 
 TEST(listen_refuses_bad_addresses_with_a_sentence)
