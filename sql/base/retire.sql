@@ -18,6 +18,7 @@ begin
       ('pawl.domain_id(text)', null, 'smallint'),
       ('pawl.batch_open(uuid,smallint,uuid[])', null, null),
       ('pawl.claim(smallint,integer,integer,bigint[],text[],text)', null, null),
+      ('pawl.bring_back(integer,timestamptz,integer)', null, null),
       ('pawl.horizon(smallint,bigint[],text[])', null, null),
       ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
       ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),

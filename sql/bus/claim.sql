@@ -211,10 +211,16 @@ $$;
 
 -- Bring back what is due: delayed commands, and leases that ran out. In bites; any number of pods may do it at once.
 -- p_since: leases that ended before this were looked at already, so that the look does not begin at all that ever ended.
+-- p_due_since: no command that was due before this is left, so that the look does not walk over index entries of rows that are gone
+-- and cannot be vacuumed yet.
 -- next_ms: when something is due next, at most p_most_ms from now, and 0 when there is more to do; looked: the time of it.
+-- due_left: the first command from p_due_since on that was due and is still there: another process moves it, or the limit was reached.
+-- running, oldest: for the proof that nothing due before `looked` appears any more. A transaction that delays commands holds the
+-- allocation lock (base/draw.sql) and reads the clock under it. So whatever is due before `looked` and cannot be seen yet belongs to
+-- a transaction below `running`; once `oldest` of a later look has reached that, the look sees it.
 create or replace function pawl.bring_back (
-  p_limit integer, p_since timestamptz, p_most_ms integer,
-  out moved integer, out next_ms integer, out looked timestamptz)
+  p_limit integer, p_since timestamptz, p_most_ms integer, p_due_since timestamptz default '-infinity',
+  out moved integer, out next_ms integer, out looked timestamptz, out due_left timestamptz, out running bigint, out oldest bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
   set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
   set enable_hashjoin = off set enable_mergejoin = off
@@ -224,19 +230,24 @@ declare
   v_next timestamptz;
   v_ids bigint[];
 begin
-  if (p_limit between 1 and 100000 and p_most_ms between 0 and 86400000 and p_since is not null) is not true then
-    raise exception 'limit must be from 1 to 100000, most_ms from 0 to 86400000 and since not null' using errcode = 'QU001';
+  if (p_limit between 1 and 100000 and p_most_ms between 0 and 86400000 and p_since is not null and p_due_since is not null) is not true then
+    raise exception 'limit must be from 1 to 100000, most_ms from 0 to 86400000, since and due_since not null' using errcode = 'QU001';
   end if;
   looked := pawl.now();
   v_most := looked + p_most_ms * interval '1 ms';
+  running := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  oldest := pawl.drawing_oldest(2);
   v_ids := array(
-    select d.id from pawl.delayed d where d.due <= looked order by d.due limit p_limit for update skip locked);
+    select d.id from pawl.delayed d where d.due >= p_due_since and d.due <= looked
+    order by d.due limit p_limit for update skip locked);
   moved := pawl.requeue_apart('delayed', v_ids, looked);
   v_ids := array(
     select l.id from pawl.lease l where l.until < looked and l.until >= p_since
     order by l.until limit p_limit for update skip locked);
   moved := moved + pawl.requeue_apart('lease', v_ids, looked);
   perform pawl.batch_sweep(100);
+  due_left := (
+    select d.due from pawl.delayed d where d.due >= p_due_since and d.due <= looked order by d.due limit 1);
   -- Not beyond v_most: behind the leases of this moment lie those that were settled long before they would end.
   v_next := case when moved >= p_limit then looked else least(
     (select d.due from pawl.delayed d where d.due > looked and d.due < v_most order by d.due limit 1),

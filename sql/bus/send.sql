@@ -163,7 +163,7 @@ create or replace function pawl.send_items (
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := pawl.now();
+  v_now timestamptz;
   v_count integer := coalesce(cardinality(p_types), 0);
   v_domain integer := pawl.domain_id(p_domain);
   v_batch bigint;
@@ -202,6 +202,7 @@ begin
     perform pawl.reply_queues(p_reply_to);
   end if;
   perform pawl.drawing(2);
+  v_now := pawl.now(); -- under the lock: see pawl.bring_back
   if v_ids is null or array_position(v_ids, null) is not null then
     v_ids := array(select coalesce(p_command_ids[n], pawl.uuid7()) from generate_series(1, v_count) n order by n);
   end if;

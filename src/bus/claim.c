@@ -15,6 +15,7 @@
 #define BRING_BACK_LIMIT    5000
 #define BRING_BACK_AGAIN_US 2000000
 #define BRING_BACK_FULL_MS  60000
+#define BRING_BACK_REST_MS  5000
 
 DB_SHAPE(claimed, Claimed, CLAIMED_COLUMNS);
 
@@ -28,13 +29,6 @@ typedef struct {
 } HorizonRow;
 DB_SHAPE(horizon, HorizonRow, HORIZON_COLUMNS);
 
-#define BROUGHT_COLUMNS(X, T)      \
-    X(T, int32_t, DB_I32, moved)   \
-    X(T, int32_t, DB_I32, next_ms) \
-    X(T, int64_t, DB_TIME, looked_us)
-typedef struct {
-    BROUGHT_COLUMNS(DB_FIELD, Brought)
-} Brought;
 DB_SHAPE(brought, Brought, BROUGHT_COLUMNS);
 
 #define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
@@ -248,22 +242,56 @@ ErrorCode lane_has_work(Lane *lane, Deadline deadline, Arena *arena, bool *ret_h
     return OK;
 }
 
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+void bring_back_prove(BringBack *state, const Brought *brought)
+{
+    if (brought->running < state->last_running || brought->looked_us < state->due_us)
+        *state = (BringBack){0}; /* restored, or the clock was put back: what was proven is about another history */
+    if (state->running && brought->oldest >= state->running) {
+        int64_t proven = least(state->promised_us, brought->due_left_us);
+
+        state->due_us  = state->due_us > proven ? state->due_us : proven;
+        state->running = 0;
+    }
+    if (!state->running) {
+        state->promised_us =
+            brought->looked_us - BRING_BACK_AGAIN_US; /* a settle reads the clock before it has the lock */
+        state->running = brought->running;
+    }
+    state->last_running = brought->running;
+}
+
 ErrorCode bring_back_step(Pool *pool, Deadline deadline, BringBack *state, int most_ms, int *ret_moved,
                           int *ret_next_ms, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "bring back", .deadline = deadline, .arena = arena, .keyed = true};
-    Mono                      now     = clock_mono();
-    bool                      full    = !mono_before(now, state->full_at);
+    Mono                      start   = clock_mono();
+    bool                      full    = !mono_before(start, state->full_at);
+    bool                      resting = mono_before(start, state->rest_until);
+    int64_t                   due_us  = resting ? state->looked_us - BRING_BACK_AGAIN_US : state->due_us;
+    int64_t                   took_us;
     Brought                   brought = {0};
 
     TRY(db_call(pool, &options, sql_bus_bring_back,
-                DB_ARGS(db_i32(BRING_BACK_LIMIT), db_i64(full ? 0 : state->since_us), db_i32(most_ms)), &brought_shape,
-                &brought, reterr));
+                DB_ARGS(db_i32(BRING_BACK_LIMIT), db_i64(full ? 0 : state->since_us), db_i32(most_ms),
+                        db_i64(full ? 0 : due_us)),
+                &brought_shape, &brought, reterr));
+    took_us = mono_us_between(start, clock_mono());
+    if (full || !resting)
+        bring_back_prove(state, &brought);
     if (full)
-        state->full_at = mono_plus_ms(now, BRING_BACK_FULL_MS);
-    if (brought.next_ms > 0) /* all that had ended was looked at */
-        state->since_us = brought.looked_us - BRING_BACK_AGAIN_US;
+        state->full_at = mono_plus_ms(start, BRING_BACK_FULL_MS);
+    else if (!resting && brought.moved == 0 && took_us > CLAIM_CHEAP_US)
+        state->rest_until = mono_plus_ms(start, least(took_us * CLAIM_LOOK_SHARE / 1000, BRING_BACK_REST_MS));
+    if (brought.next_ms > 0) { /* all that had ended was looked at */
+        state->since_us  = brought.looked_us - BRING_BACK_AGAIN_US;
+        state->looked_us = brought.looked_us;
+    }
     *ret_moved   = brought.moved;
     *ret_next_ms = brought.next_ms;
     return OK;

@@ -77,9 +77,29 @@ must_check ErrorCode lane_has_work(Lane *lane, Deadline deadline, Arena *arena, 
 typedef struct {
     int64_t since_us; /* leases that ended before this were looked at; begin with 0 */
     Mono    full_at;  /* when to look at all of them again */
+    /* The low watermark: nothing that was due before due_us is left. It moves by proof, as the floors of claims do: the promise is
+     * that all up to promised_us is decided once the oldest transaction that allocates is `running` or later. */
+    int64_t due_us, promised_us, running; /* running 0: none */
+    int64_t last_running;                 /* when it goes back, the server was restored */
+    Mono    rest_until; /* looks from due_us take long: until this one only at what became due since */
+    int64_t looked_us;
 } BringBack;
 must_check ErrorCode bring_back_step(Pool *pool, Deadline deadline, BringBack *state, int most_ms, int *ret_moved,
                                      int *ret_next_ms, Error *reterr);
+
+/* What pawl.bring_back() said. */
+#define BROUGHT_COLUMNS(X, T)           \
+    X(T, int32_t, DB_I32, moved)        \
+    X(T, int32_t, DB_I32, next_ms)      \
+    X(T, int64_t, DB_TIME, looked_us)   \
+    X(T, int64_t, DB_TIME, due_left_us) \
+    X(T, int64_t, DB_I64, running)      \
+    X(T, int64_t, DB_I64, oldest)
+typedef struct {
+    BROUGHT_COLUMNS(DB_FIELD, Brought)
+} Brought;
+/* Move the watermark as far as a look that began at it proves. */
+void bring_back_prove(BringBack *state, const Brought *brought);
 
 /* ---- the memory of a lane by itself, without a database ---- */
 

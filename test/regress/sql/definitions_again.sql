@@ -39,13 +39,10 @@ select shop.one(7) is not null as one, shop.text() is not null as text, shop.man
 select name from shop.domains;
 
 -- A function that an earlier version had is dropped, unless something depends on it.
+\set retire `cat ../../../sql/base/retire.sql`
 create function pawl.horizon (smallint, bigint[], text[]) returns integer language sql begin atomic select 1; end;
 create function shop.horizon () returns integer language sql begin atomic select pawl.horizon(1::smallint, null, null); end;
-\set ECHO none
-\i ../../../sql/base/retire.sql
-\set ECHO all
+:retire
 drop function shop.horizon;
-\set ECHO none
-\i ../../../sql/base/retire.sql
-\set ECHO all
+:retire
 select to_regprocedure('pawl.horizon(smallint, bigint[], text[])');

@@ -358,3 +358,94 @@ TEST(claim_goes_on_at_full_speed_after_a_restore)
     assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
     assert_int_equal(bus_count(bus, "lease"), 200);
 }
+
+/* How many entries of the index on `due` a look reads that starts at `since`. */
+static int64_t entries_read(Bus *bus, int64_t since_us)
+{
+    static const char read[] =
+        "select coalesce(idx_tup_read, 0) from pg_stat_user_indexes where indexrelname = 'delayed_due'";
+    int64_t before;
+
+    database_exec(bus->db, "select pg_stat_force_next_flush()");
+    before = database_get_i64(bus->db, read);
+    database_exec(bus->db, arena_print(bus->arena,
+                                       "select * from pawl.bring_back(5000, now(), 1000, "
+                                       "timestamptz 'epoch' + %lld * interval '1 us')",
+                                       (long long)since_us));
+    database_exec(bus->db, "select pg_stat_force_next_flush()");
+    return database_get_i64(bus->db, read) - before;
+}
+
+TEST(delayed_commands_that_are_gone_cost_nothing_behind_an_old_snapshot)
+{
+    scoped(bus_free) Bus *bus   = bus_new(4);
+    PGconn               *old   = database_connect(bus->db);
+    BringBack             back  = {0};
+    Error                 error = {0};
+    int                   moved, next_ms;
+    int64_t               total = 0;
+
+    PQclear(PQexec(old, "begin isolation level repeatable read; select count(*) from pawl.delayed"));
+    database_exec(bus->db,
+                  "insert into pawl.delayed select n, now() - interval '1 h' + n * interval '1 ms', 1, 4, 0, 3, false "
+                  "from generate_series(1, 12000) n");
+    /* The watermark passes them by proof, in a few looks. */
+    await(({
+        assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+        total += moved;
+        back.due_us > database_get_i64(bus->db, "select pawl.micros(now() - interval '30 min')");
+    }));
+    assert_int_equal(total, 12000);
+    assert_int_equal(bus_count(bus, "ready"), 12000);
+    assert_true(entries_read(bus, 0) >= 12000); /* they are all still in the index */
+    assert_in_range(entries_read(bus, back.due_us), 0, 10);
+    PQfinish(old);
+}
+
+TEST(delayed_command_of_a_transaction_that_commits_late_is_found)
+{
+    scoped(bus_free) Bus *bus   = bus_new(4);
+    PGconn               *late  = database_connect(bus->db);
+    BringBack             back  = {0};
+    Error                 error = {0};
+    int                   moved = 0, next_ms;
+
+    PQclear(PQexec(late, "begin; select pawl.send('mail', 't', '{}', p_delay => '1 ms')"));
+    assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+    /* Time enough for the watermark to pass it, if it would. */
+    for (Deadline while_open = deadline_in_ms(2500); !deadline_passed(while_open);) {
+        assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+        assert_int_equal(moved, 0);
+    }
+    PQclear(PQexec(late, "commit"));
+    await(({
+              back.rest_until = (Mono){0}; /* this machine may be slow */
+              assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+              moved;
+          }) == 1);
+    assert_true(mono_before(clock_mono(), back.full_at)); /* not by the look at everything */
+    PQfinish(late);
+}
+
+TEST(due_watermark_moves_by_proof_and_goes_back_with_the_server)
+{
+    BringBack back = {0};
+
+    bring_back_prove(&back, &(Brought){.looked_us = 10000000, .due_left_us = 10000001, .running = 100, .oldest = 90});
+    assert_int_equal(back.due_us, 0);
+    /* 90 is still open; then it has ended. */
+    bring_back_prove(&back, &(Brought){.looked_us = 11000000, .due_left_us = 11000001, .running = 110, .oldest = 90});
+    assert_int_equal(back.due_us, 0);
+    bring_back_prove(&back, &(Brought){.looked_us = 12000000, .due_left_us = 12000001, .running = 120, .oldest = 100});
+    assert_int_equal(back.due_us, 8000000);
+    /* A row that another process holds is not passed. */
+    bring_back_prove(&back, &(Brought){.looked_us = 20000000, .due_left_us = 9000000, .running = 130, .oldest = 130});
+    assert_int_equal(back.due_us, 9000000);
+    /* Transaction ids, or the clock, go back. */
+    bring_back_prove(&back, &(Brought){.looked_us = 21000000, .due_left_us = 21000001, .running = 50, .oldest = 50});
+    assert_int_equal(back.due_us, 0);
+    bring_back_prove(&back, &(Brought){.looked_us = 30000000, .due_left_us = 30000001, .running = 60, .oldest = 60});
+    assert_true(back.due_us > 8000000);
+    bring_back_prove(&back, &(Brought){.looked_us = 5000000, .due_left_us = 5000001, .running = 70, .oldest = 70});
+    assert_int_equal(back.due_us, 0);
+}
