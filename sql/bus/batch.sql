@@ -9,7 +9,8 @@
 -- only sealing waits for them.
 -- Errors: QU002 the batch exists with another name or on_complete. QU003 it is sealed or complete. QU004 it is unknown.
 
-create or replace function pawl.batch_new (p_batch uuid, p_name text, p_on_complete jsonb)
+create or replace function pawl.batch_new (
+  p_batch uuid default null, p_name text default null, p_on_complete jsonb default null)
   returns table (batch_id uuid, is_new boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$

@@ -124,7 +124,9 @@ end
 $$;
 
 -- The same with what people want to see. An unknown domain has no commands.
-create or replace function pawl.command_list (p_domain text, p_status text, p_type text, p_before bigint, p_limit integer)
+create or replace function pawl.command_list (
+  p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,
+  p_limit integer default 100)
   returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
                  error text)
   language plpgsql stable security definer set search_path = pawl, pg_temp
@@ -137,7 +139,7 @@ begin
   if p_domain is not null and v_domain is null then
     return;
   end if;
-  v_ids := array(select i from pawl.command_ids(v_domain, p_status, p_type, p_before, p_limit) i);
+  v_ids := array(select i from pawl.command_ids(v_domain, p_status, p_type, coalesce(p_before, 9223372036854775807), p_limit) i);
   return query
     select c.id, c.command_id, d.name, c.type, pawl.command_status(c.id),
            coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0)::integer, pawl.micros(c.created_at),
@@ -154,7 +156,8 @@ begin
 end
 $$;
 
-create or replace function pawl.command_count (p_domain text, p_status text, p_type text)
+create or replace function pawl.command_count (
+  p_domain text default null, p_status text default null, p_type text default null)
   returns bigint
   language plpgsql stable security definer set search_path = pawl, pg_temp
 as $$

@@ -93,7 +93,8 @@ as $$
 $$;
 
 -- Cancel commands wherever they are. A NULL domain stands for any, a NULL operator for the session's user.
-create or replace function pawl.command_cancel (p_command_ids uuid[], p_domains text[], p_operator text, p_reason text)
+create or replace function pawl.command_cancel (
+  p_command_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -149,7 +150,8 @@ $$;
 
 -- p_decision: retry (attempts begin anew), cancel, complete (with a result, or none).
 create or replace function pawl.command_decide (
-  p_command_ids uuid[], p_domains text[], p_decision text, p_operator text, p_reason text, p_result jsonb)
+  p_command_ids uuid[], p_domains text[], p_decision text, p_operator text default session_user, p_reason text default null,
+  p_result jsonb default null)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -206,7 +208,8 @@ end
 $$;
 
 -- The same two by ids alone.
-create or replace function pawl.cancel (p_command_ids uuid[], p_reason text, p_operator text)
+create or replace function pawl.cancel (
+  p_command_ids uuid[], p_reason text default null, p_operator text default session_user)
   returns table (ord integer, verdict text)
   language sql security definer set search_path = pawl, pg_temp
 as $$
@@ -214,7 +217,8 @@ as $$
 $$;
 
 create or replace function pawl.tsq_decide (
-  p_command_ids uuid[], p_action text, p_operator text, p_reason text, p_result jsonb)
+  p_command_ids uuid[], p_action text, p_operator text default session_user, p_reason text default null,
+  p_result jsonb default null)
   returns table (ord integer, verdict text)
   language sql security definer set search_path = pawl, pg_temp
 as $$

@@ -18,7 +18,8 @@
 -- Keep operations that failed; one row out per item, in any order. An unresolved twin is left as it is and its id
 -- returned.
 create or replace function pawl.dead_letter_put (
-  p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[], p_delay_ms integer)
+  p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[],
+  p_delay_ms integer default 300000)
   returns table (item integer, id bigint, is_new boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -64,7 +65,7 @@ $$;
 
 -- Lease up to p_limit letters of the given types: due ones, and those whose pod died.
 create or replace function pawl.dead_letter_claim (
-  p_types text[], p_limit integer, p_lease_ms integer, p_tries_max integer)
+  p_types text[], p_limit integer default 1, p_lease_ms integer default 60000, p_tries_max integer default 3)
   returns table (id bigint, operation_type text, operation_key text, operation_data jsonb, lease bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -141,8 +142,8 @@ $$;
 
 -- Report how tries ended. settled is false, and nothing changed, where the lease is not the letter's last one.
 create or replace function pawl.dead_letter_settle (
-  p_ids bigint[], p_leases bigint[], p_worked boolean[], p_messages text[], p_codes text[], p_tries_max integer,
-  p_delay_ms integer)
+  p_ids bigint[], p_leases bigint[], p_worked boolean[], p_messages text[], p_codes text[],
+  p_tries_max integer default 3, p_delay_ms integer default 300000)
   returns table (id bigint, settled boolean, status text)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$

@@ -70,7 +70,7 @@ void posting_print(const WalletItem *item)
     char    at[WALL_TEXT_SIZE];
 
     wall_text((Wall){item->decided_at}, at);
-    printf("%-10s %s, %.10s %.8s\n", wallet_kind_names[item->kind], posting_status(item), at, at + 11);
+    printf("%-10s %s, %.10s %.8sZ\n", wallet_kind_names[item->kind], posting_status(item), at, at + 11);
     printf("%-10s %s\n", "txn_id", item->txn_id);
     if (item->posted_owner)
         printf("%-10s %s\n", item->kind == WALLET_TRANSFER ? "from" : "owner", item->posted_owner);
