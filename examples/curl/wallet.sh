@@ -1,7 +1,7 @@
 #!/bin/sh
 # wallet.sh - wallets over HTTP with nothing but curl: open two, put money in, move it, look, and repeat a request.
 #
-#     PAWL_TOKEN=$(pawl key create shop --scopes wallet) ./wallet.sh
+#     PAWL_TOKEN=$(pawl key create shop --scopes wallet,treasury) ./wallet.sh
 #
 # txn_id is the key of a transaction, chosen by the client. Whoever is not sure whether a request arrived sends it again:
 # the answer is the same to the byte, and Idempotency-Replayed says that nothing was posted a second time.

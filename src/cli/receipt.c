@@ -71,7 +71,7 @@ static void line(const char *name, const char *value)
 /* "2026-11-15T08:51:01.180288Z" to the second. */
 static const char *time_short(Arena *arena, const char *iso)
 {
-    return arena_print(arena, "%.10s %.8s", iso, iso + strlen("2026-11-15T"));
+    return arena_print(arena, "%.10s %.8sZ", iso, iso + strlen("2026-11-15T"));
 }
 
 static ErrorCode hold_print(const Receipt *receipt, Arena *arena, Error *reterr)

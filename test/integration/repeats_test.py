@@ -71,7 +71,7 @@ def same_twice(pawl, path, body, key):
 def any_text_is_a_key_and_each_api_key_has_its_own():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
-        other = pawl.run("key", "create", "other", "--scopes", "wallet,command", "--json").json["token"]
+        other = pawl.run("key", "create", "other", "--scopes", "wallet,treasury,command", "--json").json["token"]
         for owner in ("ann", "bob"):
             assert pawl.http("POST", "/v1/wallets", {"owner": owner}).status == 201
         path, body = "/v1/wallets/ann/topup", {"amount": 5}

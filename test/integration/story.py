@@ -49,10 +49,13 @@ def refused(pawl, *arguments, code, words, secrets=(), env=None, timeout=TIMEOUT
     return refused_done(done, code, words, secrets)
 
 
-def refused_done(done, code, words, secrets=()):
+def refused_done(done, code, words, secrets=(), is_json=False):
+    """is_json: the command had --json, and the sentence is the detail of a document."""
     assert done.code == code, f"exit {done.code}, not {code}: {done.stderr}"
     lines = done.stderr.splitlines()
     assert len(lines) == 1, f"not one sentence: {done.stderr}"
+    if is_json:
+        lines = ["pawl: " + json.loads(lines[0])["detail"]]
     assert lines[0].startswith("pawl: "), lines[0]
     for word in words:
         assert word in lines[0], f"{word!r} is missing: {lines[0]}"
