@@ -37,6 +37,8 @@ static const struct {
     {"GET /v1/dead-letters", "pawl_of-the-right-length-but-nobody-knows-it----", 401, 503},
     {"GET /v1/dead-letters", NULL, 401, 401},
     {"POST /v1/commands", ADMIN_TOKEN, 201, 503, "{\"domain\":\"shop\",\"type\":\"pack\"}"},
+    {"POST /v1/domains/shop/claim", ADMIN_TOKEN, 200, 503, "{\"limit\":2,\"wait_s\":0.05}"},
+    {"POST /v1/domains/idle/claim", ADMIN_TOKEN, 200, 503, "{\"limit\":1,\"wait_s\":0.05}"},
     {"POST /v1/wallets/nobody/topup", ADMIN_TOKEN, 404, 503,
      "{\"txn_id\":\"7f000000-0000-4000-8000-000000000001\",\"amount\":1}"},
     {"POST /v1/transfers", ADMIN_TOKEN, 400, 400, "{\"from\":\"ann\",\"to\":\"ann\",\"amount\":1}"},
@@ -128,6 +130,28 @@ static void *keys_run(void *context)
     return NULL;
 }
 
+/* Clients that leave while their request waits, or while it is under way. */
+static void *leavers_run(void *context)
+{
+    Stage  *stage  = context;
+    Client *client = calloc(1, sizeof *client);
+    char    text[512];
+
+    if (!client)
+        abort();
+    for (int n = 0; !atomic_load(&stage->stopping); n++) {
+        request_write(text, sizeof text, n % 2 ? "POST /v1/domains/idle/claim" : "POST /v1/domains/shop/claim",
+                      ADMIN_TOKEN, "{\"limit\":1,\"wait_s\":30}");
+        client_open(client, stage->port);
+        client_send(client, text);
+        if (n % 3)
+            clock_sleep_ms(2); /* sometimes it waits by then, sometimes it does not */
+        client_done(client);
+    }
+    free(client);
+    return NULL;
+}
+
 /* "pawl is ready on http://127.0.0.1:43211" */
 static int port_read(int fd)
 {
@@ -157,11 +181,12 @@ static void backends_die(Stage *stage, int seconds)
 static void *director_run(void *context)
 {
     Stage    *stage = context;
-    pthread_t threads[CLIENTS + 1];
+    pthread_t threads[CLIENTS + 2];
 
     stage->port = port_read(stage->ready);
     if (stage->port) {
-        threads[CLIENTS] = thread_start("keys", keys_run, stage);
+        threads[CLIENTS]     = thread_start("keys", keys_run, stage);
+        threads[CLIENTS + 1] = thread_start("leavers", leavers_run, stage);
         for (int i = 0; i < CLIENTS; i++)
             threads[i] = thread_start("client", client_run, stage);
         backends_die(stage, CALM_SECONDS);
@@ -169,7 +194,7 @@ static void *director_run(void *context)
     }
     kill(getpid(), SIGTERM);
     atomic_store(&stage->stop, true);
-    for (int i = 0; i < CLIENTS + 1 && stage->port; i++)
+    for (int i = 0; i < CLIENTS + 2 && stage->port; i++)
         thread_join(threads[i]);
     return NULL;
 }
