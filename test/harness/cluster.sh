@@ -6,7 +6,7 @@
 # COMMAND finds in its environment:
 #   PAWL_TEST_URL  database "postgres" as the superuser "postgres"
 #   PAWL_TEST_RUN  a folder of this run; gone afterwards, with every server that was started below it
-#   PAWL_TEST_BIN  where initdb, pg_ctl and psql live
+#   PAWL_TEST_BIN  where initdb, pg_ctl and psql live; given beforehand, that installation is used instead of the newest
 # The exit status is COMMAND's. Nothing is durable and nothing listens on TCP. Each run has a folder and a socket of its
 # own, so runs do not meet. PAWL_TEST_KEEP=1 leaves the folder behind, with the server's log, and says where it is.
 set -euo pipefail
@@ -18,6 +18,11 @@ die() { echo "cluster.sh: $*" >&2; exit 1; }
 # The newest server of 15 or later; PATH is the fallback, for installations that are not Debian's.
 bin_find() {
     local bin version
+    if [[ ${PAWL_TEST_BIN:-} ]]; then
+        [[ -x $PAWL_TEST_BIN/initdb && -x $PAWL_TEST_BIN/pg_ctl ]] || die "no initdb and pg_ctl in $PAWL_TEST_BIN"
+        echo "$PAWL_TEST_BIN"
+        return
+    fi
     for bin in $(printf '%s\n' /usr/lib/postgresql/*/bin | sort -t/ -k5,5nr) \
         "$(dirname "$(command -v initdb || echo /)")"; do
         [[ -x $bin/initdb && -x $bin/pg_ctl ]] || continue
