@@ -4,7 +4,7 @@
  * A row names the variable (PAWL_POOL_MAX), which is also the key in the file (pool_max, or its full name) and the flag
  * (--pool-max).
  * A wrong value stops the start with its name, its place and what would be right:
- *     PAWL_POOL_MAX in /etc/pawl.ini line 3 is "ten": a whole number from 1 to 1000
+ *     PAWL_POOL_MAX in /etc/pawl.ini line 3 must be an integer from 1 to 1000, got "ten"
  * `pawl help settings` and docs/reference.md are printed from the same table. Secrets are never printed.
  *
  * The table belongs to app; this file knows only how to read one.
