@@ -68,6 +68,7 @@ static ErrorCode server_start(Daemon *daemon, Error *reterr)
     int             connections =
         descriptors_for_clients(descriptors_raise(), (int)settings->pool_max, (int)settings->http_connections);
     ServerOptions options = {
+        .bound_fd         = daemon->bound_fd,
         .listen           = settings->listen,
         .routes           = routes_table,
         .app              = daemon,
@@ -83,7 +84,8 @@ static ErrorCode server_start(Daemon *daemon, Error *reterr)
     if (connections < settings->http_connections)
         log_write(LOG_WARN, "daemon", "fewer client connections than PAWL_HTTP_CONNECTIONS: too few file descriptors",
                   LOG_INT("connections", connections));
-    daemon->openapi = openapi_text(&routes_table, daemon->app->arena);
+    daemon->bound_fd = 0; /* the server's from here on */
+    daemon->openapi  = openapi_text(&routes_table, daemon->app->arena);
     return server_new(&options, &daemon->server, reterr);
 }
 
@@ -123,12 +125,26 @@ static void say_ready(const Daemon *daemon, const char *token_file, bool json)
     (void)fflush(stdout); /* whoever started us may have closed it; serving goes on */
 }
 
+/* A pod that says it is ready and then does nothing helps nobody. */
+static ErrorCode roles_check(unsigned roles, Error *reterr)
+{
+    if (roles & (ROLE_API | ROLE_MONITOR))
+        return OK;
+    return fail(
+        reterr, ERR_USAGE,
+        "PAWL_ROLE (--role) names only roles that have nothing to do here: add api or monitor, and run handlers "
+        "with pawl work");
+}
+
 static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error *reterr)
 {
     const char *token, *token_file;
 
     mutex_init(&daemon->mutex);
     TRY(app_open(given, APP_SETTINGS, &daemon->app, reterr));
+    TRY(roles_check((unsigned)daemon->app->settings.role, reterr));
+    if (daemon->app->settings.role & ROLE_API)
+        TRY(server_bind(daemon->app->settings.listen, &daemon->bound_fd, reterr));
     start_hurry(/* may_hang= */ daemon->app->settings.database_url != NULL);
     TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
     TRY(app_token(daemon->app, &token, &token_file, reterr));
@@ -263,6 +279,8 @@ static bool daemon_drain(Daemon *daemon)
 
 static void daemon_free(Daemon *daemon)
 {
+    if (daemon->bound_fd)
+        close(daemon->bound_fd);
     if (daemon->server)
         server_free(daemon->server);
     if (daemon->tasks)

@@ -1,7 +1,7 @@
 /*
  * daemon.h - `pawl serve`: what its handlers and periodic tasks share, and its life from start to exit.
  *
- * Start (D12): app_open() to APP_MIGRATED, token, keys, alerts, tasks, and last the HTTP server: the first request is
+ * Start (D12): settings, the HTTP address, app_reach() to APP_MIGRATED, token, keys, alerts, tasks, and last the HTTP server: the first request is
  * accepted when everything behind it works.
  * Stop (D8): SIGTERM or SIGINT: no new connections, work in flight gets PAWL_DRAIN_TIMEOUT, the database
  * PAWL_CLOSE_TIMEOUT, then what is left is cut off; exit 0. A second signal exits at once. SIGHUP reads the settings
@@ -48,7 +48,8 @@ typedef struct Daemon {
     Tasks        *tasks;
     WebhookQueue *webhooks;
     Listen       *listen;
-    Server       *server; /* NULL without role api */
+    int           bound_fd; /* of the HTTP address until the server has it; 0: none */
+    Server       *server;   /* NULL without role api */
     Sender       *sender;
     Ledger       *ledger;
     Waker        *waker;

@@ -154,6 +154,8 @@ ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scop
                     "key name is not right: a lower-case letter, then letters, digits, \"_\", \".\" or \"-\", at most "
                     "%d in all",
                     KEY_NAME_SIZE - 1);
+    if (strcmp(name, KEY_NAME_ADMIN) == 0)
+        return fail(reterr, ERR_INVALID, "key name \"%s\" stands for the admin's token: choose another", name);
     if (scopes == SCOPE_NONE || ttl_ms < 0)
         return fail(reterr, ERR_INVALID, "a key needs a scope, and a time to live that is not below zero");
     key_token_new(token);

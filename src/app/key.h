@@ -27,8 +27,9 @@
 #include "pg/pool.h"
 #include "pg/query.h"
 
-#define KEY_TOKEN_SIZE 49 /* with the NUL */
-#define KEY_NAME_SIZE  64 /* with the NUL */
+#define KEY_TOKEN_SIZE 49      /* with the NUL */
+#define KEY_NAME_SIZE  64      /* with the NUL */
+#define KEY_NAME_ADMIN "admin" /* of the admin's token; no key has it */
 #define KEY_CACHE_SIZE 1024
 #define KEY_LIST_MAX   1000
 

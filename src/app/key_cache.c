@@ -214,7 +214,7 @@ ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, De
 
     if (cache->has_admin && hash_is_equal(&cache->admin, &hash)) {
         *ret_scopes = SCOPE_ALL;
-        snprintf(ret_name, KEY_NAME_SIZE, "admin");
+        snprintf(ret_name, KEY_NAME_SIZE, "%s", KEY_NAME_ADMIN);
         return OK;
     }
     if (!key_token_is_ours(token))

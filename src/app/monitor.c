@@ -268,12 +268,32 @@ static ErrorCode ledger_batches(Daemon *daemon, Deadline deadline, LedgerBatch *
     return OK;
 }
 
+#define EXPIRED_COLUMNS(X, T)    \
+    X(T, int64_t, DB_I64, count) \
+    X(T, int64_t, DB_I64, next_ms)
+typedef struct {
+    EXPIRED_COLUMNS(DB_FIELD, Expired)
+} Expired;
+DB_SHAPE(expired, Expired, EXPIRED_COLUMNS);
+
+/* The answer says when the next hold ends: of holds that this pod knows nothing of, only those that are placed and end within
+ * an idle period are released late. */
 static ErrorCode task_expire(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
-    Daemon *daemon = context;
+    Daemon                   *daemon  = context;
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "expire-holds", .deadline = deadline, .arena = arena, .keyed = true};
+    Expired                   expired;
 
-    (void)ret_next_ms;
-    return ledger_batches(daemon, deadline, wallet_expire, &daemon->expire_idle, IDLE_MS, reterr);
+    if (idle_goes_on(&daemon->expire_idle, ledger_activity()))
+        return OK;
+    TRY(db_call(daemon->app->pool, &options, sql_app_expire, DB_ARGS(db_i32(LEDGER_ROWS)), &expired_shape, &expired,
+                reterr));
+    idle_begin(&daemon->expire_idle, /* more= */ expired.count > 0 || expired.next_ms <= 0,
+               expired.next_ms < IDLE_MS ? (int)expired.next_ms : IDLE_MS);
+    if (expired.count >= LEDGER_ROWS)
+        *ret_next_ms = 0;
+    return OK;
 }
 
 static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
@@ -295,7 +315,7 @@ static ErrorCode task_revive(void *context, Deadline deadline, int *ret_next_ms,
     if (!daemon->app->cluster)
         return OK;
     pool_status(daemon->app->pool, &status);
-    if (status.breaker == BREAKER_CLOSED)
+    if (status.breaker == BREAKER_CLOSED && !cluster_is_down(daemon->app->cluster))
         return OK;
     /* A long recovery goes on by itself, and the next step sees how far it has come. */
     return cluster_revive(daemon->app->cluster, deadline, reterr);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/pidfd.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -377,6 +378,65 @@ static void exec_stop(Handler *base, Task *task)
 
     if (run && write(run->stop, &one, sizeof one) != sizeof one)
         return; /* full: it was told already */
+}
+
+/* ---- before the first command ---- */
+
+#define WORD_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-"
+
+/* The word that names the program: behind blanks and assignments. 0: only a shell can tell. */
+static size_t program_word(const char *program, const char **ret_word)
+{
+    for (;;) {
+        program += strspn(program, " \t");
+        size_t size = strspn(program, WORD_CHARACTERS);
+
+        if (program[size] == '=') {
+            size += 1 + strspn(program + size + 1, WORD_CHARACTERS ":,@%");
+            if (program[size] != ' ')
+                return 0;
+            program += size;
+            continue;
+        }
+        *ret_word = program;
+        return program[size] == '\0' || strchr(" \t;&|<>", program[size]) ? size : 0;
+    }
+}
+
+/* Does the shell know it: in its path, a builtin, a reserved word? */
+static bool shell_knows(const char *word)
+{
+    char  text[ENV_MAX];
+    int   null = open("/dev/null", O_RDWR | O_CLOEXEC), status = 0;
+    pid_t pid;
+
+    snprintf(text, sizeof text, "command -v -- %s", word);
+    if (null < 0 || spawn(text, environ, (int[]){null, null, null}, &pid) != 0)
+        abort();
+    close(null);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+ErrorCode handler_exec_check(const char *program, Error *reterr)
+{
+    const char *start;
+    char        word[ENV_MAX / 2];
+    struct stat file;
+    size_t      size = program_word(program, &start);
+
+    if (size == 0 || size >= sizeof word)
+        return OK;
+    memcpy(word, start, size);
+    word[size] = '\0';
+    if (!strchr(word, '/'))
+        return shell_knows(word) ? OK : fail(reterr, ERR_USAGE, "program \"%s\" was not found in PATH", word);
+    if (stat(word, &file) < 0)
+        return fail(reterr, ERR_USAGE, "program \"%s\" cannot be run: %s", word, strerror(errno));
+    if (!S_ISREG(file.st_mode) || access(word, X_OK) < 0)
+        return fail(reterr, ERR_USAGE, "program \"%s\" cannot be run: it is not an executable file", word);
+    return OK;
 }
 
 Handler *handler_exec_new(const char *program)

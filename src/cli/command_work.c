@@ -89,6 +89,8 @@ static ErrorCode handler_make(Call *call, App *app, Handler **ret_handler, Error
         return fail(reterr, ERR_USAGE, "give one of --exec PROGRAM, --sql FUNCTION and --noop");
     if (sql)
         return handler_sql_new(app->pool, deadline_in_ms(APP_COMMAND_MS), sql, ret_handler, reterr);
+    if (exec)
+        TRY(handler_exec_check(exec, reterr));
     *ret_handler = exec ? handler_exec_new(exec) : &handler_noop;
     return OK;
 }

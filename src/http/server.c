@@ -70,7 +70,7 @@ static ErrorCode listen_split(const char *listen, char *ret_host, const char **r
 }
 
 /* -1 and errno when the address cannot be had. */
-static int listen_on(const struct addrinfo *address)
+static int bind_to(const struct addrinfo *address)
 {
     int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
@@ -79,7 +79,7 @@ static int listen_on(const struct addrinfo *address)
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
     if (address->ai_family == AF_INET6) /* "[::]" serves IPv4 as well */
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){0}, sizeof(int));
-    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0)
         return fd;
     int saved = errno;
     close(fd);
@@ -88,17 +88,17 @@ static int listen_on(const struct addrinfo *address)
 }
 
 /* Try the addresses of one family; -1 and errno of the last one when none can be had. */
-static int listen_on_any(const struct addrinfo *addresses, int family)
+static int bind_to_any(const struct addrinfo *addresses, int family)
 {
     int fd = -1;
 
     for (const struct addrinfo *address = addresses; address && fd < 0; address = address->ai_next)
         if (address->ai_family == family)
-            fd = listen_on(address);
+            fd = bind_to(address);
     return fd;
 }
 
-static ErrorCode listen_open(const char *listen, int *ret_fd, Error *reterr)
+ErrorCode server_bind(const char *listen, int *ret_fd, Error *reterr)
 {
     char             host[HOST_SIZE];
     const char      *port      = NULL;
@@ -112,9 +112,9 @@ static ErrorCode listen_open(const char *listen, int *ret_fd, Error *reterr)
     /* Every address means both families, which one IPv6 socket serves; a name means what most clients try: IPv4. */
     int first = *host ? AF_INET : AF_INET6;
     errno     = EADDRNOTAVAIL;
-    int fd    = listen_on_any(addresses, first);
+    int fd    = bind_to_any(addresses, first);
     if (fd < 0 && errno != EADDRINUSE)
-        fd = listen_on_any(addresses, first == AF_INET ? AF_INET6 : AF_INET);
+        fd = bind_to_any(addresses, first == AF_INET ? AF_INET6 : AF_INET);
     int saved = errno;
     freeaddrinfo(addresses);
     if (fd < 0 && saved == EADDRINUSE)
@@ -141,9 +141,14 @@ static int port_of(int fd)
 
 ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *reterr)
 {
-    int fd = -1;
+    int fd = options->bound_fd;
 
-    TRY(listen_open(options->listen, &fd, reterr));
+    if (fd == 0)
+        TRY(server_bind(options->listen, &fd, reterr));
+    if (listen(fd, BACKLOG) != 0) { /* another process bound it as well, and was quicker */
+        close(fd);
+        return fail(reterr, ERR_CONFLICT, "address \"%s\" is already in use", options->listen);
+    }
     Server *server = calloc(1, sizeof *server);
     if (!server)
         abort();

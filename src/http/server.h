@@ -35,6 +35,7 @@ typedef ErrorCode ServerAuth(void *app, const char *token, bool try_cache, Deadl
 
 /* Zero means the default in the comment. */
 typedef struct {
+    int bound_fd; /* 0: none; else from server_bind(), and listen is not read */
     const char
         *listen; /* "127.0.0.1:8080", "[::1]:8080", "localhost:8080"; ":8080" on all addresses; port 0: a free one */
     RouteTable  routes; /* borrowed until server_free() */
@@ -50,6 +51,9 @@ typedef struct {
     int         deadline_ms;      /* 10 s for the answer */
 } ServerOptions;
 
+/* Reserve an address, so that what follows is not begun in vain. Connections are refused until server_new(), which takes the
+ * socket over. Errors as there. */
+must_check ErrorCode server_bind(const char *listen, int *ret_fd, Error *reterr);
 /* ERR_USAGE: listen is malformed or no address of this machine. ERR_CONFLICT: the address is in use. */
 must_check ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *reterr);
 int                  server_port(const Server *server);

@@ -6,6 +6,8 @@
  *   users  shared, held by each user for as long as it uses the server. Whoever holds `lock` and can get this one
  *          exclusively knows that there is no other user: nobody joins without `lock`.
  *   keep   exists while the running server shall outlive its users; each ordinary start removes it
+ *   stopped  exists after `pawl db stop`: processes that still use the server leave it so. Stopped by other hands, it is
+ *          started again; each start removes the file
  * The kernel drops the locks of a process that dies, so the dead do not count. Programs that we run inherit no
  * descriptor (program.h), so a server does not count as its own user.
  */
@@ -221,6 +223,13 @@ static ErrorCode server_stop(const ClusterHome *home, Arena *arena, Deadline dea
     return OK;
 }
 
+static ErrorCode mark_make(const char *path, Error *reterr)
+{
+    scoped_fd int file = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+    return file >= 0 ? OK : fail(reterr, ERR_DENIED, "cannot write \"%s\": %s", path, strerror(errno));
+}
+
 /* Whether it outlives its users is decided when it starts, or later by a `pawl db start`. */
 static ErrorCode keep_decide(const ClusterHome *home, bool keep, bool started, Error *reterr)
 {
@@ -230,9 +239,7 @@ static ErrorCode keep_decide(const ClusterHome *home, bool keep, bool started, E
         return OK;
     }
 
-    scoped_fd int file = open(home->keep, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-
-    return file >= 0 ? OK : fail(reterr, ERR_DENIED, "cannot write \"%s\": %s", home->keep, strerror(errno));
+    return mark_make(home->keep, reterr);
 }
 
 static ErrorCode cluster_join(Cluster *cluster, bool keep, Deadline deadline, Error *reterr)
@@ -242,6 +249,7 @@ static ErrorCode cluster_join(Cluster *cluster, bool keep, Deadline deadline, Er
 
     TRY(lock_take(cluster->home.lock, LOCK_EX, deadline, &lock, reterr));
     TRY(lock_take(cluster->home.users, LOCK_SH, deadline, &cluster->users, reterr));
+    unlink(cluster->home.stopped);
     TRY(server_ensure(cluster, deadline, &started, reterr));
     return keep_decide(&cluster->home, keep, started, reterr);
 }
@@ -303,6 +311,13 @@ const char *cluster_url(const Cluster *cluster)
     return cluster->home.url;
 }
 
+bool cluster_is_down(const Cluster *cluster)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+
+    return postmaster_state(&cluster->home, arena, NULL) != POSTMASTER_RUNNING;
+}
+
 ErrorCode cluster_revive(Cluster *cluster, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
@@ -310,8 +325,8 @@ ErrorCode cluster_revive(Cluster *cluster, Deadline deadline, Error *reterr)
     bool                      started = false;
 
     TRY(lock_take(cluster->home.lock, LOCK_EX, deadline, &lock, reterr));
-    if (postmaster_state(&cluster->home, arena, NULL) == POSTMASTER_STOPPED)
-        return fail(reterr, ERR_STOPPING, "the private PostgreSQL was stopped on purpose");
+    if (access(cluster->home.stopped, F_OK) == 0)
+        return fail(reterr, ERR_STOPPING, "the private PostgreSQL was stopped by pawl db stop");
     return server_ensure(cluster, deadline, &started, reterr);
 }
 
@@ -333,6 +348,7 @@ ErrorCode cluster_stop(const ClusterOptions *options, bool force, Deadline deadl
     if (flock(users, LOCK_EX | LOCK_NB) < 0 && !force)
         return fail(reterr, ERR_CONFLICT, "the private PostgreSQL is in use by other processes of pawl");
     unlink(home.keep);
+    TRY(mark_make(home.stopped, reterr));
     return server_stop(&home, arena, deadline, reterr);
 }
 

@@ -53,7 +53,9 @@ must_check ErrorCode cluster_open(const ClusterOptions *options, Deadline deadli
 void cluster_close(Cluster *cluster);
 SCOPED(Cluster, cluster_close)
 const char *cluster_url(const Cluster *cluster);
-/* Start it again after a crash. ERR_STOPPING: it was stopped on purpose, and stays so. */
+/* Does no server run? Asks the files only. */
+bool cluster_is_down(const Cluster *cluster);
+/* Start it again after a crash, or when other hands stopped it. ERR_STOPPING: pawl db stop did, and it stays so. */
 must_check ErrorCode cluster_revive(Cluster *cluster, Deadline deadline, Error *reterr);
 
 /* By hand. Stopping a server that others use is refused with ERR_CONFLICT unless force. */

@@ -2,7 +2,7 @@
  * cluster_home.h - the folders of the private PostgreSQL: their names, their owners, who may enter.
  *
  *     home/pg              as root 0755 and root's own, else 0700; holds what pawl writes:
- *       lock  users  keep    see cluster.c
+ *       lock  users  keep  stopped    see cluster.c
  *       pawl.conf            the settings, written at each start; data/postgresql.conf includes it
  *       data.new-XXXXXX      an initdb under way, renamed to data when it is complete
  *       data  log  run       0700, owned by the account that runs the server
@@ -33,6 +33,7 @@ typedef struct {
     const char *lock;
     const char *users;
     const char *keep;
+    const char *stopped;
     const char *url;
     const char *url_initdb; /* the database that initdb makes: from there ours is made */
 } ClusterHome;

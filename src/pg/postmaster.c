@@ -159,12 +159,12 @@ const char *postmaster_log(const ClusterHome *home, Arena *arena)
 static ErrorCode pg_ctl_start(const ClusterHome *home, const ServerBin *bin, Arena *arena, Deadline deadline,
                               Error *reterr)
 {
-    /* Relative to home/pg, because pg_ctl hands these to a shell, and home may hold characters that a shell obeys. */
+    /* The log is relative to home/pg, because pg_ctl hands it to a shell, and home may hold characters that a shell obeys. The
+     * data directory is in the environment: the server remembers its arguments for pg_ctl restart, which others may call
+     * from anywhere, and a relative path among them would be wrong there. */
     const char *const argv[] = {
         arena_print(arena, "%s/pg_ctl", bin->directory),
         "start",
-        "-D",
-        "data",
         "-l",
         arena_print(arena, "log/%s", START_LOG),
         "-s",
@@ -173,7 +173,10 @@ static ErrorCode pg_ctl_start(const ClusterHome *home, const ServerBin *bin, Are
         arena_print(arena, "%d", deadline_left_ms(deadline) / 1000 + 1),
         NULL,
     };
-    const Program    program = {.argv = argv, .directory = home->pg, .account = home->account};
+    const Program    program = {.argv      = argv,
+                                .directory = home->pg,
+                                .account   = home->account,
+                                .variable  = arena_print(arena, "PGDATA=%s", home->data)};
     scoped_text Text output  = {0};
 
     /* So that what stands in these afterwards was said by this start. */

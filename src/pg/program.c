@@ -22,7 +22,7 @@ enum { EXIT_NO_ENTRY = 124, EXIT_NO_ACCOUNT = 125, EXIT_NO_PROGRAM = 127 };
 
 #define POLL_MS 5
 
-static const char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL=C", NULL};
+#define PATH_VARIABLE "PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
 
 static bool account_enter(Account account)
 {
@@ -56,8 +56,9 @@ static _Noreturn void child_exec(const Program *program, int output)
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (chdir(program->directory) < 0)
         _exit(EXIT_NO_ENTRY);
+    const char *const variables[] = {PATH_VARIABLE, "LC_ALL=C", program->variable, NULL};
     /* execve() takes strings that it does not change; the casts only follow its old prototype. */
-    execve(program->argv[0], (char *const *)(uintptr_t)program->argv, (char *const *)(uintptr_t)environment);
+    execve(program->argv[0], (char *const *)(uintptr_t)program->argv, (char *const *)(uintptr_t)variables);
     _exit(EXIT_NO_PROGRAM);
 }
 

@@ -28,6 +28,7 @@ typedef struct {
     const char *const *argv;      /* argv[0] is a path; NULL ends the list */
     const char        *directory; /* where it runs */
     Account            account;   /* whom it runs as; root may choose, everyone else is himself */
+    const char        *variable;  /* "NAME=value", one more in its environment; NULL: none */
 } Program;
 
 /*

@@ -103,6 +103,35 @@ def an_address_in_use_is_named():
         taken.listen()
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         refused(pawl, "serve", "--listen", address, code=1, words=[address, "in use"])
+    with Database(empty=True) as db, Pawl(db) as pawl, socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        refused(pawl, "serve", "--listen", address, code=1, words=[address, "in use"])
+        assert db.rows("select from pg_namespace where nspname = 'pawl'") == [], "it migrated before it had the address"
+
+
+@test
+def roles_with_nothing_to_do_are_refused():
+    with Database(empty=True) as db, Pawl(db) as pawl:
+        for role in ("worker", "bot", "worker,bot"):
+            refused(pawl, "serve", "--role", role, code=2, words=["--role", "pawl work"])
+
+
+@test
+def a_program_that_is_not_there_is_refused_before_a_command_is_claimed():
+    with Database() as db, Pawl(db) as pawl:
+        assert pawl.run("send", "shop", "charge").code == 0
+        for program, words in (("/no/such", ["/no/such", "No such file"]), ("no-such-program --fast", ["no-such-program", "PATH"]),
+                               ("A=1 /etc/passwd", ["/etc/passwd", "executable"]), ("/tmp", ["/tmp", "executable"])):
+            refused(pawl, "work", "shop", "--exec", program, "--drain", code=2, words=words)
+        assert db.value("select count(*) from pawl.ready") == "1"
+        assert db.value("select count(*) from pawl.audit where event = 'RECEIVED'") == "0", "an attempt was burned"
+        for program in ("cat >/dev/null && true", "if true; then :; fi", "( true )", "\"true\"", "A=1 true"):
+            assert pawl.run("send", "shop", "charge").code == 0
+            done = pawl.run("work", "shop", "--exec", program, "--drain")
+            assert done.code == 0, (program, done.stderr)
+        assert db.value("select count(*) from pawl.outcome where status = 'COMPLETED'") == "6"
 
 
 # --- the way to the database ---

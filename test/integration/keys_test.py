@@ -47,6 +47,10 @@ def a_decision_is_recorded_under_the_name_of_its_key():
             assert pawl.http("POST", f"/v1/commands/{sent}/cancel", body, token=night).status == 200
             shown = pawl.http("GET", f"/v1/commands/{sent}").json
             assert shown["audit"][-1]["actor"] == actor, shown
+        sent = pawl.http("POST", "/v1/commands", {"domain": "d", "type": "t"}).json["command_id"]
+        assert pawl.http("POST", f"/v1/commands/{sent}/cancel", {"operator": "ann"}).status == 200, "the admin's token has no key"
+        assert pawl.http("GET", f"/v1/commands/{sent}").json["audit"][-1]["actor"] == "ann"
+        refused(pawl, "key", "create", "admin", code=1, words=["admin"])
         stop_clean(pawl.server)
 
 

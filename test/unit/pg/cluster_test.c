@@ -24,6 +24,7 @@
 
 #include "base/text.h"
 #include "test/harness/test.h"
+#include "test/unit/pg/await.h"
 
 #define HOMES_MAX 64
 #define NOBODY    65534
@@ -429,6 +430,44 @@ TEST(cluster_stop_is_refused_while_others_use_it)
     assert_code(ERR_STOPPING, cluster_revive(cluster, deadline_in_ms(10000), &error));
     assert_int_equal(server_pid(home), 0);
     cluster_close(cluster);
+}
+
+/* pg_ctl, a service manager, a colleague: whatever is not pawl db stop. */
+TEST(cluster_stopped_by_other_hands_is_started_again)
+{
+    const char *home    = home_new();
+    Cluster    *cluster = open_ok(home);
+    Error       error   = {0};
+    int         pid     = server_pid(home);
+
+    assert_false(cluster_is_down(cluster));
+    assert_int_equal(kill(pid, SIGINT), 0); /* a clean stop */
+    await(cluster_is_down(cluster));
+    assert_ok(cluster_revive(cluster, deadline_in_ms(30000), &error));
+    assert_false(cluster_is_down(cluster));
+    assert_int_not_equal(server_pid(home), pid);
+    cluster_close(cluster);
+}
+
+/* PostgreSQL writes down how it was started, for pg_ctl restart: nothing in there may depend on a working directory. */
+TEST(cluster_can_be_restarted_by_pg_ctl)
+{
+    const char *home    = home_new();
+    Cluster    *cluster = open_ok(home);
+    char        command[1024];
+    int         pid = server_pid(home);
+
+    snprintf(command, sizeof command,
+             "cd / && runuser -u postgres -- %s/pg_ctl -D %s/pg/data -w -s restart >/dev/null 2>&1",
+             getenv("PAWL_TEST_BIN"), home);
+    if (geteuid() != 0)
+        snprintf(command, sizeof command, "cd / && %s/pg_ctl -D %s/pg/data -w -s restart >/dev/null 2>&1",
+                 getenv("PAWL_TEST_BIN"), home);
+    assert_int_equal(0, system(command));
+    assert_int_not_equal(server_pid(home), pid);
+    assert_string_equal(ask(cluster_url(cluster), "select 42"), "42");
+    cluster_close(cluster);
+    assert_int_equal(server_pid(home), 0);
 }
 
 /* ---------------------------------------------------------------- deaths */
