@@ -101,6 +101,7 @@ pgmq.list_queues                   reader
 pgmq.metrics                       reader
 pgmq.metrics_all                   reader
 pgmq.format_table_name             reader
+pgmq._refuse_queue_name            reader
 pgmq.test_routing                  reader
 pgmq.list_notify_insert_throttles  reader
 pgmq.list_topic_bindings           reader
@@ -113,26 +114,28 @@ pgmq.*                             app
 SECRET_COLUMNS = ["payload", "token", "result", "operation_data", "on_complete", "hash"]
 SECRET_EXCEPT = ["wallet.seal.hash", "wallet.verified.hash"]  # the chain's hashes are there to be compared
 
-# Calls a function without values and takes everything back. 42501 with the function's or the schema's name: no right.
+# Prepares a call to the point where PostgreSQL checks the right to it, and runs nothing: a body may wait, loop or change things.
+# Arguments are columns, because a call with constants may be computed away. 42501 that names a function or schema: no right.
 TRY = """
 create function pg_temp.may(p_role text, p_function oid) returns boolean language plpgsql as $$
 declare
-  v_sql text := (select format('select %s(%s)', p.oid::regproc,
-                               (select string_agg(format('null::%s', format_type(t.type, null)), ', ' order by t.ord)
-                                from unnest(p.proargtypes) with ordinality t (type, ord)))
-                 from pg_proc p where p.oid = p_function);
+  v_sql text := (select format('explain select %s(%s) from (select 1 %s offset 0) t', p.oid::regproc,
+                               coalesce(string_agg(format('t.a%s', t.ord), ', ' order by t.ord) filter (where t.ord > 0), ''),
+                               coalesce(string_agg(format(', null::%s as a%s', replace(format_type(t.type, null), 'anyarray', 'text[]'), t.ord), ''
+                                                   order by t.ord) filter (where t.ord > 0), ''))
+                 from pg_proc p left join unnest(p.proargtypes) with ordinality t (type, ord) on true
+                 where p.oid = p_function group by p.oid);
   v_message text;
 begin
   begin
     execute format('set local role %I', p_role);
-    set local statement_timeout = '5s';
     execute v_sql;
     raise exception 'back' using errcode = 'ZZ001';
   exception
     when insufficient_privilege then
       get stacked diagnostics v_message = message_text;
       return v_message !~ '^permission denied for (function|schema)';
-    when query_canceled or assert_failure or others then
+    when sqlstate 'ZZ001' then
       return true;
   end;
 end $$;
