@@ -217,19 +217,25 @@ static ErrorCode post_end(void *context, Request *request, Response *response, E
     return OK;
 }
 
-static ErrorCode post_submit(Daemon *daemon, Request *request, WalletKind kind, Error *reterr)
+static void item_submit(Daemon *daemon, Request *request, WalletItem *item, const Suspend *suspend)
 {
-    WalletItem *item = arena_array(request_arena(request), WalletItem, 1);
     LedgerPost *post = arena_array(request_arena(request), LedgerPost, 1);
 
-    TRY(item_read(request, kind, item, reterr));
     *post = (LedgerPost){.item     = item,
                          .arena    = request_arena(request),
                          .deadline = request_deadline(request),
                          .on_done  = request_resume,
                          .context  = request};
-    request_suspend(request, &(Suspend){.on_resume = post_end}, item);
+    request_suspend(request, suspend, item);
     ledger_submit(daemon->ledger, post);
+}
+
+static ErrorCode post_submit(Daemon *daemon, Request *request, WalletKind kind, Error *reterr)
+{
+    WalletItem *item = arena_array(request_arena(request), WalletItem, 1);
+
+    TRY(item_read(request, kind, item, reterr));
+    item_submit(daemon, request, item, &(Suspend){.on_resume = post_end});
     return OK;
 }
 
@@ -251,7 +257,6 @@ POST_HANDLER(api_freeze, WALLET_FREEZE)
 POST_HANDLER(api_unfreeze, WALLET_UNFREEZE)
 POST_HANDLER(api_floor, WALLET_FLOOR)
 
-/* Many wallets changed, so it is told how each of them stood: one more look at the database, and so a thread that may wait. */
 /* @system pays: what it pays was not there before. */
 static bool legs_create_money(WalletLegs legs)
 {
@@ -261,28 +266,38 @@ static bool legs_create_money(WalletLegs legs)
     return false;
 }
 
-ErrorCode api_transaction_post(void *context, Request *request, Response *response, Error *reterr)
+/* Many wallets changed, so it is told how each of them stood: one more read from the database, on a thread that may wait. */
+static ErrorCode transaction_answer(void *context, Request *request, Response *response, Error *reterr)
 {
-    Daemon     *daemon = context;
-    Arena      *arena  = request_arena(request);
-    WalletItem  item;
-    const char *entries;
-    Writer      writer;
+    Daemon           *daemon = context;
+    const WalletItem *item   = request_state(request);
+    const char       *entries;
+    Writer            writer;
 
-    TRY(item_read(request, WALLET_MULTI, &item, reterr));
-    if (legs_create_money(item.legs))
-        TRY(api_treasury_check(request, reterr));
-    if (ledger_post(daemon->ledger, request_deadline(request), arena, &item, &item.error) != OK)
-        return refusal_answer(request, &item, response, reterr);
-    TRY(transaction_entries(daemon->app->pool, request_deadline(request), arena, item.txn_id, &entries, reterr));
+    if (item->code != OK)
+        return refusal_answer(request, item, response, reterr);
+    TRY(transaction_entries(daemon->app->pool, request_deadline(request), request_arena(request), item->txn_id,
+                            &entries, reterr));
     response->status = 201;
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
-    writer_text(&writer, "txn_id", item.txn_id);
-    writer_i64(&writer, "amount", item.posted_amount);
+    writer_text(&writer, "txn_id", item->txn_id);
+    writer_i64(&writer, "amount", item->posted_amount);
     writer_raw(&writer, "entries", entries);
-    wallet_time_write(&writer, "at", item.decided_at);
+    wallet_time_write(&writer, "at", item->decided_at);
     writer_end(&writer);
-    headers_add(request, response, &item);
+    headers_add(request, response, item);
+    return OK;
+}
+
+ErrorCode api_transaction_post(void *context, Request *request, Response *response, Error *reterr)
+{
+    WalletItem *item = arena_array(request_arena(request), WalletItem, 1);
+
+    (void)response;
+    TRY(item_read(request, WALLET_MULTI, item, reterr));
+    if (legs_create_money(item->legs))
+        TRY(api_treasury_check(request, reterr));
+    item_submit(context, request, item, &(Suspend){.on_resume = transaction_answer, .may_wait = true});
     return OK;
 }

@@ -103,7 +103,7 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
                         .on_done    = request_resume,
                         .context    = request,
                         .claims     = daemon->claims};
-    request_suspend(request, &(Suspend){claim_answer, claim_gone, claim_sent}, wait);
+    request_suspend(request, &(Suspend){.on_resume = claim_answer, .on_gone = claim_gone, .on_sent = claim_sent}, wait);
     claims_submit(daemon->claims, wait);
     return OK;
 }

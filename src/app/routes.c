@@ -113,7 +113,7 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/transfers/batch", api_transfer_batch, SCOPE_WALLET, .body = &api_transfer_batch_body,
      .summary = "Many transfers in one transaction, a verdict for each", .example = EXAMPLE_VERDICTS,
      .answer = &answer_verdicts},
-    {HTTP_POST, "/v1/transactions", api_transaction_post, SCOPE_WALLET, .body = &api_multi_body,
+    {HTTP_POST, "/v1/transactions", api_transaction_post, SCOPE_WALLET, .at_once = true, .body = &api_multi_body,
      .summary = "Many wallets at once: legs that sum to zero in each asset",
      .example = EXAMPLE_MULTI,
      .status = 201, .answer = &answer_multi, .headers = balance_header},

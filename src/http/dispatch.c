@@ -195,11 +195,16 @@ bool dispatch_run(Server *server, Request *request)
 
 void dispatch_end(Server *server, Request *request)
 {
-    if (!request->suspend.on_resume)
+    if (!request->suspend.on_resume || request->resumed)
         return;
     atomic_store(&request->watched, false);
     dispatch(server, request, run_end);
     atomic_fetch_sub(&request->peer->loop->suspended, 1);
+}
+
+void dispatch_resumed(Server *server, Request *request)
+{
+    dispatch(server, request, run_end);
 }
 
 /* What the client is not told. An outage fails thousands of requests in the same way, so at most one a second is written. */

@@ -274,8 +274,11 @@ static Step step_body(Peer *peer)
         return STEP_PAUSE;
     if (!request->match.route->at_once || request->body.length > QUICK_BODY_MAX)
         return peer_submit(peer, PEER_WAITING, /* unread= */ false);
-    if (!dispatch_run(peer->loop->server, request)) {
+    bool ours = dispatch_run(peer->loop->server, request);
+    if (!ours || request->suspend.may_wait) {
         peer_leave(peer, PEER_WAITING); /* if it was resumed by now, it is in our own inbox */
+        if (ours)
+            loop_post(peer->loop, peer);
         return STEP_PAUSE;
     }
     dispatch_end(peer->loop->server, request);
@@ -515,9 +518,31 @@ static void peer_asked(Peer *peer)
     }
 }
 
+/* on_resume may wait: an executor runs it, and brings the request back once more. From here on it is like any other request
+ * with an executor. false: not so, or too many wait there and the response says so. */
+static bool peer_hand_over(Peer *peer)
+{
+    Request *request = peer->request;
+    Error    error;
+
+    if (!request->suspend.on_resume || !request->suspend.may_wait || request->resumed)
+        return false;
+    request->resumed = true;
+    atomic_store(&request->watched, false);
+    atomic_fetch_sub(&peer->loop->suspended, 1);
+    if (executor_submit(peer->loop->server->executor, peer))
+        return true;
+    metric_add(METRIC_HTTP_SHED, 1);
+    fail(&error, ERR_BUSY, "too many requests are waiting");
+    dispatch_fail(request, &error);
+    return false;
+}
+
 void peer_resume(Peer *peer)
 {
     assert(peer_is_away(peer));
+    if (peer_hand_over(peer))
+        return;
     /* Its end may have arrived without its event having been read yet. */
     if (!peer->gone && peer->request->suspend.on_sent && peer_has_ended(peer))
         peer->gone = true;
@@ -565,6 +590,8 @@ void peer_execute(void *item)
 
     if (peer->state == PEER_ASKING)
         dispatch_token(peer->loop->server, peer->request);
+    else if (peer->request->resumed)
+        dispatch_resumed(peer->loop->server, peer->request);
     else if (!dispatch_run(peer->loop->server, peer->request))
         return;
     loop_post(peer->loop, peer);

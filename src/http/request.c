@@ -156,7 +156,7 @@ void request_begin(Request *request)
     request->deadline                          = deadline_never();
     request->suspend                           = (Suspend){0};
     request->state                             = NULL;
-    request->delivered                         = false;
+    request->delivered = request->resumed = false;
     atomic_store(&request->watched, false);
 }
 

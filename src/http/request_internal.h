@@ -48,6 +48,7 @@ struct Request {
     Suspend     suspend;   /* on_resume NULL: it was not suspended */
     void       *state;     /* for its callbacks */
     atomic_bool watched;   /* on_gone is still to be called if the client goes */
+    bool        resumed;   /* on_resume is left to an executor, or was */
     bool        delivered; /* the whole answer went to the kernel */
 
     Request *next; /* in the list of spare ones */

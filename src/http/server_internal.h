@@ -150,6 +150,8 @@ must_check ErrorCode dispatch_body(const Request *request, Error *reterr);
 bool dispatch_run(Server *server, Request *request);
 /* It was resumed, if it was suspended at all: fill the response. */
 void dispatch_end(Server *server, Request *request);
+/* The same on an executor, for on_resume that may wait. */
+void dispatch_resumed(Server *server, Request *request);
 /* Fill the response with a problem. */
 void dispatch_fail(Request *request, const Error *error);
 

@@ -12,7 +12,7 @@
  * Invariants
  *   1. A suspended request is resumed exactly once, and its deadline bounds that: the server does not end before.
  *   2. request_resume() may be called at any moment after request_suspend(), also before the handler has returned.
- *   3. All callbacks run on the request's network thread, so they must not wait. on_resume runs when the handler has returned and
+ *   3. All callbacks run on the request's network thread, so they must not wait (but see may_wait). on_resume runs when the handler has returned and
  *      the request was resumed; also for a client that has gone, because what was done stays done.
  *   4. on_gone, if given, is called at most once and before on_resume, when the client closes its connection, or its sending half:
  *      nothing will come of waiting. It does not resume the request by itself.
@@ -26,6 +26,7 @@
 
 typedef struct {
     RouteHandler *on_resume; /* fills the response, or fails */
+    bool          may_wait;  /* on_resume runs on an executor; too many requests there: 503, as for any other */
     void (*on_gone)(void *state);
     void (*on_sent)(void *state, bool delivered);
 } Suspend;

@@ -67,21 +67,25 @@ static void locked_add(Ledger *ledger, const char *owner)
         *locked_find(ledger, hash) = (Locked){hash, clock_mono()};
 }
 
+/* Under the mutex. */
+static bool owner_is_locked(Ledger *ledger, const char *owner, Mono since)
+{
+    uint64_t      hash   = owner ? owner_hash(owner) : 0;
+    const Locked *locked = owner ? locked_find(ledger, hash) : NULL;
+
+    return locked && locked->owner == hash && locked->at.ns != 0 && !mono_before(locked->at, since);
+}
+
 /* Was one of its wallets found locked at or after `since`? */
 static bool post_is_locked(Ledger *ledger, const WalletItem *item, Mono since)
 {
-    scoped(mutex_unlock) Mutex *held     = mutex_hold(&ledger->mutex);
-    const char                 *owners[] = {item->owner, item->other};
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&ledger->mutex);
+    bool locked = owner_is_locked(ledger, item->owner, since) || owner_is_locked(ledger, item->other, since);
 
     (void)held;
-    for (size_t i = 0; i < COUNT(owners); i++) {
-        uint64_t      hash   = owners[i] ? owner_hash(owners[i]) : 0;
-        const Locked *locked = owners[i] ? locked_find(ledger, hash) : NULL;
-
-        if (locked && locked->owner == hash && locked->at.ns != 0 && !mono_before(locked->at, since))
-            return true;
-    }
-    return false;
+    for (int i = 0; i < item->legs.count && !locked; i++)
+        locked = owner_is_locked(ledger, item->legs.list[i].owner, since);
+    return locked;
 }
 
 /* ---- posting ---- */

@@ -106,6 +106,14 @@ static ErrorCode handle_rest(void *app, Request *request, Response *response, Er
     return OK;
 }
 
+static ErrorCode handle_rest_wait(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app, (void)response, (void)reterr;
+    request_suspend(request, &(Suspend){.on_resume = handle_wait, .may_wait = true}, NULL);
+    request_resume(request);
+    return OK;
+}
+
 static void watch_gone(void *state)
 {
     atomic_fetch_add(&((Fixture *)state)->gone, 1);
@@ -133,7 +141,7 @@ static ErrorCode handle_watch(void *app, Request *request, Response *response, E
     Fixture *fixture = app;
 
     (void)response, (void)reterr;
-    request_suspend(request, &(Suspend){end_watch, watch_gone, watch_sent}, fixture);
+    request_suspend(request, &(Suspend){.on_resume = end_watch, .on_gone = watch_gone, .on_sent = watch_sent}, fixture);
     mutex_lock(&fixture->mutex);
     fixture->resting[fixture->resting_count++] = request;
     mutex_unlock(&fixture->mutex);
@@ -183,6 +191,7 @@ static const Route routes[] = {
     {HTTP_POST, "/json", handle_json, .body_any = true},
     {HTTP_POST, "/wait", handle_wait, .body_any = true},
     {HTTP_POST, "/rest", handle_rest, .at_once = true, .body_any = true},
+    {HTTP_POST, "/rest-wait", handle_rest_wait, .at_once = true, .body_any = true},
     {HTTP_POST, "/watch", handle_watch, .at_once = true, .body_any = true},
     {HTTP_POST, "/hurry", handle_wait, .deadline_ms = 50},
     {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},

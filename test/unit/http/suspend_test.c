@@ -124,6 +124,23 @@ TEST(suspend_keeps_a_drain_waiting)
     assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS)));
 }
 
+TEST(suspend_on_resume_that_may_wait_holds_up_no_other_connection)
+{
+    scoped_fixture Fixture f      = {0};
+    scoped_client Client   client = {0};
+
+    fixture_init(&f, (ServerOptions){.network_threads = 1, .executor_threads = 1});
+    client_open(&client, f.port);
+    for (int i = 0; i < 2; i++) { /* the gate is closed, then open */
+        client_send(&client, "POST /rest-wait HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}");
+        assert_true(fixture_wait_waiting(&f, i + 1));
+        assert_int_equal(client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n").status, 200);
+        fixture_open_gate(&f);
+        assert_string_equal(client_read(&client).body, "{\"waited\":true}");
+    }
+    assert_true(fixture_wait_in_flight(&f, 0));
+}
+
 #define WATCH "POST /watch HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}"
 
 TEST(suspend_tells_when_the_client_has_gone)
