@@ -22,6 +22,7 @@
 #include "base/uuid.h"
 #include "bus/backlog.h"
 #include "bus/claim.h"
+#include "bus/maintain.h"
 #include "bus/send.h"
 #include "bus/waker.h"
 #include "http/server.h"
@@ -60,6 +61,7 @@ typedef struct Daemon {
     int64_t     bus_activity;
     Backlog     backlog;
     Prune       prune;
+    Maintain    maintain;
     Idle        bus_idle, expire_idle, seal_idle;
     bool        holds_shared;
     char        holder[UUID_TEXT_SIZE]; /* of the leases on tasks: this process */

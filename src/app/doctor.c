@@ -45,9 +45,15 @@ typedef struct {
 } Vitals;
 DB_SHAPE(vitals, Vitals, VITALS_COLUMNS);
 
-#define STUCK_COLUMNS(X, T)        \
-    X(T, int64_t, DB_I64, expired) \
-    X(T, int64_t, DB_I64, failed)
+#define BATCH_IDLE_S 86400
+
+#define STUCK_COLUMNS(X, T)          \
+    X(T, int64_t, DB_I64, expired)   \
+    X(T, int64_t, DB_I64, failed)    \
+    X(T, int64_t, DB_I64, unrescued) \
+    X(T, int64_t, DB_I64, idle_s)    \
+    X(T, int64_t, DB_I64, read)      \
+    X(T, int64_t, DB_I64, lost)
 typedef struct {
     STUCK_COLUMNS(DB_FIELD, Stuck)
 } Stuck;
@@ -270,6 +276,21 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
     Stuck stuck;
 
     TRY(ask(doctor, sql_app_doctor_stuck, &stuck_shape, &stuck, reterr));
+    if (stuck.lost)
+        return found(finding, FINDING_FAIL,
+                     arena_print(doctor->arena, "%" PRId64 " of %" PRId64 " commands are in no queue and have no end",
+                                 stuck.lost, stuck.read),
+                     "this must not happen: keep the database as it is and report it");
+    if (stuck.unrescued)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "%" PRId64 " commands have a lease that ended a minute ago or earlier",
+                                 stuck.unrescued),
+                     "a worker or a pawl serve with role monitor requeues them: is one running?");
+    if (stuck.idle_s > BATCH_IDLE_S)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "an open batch has had no new command for %" PRId64 " hours",
+                                 stuck.idle_s / 3600),
+                     "seal it with POST /v1/batches/{id}/seal");
     if (stuck.expired)
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena, "%" PRId64 " dead letters have an expired lease", stuck.expired),

@@ -27,6 +27,7 @@
 #define PRUNE_ROWS      1000 /* in one batch */
 #define PRUNE_STEP_MS   300
 #define PRUNE_IDLE_MS   15000 /* after all that can be old enough was read */
+#define MAINTAIN_MS     60000
 #define EXPIRE_MS       500
 #define SEAL_MS         1000
 #define SEAL_IDLE_MS    15000
@@ -166,7 +167,9 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
 {
     Daemon        *daemon = context;
     DeadLetterType list[] = {
-        {"alert_webhook", .call = webhook_again, .context = daemon}
+        {"alert_webhook", .call = webhook_again, .context = daemon},
+        {"reply", reply_retry},
+        {"on_complete", on_complete_retry},
     };
     int tried;
 
@@ -244,6 +247,19 @@ static ErrorCode task_prune(void *context, Deadline deadline, int *ret_next_ms, 
     while ((!pruned.over || pruned.gone >= PRUNE_ROWS) && !deadline_passed(until));
     if (pruned.over && pruned.gone < PRUNE_ROWS)
         *ret_next_ms = pruned.gone ? IDLE_MS : PRUNE_IDLE_MS;
+    return OK;
+}
+
+static ErrorCode task_maintain(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+{
+    Daemon         *daemon   = context;
+    const Settings *settings = &daemon->app->settings;
+    MaintainAges    ages     = {settings->batch_expiry, settings->keep_replies_days, settings->keep_dead_letters_days};
+    bool            more;
+
+    TRY(maintain_step(daemon->app->pool, deadline, &daemon->maintain, &ages, &more, reterr));
+    if (more)
+        *ret_next_ms = IDLE_MS;
     return OK;
 }
 
@@ -331,6 +347,7 @@ static const PeriodicTask table[] = {
     {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_OUTSIDE, ROLE_MONITOR, task_dead_letters},
     {"bring-back", BRING_BACK_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_bring_back},
     {"prune", 1000, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_prune},
+    {"maintain", MAINTAIN_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_maintain},
     {"expire-holds", EXPIRE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_expire},
     {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
 };

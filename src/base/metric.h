@@ -59,6 +59,7 @@
     X(METRIC_LEASED,           GAUGE,     "pawl_commands",                      "state=\"leased\"",             "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
     X(METRIC_TROUBLE,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"",    "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
     X(METRIC_READY_AGE,        GAUGE,     "pawl_commands_oldest_ready_seconds", "",                             "how long the command that stands in line for longest has been there; kept by monitors") \
+    X(METRIC_BATCH_IDLE,       GAUGE,     "pawl_batches_open_idle_seconds",     "",                             "how long an open batch has had no new command; kept by monitors") \
     X(METRIC_RATE_LIMITED,     COUNTER,   "pawl_rate_limited_total",        "",                 "times a peer told us to slow down")   \
     X(METRIC_HTTP_1XX,         COUNTER,   "pawl_http_requests_total",       "code=\"1xx\"",     "requests answered, by class of status") \
     X(METRIC_HTTP_2XX,         COUNTER,   "pawl_http_requests_total",       "code=\"2xx\"",     "requests answered, by class of status") \
@@ -75,6 +76,7 @@
     X(METRIC_ALERT_DLQ_FAILED, GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters-failed\"", "1 while the alert is firing") \
     X(METRIC_ALERT_TROUBLE,    GAUGE,     "pawl_alert_firing",              "alert=\"troubleshooting\"",   "1 while the alert is firing") \
     X(METRIC_ALERT_WAITING,    GAUGE,     "pawl_alert_firing",              "alert=\"commands-waiting\"",  "1 while the alert is firing") \
+    X(METRIC_ALERT_BATCH,      GAUGE,     "pawl_alert_firing",              "alert=\"batch-abandoned\"",   "1 while the alert is firing") \
     X(METRIC_ALERT_BREAKER,    GAUGE,     "pawl_alert_firing",              "alert=\"breaker-open\"",      "1 while the alert is firing") \
     X(METRIC_ALERT_RATE,       GAUGE,     "pawl_alert_firing",              "alert=\"rate-limited\"",      "1 while the alert is firing") \
     X(METRIC_WEBHOOK_OK,       COUNTER,   "pawl_webhooks_total",            "outcome=\"ok\"",     "webhooks sent, by outcome") \

@@ -9,14 +9,15 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define COUNTS_COLUMNS(X, T)        \
-    X(T, int64_t, DB_I64, ready)    \
-    X(T, int64_t, DB_I64, delayed)  \
-    X(T, int64_t, DB_I64, leased)   \
-    X(T, int64_t, DB_I64, troubled) \
-    X(T, int64_t, DB_I64, drawn)    \
-    X(T, int64_t, DB_I64, oldest)   \
-    X(T, int64_t, DB_I64, oldest_ms)
+#define COUNTS_COLUMNS(X, T)         \
+    X(T, int64_t, DB_I64, ready)     \
+    X(T, int64_t, DB_I64, delayed)   \
+    X(T, int64_t, DB_I64, leased)    \
+    X(T, int64_t, DB_I64, troubled)  \
+    X(T, int64_t, DB_I64, drawn)     \
+    X(T, int64_t, DB_I64, oldest)    \
+    X(T, int64_t, DB_I64, oldest_ms) \
+    X(T, int64_t, DB_I64, batch_idle_s)
 typedef struct {
     COUNTS_COLUMNS(DB_FIELD, Counts)
 } Counts;
@@ -69,6 +70,7 @@ ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *r
     metric_set(METRIC_DELAYED, counts.delayed);
     metric_set(METRIC_LEASED, counts.leased);
     metric_set(METRIC_TROUBLE, counts.troubled);
+    metric_set(METRIC_BATCH_IDLE, counts.batch_idle_s);
     metric_set(METRIC_READY_AGE, oldest_age_ms(backlog, &counts, now) / 1000);
     return OK;
 }

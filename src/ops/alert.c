@@ -134,6 +134,8 @@ static const struct {
                       "commands were given up and wait for an operator: see pawl tsq list"},
     [ALERT_WAITING]    = {"commands-waiting", "s", 300, true, NULL, METRIC_READY_AGE, METRIC_ALERT_WAITING,
                       "a command has been in line for more than 5 minutes: start more workers for its domain"},
+    [ALERT_BATCH]      = {"batch-abandoned", "s", 86400, true, NULL, METRIC_BATCH_IDLE, METRIC_ALERT_BATCH,
+                      "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does"},
     [ALERT_BREAKER]    = {"breaker-open", "", 0, false, breaker_open, .metric = METRIC_ALERT_BREAKER,
                       .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
     [ALERT_RATE]       = {"rate-limited", "/h", 10, false, limited_per_hour, .metric = METRIC_ALERT_RATE,

@@ -71,6 +71,35 @@ def a_command_that_waits_for_too_long_is_told():
 
 
 @test
+def a_batch_that_was_abandoned_is_told_and_found_by_the_doctor():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        db.rows("select * from pawl.batch_new('00000000-0000-4000-8000-00000000000b', 'night', null)")
+        db.rows("update pawl.batch set created_at = created_at - interval '25 hours'")
+        wait_until(lambda: alert(pawl, "batch-abandoned")["state"] == "firing", what="told")
+        doctor = pawl.run("doctor", "--json")
+        finding, = [row for row in doctor.json if row["check"] == "stuck rows"]
+        assert finding["state"] == "warn" and "25 hours" in finding["found"], finding
+        assert pawl.http("POST", "/v1/batches/00000000-0000-4000-8000-00000000000b/seal", {}).status == 200
+        wait_until(lambda: alert(pawl, "batch-abandoned")["state"] == "resolved", what="resolved")
+        stop_clean(pawl.server)
+
+
+@test
+def the_doctor_finds_a_command_that_is_nowhere():
+    with Database() as db, Pawl(db) as pawl:
+        send(pawl, "shop", "charge")
+        send(pawl, "shop", "charge", None, "--delay", "1h")
+
+        def finding():
+            row, = [row for row in pawl.run("doctor", "--json").json if row["check"] == "stuck rows"]
+            return row
+        assert finding()["state"] == "ok", finding()
+        db.rows("delete from pawl.ready")
+        assert finding()["state"] == "fail" and "1 of 2 commands" in finding()["found"], finding()
+
+
+@test
 def a_monitor_prunes_what_is_old_enough_and_nothing_else():
     with Database() as db, Pawl(db) as pawl:
         ids = [send(pawl, "shop", "charge", n) for n in range(4)]

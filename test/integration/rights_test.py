@@ -54,6 +54,12 @@ pawl.command_show        app
 pawl.tsq_decide          admin
 pawl.command_decide      admin
 pawl.reply_retry         monitor
+pawl.batch_expire        monitor
+pawl.batch_idle_s        reader
+pawl.prune_replies       monitor
+pawl.prune_dead_letters  monitor
+pawl.retry_policy_set    admin
+pawl.retry_policy_list   reader
 pawl.on_complete_send    monitor
 pawl.prune               monitor
 pawl.prune_commands      monitor

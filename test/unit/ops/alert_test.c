@@ -162,8 +162,9 @@ TEST(alert_tells_of_given_up_and_of_waiting_commands)
         Metric  source, firing;
         int64_t limit;
     } rows[] = {
-        {ALERT_TROUBLE, METRIC_TROUBLE,   METRIC_ALERT_TROUBLE, 0  },
-        {ALERT_WAITING, METRIC_READY_AGE, METRIC_ALERT_WAITING, 300},
+        {ALERT_TROUBLE, METRIC_TROUBLE,    METRIC_ALERT_TROUBLE, 0    },
+        {ALERT_WAITING, METRIC_READY_AGE,  METRIC_ALERT_WAITING, 300  },
+        {ALERT_BATCH,   METRIC_BATCH_IDLE, METRIC_ALERT_BATCH,   86400},
     };
     Watch watch;
 
@@ -178,8 +179,8 @@ TEST(alert_tells_of_given_up_and_of_waiting_commands)
         look(&watch, rows[i].id);
         assert_false(look(&watch, rows[i].id).firing);
     }
-    assert_int_equal(watch.heard.fired, 2);
-    assert_int_equal(watch.heard.resolved, 2);
+    assert_int_equal(watch.heard.fired, (int)COUNT(rows));
+    assert_int_equal(watch.heard.resolved, (int)COUNT(rows));
     watch_end(&watch);
 }
 
