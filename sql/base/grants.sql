@@ -74,6 +74,8 @@ as $$
     ('pawl.dead_letter_claim',  'monitor'),
     ('pawl.dead_letter_hold',   'monitor'),
     ('pawl.dead_letter_settle', 'monitor'),
+    ('pawl.dead_letter_forward', 'monitor'),
+    ('pawl.dead_letter_route',  'admin'),
     ('pawl.dead_letter_retry',  'admin'),
     ('pawl.dead_letter_delete', 'admin'),
     -- periodic tasks
@@ -118,6 +120,7 @@ as $$
     ('pawl.migration',         '',                     'reader sender worker poster monitor'),
     ('pawl.definition',        '',                     'reader sender worker poster monitor'),
     ('pawl.failed_operations', 'operation_data lease', 'reader'),
+    ('pawl.dead_letter_route', '',                     'reader'),
     ('pawl.domain',            '',                     'reader worker'),
     ('pawl.retry_policy',      '',                     'reader'),
     ('pawl.reply_queue',       '',                     'reader'),

@@ -23,6 +23,7 @@
 #define REVIVE_MS       5000
 #define BACKLOG_MS      6000
 #define LETTERS_IDLE_MS 15000
+#define LETTERS_ROWS    100 /* in one batch */
 #define BRING_BACK_MS   1000
 #define PRUNE_ROWS      1000 /* in one batch */
 #define PRUNE_STEP_MS   300
@@ -163,6 +164,28 @@ static ErrorCode webhook_again(Deadline deadline, const char *key, const char *d
     return webhook_post(url, key, data, deadline_sooner(deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
 }
 
+#define FORWARDED_COLUMNS(X, T) X(T, int64_t, DB_I64, count)
+typedef struct {
+    FORWARDED_COLUMNS(DB_FIELD, Forwarded)
+} Forwarded;
+DB_SHAPE(forwarded, Forwarded, FORWARDED_COLUMNS);
+
+/* Letters of applications, whose types name a domain of the bus. */
+static ErrorCode letters_forward(Daemon *daemon, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options   = {.name = "dead-letter-forward", .deadline = deadline, .arena = arena, .keyed = true};
+    Forwarded forwarded = {0};
+
+    do
+        TRY(db_call(daemon->app->pool, &options, sql_app_dead_letter_forward,
+                    DB_ARGS(db_i32(LETTERS_ROWS), db_i32((int32_t)daemon->app->settings.dlq_tries),
+                            db_i32((int32_t)daemon->app->settings.dlq_every)),
+                    &forwarded_shape, &forwarded, reterr));
+    while (forwarded.count >= LETTERS_ROWS && !deadline_passed(deadline));
+    return OK;
+}
+
 static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon        *daemon = context;
@@ -175,6 +198,7 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
 
     if (daemon->app->settings.dlq_every < *ret_next_ms)
         *ret_next_ms = (int)daemon->app->settings.dlq_every;
+    TRY(letters_forward(daemon, deadline, reterr));
     return dead_letter_step(daemon->app->pool, deadline,
                             (DeadLetterTypes){list, COUNT(list), (int)daemon->app->settings.dlq_tries,
                                               (int)daemon->app->settings.dlq_every, 0},

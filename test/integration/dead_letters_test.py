@@ -65,6 +65,41 @@ def tries_run_out_and_an_operator_begins_anew():
         stop_clean(pawl.server)
 
 
+@test
+def letters_of_an_application_become_commands_once():
+    with Database() as db, Pawl(db, env={"PAWL_DLQ_EVERY": "1s", "PAWL_DLQ_TRIES": "2"}) as pawl:
+        pawl.serve()
+        waiting, = dead_letters_put(db, ["order-1"], kind="charge", delay_ms=3600000)
+        db.rows("select pawl.dead_letter_route('charge', 'shop', 'charge-again')")
+        assert pawl.run("dlq", "retry", str(waiting)).code == 0
+        status = lambda letter: db.value(f"select status from pawl.failed_operations where id = {letter}")
+        wait_until(lambda: status(waiting) == "resolved", what="it was sent")
+        sent = db.rows("select d.name, c.type, c.payload = f.operation_data from pawl.command c join pawl.domain d on "
+                       f"d.id = c.domain_id, pawl.failed_operations f where f.id = {waiting}")
+        assert sent == ["shop|charge-again|t"], sent
+        other, = dead_letters_put(db, ["order-2"], kind="refund", delay_ms=0)
+        assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["0"], "a type without a route stays"
+        assert status(other) == "pending"
+        db.rows("select pawl.dead_letter_route('refund', 'shop', 'refund-again')")
+        wait_until(lambda: status(other) == "resolved", what="the second was sent")
+        assert db.value("select count(*) from pawl.command") == "2"
+        stop_clean(pawl.server)
+
+
+@test
+def a_letter_that_cannot_be_sent_fails_alone():
+    with Database() as db:
+        bad, good = dead_letters_put(db, ["bad", "good"], kind="charge", delay_ms=0)
+        db.rows("select pawl.dead_letter_route('charge', 'shop', 'charge-again')")
+        db.rows(f"select pawl.send('shop', 'charge-again', '{{\"other\": 1}}'::jsonb, "
+                f"p_command_id => md5('pawl dead letter {bad}')::uuid)")  # its id is taken by another body
+        assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["1"]
+        rows = lambda: db.rows("select id, status, retry_count from pawl.failed_operations order by id")
+        assert rows() == [f"{bad}|pending|1", f"{good}|resolved|1"], rows()
+        assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["0"]
+        assert rows()[0] == f"{bad}|failed|2", rows()
+
+
 def pages(pawl, limit):
     """Every page of the list, by its cursors."""
     ids, cursor = [], ""

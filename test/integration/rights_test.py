@@ -69,6 +69,8 @@ pawl.dead_letter_put     sender monitor
 pawl.dead_letter_claim   monitor
 pawl.dead_letter_hold    monitor
 pawl.dead_letter_settle  monitor
+pawl.dead_letter_forward monitor
+pawl.dead_letter_route   admin
 pawl.dead_letter_retry   admin
 pawl.dead_letter_delete  admin
 
