@@ -160,7 +160,7 @@ end
 $$;
 
 -- The same without waiting for locked wallets, for callers that share one transaction: an operation on a wallet that another
--- transaction has locked has the refusal "busy", and leaves no trace. Its caller posts it again, alone.
+-- transaction has locked has the refusal "busy" and the owner of that wallet, and leaves no trace. Its caller posts it again, alone.
 create or replace function wallet.post_nowait (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[] default null,
   p_assets text[] default null, p_refs uuid[] default null, p_requests jsonb[] default null)

@@ -225,7 +225,8 @@ begin
   return query
     select * from wallet.post_told(p_batch, p_refusals, p_asked)
     union all
-    select u.n::integer, u.txn_id, false, u.r, u.s, null, u.kind, null, null, null, null, null, null, null, null, null, null, null, null
+    select u.n::integer, u.txn_id, false, u.r, case when u.r = 'busy' then format('the wallet of "%s" is locked by another transaction', u.s) else u.s end,
+           null, u.kind, case when u.r = 'busy' then u.s end, null, null, null, null, null, null, null, null, null, null, null
     from unnest(p_batch.txn_ids, p_batch.kinds, p_refusals, p_sentences) with ordinality u (txn_id, kind, r, s, n)
     where u.r <> 'known' and not wallet.is_kept(u.kind, u.r);
 end
@@ -238,15 +239,16 @@ create or replace function wallet.refusals_under_lock (
   language plpgsql
 as $$
 declare
-  v_ord integer;
+  v_leg record;
 begin
   if cardinality(p_busy) > 0 then
-    for v_ord in
-      select distinct l.ord from unnest(p_legs.ords, p_legs.wallets) l (ord, wallet)
+    for v_leg in
+      select distinct on (l.ord) l.ord, wallet.owner_of(l.wallet) as owner from unnest(p_legs.ords, p_legs.wallets) l (ord, wallet)
       where (l.wallet in (select b from unnest(p_busy) b offset 0)) is true -- hashed
+      order by l.ord, l.wallet
     loop
-      refusals[v_ord] := 'busy';
-      sentences[v_ord] := 'a wallet is locked by another transaction';
+      refusals[v_leg.ord] := 'busy';
+      sentences[v_leg.ord] := v_leg.owner; -- post_rest makes a sentence of it
     end loop;
   end if;
   select array_agg(case when k.known then 'known' else u.refusal end order by u.n)

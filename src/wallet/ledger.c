@@ -127,6 +127,25 @@ static int posts_choose(Ledger *ledger, void **posts, int count, LedgerPost **re
     return chosen;
 }
 
+/* After a batch did not get a lock: those whose wallets are free. The others are put off, and their wallets remembered. A failure is
+ * one of a single key, which another transaction has used and not committed: the combiner finds it by halves. */
+static ErrorCode posts_run_unlocked(Ledger *ledger, LedgerPost **posts, WalletItem **items, int count,
+                                    Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new((BATCH_BYTES_MAX + WALLET_METADATA_MAX) * BYTES_FACTOR);
+
+    if (reterr)
+        *reterr = (Error){0};
+    TRY(wallet_post_unlocked(ledger->pool, deadline, arena, items, count, reterr));
+    for (int i = 0; i < count; i++) {
+        posts[i]->skipped = wallet_is_locked(items[i]);
+        if (posts[i]->skipped)
+            locked_add(ledger, items[i]->posted_owner);
+        texts_keep(items[i], posts[i]->arena);
+    }
+    return OK;
+}
+
 static ErrorCode posts_run(void *context, void **posts, int count, Deadline deadline, Error *reterr)
 {
     Ledger                   *ledger = context;
@@ -141,12 +160,11 @@ static ErrorCode posts_run(void *context, void **posts, int count, Deadline dead
     for (int i = 0; i < count; i++)
         items[i] = chosen[i]->item;
     code = wallet_post_nowait(ledger->pool, deadline, arena, items, count, reterr);
-    if (code != OK && count == 1 && error_is_lock(reterr)) {
-        locked_add(ledger, items[0]->owner);
-        locked_add(ledger, items[0]->other);
-    }
-    for (int i = 0; code == OK && i < count; i++)
-        texts_keep(items[i], chosen[i]->arena);
+    if (code != OK && error_is_lock(reterr))
+        code = posts_run_unlocked(ledger, chosen, items, count, deadline, reterr);
+    else
+        for (int i = 0; code == OK && i < count; i++)
+            texts_keep(items[i], chosen[i]->arena);
     return code;
 }
 

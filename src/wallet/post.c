@@ -56,6 +56,7 @@ static const struct {
     {"wallet-unknown",      "QW021"},
     {"hold-unknown",        "QW022"},
     {"transaction-unknown", "QW023"},
+    {"busy",                "55P03"},
 };
 
 /* ---- arrays ---- */
@@ -224,7 +225,7 @@ static void verdicts_count(WalletItem *const *items, int count)
             replayed++;
         else if (items[i]->code == OK)
             posted++;
-        else
+        else if (!wallet_is_locked(items[i]))
             refused++;
     metric_add(METRIC_LEDGER_POSTED, posted);
     metric_add(METRIC_LEDGER_REFUSED, refused);
@@ -249,14 +250,14 @@ static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows
             texts_arg(arena, items, count, other_of), texts_arg(arena, items, count, asset_of),                        \
             refs_arg(arena, items, count), requests_arg(arena, items, count), db_text(lock_ms))
 
-static ErrorCode call_post(Pool *pool, const TxOptions *options, WalletItem **items, int count, const char *lock_ms,
-                           Error *reterr)
+static ErrorCode call_post(Pool *pool, const TxOptions *options, const char *sql, WalletItem **items, int count,
+                           const char *lock_ms, Error *reterr)
 {
     void *rows;
     int   row_count;
 
-    TRY(db_call_many(pool, options, sql_wallet_post, POST_ARGS(options->arena, items, count, lock_ms), &verdict_shape,
-                     &rows, &row_count, reterr));
+    TRY(db_call_many(pool, options, sql, POST_ARGS(options->arena, items, count, lock_ms), &verdict_shape, &rows,
+                     &row_count, reterr));
     TRY(rows_take(items, count, rows, row_count, reterr));
     verdicts_count(items, count);
     return OK;
@@ -266,14 +267,27 @@ ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **
 {
     TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true};
 
-    return call_post(pool, &options, items, count, NULL, reterr);
+    return call_post(pool, &options, sql_wallet_post, items, count, NULL, reterr);
 }
 
 ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
 {
     TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
 
-    return call_post(pool, &options, items, count, NOWAIT_MS, reterr);
+    return call_post(pool, &options, sql_wallet_post, items, count, NOWAIT_MS, reterr);
+}
+
+ErrorCode wallet_post_unlocked(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
+                               Error *reterr)
+{
+    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
+
+    return call_post(pool, &options, sql_wallet_post_nowait, items, count, NOWAIT_MS, reterr);
+}
+
+bool wallet_is_locked(const WalletItem *item)
+{
+    return item->code == ERR_BUSY && strcmp(item->error.sqlstate, "55P03") == 0;
 }
 
 ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr)

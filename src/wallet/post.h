@@ -56,6 +56,11 @@ must_check ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, Wa
 /* The same, but it waits for no lock longer than others take to post: ERR_BUSY with 55P03, after a single try. */
 must_check ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
                                         Error *reterr);
+/* The same, but operations on wallets that another transaction has locked are left out, and nothing is kept of them:
+ * wallet_is_locked(), and posted_owner is whose wallet it is. */
+must_check ErrorCode wallet_post_unlocked(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
+                                          Error *reterr);
+bool                 wallet_is_locked(const WalletItem *item);
 /* The same in a transaction of the caller, who commits it or not; result texts live in its arena. */
 must_check ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr);
 /* The same for up to WALLET_BATCH_MAX. A key that comes twice is judged here: the second one is told what the first one

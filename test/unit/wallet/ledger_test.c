@@ -3,6 +3,9 @@
  */
 #include "wallet/ledger.h"
 
+#include <stdatomic.h>
+
+#include "test/unit/pg/await.h"
 #include "test/unit/wallet/fixture.h"
 
 TEST(ledger_refuses_metadata_before_it_can_spoil_a_run)
@@ -63,4 +66,51 @@ TEST(ledger_look_finds_wallets_and_names_those_that_are_missing)
     assert_code(ERR_NOT_FOUND, ledger_look(ledger, soon(), books->arena, "who", NULL, &wallet, &error));
     assert_string_equal(error_type(&error), "wallet-unknown");
     assert_code(ERR_INVALID, ledger_look(ledger, soon(), books->arena, "@who", NULL, &wallet, &error));
+}
+
+/* ---- a key that an open transaction holds ---- */
+
+#define NEIGHBOURS 8
+
+static void count_done(void *context)
+{
+    atomic_fetch_add((atomic_int *)context, 1);
+}
+
+TEST(ledger_repeat_of_a_key_in_an_open_transaction_holds_up_no_neighbour)
+{
+    scoped(books_free) Books   *books  = books_new(4);
+    scoped(ledger_free) Ledger *ledger = ledger_new(books->pool);
+    WalletItem                  twin   = {.kind = WALLET_SPEND, .owner = "ann", .amount = 3};
+    WalletItem                  items[NEIGHBOURS];
+    LedgerPost                  posts[NEIGHBOURS + 1];
+    atomic_int                  twins = 0, neighbours = 0;
+
+    books_open(books, "ann", 10);
+    books_open(books, "bob", 100);
+    twin.txn_id = books_key(books);
+    database_exec(books->db, arena_print(books->arena,
+                                         "begin; select from wallet.post(array['spend'], array['%s']::uuid[], "
+                                         "array['ann'], array[3]::bigint[])",
+                                         twin.txn_id));
+    posts[NEIGHBOURS] = (LedgerPost){&twin, books->arena, soon(), count_done, &twins};
+    ledger_submit(ledger, &posts[NEIGHBOURS]);
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        items[i] = (WalletItem){.kind = WALLET_SPEND, .owner = "bob", .amount = 1, .txn_id = books_key(books)};
+        posts[i] = (LedgerPost){&items[i], arena_new((size_t)1 << 20), soon(), count_done, &neighbours};
+        ledger_submit(ledger, &posts[i]);
+    }
+    await(atomic_load(&neighbours) == NEIGHBOURS);
+    assert_int_equal(atomic_load(&twins), 0);
+    database_exec(books->db, "commit");
+    await(atomic_load(&twins) == 1);
+    assert_int_equal(twin.code, OK);
+    assert_true(twin.replayed);
+    assert_int_equal(twin.balance, 7);
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        assert_int_equal(items[i].code, OK);
+        arena_free(posts[i].arena);
+    }
+    assert_int_equal(books_balance(books, "ann"), 7);
+    assert_int_equal(books_balance(books, "bob"), 100 - NEIGHBOURS);
 }

@@ -268,3 +268,31 @@ TEST(wallet_post_many_refuses_what_is_too_much)
     assert_code(ERR_LIMIT, wallet_post_many(books->pool, soon(), small, list, 8, false, &refused, &error));
     assert_contains(error.text, "too large");
 }
+
+TEST(wallet_post_unlocked_leaves_out_what_is_locked_and_names_the_wallet)
+{
+    scoped(books_free) Books *books = books_new(4);
+    WalletItem  there = books_transfer("bob", "ann", 1), here = {.kind = WALLET_SPEND, .owner = "bob", .amount = 2};
+    WalletItem *items[] = {&there, &here};
+    Error       error   = {0};
+
+    books_open(books, "ann", 10);
+    books_open(books, "bob", 10);
+    there.txn_id = books_key(books);
+    here.txn_id  = books_key(books);
+    database_exec(books->db, "begin; select from wallet.wallet where owner = 'ann' for update");
+    assert_ok(wallet_post_unlocked(books->pool, soon(), books->arena, items, 2, &error));
+    assert_true(wallet_is_locked(&there));
+    assert_string_equal(there.posted_owner, "ann");
+    assert_contains(there.error.text, "the wallet of \"ann\" is locked by another transaction");
+    assert_int_equal(there.decided_at, 0);
+    assert_int_equal(here.code, OK);
+    assert_int_equal(here.balance, 8);
+    database_exec(books->db, "rollback");
+    assert_ok(wallet_post_unlocked(books->pool, soon(), books->arena, items, 2, &error));
+    assert_int_equal(there.code, OK);
+    assert_false(there.replayed);
+    assert_true(here.replayed);
+    assert_int_equal(books_balance(books, "ann"), 11);
+    assert_int_equal(books_balance(books, "bob"), 7);
+}
