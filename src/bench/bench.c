@@ -26,6 +26,7 @@ const BenchSection bench_sections[] = {
     {"commands", "--hold-xid",  BENCH_TIME, 1000, 4 * HOUR_MS, section_hold_xid},
     {"latency",  NULL,          BENCH_SWITCH, 0, 0,           section_latency},
     {"transfers", NULL,         BENCH_SWITCH, 0, 0,           section_transfers},
+    {"transfers", "--hold-xid", BENCH_TIME, 1000, 4 * HOUR_MS, section_transfers_hold_xid},
     {"transfers", "--hot",      BENCH_SWITCH, 0, 0,           section_hot},
     {"transfers", "--arrays",   BENCH_NUMBER, 2, WALLET_BATCH_MAX, section_arrays},
     {"transfers", "--history",  BENCH_NUMBER, 1000, 10000000, section_history},

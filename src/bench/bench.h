@@ -78,6 +78,6 @@ void bench_tell(Bench *bench, const char *what);
 
 BenchRun section_flood, section_single, section_delayed, section_processes;
 BenchRun section_paced, section_hold, section_hold_xid, section_latency;
-BenchRun section_transfers, section_hot, section_arrays, section_history, section_verify;
+BenchRun section_transfers, section_transfers_hold_xid, section_hot, section_arrays, section_history, section_verify;
 
 #endif

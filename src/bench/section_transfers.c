@@ -8,6 +8,7 @@
 #include "base/sync.h"
 #include "base/uuid.h"
 #include "bench/bench.h"
+#include "bench/hold.h"
 #include "bench/tally.h"
 #include "bench/team.h"
 #include "bench/turns.h"
@@ -22,6 +23,9 @@
 #define ARRAY       1000
 #define FEW         10
 #define LOOKS       20000
+#define WARM_EACH   20 /* transfers of each client */
+#define WINDOW_EACH 100
+#define FLAT_SHARE  0.7 /* of the first third, in the last */
 
 typedef struct {
     const Place *place;
@@ -112,7 +116,8 @@ static ErrorCode client_pay(Bench *bench, void *context, int thread, int64_t cou
     return OK;
 }
 
-static ErrorCode market_run(Bench *bench, const Place *place, bool hot, Tally *tally, double *ret_rate, Error *reterr)
+static ErrorCode market_run(Bench *bench, const Place *place, bool hot, int64_t count, Tally *tally, double *ret_rate,
+                            Error *reterr)
 {
     scoped(ledger_free) Ledger *ledger = ledger_new(place->pool);
     Market                      market = {.place = place, .ledger = ledger, .hot = hot, .tally = tally};
@@ -122,9 +127,9 @@ static ErrorCode market_run(Bench *bench, const Place *place, bool hot, Tally *t
     memset(tally, 0, sizeof *tally);
     bench_tell(bench, hot ? "paying from one wallet" : "paying");
     mutex_init(&market.mutex);
-    code = team_run(bench, client_pay, &market, bench->options.count, &us, reterr);
+    code = team_run(bench, client_pay, &market, count, &us, reterr);
     mutex_done(&market.mutex);
-    *ret_rate = per_second(bench->options.count, us);
+    *ret_rate = per_second(count, us);
     return code;
 }
 
@@ -142,13 +147,67 @@ ErrorCode section_transfers(Bench *bench, int64_t value, Error *reterr)
         double rate;
 
         TRY(weight_take(bench, place, "wallet", &before, reterr));
-        TRY(market_run(bench, place, /* hot= */ false, tally, &rate, reterr));
+        TRY(market_run(bench, place, /* hot= */ false, bench->options.count, tally, &rate, reterr));
         TRY(weight_take(bench, place, "wallet", &after, reterr));
         report_run(report, "transfers", "transfers", UNIT_RATE, rate);
         report_run(report, "transfers", "p50", UNIT_MS, tally_ms(tally, 50));
         report_run(report, "transfers", "p99", UNIT_MS, tally_ms(tally, 99));
         weight_report(bench, "transfers", &before, &after, bench->options.count);
     }
+    return OK;
+}
+
+/* ---- while another connection holds a transaction id ---- */
+
+static double windows_rate(const Window *windows, int count)
+{
+    double sum = 0;
+
+    for (int i = 0; i < count; i++)
+        sum += windows[i].done;
+    return sum / count;
+}
+
+/* Not slower in the last third than in the first, but for what a machine varies. */
+static void hold_judge(Bench *bench, int first_window)
+{
+    const Window *windows = bench->report.windows + first_window;
+    int           count = bench->report.window_count - first_window, third = count / 3;
+    double        first, last;
+
+    if (third == 0)
+        return;
+    first = windows_rate(windows, third);
+    last  = windows_rate(windows + count - third, third);
+    report_judge(&bench->report, "hold-xid", last >= first * FLAT_SHARE,
+                 arena_print(bench->arena, "from the first third to the last: %.0f to %.0f transfers/s", first, last));
+}
+
+ErrorCode section_transfers_hold_xid(Bench *bench, int64_t value, Error *reterr)
+{
+    scoped(conn_close) Conn *hold  = NULL;
+    Tally                   *tally = arena_alloc(bench->arena, sizeof *tally);
+    int                      first = bench->report.window_count;
+    Mono                     start;
+    Place                   *place;
+    double                   rate;
+
+    TRY(bench_place(bench, &place, reterr));
+    TRY(wallets_open(bench, place, reterr));
+    TRY(market_run(bench, place, /* hot= */ false, bench->options.clients * WARM_EACH, tally, &rate, reterr));
+    TRY(hold_begin(place, HOLD_XID, &hold, reterr));
+    start = clock_mono();
+    while (mono_us_between(start, clock_mono()) < value * 1000) {
+        TRY(market_run(bench, place, /* hot= */ false, bench->options.clients * WINDOW_EACH, tally, &rate, reterr));
+        report_window(&bench->report, &(Window){.section      = "hold-xid",
+                                                .end_s        = (double)mono_us_between(start, clock_mono()) / 1e6,
+                                                .offered      = rate,
+                                                .done         = rate,
+                                                .start_p50_ms = tally_ms(tally, 50),
+                                                .start_p99_ms = tally_ms(tally, 99)});
+    }
+    TRY(hold_check(hold, reterr));
+    hold_judge(bench, first);
     return OK;
 }
 
@@ -159,7 +218,7 @@ static ErrorCode hot_measure(Bench *bench, int which, int64_t value, double *ret
     Tally *tally = arena_alloc(bench->arena, sizeof *tally);
 
     (void)value;
-    return market_run(bench, &bench->places[0], which == 1, tally, ret_rate, reterr);
+    return market_run(bench, &bench->places[0], which == 1, bench->options.count, tally, ret_rate, reterr);
 }
 
 ErrorCode section_hot(Bench *bench, int64_t value, Error *reterr)

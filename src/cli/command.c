@@ -96,15 +96,16 @@ static const CommandFlag bench_commands_flags[] = {
     {NULL,          NULL,   NULL                                                              },
 };
 static const CommandFlag bench_transfers_flags[] = {
-    {"--count",   "N",  "transfers in each round; 100000 unless given"                  },
-    {"--rounds",  "N",  "how often each figure is measured; 3 unless given"             },
-    {"--clients", "N",  "threads that ask, one transfer at a time; 64 unless given"     },
-    {"--wallets", "N",  "wallets they move money between; 1000 unless given"            },
-    {"--hot",     NULL, "all of them pay from one wallet, in turns with any"            },
-    {"--arrays",  "N",  "N transfers in one call, from one thread"                      },
-    {"--history", "N",  "look at a wallet with N entries, in turns with one that has 10"},
-    {"--verify",  "N",  "verify books of N entries"                                     },
-    {NULL,        NULL, NULL                                                            },
+    {"--count",    "N",    "transfers in each round; 100000 unless given"                   },
+    {"--rounds",   "N",    "how often each figure is measured; 3 unless given"              },
+    {"--clients",  "N",    "threads that ask, one transfer at a time; 64 unless given"      },
+    {"--wallets",  "N",    "wallets they move money between; 1000 unless given"             },
+    {"--hold-xid", "TIME", "pay for so long while another connection holds a transaction id"},
+    {"--hot",      NULL,   "all of them pay from one wallet, in turns with any"             },
+    {"--arrays",   "N",    "N transfers in one call, from one thread"                       },
+    {"--history",  "N",    "look at a wallet with N entries, in turns with one that has 10" },
+    {"--verify",   "N",    "verify books of N entries"                                      },
+    {NULL,         NULL,   NULL                                                             },
 };
 static const CommandFlag bench_latency_flags[] = {
     {"--rate",    "N",  "commands a second; 100 unless given"},
