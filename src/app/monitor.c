@@ -33,7 +33,8 @@
 #define SEAL_MS         1000
 #define SEAL_IDLE_MS    15000
 #define IDLE_MS         5000
-#define LEDGER_ROWS     1000 /* likewise */
+#define SEAL_ROWS       1000
+#define EXPIRE_ROWS     100 /* their wallets stay locked until the end of the batch */
 #define LEDGER_STEP_MS  500
 
 /* The pod that retries webhooks also sends those of alerts that are about the database as a whole. */
@@ -292,8 +293,8 @@ static ErrorCode task_maintain(void *context, Deadline deadline, int *ret_next_m
 typedef ErrorCode LedgerBatch(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
 
 /* A whole batch says that more is left. A backlog does not delay other tasks for longer than a step. */
-static ErrorCode ledger_batches(Daemon *daemon, Deadline deadline, LedgerBatch *batch, Idle *idle, int idle_ms,
-                                Error *reterr)
+static ErrorCode ledger_batches(Daemon *daemon, Deadline deadline, LedgerBatch *batch, int rows, Idle *idle,
+                                int idle_ms, Error *reterr)
 {
     Deadline until = deadline_sooner(deadline, deadline_in_ms(LEDGER_STEP_MS));
     int      count, all = 0;
@@ -301,9 +302,9 @@ static ErrorCode ledger_batches(Daemon *daemon, Deadline deadline, LedgerBatch *
     if (idle_goes_on(idle, ledger_activity()))
         return OK;
     do {
-        TRY(batch(daemon->app->pool, deadline, LEDGER_ROWS, &count, reterr));
+        TRY(batch(daemon->app->pool, deadline, rows, &count, reterr));
         all += count;
-    } while (count >= LEDGER_ROWS && !deadline_passed(until));
+    } while (count >= rows && !deadline_passed(until));
     idle_begin(idle, /* more= */ all > 0, idle_ms);
     return OK;
 }
@@ -327,11 +328,11 @@ static ErrorCode task_expire(void *context, Deadline deadline, int *ret_next_ms,
 
     if (idle_goes_on(&daemon->expire_idle, ledger_activity()))
         return OK;
-    TRY(db_call(daemon->app->pool, &options, sql_app_expire, DB_ARGS(db_i32(LEDGER_ROWS)), &expired_shape, &expired,
+    TRY(db_call(daemon->app->pool, &options, sql_app_expire, DB_ARGS(db_i32(EXPIRE_ROWS)), &expired_shape, &expired,
                 reterr));
     idle_begin(&daemon->expire_idle, /* more= */ expired.count > 0 || expired.next_ms <= 0,
                expired.next_ms < IDLE_MS ? (int)expired.next_ms : IDLE_MS);
-    if (expired.count >= LEDGER_ROWS)
+    if (expired.count >= EXPIRE_ROWS)
         *ret_next_ms = 0;
     return OK;
 }
@@ -341,7 +342,7 @@ static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, E
     Daemon *daemon = context;
 
     (void)ret_next_ms;
-    return ledger_batches(daemon, deadline, wallet_seal, &daemon->seal_idle, SEAL_IDLE_MS, reterr);
+    return ledger_batches(daemon, deadline, wallet_seal, SEAL_ROWS, &daemon->seal_idle, SEAL_IDLE_MS, reterr);
 }
 
 /* ---- the private PostgreSQL ---- */
