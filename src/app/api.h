@@ -11,6 +11,7 @@ RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi, api_prob
 RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
+RouteHandler api_policy_show, api_policy_set, api_policy_reset;
 RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
@@ -25,7 +26,8 @@ RouteHandler api_transaction_show, api_hold_show, api_verify;
 
 extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
-    api_command_domain_parameters[];
+    api_command_domain_parameters[], api_policy_parameters[];
+extern const FieldTable api_policy_body;
 extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
     api_extend_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],

@@ -79,6 +79,11 @@ static const AnswerField decision_fields[] = {
     UUID("command_id"), TEXT("status", .help = "CANCELING: the worker learns it at its next heartbeat"),
     TEXT("decision", .help = "retry, cancel or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
 TABLE(decision, "Decision");
+static const AnswerField policy_fields[] = {
+    TEXT("type", .help = "* is the domain's own"), JSON("delays_s", .help = "an array of numbers"), BOOL("is_default")};
+static TABLE(policy, "RetryPolicy");
+static const AnswerField policies_fields[] = {TEXT("domain"), ROWS("items", policy)};
+TABLE(policies, "RetryPolicies");
 
 static const AnswerField batch_fields[] = {
     UUID("batch_id"), TEXT("name", .nullable = true), TEXT("status"), I64("total"), I64("pending"), I64("in_progress"),

@@ -8,7 +8,7 @@
 
 extern const AnswerTable answer_health, answer_openapi, answer_alerts;
 extern const AnswerTable answer_letter, answer_letters;
-extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_commands, answer_decision;
+extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_commands, answer_decision, answer_policies;
 extern const AnswerTable answer_batch, answer_claimed, answer_settled, answer_extended;
 extern const AnswerTable answer_wallet, answer_wallet_past, answer_wallets, answer_entries;
 extern const AnswerTable answer_moved, answer_transfer, answer_frozen, answer_floor, answer_hold_placed,

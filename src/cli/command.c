@@ -65,6 +65,10 @@ static const CommandFlag show_flags[] = {
     {"--domain", "D",  "its domain, where several have this id"},
     {NULL,       NULL, NULL                                    },
 };
+static const CommandFlag policy_flags[] = {
+    {"--type", "T",  "only this type; the domain's own unless given"},
+    {NULL,     NULL, NULL                                           },
+};
 static const CommandFlag cancel_flags[] = {
     {"--domain",   "D",    "its domain, where several have this id"            },
     {"--operator", "NAME", "who decides; the user of this process unless given"},
@@ -175,6 +179,9 @@ const CliCommand cli_commands[] = {
     {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "give it up"},
     {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   decide_flags, "it is done"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show how far a batch is"},
+    {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show how long failed commands of a domain wait"},
+    {"policy",  "set",    "DOMAIN DELAYS", 2, 2, command_policy_set, policy_flags, "set it: 10s,1m,5m; the last delay serves all further attempts"},
+    {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "go back to the default"},
     {"wallet",  "create", "OWNER",     1, 1, command_wallet_create,  wallet_create_flags, "open a wallet"},
     {"wallet",  "topup",  "OWNER N",   2, 2, command_wallet_topup,   wallet_flags, "money comes in"},
     {"wallet",  "spend",  "OWNER N",   2, 2, command_wallet_spend,   wallet_flags, "money goes out"},

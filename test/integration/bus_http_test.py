@@ -7,7 +7,7 @@ import time
 
 from bus_story import counts, events, new_id, replies, retry_at_once, send, show, wait_status, work
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Session, in_threads, problem, stop_clean
+from story import Session, in_threads, problem, refused, stop_clean
 
 
 def post(pawl, path, body, status=200, **rest):
@@ -428,8 +428,8 @@ def one_id_in_two_domains_is_reached_by_its_domain():
             post_command(pawl, domain=domain, payload=domain, command_id=sent)
         for method, path, body in [("GET", f"/v1/commands/{sent}", None), ("POST", f"/v1/commands/{sent}/cancel", {}),
                                    ("POST", f"/v1/tsq/{sent}/retry", {})]:
-            refused = problem(pawl.http(method, path, body), 409, part="shop, till")
-            assert refused["type"] == "/problems/ambiguous-id", refused
+            ambiguous = problem(pawl.http(method, path, body), 409, part="shop, till")
+            assert ambiguous["type"] == "/problems/ambiguous-id", ambiguous
             problem(pawl.http(method, path + "?domain=nowhere", body), 404)
         for domain in ("shop", "till"):
             assert pawl.http("GET", f"/v1/commands/{sent}?domain={domain}").json["payload"] == domain
@@ -456,6 +456,41 @@ def a_settle_of_a_command_that_does_not_exist_is_found_by_its_id():
         assert (verdict["settled"], verdict["status"]) == (False, "UNKNOWN"), verdict
         assert db.value("select d.name from pawl.audit a join pawl.domain d on d.id = a.domain_id "
                         f"where a.command_id = '{unknown}' and a.details ? 'orphan'") == "shop"
+
+
+@test
+def a_retry_policy_is_set_and_followed():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        path = "/v1/domains/shop/retry-policy"
+        default = {"type": "*", "delays_s": [10, 60, 300], "is_default": True}
+        assert pawl.http("GET", path).json == {"domain": "shop", "items": [default]}
+        for body, part in [({}, "delays_s"), ({"delays_s": []}, "delays_s"), ({"delays_s": 7}, "delays_s"),
+                           ({"delays_s": ["1"]}, "delays_s"), ({"delays_s": [1, None]}, "delays_s"), ({"delays_s": [-1]}, "delays_s"),
+                           ({"delays_s": [[1]]}, "delays_s"), ({"delays_s": [1e9]}, "delays_s"), ({"delays_s": [1] * 101}, "delays_s"),
+                           ({"delays_s": [1], "type": "no type"}, "type")]:
+            problem(pawl.http("PUT", path, body), 400, part=part)
+        problem(pawl.http("PUT", "/v1/domains/no%20domain/retry-policy", {"delays_s": [1]}), 400, part="domain")
+        assert db.value("select count(*) from pawl.retry_policy") == "0"
+        own = {"type": "*", "delays_s": [3600, 7200.5], "is_default": False}
+        for _ in range(2):
+            assert pawl.http("PUT", path, {"delays_s": [3600, 7200.5]}).json["items"] == [own]
+        both = pawl.http("PUT", path, {"delays_s": [0], "type": "charge"}).json["items"]
+        assert both == [own, {"type": "charge", "delays_s": [0], "is_default": False}], both
+        sent = {kind: post_command(pawl, type=kind) for kind in ("charge", "other")}
+        settle(pawl, *[(c, "retry", {"error": "x"}) for c in claim(pawl, 2)])
+        assert command(pawl, sent["charge"])["due_at"] is None  # queued at once
+        assert db.value("select due > now() + interval '40 min' from pawl.delayed") == "t"
+        assert pawl.http("DELETE", path + "?type=charge").json["items"] == [own]
+        assert pawl.http("DELETE", path).json["items"] == [default]
+        done = pawl.run("policy", "set", "shop", "10s,1m,1h", "--type", "charge", "--json")
+        assert done.json[1] == {"type": "charge", "delays_s": [10, 60, 3600], "is_default": False}, done
+        assert "10s,1m,1h" in pawl.run("policy", "show", "shop").stdout
+        assert pawl.run("policy", "reset", "shop", "--type", "charge", "--json").json == [default]
+        refused(pawl, "policy", "set", "shop", "10s,soon", code=2, words=["DELAYS", "soon"])
+        reader = pawl.run("key", "create", "reader", "--scopes", "read,command", "--json").json["token"]
+        assert pawl.http("GET", path, token=reader).status == 200
+        problem(pawl.http("PUT", path, {"delays_s": [1]}, token=reader), 403)
 
 
 # --- batches ---

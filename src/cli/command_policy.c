@@ -1,0 +1,116 @@
+/*
+ * command_policy.c - retry policies: how long a failed command waits for its next attempt.
+ */
+#include <string.h>
+
+#include "base/setting.h"
+#include "base/writer.h"
+#include "bus/policy.h"
+#include "cli/command.h"
+#include "cli/print.h"
+
+typedef struct {
+    const char *type, *delays, *is_default;
+} PolicyLine;
+
+static void policy_row_write(Writer *writer, const void *row)
+{
+    retry_policy_write(writer, row);
+}
+
+/* "10s,1m,5m" of "10000,60000,300000". */
+static const char *delays_print(Arena *arena, const char *delays_ms)
+{
+    Text        text;
+    const char *next = delays_ms;
+
+    text_init(&text, arena, TEXT_MAX_LINE);
+    while (*next) {
+        char *end;
+
+        setting_duration_print(strtoll(next, &end, 10), &text);
+        if (*end)
+            text_append(&text, ",");
+        next = *end ? end + 1 : end;
+    }
+    return text_string(&text);
+}
+
+static ErrorCode policies_print(Call *call, App *app, Error *reterr)
+{
+    static const ListColumn columns[] = {
+        {"type",    "type",    CELL_TEXT, offsetof(PolicyLine, type)      },
+        {"delays",  "delays",  CELL_TEXT, offsetof(PolicyLine, delays)    },
+        {"default", "default", CELL_TEXT, offsetof(PolicyLine, is_default)},
+    };
+    ListShape    lines = {columns, COUNT(columns), sizeof(PolicyLine), "no policies", NULL};
+    ListShape    rows  = {columns, COUNT(columns), sizeof(RetryPolicy), "no policies", policy_row_write};
+    RetryPolicy *list;
+    PolicyLine  *shown;
+    int          count;
+
+    TRY(retry_policy_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], &list, &count,
+                          reterr));
+    if (call->json) {
+        list_print(&rows, call->arena, true, list, count);
+        return OK;
+    }
+    shown = arena_array(call->arena, PolicyLine, count);
+    for (int i = 0; i < count; i++)
+        shown[i] =
+            (PolicyLine){list[i].type, delays_print(call->arena, list[i].delays_ms), list[i].is_default ? "yes" : "no"};
+    list_print(&lines, call->arena, false, shown, count);
+    return OK;
+}
+
+ErrorCode command_policy_show(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    return policies_print(call, app, reterr);
+}
+
+/* "10s,1m,5m" */
+static ErrorCode delays_read(const Call *call, int64_t *ret_list, int *ret_count, Error *reterr)
+{
+    char *rest  = arena_text(call->arena, call->arguments[1]), *word;
+    int   count = 0;
+
+    while ((word = strsep(&rest, ","))) {
+        if (count == POLICY_DELAYS_MAX)
+            return fail(reterr, ERR_USAGE, "DELAYS has more than %d times", POLICY_DELAYS_MAX);
+        if (setting_duration(word, &ret_list[count], reterr) != OK) {
+            error_prefix(reterr, "DELAYS");
+            return ERR_USAGE;
+        }
+        if (ret_list[count++] > POLICY_MS_MAX)
+            return fail(reterr, ERR_USAGE, "DELAYS: \"%.60s\" is longer than 24 days", word);
+    }
+    *ret_count = count;
+    return OK;
+}
+
+static ErrorCode policy_change(Call *call, const int64_t *delays_ms, int count, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(retry_policy_set(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], call_flag(call, "--type"),
+                         delays_ms, count, reterr));
+    return policies_print(call, app, reterr);
+}
+
+ErrorCode command_policy_set(Call *call, Error *reterr)
+{
+    int64_t delays_ms[POLICY_DELAYS_MAX];
+    int     count;
+
+    TRY(delays_read(call, delays_ms, &count, reterr));
+    return policy_change(call, delays_ms, count, reterr);
+}
+
+ErrorCode command_policy_reset(Call *call, Error *reterr)
+{
+    return policy_change(call, NULL, 0, reterr);
+}
