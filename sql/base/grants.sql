@@ -68,6 +68,7 @@ as $$
     ('pawl.on_complete_send',   'monitor'),
     ('pawl.prune',              'monitor'),
     ('pawl.prune_commands',     'monitor'),
+    ('pawl.prune_keys',         'monitor'),
     ('pawl.prune_audit',        'monitor'),
     -- dead letters
     ('pawl.dead_letter_put',    'sender monitor'),
@@ -132,6 +133,7 @@ as $$
     ('pawl.lease',             'token',                'reader worker'),
     ('pawl.tsq',               '',                     'reader'),
     ('pawl.outcome',           'token result',         'reader'),
+    ('pawl.kept_key',          'payload_hash',         'reader'),
     ('pawl.audit',             '',                     'reader'),
     ('pawl.task',              '',                     'reader'),
     ('wallet.asset',           '',                     'reader'),

@@ -1,6 +1,7 @@
 -- send.sql - put commands in the queue, in the caller's own transaction.
 --
--- Invariant: (command id, domain) is one command for as long as its key is kept. A second send of the same changes nothing and tells
+-- Invariant: (command id, domain) is one command for as long as its key is kept: while the command is there, and then in
+-- pawl.kept_key. A second send of the same changes nothing and tells
 -- how the first one stands; with another type or payload it is a refusal that names the difference (verdict QU002).
 -- Locks: none but the unique key's. A twin is a send of the same id by another transaction that has not ended. pawl.send waits for
 -- it, until the session's lock_timeout. Callers that share a transaction with others call pawl.send_items with p_nowait, which waits
@@ -58,6 +59,44 @@ begin
     return null;
   end if;
   return array(select nullif(greatest(pawl.payload_bytes(u.p), 999), 999) from unnest(p_payloads) with ordinality u (p, n) order by u.n);
+end
+$$;
+
+-- What stays of a payload when the command is deleted.
+create or replace function pawl.payload_hash (p_payload jsonb)
+  returns bytea
+  language sql immutable
+as $$
+  select sha256(convert_to(coalesce(p_payload, 'null')::text, 'UTF8'))
+$$;
+
+-- Of commands that were just written, those whose id was used by a command that retention has deleted: they are taken back. Returns
+-- their numbers. After the insert, because only then is it certain that a key that retention moves meanwhile is seen: the insert waits
+-- for the deletion of the old row, and this statement has a later snapshot. (Under REPEATABLE READ it has not: a transaction that
+-- began before retention moved the key may use the id once more.)
+create or replace function pawl.send_known (p_domain_id integer, p_made bigint[])
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_known bigint[];
+begin
+  if not exists (select from pawl.kept_key) then
+    return '{}';
+  end if;
+  v_known := array(
+    select c.id from unnest(p_made) m (id)
+    cross join lateral (select c.id, c.command_id, c.priority from pawl.command c where c.id = m.id limit 1) c
+    cross join lateral (
+      select from pawl.kept_key k where k.command_id = c.command_id and k.domain_id = p_domain_id limit 1) k);
+  if cardinality(v_known) > 0 then
+    delete from pawl.ready r where (r.domain_id, r.priority, r.pos) in (
+      select c.domain_id, c.priority, c.id from pawl.command c where c.id = any (v_known));
+    delete from pawl.delayed d where d.id = any (v_known);
+    delete from pawl.audit a where a.id = any (v_known);
+    delete from pawl.command c where c.id = any (v_known);
+  end if;
+  return v_known;
 end
 $$;
 
@@ -172,6 +211,7 @@ declare
   v_patience text := current_setting('lock_timeout');
   v_busy uuid[];
   v_made bigint[];
+  v_known bigint[];
 begin
   if v_count not between 1 and 100000 then
     raise exception 'types must have 1 to 100000 elements, got %', v_count using errcode = 'QU001';
@@ -224,6 +264,12 @@ begin
                             p_max_attempts, p_reply_to, p_correlation_ids, null);
   end if;
 
+  if p_command_ids is not null then
+    v_known := pawl.send_known(v_domain, v_made);
+    if cardinality(v_known) > 0 then
+      v_made := array(select m from unnest(v_made) m except select k from unnest(v_known) k);
+    end if;
+  end if;
   if cardinality(v_made) = v_count then
     return query select n::integer, v_ids[n], true, 'PENDING', null::text from generate_series(1, v_count) n order by n;
     return;
@@ -233,19 +279,22 @@ begin
   return query
     -- By a window over both lists, because a join of two lists row by row takes the square of their length.
     select w.ord, w.command_id, w.is_made and row_number() over (partition by w.command_id order by w.ord) = 1,
-           case when w.id is null then 'BUSY' else pawl.command_status(w.id) end, w.refusal
+           case when w.id is not null then pawl.command_status(w.id) else coalesce(w.kept, 'BUSY') end, w.refusal
     from (
-      select i.ord, i.command_id, i.id, i.refusal, bool_or(i.is_made) over (partition by i.id) as is_made
+      select i.ord, i.command_id, i.id, i.kept, i.refusal, bool_or(i.is_made) over (partition by i.id) as is_made
       from (
-        select u.ord::integer, u.command_id, c.id, false,
-               case when c.type <> u.type then format('type is "%s", it was sent as "%s"', u.type, c.type)
-                    when c.payload <> coalesce(u.payload, 'null') then 'payload differs from what was sent first'
+        select u.ord::integer, u.command_id, c.id, k.status, false,
+               case when coalesce(c.type, k.type) <> u.type then
+                      format('type is "%s", it was sent as "%s"', u.type, coalesce(c.type, k.type))
+                    when c.payload <> coalesce(u.payload, 'null') or k.payload_hash <> pawl.payload_hash(u.payload) then
+                      'payload differs from what was sent first'
                end
         from unnest(v_ids, p_types, p_payloads) with ordinality u (command_id, type, payload, ord)
         left join pawl.command c on c.command_id = u.command_id and c.domain_id = v_domain
+        left join pawl.kept_key k on c.id is null and k.command_id = u.command_id and k.domain_id = v_domain
         union all
-        select null, null, m, true, null from unnest(v_made) m
-      ) i (ord, command_id, id, is_made, refusal)
+        select null, null, m, null, true, null from unnest(v_made) m
+      ) i (ord, command_id, id, kept, is_made, refusal)
     ) w
     where w.ord is not null
     order by w.ord;

@@ -95,6 +95,17 @@ static void write_sent(Writer *writer, const SendItem *item)
     writer_end(writer);
 }
 
+/* For how many days after its end a command's id is known, at least. */
+static const char *key_days(const Daemon *daemon, Arena *arena)
+{
+    const Settings *settings = &daemon->app->settings;
+    int64_t         days     = settings->keep_keys_days;
+
+    if (days < settings->keep_commands_days)
+        days = settings->keep_commands_days;
+    return arena_print(arena, "%lld", (long long)days);
+}
+
 static ErrorCode send_end(void *context, Request *request, Response *response, Error *reterr)
 {
     Daemon         *daemon = context;
@@ -109,6 +120,7 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
         waker_poke(daemon->waker, item->domain);
     response->status = 201;
     response_header(response, "Pawl-Status", item->status);
+    response_header(response, "Pawl-Key-Days", key_days(daemon, request_arena(request)));
     if (!item->is_new)
         response_header(response, "Idempotency-Replayed", "true");
     writer_open(&writer, &response->body);

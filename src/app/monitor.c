@@ -253,7 +253,7 @@ static ErrorCode prune_batch(const App *app, Deadline deadline, Prune *prune, Pr
     TRY(db_call(app->pool, &options, sql_bus_prune,
                 DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_commands_days),
                         db_i32((int32_t)app->settings.keep_audit_days), db_i64(prune->commands_after),
-                        db_i64(prune->audit_after)),
+                        db_i64(prune->audit_after), db_i32((int32_t)app->settings.keep_keys_days)),
                 &pruned_shape, ret_pruned, reterr));
     prune->commands_after = ret_pruned->commands_after;
     prune->audit_after    = ret_pruned->audit_after;

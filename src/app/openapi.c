@@ -473,6 +473,7 @@ static const struct {
      "this is the answer to an earlier request with the key"                                                                 },
     {"Pawl-Balance",         "{\"type\":\"integer\"}",                    "the wallet's present balance"                     },
     {"Pawl-Status",          "{\"type\":\"string\"}",                     "the command's present status"                     },
+    {"Pawl-Key-Days",        "{\"type\":\"integer\"}",                    "days after its end for which the id is known"     },
     {"Pawl-Next-Cursor",     "{\"type\":\"string\"}",                     "cursor of the next page, if there is one"         },
 };
 

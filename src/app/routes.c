@@ -7,7 +7,8 @@
 #include "app/api_example.h"
 #include "app/api_schema.h"
 
-static const char *const balance_header[] = {"Pawl-Balance", NULL}, *const status_header[] = {"Pawl-Status", NULL},
+static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
+                         *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", NULL},
                          *const cursor_header[]   = {"Pawl-Next-Cursor", NULL};
 static const RouteParameter     letter_captures[] = {
     {"id", "number of the dead letter", PARAMETER_I64, .min = 1},

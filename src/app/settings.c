@@ -109,6 +109,8 @@ static const Setting rows[] = {
      .help = "threads that answer HTTP requests which wait for the database"},
     {"PAWL_KEEP_COMMANDS_DAYS", NULL, SETTING_INT, AT(keep_commands_days), "30", 1, 36500,
      .help = "ended commands older than this are deleted"},
+    {"PAWL_KEEP_KEYS_DAYS", NULL, SETTING_INT, AT(keep_keys_days), "365", 1, 36500,
+     .help = "ids of ended commands are known for this long, at least as long as the commands"},
     {"PAWL_KEEP_AUDIT_DAYS", NULL, SETTING_INT, AT(keep_audit_days), "90", 1, 36500,
      .help = "audit older than this is deleted"},
     {"PAWL_KEEP_REPLIES_DAYS", NULL, SETTING_INT, AT(keep_replies_days), "30", 1, 36500,

@@ -44,7 +44,7 @@ typedef struct {
     int64_t     http_connections, http_queue, http_body_bytes;
     int64_t     http_threads;
     int64_t     dlq_every, dlq_tries;
-    int64_t     keep_commands_days, keep_audit_days, keep_replies_days, keep_dead_letters_days;
+    int64_t     keep_commands_days, keep_keys_days, keep_audit_days, keep_replies_days, keep_dead_letters_days;
     int64_t     batch_expiry;
     const char *alert_webhook;
     const char *log, *log_format;

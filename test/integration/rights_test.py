@@ -63,6 +63,7 @@ pawl.retry_policy_list   reader
 pawl.on_complete_send    monitor
 pawl.prune               monitor
 pawl.prune_commands      monitor
+pawl.prune_keys          monitor
 pawl.prune_audit         monitor
 
 pawl.dead_letter_put     sender monitor

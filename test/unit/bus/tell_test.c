@@ -137,6 +137,57 @@ TEST(prune_takes_what_is_old_enough_and_nothing_else)
     assert_int_equal(database_get_i64(bus->db, "select pawl.prune(100, '30 days', '90 days')"), 3);
 }
 
+/* Retention deletes the payload; the id is known for longer. */
+TEST(command_whose_payload_was_deleted_is_not_run_again)
+{
+    scoped(bus_free) Bus *bus      = bus_new(4);
+    SendItem              items[4] = {bus_item("mail", "t", "{\"n\": 1}"), bus_item("mail", "t", "{\"n\": 2}"),
+                                      bus_item("mail", "u", "{\"n\": 1}"), bus_item("mail", "t", NULL)};
+    SendItem             *list[]   = {&items[0], &items[1], &items[2], &items[3]};
+    Error                 error    = {0};
+
+    for (int i = 0; i < 3; i++)
+        items[i].command_id = "0190a000-0000-7000-8000-00000000000a";
+    assert_ok(send_many(bus->pool, soon(), bus->arena, list, 1, &error));
+    bus_settle(bus, claimed_one(bus), OUTCOME_REJECT, NULL, "no");
+    database_exec(bus->db, "update pawl.outcome set ended_at = now() - interval '31 days'");
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune(100, '30 days', '90 days')"), 1);
+    assert_int_equal(bus_count(bus, "command"), 0);
+    assert_int_equal(bus_count(bus, "kept_key"), 1);
+    items[0].delay_ms = 1000;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, list, 4, &error));
+    assert_ok(items[0].code);
+    assert_false(items[0].is_new);
+    assert_string_equal(items[0].status, "FAILED");
+    assert_int_equal(items[1].code, ERR_KEY_REUSED);
+    assert_contains(items[1].error.text, "payload differs");
+    assert_int_equal(items[2].code, ERR_KEY_REUSED);
+    assert_contains(items[2].error.text, "it was sent as \"t\"");
+    assert_true(items[3].is_new);
+    assert_int_equal(bus_count(bus, "command"), 1);
+    assert_int_equal(bus_count(bus, "ready") + bus_count(bus, "delayed"), 1);
+    assert_int_equal(bus_count(bus, "audit where event = 'SENT'"), 2);
+    /* Then the key goes too, and the id is new. */
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune_keys(100, '32 days')"), 0);
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune_keys(100, '30 days')"), 1);
+    assert_ok(send_many(bus->pool, soon(), bus->arena, list, 1, &error));
+    assert_true(items[0].is_new);
+}
+
+TEST(prune_works_with_a_publication_for_all_tables)
+{
+    scoped(bus_free) Bus *bus = bus_new(4);
+
+    bus_send(bus, "mail", 1);
+    bus_settle(bus, claimed_one(bus), OUTCOME_COMPLETE, NULL, NULL);
+    database_exec(bus->db, "update pawl.outcome set ended_at = now() - interval '91 days';"
+                           "update pawl.audit set at = now() - interval '91 days'");
+    database_exec(bus->db, "set client_min_messages = error; create publication everything for all tables");
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune(100, '30 days', '90 days')"), 3);
+    assert_int_equal(bus_count(bus, "audit"), 0);
+    assert_int_equal(database_get_i64(bus->db, "select pawl.prune_keys(100, '30 days')"), 1);
+}
+
 /* What was sent early and ended late, and traces of commands that never were, stand before what is old enough to go. */
 TEST(prune_passes_what_stays)
 {
