@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Planted mistakes in the combiner and in suspended requests, to show that the simulation finds them.
+
+    mutants.py --list                   the names
+    mutants.py NAME SOURCE_DIR OUT_DIR  writes NAME-combiner.h and NAME-suspend.h, one of them with the mistake
+
+A mistake replaces text that must stand exactly once in its file, so one that no longer fits the code fails the build.
+"""
+import sys
+from pathlib import Path
+
+COMBINER, SUSPEND = "pg/combiner.c", "http/suspend.c"
+MUTANTS = {
+    # Wrong resolves: what a caller is told about a commit.
+    "doubt-as-timeout": (COMBINER, "    error.code = code;\n", "    error.code = code == ERR_UNKNOWN ? ERR_TIMEOUT : code;\n"),
+    "doubt-as-done": (COMBINER, "    if (error->code == OK)\n        return;",
+                      "    if (error->code == OK || error->code == ERR_UNKNOWN)\n        return;"),
+    "doubt-run-again": (COMBINER, "return error_verdict(code) == VERDICT_FINAL &&",
+                        "return (error_verdict(code) == VERDICT_FINAL || code == ERR_UNKNOWN) &&"),
+    "error-of-neighbour": (COMBINER, "    for (int i = first; i < first + count; i++)\n        slot->entries",
+                           "    for (int i = 0; i < first + count; i++)\n        slot->entries"),
+    "failure-not-told": (COMBINER, "    if (entry->reterr && entry->error)\n", "    if (false)\n"),
+    "half-forgotten": (COMBINER, "        split_run(split, first + half, count - half);\n", ""),
+    # One bad item fails its neighbours.
+    "no-halves": (COMBINER, "count > 1 && failure_is_about_items(code, &error)", "count > 1 && false"),
+    "lock-not-isolated": (COMBINER, 'strcmp(error->sqlstate, "55P03") == 0', "false"),
+    # Nobody watches.
+    "deadline-of-first": (COMBINER, "if (mono_before(slot->deadline.at, entry->deadline.at))", "if (false)"),
+    "expiry-of-first": (COMBINER, "combiner->queued++ ? deadline_sooner(combiner->expire_at, entry->deadline) : entry->deadline;",
+                        "combiner->queued++ ? combiner->expire_at : entry->deadline;"),
+    "slow-unnoticed": (COMBINER, "        *ret_again = deadline_sooner(*ret_again, slot_is_slow_at(combiner, slot));\n", ""),
+    "no-watcher": (COMBINER, "    if (combiner->queued > 0)\n        threads_wake(combiner);\n    mutex_unlock(&combiner->mutex);\n    split_run",
+                   "    mutex_unlock(&combiner->mutex);\n    split_run"),
+    "end-unnoticed": (COMBINER, "    combiner->running--;\n    if (combiner->queued > 0)\n        threads_wake(combiner);\n",
+                      "    combiner->running--;\n"),
+    "sooner-deadline-unnoticed": (COMBINER, "    if (batch_is_due(combiner, &again) ||\n        mono_before("
+                                  "deadline_sooner(again, entry->deadline).at, combiner->watch_until.at))\n",
+                                  "    if (batch_is_due(combiner, &again))\n"),
+    # Limits.
+    "weight-ignored": (COMBINER, "if (count > 0 && weight > options->weight_max)", "if (false)"),
+    "slots-ignored": (COMBINER, "(quick < options->slots && combiner->queued * 2 >= carried)", "combiner->queued * 2 >= carried"),
+    # Suspended requests.
+    "resumed-too-early": (SUSPEND, "    if (request_let_go(request))\n        loop_post(",
+                          "    (void)request_let_go(request);\n        loop_post("),
+    "not-held": (SUSPEND, "    atomic_fetch_add(&request->holders, 1);\n", ""),
+    "gone-twice": (SUSPEND, "!atomic_exchange(&request->watched, false)", "!atomic_load(&request->watched)"),
+    "gone-unnoticed": (SUSPEND, "atomic_store(&request->watched, suspend->on_gone != NULL)", "atomic_store(&request->watched, false)"),
+}
+
+
+def main():
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(MUTANTS))
+        return
+    name, source, out = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    file, old, new = MUTANTS[name]
+    for path in (COMBINER, SUSPEND):
+        text = (source / path).read_text(encoding="utf-8")
+        if path == file:
+            if text.count(old) != 1:
+                sys.exit(f"mutants.py: {name}: its text stands {text.count(old)} times in {path}, not once")
+            text = text.replace(old, new)
+        (out / f"{name}-{Path(path).stem}.h").write_text(text, encoding="utf-8")
+
+
+main()
