@@ -29,6 +29,8 @@ as $$
     ('pawl.now',                'reader sender worker poster monitor'),
     ('pawl.micros',             'reader sender worker poster monitor'),
     ('pawl.iso',                'reader sender worker poster monitor'),
+    ('pawl.grant_functions',    'reader'),
+    ('pawl.grant_contains',     'reader'),
     ('pawl.uuid7',              'sender poster'),
     -- commands
     ('pawl.send',               'sender'),

@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <sys/statvfs.h>
 
 #include "app/app.h"
 #include "base/clock.h"
@@ -12,33 +13,36 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define SKEW_WARN_MS     2000
-#define CONNECTIONS_WARN 80      /* percent */
-#define SLOT_AGE_WARN    1000000 /* transactions: a quarter of an hour of a busy server */
-#define CHECK_MS         10000
+#define SKEW_WARN_MS      2000
+#define CONNECTIONS_WARN  80      /* percent */
+#define SLOT_AGE_WARN     1000000 /* transactions: a quarter of an hour of a busy server */
+#define CHECK_MS          10000
+#define DISK_WARN_MIB     1024
+#define DISK_WARN_PERCENT 5
+#define DISK_FAIL_MIB     100
 
 /* One row about the server. */
-#define VITALS_COLUMNS(X, T)                  \
-    X(T, int64_t, DB_TIME, now)               \
-    X(T, const char *, DB_TEXT, version)      \
-    X(T, int32_t, DB_I32, version_number)     \
-    X(T, bool, DB_BOOL, read_only)            \
-    X(T, int32_t, DB_I32, connections)        \
-    X(T, int32_t, DB_I32, connections_max)    \
-    X(T, int64_t, DB_I64, longest_seconds)    \
-    X(T, int32_t, DB_I32, longest_pid)        \
-    X(T, const char *, DB_TEXT, longest_name) \
-    X(T, int64_t, DB_I64, wraparound_age)     \
-    X(T, bool, DB_BOOL, synchronous)          \
-    X(T, bool, DB_BOOL, durable)              \
-    X(T, int32_t, DB_I32, roles)              \
-    X(T, const char *, DB_TEXT, username)     \
-    X(T, bool, DB_BOOL, sees_all)             \
-    X(T, int64_t, DB_I64, prepared_seconds)   \
-    X(T, const char *, DB_TEXT, prepared_gid) \
-    X(T, const char *, DB_TEXT, prepared_in)  \
-    X(T, const char *, DB_TEXT, slot_name)    \
-    X(T, bool, DB_BOOL, slot_active)          \
+#define VITALS_COLUMNS(X, T)                    \
+    X(T, int64_t, DB_TIME, now)                 \
+    X(T, const char *, DB_TEXT, version)        \
+    X(T, int32_t, DB_I32, version_number)       \
+    X(T, bool, DB_BOOL, read_only)              \
+    X(T, int32_t, DB_I32, connections)          \
+    X(T, int32_t, DB_I32, connections_max)      \
+    X(T, int64_t, DB_I64, longest_seconds)      \
+    X(T, int32_t, DB_I32, longest_pid)          \
+    X(T, const char *, DB_TEXT, longest_name)   \
+    X(T, int64_t, DB_I64, wraparound_age)       \
+    X(T, bool, DB_BOOL, synchronous)            \
+    X(T, bool, DB_BOOL, durable)                \
+    X(T, const char *, DB_TEXT, data_directory) \
+    X(T, const char *, DB_TEXT, username)       \
+    X(T, bool, DB_BOOL, sees_all)               \
+    X(T, int64_t, DB_I64, prepared_seconds)     \
+    X(T, const char *, DB_TEXT, prepared_gid)   \
+    X(T, const char *, DB_TEXT, prepared_in)    \
+    X(T, const char *, DB_TEXT, slot_name)      \
+    X(T, bool, DB_BOOL, slot_active)            \
     X(T, int64_t, DB_I64, slot_age)
 typedef struct {
     VITALS_COLUMNS(DB_FIELD, Vitals)
@@ -68,6 +72,16 @@ typedef struct {
     Vitals               vitals;  /* asked once, by the check "connection" */
     int64_t              skew_ms; /* of the database's clock, when it answered */
 } Doctor;
+
+#define RIGHTS_COLUMNS(X, T)             \
+    X(T, const char *, DB_TEXT, missing) \
+    X(T, int64_t, DB_I64, ungranted)     \
+    X(T, const char *, DB_TEXT, example) \
+    X(T, const char *, DB_TEXT, owner)
+typedef struct {
+    RIGHTS_COLUMNS(DB_FIELD, Rights)
+} Rights;
+DB_SHAPE(rights, Rights, RIGHTS_COLUMNS);
 
 typedef ErrorCode Check(Doctor *doctor, Finding *finding, Error *reterr);
 
@@ -100,12 +114,31 @@ static ErrorCode ask_vitals(Doctor *doctor, Error *reterr)
 
 /* ---- the checks ---- */
 
+/* A doctor changes nothing: a private server that does not run is neither created nor started. */
+static ErrorCode private_url(Doctor *doctor, Error *reterr)
+{
+    ClusterOptions options = {.home = doctor->app->settings.home};
+    ClusterStatus  status;
+
+    TRY(cluster_status(&options, doctor->arena, &status, reterr));
+    if (!status.initialised)
+        return fail(reterr, ERR_UNAVAILABLE, "there is no private PostgreSQL below \"%s\" yet", options.home);
+    if (!status.running)
+        return fail(reterr, ERR_UNAVAILABLE, "the private PostgreSQL below \"%s\" does not run", options.home);
+    doctor->app->settings.database_url = status.url;
+    return OK;
+}
+
 static ErrorCode check_settings(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    TRY(app_open(doctor->given, APP_POOL, &doctor->app, reterr));
+    TRY(app_open(doctor->given, APP_SETTINGS, &doctor->app, reterr));
+    bool is_private = doctor->app->settings.database_url == NULL;
+    if (is_private)
+        TRY(private_url(doctor, reterr));
+    TRY(app_reach(doctor->app, APP_POOL, reterr));
     return found(finding, FINDING_OK,
                  arena_print(doctor->arena, "home %s, %s database, pool %d to %d", doctor->app->settings.home,
-                             doctor->app->cluster ? "private" : "given", (int)doctor->app->settings.pool_min,
+                             is_private ? "private" : "given", (int)doctor->app->settings.pool_min,
                              (int)doctor->app->settings.pool_max),
                  NULL);
 }
@@ -157,13 +190,42 @@ static ErrorCode check_schema(Doctor *doctor, Finding *finding, Error *reterr)
 
 static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    const Vitals *vitals = &doctor->vitals;
+    Rights rights;
+
+    TRY(ask(doctor, sql_app_doctor_rights, &rights_shape, &rights, reterr));
+    if (rights.missing[0])
+        return found(finding, FINDING_WARN, arena_print(doctor->arena, "roles are missing: %s", rights.missing),
+                     arena_print(doctor->arena,
+                                 "create them (create role NAME nologin), then run as %s: select pawl.grant_roles()",
+                                 rights.owner));
+    if (rights.ungranted)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena, "%" PRId64 " rights of roles are missing, such as %s", rights.ungranted,
+                                 rights.example),
+                     arena_print(doctor->arena, "run as %s: select pawl.grant_roles()", rights.owner));
+    return found(finding, FINDING_OK, "all there, with their rights", NULL);
+}
+
+static ErrorCode check_disk(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    const char    *path = doctor->vitals.data_directory;
+    struct statvfs disk;
 
     (void)reterr;
-    if (vitals->roles < 3)
-        return found(finding, FINDING_WARN, "roles pawl_reader, pawl_app and pawl_admin are not all there",
-                     "run pawl migrate once as a user that may create roles");
-    return found(finding, FINDING_OK, "pawl_reader, pawl_app, pawl_admin", NULL);
+    if (!path[0] || statvfs(path, &disk) != 0)
+        return found(finding, FINDING_OK, "not visible from here: watch the server's disk where it is", NULL);
+
+    int64_t     free_mib = (int64_t)((uint64_t)disk.f_bavail * disk.f_frsize >> 20);
+    int         percent  = disk.f_blocks ? (int)(disk.f_bavail * 100 / disk.f_blocks) : 100;
+    const char *text =
+        arena_print(doctor->arena, "%" PRId64 " MiB (%d %%) are free where the data is", free_mib, percent);
+
+    if (free_mib < DISK_FAIL_MIB)
+        return found(finding, FINDING_FAIL, text, "free some space at once: without it PostgreSQL stops");
+    if (free_mib < DISK_WARN_MIB || percent < DISK_WARN_PERCENT)
+        return found(finding, FINDING_WARN, text,
+                     "free some space or enlarge the disk; see replication slots for retained WAL");
+    return found(finding, FINDING_OK, text, NULL);
 }
 
 /* To a user without the right, other users' sessions look idle and of no kind: whatever was found is too good. */
@@ -312,12 +374,13 @@ static const struct {
     {"connection",        check_connection,        false, true },
     {"server",            check_server,            false, false},
     {"schema",            check_schema,            false, false},
-    {"roles",             check_roles,             false, false},
+    {"roles",             check_roles,             true,  false},
     {"pool",              check_pool,              false, false},
     {"clock",             check_clock,             false, false},
     {"long transactions", check_long_transactions, false, false},
     {"replication slots", check_slots,             false, false},
     {"wraparound",        check_wraparound,        false, false},
+    {"disk",              check_disk,              false, false},
     {"stuck rows",        check_stuck,             true,  false},
 };
 
@@ -330,7 +393,7 @@ const char *finding_state_text(FindingState state)
 }
 
 /* The codes that a check may return, as advice. */
-static const char *advice_for(ErrorCode code)
+static const char *advice_for(const Doctor *doctor, ErrorCode code)
 {
     switch (code) {
     case ERR_USAGE:
@@ -338,6 +401,9 @@ static const char *advice_for(ErrorCode code)
     case ERR_REFUSED:
         return "check user, password and database in PAWL_DATABASE_URL, and pg_hba.conf on the server";
     case ERR_UNAVAILABLE:
+        if (doctor->app && !doctor->app->pool)
+            return "pawl serve and pawl db start create and start it";
+        return "is PostgreSQL running, and reachable from here? see host and port in PAWL_DATABASE_URL";
     case ERR_TIMEOUT:
         return "is PostgreSQL running, and reachable from here? see host and port in PAWL_DATABASE_URL";
     case ERR_BUSY:
@@ -369,7 +435,7 @@ ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *aren
         }
         code = checks[i].check(&doctor, finding, &error);
         if (code != OK)
-            (void)found(finding, FINDING_FAIL, arena_text(arena, error.text), advice_for(code));
+            (void)found(finding, FINDING_FAIL, arena_text(arena, error.text), advice_for(&doctor, code));
         else if (finding->state == FINDING_FAIL)
             code = fail(&error, ERR_CONFLICT, "%s", finding->text);
         dead |= code != OK && checks[i].vital;

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """doctor - what a night shift would look at, and what to do about it."""
-from pawl_test import Database, Pawl, Proxy, main, test, wait_until
+import os
+
+from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
 from story import Cluster, Session, dead_letters_put
 
 CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
-          "wraparound", "stuck rows"]
+          "wraparound", "disk", "stuck rows"]
 
 
 def examine(pawl, *flags):
@@ -28,13 +30,46 @@ def not_durable(pawl):
 @test
 def a_healthy_private_database_has_nothing_to_complain_about():
     with Pawl() as pawl:
-        assert pawl.run("migrate").code == 0
+        assert pawl.run("migrate").code == 0 and pawl.run("db", "start").code == 0
         code, findings = examine(pawl)
         assert code == 0 and set(states(findings, *CHECKS)) == {"ok"}, findings
         assert all(row["advice"] is None for row in findings.values())
         done = pawl.run("doctor")
         assert done.code == 0 and done.stderr == "" and all(name in done.stdout for name in CHECKS), done
-        assert pawl.run("db", "status", "--json").json["running"] is False, "it left as it came"
+        assert pawl.run("db", "status", "--json").json["running"] is True, "it left as it came"
+        assert pawl.run("db", "stop").code == 0
+
+
+@test
+def nothing_is_created_or_started():
+    with Pawl() as pawl:
+        code, findings = examine(pawl)
+        assert code == 69 and "no private PostgreSQL" in findings["settings"]["found"], findings["settings"]
+        assert "pawl db start" in findings["settings"]["advice"]
+        assert not os.path.exists(os.path.join(pawl.home, "pg")), "it created a cluster"
+        assert pawl.run("migrate").code == 0
+        code, findings = examine(pawl)
+        assert code == 69 and "does not run" in findings["settings"]["found"], findings["settings"]
+        assert pawl.run("db", "status", "--json").json["running"] is False, "it started a server"
+
+
+@test
+def missing_roles_and_rights_are_found_and_the_advice_works():
+    with Cluster() as server:
+        server.rows("create role plain login")
+        server.rows("create database d owner plain")
+        url = server.url("d", user="plain")
+        with Pawl(url) as pawl:
+            assert pawl.run("migrate").code == 0
+            _, findings = examine(pawl)
+            assert findings["roles"]["state"] == "warn" and "pawl_treasurer" in findings["roles"]["found"], findings["roles"]
+            assert "select pawl.grant_roles()" in findings["roles"]["advice"] and "as plain" in findings["roles"]["advice"]
+            for role in findings["roles"]["found"].split(": ")[1].split(", "):
+                server.rows(f"create role {role} nologin")
+            _, findings = examine(pawl)
+            assert findings["roles"]["state"] == "warn" and "rights of roles are missing" in findings["roles"]["found"]
+            psql(url, "select pawl.grant_roles()")
+            assert states(examine(pawl)[1], "roles") == ["ok"]
 
 
 @test

@@ -22,6 +22,8 @@ RIGHTS = """
 pawl.now                 reader sender worker poster monitor
 pawl.micros              reader sender worker poster monitor
 pawl.iso                 reader sender worker poster monitor
+pawl.grant_functions     reader
+pawl.grant_contains      reader
 pawl.uuid7               sender poster
 
 pawl.send                sender

@@ -1,6 +1,6 @@
 -- doctor_vitals.sql - what pawl doctor wants to know about the server, in one row.
 -- Columns: now, version, version_number, read_only, connections, connections_max, longest_seconds, longest_pid,
---          longest_name, wraparound_age, synchronous, durable, roles, username (quoted), sees_all, prepared_seconds,
+--          longest_name, wraparound_age, synchronous, durable, data_directory, username (quoted), sees_all, prepared_seconds,
 --          prepared_gid (quoted), prepared_in, slot_name, slot_active, slot_age.
 -- Without the rights of pg_read_all_stats, pg_stat_activity tells nothing about other users: sees_all is false.
 select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now,
@@ -16,7 +16,8 @@ select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now,
        (select max(age(datfrozenxid))::bigint from pg_database) as wraparound_age,
        current_setting('synchronous_commit') <> 'off' as synchronous,
        current_setting('fsync') = 'on' as durable,
-       (select count(*)::integer from pg_roles where rolname in ('pawl_reader', 'pawl_app', 'pawl_admin')) as roles,
+       -- Known to few users, and of use only where the server is on this machine.
+       coalesce((select s.setting from pg_settings s where s.name = 'data_directory' and inet_server_addr() is null), '') as data_directory,
        quote_ident(current_user) as username,
        pg_has_role(current_user, 'pg_read_all_stats', 'usage') as sees_all,
        coalesce(p.seconds, 0) as prepared_seconds,
