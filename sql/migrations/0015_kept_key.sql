@@ -1,4 +1,4 @@
--- 0014_kept_key.sql - keys of commands outlive their payloads.
+-- 0015_kept_key.sql - keys of commands outlive their payloads.
 
 -- One row per command that retention has deleted: written once, then, deleted after its own time. Narrow: some 130 bytes with its
 -- indexes, whatever the payload was.
