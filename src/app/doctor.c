@@ -49,7 +49,8 @@ typedef struct {
 } Vitals;
 DB_SHAPE(vitals, Vitals, VITALS_COLUMNS);
 
-#define BATCH_IDLE_S 86400
+#define BATCH_IDLE_S   86400
+#define LEDGER_AHEAD_S 5 /* as in sql/wallet/together.sql */
 
 #define STUCK_COLUMNS(X, T)          \
     X(T, int64_t, DB_I64, expired)   \
@@ -62,6 +63,12 @@ typedef struct {
     STUCK_COLUMNS(DB_FIELD, Stuck)
 } Stuck;
 DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
+
+#define LEDGER_COLUMNS(X, T) X(T, int64_t, DB_I64, ahead_s)
+typedef struct {
+    LEDGER_COLUMNS(DB_FIELD, LedgerFacts)
+} LedgerFacts;
+DB_SHAPE(ledger_facts, LedgerFacts, LEDGER_COLUMNS);
 
 /* What checks need and find out for each other. */
 typedef struct {
@@ -364,6 +371,21 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
     return found(finding, FINDING_OK, "no row is stuck", NULL);
 }
 
+/* Postings go by the clock again at once; what remains are the times that were written. */
+static ErrorCode check_ledger_clock(Doctor *doctor, Finding *finding, Error *reterr)
+{
+    LedgerFacts facts;
+
+    TRY(ask(doctor, sql_app_doctor_ledger, &ledger_facts_shape, &facts, reterr));
+    if (facts.ahead_s > LEDGER_AHEAD_S)
+        return found(finding, FINDING_WARN,
+                     arena_print(doctor->arena,
+                                 "transactions of the ledger are dated %" PRId64 " s after the database's clock",
+                                 facts.ahead_s),
+                     "the database's clock was ahead: check its time source; their order is that of the versions");
+    return found(finding, FINDING_OK, "no transaction of the ledger is dated in the future", NULL);
+}
+
 static const struct {
     const char *name;
     Check      *check;
@@ -382,6 +404,7 @@ static const struct {
     {"wraparound",        check_wraparound,        false, false},
     {"disk",              check_disk,              false, false},
     {"stuck rows",        check_stuck,             true,  false},
+    {"ledger clock",      check_ledger_clock,      true,  false},
 };
 
 const char *finding_state_text(FindingState state)

@@ -6,7 +6,7 @@ from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
 from story import Cluster, Session, dead_letters_put
 
 CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
-          "wraparound", "disk", "stuck rows"]
+          "wraparound", "disk", "stuck rows", "ledger clock"]
 
 
 def examine(pawl, *flags):
@@ -163,6 +163,17 @@ def dead_letters_that_failed_are_found():
         db.rows("update pawl.failed_operations set status = 'failed'")
         row = not_durable(pawl)[1]["stuck rows"]
         assert row["state"] == "warn" and row["found"].startswith("2 dead letters") and "dlq list" in row["advice"], row
+
+
+@test
+def a_ledger_that_is_ahead_of_the_clock_is_found():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("select count(*) from wallet.open(array['ann'])")
+        assert not_durable(pawl)[1]["ledger clock"]["state"] == "ok"
+        db.rows("set session_replication_role = replica; "
+                "update wallet.txn set at = at + interval '1 hour' where id = (select max(id) from wallet.txn)")
+        row = not_durable(pawl)[1]["ledger clock"]
+        assert row["state"] == "warn" and "after the database's clock" in row["found"] and "time source" in row["advice"], row
 
 
 @test
