@@ -32,21 +32,20 @@ as $$
   select p_near + ((((p_xid::text::bigint - p_near) & 4294967295) + 2147483648) & 4294967295) - 2147483648
 $$;
 
--- The id of the oldest transaction that holds the allocation lock; without holders the next id that will be given out. Takes no
--- transaction id of its own.
+-- The id of the oldest transaction that holds the allocation lock; our own if none is older.
 create or replace function pawl.drawing_oldest (p_line integer)
   returns bigint
   language plpgsql
 as $$
 declare
-  v_next bigint := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  v_own bigint := pg_current_xact_id()::text::bigint;
   v_table oid := case p_line when 2 then 'pawl.command_allocation'::regclass when 3 then 'wallet.txn_allocation'::regclass end;
 begin
   return (
     with held as materialized (
       select l.locktype, l.virtualtransaction, l.transactionid, l.database, l.relation, l.mode from pg_locks l where l.granted
     )
-    select least(min(pawl.xid_full(t.transactionid, v_next)), v_next)
+    select least(min(pawl.xid_full(t.transactionid, v_own)), v_own)
     from held d join held t on t.virtualtransaction = d.virtualtransaction
     where d.locktype = 'relation' and d.relation = v_table and d.mode = 'RowShareLock'
       and d.database = (select b.oid from pg_database b where b.datname = current_database())

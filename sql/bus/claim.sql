@@ -235,7 +235,8 @@ begin
   end if;
   looked := pawl.now();
   v_most := looked + p_most_ms * interval '1 ms';
-  running := pg_snapshot_xmax(pg_current_snapshot())::text::bigint;
+  -- Not the snapshot's xmax: that is one more than the last id that has ended, and a transaction that is open may be above it.
+  running := pg_current_xact_id()::text::bigint;
   oldest := pawl.drawing_oldest(2);
   v_ids := array(
     select d.id from pawl.delayed d where d.due >= p_due_since and d.due <= looked
