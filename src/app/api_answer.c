@@ -36,12 +36,14 @@ static DbArg request_hash(Request *request)
 {
     crypto_generichash_state state;
     unsigned char            hash[REQUEST_HASH_SIZE];
-    const char              *path = request_path(request);
+    const char              *path = request_path(request), *domain = request_query(request, "domain");
     size_t                   size;
     const char              *body = request_body(request, &size);
 
     crypto_generichash_init(&state, NULL, 0, sizeof hash);
     crypto_generichash_update(&state, (const unsigned char *)path, strlen(path) + 1);
+    if (domain) /* the one query parameter of these routes */
+        crypto_generichash_update(&state, (const unsigned char *)domain, strlen(domain) + 1);
     crypto_generichash_update(&state, (const unsigned char *)body, size);
     crypto_generichash_final(&state, hash, sizeof hash);
     return db_bytea(request_arena(request), hash, sizeof hash);

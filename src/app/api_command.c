@@ -15,8 +15,9 @@
 #include "bus/settle.h"
 #include "http/suspend.h"
 
-#define DELAY_S_MAX 315360000 /* ten years */
-#define ITEMS_MAX   8000
+#define DELAY_S_MAX    315360000 /* ten years */
+#define ITEMS_MAX      8000
+#define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the command that reaches it is the last one of its page */
 
 /* ---- send ---- */
 
@@ -280,7 +281,7 @@ static ErrorCode list_answer(Daemon *daemon, Request *request, const char *statu
                             .type   = request_query(request, "type")};
     Command      *list;
     int64_t       limit;
-    int           count;
+    int           count, shown = 0;
     Writer        writer;
 
     TRY(request_query_i64(request, "limit", 1, 1000, 100, &limit, reterr));
@@ -291,11 +292,11 @@ static ErrorCode list_answer(Daemon *daemon, Request *request, const char *statu
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_array(&writer, "items");
-    for (int i = 0; i < count; i++)
-        command_write(&writer, &list[i]);
+    while (shown < count && response->body.length < PAGE_BYTES_MAX)
+        command_write(&writer, &list[shown++]);
     writer_end(&writer);
-    if (count == limit)
-        writer_i64(&writer, "next_cursor", list[count - 1].id);
+    if (shown == limit || shown < count)
+        writer_i64(&writer, "next_cursor", list[shown - 1].id);
     else
         writer_null(&writer, "next_cursor");
     writer_end(&writer);

@@ -302,6 +302,27 @@ def a_list_larger_than_a_buffer_is_whole():
 
 
 @test
+def a_page_of_commands_ends_early_where_errors_are_large():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        items = [{"domain": "shop", "type": "charge"}] * 400
+        sent = pawl.http("POST", "/v1/commands/batch", {"items": items}).json["items"]
+        leased = pawl.http("POST", "/v1/domains/shop/claim", {"limit": 400}).json["items"]
+        # Each control character becomes six in JSON.
+        ends = [{"command_id": item["command_id"], "lease": item["lease"], "outcome": "reject", "error": "\x01" * 8000}
+                for item in leased]
+        for first in range(0, 400, 100):
+            assert pawl.http("POST", "/v1/domains/shop/settle", {"items": ends[first:first + 100]}).status == 200
+        seen, query, pages = [], "?limit=1000", 0
+        while query:
+            answer = pawl.http("GET", "/v1/commands" + query)
+            assert answer.status == 200 and len(answer.body) < 16 << 20, (answer.status, len(answer.body))
+            seen += [row["command_id"] for row in answer.json["items"]]
+            query, pages = answer.json["next_cursor"] and f"?limit=1000&cursor={answer.json['next_cursor']}", pages + 1
+        assert sorted(seen) == sorted(item["command_id"] for item in sent) and pages > 1, (len(seen), pages)
+
+
+@test
 def lines_are_sent_in_batches_of_bounded_size():
     with Database() as db, Pawl(db) as pawl:
         lines = "".join(json.dumps("x" * 1_000_000) + "\n" for _ in range(60))

@@ -128,6 +128,7 @@ def a_repeated_decision_under_its_key_is_done_once():
         assert status(pawl, troubled) == "IN_TSQ", "a late repeat decides nothing"
         problem(keyed(pawl, f"/v1/tsq/{refused}/retry", body, "retry 1"), 422, "key-reused")
         problem(keyed(pawl, f"/v1/tsq/{troubled}/retry", {"reason": "else"}, "retry 1"), 422, "key-reused")
+        problem(keyed(pawl, f"/v1/tsq/{troubled}/retry?domain=shop", body, "retry 1"), 422, "key-reused")
         other = pawl.run("key", "create", "other", "--scopes", "command", "--json").json["token"]
         assert keyed(pawl, f"/v1/tsq/{refused}/complete", {"result": 7}, "retry 1", other).status == 200, "a key of their own"
         same_twice(pawl, f"/v1/tsq/{troubled}/cancel", body, "cancel 1")

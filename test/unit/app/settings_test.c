@@ -45,7 +45,7 @@ TEST(settings_pool_min_gives_way_unless_it_was_given)
     assert_ok(LOAD({"PAWL_POOL_MIN", "6"}, {"PAWL_WORKERS", "1"}));
     assert_int_equal(settings.pool_max, 6);
     assert_code(ERR_USAGE, LOAD({"PAWL_POOL_MIN", "3"}, {"PAWL_POOL_MAX", "2"}));
-    assert_contains(error.text, "PAWL_POOL_MIN is 3: at most PAWL_POOL_MAX, which is 2");
+    assert_contains(error.text, "PAWL_POOL_MIN must be at most PAWL_POOL_MAX (2), got 3");
 }
 
 TEST(settings_defaults_are_the_documented_ones)
