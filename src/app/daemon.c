@@ -125,6 +125,19 @@ static void say_ready(const Daemon *daemon, const char *token_file, bool json)
     (void)fflush(stdout); /* whoever started us may have closed it; serving goes on */
 }
 
+static Alerts *alerts_make(Daemon *daemon)
+{
+    const Settings *settings = &daemon->app->settings;
+    Alerts         *alerts   = alerts_new(monitor_alert, daemon);
+
+    alerts_limit(alerts, ALERT_POOL, settings->alert_pool);
+    alerts_limit(alerts, ALERT_FAILING, settings->alert_failing);
+    alerts_limit(alerts, ALERT_DLQ, settings->alert_dead_letters);
+    alerts_limit(alerts, ALERT_WAITING, settings->alert_waiting / 1000);
+    alerts_limit(alerts, ALERT_RATE, settings->alert_rate_limited);
+    return alerts;
+}
+
 /* A pod that says it is ready and then does nothing helps nobody. */
 static ErrorCode roles_check(unsigned roles, Error *reterr)
 {
@@ -150,7 +163,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     TRY(app_token(daemon->app, &token, &token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);
     daemon->keys     = key_cache_new(daemon->app->pool, token);
-    daemon->alerts   = alerts_new(monitor_alert, daemon);
+    daemon->alerts   = alerts_make(daemon);
     daemon->listen   = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
     daemon->sender   = sender_new(daemon->app->pool);
     daemon->ledger   = ledger_new(daemon->app->pool);

@@ -46,6 +46,7 @@ typedef struct {
     int64_t     dlq_every, dlq_tries;
     int64_t     keep_commands_days, keep_keys_days, keep_audit_days, keep_replies_days, keep_dead_letters_days;
     int64_t     batch_expiry;
+    int64_t     alert_pool, alert_failing, alert_dead_letters, alert_waiting, alert_rate_limited;
     const char *alert_webhook;
     const char *log, *log_format;
 } Settings;

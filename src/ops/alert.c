@@ -36,11 +36,15 @@ struct Alerts {
 
 static Sample sample_now(void)
 {
-    Sample sample = {.at      = clock_mono(),
-                     .failed  = metric_value(METRIC_HTTP_5XX),
+    Sample sample = {.at     = clock_mono(),
+                     .failed = metric_value(METRIC_HTTP_5XX) + metric_value(METRIC_SETTLED_RETRIED) +
+                               metric_value(METRIC_SETTLED_FAILED),
                      .limited = metric_value(METRIC_RATE_LIMITED)};
 
     for (Metric metric = METRIC_HTTP_2XX; metric <= METRIC_HTTP_5XX; metric++)
+        sample.requests += metric_value(metric);
+    /* A refusal for business reasons is an answer, as a 4xx is. */
+    for (Metric metric = METRIC_SETTLED_COMPLETED; metric <= METRIC_SETTLED_REJECTED; metric++)
         sample.requests += metric_value(metric);
     return sample;
 }
@@ -119,27 +123,26 @@ static const struct {
     Metric      metric;
     const char *summary;
 } rows[ALERT_COUNT] = {
-    [ALERT_POOL] =
-        {"pool-nearly-full", "%", 90, false, pool_percent, .metric = METRIC_ALERT_POOL,
-                      .summary =
-             "more than 90 % of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
-    [ALERT_FAILING]    = {"requests-failing", "%", 10, false, failing_percent, .metric = METRIC_ALERT_FAILING,
-                      .summary =
-                              "more than 10 % of the requests of the last 5 minutes failed: see the log for what failed"},
+    [ALERT_POOL] = {"pool-nearly-full", "%", 90, false, pool_percent, .metric = METRIC_ALERT_POOL,
+                    .summary =
+                        "most of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
+    [ALERT_FAILING] =
+        {"requests-failing", "%", 10, false, failing_percent, .metric = METRIC_ALERT_FAILING,
+                    .summary = "too many requests and handlers of the last 5 minutes failed: see the log and pawl tsq list"},
     [ALERT_DLQ]        = {"dead-letters", "", 100, true, NULL, METRIC_DLQ_SIZE, METRIC_ALERT_DLQ,
-                      "more than 100 operations wait in the dead letters: see pawl dlq list"},
+                    "too many operations wait in the dead letters: see pawl dlq list"},
     [ALERT_DLQ_FAILED] = {"dead-letters-failed", "", 0, true, NULL, METRIC_DLQ_FAILED, METRIC_ALERT_DLQ_FAILED,
-                      "the tries of some dead letters have run out: see pawl dlq list --status failed"},
+                    "the tries of some dead letters have run out: see pawl dlq list --status failed"},
     [ALERT_TROUBLE]    = {"troubleshooting", "", 0, true, NULL, METRIC_TROUBLE, METRIC_ALERT_TROUBLE,
-                      "commands were given up and wait for an operator: see pawl tsq list"},
+                    "commands were given up and wait for an operator: see pawl tsq list"},
     [ALERT_WAITING]    = {"commands-waiting", "s", 300, true, NULL, METRIC_READY_AGE, METRIC_ALERT_WAITING,
-                      "a command has been in line for more than 5 minutes: start more workers for its domain"},
+                    "a command has been queued for too long: start more workers for its domain"},
     [ALERT_BATCH]      = {"batch-abandoned", "s", 86400, true, NULL, METRIC_BATCH_IDLE, METRIC_ALERT_BATCH,
-                      "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does"},
+                    "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does"},
     [ALERT_BREAKER]    = {"breaker-open", "", 0, false, breaker_open, .metric = METRIC_ALERT_BREAKER,
-                      .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
+                    .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
     [ALERT_RATE]       = {"rate-limited", "/h", 10, false, limited_per_hour, .metric = METRIC_ALERT_RATE,
-                      .summary = "a peer told us to slow down more than 10 times within an hour"},
+                    .summary = "peers told this pod to slow down too often within an hour"},
 };
 
 /* ---- states ---- */
@@ -160,6 +163,13 @@ Alerts *alerts_new(AlertListener *listener, void *context)
                                   .limit     = rows[i].limit,
                                   .is_shared = rows[i].is_shared};
     return alerts;
+}
+
+void alerts_limit(Alerts *alerts, AlertId id, int64_t limit)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&alerts->mutex);
+
+    alerts->list[id].limit = limit;
 }
 
 void alerts_free(Alerts *alerts)

@@ -47,7 +47,9 @@ typedef void          AlertListener(void *context, const Alert *alert);
 
 /* listener may be NULL; it is called on the thread of alerts_step(). */
 Alerts *alerts_new(AlertListener *listener, void *context);
-void    alerts_free(Alerts *alerts);
+/* Another limit than the table's; before the first step. */
+void alerts_limit(Alerts *alerts, AlertId id, int64_t limit);
+void alerts_free(Alerts *alerts);
 SCOPED(Alerts, alerts_free)
 /* Look at the metrics now. Called every few seconds. */
 void alerts_step(Alerts *alerts);

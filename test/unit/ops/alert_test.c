@@ -184,6 +184,35 @@ TEST(alert_tells_of_given_up_and_of_waiting_commands)
     watch_end(&watch);
 }
 
+TEST(alert_failing_counts_handlers)
+{
+    Watch watch;
+
+    watch_begin(&watch);
+    metric_add(METRIC_SETTLED_COMPLETED, 80);
+    metric_add(METRIC_SETTLED_REJECTED, 20); /* an answer, as a 4xx is */
+    assert_false(look(&watch, ALERT_FAILING).firing);
+    metric_add(METRIC_SETTLED_RETRIED, 10);
+    metric_add(METRIC_SETTLED_FAILED, 5);
+    assert_true(look(&watch, ALERT_FAILING).firing);
+    watch_end(&watch);
+}
+
+TEST(alert_limits_can_be_set)
+{
+    Watch watch;
+
+    watch_begin(&watch);
+    alerts_limit(watch.alerts, ALERT_DLQ, 7);
+    metric_set(METRIC_DLQ_SIZE, 7);
+    assert_false(look(&watch, ALERT_DLQ).firing);
+    metric_set(METRIC_DLQ_SIZE, 8);
+    assert_true(look(&watch, ALERT_DLQ).firing);
+    assert_int_equal(7, look(&watch, ALERT_DLQ).limit);
+    metric_set(METRIC_DLQ_SIZE, 0);
+    watch_end(&watch);
+}
+
 TEST(alert_rate_limited_counts_over_an_hour)
 {
     Watch watch;
