@@ -766,6 +766,9 @@ def a_wallet_that_is_locked_holds_up_nobody_else():
         with Session(db.url) as session:
             session.do("begin")
             session.do("select from wallet.wallet w where w.owner = 'ann' for update")
+            # More than there are threads for requests that wait.
+            many = in_threads(70, lambda _: pawl.http("POST", "/v1/transactions", {
+                "txn_id": key(), "legs": [{"owner": "ann", "amount": -1}, {"owner": "@system", "amount": 1}]}))
             held = []
             for token, three in zip(tokens, keys):
                 held.append(in_threads(3, lambda n, three=three: spend("ann", three[n])))
@@ -779,7 +782,8 @@ def a_wallet_that_is_locked_holds_up_nobody_else():
             session.do("rollback")
         assert {answer.status for join in held for answer in join()} <= {201, 503}  # some may have met their deadline
         assert {spend("ann", one).status for three in keys for one in three} == {201}
-        assert (balance(pawl, "ann"), balance(pawl, "bob")) == (76, 92)
+        assert {answer.status for answer in many()} <= {201, 503}
+        assert balance(pawl, "bob") == 92
         adds_up(db)
         stop_clean(pawl.server)
 
