@@ -13,7 +13,8 @@ from story import dead_letters_put, refused
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
             "tsq cancel", "tsq complete", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
-            "key revoke", "bench commands", "bench latency", "bench transfers", "help", "version", *(f"wallet {verb}" for verb in (
+            "key revoke", "policy set", "policy show", "policy reset", "bench commands", "bench latency", "bench transfers", "help",
+            "version", *(f"wallet {verb}" for verb in (
                 "create", "topup", "spend", "transfer", "hold", "capture", "void", "refund", "freeze", "unfreeze", "floor",
                 "batch", "balance", "entries", "statement", "show", "verify", "events"))]
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -78,7 +79,8 @@ def every_command_of_the_bus_speaks_json():
         assert pawl.run("send", "shop", "ship", "--lines", "--json", stdin="1\n2\n").json == {"sent": 2}
         assert done_json(pawl, dict, "command", "list", "--count") == {"count": 3}
         assert done_json(pawl, dict, "command", "show", first)["status"] == "PENDING"
-        assert done_json(pawl, dict, "command", "cancel", first) == {"command_id": first, "status": "CANCELED"}
+        canceled = done_json(pawl, dict, "command", "cancel", first)
+        assert (canceled["command_id"], canceled["status"]) == (first, "CANCELED"), canceled
         counts = {"claimed": 2, "completed": 2, "retried": 0, "failed": 0, "rejected": 0, "lost": 0}
         assert work_all(pawl, "--noop") == counts
         assert len(done_json(pawl, list, "command", "list", "--status", "COMPLETED")) == 2
@@ -89,7 +91,8 @@ def every_command_of_the_bus_speaks_json():
         assert done_json(pawl, dict, "batch", "show", batch)["in_tsq"] == 4
         for action, status in (("retry", "PENDING"), ("cancel", "CANCELED"), ("complete", "COMPLETED")):
             command = troubled.pop()
-            assert done_json(pawl, dict, "tsq", action, command) == {"command_id": command, "status": status}
+            decided = done_json(pawl, dict, "tsq", action, command)
+            assert (decided["command_id"], decided["status"], decided["decision"]) == (command, status, action), decided
         assert done_json(pawl, dict, "tsq", "cancel", "--all", "--domain", "shop", "--yes") == {"decided": 1}
         assert done_json(pawl, list, "tsq", "list") == []
 
