@@ -201,10 +201,12 @@ static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
 
     TRY(ask(doctor, sql_app_doctor_rights, &rights_shape, &rights, reterr));
     if (rights.missing[0])
-        return found(finding, FINDING_WARN, arena_print(doctor->arena, "roles are missing: %s", rights.missing),
-                     arena_print(doctor->arena,
-                                 "create them (create role NAME nologin), then run as %s: select pawl.grant_roles()",
-                                 rights.owner));
+        return found(
+            finding, FINDING_WARN, arena_print(doctor->arena, "roles are missing: %s", rights.missing),
+            arena_print(
+                doctor->arena,
+                "let an administrator create role NAME nologin for each, then run as %s: select pawl.grant_roles()",
+                rights.owner));
     if (rights.ungranted)
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena, "%" PRId64 " rights of roles are missing, such as %s", rights.ungranted,
