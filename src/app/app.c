@@ -37,18 +37,24 @@ static ErrorCode pool_make(App *app, Error *reterr)
              .application_name = "pawl",
              .size_min         = (int)settings->pool_min,
              .size_max         = (int)settings->pool_max,
+             .size_reserved    = (int)settings->pool_reserved,
              .idle_ms_max      = (int)settings->pool_idle,
              .lifetime_ms_max  = (int)settings->pool_lifetime,
              .connect_ms_max   = (int)settings->connect_timeout,
              .check_ms         = (int)settings->health_every,
              .breaker_failures = (int)settings->breaker_failures,
+             .breaker_first_ms = (int)settings->breaker_first,
              .breaker_open_ms  = (int)settings->breaker_open,
+             .connect_retry    = {(int)settings->connect_retries,   (int)settings->connect_retry_delay,
+                                  (int)settings->connect_retry_delay_max  },
+             .operation_retry  = {(int)settings->operation_retries, (int)settings->operation_retry_delay,
+                                  (int)settings->operation_retry_delay_max},
     };
 
     return pool_new(&options, &app->pool, reterr);
 }
 
-/* The database has to answer before anything is promised. The pool tries five times by itself. */
+/* The database has to answer before anything is promised. The pool retries by itself. */
 static ErrorCode database_check(App *app, Error *reterr)
 {
     scoped(lease_end) Lease *lease = NULL;

@@ -142,12 +142,12 @@ static ErrorCode found_take(Entry *entry, const Found *found, Error *reterr)
 /* Each of the entries has its hash; an answer of either kind fills the rest. */
 static ErrorCode lookups_run(void *context, void **entries, int count, Deadline deadline, Error *reterr)
 {
-    KeyCache                 *cache   = context;
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    TxOptions                 options = {.name = "key_find", .deadline = deadline, .arena = arena, .read_only = true};
-    const char              **hexes   = arena_array(arena, const char *, count);
-    void                     *rows;
-    int                       found;
+    KeyCache                 *cache = context;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions options  = {.name = "key_find", .deadline = deadline, .arena = arena, .read_only = true, .prompt = true};
+    const char **hexes = arena_array(arena, const char *, count);
+    void        *rows;
+    int          found;
 
     lookups_pace(cache);
     Mono asked_at = clock_mono();

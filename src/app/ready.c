@@ -34,7 +34,8 @@ static ErrorCode check(Pool *pool, Error *reterr)
                                          .deadline = deadline_in_ms(CHECK_MS),
                                          .arena    = arena,
                                          .tries_max = 2, /* a restart leaves dead connections behind: the second one is fresh */
-                                         .read_only = true};
+                                         .read_only = true,
+                                         .prompt    = true};
 
     return tx_run(pool, &options, ask_database, &one, reterr);
 }

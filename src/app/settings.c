@@ -78,9 +78,22 @@ static const Setting rows[] = {
     {"PAWL_POOL_MIN", NULL, SETTING_INT, AT(pool_min), .min = 1, .max = 1000,
      .help = "connections kept open once used; unset: 2, or PAWL_POOL_MAX if that is less"},
     {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = 1000,
-     .help = "most connections at once; unset: max(2, min(10, PAWL_WORKERS + 2))"},
+     .help = "most connections at once; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
+             "-j for pawl work, else PAWL_WORKERS"},
     {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
      .help = "time for one try to connect, and for the breaker's probe"},
+    {"PAWL_CONNECT_RETRIES", NULL, SETTING_INT, AT(connect_retries), "5", 0, 100,
+     .help = "retries to connect after the first try, within the request's time"},
+    {"PAWL_CONNECT_RETRY_DELAY", NULL, SETTING_DURATION_MS, AT(connect_retry_delay), "100ms", 1, MS_MAX,
+     .help = "wait before the first of them; it doubles with each"},
+    {"PAWL_CONNECT_RETRY_DELAY_MAX", NULL, SETTING_DURATION_MS, AT(connect_retry_delay_max), "30s", 1, MS_MAX,
+     .help = "longest wait between two of them"},
+    {"PAWL_OPERATION_RETRIES", NULL, SETTING_INT, AT(operation_retries), "3", 0, 100,
+     .help = "retries of a transaction after its first try, within the request's time"},
+    {"PAWL_OPERATION_RETRY_DELAY", NULL, SETTING_DURATION_MS, AT(operation_retry_delay), "100ms", 1, MS_MAX,
+     .help = "wait before the first of them; it doubles with each"},
+    {"PAWL_OPERATION_RETRY_DELAY_MAX", NULL, SETTING_DURATION_MS, AT(operation_retry_delay_max), "30s", 1, MS_MAX,
+     .help = "longest wait between two of them"},
     {"PAWL_POOL_IDLE", NULL, SETTING_DURATION_MS, AT(pool_idle), "5m", 100, MS_MAX,
      .help = "a connection idle for longer is closed"},
     {"PAWL_POOL_LIFETIME", NULL, SETTING_DURATION_MS, AT(pool_lifetime), "1h", 1000, MS_MAX,
@@ -88,9 +101,11 @@ static const Setting rows[] = {
     {"PAWL_HEALTH_EVERY", NULL, SETTING_DURATION_MS, AT(health_every), "30s", 100, MS_MAX,
      .help = "time between health checks of idle connections"},
     {"PAWL_BREAKER_FAILURES", NULL, SETTING_INT, AT(breaker_failures), "5", 1, 1000,
-     .help = "infrastructure failures in a row that open the breaker"},
+     .help = "infrastructure failures in a row that open the breaker; a request counts once, however often it tried"},
+    {"PAWL_BREAKER_FIRST", NULL, SETTING_DURATION_MS, AT(breaker_first), "1s", 10, MS_MAX,
+     .help = "time from the breaker's opening to its first probe; it doubles with each probe that fails"},
     {"PAWL_BREAKER_OPEN", NULL, SETTING_DURATION_MS, AT(breaker_open), "30s", 100, MS_MAX,
-     .help = "time the breaker stays open before one probe"},
+     .help = "longest time between two probes of the open breaker"},
     {"PAWL_REQUEST_TIMEOUT", NULL, SETTING_DURATION_MS, AT(request_timeout), "10s", 10, MS_MAX,
      .help = "time for answering one HTTP request, waiting included"},
     {"PAWL_READ_TIMEOUT", NULL, SETTING_DURATION_MS, AT(read_timeout), "10s", 10, MS_MAX,
@@ -161,6 +176,14 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
+/* How many threads may want a connection at once. */
+static int64_t pool_threads(const SettingsGiven *given, const Settings *settings)
+{
+    if (given->handlers)
+        return given->handlers;
+    return given->is_daemon ? settings->http_threads : settings->workers;
+}
+
 static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *settings, Error *reterr)
 {
     if (!settings->home)
@@ -168,12 +191,14 @@ static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *se
     if (!settings->workers)
         settings->workers = clamp(sysconf(_SC_NPROCESSORS_ONLN), 1, 1024);
     if (!settings->pool_max)
-        settings->pool_max = clamp(settings->workers + 2, clamp(settings->pool_min, 2, 10), 10);
+        settings->pool_max = clamp(pool_threads(given, settings) + 2, clamp(settings->pool_min, 2, 10), 10);
     if (!settings->pool_min)
         settings->pool_min = clamp(2, 1, settings->pool_max);
     if (settings->pool_min > settings->pool_max)
         return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN must be at most PAWL_POOL_MAX (%d), got %d",
                     (int)settings->pool_max, (int)settings->pool_min);
+    /* A worker keeps one for heartbeats however small its pool is; a pod has other uses for the second and third. */
+    settings->pool_reserved = given->is_daemon && settings->pool_max > (given->handlers ? 1 : 3);
     if (!settings->log)
         settings->log = given->is_daemon ? "info" : "error"; /* a command has its own sentence to say */
     if (!settings->log_format)

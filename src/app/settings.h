@@ -38,8 +38,11 @@ typedef struct {
     uint64_t    role;
     const char *migrate; /* "auto", "check" */
     int64_t     workers, pool_min, pool_max;
+    int64_t     pool_reserved; /* of pool_max, for heartbeats */
+    int64_t     connect_retries, connect_retry_delay, connect_retry_delay_max;
+    int64_t     operation_retries, operation_retry_delay, operation_retry_delay_max;
     int64_t     connect_timeout, pool_idle, pool_lifetime, health_every;
-    int64_t     breaker_failures, breaker_open;
+    int64_t     breaker_failures, breaker_first, breaker_open;
     int64_t     request_timeout, read_timeout, drain_timeout, close_timeout;
     int64_t     http_connections, http_queue, http_body_bytes;
     int64_t     http_threads;
@@ -58,7 +61,8 @@ typedef struct {
     const char        *file;  /* --config */
     const SettingFlag *flags; /* ended by a NULL name */
     bool               is_daemon;
-    bool               is_json; /* what it says when it is ready is for a program */
+    int                handlers; /* of pawl work; 0: it is none */
+    bool               is_json;  /* what it says when it is ready is for a program */
 } SettingsGiven;
 
 /* Load and complete: home, pool sizes (D1) and workers get the values that depend on the machine. */

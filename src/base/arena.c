@@ -100,16 +100,31 @@ void arena_free(Arena *arena)
     free(arena);
 }
 
+ArenaMark arena_mark(const Arena *arena)
+{
+    return (ArenaMark){arena->newest, arena->newest->used, arena->used};
+}
+
+void arena_rewind(Arena *arena, ArenaMark mark)
+{
+    while (arena->newest != mark.block)
+        block_pop(arena);
+    Block *block = arena->newest;
+    size_t size  = block->used - mark.block_used;
+    UNPOISON(block->bytes + mark.block_used, size);
+    memset(block->bytes + mark.block_used, 0, size);
+    POISON(block->bytes + mark.block_used, size);
+    block->used = mark.block_used;
+    arena->used = mark.used;
+}
+
 void arena_reset(Arena *arena)
 {
-    while (arena->newest->older)
-        block_pop(arena);
     Block *first = arena->newest;
-    UNPOISON(first->bytes, first->size);
-    memset(first->bytes, 0, first->used);
-    POISON(first->bytes, first->size);
-    first->used = 0;
-    arena->used = 0;
+
+    while (first->older)
+        first = first->older;
+    arena_rewind(arena, (ArenaMark){.block = first});
 }
 
 void *arena_alloc(Arena *arena, size_t bytes)

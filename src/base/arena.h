@@ -22,13 +22,20 @@ typedef struct Arena Arena;
 Arena *arena_new(size_t bytes_max);
 void   arena_free(Arena *arena);
 /* Forget everything but keep the first block, for loops that reuse one arena. */
-void   arena_reset(Arena *arena);
-void  *arena_alloc(Arena *arena, size_t bytes);
-char  *arena_text(Arena *arena, const char *text);                /* NULL stays NULL */
-char  *arena_bytes(Arena *arena, const void *bytes, size_t size); /* a NUL is put behind */
-char  *arena_print(Arena *arena, const char *format, ...) printf_like(2, 3);
-bool   arena_has_room(const Arena *arena, size_t bytes);
-size_t arena_used(const Arena *arena);
+void  arena_reset(Arena *arena);
+void *arena_alloc(Arena *arena, size_t bytes);
+char *arena_text(Arena *arena, const char *text);                /* NULL stays NULL */
+char *arena_bytes(Arena *arena, const void *bytes, size_t size); /* a NUL is put behind */
+char *arena_print(Arena *arena, const char *format, ...) printf_like(2, 3);
+/* What is handed out after the mark is given back by the rewind, for work that is tried again from its beginning. */
+typedef struct {
+    void  *block;
+    size_t block_used, used;
+} ArenaMark;
+ArenaMark arena_mark(const Arena *arena);
+void      arena_rewind(Arena *arena, ArenaMark mark);
+bool      arena_has_room(const Arena *arena, size_t bytes);
+size_t    arena_used(const Arena *arena);
 
 #define arena_array(arena, Type, count) ((Type *)arena_alloc((arena), sizeof(Type) * (size_t)(count)))
 

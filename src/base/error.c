@@ -53,9 +53,10 @@ static const StateRow states[] = {
     {"42",    ERR_INTERNAL,    FINE, NULL}, /* our own SQL is wrong */
     {"42501", ERR_DENIED,      FINE, NULL},
     {"53",    ERR_UNAVAILABLE, SICK, NULL}, /* out of disk or memory */
-    {"53300", ERR_BUSY,        SICK, NULL}, /* too many connections: a slot may come free */
+    {"53300", ERR_BUSY,        FINE, NULL}, /* too many connections: the server answers, and one may come free */
     {"55006", ERR_BUSY,        FINE, NULL}, /* object in use */
     {"55P03", ERR_BUSY,        FINE, NULL}, /* lock not available: lock_timeout or nowait */
+    {"57",    ERR_BUSY,        FINE, NULL}, /* operator intervention */
     {"57014", ERR_TIMEOUT,     FINE, NULL}, /* a slow statement is not a dead server */
     {"57P",   ERR_UNAVAILABLE, SICK, NULL}, /* shutting down, crashed, starting up */
     {"58",    ERR_UNAVAILABLE, SICK, NULL}, /* I/O error under the server */

@@ -60,6 +60,7 @@ typedef struct {
     char        sqlstate[6]; /* "" when PostgreSQL did not speak */
     const char *file;        /* NULL until error_set() */
     int         line;
+    int         retry_ms; /* when it may go better; 0: not known */
     char        text[512];
 } Error;
 

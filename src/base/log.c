@@ -1,5 +1,8 @@
 /*
- * log.c - a line is built in a bounded Text, then written at once.
+ * log.c - a line is built in a bounded Text, then written at once, without blocking.
+ *
+ * O_NONBLOCK belongs to the open file, which a shell or a supervisor shares with us. So a pipe or a terminal is opened once more
+ * for ourselves, a socket is sent to with MSG_DONTWAIT, and where neither works poll() is asked first.
  *
  * The room for the end of the line is kept free while fields are added, so a JSON line is complete however long its
  * values were.
@@ -7,13 +10,18 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/metric.h"
 #include "base/text.h"
 #include "base/writer.h"
 
@@ -28,7 +36,13 @@ static const char *const level_columns[LOG_LEVEL_COUNT] = {"DEBUG", "INFO ", "WA
 
 static atomic_int level_now = LOG_INFO;
 static LogFormat  format_now;
-static int        log_fd = STDERR_FILENO;
+
+typedef enum { SINK_POLLED, SINK_NONBLOCKING, SINK_SOCKET, SINK_FILE } Sink;
+static Sink        sink   = SINK_POLLED;
+static int         log_fd = STDERR_FILENO;
+static bool        log_fd_is_ours;
+static atomic_int  left_out; /* lines since the last one that was taken */
+static atomic_bool torn;     /* a line was taken in part: the next one begins on a line of its own */
 
 static _Thread_local char request_now[LOG_REQUEST_MAX + 1];
 
@@ -117,20 +131,76 @@ static void field_try(Text *line, const LogField *field)
     }
 }
 
-static void line_write(const Text *line)
+static ssize_t sink_write(const char *bytes, size_t size)
 {
-    int before = errno; /* a caller may log before it looks at errno */
+    struct pollfd ready = {.fd = log_fd, .events = POLLOUT};
 
-    /* A full or closed pipe is no reason to stop the work: the line is lost. */
-    while (write(log_fd, line->bytes, line->length) < 0 && errno == EINTR)
-        ;
+    if (sink == SINK_SOCKET)
+        return send(log_fd, bytes, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sink == SINK_POLLED && poll(&ready, 1, 0) != 1)
+        return -1;
+    return write(log_fd, bytes, size);
+}
+
+static bool sink_take(const char *bytes, size_t size)
+{
+    ssize_t taken;
+
+    do
+        taken = sink_write(bytes, size);
+    while (taken < 0 && errno == EINTR);
+    if (taken > 0 && (size_t)taken < size)
+        atomic_store(&torn, true);
+    return taken > 0;
+}
+
+/* A full or closed pipe is no reason to stop the work: the line is lost. */
+static bool line_write(const Text *line)
+{
+    int  before = errno; /* a caller may log before it looks at errno */
+    bool taken  = !atomic_exchange(&torn, false) || sink_take("\n", 1);
+
+    if (!taken)
+        atomic_store(&torn, true);
+    taken = taken && sink_take(line->bytes, line->length);
+    if (!taken) {
+        atomic_fetch_add(&left_out, 1);
+        metric_add(METRIC_LOG_LEFT_OUT, 1);
+    }
     errno = before;
+    return taken;
+}
+
+static Sink sink_open(int fd, int *ret_fd)
+{
+    char        path[32];
+    struct stat about;
+    int         own;
+
+    *ret_fd = fd;
+    if (fstat(fd, &about) != 0)
+        return SINK_POLLED;
+    if (S_ISREG(about.st_mode))
+        return SINK_FILE;
+    if (S_ISSOCK(about.st_mode))
+        return SINK_SOCKET;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    own = open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (own < 0) /* say, a terminal of another user */
+        return SINK_POLLED;
+    *ret_fd = own;
+    return SINK_NONBLOCKING;
 }
 
 void log_open(LogLevel level, LogFormat format, int fd)
 {
-    format_now = format;
-    log_fd     = fd;
+    if (log_fd_is_ours)
+        close(log_fd);
+    format_now     = format;
+    sink           = sink_open(fd, &log_fd);
+    log_fd_is_ours = log_fd != fd;
+    atomic_store(&left_out, 0);
+    atomic_store(&torn, false);
     log_set_level(level);
 }
 
@@ -153,10 +223,8 @@ void log_set_request(const char *request_id)
     request_now[size] = '\0';
 }
 
-void log_write_fields(LogLevel level, const char *room, const char *message, const LogField *fields)
+static bool event_write(LogLevel level, const char *room, const char *message, const LogField *fields)
 {
-    if (!log_is_on(level))
-        return;
     scoped_text Text line = {0};
     text_init(&line, NULL, TEXT_MAX_LINE - TAIL_MAX);
     head_put(&line, level, room, message);
@@ -166,7 +234,18 @@ void log_write_fields(LogLevel level, const char *room, const char *message, con
     if (*request_now)
         field_put(&line, &(LogField){"request", request_now, 0});
     text_append(&line, format_now == LOG_JSON ? "}\n" : "\n");
-    line_write(&line);
+    return line_write(&line);
+}
+
+void log_write_fields(LogLevel level, const char *room, const char *message, const LogField *fields)
+{
+    int lost;
+
+    if (!log_is_on(level) || !event_write(level, room, message, fields) || !(lost = atomic_exchange(&left_out, 0)))
+        return;
+    if (!event_write(LOG_WARN, "log", "lines were left out because nobody read them",
+                     (const LogField[]){LOG_INT("count", lost), {0}}))
+        atomic_fetch_add(&left_out, lost);
 }
 
 void log_error(LogLevel level, const char *room, const char *message, const Error *error)

@@ -35,6 +35,7 @@
     X(METRIC_RETRY_OK,         COUNTER,   "pawl_retries_succeeded_total",   "",                 "transactions that succeeded after being run again") \
     X(METRIC_RESOLVED,         COUNTER,   "pawl_commits_resolved_total",    "",                 "lost commit answers resolved by their key") \
     X(METRIC_QUERY_SECONDS,    HISTOGRAM, "pawl_query_seconds",             "",                 "time of one statement, seen from here") \
+    X(METRIC_LOG_LEFT_OUT,     COUNTER,   "pawl_log_lines_left_out_total",  "",                 "log lines that standard error did not take at once") \
     X(METRIC_LISTEN_UP,        GAUGE,     "pawl_listen_up",                 "",                 "1 while notifications arrive, 0 while polling alone") \
     X(METRIC_DLQ_SIZE,         GAUGE,     "pawl_dead_letters",              "",                 "dead letters that are pending, retrying or failed") \
     X(METRIC_DLQ_FAILED,       GAUGE,     "pawl_dead_letters_failed",       "",                 "dead letters whose tries have run out") \

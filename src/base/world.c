@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <time.h>
 
 static void die(const char *what, int error)
@@ -120,6 +121,11 @@ static int real_socket_wait(int fd, int events, Mono until)
     }
 }
 
+static void real_socket_shut(int fd)
+{
+    (void)shutdown(fd, SHUT_RDWR); /* it fails only where the peer did the same before */
+}
+
 /* xorshift64* with a state per thread: no lock, and no two threads jitter in step. */
 static unsigned real_random(void)
 {
@@ -144,6 +150,7 @@ const World world_real = {
     .wait        = real_wait,
     .wake        = real_wake,
     .socket_wait = real_socket_wait,
+    .socket_shut = real_socket_shut,
     .random      = real_random,
 };
 

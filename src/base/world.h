@@ -24,6 +24,7 @@ typedef struct World {
     void (*wake)(Cond *cond, bool all);
     /* The events (SocketEvent bits) that are ready, 0: until has passed. */
     int (*socket_wait)(int fd, int events, Mono until);
+    void (*socket_shut)(int fd); /* whoever waits for it finds it closed */
     unsigned (*random)(void);
 } World;
 
@@ -33,6 +34,11 @@ extern const World *world; /* &world_real until a test says otherwise */
 static inline int world_socket_wait(int fd, int events, Deadline deadline)
 {
     return world->socket_wait(fd, events, deadline.at);
+}
+
+static inline void world_socket_shut(int fd)
+{
+    world->socket_shut(fd);
 }
 
 /* For jitter only, never for secrets. */

@@ -305,7 +305,7 @@ static LeaseVerdict verdict_read(const char *word)
 ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, const int64_t *tokens,
                        int count, int lease_ms, LeaseVerdict *ret_verdicts, Error *reterr)
 {
-    TxOptions       options = {.name = "extend", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions       options = {.name = "extend", .deadline = deadline, .arena = arena, .keyed = true, .urgent = true};
     const Extended *rows;
     void           *any;
     int             row_count;

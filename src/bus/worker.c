@@ -12,12 +12,11 @@
 #include "bus/waker.h"
 #include "bus/worker_inner.h"
 
-#define CONCURRENCY_DEFAULT 8
-#define BATCH_AT_ONCE       500
-#define LEASE_MS_DEFAULT    30000
-#define CRATE_BYTES_MAX     ((size_t)1 << 30)
-#define CALL_MS             10000
-#define OUTAGE_MS           500
+#define BATCH_AT_ONCE    500
+#define LEASE_MS_DEFAULT 30000
+#define CRATE_BYTES_MAX  ((size_t)1 << 30)
+#define CALL_MS          10000
+#define OUTAGE_MS        500
 /* Polls after something happened: 10 ms, 20 ms and so on up to WORKER_IDLE_MS. */
 #define BUSY_MS 10
 /* How long what is due may go unnoticed when it was not foreseen. Without work it is looked for when a poll is due anyway:
@@ -52,7 +51,7 @@ Worker *worker_new(const WorkerOptions *options)
     assert(options->handler && options->concurrency <= WORKER_CONCURRENCY_MAX);
     worker->options = *options;
     if (!worker->options.concurrency)
-        worker->options.concurrency = CONCURRENCY_DEFAULT;
+        worker->options.concurrency = WORKER_CONCURRENCY_DEFAULT;
     if (!worker->options.batch)
         worker->options.batch = options->handler->at_once ? BATCH_AT_ONCE : CLAIM_MAX;
     if (!worker->options.lease_ms)

@@ -29,8 +29,9 @@
 #include "pg/listen.h"
 #include "pg/pool.h"
 
-#define WORKER_IDLE_MS         2500
-#define WORKER_CONCURRENCY_MAX 1000
+#define WORKER_IDLE_MS             2500
+#define WORKER_CONCURRENCY_MAX     1000
+#define WORKER_CONCURRENCY_DEFAULT 8
 
 /* What a handler is given; borrowed while it runs. */
 typedef struct {
@@ -66,7 +67,7 @@ typedef struct {
     const char        *domain;
     const char *const *types;       /* NULL: all */
     const char        *name;        /* of this worker, unique per process start */
-    int                concurrency; /* 0: 8 */
+    int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
     int                batch;       /* most commands in one claim; 0: as many as there is room for; at_once: 500 */
     int                lease_ms;    /* 0: 30 s */
     int                timeout_ms;  /* a handler that runs longer is stopped and tried again; 0: none */

@@ -179,6 +179,7 @@ ErrorCode command_work(Call *call, Error *reterr)
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread: only the watch waits for them */
     signal(SIGPIPE, SIG_IGN);
     call->given.is_daemon = true;
+    call->given.handlers  = options.concurrency ? options.concurrency : WORKER_CONCURRENCY_DEFAULT;
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(handler_make(call, app, &handler, reterr));
     (void)gethostname(host, sizeof host - 1);

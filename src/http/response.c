@@ -82,10 +82,12 @@ void response_header(Response *response, const char *name, const char *value)
     response->headers[response->header_count++].value = value;
 }
 
-/* A busy queue is free again in a moment; a database takes longer to come back. */
-static const char *retry_after(ErrorCode code)
+/* In whole seconds. Where nobody knows better: a busy queue is free again in a moment; a database takes longer to come back. */
+static int retry_after_s(const Error *error)
 {
-    return error_verdict(code) == VERDICT_RETRY || code == ERR_RATE ? "1" : "5";
+    if (error->retry_ms > 0)
+        return error->retry_ms / 1000 + (error->retry_ms % 1000 > 0);
+    return error_verdict(error->code) == VERDICT_RETRY || error->code == ERR_RATE ? 1 : 5;
 }
 
 void response_problem(Response *response, const Error *error, const char *instance)
@@ -106,8 +108,10 @@ void response_problem(Response *response, const Error *error, const char *instan
     writer_text(&writer, "detail", problem_detail(error));
     writer_text(&writer, "instance", instance);
     writer_end(&writer);
-    if (status == 503 || status == 429)
-        response_header(response, "Retry-After", retry_after(error->code));
+    if (status == 503 || status == 429) {
+        snprintf(response->retry_after, sizeof response->retry_after, "%d", retry_after_s(error));
+        response_header(response, "Retry-After", response->retry_after);
+    }
     if (status == 401)
         response_header(response, "WWW-Authenticate", "Bearer");
 }

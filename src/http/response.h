@@ -23,6 +23,7 @@ typedef struct {
     struct {
         const char *name, *value;
     } headers[RESPONSE_HEADERS_MAX];
+    char retry_after[12];
 } Response;
 
 void response_init(Response *response, Arena *arena);

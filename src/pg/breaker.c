@@ -5,10 +5,13 @@
 
 #include <assert.h>
 
-void breaker_init(Breaker *breaker, int failures_max, int open_ms, int probe_ms_max)
+void breaker_init(Breaker *breaker, int failures_max, int open_ms_min, int open_ms_max, int probe_ms_max)
 {
-    assert(failures_max > 0 && open_ms > 0 && probe_ms_max > 0);
-    *breaker = (Breaker){.failures_max = failures_max, .open_ms = open_ms, .probe_ms_max = probe_ms_max};
+    assert(failures_max > 0 && open_ms_min > 0 && open_ms_max > 0 && probe_ms_max > 0);
+    *breaker = (Breaker){.failures_max = failures_max,
+                         .open_ms_min  = open_ms_min < open_ms_max ? open_ms_min : open_ms_max,
+                         .open_ms_max  = open_ms_max,
+                         .probe_ms_max = probe_ms_max};
 }
 
 bool breaker_is_closed(const Breaker *breaker)
@@ -16,10 +19,18 @@ bool breaker_is_closed(const Breaker *breaker)
     return breaker->state == BREAKER_CLOSED;
 }
 
-static void breaker_open(Breaker *breaker, Mono now)
+static void breaker_open(Breaker *breaker, int open_ms, Mono now)
 {
     breaker->state     = BREAKER_OPEN;
     breaker->opened_at = now;
+    breaker->open_ms   = open_ms;
+}
+
+static void breaker_reopen(Breaker *breaker, Mono now)
+{
+    bool capped = breaker->open_ms > breaker->open_ms_max / 2;
+
+    breaker_open(breaker, capped ? breaker->open_ms_max : breaker->open_ms * 2, now);
 }
 
 void breaker_succeeded(Breaker *breaker)
@@ -33,8 +44,13 @@ bool breaker_failed(Breaker *breaker, Mono now)
 {
     if (breaker->state != BREAKER_CLOSED || ++breaker->failures < breaker->failures_max)
         return false;
-    breaker_open(breaker, now);
+    breaker_open(breaker, breaker->open_ms_min, now);
     return true;
+}
+
+bool breaker_is_near(const Breaker *breaker)
+{
+    return breaker->state == BREAKER_CLOSED && breaker->failures + 1 >= breaker->failures_max;
 }
 
 bool breaker_probe(Breaker *breaker, Mono now, unsigned *ret_probe)
@@ -42,7 +58,7 @@ bool breaker_probe(Breaker *breaker, Mono now, unsigned *ret_probe)
     bool lost = breaker->state == BREAKER_HALF_OPEN && mono_ms_between(breaker->probe_at, now) >= breaker->probe_ms_max;
 
     if (lost)
-        breaker_open(breaker, now);
+        breaker_reopen(breaker, now);
     if (breaker->state != BREAKER_OPEN || mono_before(now, breaker_next_probe(breaker)))
         return false;
     breaker->state    = BREAKER_HALF_OPEN;
@@ -56,7 +72,7 @@ void breaker_probe_ended(Breaker *breaker, unsigned probe, bool worked, Mono now
     if (breaker->state != BREAKER_HALF_OPEN || breaker->probe != probe)
         return;
     if (!worked) {
-        breaker_open(breaker, now);
+        breaker_reopen(breaker, now);
         return;
     }
     breaker->state    = BREAKER_CLOSED;

@@ -12,16 +12,26 @@
 #include "base/metric.h"
 #include "base/sync.h"
 #include "base/world.h"
+#include "sql.h"
 
 #define HOSTS_MAX       16
 #define CANCELS_AT_ONCE 8
+/* How much sooner than the client the server gives up: a fiftieth of the time, within these. */
+#define LIMIT_MARGIN_MS_MIN 20
+#define LIMIT_MARGIN_MS_MAX 200
+#define CALL_ROUNDS_MAX     4 /* limits, statement, and an error of the commit; more is a broken conversation */
 
 struct Conn {
     PGconn *native;
-    /* Made once, because asking for it later from another thread would race with libpq; taken once, by whoever cancels. */
+    /* The right to cancel, made once, because asking for it later from another thread would race with libpq. Taken by the
+     * thread that cancels, or by the one that sends what may commit, for as long as that is under way: never by both. */
     _Atomic(PGcancel *) cancel;
+    atomic_bool         interrupted;
+    int                 socket;
     bool                condemned;
-    bool                abandoned; /* a statement may still run on the server */
+    bool                abandoned;    /* a statement inside a transaction may still run on the server */
+    bool                may_commit;   /* what is under way may be committing */
+    bool                unreplicated; /* it has committed without its standby */
     char                name[CONNINFO_TEXT_SIZE];
 };
 
@@ -170,10 +180,15 @@ static ErrorCode connect_finish(Conn *conn, Deadline deadline, Error *reterr)
     return want == PGRES_POLLING_OK ? OK : connect_failed(conn, reterr);
 }
 
-static void ignore_notice(void *context, const PGresult *result)
+/* One notice matters: the commit is done here, and the wait for a standby was ended by a cancel, say of an administrator. Its
+ * words depend on the server's language, the place in PostgreSQL that it comes from does not. */
+static void notice_read(void *context, const PGresult *result)
 {
-    (void)context;
-    (void)result;
+    Conn       *conn = context;
+    const char *from = PQresultErrorField(result, PG_DIAG_SOURCE_FUNCTION);
+
+    if (from && strcmp(from, "SyncRepWaitForLSN") == 0)
+        conn->unreplicated = true;
 }
 
 /* One host. Several are tried by conn_open(): libpq would give all the time to the first one that hangs. */
@@ -210,11 +225,12 @@ static ErrorCode conn_open_host(const char *conninfo, const PQconninfoOption *op
     if (!conn->native)
         abort();
     PQsetErrorVerbosity(conn->native, PQERRORS_VERBOSE);
-    PQsetNoticeReceiver(conn->native, ignore_notice, NULL);
+    PQsetNoticeReceiver(conn->native, notice_read, conn);
     TRY(connect_finish(conn, deadline, reterr));
     PQsetErrorVerbosity(conn->native, PQERRORS_DEFAULT);
     PQsetnonblocking(conn->native, 1);
     conn->cancel = PQgetCancel(conn->native);
+    conn->socket = PQsocket(conn->native);
     *ret_conn    = take(conn);
     return OK;
 }
@@ -281,12 +297,45 @@ static void cancel_send(PGcancel *cancel)
 
 void conn_interrupt(Conn *conn)
 {
-    cancel_send(atomic_exchange(&conn->cancel, NULL));
+    PGcancel *cancel;
+
+    /* First the flag, then the right: a commit that finds the right taken finds the flag too. */
+    atomic_store(&conn->interrupted, true);
+    cancel = atomic_exchange(&conn->cancel, NULL);
+    if (cancel)
+        cancel_send(cancel);
+    else
+        world_socket_shut(conn->socket);
 }
 
 bool conn_was_interrupted(const Conn *conn)
 {
-    return !conn->cancel;
+    return atomic_load(&conn->interrupted);
+}
+
+/* Before anything is sent that may commit: from here on nobody can cancel it. */
+static ErrorCode commit_begin(Conn *conn, PGcancel **ret_cancel, Error *reterr)
+{
+    PGcancel *cancel = atomic_exchange(&conn->cancel, NULL);
+
+    if (atomic_load(&conn->interrupted)) {
+        PQfreeCancel(cancel);
+        conn->condemned = true;
+        return fail(reterr, ERR_STOPPING, "interrupted before it was sent");
+    }
+    conn->may_commit   = true;
+    conn->unreplicated = false;
+    *ret_cancel        = cancel;
+    return OK;
+}
+
+static ErrorCode commit_end(Conn *conn, PGcancel *cancel, ErrorCode code, Error *reterr)
+{
+    conn->may_commit = false;
+    atomic_store(&conn->cancel, cancel);
+    if (code == OK && conn->unreplicated)
+        return fail(reterr, ERR_UNKNOWN, "committed, but no synchronous standby has confirmed it");
+    return code;
 }
 
 void conn_close(Conn *conn)
@@ -316,7 +365,7 @@ static ErrorCode conn_lost(Conn *conn, Error *reterr)
 static ErrorCode conn_give_up(Conn *conn, Error *reterr)
 {
     conn->condemned = true;
-    conn->abandoned = true;
+    conn->abandoned = !conn->may_commit;
     return fail(reterr, ERR_TIMEOUT, "database did not answer in time (%s)", conn->name);
 }
 
@@ -430,8 +479,86 @@ static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *ty
     return receive_all(conn, deadline, ret_result, reterr);
 }
 
-ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                     Deadline deadline, PGresult **ret_result, Error *reterr)
+/* ---- one statement with limits, in a pipeline ---- */
+
+int conn_limit_ms(Deadline deadline)
+{
+    int left   = deadline_left_ms(deadline);
+    int margin = left / 50;
+
+    margin = margin < LIMIT_MARGIN_MS_MIN   ? LIMIT_MARGIN_MS_MIN
+             : margin > LIMIT_MARGIN_MS_MAX ? LIMIT_MARGIN_MS_MAX
+                                            : margin;
+    return left > margin ? left - margin : 1;
+}
+
+static bool call_send(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                      Deadline deadline)
+{
+    char              digits[16];
+    const char *const limit = digits;
+
+    snprintf(digits, sizeof digits, "%d", conn_limit_ms(deadline));
+    return PQenterPipelineMode(conn->native) &&
+           PQsendQueryParams(conn->native, sql_pg_limits, 1, NULL, &limit, NULL, NULL, 0) &&
+           PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* resultFormat= */ 0) &&
+           PQpipelineSync(conn->native);
+}
+
+/* Results of a pipeline come in rounds, one per statement, each ended by a NULL; the sync comes last. An error after the rows is
+ * the commit's own. */
+static ErrorCode call_receive(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    scoped(PQclear) PGresult *rows  = NULL;
+    ErrorCode                 code  = OK;
+    int                       ended = 0;
+
+    for (;;) {
+        scoped(PQclear) PGresult *result = NULL;
+        ErrorCode                 waited = next_result(conn, deadline, &result, code == OK ? reterr : NULL);
+
+        if (waited != OK)
+            return code == OK ? waited : code;
+        if (!result) {
+            if (PQstatus(conn->native) == CONNECTION_BAD || ++ended > CALL_ROUNDS_MAX)
+                return code == OK ? conn_lost(conn, reterr) : code;
+            continue;
+        }
+        if (PQresultStatus(result) == PGRES_PIPELINE_SYNC)
+            break;
+        if (result_is_copy(result))
+            return copy_refused(conn, reterr);
+        if (code == OK && !result_is_good(result))
+            code = result_failed(conn, result, reterr);
+        if (ended == 1 && !rows)
+            rows = take(result);
+        if (PQstatus(conn->native) == CONNECTION_BAD)
+            conn->condemned = true;
+    }
+    if (!PQexitPipelineMode(conn->native))
+        conn->condemned = true;
+    if (code == OK && !rows)
+        return conn_lost(conn, reterr);
+    if (code == OK)
+        *ret_result = take(rows);
+    return code;
+}
+
+static ErrorCode call_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                          Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    if (!call_send(conn, sql, count, types, values, deadline))
+        return conn_lost(conn, reterr);
+    TRY(send_all(conn, deadline, reterr));
+    return call_receive(conn, deadline, ret_result, reterr);
+}
+
+/* What every statement has in common. */
+typedef ErrorCode StatementRun(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                               Deadline deadline, PGresult **ret_result, Error *reterr);
+
+static ErrorCode statement_run(StatementRun *run, Conn *conn, const char *sql, int count, const Oid *types,
+                               const char *const *values, Deadline deadline, PGresult **ret_result, Error *reterr)
 {
     Mono      start = clock_mono();
     ErrorCode code;
@@ -440,9 +567,45 @@ ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, c
         conn->condemned = true;
         return fail(reterr, ERR_UNAVAILABLE, "fault at pg.query");
     }
-    code = query_run(conn, sql, count, types, values, deadline, ret_result, reterr);
+    code = run(conn, sql, count, types, values, deadline, ret_result, reterr);
     metric_observe_us(METRIC_QUERY_SECONDS, mono_us_between(start, clock_mono()));
     return code;
+}
+
+/* The same for what may commit. */
+static ErrorCode commit_run(StatementRun *run, Conn *conn, const char *sql, int count, const Oid *types,
+                            const char *const *values, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    PGcancel                 *cancel = NULL;
+    scoped(PQclear) PGresult *result = NULL;
+    ErrorCode                 code;
+
+    TRY(commit_begin(conn, &cancel, reterr));
+    code = statement_run(run, conn, sql, count, types, values, deadline, &result, reterr);
+    TRY(commit_end(conn, cancel, code, reterr));
+    *ret_result = take(result);
+    return OK;
+}
+
+ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                     Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    if (conn_transaction(conn) == PQTRANS_IDLE)
+        return commit_run(query_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+    return statement_run(query_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+}
+
+ErrorCode conn_call(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                    Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    return commit_run(call_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+}
+
+ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    return commit_run(query_run, conn, "commit", 0, NULL, NULL, deadline, &result, reterr);
 }
 
 /* ---- questions ---- */

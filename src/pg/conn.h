@@ -7,8 +7,11 @@
  * Invariants
  *   1. After any failure that leaves the protocol in doubt (deadline passed, socket died) conn_is_good() is false
  *      and stays false: the connection is closed, never reused.
- *   2. A statement given up at its deadline is canceled on the server, best effort and bounded, when the connection is
- *      closed: a killed client alone does not stop its statement.
+ *   2. A statement that may be committing is never canceled: a cancel ends the wait for synchronous standbys, and the commit
+ *      becomes visible although no standby has it. That is every statement outside a transaction, and commit. When such a
+ *      one is given up the socket is closed without a cancel. Outside a transaction conn_call() sets statement_timeout and
+ *      lock_timeout, which end a statement before its commit begins. A statement inside a transaction that is given up is
+ *      canceled, best effort, when the connection is closed.
  *   3. Session state is never set: what a transaction needs is `set local`. So PgBouncer in transaction mode works.
  *   4. Several hosts are tried one after the other, each with an equal share of the time; the writable one wins unless
  *      the url asks for something else.
@@ -38,12 +41,24 @@ void                 conn_close(Conn *conn);
 SCOPED(Conn, conn_close)
 
 /* One statement with bound parameters (count 0: may be several statements, as psql would send them). *ret_result
- * holds the last one's result. A failed statement leaves the connection usable unless the SQLSTATE says otherwise. */
+ * holds the last one's result. A failed statement leaves the connection usable unless the SQLSTATE says otherwise.
+ * It knows no limit but the deadline of this side. */
 must_check ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
                                 Deadline deadline, PGresult **ret_result, Error *reterr);
 
-/* Cancel whatever runs on it, best effort, without waiting; from any thread while the connection is open. Once: the server may
- * hear of it late, so a connection that was interrupted is fit for what it was leased for and for nobody after that. */
+/* One statement as a transaction of its own, in one round trip: the server ends it with 57014 or 55P03 a little before the
+ * deadline. ERR_UNKNOWN: it has committed, but not on a synchronous standby. */
+must_check ErrorCode conn_call(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                               Deadline deadline, PGresult **ret_result, Error *reterr);
+/* Commit the open transaction. ERR_STOPPING: it was interrupted before, and nothing was sent. ERR_UNKNOWN: as above. */
+must_check ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr);
+/* The time limit for a statement that the client waits for until the deadline: a little less, so that the server's own answer
+ * comes first and the connection lives. */
+int conn_limit_ms(Deadline deadline);
+
+/* End whatever runs on it, best effort, without waiting; from any thread while the connection is open. Inside a transaction by a
+ * cancel; what may be committing by closing the way to it. The server may hear of a cancel late, so no commit is sent on a
+ * connection that was interrupted, and it is not used again. */
 void conn_interrupt(Conn *conn);
 bool conn_was_interrupted(const Conn *conn);
 

@@ -51,7 +51,7 @@ static ErrorCode conn_ask(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return conn_query(conn, "select 1", 0, NULL, NULL, deadline, &result, reterr);
+    return conn_call(conn, "select 1", 0, NULL, NULL, deadline, &result, reterr);
 }
 
 static bool conn_answers(Pool *pool, Conn *conn)
@@ -69,18 +69,23 @@ static bool conn_answers(Pool *pool, Conn *conn)
 /* A sick connection's slot: connect anew once, so that the next caller finds a warm one. */
 static void slot_replace(Lease *slot)
 {
-    Pool *pool  = slot->pool;
-    bool  again = false, wanted;
+    Pool     *pool  = slot->pool;
+    Error     error = {0};
+    ErrorCode code  = OK;
+    bool      held  = false, wanted;
 
     conn_close(take(slot->conn));
     mutex_lock(&pool->mutex);
     slot_move(slot, SLOT_OPENING);
     wanted = !pool->closing;
     mutex_unlock(&pool->mutex);
-    /* Failing is noted by the breaker; the slot is free then. */
     if (wanted)
-        (void)!slot_connect(slot, deadline_in_ms(pool->options.connect_ms_max), &again, NULL);
-    slot_give_back(slot);
+        code = slot_connect(slot, deadline_in_ms(pool->options.connect_ms_max), &held, &error);
+    mutex_lock(&pool->mutex);
+    if (code != OK && !held) /* the slot is free then */
+        failure_note(pool, &error);
+    slot_offer(slot);
+    mutex_unlock(&pool->mutex);
 }
 
 static void idle_check(Pool *pool)
@@ -116,8 +121,13 @@ static Lease *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
     Lease                      *slot;
 
     *ret_later = pool->breaker.state == BREAKER_OPEN && !pool->free && !pool->closing;
-    if (!pool->free || pool->closing || !breaker_probe(&pool->breaker, clock_mono(), ret_number))
+    if (!pool->free || pool->closing)
         return NULL;
+    if (!breaker_probe(&pool->breaker, clock_mono(), ret_number)) {
+        if (!breaker_is_closed(&pool->breaker))
+            waiters_refuse_late(pool); /* it may have opened again */
+        return NULL;
+    }
     slot             = slot_pop(&pool->free, SLOT_OPENING);
     slot->generation = pool->generation;
     pool_gauges(pool);
@@ -135,6 +145,10 @@ static void probe_end(Lease *slot, unsigned number, Conn *conn, const Error *err
     else
         pool->last_error = *error;
     slot_offer(slot);
+    if (breaker_is_closed(&pool->breaker))
+        waiters_serve(pool);
+    else
+        waiters_refuse_late(pool);
     pool_gauges(pool);
 }
 
@@ -169,6 +183,69 @@ static bool probe(Pool *pool)
     return false;
 }
 
+/* ---- a server suspected of silence ---- */
+
+static Lease *suspect_begin(Pool *pool, bool *ret_later)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+    Lease                      *slot = NULL;
+
+    if (pool->closing || !breaker_is_closed(&pool->breaker))
+        pool->suspected = false;
+    if (!pool->suspected)
+        return NULL;
+    slot = slot_pop(&pool->free, SLOT_OPENING);
+    if (!slot) /* an idle one may be as silent as the others, and is closed if it is */
+        slot = slot_pop(&pool->idle, SLOT_CHECKED);
+    *ret_later = !slot;
+    if (slot) {
+        pool->suspected  = false;
+        slot->generation = slot->conn ? slot->generation : pool->generation;
+    }
+    return slot;
+}
+
+/* An answer, whatever it is, shows that the server is well. */
+static bool suspect_answers(const Pool *pool, Conn **conn, Error *reterr)
+{
+    Deadline  deadline = deadline_in_ms(pool->options.check_ms_max);
+    ErrorCode code     = OK;
+
+    if (!*conn)
+        code = conn_open(pool->options.conninfo, pool->options.application_name, deadline, conn, reterr);
+    if (code == OK)
+        code = conn_ask(*conn, deadline, reterr);
+    return code == OK || !error_is_infrastructure(code, reterr->sqlstate);
+}
+
+/* true: look again soon, when a slot is free. */
+static bool suspect_ask(Pool *pool)
+{
+    bool   later = false, well;
+    Lease *slot  = suspect_begin(pool, &later);
+    Error  error = {0};
+    Conn  *conn;
+
+    if (!slot)
+        return later;
+    conn = slot->conn;
+    well = suspect_answers(pool, &conn, &error);
+    if (conn && !conn_is_good(conn)) {
+        slot->conn = NULL;
+        conn_close(take(conn));
+    }
+
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+    if (well)
+        breaker_succeeded(&pool->breaker);
+    else
+        failure_note(pool, &error);
+    if (conn && !slot->conn)
+        slot_fill(slot, conn);
+    slot_offer(slot);
+    return false;
+}
+
 /* Said by the janitor, because whoever opened the breaker holds the mutex. A database that never answered is told by
  * whoever tried to start with it. */
 static void opening_log(Pool *pool)
@@ -200,11 +277,12 @@ Mono pool_tend(Pool *pool)
     bool later;
     Mono next;
 
-    opening_log(pool);
     idle_close(pool);
     if (check_is_due(pool))
         idle_check(pool);
-    later = probe(pool);
+    later = suspect_ask(pool);
+    opening_log(pool);
+    later |= probe(pool);
 
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
     pool_gauges(pool);

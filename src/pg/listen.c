@@ -177,7 +177,7 @@ static ErrorCode note_send(Listen *listen, Deadline deadline, Error *reterr)
 
     snprintf(payload, sizeof payload, "%u", ++listen->note_number);
     TRY(pool_lease(listen->pool, deadline, &lease, reterr));
-    code = db_run(&(Tx){lease_conn(lease), arena, deadline}, sql_pg_listen_note,
+    code = db_run(&(Tx){lease_conn(lease), arena, deadline, /* autocommit= */ true}, sql_pg_listen_note,
                   DB_ARGS(db_text(listen->note_channel), db_text(payload)), NULL, reterr);
     lease_report(lease, code, reterr);
     return code;

@@ -9,11 +9,12 @@
 
 #include "base/metric.h"
 #include "base/world.h"
-#include "pg/retry.h"
 
 /* A try that was given less than this, and less than a whole try, says more about its caller's patience than about the
  * server. */
 #define FAIR_MS 1000
+/* While the breaker is open this many callers per connection wait for the next probe; more are refused at once. */
+#define OUTAGE_WAITERS 4
 
 /* ---- lists; the mutex is held ---- */
 
@@ -52,19 +53,6 @@ static void slot_push(Lease **list, Lease *slot, SlotState state)
     slot_move(slot, state);
 }
 
-static Waiter *waiter_pop(Pool *pool)
-{
-    Waiter *waiter = pool->first;
-
-    if (waiter) {
-        pool->first = waiter->next;
-        if (!pool->first)
-            pool->last = &pool->first;
-        pool->waiting--;
-    }
-    return waiter;
-}
-
 static void waiter_remove(Pool *pool, Waiter *waiter)
 {
     Waiter **link = &pool->first;
@@ -77,28 +65,116 @@ static void waiter_remove(Pool *pool, Waiter *waiter)
     pool->waiting--;
 }
 
+static void waiter_refuse(Pool *pool, Waiter *waiter, ErrorCode code)
+{
+    waiter_remove(pool, waiter);
+    waiter->refused = code;
+    cond_signal(&waiter->cond);
+}
+
 static void waiters_refuse(Pool *pool, ErrorCode code)
 {
-    for (Waiter *waiter; (waiter = waiter_pop(pool));) {
-        waiter->refused = code;
-        cond_signal(&waiter->cond);
+    while (pool->first)
+        waiter_refuse(pool, pool->first, code);
+}
+
+/* Could the next probe succeed in time? */
+static bool probe_is_worth_waiting(const Pool *pool, Deadline deadline)
+{
+    return pool->breaker.state == BREAKER_HALF_OPEN || mono_before(breaker_next_probe(&pool->breaker), deadline.at);
+}
+
+void waiters_refuse_late(Pool *pool)
+{
+    int     kept = 0;
+    Waiter *next;
+
+    for (Waiter *waiter = pool->first; waiter; waiter = next) {
+        next = waiter->next;
+        if (kept >= OUTAGE_WAITERS * pool->options.size_max || waiter->prompt ||
+            !probe_is_worth_waiting(pool, waiter->deadline))
+            waiter_refuse(pool, waiter, ERR_UNAVAILABLE);
+        else
+            kept++;
     }
+}
+
+static bool ordinary_may_take(const Pool *pool)
+{
+    return pool->ordinary < pool->options.size_max - pool->options.size_reserved;
+}
+
+/* Whom a slot goes to, with a connection or without: the first urgent one, else the first; NULL: none. */
+static Waiter *waiter_next(const Pool *pool, bool connected)
+{
+    Waiter *found = NULL;
+
+    if (!breaker_is_closed(&pool->breaker))
+        return NULL;
+    for (Waiter *waiter = pool->first; waiter && !(found && found->urgent); waiter = waiter->next) {
+        /* One that has a slot gives it back for the connection. */
+        bool may = waiter->own ? connected : waiter->urgent || ordinary_may_take(pool);
+
+        if (may && (!found || waiter->urgent))
+            found = waiter;
+    }
+    return found;
+}
+
+static void slot_hold(Lease *slot, bool urgent)
+{
+    slot->ordinary = !urgent;
+    slot->pool->ordinary += !urgent;
+}
+
+static void slot_let_go(Lease *slot)
+{
+    slot->pool->ordinary -= slot->ordinary;
+    slot->ordinary = false;
+}
+
+static void slot_hand(Lease *slot, Waiter *waiter)
+{
+    waiter_remove(slot->pool, waiter);
+    if (waiter->own)
+        slot_let_go(waiter->own);
+    slot_move(slot, slot->conn ? SLOT_LEASED : SLOT_OPENING);
+    slot_hold(slot, waiter->urgent);
+    waiter->slot = slot;
+    cond_signal(&waiter->cond);
+}
+
+static void list_serve(Pool *pool, Lease **list, bool connected)
+{
+    for (Waiter *waiter; *list && (waiter = waiter_next(pool, connected));) {
+        Lease *slot = *list;
+
+        *list = slot->next;
+        slot_hand(slot, waiter);
+    }
+}
+
+void waiters_serve(Pool *pool)
+{
+    list_serve(pool, &pool->idle, /* connected= */ true);
+    list_serve(pool, &pool->free, /* connected= */ false);
 }
 
 void slot_offer(Lease *slot)
 {
-    Pool   *pool   = slot->pool;
-    Waiter *waiter = waiter_pop(pool);
+    Pool   *pool = slot->pool;
+    Waiter *waiter;
 
-    if (waiter) {
-        slot_move(slot, slot->conn ? SLOT_LEASED : SLOT_OPENING);
-        waiter->slot = slot;
-        cond_signal(&waiter->cond);
-    } else if (slot->conn) {
+    slot_let_go(slot);
+    waiter = waiter_next(pool, slot->conn != NULL);
+    if (waiter)
+        slot_hand(slot, waiter);
+    else if (slot->conn)
         slot_push(&pool->idle, slot, SLOT_IDLE);
-    } else {
+    else
         slot_push(&pool->free, slot, SLOT_FREE);
-    }
+    if (waiter && waiter->own) /* one more ordinary caller may take a slot now */
+        waiters_serve(pool);
 }
 
 bool slot_is_stale(const Lease *slot)
@@ -128,18 +204,22 @@ void pool_gauges(const Pool *pool)
     metric_set(METRIC_BREAKER_STATE, pool->breaker.state);
 }
 
-/* The server is ill, not just one connection. */
-static void failure_note(Pool *pool, const Error *error)
+static void janitor_poke(Pool *pool)
+{
+    pool->janitor_poked = true;
+    cond_signal(&pool->janitor_wake);
+}
+
+void failure_note(Pool *pool, const Error *error)
 {
     pool->last_error = *error;
     if (!error_is_infrastructure(error->code, error->sqlstate) || !breaker_failed(&pool->breaker, clock_mono()))
         return;
-    /* What is idle now was opened before the outage; nobody waits for what will not come. */
+    /* What is idle now was opened before the outage. */
     pool->generation++;
-    pool->opened        = true;
-    pool->janitor_poked = true;
-    cond_signal(&pool->janitor_wake);
-    waiters_refuse(pool, ERR_UNAVAILABLE);
+    pool->opened = true;
+    janitor_poke(pool);
+    waiters_refuse_late(pool);
     metric_add(METRIC_BREAKER_OPENED, 1);
     pool_gauges(pool);
 }
@@ -160,7 +240,15 @@ static ErrorCode options_check(const PoolOptions *options, Error *reterr)
     if (options->size_min < 0 || options->size_min > options->size_max)
         return fail(reterr, ERR_USAGE, "pool minimum %d is out of range: 0 to %d", options->size_min,
                     options->size_max);
+    if (options->size_reserved < 0 || options->size_reserved >= options->size_max)
+        return fail(reterr, ERR_USAGE, "reserved connections must be from 0 to %d, got %d", options->size_max - 1,
+                    options->size_reserved);
     return conninfo_describe(options->conninfo, text, reterr);
+}
+
+static RetryPolicy policy(RetryPolicy given, RetryPolicy fallback)
+{
+    return given.delay_ms ? given : fallback;
 }
 
 ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
@@ -176,7 +264,10 @@ ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
     options.check_ms         = option(options.check_ms, 30 * 1000);
     options.check_ms_max     = option(options.check_ms_max, 2000);
     options.breaker_failures = option(options.breaker_failures, 5);
+    options.breaker_first_ms = option(options.breaker_first_ms, 1000);
     options.breaker_open_ms  = option(options.breaker_open_ms, 30 * 1000);
+    options.connect_retry    = policy(options.connect_retry, retry_connect);
+    options.operation_retry  = policy(options.operation_retry, retry_operation);
     TRY(options_check(&options, reterr));
 
     pool                     = calloc(1, sizeof *pool);
@@ -190,7 +281,8 @@ ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
     mutex_init(&pool->mutex);
     cond_init(&pool->drained);
     cond_init(&pool->janitor_wake);
-    breaker_init(&pool->breaker, options.breaker_failures, options.breaker_open_ms, options.connect_ms_max);
+    breaker_init(&pool->breaker, options.breaker_failures, options.breaker_first_ms, options.breaker_open_ms,
+                 options.connect_ms_max);
     pool->next_check        = mono_plus_ms(clock_mono(), options.check_ms);
     pool->counts[SLOT_FREE] = options.size_max;
     for (int i = options.size_max - 1; i >= 0; i--) {
@@ -252,20 +344,34 @@ void pool_free(Pool *pool)
 
 /* ---- leasing ---- */
 
+/* While a probe is under way the next one is as far off as it was, at the least. */
+static int next_probe_ms(const Pool *pool)
+{
+    return pool->breaker.state == BREAKER_OPEN ? deadline_left_ms((Deadline){breaker_next_probe(&pool->breaker)})
+                                               : pool->breaker.open_ms;
+}
+
 static ErrorCode refuse(const Pool *pool, ErrorCode code, Error *reterr)
 {
     if (code == ERR_STOPPING)
         return fail(reterr, ERR_STOPPING, "shutting down");
     metric_add(METRIC_BREAKER_REFUSED, 1);
-    (void)fail(reterr, ERR_UNAVAILABLE, "database is unavailable, next try in %d ms: %s",
-               deadline_left_ms((Deadline){breaker_next_probe(&pool->breaker)}), pool->last_error.text);
+    (void)fail(reterr, ERR_UNAVAILABLE, "database is unavailable, next try in %d ms: %s", next_probe_ms(pool),
+               pool->last_error.text);
     error_set_sqlstate(reterr, pool->last_error.sqlstate);
+    if (reterr)
+        reterr->retry_ms = next_probe_ms(pool) + 1;
     return ERR_UNAVAILABLE;
 }
 
-static ErrorCode wait_in_line(Pool *pool, Deadline deadline, Lease **ret_slot, Error *reterr)
+/* Until somebody hands over a slot, or the time is up, or nobody will come. */
+static Lease *queue_wait(Pool *pool, Deadline deadline, int wishes, Lease *own, ErrorCode *ret_refused)
 {
-    Waiter waiter = {.refused = OK};
+    Waiter waiter = {.refused  = OK,
+                     .deadline = deadline,
+                     .urgent   = wishes & POOL_URGENT,
+                     .prompt   = wishes & POOL_PROMPT,
+                     .own      = own};
 
     cond_init(&waiter.cond);
     *pool->last = &waiter;
@@ -275,34 +381,59 @@ static ErrorCode wait_in_line(Pool *pool, Deadline deadline, Lease **ret_slot, E
     while (!waiter.slot && waiter.refused == OK && cond_wait(&waiter.cond, &pool->mutex, deadline))
         ;
     cond_done(&waiter.cond);
-    if (waiter.slot) {
-        *ret_slot = waiter.slot;
+    if (!waiter.slot && waiter.refused == OK)
+        waiter_remove(pool, &waiter);
+    pool_gauges(pool);
+    *ret_refused = waiter.refused;
+    return waiter.slot;
+}
+
+static ErrorCode slot_wait(Pool *pool, Deadline deadline, int wishes, Lease **ret_slot, Error *reterr)
+{
+    ErrorCode refused = OK;
+    Lease    *slot    = queue_wait(pool, deadline, wishes, /* own= */ NULL, &refused);
+
+    if (slot) {
+        *ret_slot = slot;
         return OK;
     }
-    if (waiter.refused != OK)
-        return refuse(pool, waiter.refused, reterr);
-    waiter_remove(pool, &waiter);
-    pool_gauges(pool);
+    if (refused != OK || !breaker_is_closed(&pool->breaker))
+        return refuse(pool, refused == OK ? ERR_UNAVAILABLE : refused, reterr);
     metric_add(METRIC_POOL_WAIT_FAILED, 1);
     return fail(reterr, ERR_BUSY, "no connection became free in time: %d in use, %d more waiting",
                 pool->counts[SLOT_LEASED], pool->waiting);
 }
 
-static ErrorCode slot_take(Pool *pool, Deadline deadline, bool fresh, Lease **ret_slot, Error *reterr)
+/* An idle connection, or a slot to connect; NULL: none for this caller. */
+static Lease *slot_find(Pool *pool, bool urgent)
+{
+    Lease *slot = NULL;
+
+    if (!breaker_is_closed(&pool->breaker) || (!urgent && !ordinary_may_take(pool)))
+        return NULL;
+    slot = slot_pop(&pool->idle, SLOT_LEASED);
+    if (!slot)
+        slot = slot_pop(&pool->free, SLOT_OPENING);
+    if (slot)
+        slot_hold(slot, urgent);
+    return slot;
+}
+
+static ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Lease **ret_slot, Error *reterr)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
     Lease                      *slot;
 
     if (pool->closing)
         return refuse(pool, ERR_STOPPING, reterr);
-    if (!breaker_is_closed(&pool->breaker))
+    if (!breaker_is_closed(&pool->breaker) &&
+        ((wishes & POOL_PROMPT) || pool->waiting >= OUTAGE_WAITERS * pool->options.size_max ||
+         !probe_is_worth_waiting(pool, deadline)))
         return refuse(pool, ERR_UNAVAILABLE, reterr);
-    slot = slot_pop(&pool->idle, SLOT_LEASED);
+    slot = slot_find(pool, wishes & POOL_URGENT);
     if (!slot)
-        slot = slot_pop(&pool->free, SLOT_OPENING);
-    if (!slot)
-        TRY(wait_in_line(pool, deadline, &slot, reterr));
-    if (slot->conn && (fresh || slot_is_stale(slot)))
+        TRY(slot_wait(pool, deadline, wishes, &slot, reterr));
+    if (slot->conn && ((wishes & POOL_FRESH) || slot_is_stale(slot)))
         slot_move(slot, SLOT_OPENING);
     metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_LEASED]);
     *ret_slot = slot;
@@ -330,32 +461,29 @@ static ErrorCode connect_begin(Lease *slot, Error *reterr)
     return breaker_is_closed(&pool->breaker) ? OK : refuse(pool, ERR_UNAVAILABLE, reterr);
 }
 
-ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_again, Error *reterr)
+ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_held, Error *reterr)
 {
     Pool     *pool  = slot->pool;
     Conn     *conn  = NULL;
     Error     error = {0};
-    bool      fair  = deadline_left_ms(deadline) >= fair_ms(pool);
-    ErrorCode code;
+    ErrorCode code  = connect_begin(slot, reterr);
 
-    TRY(connect_begin(slot, reterr));
-    code                             = conn_open(pool->options.conninfo, pool->options.application_name,
-                                                 deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
+    *ret_held = code != OK;
+    TRY(code);
+    code = conn_open(pool->options.conninfo, pool->options.application_name,
+                     deadline_sooner(deadline, deadline_in_ms(pool->options.connect_ms_max)), &conn, &error);
+    if (code != OK) {
+        if (reterr)
+            *reterr = error;
+        return code;
+    }
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     /* Not yet a success for the breaker: a server that lets us in and then says nothing would never open it. */
-    if (code == OK) {
-        slot_fill(slot, conn);
-        slot_move(slot, SLOT_LEASED);
-        pool_gauges(pool);
-        return OK;
-    }
-    if (code != ERR_TIMEOUT || fair)
-        failure_note(pool, &error);
-    *ret_again = worth_another_try(code) && breaker_is_closed(&pool->breaker) && !pool->closing;
-    if (reterr)
-        *reterr = error;
-    return code;
+    slot_fill(slot, conn);
+    slot_move(slot, SLOT_LEASED);
+    pool_gauges(pool);
+    return OK;
 }
 
 void slot_give_back(Lease *slot)
@@ -367,31 +495,108 @@ void slot_give_back(Lease *slot)
     pool_gauges(pool);
 }
 
-/* The slot is ours and OPENING: close what it held, connect, and keep trying while that makes sense. */
-static ErrorCode slot_open(Lease *slot, Deadline deadline, Error *reterr)
+/* The server has no connection to spare: until the next try, one of ours may become free. Returns that one, and gives ours
+ * back; NULL: try again, or *ret_late. */
+static Lease *slot_swap(Lease *slot, int tries, bool urgent, Deadline deadline, bool *ret_late)
 {
+    Pool                       *pool = slot->pool;
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+    int       alive                  = pool->counts[SLOT_LEASED] + pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED];
+    ErrorCode refused                = OK;
+    Deadline  until =
+        deadline_sooner(deadline, deadline_in_ms(retry_delay_ms(&pool->options.connect_retry, tries < 5 ? tries : 5)));
+    Lease *other;
+
+    *ret_late =
+        deadline_passed(deadline) || pool->closing || (!alive && tries > pool->options.connect_retry.retries_max);
+    if (*ret_late)
+        return NULL;
+    other = breaker_is_closed(&pool->breaker) ? slot_pop(&pool->idle, SLOT_LEASED) : NULL;
+    if (other) {
+        slot_let_go(slot);
+        slot_hold(other, urgent);
+    } else {
+        other = queue_wait(pool, until, urgent ? POOL_URGENT : 0, slot, &refused);
+    }
+    if (other) {
+        slot_offer(slot);
+        if (other->conn && slot_is_stale(other))
+            slot_move(other, SLOT_OPENING);
+    }
+    *ret_late = refused == ERR_STOPPING;
+    return other;
+}
+
+/* The tries of one caller count as one failure, and not at all when it came too late to find out. */
+static ErrorCode slot_fail(Lease *slot, ErrorCode code, bool fair, const Error *error, Error *reterr)
+{
+    Pool                       *pool = slot->pool;
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+    if (code != ERR_TIMEOUT || fair)
+        failure_note(pool, error);
+    slot_offer(slot);
+    pool_gauges(pool);
+    if (reterr)
+        *reterr = *error;
+    return code;
+}
+
+static bool pool_is_closing(Pool *pool)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+
+    return pool->closing;
+}
+
+/* The slot is ours and OPENING: close what it held, connect, and keep trying while that makes sense. *ret_slot: this one, or
+ * another one that was handed over meanwhile; then it may be OPENING too. */
+static ErrorCode slot_open(Lease *slot, int wishes, Deadline deadline, Lease **ret_slot, Error *reterr)
+{
+    Pool *pool = slot->pool;
+    bool  fair = deadline_left_ms(deadline) >= fair_ms(pool);
+    Error before;
+
     if (slot->conn)
         conn_close(take(slot->conn));
     for (int tries = 1;; tries++) {
-        bool      again = false;
-        ErrorCode code  = slot_connect(slot, deadline, &again, reterr);
+        Error     error = {0};
+        bool      held = false, late = false;
+        ErrorCode code = slot_connect(slot, deadline, &held, &error);
+        Lease    *other;
 
+        *ret_slot = slot;
         if (code == OK)
             return OK;
-        if (!again || !retry_wait(&retry_connect, tries, deadline)) {
+        if (code == ERR_TIMEOUT && tries > 1 && deadline_passed(deadline)) /* the try before says more than a cut one */
+            return slot_fail(slot, before.code, fair, &before, reterr);
+        before = error;
+        if (held) { /* the breaker has opened: like anyone else, wait for the probe or be refused */
             slot_give_back(slot);
-            return code;
+            return slot_take(pool, wishes, deadline, ret_slot, reterr);
         }
+        if (code == ERR_BUSY) {
+            other = slot_swap(slot, tries, wishes & POOL_URGENT, deadline, &late);
+            if (other) {
+                *ret_slot = other;
+                return OK;
+            }
+        } else {
+            late = !worth_another_try(code) || pool_is_closing(pool) ||
+                   !retry_wait(&pool->options.connect_retry, tries, deadline);
+        }
+        if (late)
+            return slot_fail(slot, code, fair, &error, reterr);
     }
 }
 
-static ErrorCode lease_begin(Pool *pool, Deadline deadline, bool fresh, Lease **ret_lease, Error *reterr)
+ErrorCode pool_lease_as(Pool *pool, int wishes, Deadline deadline, Lease **ret_lease, Error *reterr)
 {
     Lease *slot = NULL;
 
-    TRY(slot_take(pool, deadline, fresh, &slot, reterr));
-    if (slot->state == SLOT_OPENING)
-        TRY(slot_open(slot, deadline, reterr));
+    TRY(slot_take(pool, wishes, deadline, &slot, reterr));
+    while (slot->state == SLOT_OPENING)
+        TRY(slot_open(slot, wishes, deadline, &slot, reterr));
     slot->answered  = false;
     slot->leased_at = clock_mono();
     *ret_lease      = slot;
@@ -400,12 +605,12 @@ static ErrorCode lease_begin(Pool *pool, Deadline deadline, bool fresh, Lease **
 
 ErrorCode pool_lease(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr)
 {
-    return lease_begin(pool, deadline, /* fresh= */ false, ret_lease, reterr);
+    return pool_lease_as(pool, 0, deadline, ret_lease, reterr);
 }
 
-ErrorCode pool_lease_fresh(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr)
+const RetryPolicy *pool_operation_retry(const Pool *pool)
 {
-    return lease_begin(pool, deadline, /* fresh= */ true, ret_lease, reterr);
+    return &pool->options.operation_retry;
 }
 
 Conn *lease_conn(Lease *lease)
@@ -440,6 +645,13 @@ void lease_report(Lease *lease, ErrorCode code, const Error *error)
     if (is_lost_connection(error) || is_impatience(lease, error))
         return;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
+    /* It may have waited for a lock or a standby on a server that is well: before silence opens the breaker, ask. */
+    if (error->code == ERR_TIMEOUT && breaker_is_near(&pool->breaker)) {
+        pool->last_error = *error;
+        pool->suspected  = true;
+        janitor_poke(pool);
+        return;
+    }
     failure_note(pool, error);
 }
 
@@ -472,16 +684,15 @@ void pool_status(Pool *pool, PoolStatus *ret_status)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     *ret_status = (PoolStatus){
-        .size     = pool->options.size_max - pool->counts[SLOT_FREE],
-        .idle     = pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED],
-        .leased   = pool->counts[SLOT_LEASED],
-        .opening  = pool->counts[SLOT_OPENING],
-        .waiting  = pool->waiting,
-        .size_min = pool->options.size_min,
-        .size_max = pool->options.size_max,
-        .breaker  = pool->breaker.state,
-        .next_probe_ms =
-            pool->breaker.state == BREAKER_OPEN ? deadline_left_ms((Deadline){breaker_next_probe(&pool->breaker)}) : 0,
+        .size          = pool->options.size_max - pool->counts[SLOT_FREE],
+        .idle          = pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED],
+        .leased        = pool->counts[SLOT_LEASED],
+        .opening       = pool->counts[SLOT_OPENING],
+        .waiting       = pool->waiting,
+        .size_min      = pool->options.size_min,
+        .size_max      = pool->options.size_max,
+        .breaker       = pool->breaker.state,
+        .next_probe_ms = pool->breaker.state == BREAKER_OPEN ? next_probe_ms(pool) : 0,
     };
     memcpy(ret_status->last_error, pool->last_error.text, sizeof ret_status->last_error);
 }

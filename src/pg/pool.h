@@ -13,13 +13,16 @@
  *   1. leased + idle + checked + opening <= size_max, always.
  *   2. An idle connection is outside any transaction.
  *   3. A lease ends exactly once: by lease_end(), or by scoped(lease_end).
- *   4. Waiters are served in the order they came; nobody overtakes. A slot that becomes free goes to the first of
- *      them: no waiter sleeps while a slot it could use lies idle.
- *   5. While the breaker is not closed callers are refused at once with the last error. Only the janitor probes, with a
- *      deadline of its own, so an impatient caller cannot fail the probe and recovery needs no traffic.
- *   6. The breaker counts failures to connect, statements that got no answer, and a server out of resources. A lost
- *      connection alone is not counted: the next connect tells whether the server is gone. Nor is the silence met by
- *      a caller with less than a second left. Only an answered statement sets the count back.
+ *   4. Waiters are served in the order they came, urgent ones first. A slot that becomes free goes to the first of
+ *      them: no waiter sleeps while a slot it could use lies idle. Ordinary callers leave size_reserved connections to urgent ones.
+ *   5. While the breaker is not closed only the janitor connects, to probe, with a deadline of its own: an impatient caller
+ *      cannot fail the probe, and recovery needs no traffic. Callers whose deadline comes after the next probe wait for
+ *      it, a bounded number of them; the others are refused at once with the last error and the time of the next probe.
+ *   6. The breaker counts callers that could not connect, each once, however often it tried; statements that got no answer;
+ *      and a server out of resources. Silence alone never opens it: before that the janitor asks the server itself, because a
+ *      statement may wait for a lock or a standby. A lost connection alone is not counted: the next connect tells whether
+ *      the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
+ *      connection to spare: then the caller waits for one of ours. Only an answered statement sets the count back.
  * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of a
  * leased slot, and is never held across a round trip.
  * Ownership: the pool owns connections; a Lease borrows one.
@@ -31,6 +34,7 @@
 #include "base/error.h"
 #include "pg/breaker.h"
 #include "pg/conn.h"
+#include "pg/retry.h"
 
 #define POOL_SIZE_MAX 1000
 
@@ -43,13 +47,17 @@ typedef struct {
     const char *application_name; /* "pawl" */
     int         size_min;         /* 2; kept open once opened */
     int         size_max;         /* 10; 1..POOL_SIZE_MAX */
+    int         size_reserved;    /* 0; of size_max, for urgent callers only; less than size_max */
     int         idle_ms_max;      /* 5 min, then closed */
     int         lifetime_ms_max;  /* 1 h, less up to a tenth at random, then recycled */
     int         connect_ms_max;   /* 5 s for one try */
     int         check_ms;         /* 30 s between health checks */
     int         check_ms_max;     /* 2 s for one check */
     int         breaker_failures; /* 5 */
-    int         breaker_open_ms;  /* 30 s */
+    int         breaker_first_ms; /* 1 s before the first probe, doubling */
+    int         breaker_open_ms;  /* 30 s between probes at most */
+    RetryPolicy connect_retry;    /* retry_connect */
+    RetryPolicy operation_retry;  /* retry_operation: for tx_run() and db_call() */
     bool        no_janitor;       /* a test calls pool_tend() itself */
 } PoolOptions;
 
@@ -69,16 +77,25 @@ bool pool_drain(Pool *pool, Deadline deadline);
 void pool_free(Pool *pool);
 SCOPED(Pool, pool_free)
 
-/* Wait in line until the deadline. ERR_BUSY: no turn. ERR_UNAVAILABLE: the breaker is open, or connecting failed.
- * ERR_REFUSED: the server said no. ERR_STOPPING: the pool is closing. */
+typedef enum {
+    POOL_FRESH =
+        1, /* on a connection made just now: after one broke, another idle one may be as dead and prove nothing */
+    POOL_URGENT = 2, /* may use the reserved connections, and goes before those that may not: heartbeats */
+    POOL_PROMPT = 4, /* waits for no probe: it can do without the database */
+} PoolWish;
+
+/* Wait until the deadline for a connection. ERR_BUSY: none became free. ERR_UNAVAILABLE: the breaker is open, or connecting
+ * failed. ERR_REFUSED: the server said no. ERR_STOPPING: the pool is closing. */
 must_check ErrorCode pool_lease(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr);
-/* The same, on a connection made just now: after one broke, another idle one may be as dead and prove nothing. */
-must_check ErrorCode pool_lease_fresh(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr);
+/* The same with wishes, PoolWish bits. */
+must_check ErrorCode pool_lease_as(Pool *pool, int wishes, Deadline deadline, Lease **ret_lease, Error *reterr);
 void                 lease_end(Lease *lease);
 SCOPED(Lease, lease_end)
 Conn *lease_conn(Lease *lease);
 /* Tell the pool how a statement on this lease ended: feeds the breaker and decides whether the connection is kept. */
 void lease_report(Lease *lease, ErrorCode code, const Error *error);
+
+const RetryPolicy *pool_operation_retry(const Pool *pool);
 
 /* One turn of the janitor: close, recycle, check, replace, probe. Returns when it should run next. */
 Mono pool_tend(Pool *pool);

@@ -23,12 +23,17 @@ struct Lease {
     Mono      retire_at;
     Mono      leased_at;
     bool      answered; /* on this lease: the server is well */
+    bool      ordinary; /* held by a caller that is not urgent */
 };
 
 typedef struct Waiter Waiter;
 struct Waiter {
     Cond      cond;
     Waiter   *next;
+    Deadline  deadline;
+    bool      urgent;
+    bool      prompt;
+    Lease    *own;     /* it has a slot, and the server no connection to spare: only another's connection helps */
     Lease    *slot;    /* handed over: LEASED with a connection, or OPENING without */
     ErrorCode refused; /* not OK: nobody will come */
 };
@@ -41,13 +46,15 @@ struct Pool {
     Lease      *free, *idle; /* idle: newest first */
     Waiter     *first, **last;
     int         waiting;
+    int         ordinary; /* slots held by callers that are not urgent */
     Breaker     breaker;
     unsigned    generation; /* connections of a former one are closed, not reused */
     bool        closing;
     Cond        drained;
     Error       last_error;
-    bool        answered; /* there was a connection once */
-    bool        opened;   /* the breaker opened and the janitor has not said so yet */
+    bool        answered;  /* there was a connection once */
+    bool        opened;    /* the breaker opened and the janitor has not said so yet */
+    bool        suspected; /* the last silence would have opened the breaker: the janitor asks the server */
     Mono        next_check;
     Cond        janitor_wake;
     bool        janitor_poked, janitor_stop;
@@ -61,12 +68,19 @@ void   slot_fill(Lease *slot, Conn *conn);
 bool   slot_is_stale(const Lease *slot);
 /* A slot its owner is done with: to the first waiter, or to its list. */
 void slot_offer(Lease *slot);
+/* The breaker has closed: idle and free slots go to waiters. */
+void waiters_serve(Pool *pool);
+/* The next probe was put off: waiters whose deadline comes before it are refused. */
+void waiters_refuse_late(Pool *pool);
+/* A failure that says something about the server. */
+void failure_note(Pool *pool, const Error *error);
 void pool_gauges(const Pool *pool);
 
 /* The mutex is not held. */
 void slot_give_back(Lease *slot);
-/* One try to connect a slot that is OPENING; then it is LEASED. *ret_again: another try may help. */
-must_check ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_again, Error *reterr);
+/* One try to connect a slot that is OPENING; then it is LEASED. *ret_held: nothing was tried, because the breaker is not
+ * closed. A failure is not noted: that is for the caller, once. */
+must_check ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_held, Error *reterr);
 
 ThreadBody janitor_run; /* context: the Pool */
 

@@ -73,8 +73,11 @@ DbArg db_bytea(Arena *arena, const void *bytes, size_t size)
 {
     static const char    hex[] = "0123456789abcdef";
     const unsigned char *in    = bytes;
-    char                *text  = arena_alloc(arena, size * 2 + 3);
+    char                *text;
 
+    if (!arena_has_room(arena, size * 2 + 3))
+        return (DbArg){.type = OID_BYTEA, .too_large = true};
+    text    = arena_alloc(arena, size * 2 + 3);
     text[0] = '\\';
     text[1] = 'x';
     for (size_t i = 0; i < size; i++) {
@@ -86,6 +89,13 @@ DbArg db_bytea(Arena *arena, const void *bytes, size_t size)
 
 /* ---- arrays, as PostgreSQL writes them: {1,2} and {"a \"b\"",NULL} ---- */
 
+static DbArg array_arg(Oid type, const Text *text)
+{
+    if (text_is_full(text))
+        return (DbArg){.type = type, .too_large = true};
+    return text_arg(type, text_string(text));
+}
+
 DbArg db_i32s(Arena *arena, const int32_t *values, int count)
 {
     Text text;
@@ -95,8 +105,7 @@ DbArg db_i32s(Arena *arena, const int32_t *values, int count)
     for (int i = 0; i < count; i++)
         text_print(&text, "%s%" PRId32, i ? "," : "", values[i]);
     text_append_char(&text, '}');
-    assert(!text_is_full(&text));
-    return text_arg(OID_INT4_ARRAY, text_string(&text));
+    return array_arg(OID_INT4_ARRAY, &text);
 }
 
 DbArg db_i64s(Arena *arena, const int64_t *values, int count)
@@ -108,8 +117,7 @@ DbArg db_i64s(Arena *arena, const int64_t *values, int count)
     for (int i = 0; i < count; i++)
         text_print(&text, "%s%" PRId64, i ? "," : "", values[i]);
     text_append_char(&text, '}');
-    assert(!text_is_full(&text));
-    return text_arg(OID_INT8_ARRAY, text_string(&text));
+    return array_arg(OID_INT8_ARRAY, &text);
 }
 
 static void append_quoted(Text *text, const char *value)
@@ -143,8 +151,7 @@ static DbArg texts_arg(Oid type, Arena *arena, const char *const *values, int co
             text_append(&text, "NULL");
     }
     text_append_char(&text, '}');
-    assert(!text_is_full(&text));
-    return text_arg(type, text_string(&text));
+    return array_arg(type, &text);
 }
 
 DbArg db_texts(Arena *arena, const char *const *values, int count)
@@ -173,10 +180,13 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
     for (int i = 0; i < args.count; i++) {
         const DbArg *arg = &args.list[i];
 
+        if (arg->too_large)
+            return fail(reterr, ERR_LIMIT, "parameters are larger than the request's memory");
         types[i]  = arg->type;
         values[i] = arg->null ? NULL : arg->text ? arg->text : arg->digits;
     }
-    return conn_query(tx->conn, sql, args.count, types, values, tx->deadline, ret_result, reterr);
+    return (tx->autocommit ? conn_call : conn_query)(tx->conn, sql, args.count, types, values, tx->deadline, ret_result,
+                                                     reterr);
 }
 
 ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count,

@@ -26,12 +26,15 @@ typedef struct {
     Conn    *conn;
     Arena   *arena;
     Deadline deadline;
+    bool     autocommit; /* each statement is a transaction of its own, with the server's limits */
 } Tx;
 
-/* One bound parameter. Build it with db_i64() and friends, never by hand. */
+/* One bound parameter. Build it with db_i64() and friends, never by hand. One that did not fit into the arena fails the
+ * query that it is given to, with ERR_LIMIT, before anything is sent. */
 typedef struct {
     Oid         type;
     bool        null;
+    bool        too_large;
     const char *text; /* NULL: digits */
     char        digits[32];
 } DbArg;

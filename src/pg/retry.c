@@ -7,8 +7,8 @@
 
 #include "base/world.h"
 
-const RetryPolicy retry_connect   = {.tries_max = 5, .delay_ms = 100, .delay_ms_max = 30000};
-const RetryPolicy retry_operation = {.tries_max = 4, .delay_ms = 100, .delay_ms_max = 400};
+const RetryPolicy retry_connect   = {.retries_max = 5, .delay_ms = 100, .delay_ms_max = 30000};
+const RetryPolicy retry_operation = {.retries_max = 3, .delay_ms = 100, .delay_ms_max = 30000};
 
 int retry_delay_ms(const RetryPolicy *policy, int tries)
 {
@@ -16,7 +16,7 @@ int retry_delay_ms(const RetryPolicy *policy, int tries)
 
     assert(tries >= 1);
     for (int i = 1; i < tries && delay < policy->delay_ms_max; i++)
-        delay *= 2;
+        delay = delay <= policy->delay_ms_max / 2 ? delay * 2 : policy->delay_ms_max;
     return delay < policy->delay_ms_max ? delay : policy->delay_ms_max;
 }
 
@@ -24,7 +24,7 @@ bool retry_wait(const RetryPolicy *policy, int tries, Deadline deadline)
 {
     int delay;
 
-    if (tries >= policy->tries_max)
+    if (tries > policy->retries_max)
         return false;
     delay = retry_delay_ms(policy, tries);
     delay -= (int)(world_random() % (unsigned)(delay / 4 + 1));

@@ -12,13 +12,13 @@
 #include "base/clock.h"
 
 typedef struct {
-    int tries_max; /* all tries, the first included */
-    int delay_ms;
+    int retries_max; /* after the first try */
+    int delay_ms;    /* 0: the whole policy is the default */
     int delay_ms_max;
 } RetryPolicy;
 
-extern const RetryPolicy retry_connect;   /* 5 tries: 100, 200, 400, 800 ms; cap 30 s */
-extern const RetryPolicy retry_operation; /* the first and 3 more: 100, 200, 400 ms */
+extern const RetryPolicy retry_connect;   /* 5 retries: 100, 200, 400, 800, 1600 ms; cap 30 s */
+extern const RetryPolicy retry_operation; /* 3 retries: 100, 200, 400 ms; cap 30 s */
 
 /* Wait before try number `tries` + 1. false: no try is left, or the deadline would pass first. */
 bool retry_wait(const RetryPolicy *policy, int tries, Deadline deadline);

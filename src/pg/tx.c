@@ -13,8 +13,6 @@
 #include "base/metric.h"
 #include "pg/retry.h"
 
-/* The server gives up a little before we do, so that a slow statement ends with its own words and the connection lives. */
-#define SERVER_MARGIN_MS 20
 /* How much longer than the deadline a transaction may sit idle before the server ends it: we are stopped or gone. */
 #define IDLE_MARGIN_MS 5000
 
@@ -53,21 +51,18 @@ static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 
 /* ---- a whole transaction ---- */
 
-static int at_least(int value, int least)
-{
-    return value > least ? value : least;
-}
-
 /* One round trip. Only `set local`: nothing outlives the transaction. */
 static ErrorCode tx_begin(Tx *tx, bool read_only, Error *reterr)
 {
     char sql[256];
     int  left = deadline_left_ms(tx->deadline);
 
+    int limit = conn_limit_ms(tx->deadline);
+
     snprintf(sql, sizeof sql,
              "begin isolation level read committed%s; set local statement_timeout = %d; set local lock_timeout = %d; "
              "set local idle_in_transaction_session_timeout = %d",
-             read_only ? " read only" : "", at_least(left - SERVER_MARGIN_MS, 1), at_least(left - SERVER_MARGIN_MS, 1),
+             read_only ? " read only" : "", limit, limit,
              left < INT32_MAX - IDLE_MARGIN_MS ? left + IDLE_MARGIN_MS : 0);
     return db_run(tx, sql, DB_NONE, NULL, reterr);
 }
@@ -94,7 +89,7 @@ static ErrorCode tx_commit(Tx *tx, Try *try, Error *reterr)
         return fail(reterr, ERR_INTERNAL, "a statement failed and the body went on: rolled back");
     if (conn_transaction(tx->conn) == PQTRANS_IDLE)
         return fail(reterr, ERR_INTERNAL, "the body ended its transaction by itself");
-    code = db_run(tx, "commit", DB_NONE, NULL, reterr);
+    code = conn_commit(tx->conn, tx->deadline, reterr);
     if (code == OK && FAULT("pg.commit.after")) {
         conn_condemn(tx->conn);
         code = fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.after");
@@ -130,10 +125,12 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
 {
     scoped(lease_end) Lease *lease = NULL;
     ErrorCode                code  = OK;
-    Tx                       tx    = {.arena = options->arena, .deadline = options->deadline};
+    Tx tx = {.arena = options->arena, .deadline = options->deadline, .autocommit = work->run == run_statement};
 
-    TRY(fresh ? pool_lease_fresh(pool, options->deadline, &lease, reterr)
-              : pool_lease(pool, options->deadline, &lease, reterr));
+    TRY(pool_lease_as(pool,
+                      (fresh ? POOL_FRESH : 0) | (options->urgent ? POOL_URGENT : 0) |
+                          (options->prompt ? POOL_PROMPT : 0),
+                      options->deadline, &lease, reterr));
     try->leased = true;
     tx.conn     = lease_conn(lease);
     if (work->run == run_body)
@@ -203,24 +200,32 @@ static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdi
     return verdict != VERDICT_RESOLVE || options->keyed || options->read_only;
 }
 
+/* Does a refusal come from work that has met the key? A failure of our own (memory, limits) says nothing about an earlier
+ * commit, nor does a server that cannot run the statement at all: a missing function, no rights. */
+static bool is_evidence(ErrorCode code, const Error *error)
+{
+    return error->sqlstate[0] && code != ERR_INTERNAL && code != ERR_DENIED && code != ERR_REFUSED;
+}
+
 /*
  * Is the last try's end the end of the matter? A transaction in doubt had put its key before its commit was sent, so a
  * later try has waited for it and a refusal counts. A single statement in doubt may not even have begun: one that begins
  * after a later try was refused could still succeed. Then only success, which leaves the key behind, is certain.
  */
-static bool work_is_settled(const Work *work, const Try *try, ErrorCode code, Verdict verdict)
+static bool work_is_settled(const Work *work, const Try *try, ErrorCode code, Verdict verdict, const Error *error)
 {
-    return code == OK || (try->began && verdict == VERDICT_FINAL && work->run == run_body);
+    return code == OK || (try->began && verdict == VERDICT_FINAL && work->run == run_body && is_evidence(code, error));
 }
 
 static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Error *reterr)
 {
-    RetryPolicy policy = retry_operation;
+    RetryPolicy policy = *pool_operation_retry(pool);
     Error       error  = {0}; /* the caller's may be NULL, and the verdict needs the SQLSTATE */
+    ArenaMark   mark   = arena_mark(options->arena);
     bool        doubt = false, fresh = false;
 
     if (options->tries_max)
-        policy.tries_max = options->tries_max;
+        policy.retries_max = options->tries_max - 1;
     for (int tries = 1;; tries++) {
         Try       try     = {0};
         ErrorCode code    = work_try(pool, options, work, fresh, &try, &error);
@@ -232,13 +237,14 @@ static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Erro
             !retry_wait(&policy, tries, options->deadline)) {
             if (code != OK && try.began)
                 rollback_log(options->name, tries, code, &error);
-            code = work_end(options, code, tries, doubt, work_is_settled(work, &try, code, verdict), &error);
+            code = work_end(options, code, tries, doubt, work_is_settled(work, &try, code, verdict, &error), &error);
             if (reterr && code != OK)
                 *reterr = error;
             return code;
         }
         metric_add(METRIC_RETRY, 1);
         retry_log(options->name, tries, try.doubt, &error);
+        arena_rewind(options->arena, mark); /* the next try begins as the first one did */
     }
 }
 

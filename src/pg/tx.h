@@ -9,7 +9,8 @@
  *            waits for a commit still under way and then finds the first reply. Without a key: ERR_UNKNOWN
  *
  * The body touches nothing but the arena, *context and the database, and sets all of *context that it sets anew in each
- * try; that is the whole contract. Each try puts its rows into the arena beside those of the last one.
+ * try; that is the whole contract. What a try put into the arena is given back before the next one begins.
+ * A doubt is settled by success, or by a refusal of the database itself (SQLSTATE) in a later try; by nothing else.
  *
  * READ COMMITTED. Statement and lock timeouts are the time left, set locally; an abandoned transaction is ended by the
  * server (idle_in_transaction_session_timeout), so a stopped pod does not keep its locks.
@@ -28,11 +29,13 @@ typedef ErrorCode TxBody(Tx *tx, void *context, Error *reterr);
 typedef struct {
     const char *name;      /* the operation, for logs and metrics */
     Deadline    deadline;  /* the request's own; every wait fits inside it */
-    Arena      *arena;     /* where rows live; grows with each try, freed by the caller */
-    int         tries_max; /* 0: retry_operation's */
+    Arena      *arena;     /* where rows live; rewound between tries, freed by the caller */
+    int         tries_max; /* with the first one; 0: the pool's operation_retry */
     bool        keyed;     /* the body begins with the key check: it may be run again after a lost commit */
     bool        lock_once; /* a lock that is not granted (55P03) is not tried again: the caller does that */
     bool        read_only; /* nothing to commit: a lost commit is simply run again */
+    bool        urgent;    /* may use the pool's reserved connections: heartbeats */
+    bool        prompt;    /* refused at once while the breaker is open: the caller can do without the database */
 } TxOptions;
 
 must_check ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *context, Error *reterr);

@@ -3,7 +3,8 @@
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
 from story import Receiver, alert, metric, problem, stop_clean
 
-ENV = {"PAWL_BREAKER_OPEN": "1s", "PAWL_CONNECT_TIMEOUT": "1s"}
+# A request counts once, however often it tries to connect: five of them open the breaker, and a silent server makes each wait.
+ENV = {"PAWL_BREAKER_OPEN": "1s", "PAWL_CONNECT_TIMEOUT": "1s", "PAWL_REQUEST_TIMEOUT": "2s"}
 
 
 def not_ready(pawl):

@@ -169,6 +169,12 @@ class Cluster:
         self._ctl("-m", "immediate", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
 
+    def stop(self, mode):
+        self._ctl("-m", mode, "stop")
+
+    def start(self):
+        self._ctl("start")
+
     def restart(self, mode):
         """fast: sessions are ended; immediate: as after a crash."""
         self._ctl("-m", mode, "restart")

@@ -21,7 +21,7 @@ static const struct { const char *workers; int pool_max; } pools[] = {
 };
 /* clang-format on */
 
-TEST(settings_pool_max_follows_the_workers)
+TEST(settings_pool_max_follows_the_threads_that_use_it)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     Settings                  settings;
@@ -31,7 +31,27 @@ TEST(settings_pool_max_follows_the_workers)
         assert_ok(LOAD({"PAWL_WORKERS", pools[i].workers}));
         assert_int_equal(settings.pool_max, pools[i].pool_max);
         assert_int_equal(settings.pool_min, 2);
+        assert_int_equal(settings.pool_reserved, 0);
     }
+    /* pawl work: its handlers, whatever the number of CPUs. */
+    static const struct {
+        int handlers, pool_max;
+    } works[] = {
+        {1,   3 },
+        {8,   10},
+        {200, 10}
+    };
+    for (size_t i = 0; i < COUNT(works); i++) {
+        SettingsGiven given = {.file = NO_FILE, .is_daemon = true, .handlers = works[i].handlers};
+
+        assert_ok(settings_load(&given, arena, &settings, &error));
+        assert_int_equal(settings.pool_max, works[i].pool_max);
+        assert_int_equal(settings.pool_reserved, 1);
+    }
+    /* pawl serve: its HTTP threads. */
+    assert_ok(settings_load(&(SettingsGiven){.file = NO_FILE, .is_daemon = true}, arena, &settings, &error));
+    assert_int_equal(settings.pool_max, 10);
+    assert_int_equal(settings.pool_reserved, 1);
 }
 
 TEST(settings_pool_min_gives_way_unless_it_was_given)

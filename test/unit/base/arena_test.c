@@ -94,6 +94,28 @@ TEST(arena_reset_forgets_and_zeroes_again)
     }
 }
 
+TEST(arena_rewind_gives_back_what_came_after_the_mark)
+{
+    Arena    *arena = arena_new(1 << 20);
+    char     *kept  = arena_text(arena, "kept");
+    ArenaMark mark  = arena_mark(arena);
+    size_t    used  = arena_used(arena);
+
+    for (int try = 0; try < 100; try++) {
+        char *small = arena_alloc(arena, 100);
+        char *large = arena_alloc(arena, 100000); /* a block of its own: a hundred of them would not fit */
+
+        for (int i = 0; i < 100; i++)
+            assert_int_equal(small[i], 0);
+        memset(small, 'x', 100);
+        memset(large, 'x', 100000);
+        arena_rewind(arena, mark);
+        assert_int_equal(arena_used(arena), used);
+    }
+    assert_string_equal(kept, "kept");
+    arena_free(arena);
+}
+
 TEST(arena_free_allows_null)
 {
     arena_free(NULL);

@@ -9,9 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/metric.h"
 #include "base/reader.h"
 #include "base/sync.h"
 #include "base/text.h"
@@ -259,4 +261,54 @@ TEST(log_lines_of_threads_do_not_mix_and_carry_their_own_request)
         assert_int_equal(mine, request);
     }
     assert_int_equal(count, THREADS * LINES);
+}
+
+/* ---- a reader that does not read ---- */
+
+enum { VOID_LINES = 5000 }; /* more than a pipe or a socket holds */
+
+static void read_away(int fd)
+{
+    char bytes[4096];
+
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    while (read(fd, bytes, sizeof bytes) > 0)
+        ;
+}
+
+static void log_into_the_void(int reader, int writer)
+{
+    int64_t before = metric_value(METRIC_LOG_LEFT_OUT);
+    int64_t lost;
+    char    last[4096];
+
+    log_open(LOG_INFO, LOG_TEXT, writer);
+    for (int i = 0; i < VOID_LINES; i++) /* without the mend this never ends */
+        log_write(LOG_INFO, "test",
+                  "a line that is long enough to fill what is between the writer and the reader soon");
+    lost = metric_value(METRIC_LOG_LEFT_OUT) - before;
+    assert_in_range(lost, 1, VOID_LINES);
+    assert_int_equal(fcntl(writer, F_GETFL) & O_NONBLOCK, 0); /* others may share it */
+    read_away(reader);
+    log_write(LOG_INFO, "test", "heard again");
+    ssize_t size = read(reader, last, sizeof last - 1);
+    assert_true(size > 0);
+    last[size] = '\0';
+    assert_contains(last, "heard again");
+    char count[64];
+    snprintf(count, sizeof count, "lines were left out because nobody read them count=%lld\n", (long long)lost);
+    assert_contains(last, count);
+    log_open(LOG_OFF, LOG_TEXT, STDERR_FILENO);
+    close(reader);
+    close(writer);
+}
+
+TEST(log_that_nobody_reads_stops_nobody)
+{
+    int pair[2];
+
+    assert_int_equal(pipe(pair), 0);
+    log_into_the_void(pair[0], pair[1]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    log_into_the_void(pair[0], pair[1]);
 }

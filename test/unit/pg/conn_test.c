@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/sync.h"
 #include "test/harness/conninfo.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
@@ -185,22 +186,138 @@ TEST(conn_several_hosts_skip_the_one_that_cannot_write)
     assert_ok(query(conn, "create table t ()", 10000, &error));
 }
 
-TEST(conn_statement_given_up_is_canceled_on_the_server)
+/* ---- statements that are given up ---- */
+
+static const char naps[] = "select count(*) from pg_stat_activity where state = 'active' and query like '%nap%time%'"
+                           " and pid <> pg_backend_pid() and datname = current_database()";
+static const char wake[] =
+    "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+    " where query like '%nap%time%' and pid <> pg_backend_pid() and datname = current_database()";
+
+static ErrorCode call(Conn *conn, const char *sql, int ms, Error *reterr)
 {
-    static const char count[] =
-        "select count(*) from pg_stat_activity where state = 'active' and query like '%nap%time%'"
-        " and pid <> pg_backend_pid()";
+    scoped(PQclear) PGresult *result = NULL;
+
+    return conn_call(conn, sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+}
+
+TEST(conn_statement_given_up_inside_a_transaction_is_canceled_on_the_server)
+{
     scoped(database_free) TestDatabase *db   = database_new_empty();
     Conn                               *conn = NULL;
     Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_ok(query(conn, "begin", 10000, &error));
     assert_code(ERR_TIMEOUT, query(conn, "select pg_sleep(600) /* nap time */", 300, &error));
     assert_false(conn_is_good(conn));
     assert_string_equal(error.sqlstate, "");
-    await(database_get_i64(db, count) == 1); /* it may have begun late, and goes on */
+    await(database_get_i64(db, naps) == 1); /* it may have begun late, and goes on */
     conn_close(conn);
-    await(database_get_i64(db, count) == 0);
+    await(database_get_i64(db, naps) == 0);
+}
+
+/* A cancel could meet it in its commit, in the wait for a standby. */
+TEST(conn_statement_given_up_outside_a_transaction_is_not_canceled)
+{
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    Conn                               *conn  = NULL;
+    Conn                               *other = NULL;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_code(ERR_TIMEOUT, query(conn, "select pg_sleep(600) /* nap time */", 300, &error));
+    await(database_get_i64(db, naps) == 1);
+    conn_close(conn);
+    /* A cancel that is sent after it ends its own statement: by then an earlier one would have done so too. */
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &other, &error));
+    assert_ok(query(other, "begin", 10000, &error));
+    assert_code(ERR_TIMEOUT, query(other, "select pg_sleep(600) /* doze */", 300, &error));
+    await(database_get_i64(
+              db, "select count(*) from pg_stat_activity where state = 'active' and query like '%d' || 'oze%'") == 1);
+    conn_close(other);
+    await(database_get_i64(
+              db, "select count(*) from pg_stat_activity where state = 'active' and query like '%d' || 'oze%'") == 0);
+    assert_int_equal(1, database_get_i64(db, naps));
+    assert_int_equal(1, database_get_i64(db, wake));
+}
+
+TEST(conn_call_is_ended_by_the_server_before_its_deadline)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    scoped(conn_close) Conn            *lock = NULL;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &lock, &error));
+    assert_code(ERR_TIMEOUT, call(conn, "select pg_sleep(600)", 4000, &error));
+    assert_string_equal(error.sqlstate, "57014");
+    assert_true(conn_is_good(conn));
+    assert_ok(query(lock, "create table t ()", 10000, &error));
+    assert_ok(query(lock, "begin; lock table t", 10000, &error));
+    assert_true(call(conn, "select from t", 4000, &error) != OK);
+    assert_true(strcmp(error.sqlstate, "57014") == 0 || strcmp(error.sqlstate, "55P03") == 0);
+    assert_true(conn_is_good(conn));
+    assert_int_equal(PQTRANS_IDLE, conn_transaction(conn));
+}
+
+TEST(conn_call_leaves_no_session_state_behind)
+{
+    static const char show[] =
+        "select current_setting('statement_timeout') || current_setting('lock_timeout') as value";
+    scoped(database_free) TestDatabase *db     = database_new_empty();
+    scoped(conn_close) Conn            *conn   = NULL;
+    scoped(PQclear) PGresult           *inside = NULL;
+    scoped(PQclear) PGresult           *after  = NULL;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_ok(conn_call(conn, show, 0, NULL, NULL, deadline_in_ms(10000), &inside, &error));
+    assert_string_not_equal("00", PQgetvalue(inside, 0, 0));
+    assert_ok(conn_query(conn, show, 0, NULL, NULL, deadline_in_ms(10000), &after, &error));
+    assert_string_equal("00", PQgetvalue(after, 0, 0));
+}
+
+TEST(conn_call_tells_an_error_of_the_commit_itself)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_ok(query(conn, "create table t (n int unique deferrable initially deferred); insert into t values (1)",
+                    10000, &error));
+    assert_code(ERR_CONFLICT, call(conn, "insert into t values (1) returning n", 10000, &error));
+    assert_string_equal(error.sqlstate, "23505");
+    if (conn_is_good(conn))
+        assert_ok(call(conn, "insert into t values (2) returning n", 10000, &error));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from t where n = 1"));
+}
+
+TEST(conn_call_tells_a_bad_statement_and_goes_on)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_code(ERR_INTERNAL, call(conn, "select nonsense", 10000, &error));
+    assert_string_equal(error.sqlstate, "42703");
+    assert_code(ERR_INVALID, call(conn, "copy pg_class to stdout", 10000, &error));
+    assert_false(conn_is_good(conn));
+}
+
+TEST(conn_call_of_a_terminated_backend_is_lost)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_code(ERR_UNAVAILABLE, call(conn, "select pg_terminate_backend(pg_backend_pid())", 10000, &error));
+    assert_string_equal(error.sqlstate, "57P01");
+    assert_false(conn_is_good(conn));
 }
 
 TEST(conn_interrupt_ends_a_statement_of_another_thread)
@@ -220,6 +337,55 @@ TEST(conn_interrupt_ends_a_statement_of_another_thread)
     assert_string_equal(PQresultErrorField(result, PG_DIAG_SQLSTATE), "57014");
     PQclear(result);
     assert_null(PQgetResult(conn_native(conn)));
+}
+
+TEST(conn_that_was_interrupted_commits_nothing)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    assert_ok(query(conn, "begin; create table t ()", 10000, &error));
+    conn_interrupt(conn);
+    assert_code(ERR_STOPPING, conn_commit(conn, deadline_in_ms(10000), &error));
+    assert_false(conn_is_good(conn));
+    assert_code(ERR_STOPPING, call(conn, "create table t ()", 10000, &error));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from pg_class where relname = 't'"));
+}
+
+typedef struct {
+    Conn     *conn;
+    ErrorCode code;
+    Error     error;
+} Nap;
+
+static void *nap_run(void *context)
+{
+    Nap *nap = context;
+
+    nap->code = call(nap->conn, "select pg_sleep(600) /* nap time */", 60000, &nap->error);
+    return NULL;
+}
+
+TEST(conn_interrupt_of_what_may_commit_closes_the_way_and_sends_no_cancel)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(conn_close) Conn            *conn = NULL;
+    Nap                                 nap  = {0};
+    pthread_t                           thread;
+    Error                               error;
+
+    assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
+    nap.conn = conn;
+    thread   = thread_start("nap", nap_run, &nap);
+    await(database_get_i64(db, naps) == 1);
+    conn_interrupt(conn);
+    thread_join(thread);
+    assert_int_equal(ERR_UNAVAILABLE, nap.code);
+    assert_string_equal(nap.error.sqlstate, "");
+    assert_true(conn_was_interrupted(conn));
+    assert_int_equal(1, database_get_i64(db, wake));
 }
 
 TEST(conn_lost_in_a_statement_is_told)

@@ -11,6 +11,7 @@
 #include "base/sync.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
+#include "test/harness/server.h"
 #include "test/harness/test.h"
 #include "test/unit/pg/await.h"
 
@@ -279,31 +280,175 @@ TEST(pool_without_a_turn_is_busy_at_the_deadline)
 
 /* ---- breaker ---- */
 
+/* Callers that may try only once: a failure each. */
 static void breaker_open_by_refusal(Pool *pool, Proxy *proxy)
 {
     proxy_set_mode(proxy, PROXY_REFUSE);
-    for (int i = 0; i < 5 && status_of(pool).breaker == BREAKER_CLOSED; i++) {
+    for (int i = 0; i < 5; i++) {
         Lease *lease = NULL;
         Error  error;
 
-        assert_code(ERR_UNAVAILABLE, pool_lease(pool, deadline_in_ms(LONG_MS), &lease, &error));
+        assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
+        assert_code(ERR_UNAVAILABLE, pool_lease(pool, deadline_in_ms(50), &lease, &error));
     }
+    assert_int_not_equal(status_of(pool).breaker, BREAKER_CLOSED);
+}
+
+TEST(pool_breaker_counts_a_caller_once_however_often_it_tries)
+{
+    scoped(database_free) TestDatabase *db       = database_new_empty();
+    scoped(proxy_free) Proxy           *proxy    = proxy_new(database_url(db));
+    scoped(pool_free) Pool             *pool     = pool_of((PoolOptions){
+                        .conninfo = proxy_url(proxy), .breaker_failures = 2, .connect_retry = {5, 1, 1},
+                                .no_janitor = true
+    });
+    Caller                              caller   = {.pool = pool, .deadline_ms = LONG_MS};
+    int64_t                             failures = metric_value(METRIC_CONNECT_FAILED);
+
+    proxy_set_mode(proxy, PROXY_REFUSE);
+    caller_run(&caller);
+    assert_int_equal(caller.code, ERR_UNAVAILABLE);
+    assert_int_equal(metric_value(METRIC_CONNECT_FAILED), failures + 6); /* the first try and five more */
+    assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
+    caller_run(&caller);
     assert_int_equal(status_of(pool).breaker, BREAKER_OPEN);
+}
+
+TEST(pool_callers_wait_for_the_probe_that_may_come_in_time)
+{
+    enum { CALLERS = 6 };
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool             *pool  = pool_of(
+        (PoolOptions){.conninfo = proxy_url(proxy), .size_max = 2, .breaker_first_ms = 500, .no_janitor = true});
+    Caller    callers[CALLERS], late = {.pool = pool, .deadline_ms = 100};
+    pthread_t threads[CALLERS];
+    Lease    *lease = NULL;
+    Error     error = {0};
+
+    breaker_open_by_refusal(pool, proxy);
+    assert_code(ERR_UNAVAILABLE, pool_lease_as(pool, POOL_PROMPT, deadline_in_ms(LONG_MS), &lease, &error));
+    assert_in_range(error.retry_ms, 1, 501);
+    caller_run(&late); /* its time is up before the probe */
+    assert_int_equal(late.code, ERR_UNAVAILABLE);
+    assert_contains(late.error.text, "database is unavailable, next try in ");
+    assert_in_range(late.error.retry_ms, 1, 501);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = (Caller){.pool = pool, .deadline_ms = LONG_MS};
+        threads[i] = thread_start("caller", caller_run, &callers[i]);
+        await(status_of(pool).waiting == i + 1);
+    }
+    proxy_set_mode(proxy, PROXY_PASS);
+    await((pool_tend(pool), status_of(pool).breaker == BREAKER_CLOSED));
+    for (int i = 0; i < CALLERS; i++) {
+        thread_join(threads[i]);
+        assert_int_equal(callers[i].code, OK);
+    }
+}
+
+TEST(pool_bounds_those_that_wait_for_a_probe)
+{
+    enum { CALLERS = 4 };
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool             *pool  = pool_of(
+        (PoolOptions){.conninfo = proxy_url(proxy), .size_max = 1, .breaker_first_ms = 3000, .no_janitor = true});
+    Caller    callers[CALLERS], more = {.pool = pool, .deadline_ms = 60000};
+    pthread_t threads[CALLERS];
+
+    breaker_open_by_refusal(pool, proxy);
+    for (int i = 0; i < CALLERS; i++) {
+        callers[i] = (Caller){.pool = pool, .deadline_ms = 60000};
+        threads[i] = thread_start("caller", caller_run, &callers[i]);
+        await(status_of(pool).waiting == i + 1);
+    }
+    caller_run(&more);
+    assert_int_equal(more.code, ERR_UNAVAILABLE);
+    assert_false(pool_drain(pool, deadline_in_ms(0)) && status_of(pool).waiting);
+    for (int i = 0; i < CALLERS; i++) {
+        thread_join(threads[i]);
+        assert_int_equal(callers[i].code, ERR_STOPPING);
+    }
+}
+
+/* ---- a server without a connection to spare ---- */
+
+TEST(pool_waits_for_its_own_when_the_server_is_full)
+{
+    scoped(test_server_free) TestServer *server =
+        test_server_new((TestServerOptions){.settings = "max_connections = 5\nsuperuser_reserved_connections = 0\n"});
+    scoped(pool_free) Pool *pool = pool_of((PoolOptions){
+        .conninfo         = test_server_url(server, "postgres"),
+        .size_max         = 10,
+        .breaker_failures = 1,
+        .connect_retry    = {2, 1, 1},
+        .no_janitor       = true
+    });
+    Lease                  *leases[5];
+    Caller                  caller = {.pool = pool, .deadline_ms = LONG_MS}, late = {.pool = pool, .deadline_ms = 200};
+    int64_t                 opened;
+    pthread_t               thread;
+
+    for (int i = 0; i < 5; i++)
+        leases[i] = lease_of(pool);
+    opened = metric_value(METRIC_CONNECT_OK);
+    caller_run(&late);
+    assert_int_equal(late.code, ERR_BUSY);
+    assert_string_equal(late.error.sqlstate, "53300");
+    assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
+    thread = thread_start("caller", caller_run, &caller);
+    await(status_of(pool).waiting == 1);
+    lease_end(leases[0]);
+    thread_join(thread);
+    assert_int_equal(caller.code, OK);
+    for (int i = 1; i < 5; i++)
+        lease_end(leases[i]);
+    assert_int_equal(status_of(pool).idle, 5); /* none was thrown away */
+    assert_int_equal(metric_value(METRIC_CONNECT_OK), opened);
+}
+
+/* ---- connections kept for heartbeats ---- */
+
+TEST(pool_keeps_a_connection_for_urgent_callers)
+{
+    scoped(database_free) TestDatabase *db = database_new_empty();
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 3, .size_reserved = 1, .no_janitor = true});
+    Lease    *first = lease_of(pool), *second = lease_of(pool), *urgent = NULL;
+    Caller    ordinary = {.pool = pool, .deadline_ms = LONG_MS};
+    pthread_t thread   = thread_start("caller", caller_run, &ordinary);
+    Error     error;
+
+    await(status_of(pool).waiting == 1);
+    for (int i = 0; i < 3; i++) { /* again and again, while others wait */
+        assert_ok(pool_lease_as(pool, POOL_URGENT, deadline_in_ms(LONG_MS), &urgent, &error));
+        assert_int_equal(status_of(pool).waiting, 1);
+        lease_end(urgent);
+    }
+    assert_int_equal(status_of(pool).waiting, 1);
+    lease_end(first);
+    thread_join(thread);
+    assert_int_equal(ordinary.code, OK);
+    lease_end(second);
 }
 
 TEST(pool_breaker_opens_refuses_at_once_and_recovers_by_itself)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
-    scoped(pool_free) Pool *pool   = pool_of((PoolOptions){.conninfo = proxy_url(proxy), .breaker_open_ms = 2000});
-    Caller                  caller = {.pool = pool, .deadline_ms = LONG_MS};
+    scoped(pool_free) Pool             *pool =
+        pool_of((PoolOptions){.conninfo = proxy_url(proxy), .breaker_first_ms = 60000, .breaker_open_ms = 60000});
+    Caller caller = {.pool = pool, .deadline_ms = LONG_MS};
 
     breaker_open_by_refusal(pool, proxy);
     caller_run(&caller);
     assert_int_equal(caller.code, ERR_UNAVAILABLE);
     assert_contains(caller.error.text, "database is unavailable, next try in ");
     assert_true(caller.waited_ms < 500); /* far from the next try */
-    assert_in_range(status_of(pool).next_probe_ms, 1, 2000);
+    assert_in_range(status_of(pool).next_probe_ms, 1, 60000);
+    pool_free(take(pool));
+    pool = pool_of((PoolOptions){.conninfo = proxy_url(proxy), .breaker_first_ms = 300});
+    breaker_open_by_refusal(pool, proxy);
     proxy_set_mode(proxy, PROXY_PASS);
     await(status_of(pool).breaker == BREAKER_CLOSED); /* nobody called */
     lease_end(lease_of(pool));
@@ -315,7 +460,7 @@ TEST(pool_has_exactly_one_probe_however_many_call)
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
     scoped(pool_free) Pool             *pool  = pool_of(
-        (PoolOptions){.conninfo = proxy_url(proxy), .breaker_open_ms = 200, .connect_ms_max = 1500, .size_max = 10});
+        (PoolOptions){.conninfo = proxy_url(proxy), .breaker_open_ms = 200, .connect_ms_max = 5000, .size_max = 10});
     Caller    callers[THREADS];
     pthread_t threads[THREADS];
 
@@ -324,37 +469,64 @@ TEST(pool_has_exactly_one_probe_however_many_call)
     int before = proxy_counts(proxy).accepted;
     await(status_of(pool).breaker == BREAKER_HALF_OPEN);
     for (int i = 0; i < THREADS; i++) {
-        callers[i] = (Caller){.pool = pool, .deadline_ms = LONG_MS};
+        callers[i] = (Caller){.pool = pool, .deadline_ms = 300};
         threads[i] = thread_start("caller", caller_run, &callers[i]);
     }
     for (int i = 0; i < THREADS; i++) {
         thread_join(threads[i]);
         assert_int_equal(callers[i].code, ERR_UNAVAILABLE);
     }
-    assert_int_equal(status_of(pool).breaker, BREAKER_HALF_OPEN);
     await(proxy_counts(proxy).accepted > before);
     assert_int_equal(proxy_counts(proxy).accepted, before + 1);
-    await(status_of(pool).breaker == BREAKER_OPEN); /* it ended at its deadline */
     proxy_set_mode(proxy, PROXY_PASS);
     await(status_of(pool).breaker == BREAKER_CLOSED);
 }
 
-TEST(pool_breaker_opens_for_a_server_that_lets_us_in_and_says_nothing)
+/* Statements that got no answer in time, each. */
+static void silences(Pool *pool, int count)
 {
-    scoped(database_free) TestDatabase *db   = database_new_empty();
-    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo         = database_url(db),
-                                                                     .size_max         = 2,
-                                                                     .breaker_failures = 2,
-                                                                     .connect_ms_max   = 1000,
-                                                                     .no_janitor       = true});
-
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < count; i++) {
         scoped(lease_end) Lease *lease = lease_of(pool);
         Error                    error;
 
         assert_code(ERR_TIMEOUT, ask(lease, "select pg_sleep(600)", 1200, &error));
     }
+}
+
+static PoolOptions silent_options(const char *conninfo)
+{
+    return (PoolOptions){.conninfo         = conninfo,
+                         .size_max         = 2,
+                         .breaker_failures = 2,
+                         .connect_ms_max   = 1000,
+                         .check_ms_max     = 1000,
+                         .no_janitor       = true};
+}
+
+TEST(pool_breaker_opens_for_a_server_that_lets_us_in_and_says_nothing)
+{
+    scoped(database_free) TestDatabase *db    = database_new_empty();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool             *pool  = pool_of(silent_options(proxy_url(proxy)));
+
+    silences(pool, 2);
+    proxy_set_mode(proxy, PROXY_STALL);
+    (void)pool_tend(pool); /* asks the server, and hears nothing */
     assert_int_equal(status_of(pool).breaker, BREAKER_OPEN);
+}
+
+/* Say, a lock, or a standby that is away. */
+TEST(pool_breaker_stays_closed_for_statements_that_wait_on_a_server_that_answers)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of(silent_options(database_url(db)));
+
+    silences(pool, 2);
+    assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
+    (void)pool_tend(pool);
+    silences(pool, 1);
+    assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
+    lease_end(lease_of(pool));
 }
 
 TEST(pool_breaker_does_not_count_impatience_nor_business)
@@ -404,13 +576,15 @@ static void *nap_run(void *context)
 
     caller->code = pool_lease(caller->pool, deadline_in_ms(LONG_MS), &lease, &caller->error);
     if (caller->code == OK)
+        caller->code = ask(lease, "begin", 60000, &caller->error);
+    if (caller->code == OK)
         caller->code = ask(lease, "select pg_sleep(600)", 60000, &caller->error);
     if (lease)
         lease_end(lease);
     return NULL;
 }
 
-TEST(pool_drain_cancels_what_runs_too_long)
+TEST(pool_drain_cancels_what_runs_too_long_inside_a_transaction)
 {
     scoped(database_free) TestDatabase *db     = database_new_empty();
     scoped(pool_free) Pool             *pool   = pool_of((PoolOptions){.conninfo = database_url(db)});

@@ -9,7 +9,7 @@
 TEST(retry_delays_double_up_to_their_cap)
 {
     static const int connect[]   = {100, 200, 400, 800, 1600, 3200, 6400, 12800, 25600, 30000, 30000};
-    static const int operation[] = {100, 200, 400, 400};
+    static const int operation[] = {100, 200, 400, 800};
 
     for (size_t i = 0; i < COUNT(connect); i++)
         assert_int_equal(retry_delay_ms(&retry_connect, (int)i + 1), connect[i]);
@@ -17,15 +17,17 @@ TEST(retry_delays_double_up_to_their_cap)
         assert_int_equal(retry_delay_ms(&retry_operation, (int)i + 1), operation[i]);
 }
 
-TEST(retry_ends_with_its_tries)
+/* D2: connect at most 5 retries after the first try, an operation at most 3. */
+TEST(retry_ends_with_its_retries)
 {
     fake_clock_install((Wall){0});
-    for (int tries = 1; tries < 5; tries++)
+    for (int tries = 1; tries <= 5; tries++)
         assert_true(retry_wait(&retry_connect, tries, deadline_never()));
-    assert_false(retry_wait(&retry_connect, 5, deadline_never()));
-    for (int tries = 1; tries < 4; tries++)
+    assert_false(retry_wait(&retry_connect, 6, deadline_never()));
+    for (int tries = 1; tries <= 3; tries++)
         assert_true(retry_wait(&retry_operation, tries, deadline_never()));
     assert_false(retry_wait(&retry_operation, 4, deadline_never()));
+    assert_false(retry_wait(&(RetryPolicy){0, 100, 100}, 1, deadline_never()));
     fake_clock_restore();
 }
 

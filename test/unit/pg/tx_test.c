@@ -74,6 +74,12 @@ static ErrorCode keyed_body(Tx *tx, void *context, Error *reterr)
     return fresh ? db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr) : OK;
 }
 
+typedef struct {
+    int64_t value;
+} Value;
+#define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+DB_SHAPE(value, Value, VALUE_COLUMNS);
+
 static int64_t log_count(const Place *place)
 {
     return database_get_i64(place->db, "select count(*) from log");
@@ -165,6 +171,135 @@ TEST(tx_lost_commit_is_resolved_by_the_key)
         assert_int_equal(metric_value(METRIC_RESOLVED), resolved + 1);
         place_free(&place);
     }
+}
+
+/* ---- only the database settles a doubt ---- */
+
+/* After a lost commit the second try fails in this way. */
+typedef struct {
+    int         tries;
+    const char *sql; /* it fails with a SQLSTATE; NULL: by itself */
+} Second;
+
+static ErrorCode second_body(Tx *tx, void *context, Error *reterr)
+{
+    Second *second = context;
+
+    if (++second->tries == 1)
+        return keyed_body(tx, NULL, reterr);
+    if (second->sql)
+        return db_run(tx, second->sql, DB_NONE, NULL, reterr);
+    return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
+}
+
+static ErrorCode run_after_lost_commit(Place *place, const char *sql, Error *reterr)
+{
+    TxOptions options = options_of(place);
+    Second    second  = {.sql = sql};
+    ErrorCode code;
+
+    options.keyed = true;
+    proxy_cut_commit(place->proxy, PROXY_CUT_ANSWERED, 1);
+    code = tx_run(place->pool, &options, second_body, &second, reterr);
+    assert_int_equal(second.tries, 2);
+    assert_int_equal(log_count(place), 1);
+    return code;
+}
+
+TEST(tx_lost_commit_is_not_settled_by_a_failure_of_our_own)
+{
+    Place place = place_new();
+    Error error;
+
+    assert_code(ERR_UNKNOWN, run_after_lost_commit(&place, NULL, &error));
+    place_free(&place);
+}
+
+TEST(tx_lost_commit_is_not_settled_by_a_statement_that_cannot_run)
+{
+    Place place = place_new();
+    Error error;
+
+    assert_code(ERR_UNKNOWN, run_after_lost_commit(&place, "select no_such_function()", &error));
+    place_free(&place);
+}
+
+TEST(tx_lost_commit_is_settled_by_a_refusal_of_the_database)
+{
+    Place place = place_new();
+    Error error;
+
+    assert_code(ERR_CONFLICT, run_after_lost_commit(&place, "insert into done values (7)", &error));
+    assert_string_equal(error.sqlstate, "23505");
+    place_free(&place);
+}
+
+/* ---- every try begins as the first one did ---- */
+
+enum { HOG_BYTES = 60000 };
+
+static ErrorCode hog_body(Tx *tx, void *context, Error *reterr)
+{
+    Story *story = context;
+
+    if (!arena_has_room(tx->arena, HOG_BYTES))
+        return fail(reterr, ERR_LIMIT, "no room in try %d", story->tries + 1);
+    (void)arena_alloc(tx->arena, HOG_BYTES);
+    return story_body(tx, context, reterr);
+}
+
+TEST(tx_gives_back_the_memory_of_a_try_before_the_next_one)
+{
+    Place                     place   = place_new();
+    scoped(arena_free) Arena *arena   = arena_new(100000); /* for one try, not for two */
+    TxOptions                 options = options_of(&place);
+    Story                     story   = {.first = "do $$ begin raise exception 'x' using errcode = '40001'; end $$"};
+    Error                     error;
+
+    options.arena = arena;
+    assert_ok(tx_run(place.pool, &options, hog_body, &story, &error));
+    assert_int_equal(story.tries, 2);
+    assert_true(arena_used(arena) < 2 * HOG_BYTES);
+    place_free(&place);
+}
+
+TEST(tx_parameter_that_does_not_fit_is_an_error_before_anything_is_sent)
+{
+    Place                     place           = place_new();
+    scoped(arena_free) Arena *arena           = arena_new(10000);
+    TxOptions                 options         = options_of(&place);
+    static const char         long_text[9000] = {[0 ... 8998] = 'x'};
+    const char               *texts[]         = {long_text, long_text};
+    Error                     error;
+
+    options.arena = arena;
+    for (int i = 0; i < 2; i++) {
+        DbArg arg = i ? db_bytea(arena, long_text, sizeof long_text) : db_texts(arena, texts, COUNT(texts));
+        Value row;
+
+        assert_code(ERR_LIMIT, db_call(place.pool, &options, "select count($1) as value", (DbArgs){&arg, 1},
+                                       &value_shape, &row, &error));
+        assert_contains(error.text, "parameters are larger");
+    }
+    place_free(&place);
+}
+
+TEST(tx_retries_are_the_pools)
+{
+    scoped(database_free) TestDatabase *db      = database_new_empty();
+    scoped(arena_free) Arena           *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(pool_free) Pool             *pool    = NULL;
+    PoolOptions                         options = {
+                                .conninfo = database_url(db), .operation_retry = {.retries_max = 1, .delay_ms = 1, .delay_ms_max = 1}
+    };
+    Story story = {.always = "do $$ begin raise exception 'operator' using errcode = '57000'; end $$"};
+    Error error;
+
+    database_exec(db, "create table log (n int)");
+    assert_ok(pool_new(&options, &pool, &error));
+    assert_code(ERR_BUSY, tx_run(pool, &(TxOptions){.name = "test", .deadline = deadline_in_ms(10000), .arena = arena},
+                                 story_body, &story, &error));
+    assert_int_equal(story.tries, 2);
 }
 
 TEST(tx_lost_commit_without_a_key_is_unknown)
@@ -319,12 +454,6 @@ TEST(tx_leaves_no_session_state_behind)
     lease_end(take(lease));
     place_free(&place);
 }
-
-typedef struct {
-    int64_t value;
-} Value;
-#define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-DB_SHAPE(value, Value, VALUE_COLUMNS);
 
 TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
 {
