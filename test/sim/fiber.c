@@ -362,6 +362,11 @@ static void sim_wake(Cond *cond, bool all)
         sleepers[i]->signalled = true;
 }
 
+static void sim_socket_shut(int fd)
+{
+    outside->socket_shut(fd);
+}
+
 static int sim_socket_wait(int fd, int events, Mono until)
 {
     current->fd    = fd;
@@ -379,6 +384,7 @@ static const World sim_world = {
     .wait        = sim_wait,
     .wake        = sim_wake,
     .socket_wait = sim_socket_wait,
+    .socket_shut = sim_socket_shut,
     .random      = sim_random,
 };
 

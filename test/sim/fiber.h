@@ -19,6 +19,7 @@
 /* The outside of the simulated program: what its sockets do, and what else happens at some time. */
 typedef struct {
     Mono (*socket_ready)(int fd); /* when fd will next have something to say */
+    void (*socket_shut)(int fd);
     Mono (*next_event)(void);
     void (*tick)(void); /* time has moved: let everything happen that is due */
     void (*look)(void); /* before each switch: does every invariant hold? */

@@ -6,6 +6,7 @@
 #include <libpq-fe.h>
 #include <stdlib.h>
 
+#include "test/sim/mutant.h"
 #include "test/sim/server.h"
 #include "test/sim/watch.h"
 
@@ -24,6 +25,9 @@ int                       __wrap_PQsetnonblocking(PGconn *conn, int nonblocking)
 int                       __wrap_PQsendQuery(PGconn *conn, const char *sql);
 int __wrap_PQsendQueryParams(PGconn *conn, const char *sql, int count, const Oid *types, const char *const *values,
                              const int *lengths, const int *formats, int result_format);
+int __wrap_PQenterPipelineMode(PGconn *conn);
+int __wrap_PQexitPipelineMode(PGconn *conn);
+int __wrap_PQpipelineSync(PGconn *conn);
 int __wrap_PQflush(PGconn *conn);
 int __wrap_PQconsumeInput(PGconn *conn);
 int __wrap_PQisBusy(PGconn *conn);
@@ -80,7 +84,7 @@ PGVerbosity __wrap_PQsetErrorVerbosity(PGconn *conn, PGVerbosity verbosity)
 
 PQnoticeReceiver __wrap_PQsetNoticeReceiver(PGconn *conn, PQnoticeReceiver receiver, void *context)
 {
-    (void)conn, (void)context;
+    session_notices(SESSION(conn), receiver, context);
     return receiver;
 }
 
@@ -98,8 +102,24 @@ int __wrap_PQsendQuery(PGconn *conn, const char *sql)
 int __wrap_PQsendQueryParams(PGconn *conn, const char *sql, int count, const Oid *types, const char *const *values,
                              const int *lengths, const int *formats, int result_format)
 {
-    (void)count, (void)types, (void)lengths, (void)formats, (void)result_format;
-    return session_send(SESSION(conn), sql, values[0]);
+    (void)types, (void)lengths, (void)formats, (void)result_format;
+    return session_send(SESSION(conn), sql, count > 0 ? values[0] : NULL);
+}
+
+int __wrap_PQenterPipelineMode(PGconn *conn)
+{
+    return session_pipeline(SESSION(conn), true);
+}
+
+int __wrap_PQexitPipelineMode(PGconn *conn)
+{
+    return session_pipeline(SESSION(conn), false);
+}
+
+int __wrap_PQpipelineSync(PGconn *conn)
+{
+    (void)conn;
+    return 1;
 }
 
 int __wrap_PQflush(PGconn *conn)
@@ -127,6 +147,10 @@ char *__wrap_PQresultErrorField(const PGresult *result, int field)
 {
     static char message[] = "the server said so";
 
+    static char standby[] = "SyncRepWaitForLSN";
+
+    if (field == PG_DIAG_SOURCE_FUNCTION)
+        return mutant == MUTANT_NOTICE_IGNORED ? NULL : standby; /* the only notice there is */
     return field == PG_DIAG_SQLSTATE ? (char *)(uintptr_t)result_sqlstate(result) : message;
 }
 

@@ -3,13 +3,13 @@
  */
 #include "test/sim/mutant.h"
 
-#include <string.h>
-
+#include "base/arena.h"
 #include "base/sync.h"
 #include "pg/breaker.h"
 #include "pg/conn.h"
 #include "pg/retry.h"
 #include "test/sim/fiber.h"
+#include "test/sim/server.h"
 
 #define X(id, name) name,
 const char *const mutant_names[MUTANT_COUNT] = {MUTANTS(X)};
@@ -31,16 +31,37 @@ bool __wrap_breaker_is_closed(const Breaker *breaker)
     return __real_breaker_is_closed(breaker) || mutant == MUTANT_NEVER_REFUSE;
 }
 
-ErrorCode __real_conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                            Deadline deadline, PGresult **ret_result, Error *reterr);
-ErrorCode __wrap_conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                            Deadline deadline, PGresult **ret_result, Error *reterr);
-ErrorCode __wrap_conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                            Deadline deadline, PGresult **ret_result, Error *reterr)
+Mono __real_breaker_next_probe(const Breaker *breaker);
+Mono __wrap_breaker_next_probe(const Breaker *breaker);
+Mono __wrap_breaker_next_probe(const Breaker *breaker)
 {
-    ErrorCode code = __real_conn_query(conn, sql, count, types, values, deadline, ret_result, reterr);
+    return mutant == MUTANT_PROBE_LATE ? mono_plus_ms(breaker->opened_at, 60000) : __real_breaker_next_probe(breaker);
+}
 
-    if (mutant == MUTANT_COMMIT_RETRIED && strcmp(sql, "commit") == 0 && code == ERR_UNAVAILABLE) {
+void __real_conn_close(Conn *conn);
+void __wrap_conn_close(Conn *conn);
+void __wrap_conn_close(Conn *conn)
+{
+    if (mutant == MUTANT_CANCEL_COMMIT && !conn_is_good(conn))
+        session_cancel(session_name((Session *)(uintptr_t)conn_native(conn)));
+    __real_conn_close(conn);
+}
+
+void __real_arena_rewind(Arena *arena, ArenaMark mark);
+void __wrap_arena_rewind(Arena *arena, ArenaMark mark);
+void __wrap_arena_rewind(Arena *arena, ArenaMark mark)
+{
+    if (mutant != MUTANT_ARENA_KEPT)
+        __real_arena_rewind(arena, mark);
+}
+
+ErrorCode __real_conn_commit(Conn *conn, Deadline deadline, Error *reterr);
+ErrorCode __wrap_conn_commit(Conn *conn, Deadline deadline, Error *reterr);
+ErrorCode __wrap_conn_commit(Conn *conn, Deadline deadline, Error *reterr)
+{
+    ErrorCode code = __real_conn_commit(conn, deadline, reterr);
+
+    if (mutant == MUTANT_COMMIT_RETRIED && code == ERR_UNAVAILABLE) {
         (void)fail(reterr, ERR_BUSY, "rolled back, or so it says");
         error_set_sqlstate(reterr, "40001");
         return ERR_BUSY;

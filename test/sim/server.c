@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/attr.h"
+#include "test/sim/mutant.h"
 
 #define SESSIONS_MAX 256
 #define PHASES_MAX   8
@@ -19,6 +20,8 @@ static const Phase phases[] = {
     {.name = "full", .latency_ms_max = 5, .full = 800, .failed = 20},
     {.name = "silent", .latency_ms_max = 5, .silent = 950},
     {.name = "moody", .latency_ms_max = 20, .silent = 300, .lost = 100},
+    {.name = "alone", .latency_ms_max = 5, .lost = 50, .failed = 20, .alone = true},
+    {.name = "alone and slow", .latency_ms_max = 500, .lost = 100, .alone = true},
     {.name = "down", .latency_ms_max = 5, .refused = 1000, .lost = 1000, .kills = true},
     {.name = "starting", .latency_ms_max = 5, .starting = 1000, .lost = 1000, .kills = true},
 };
@@ -29,6 +32,7 @@ static Session      sessions[SESSIONS_MAX];
 static int          sessions_used;
 static unsigned     serials;
 static int          commits[KEYS_MAX];
+static int          unreplicated[KEYS_MAX]; /* of those, what the standby lacks */
 static const Phase *plan[PHASES_MAX + 1];
 static Mono         plan_from[PHASES_MAX + 2];
 static int          plan_count, plan_now;
@@ -75,18 +79,50 @@ static void unblock_all(void)
     }
 }
 
+static void commit_count(int64_t key, bool replicated)
+{
+    if (key == NO_KEY)
+        return;
+    commits[key]++;
+    unreplicated[key] += !replicated;
+}
+
+static void transaction_close(Session *session)
+{
+    session->put = session->add = NO_KEY;
+    session->in_transaction = session->failed = session->barrier = session->waits = false;
+    session->cancel_at                                                            = NEVER;
+    session->timeout_ms                                                           = 0;
+    unblock_all();
+}
+
+/* What it wrote can be seen from now on. */
+static void commit_end(Session *session, bool replicated)
+{
+    commit_count(session->put, replicated);
+    commit_count(session->add, replicated);
+    if (session->waits) {
+        session->warned = !replicated;
+        if (!session->answer_is_eof && !session->silent)
+            session->answer_at = after_latency();
+    }
+    transaction_close(session);
+}
+
 static void transaction_end(Session *session, bool commit)
 {
-    if (commit && !session->failed) {
-        if (session->put != NO_KEY)
-            commits[session->put]++;
-        if (session->add != NO_KEY)
-            commits[session->add]++;
+    bool wrote = session->put != NO_KEY || session->add != NO_KEY || session->barrier;
+
+    if (!commit || session->failed) {
+        transaction_close(session);
+    } else if (wrote && server_phase()->alone) {
+        session->waits     = true;
+        session->cancel_at = sim_chance(300) ? soon(1, 3000) : NEVER;
+        if (!session->answer_is_eof)
+            session->answer_at = NEVER;
+    } else {
+        commit_end(session, /* replicated= */ true);
     }
-    session->put = session->add = NO_KEY;
-    session->in_transaction = session->failed = false;
-    session->timeout_ms                       = 0;
-    unblock_all();
 }
 
 void session_end(Session *session)
@@ -116,7 +152,8 @@ static void block_on_rival(Session *session)
 static void apply_put(Session *session)
 {
     if (commits[session->key] > 0) {
-        session->value = 1;
+        session->value   = 1;
+        session->barrier = mutant != MUTANT_NO_BARRIER;
     } else if (rival(session)) {
         block_on_rival(session);
         return;
@@ -218,6 +255,9 @@ static void fate_failed(Session *session)
     if (session->verb == VERB_COMMIT && session->sqlstate[0] == '5' && sim_chance(500)) {
         answer_set(session, "");
         apply(session);
+        if (session->waits)
+            commit_end(session, /* replicated= */ false);
+        session->warned = false;
         answer_set(session, "57P01");
     }
 }
@@ -277,6 +317,30 @@ static void sessions_thaw(void)
     }
 }
 
+/* The standby is back, or takes over: then what it lacks is gone, and so is every session. */
+static void alone_end(void)
+{
+    bool failover = sim_chance(400);
+
+    sim_trace(failover ? "the standby takes over" : "the standby is back");
+    for (int key = 0; key < KEYS_MAX; key++) {
+        commits[key] -= failover ? unreplicated[key] : 0;
+        unreplicated[key] = 0;
+    }
+    for (int i = 0; i < sessions_used; i++) {
+        Session *session = &sessions[i];
+
+        if (failover && session->server)
+            session_end(session);
+        else if (session->waits)
+            commit_end(session, /* replicated= */ true);
+        if (failover && session->client && !session->arrived) {
+            session->answer_is_eof = true;
+            session->answer_at     = soon(1, 50);
+        }
+    }
+}
+
 /* ---- time ---- */
 
 void server_start(void)
@@ -285,6 +349,7 @@ void server_start(void)
 
     memset(sessions, 0, sizeof sessions[0] * (size_t)sessions_used);
     memset(commits, 0, sizeof commits);
+    memset(unreplicated, 0, sizeof unreplicated);
     sessions_used = 0;
     plan_count    = sim_between(1, PHASES_MAX);
     plan_now      = 0;
@@ -330,6 +395,8 @@ static Mono session_next_event(const Session *session)
         return NEVER;
     if (session->blocked)
         return session->cut_at;
+    if (session->waits) /* it does not notice that its client is gone */
+        return session->cancel_at;
     return session->apply_at.ns != INT64_MAX ? session->apply_at : session->end_at;
 }
 
@@ -348,6 +415,8 @@ static void session_step(Session *session)
     if (session->blocked) {
         session->blocked = false;
         session->failed  = session->in_transaction;
+    } else if (session->waits) {
+        commit_end(session, /* replicated= */ false);
     } else if (session->apply_at.ns != INT64_MAX) {
         apply(session);
     } else {
@@ -358,8 +427,12 @@ static void session_step(Session *session)
 void server_tick(void)
 {
     while (is_due(plan_from[plan_now + 1])) {
+        bool was_alone = server_phase()->alone;
+
         plan_now++;
         sim_trace("server is %s", server_phase()->name);
+        if (was_alone)
+            alone_end();
         sessions_thaw();
         if (server_phase()->kills)
             sessions_kill();
@@ -377,6 +450,16 @@ Mono server_socket_ready(int fd)
     return sessions[fd].answer_at;
 }
 
+void server_socket_shut(int fd)
+{
+    Session *session = &sessions[fd];
+
+    session->answer_is_eof = true;
+    session->answer_at     = sim_now();
+    if (session->server && session->end_at.ns == INT64_MAX)
+        session->end_at = sim_now();
+}
+
 Session *server_session_new(void)
 {
     Session *session = sessions;
@@ -388,7 +471,7 @@ Session *server_session_new(void)
     if (session >= sessions + sessions_used)
         sessions_used = (int)(session - sessions) + 1;
     *session        = (Session){.serial = ++serials, .put = NO_KEY, .add = NO_KEY};
-    session->end_at = session->cut_at = session->apply_at = NEVER;
+    session->end_at = session->cut_at = session->apply_at = session->cancel_at = NEVER;
     return session;
 }
 

@@ -5,6 +5,9 @@
  * the work long after the client has lost its connection. It counts how often each operation was committed, which
  * is the truth that callers' answers are compared with. It has phases (up, slow, full, down ...), and is healthy for ever
  * after the last one.
+ * It has a standby. In a phase called "alone" commits wait for it; an administrator may cancel such a wait, and then the commit
+ * can be seen although the standby lacks it. Such a phase ends with the standby's return, or with the primary's end: then the
+ * standby takes over, and what it lacks is gone.
  *
  *     begin ...; set local ...     commit     rollback     select 1
  *     put $1     commit this key once: value 0, or 1 when it was there; waits for another one that is putting it
@@ -31,6 +34,7 @@ int  server_sessions_of_client(void); /* connections that the client has begun t
 
 /* For sim_run(). */
 Mono server_socket_ready(int fd);
+void server_socket_shut(int fd);
 Mono server_next_event(void);
 void server_tick(void);
 
@@ -39,6 +43,8 @@ Session                  *session_open(void);
 void                      session_close(Session *session);
 PostgresPollingStatusType session_poll(Session *session);
 bool                      session_send(Session *session, const char *sql, const char *parameter);
+bool                      session_pipeline(Session *session, bool on);
+void                      session_notices(Session *session, PQnoticeReceiver receiver, void *context);
 bool                      session_receive(Session *session); /* false: the other side is gone */
 bool                      session_is_busy(const Session *session);
 PGresult                 *session_result(Session *session); /* NULL: no more */

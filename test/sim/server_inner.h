@@ -22,6 +22,7 @@ typedef struct {
     int         lost;     /* the connection breaks */
     int         failed;   /* an error with a SQLSTATE */
     bool        kills;    /* every session dies when it begins */
+    bool        alone;    /* the standby is away */
 } Phase;
 
 typedef enum { VERB_BEGIN, VERB_COMMIT, VERB_ROLLBACK, VERB_PING, VERB_PUT, VERB_ADD, VERB_GET } Verb;
@@ -38,6 +39,10 @@ struct Session {
     Mono                    answer_at;
     bool                    answer_is_eof;
     PGTransactionStatusType transaction;
+    bool                    pipeline;
+    int                     round; /* of a pipeline's results */
+    PQnoticeReceiver        notices;
+    void                   *notices_context;
     /* the statement and its answer */
     Verb    verb;
     int64_t key;
@@ -52,8 +57,12 @@ struct Session {
     bool    server;
     bool    in_transaction, failed;
     int     timeout_ms;
-    int64_t put, add; /* not yet committed */
-    Mono    end_at;   /* when it notices that the client is gone */
+    int64_t put, add;  /* not yet committed */
+    bool    barrier;   /* it has read what another one put, and commits no sooner than that was replicated */
+    bool    waits;     /* committing: for the standby */
+    bool    warned;    /* its wait was canceled: the answer comes with a notice */
+    Mono    cancel_at; /* an administrator loses patience */
+    Mono    end_at;    /* when it notices that the client is gone */
 };
 
 /* The phase that the server is in. */

@@ -74,6 +74,10 @@ bool session_send(Session *session, const char *sql, const char *parameter)
 
     if (session->status != CONNECTION_OK || session->asked)
         return false;
+    if (session->pipeline && strncmp(sql, "select set_config", strlen("select set_config")) == 0) {
+        session->timeout_ms = (int)strtol(parameter, NULL, 10);
+        return true;
+    }
     session->verb        = verb_of(sql);
     session->key         = parameter ? strtoll(parameter, NULL, 10) : NO_KEY;
     session->asked       = true;
@@ -139,14 +143,60 @@ const char *result_sqlstate(const PGresult *result)
     return PQnfields(result) == 1 ? PQfname(result, 0) : NULL;
 }
 
+bool session_pipeline(Session *session, bool on)
+{
+    bool was = session->pipeline;
+
+    session->pipeline = on;
+    session->round    = 0;
+    return was != on && !session->asked;
+}
+
+void session_notices(Session *session, PQnoticeReceiver receiver, void *context)
+{
+    session->notices         = receiver;
+    session->notices_context = context;
+}
+
+static PGresult *statement_result(Session *session);
+
+/* The limits, the end of their round, the statement, the end of its round, the sync. */
 PGresult *session_result(Session *session)
+{
+    if (!session->pipeline)
+        return statement_result(session);
+    if (session->round < 2 && !session->arrived)
+        sim_fail("PQgetResult would block");
+    switch (session->round++) {
+    case 0:
+        return PQmakeEmptyPGresult(NULL, PGRES_TUPLES_OK);
+    case 2:
+        return statement_result(session);
+    case 4:
+        if (!session->in_transaction)
+            session->timeout_ms = 0;
+        return PQmakeEmptyPGresult(NULL, PGRES_PIPELINE_SYNC);
+    default:
+        return NULL;
+    }
+}
+
+static PGresult *statement_result(Session *session)
 {
     if (!session->asked)
         return NULL;
     if (!session->arrived)
         sim_fail("PQgetResult would block");
     session->arrived = false;
-    sim_trace("hears %d: %s", session_fd(session), session->sqlstate[0] ? session->sqlstate : "ok");
+    sim_trace("hears %d: %s%s", session_fd(session), session->sqlstate[0] ? session->sqlstate : "ok",
+              session->warned ? ", without the standby" : "");
+    if (session->warned) {
+        PGresult *notice = PQmakeEmptyPGresult(NULL, PGRES_NONFATAL_ERROR);
+
+        session->notices(session->notices_context, notice);
+        PQclear(notice);
+        session->warned = false;
+    }
     if (strncmp(session->sqlstate, "57P", 3) == 0) { /* said, and gone: what comes next is the end of the stream */
         session_end(session);
         session->answer_is_eof = true;
@@ -187,15 +237,23 @@ SessionName session_name(const Session *session)
     return (SessionName){session_fd(session), session->serial};
 }
 
-/* A commit cannot be canceled; anything else can, if it is still the same session and still at it. */
+static bool may_commit(const Session *session)
+{
+    return session->verb == VERB_COMMIT ||
+           (!session->in_transaction && (session->verb == VERB_PUT || session->verb == VERB_ADD));
+}
+
+/* If it is still the same session and still at it. */
 void session_cancel(SessionName name)
 {
     Session *session = server_session(name.fd);
 
-    if (session->serial != name.serial || !session->server || session->verb == VERB_COMMIT || server_phase()->silent)
+    if (session->serial != name.serial || !session->server || server_phase()->silent)
         return;
-    if (session->apply_at.ns == INT64_MAX && !session->blocked)
+    if (session->apply_at.ns == INT64_MAX && !session->blocked && !session->waits)
         return;
+    if (may_commit(session))
+        sim_fail("a cancel was sent to what may be committing");
     sim_trace("cancels %d", name.fd);
     session->apply_at = NEVER;
     session->blocked  = false;

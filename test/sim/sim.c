@@ -8,7 +8,9 @@
  *   1. It returns by its deadline.
  *   2. OK: committed, a keyed one exactly once however often its key was sent. ERR_UNKNOWN: committed or not. Anything
  *      else: not committed. Nothing is ever committed twice.
- *   3. While the breaker is open it is refused at once.
+ *      These hold although a standby that lacks what was not confirmed may take over.
+ *   3. While the breaker is open and the next probe comes after its deadline it is refused at once.
+ *   4. It leaves no more memory behind than one try takes.
  * Held in the end: 36 s after the server is well again every call succeeds, a drain is complete, no connection is left.
  */
 #include <stdio.h>
@@ -29,6 +31,7 @@
 #define RECOVERY_MS    36000
 #define MUTANT_SEEDS   2000
 #define DEADLINE_SLACK 1 /* ms */
+#define TRY_BYTES      4096
 
 typedef enum { OP_KEYED, OP_UNKEYED, OP_READ, OP_CALL_KEYED, OP_CALL_UNKEYED, OP_CALL_READ, OP_KIND_COUNT } OpKind;
 
@@ -36,6 +39,8 @@ typedef struct {
     OpKind  kind;
     int64_t key;
     bool    refuse; /* the body says no after its work */
+    bool    limit;  /* from its second try on the body fails by itself, before it has asked anything */
+    int     tries;
 } Op;
 
 /* What callers were told about a key. */
@@ -65,9 +70,15 @@ static const char *op_sql(OpKind kind)
 
 static ErrorCode op_body(Tx *tx, void *context, Error *reterr)
 {
-    const Op *op    = context;
-    int64_t   value = 0;
+    Op     *op    = context;
+    int64_t value = 0;
 
+    (void)arena_alloc(tx->arena, TRY_BYTES);
+    if (++op->tries > 1 && op->limit) {
+        (void)fail(reterr, ERR_LIMIT, "a limit of our own");
+        error_set_sqlstate(reterr, mutant == MUTANT_OWN_SETTLES ? "22023" : "");
+        return ERR_LIMIT;
+    }
     TRY(db_get_i64(tx, op_sql(op->kind), DB_ARGS(db_i64(op->key)), &value, reterr));
     /* A key that is there already was answered for by an earlier try: its reply stands. */
     if (op->refuse && !(op->kind == OP_KEYED && value == 1))
@@ -75,12 +86,12 @@ static ErrorCode op_body(Tx *tx, void *context, Error *reterr)
     return OK;
 }
 
-static ErrorCode op_run(const Op *op, const TxOptions *options, Error *reterr)
+static ErrorCode op_run(Op *op, const TxOptions *options, Error *reterr)
 {
     Value value;
 
     if (op->kind < OP_CALL_KEYED)
-        return tx_run(pool, options, op_body, (void *)(uintptr_t)op, reterr);
+        return tx_run(pool, options, op_body, op, reterr);
     return db_call(pool, options, op_sql(op->kind), DB_ARGS(db_i64(op->key)), &value_shape, &value, reterr);
 }
 
@@ -111,14 +122,19 @@ static void told_note(int64_t key, ErrorCode code)
 static ErrorCode op_do(Arena *arena, int deadline_ms)
 {
     OpKind    kind    = (OpKind)sim_between(0, OP_KIND_COUNT - 1);
-    Op        op      = {.kind = kind, .key = key_choose(kind), .refuse = sim_chance(50) && deadline_ms < 10000};
+    Op        op      = {.kind   = kind,
+                         .key    = key_choose(kind),
+                         .refuse = sim_chance(50) && deadline_ms < 10000,
+                         .limit  = sim_chance(100) && deadline_ms < 10000};
     TxOptions options = {.name      = "op",
                          .deadline  = deadline_in_ms(deadline_ms),
                          .arena     = arena,
+                         .urgent    = sim_chance(100),
                          .keyed     = kind % 3 == OP_KEYED,
                          .read_only = kind % 3 == OP_READ};
     Mono      start   = sim_now();
     Breaker   before  = pool->breaker;
+    size_t    used    = arena_used(arena);
     Error     error   = {0};
     ErrorCode code;
 
@@ -127,8 +143,10 @@ static ErrorCode op_do(Arena *arena, int deadline_ms)
     sim_trace("ends %lld: %s %s", (long long)op.key, error_name(code), error.text);
     if (deadline_left_ms(options.deadline) == 0 && mono_ms_between(options.deadline.at, sim_now()) > DEADLINE_SLACK)
         sim_fail("a call of %d ms took %lld ms", deadline_ms, (long long)mono_ms_between(start, sim_now()));
-    if (before.state != BREAKER_CLOSED && pool->breaker.state != BREAKER_CLOSED &&
-        before.opened_at.ns == pool->breaker.opened_at.ns && sim_now().ns != start.ns)
+    if (arena_used(arena) > used + TRY_BYTES + 1024)
+        sim_fail("a call left %zu bytes behind", arena_used(arena) - used);
+    if (before.state == BREAKER_OPEN && before.opened_at.ns == pool->breaker.opened_at.ns && sim_now().ns != start.ns &&
+        !mono_before(mono_plus_ms(before.opened_at, before.open_ms), options.deadline.at))
         sim_fail("a call was not refused at once by the open breaker: %s", error_name(code));
     if (kind % 3 != OP_READ)
         told_note(op.key, code);
@@ -215,6 +233,8 @@ static void *story_run(void *context)
     server_start();
     if (sim_chance(200))
         options.lifetime_ms_max = sim_between(100, 5000);
+    if (sim_chance(300) && options.size_max > 1)
+        options.size_reserved = 1;
     if (sim_chance(200))
         options.idle_ms_max = sim_between(100, 5000);
     if (sim_chance(300))
@@ -245,6 +265,7 @@ static void *story_run(void *context)
 /* ---- seeds ---- */
 
 static const Outside outside = {.socket_ready = server_socket_ready,
+                                .socket_shut  = server_socket_shut,
                                 .next_event   = server_next_event,
                                 .tick         = server_tick,
                                 .look         = watch_look};

@@ -6,6 +6,9 @@
 #include "test/sim/fiber.h"
 #include "test/sim/server.h"
 
+/* The janitor may be at a health check that gets no answer, and then at a connection. */
+#define PROBE_LATE_MS 8000
+
 static const Pool *watched;
 static unsigned    probe_seen; /* the last probe that has connected */
 
@@ -33,13 +36,33 @@ static void look_at_counts(void)
         sim_fail("%d slots are counted, not %d", sum, watched->options.size_max);
 }
 
-static void look_at_line(void)
+static void look_at_waiter(const Waiter *waiter)
 {
-    if (watched->waiting && (watched->counts[SLOT_IDLE] || watched->counts[SLOT_FREE]))
-        sim_fail("%d wait while %d slots are idle and %d are free", watched->waiting, watched->counts[SLOT_IDLE],
+    const Breaker *breaker = &watched->breaker;
+    bool           may =
+        waiter->urgent || waiter->own || watched->ordinary < watched->options.size_max - watched->options.size_reserved;
+
+    if (breaker->state == BREAKER_CLOSED && may && (watched->idle || (watched->free && !waiter->own)))
+        sim_fail("a caller waits while %d slots are idle and %d are free", watched->counts[SLOT_IDLE],
                  watched->counts[SLOT_FREE]);
-    if (watched->waiting && watched->breaker.state != BREAKER_CLOSED)
-        sim_fail("%d wait while the breaker is %s", watched->waiting, breaker_state_text(watched->breaker.state));
+    if (breaker->state == BREAKER_OPEN &&
+        !mono_before(mono_plus_ms(breaker->opened_at, breaker->open_ms), waiter->deadline.at))
+        sim_fail("a caller waits for a probe that comes after its deadline");
+}
+
+static void look_at_queue(void)
+{
+    int waiting = 0, ordinary = 0;
+
+    for (const Waiter *waiter = watched->first; waiter; waiter = waiter->next, waiting++)
+        look_at_waiter(waiter);
+    for (int i = 0; i < watched->options.size_max; i++)
+        ordinary += watched->slots[i].ordinary;
+    if (waiting != watched->waiting)
+        sim_fail("%d wait, %d are counted", waiting, watched->waiting);
+    if (ordinary != watched->ordinary || ordinary > watched->options.size_max - watched->options.size_reserved)
+        sim_fail("%d slots are held by ordinary callers, %d are counted, %d reserved", ordinary, watched->ordinary,
+                 watched->options.size_reserved);
 }
 
 void watch_look(void)
@@ -50,7 +73,10 @@ void watch_look(void)
         return;
     breaker = &watched->breaker;
     look_at_counts();
-    look_at_line();
+    look_at_queue();
+    if (breaker->state == BREAKER_OPEN && watched->free && !watched->closing &&
+        mono_ms_between(mono_plus_ms(breaker->opened_at, breaker->open_ms), sim_now()) > PROBE_LATE_MS)
+        sim_fail("a probe is overdue");
     if (breaker->state == BREAKER_HALF_OPEN && mono_ms_between(breaker->probe_at, sim_now()) > breaker->probe_ms_max)
         sim_fail("the breaker is stuck half-open");
 }
