@@ -246,7 +246,7 @@ static ErrorCode options_check(const PoolOptions *options, Error *reterr)
     return conninfo_describe(options->conninfo, text, reterr);
 }
 
-static RetryPolicy policy(RetryPolicy given, RetryPolicy fallback)
+static BackoffPolicy policy(BackoffPolicy given, BackoffPolicy fallback)
 {
     return given.delay_ms ? given : fallback;
 }
@@ -608,7 +608,7 @@ ErrorCode pool_lease(Pool *pool, Deadline deadline, Lease **ret_lease, Error *re
     return pool_lease_as(pool, 0, deadline, ret_lease, reterr);
 }
 
-const RetryPolicy *pool_operation_retry(const Pool *pool)
+const BackoffPolicy *pool_operation_retry(const Pool *pool)
 {
     return &pool->options.operation_retry;
 }

@@ -43,22 +43,22 @@ typedef struct Lease Lease;
 
 /* Zero means the default in the comment. */
 typedef struct {
-    const char *conninfo;         /* borrowed until pool_new() returns */
-    const char *application_name; /* "pawl" */
-    int         size_min;         /* 2; kept open once opened */
-    int         size_max;         /* 10; 1..POOL_SIZE_MAX */
-    int         size_reserved;    /* 0; of size_max, for urgent callers only; less than size_max */
-    int         idle_ms_max;      /* 5 min, then closed */
-    int         lifetime_ms_max;  /* 1 h, less up to a tenth at random, then recycled */
-    int         connect_ms_max;   /* 5 s for one try */
-    int         check_ms;         /* 30 s between health checks */
-    int         check_ms_max;     /* 2 s for one check */
-    int         breaker_failures; /* 5 */
-    int         breaker_first_ms; /* 1 s before the first probe, doubling */
-    int         breaker_open_ms;  /* 30 s between probes at most */
-    RetryPolicy connect_retry;    /* retry_connect */
-    RetryPolicy operation_retry;  /* retry_operation: for tx_run() and db_call() */
-    bool        no_janitor;       /* a test calls pool_tend() itself */
+    const char   *conninfo;         /* borrowed until pool_new() returns */
+    const char   *application_name; /* "pawl" */
+    int           size_min;         /* 2; kept open once opened */
+    int           size_max;         /* 10; 1..POOL_SIZE_MAX */
+    int           size_reserved;    /* 0; of size_max, for urgent callers only; less than size_max */
+    int           idle_ms_max;      /* 5 min, then closed */
+    int           lifetime_ms_max;  /* 1 h, less up to a tenth at random, then recycled */
+    int           connect_ms_max;   /* 5 s for one try */
+    int           check_ms;         /* 30 s between health checks */
+    int           check_ms_max;     /* 2 s for one check */
+    int           breaker_failures; /* 5 */
+    int           breaker_first_ms; /* 1 s before the first probe, doubling */
+    int           breaker_open_ms;  /* 30 s between probes at most */
+    BackoffPolicy connect_retry;    /* retry_connect */
+    BackoffPolicy operation_retry;  /* retry_operation: for tx_run() and db_call() */
+    bool          no_janitor;       /* a test calls pool_tend() itself */
 } PoolOptions;
 
 typedef struct {
@@ -95,7 +95,7 @@ Conn *lease_conn(Lease *lease);
 /* Tell the pool how a statement on this lease ended: feeds the breaker and decides whether the connection is kept. */
 void lease_report(Lease *lease, ErrorCode code, const Error *error);
 
-const RetryPolicy *pool_operation_retry(const Pool *pool);
+const BackoffPolicy *pool_operation_retry(const Pool *pool);
 
 /* One turn of the janitor: close, recycle, check, replace, probe. Returns when it should run next. */
 Mono pool_tend(Pool *pool);

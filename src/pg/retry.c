@@ -7,10 +7,10 @@
 
 #include "base/world.h"
 
-const RetryPolicy retry_connect   = {.retries_max = 5, .delay_ms = 100, .delay_ms_max = 30000};
-const RetryPolicy retry_operation = {.retries_max = 3, .delay_ms = 100, .delay_ms_max = 30000};
+const BackoffPolicy retry_connect   = {.retries_max = 5, .delay_ms = 100, .delay_ms_max = 30000};
+const BackoffPolicy retry_operation = {.retries_max = 3, .delay_ms = 100, .delay_ms_max = 30000};
 
-int retry_delay_ms(const RetryPolicy *policy, int tries)
+int retry_delay_ms(const BackoffPolicy *policy, int tries)
 {
     int delay = policy->delay_ms;
 
@@ -20,7 +20,7 @@ int retry_delay_ms(const RetryPolicy *policy, int tries)
     return delay < policy->delay_ms_max ? delay : policy->delay_ms_max;
 }
 
-bool retry_wait(const RetryPolicy *policy, int tries, Deadline deadline)
+bool retry_wait(const BackoffPolicy *policy, int tries, Deadline deadline)
 {
     int delay;
 

@@ -15,14 +15,14 @@ typedef struct {
     int retries_max; /* after the first try */
     int delay_ms;    /* 0: the whole policy is the default */
     int delay_ms_max;
-} RetryPolicy;
+} BackoffPolicy;
 
-extern const RetryPolicy retry_connect;   /* 5 retries: 100, 200, 400, 800, 1600 ms; cap 30 s */
-extern const RetryPolicy retry_operation; /* 3 retries: 100, 200, 400 ms; cap 30 s */
+extern const BackoffPolicy retry_connect;   /* 5 retries: 100, 200, 400, 800, 1600 ms; cap 30 s */
+extern const BackoffPolicy retry_operation; /* 3 retries: 100, 200, 400 ms; cap 30 s */
 
 /* Wait before try number `tries` + 1. false: no try is left, or the deadline would pass first. */
-bool retry_wait(const RetryPolicy *policy, int tries, Deadline deadline);
+bool retry_wait(const BackoffPolicy *policy, int tries, Deadline deadline);
 /* The delay after `tries` tries without jitter. */
-int retry_delay_ms(const RetryPolicy *policy, int tries);
+int retry_delay_ms(const BackoffPolicy *policy, int tries);
 
 #endif

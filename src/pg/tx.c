@@ -219,10 +219,10 @@ static bool work_is_settled(const Work *work, const Try *try, ErrorCode code, Ve
 
 static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Error *reterr)
 {
-    RetryPolicy policy = *pool_operation_retry(pool);
-    Error       error  = {0}; /* the caller's may be NULL, and the verdict needs the SQLSTATE */
-    ArenaMark   mark   = arena_mark(options->arena);
-    bool        doubt = false, fresh = false;
+    BackoffPolicy policy = *pool_operation_retry(pool);
+    Error         error  = {0}; /* the caller's may be NULL, and the verdict needs the SQLSTATE */
+    ArenaMark     mark   = arena_mark(options->arena);
+    bool          doubt = false, fresh = false;
 
     if (options->tries_max)
         policy.retries_max = options->tries_max - 1;

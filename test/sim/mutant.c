@@ -87,9 +87,9 @@ void __wrap_cond_signal(Cond *cond)
         __real_cond_signal(cond);
 }
 
-bool __real_retry_wait(const RetryPolicy *policy, int tries, Deadline deadline);
-bool __wrap_retry_wait(const RetryPolicy *policy, int tries, Deadline deadline);
-bool __wrap_retry_wait(const RetryPolicy *policy, int tries, Deadline deadline)
+bool __real_retry_wait(const BackoffPolicy *policy, int tries, Deadline deadline);
+bool __wrap_retry_wait(const BackoffPolicy *policy, int tries, Deadline deadline);
+bool __wrap_retry_wait(const BackoffPolicy *policy, int tries, Deadline deadline)
 {
     return __real_retry_wait(policy, tries, mutant == MUTANT_DEADLINE_FORGOTTEN ? deadline_never() : deadline);
 }

@@ -27,7 +27,7 @@ TEST(retry_ends_with_its_retries)
     for (int tries = 1; tries <= 3; tries++)
         assert_true(retry_wait(&retry_operation, tries, deadline_never()));
     assert_false(retry_wait(&retry_operation, 4, deadline_never()));
-    assert_false(retry_wait(&(RetryPolicy){0, 100, 100}, 1, deadline_never()));
+    assert_false(retry_wait(&(BackoffPolicy){0, 100, 100}, 1, deadline_never()));
     fake_clock_restore();
 }
 
