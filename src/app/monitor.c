@@ -21,17 +21,17 @@
 #define STEP_MS         10000
 #define RELEASE_MS      1000
 #define REVIVE_MS       5000
-#define BACKLOG_MS      6000
-#define LETTERS_IDLE_MS 15000
+#define BACKLOG_MS      10000
+#define LETTERS_IDLE_MS 20000
 #define LETTERS_ROWS    100 /* in one batch */
 #define BRING_BACK_MS   1000
 #define PRUNE_ROWS      1000 /* in one batch */
 #define PRUNE_STEP_MS   300
-#define PRUNE_IDLE_MS   15000 /* after all that can be old enough was read */
+#define PRUNE_IDLE_MS   20000 /* after all that can be old enough was read */
 #define MAINTAIN_MS     60000
 #define EXPIRE_MS       500
 #define SEAL_MS         1000
-#define SEAL_IDLE_MS    15000
+#define SEAL_IDLE_MS    20000
 #define IDLE_MS         5000
 #define SEAL_ROWS       1000
 #define EXPIRE_ROWS     100 /* their wallets stay locked until the end of the batch */
@@ -195,11 +195,14 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
         {"reply", reply_retry},
         {"on_complete", on_complete_retry},
     };
-    int tried;
+    char url[sizeof daemon->webhook];
+    int  tried;
 
     if (daemon->app->settings.dlq_every < *ret_next_ms)
         *ret_next_ms = (int)daemon->app->settings.dlq_every;
     TRY(letters_forward(daemon, deadline, reterr));
+    if (!webhook_url(daemon, url, sizeof url))
+        return OK; /* letters of webhooks wait for one */
     return dead_letter_step(daemon->app->pool, deadline,
                             (DeadLetterTypes){list, COUNT(list), (int)daemon->app->settings.dlq_tries,
                                               (int)daemon->app->settings.dlq_every, 0},

@@ -85,12 +85,12 @@ static int64_t statements(void)
 }
 
 /* Per minute, over a window that begins when every task has its pod. */
-static int64_t statements_per_minute(void)
+static int64_t statements_per_minute(int window_ms)
 {
     Mono    start  = clock_mono();
     int64_t before = statements();
 
-    AWAIT(mono_ms_between(start, clock_mono()) >= WINDOW_MS);
+    AWAIT(mono_ms_between(start, clock_mono()) >= window_ms);
     return (statements() - before) * 60000 / mono_ms_between(start, clock_mono());
 }
 
@@ -105,8 +105,8 @@ static int pods_that_hold(Pod *pods, const char *task)
 
 TEST(monitor_a_hundred_idle_pods_cost_less_than_a_statement_per_second_each)
 {
-    static const char *const            single[] = {"dead-letters", "bring-back", "prune", "expire-holds", "seal"};
-    scoped(database_free) TestDatabase *db       = database_new();
+    static const char *const single[] = {"dead-letters", "bring-back", "prune", "maintain", "expire-holds", "seal"};
+    scoped(database_free) TestDatabase *db = database_new();
     static Pod                          pods[PODS];
     int64_t                             rate;
 
@@ -114,7 +114,7 @@ TEST(monitor_a_hundred_idle_pods_cost_less_than_a_statement_per_second_each)
         pod_start(&pods[i], database_url(db));
     for (size_t i = 0; i < COUNT(single); i++)
         AWAIT(pods_that_hold(pods, single[i]) == 1);
-    rate = statements_per_minute();
+    rate = statements_per_minute(WINDOW_MS);
     for (size_t i = 0; i < COUNT(single); i++)
         assert_int_equal(1, pods_that_hold(pods, single[i]));
     assert_int_equal(COUNT(single), database_get_i64(db, "select count(*) from pawl.task where until > pawl.now()"));
@@ -131,7 +131,7 @@ TEST(monitor_one_idle_pod_sends_less_than_a_statement_per_second)
 
     pod_start(&pod, database_url(db));
     AWAIT(tasks_holds(pod.daemon.tasks, "seal"));
-    assert_in_range(statements_per_minute(), 1, 60);
+    assert_in_range(statements_per_minute(2 * WINDOW_MS), 1, 60);
     pod_stop(&pod);
 }
 
