@@ -32,22 +32,45 @@ as $$
   select p_near + ((((p_xid::text::bigint - p_near) & 4294967295) + 2147483648) & 4294967295) - 2147483648
 $$;
 
--- The id of the oldest transaction that holds the allocation lock; our own if none is older.
-create or replace function pawl.drawing_oldest (p_line integer)
+-- A transaction id above that of every transaction that has taken an allocation lock so far. Only an id that is assigned now is: the
+-- one that the caller's transaction has already may be older than a transaction that has allocated since. Then a subtransaction that
+-- is rolled back at once gets one.
+create or replace function pawl.drawing_bound ()
   returns bigint
   language plpgsql
 as $$
 declare
-  v_own bigint := pg_current_xact_id()::text::bigint;
+  v_xid xid;
+begin
+  if pg_current_xact_id_if_assigned() is null then
+    return pg_current_xact_id()::text::bigint;
+  end if;
+  begin
+    insert into pawl.command_allocation default values returning xmin into v_xid;
+    raise exception using errcode = 'PWXID';
+  exception when sqlstate 'PWXID' then
+    return pawl.xid_full(v_xid, pg_current_xact_id()::text::bigint);
+  end;
+end
+$$;
+
+-- The id of the oldest other transaction that holds the allocation lock; p_bound if none is older. What our own transaction has
+-- allocated it can see.
+create or replace function pawl.drawing_oldest (p_line integer, p_bound bigint)
+  returns bigint
+  language plpgsql
+as $$
+declare
   v_table oid := case p_line when 2 then 'pawl.command_allocation'::regclass when 3 then 'wallet.txn_allocation'::regclass end;
 begin
   return (
     with held as materialized (
-      select l.locktype, l.virtualtransaction, l.transactionid, l.database, l.relation, l.mode from pg_locks l where l.granted
+      select l.locktype, l.virtualtransaction, l.transactionid, l.database, l.relation, l.mode, l.pid from pg_locks l where l.granted
     )
-    select least(min(pawl.xid_full(t.transactionid, v_own)), v_own)
+    select least(min(pawl.xid_full(t.transactionid, p_bound)), p_bound)
     from held d join held t on t.virtualtransaction = d.virtualtransaction
     where d.locktype = 'relation' and d.relation = v_table and d.mode = 'RowShareLock'
+      and d.pid is distinct from pg_backend_pid() -- that of a prepared transaction is null
       and d.database = (select b.oid from pg_database b where b.datname = current_database())
       and t.locktype = 'transactionid' and t.mode = 'ExclusiveLock');
 end

@@ -14,6 +14,7 @@ begin
     join (values
       -- Signature; and an argument name or a result type that only the earlier version had, where that is the difference.
       ('pawl.send(text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', 'p_batch', null),
+      ('pawl.drawing_oldest(integer)', null, null),
       ('pawl.domain_find(text)', null, 'smallint'),
       ('pawl.domain_id(text)', null, 'smallint'),
       ('pawl.batch_open(uuid,smallint,uuid[])', null, null),

@@ -236,8 +236,8 @@ begin
   looked := pawl.now();
   v_most := looked + p_most_ms * interval '1 ms';
   -- Not the snapshot's xmax: that is one more than the last id that has ended, and a transaction that is open may be above it.
-  running := pg_current_xact_id()::text::bigint;
-  oldest := pawl.drawing_oldest(2);
+  running := pawl.drawing_bound();
+  oldest := pawl.drawing_oldest(2, running);
   v_ids := array(
     select d.id from pawl.delayed d where d.due >= p_due_since and d.due <= looked
     order by d.due limit p_limit for update skip locked);
@@ -375,8 +375,8 @@ begin
   -- In this order: whoever drew one of these numbers has an older id than ours, and is either among those who draw or has ended
   -- before the snapshot of the look.
   select case when s.is_called then s.last_value else s.last_value - 1 end into drawn from pawl.command_seq s;
-  running := pg_current_xact_id()::text::bigint;
-  oldest := pawl.drawing_oldest(2);
+  running := pawl.drawing_bound();
+  oldest := pawl.drawing_oldest(2, running);
   select array(select (select r.pos
                        from pawl.ready r
                        where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_floors[p.priority + 1]

@@ -64,8 +64,8 @@ as $$
 declare
   -- In this order, for the reasons in base/draw.sql.
   v_last bigint := (select case when s.is_called then s.last_value + 9999 else -1 end from wallet.txn_seq s);
-  v_own bigint := pg_current_xact_id()::text::bigint;
-  v_oldest bigint := pawl.drawing_oldest(3);
+  v_own bigint := pawl.drawing_bound();
+  v_oldest bigint := pawl.drawing_oldest(3, v_own);
   v_mark wallet.seal_mark;
 begin
   if v_oldest >= v_own then
@@ -81,7 +81,7 @@ begin
 end
 $$;
 
--- Seals one block of at most p_limit transactions; returns how many it holds. One at a time: a second caller has nothing to do.
+-- Seals one block of at most p_limit transactions; returns how many it holds. One at a time: a second caller returns 0.
 create or replace function wallet.seal (p_limit integer default 1000)
   returns integer
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
@@ -97,10 +97,12 @@ begin
   if (p_limit between 1 and 100000) is not true then
     raise exception 'limit must be from 1 to 100000' using errcode = 'QW001';
   end if;
-  perform from wallet.seal_mark for update skip locked;
-  if not found then
+  -- Not a row lock: that assigns a transaction id, and wallet.seal_horizon needs one that is assigned later.
+  begin
+    lock table wallet.txn_allocation in share update exclusive mode nowait;
+  exception when lock_not_available then
     return 0;
-  end if;
+  end;
   select * into v_last from wallet.seal s order by s.id desc limit 1;
   v_upto := wallet.seal_horizon();
   select count(*), case when count(*) < p_limit then v_upto else max(t.id) end into v_count, v_upto
