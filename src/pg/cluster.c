@@ -35,6 +35,8 @@
 #define CONNECT_S        "2" /* libpq's smallest */
 #define OUTPUT_MAX       ((size_t)64 << 10)
 #define NO_SUCH_DATABASE "3D000"
+#define DATABASE_EXISTS  "42P04"
+#define UNIQUE_VIOLATION "23505" /* of pg_database, where two create it at the same moment */
 
 struct Cluster {
     Arena      *arena; /* holds the names below */
@@ -176,9 +178,17 @@ static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error 
 {
     scoped(conn_close) Conn  *conn   = NULL;
     scoped(PQclear) PGresult *result = NULL;
+    Error                     error  = {0};
+    ErrorCode                 code;
 
     TRY(conn_open(cluster->home.url_initdb, "pawl", deadline, &conn, reterr));
-    return conn_query(conn, sql_pg_cluster_database, 0, NULL, NULL, deadline, &result, reterr);
+    code = conn_query(conn, sql_pg_cluster_database, 0, NULL, NULL, deadline, &result, &error);
+    /* Another process, or a statement of ours that was given up at its deadline, has made it. */
+    if (code != OK && (strcmp(error.sqlstate, DATABASE_EXISTS) == 0 || strcmp(error.sqlstate, UNIQUE_VIOLATION) == 0))
+        return OK;
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
 }
 
 /* Looked at each time: a crash may have come between initdb and the making. */
