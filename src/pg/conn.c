@@ -601,6 +601,12 @@ ErrorCode conn_call(Conn *conn, const char *sql, int count, const Oid *types, co
     return commit_run(call_run, conn, sql, count, types, values, deadline, ret_result, reterr);
 }
 
+ErrorCode conn_read(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                    Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    return statement_run(call_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+}
+
 ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;

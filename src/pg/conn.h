@@ -50,6 +50,9 @@ must_check ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oi
  * deadline. ERR_UNKNOWN: it has committed, but not on a synchronous standby. */
 must_check ErrorCode conn_call(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
                                Deadline deadline, PGresult **ret_result, Error *reterr);
+/* The same for a statement that writes nothing: it may be canceled. */
+must_check ErrorCode conn_read(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                               Deadline deadline, PGresult **ret_result, Error *reterr);
 /* Commit the open transaction. ERR_STOPPING: it was interrupted before, and nothing was sent. ERR_UNKNOWN: as above. */
 must_check ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr);
 /* The time limit for a statement that the client waits for until the deadline: a little less, so that the server's own answer

@@ -185,8 +185,9 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
         types[i]  = arg->type;
         values[i] = arg->null ? NULL : arg->text ? arg->text : arg->digits;
     }
-    return (tx->autocommit ? conn_call : conn_query)(tx->conn, sql, args.count, types, values, tx->deadline, ret_result,
-                                                     reterr);
+    return (!tx->autocommit ? conn_query
+            : tx->read_only ? conn_read
+                            : conn_call)(tx->conn, sql, args.count, types, values, tx->deadline, ret_result, reterr);
 }
 
 ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count,

@@ -125,7 +125,10 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
 {
     scoped(lease_end) Lease *lease = NULL;
     ErrorCode                code  = OK;
-    Tx tx = {.arena = options->arena, .deadline = options->deadline, .autocommit = work->run == run_statement};
+    Tx                       tx    = {.arena      = options->arena,
+                                      .deadline   = options->deadline,
+                                      .autocommit = work->run == run_statement,
+                                      .read_only  = options->read_only};
 
     TRY(pool_lease_as(pool,
                       (fresh ? POOL_FRESH : 0) | (options->urgent ? POOL_URGENT : 0) |
