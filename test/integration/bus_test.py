@@ -228,7 +228,7 @@ def exec_handler_that_says_too_much_or_cannot_be_started():
         command = show(pawl, loud)
         assert command["status"] == "IN_TSQ" and "output larger than 1048576 bytes" in command["error"], command
         missing = send(pawl, "shop", "missing", None, "--max-attempts", "2")
-        work(pawl, "shop", "--exec", "/does/not/exist")
+        work(pawl, "shop", "--exec", "true && /does/not/exist")
         command = show(pawl, missing)
         assert command["status"] == "IN_TSQ" and command["attempts"] == 2 and "not found" in command["error"], command
         grumble = send(pawl, "shop", "grumble")

@@ -9,7 +9,7 @@ import stat
 import tempfile
 
 from pawl_test import Pawl, main, test, wait_until
-from story import UserPawl, alert, kill_postmaster, metric, postmaster_pid, problem, stop_clean
+from story import UserPawl, alert, kill_postmaster, postmaster_pid, problem, stop_clean
 
 ROUTES = [
     ("get", "/health/live"), ("get", "/health/ready"), ("get", "/metrics"), ("get", "/openapi.json"),
@@ -27,7 +27,7 @@ ROUTES = [
     ("get", "/v1/wallets/{owner}/statement"), ("post", "/v1/transfers"), ("post", "/v1/transfers/batch"),
     ("post", "/v1/transactions"), ("get", "/v1/transactions/{txn_id}"), ("post", "/v1/transactions/{txn_id}/refund"),
     ("post", "/v1/holds"), ("get", "/v1/holds/{txn_id}"), ("post", "/v1/holds/{txn_id}/capture"),
-    ("post", "/v1/holds/{txn_id}/void"), ("get", "/v1/ledger/verify"),
+    ("post", "/v1/holds/{txn_id}/void"), ("get", "/v1/ledger/verify"), ("get", "/problems/{type}"),
 ]
 # Making a data directory takes seconds: the stories about an old home share one.
 HOME = tempfile.mkdtemp(prefix="pawl-home.", dir="/tmp")
@@ -140,14 +140,13 @@ def a_killed_pawl_leaves_nothing_in_the_way():
 
 @test
 def a_killed_private_server_comes_back_by_itself():
-    with Pawl(home=HOME, env={"PAWL_BREAKER_OPEN": "1s"}) as pawl:
+    with Pawl(home=HOME) as pawl:
         pawl.serve()
         killed = kill_postmaster(pawl.home)
-        wait_until(lambda: pawl.http("GET", "/health/ready").status == 503, what="not ready")
+        wait_until(lambda: postmaster_pid(pawl.home) not in (0, killed), what="another server runs")
         assert pawl.http("GET", "/health/live").status == 200
         wait_until(lambda: pawl.http("GET", "/health/ready").status == 200, what="ready again")
-        assert postmaster_pid(pawl.home) not in (0, killed)
-        assert metric(pawl, "pawl_breaker_opened_total") >= 1
+        assert pawl.run("send", "shop", "charge").code == 0
         wait_until(lambda: alert(pawl, "breaker-open")["state"] != "firing", what="no alert is firing")
         stop_clean(pawl.server)
         assert postmaster_pid(pawl.home) == 0

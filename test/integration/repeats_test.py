@@ -5,7 +5,7 @@ import uuid
 
 from bus_story import events, retry_at_once, send, show, status, work
 from pawl_test import Database, Pawl, main, test
-from story import dead_letters_put, problem, stop_clean
+from story import Session, dead_letters_put, problem, stop_clean
 
 
 def new_key():
@@ -175,6 +175,30 @@ def kept_answers_go_after_a_week():
         assert not is_replayed(keyed(pawl, f"/v1/batches/{batch}/seal", None, "seal new"))
         assert db.value("select count(*) from pawl.kept_answer") == "4", "each new one takes two old ones away"
         stop_clean(pawl.server)
+
+
+@test
+def a_lock_wait_that_was_rolled_back_is_not_in_doubt():
+    with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "3s"}) as pawl:
+        server = pawl.serve()
+        assert pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201
+        send(pawl, "shop", "charge", None, "--id", twin := new_key())
+        body = {"txn_id": new_key(), "amount": 5}
+        with Session(db.url) as session:
+            session.do("begin; lock table wallet.txn, pawl.command in access exclusive mode")
+            answers = [pawl.http("POST", "/v1/wallets/ann/topup", body),
+                       pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "charge", "command_id": new_key()}),
+                       pawl.http("POST", "/v1/wallets", {"owner": "bob"}),
+                       pawl.http("POST", f"/v1/commands/{twin}/cancel", {})]
+            session.do("rollback")
+        for answer in answers:
+            found = problem(answer, 503)
+            assert found["type"] in ("/problems/timed-out", "/problems/try-again"), found
+            assert "may have" not in found["title"] + found["detail"], found
+        assert db.value("select count(*) from pawl.command") == "1"
+        assert pawl.http("POST", "/v1/wallets/ann/topup", body).json["balance"] == 5
+        assert pawl.http("GET", "/v1/wallets/bob").status == 404
+        stop_clean(server)
 
 
 main()
