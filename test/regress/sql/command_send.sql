@@ -34,3 +34,6 @@ select pawl.send('shop', 'charge', '{}', 'seven');
 select pawl.send('shop', 'charge', '8', '018f0000-0000-7000-8000-000000000001');
 select pawl.send('no spaces', 'charge', '{}');
 select pawl.send('shop', 'charge', '{}', p_batch => '018f0000-0000-7000-8000-000000000002');
+
+-- A payload of many numbers is measured by its text, not by what jsonb takes, in time that grows with their count.
+select pawl.payload_bytes(jsonb_agg(1)) as bytes from generate_series(1, 1390000);
