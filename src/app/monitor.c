@@ -191,20 +191,21 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
 {
     Daemon        *daemon = context;
     DeadLetterType list[] = {
-        {"alert_webhook", .call = webhook_again, .context = daemon},
         {"reply", reply_retry},
         {"on_complete", on_complete_retry},
+        {"alert_webhook", .call = webhook_again, .context = daemon}, /* last: they wait for a webhook to be set */
     };
     char url[sizeof daemon->webhook];
+    int  count = webhook_url(daemon, url, sizeof url) ? COUNT(list) : COUNT(list) - 1;
     int  tried;
 
     if (daemon->app->settings.dlq_every < *ret_next_ms)
         *ret_next_ms = (int)daemon->app->settings.dlq_every;
     TRY(letters_forward(daemon, deadline, reterr));
-    if (!webhook_url(daemon, url, sizeof url))
-        return OK; /* letters of webhooks wait for one */
+    if (metric_value(METRIC_DLQ_SIZE) == 0) /* as of the last claim of tasks: an idle pod asks for nothing more */
+        return OK;
     return dead_letter_step(daemon->app->pool, deadline,
-                            (DeadLetterTypes){list, COUNT(list), (int)daemon->app->settings.dlq_tries,
+                            (DeadLetterTypes){list, count, (int)daemon->app->settings.dlq_tries,
                                               (int)daemon->app->settings.dlq_every, 0},
                             &tried, reterr);
 }

@@ -87,6 +87,18 @@ def letters_of_an_application_become_commands_once():
 
 
 @test
+def commands_of_batches_that_could_not_be_sent_need_no_webhook():
+    with Database() as db, Pawl(db, env={"PAWL_DLQ_EVERY": "1s"}) as pawl:
+        pawl.serve()
+        letter = db.value("select id from pawl.dead_letter_put(array['on_complete'], array['batch-1'], "
+                          "array['{\"domain\": \"late\", \"type\": \"done\"}']::jsonb[], array['e'], array['c'], 0)")
+        wait_until(lambda: db.value(f"select status from pawl.failed_operations where id = {letter}") == "resolved",
+                   what="it was sent", timeout=60)
+        assert db.value("select c.type from pawl.command c") == "done"
+        stop_clean(pawl.server)
+
+
+@test
 def a_letter_that_cannot_be_sent_fails_alone():
     with Database() as db:
         bad, good = dead_letters_put(db, ["bad", "good"], kind="charge", delay_ms=0)
