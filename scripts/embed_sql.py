@@ -38,13 +38,13 @@ def queries_find(root):
     for path in files_list(root):
         if len(path.parts) != 3 or path.parts[1] != "query":
             continue
-        room, name = path.parts[0], path.stem
-        if not NAME.fullmatch(name) or not NAME.fullmatch(room):
+        module, name = path.parts[0], path.stem
+        if not NAME.fullmatch(name) or not NAME.fullmatch(module):
             raise SqlError(f'"{path}" does not make a C name: use lower case, digits and underscores')
         text = head_strip((root / path).read_text(encoding="utf-8"))
         if not text:
             raise SqlError(f'"{path}" holds no statement')
-        found.append((f"sql_{room}_{name}", text))
+        found.append((f"sql_{module}_{name}", text))
     return found
 
 
@@ -107,7 +107,7 @@ def strays_refuse(root):
     for path in files_list(root):
         if len(path.parts) == 2 or (len(path.parts) == 3 and path.parts[1] == "query"):
             continue
-        raise SqlError(f'"{path}" belongs into a room: ROOM/NAME.sql or ROOM/query/NAME.sql')
+        raise SqlError(f'"{path}" belongs into a module: ROOM/NAME.sql or ROOM/query/NAME.sql')
 
 
 def literal(text, indent):

@@ -13,10 +13,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# A room sees itself and these.
-ROOMS = {
+# A module sees itself and these.
+MODULES = {
     "base": "",
     "pg": "base",
+    "cluster": "base pg",
     "bus": "base pg",
     "process": "base pg bus",
     "wallet": "base pg",
@@ -25,8 +26,10 @@ ROOMS = {
     "http": "base",
     "ops": "base pg",
     "bench": "base pg bus process wallet",
-    "app": "base pg bus process wallet rating telegram http ops",
-    "cli": "base pg bus process wallet rating telegram http ops bench app",
+    "api": "base pg bus process wallet rating http ops",
+    "app": "base pg cluster bus process wallet rating telegram http ops api",
+    "lib": "base pg bus process wallet",
+    "cli": "base pg cluster bus process wallet rating telegram http ops bench api app",
 }
 
 # Written apart, so that this file does not find itself.
@@ -55,7 +58,7 @@ class File:
         self.lines = self.text.split("\n")
         self.is_c = path.suffix in (".c", ".h")
         self.code = c_strip(self.text).split("\n") if self.is_c else []
-        self.room = self.path.parts[1] if self.path.parts[0] == "src" and len(self.path.parts) > 2 else None
+        self.module = self.path.parts[1] if self.path.parts[0] == "src" and len(self.path.parts) > 2 else None
 
     def at(self, line, message):
         return f"{self.path}:{line}: {message}"
@@ -90,23 +93,23 @@ def tree_read():
 
 
 def check_includes(files):
-    """Rooms include downwards only, and a .c file proves that its own header stands alone."""
+    """Modules include downwards only, and a .c file proves that its own header stands alone."""
     for file in files:
-        if not file.room:
+        if not file.module:
             continue
-        if file.room not in ROOMS:
-            yield file.at(1, f"room {file.room} is not in the table of scripts/tidy.py")
+        if file.module not in MODULES:
+            yield file.at(1, f"module {file.module} is not in the table of scripts/tidy.py")
             continue
-        allowed = [file.room] + ROOMS[file.room].split()
+        allowed = [file.module] + MODULES[file.module].split()
         includes = [(number, match[1]) for number, line in enumerate(file.code, 1)
                     if (match := re.match(r'\s*#\s*include\s+"([^"]+)"', line))]
         for number, name in includes:
-            room = name.split("/")[0]
-            if room in ROOMS and room not in allowed:
-                yield file.at(number, f"{file.room} may not include {room}")
+            module = name.split("/")[0]
+            if module in MODULES and module not in allowed:
+                yield file.at(number, f"{file.module} may not include {module}")
             elif "/" not in name and name != "sql.h":
-                yield file.at(number, f'includes are written "room/file.h", not "{name}"')
-        own = f"{file.room}/{file.path.stem}"
+                yield file.at(number, f'includes are written "module/file.h", not "{name}"')
+        own = f"{file.module}/{file.path.stem}"
         first = next(re.finditer(r'#\s*include\s+[<"]([^>"]+)', "\n".join(file.code)), None)
         if file.path.suffix == ".c" and (ROOT / "src" / f"{own}.h").exists() and first:
             if first[1] not in (f"{own}.h", f"{own}_inner.h", f"{own}_internal.h"):
@@ -145,7 +148,7 @@ def check_sql_in_c(files):
             for number, line in enumerate(file.code, 1):
                 for literal in re.findall(r'"((?:\\.|[^"\\])*)"', line):
                     if SQL_TEXT.match(literal) and not SQL_ALLOWED.match(literal) and sql_like(literal):
-                        yield file.at(number, "SQL text belongs into sql/ROOM/query/NAME.sql")
+                        yield file.at(number, "SQL text belongs into sql/MODULE/query/NAME.sql")
 
 
 def sql_like(literal):

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "app/key.h"
+#include "api/key.h"
 #include "base/log.h"
 #include "pg/migrate.h"
 #include "pg/tx.h"

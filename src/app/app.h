@@ -11,7 +11,7 @@
 #include "app/settings.h"
 #include "base/arena.h"
 #include "base/error.h"
-#include "pg/cluster.h"
+#include "cluster/cluster.h"
 #include "pg/pool.h"
 
 /* How far to go; each includes the ones before. */

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "api/openapi.h"
+#include "api/routes.h"
 #include "app/descriptors.h"
 #include "app/monitor.h"
-#include "app/openapi.h"
-#include "app/routes.h"
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/writer.h"
@@ -57,9 +57,9 @@ static void webhook_set(Daemon *daemon, const Settings *settings)
 static ErrorCode auth(void *context, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
                       char *ret_name, Error *reterr)
 {
-    Daemon *daemon = context;
+    Api *api = context;
 
-    return key_cache_check(daemon->keys, token, try_cache, deadline, ret_scopes, ret_name, reterr);
+    return key_cache_check(api->keys, token, try_cache, deadline, ret_scopes, ret_name, reterr);
 }
 
 static ErrorCode server_start(Daemon *daemon, Error *reterr)
@@ -71,7 +71,7 @@ static ErrorCode server_start(Daemon *daemon, Error *reterr)
         .bound_fd         = daemon->bound_fd,
         .listen           = settings->listen,
         .routes           = routes_table,
-        .app              = daemon,
+        .app              = &daemon->api,
         .auth             = auth,
         .executor_threads = (int)settings->http_threads,
         .queue_max        = (int)settings->http_queue,
@@ -84,8 +84,8 @@ static ErrorCode server_start(Daemon *daemon, Error *reterr)
     if (connections < settings->http_connections)
         log_write(LOG_WARN, "daemon", "fewer client connections than PAWL_HTTP_CONNECTIONS: too few file descriptors",
                   LOG_INT("connections", connections));
-    daemon->bound_fd = 0; /* the server's from here on */
-    daemon->openapi  = openapi_text(&routes_table, daemon->app->arena);
+    daemon->bound_fd    = 0; /* the server's from here on */
+    daemon->api.openapi = openapi_text(&routes_table, daemon->app->arena);
     return server_new(&options, &daemon->server, reterr);
 }
 
@@ -138,6 +138,25 @@ static Alerts *alerts_make(Daemon *daemon)
     return alerts;
 }
 
+/* What the HTTP handlers use. */
+static void api_open(Daemon *daemon, const char *token)
+{
+    const Settings *settings = &daemon->app->settings;
+    Api            *api      = &daemon->api;
+
+    daemon->listen = listen_new(settings->listen_database_url, daemon->app->pool);
+    api->pool      = daemon->app->pool;
+    api->keys      = key_cache_new(api->pool, token);
+    api->alerts    = alerts_make(daemon);
+    api->sender    = sender_new(api->pool);
+    api->ledger    = ledger_new(api->pool);
+    api->waker     = waker_new(api->pool);
+    api->claims    = claims_new(api->pool, daemon->listen);
+    api->ready     = ready_new(api->pool);
+    api->key_days  = settings->keep_keys_days > settings->keep_commands_days ? settings->keep_keys_days
+                                                                             : settings->keep_commands_days;
+}
+
 /* A pod that says it is ready and then does nothing helps nobody. */
 static ErrorCode roles_check(unsigned roles, Error *reterr)
 {
@@ -162,14 +181,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
     TRY(app_token(daemon->app, &token, &token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);
-    daemon->keys     = key_cache_new(daemon->app->pool, token);
-    daemon->alerts   = alerts_make(daemon);
-    daemon->listen   = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
-    daemon->sender   = sender_new(daemon->app->pool);
-    daemon->ledger   = ledger_new(daemon->app->pool);
-    daemon->waker    = waker_new(daemon->app->pool);
-    daemon->claims   = claims_new(daemon->app->pool, daemon->listen);
-    daemon->ready    = ready_new(daemon->app->pool);
+    api_open(daemon, token);
     daemon->webhooks = monitor_webhooks(daemon);
     daemon->tasks    = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
@@ -274,8 +286,8 @@ static bool daemon_drain(Daemon *daemon)
     const Settings *settings = &daemon->app->settings;
     bool            answered = true;
 
-    atomic_store(&daemon->stopping, true);
-    claims_stop(daemon->claims);
+    atomic_store(&daemon->api.stopping, true);
+    claims_stop(daemon->api.claims);
     tasks_stop(daemon->tasks);
     webhook_queue_stop(daemon->webhooks);
     if (daemon->server)
@@ -302,20 +314,20 @@ static void daemon_free(Daemon *daemon)
         webhook_queue_free(daemon->webhooks);
     if (daemon->listen)
         listen_free(daemon->listen);
-    if (daemon->claims)
-        claims_free(daemon->claims);
-    if (daemon->ready)
-        ready_free(daemon->ready);
-    if (daemon->waker)
-        waker_free(daemon->waker);
-    if (daemon->ledger)
-        ledger_free(daemon->ledger);
-    if (daemon->sender)
-        sender_free(daemon->sender);
-    if (daemon->alerts)
-        alerts_free(daemon->alerts);
-    if (daemon->keys)
-        key_cache_free(daemon->keys);
+    if (daemon->api.claims)
+        claims_free(daemon->api.claims);
+    if (daemon->api.ready)
+        ready_free(daemon->api.ready);
+    if (daemon->api.waker)
+        waker_free(daemon->api.waker);
+    if (daemon->api.ledger)
+        ledger_free(daemon->api.ledger);
+    if (daemon->api.sender)
+        sender_free(daemon->api.sender);
+    if (daemon->api.alerts)
+        alerts_free(daemon->api.alerts);
+    if (daemon->api.keys)
+        key_cache_free(daemon->api.keys);
     if (daemon->app)
         app_close(daemon->app);
     mutex_done(&daemon->mutex);

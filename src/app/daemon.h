@@ -11,25 +11,16 @@
 #ifndef APP_DAEMON_H
 #define APP_DAEMON_H
 
-#include <stdatomic.h>
-
+#include "api/api.h"
 #include "app/app.h"
-#include "app/claims.h"
-#include "app/key.h"
-#include "app/ready.h"
 #include "app/task.h"
 #include "base/sync.h"
 #include "base/uuid.h"
 #include "bus/backlog.h"
-#include "bus/claim.h"
 #include "bus/maintain.h"
-#include "bus/send.h"
-#include "bus/waker.h"
 #include "http/server.h"
-#include "ops/alert.h"
 #include "ops/webhook_queue.h"
 #include "pg/listen.h"
-#include "wallet/ledger.h"
 
 /* Where retention goes on: see sql/bus/prune.sql. */
 typedef struct {
@@ -44,31 +35,23 @@ typedef struct {
 
 typedef struct Daemon {
     App          *app;
-    KeyCache     *keys;
-    Alerts       *alerts;
+    Api           api; /* what the HTTP handlers use */
     Tasks        *tasks;
     WebhookQueue *webhooks;
     Listen       *listen;
     int           bound_fd; /* of the HTTP address until the server has it; 0: none */
     Server       *server;   /* NULL without role api */
-    Sender       *sender;
-    Ledger       *ledger;
-    Waker        *waker;
-    Claims       *claims;
-    Ready        *ready;
     /* Each belongs to one periodic task. */
-    BringBack   bring_back;
-    int64_t     bus_activity;
-    Backlog     backlog;
-    Prune       prune;
-    Maintain    maintain;
-    Idle        bus_idle, expire_idle, seal_idle;
-    bool        holds_shared;
-    char        holder[UUID_TEXT_SIZE]; /* of the leases on tasks: this process */
-    const char *openapi;
-    atomic_bool stopping;
-    Mutex       mutex;                             /* guards webhook */
-    char        webhook[SETTINGS_WEBHOOK_MAX + 1]; /* "" : none */
+    BringBack bring_back;
+    int64_t   bus_activity;
+    Backlog   backlog;
+    Prune     prune;
+    Maintain  maintain;
+    Idle      bus_idle, expire_idle, seal_idle;
+    bool      holds_shared;
+    char      holder[UUID_TEXT_SIZE];            /* of the leases on tasks: this process */
+    Mutex     mutex;                             /* guards webhook */
+    char      webhook[SETTINGS_WEBHOOK_MAX + 1]; /* "" : none */
 } Daemon;
 
 /* Runs until a signal ends it. */

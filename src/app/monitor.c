@@ -12,8 +12,8 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "base/uuid.h"
+#include "bus/dead_letter.h"
 #include "ops/webhook.h"
-#include "pg/dead_letter.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -132,7 +132,7 @@ static void alerts_take_over(Daemon *daemon)
     bool  holds = tasks_holds(daemon->tasks, SHARED_TASK);
 
     if (holds && !daemon->holds_shared) {
-        alerts_list(daemon->alerts, list);
+        alerts_list(daemon->api.alerts, list);
         for (int i = 0; i < ALERT_COUNT; i++)
             if (list[i].firing && list[i].is_shared)
                 monitor_alert(daemon, &list[i]);
@@ -148,7 +148,7 @@ static ErrorCode task_alerts(void *context, Deadline deadline, int *ret_next_ms,
     (void)ret_next_ms;
     (void)reterr;
     alerts_take_over(daemon);
-    alerts_step(daemon->alerts);
+    alerts_step(daemon->api.alerts);
     return OK;
 }
 
@@ -179,7 +179,7 @@ static ErrorCode letters_forward(Daemon *daemon, Deadline deadline, Error *reter
     Forwarded forwarded = {0};
 
     do
-        TRY(db_call(daemon->app->pool, &options, sql_app_dead_letter_forward,
+        TRY(db_call(daemon->app->pool, &options, sql_bus_dead_letter_forward,
                     DB_ARGS(db_i32(LETTERS_ROWS), db_i32((int32_t)daemon->app->settings.dlq_tries),
                             db_i32((int32_t)daemon->app->settings.dlq_every)),
                     &forwarded_shape, &forwarded, reterr));

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "pg/dead_letter.h"
+#include "bus/dead_letter.h"
 #include "pg/pool.h"
 
 typedef struct {

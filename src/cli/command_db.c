@@ -4,7 +4,7 @@
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/print.h"
-#include "pg/cluster.h"
+#include "cluster/cluster.h"
 
 #define STOP_MS 30000
 

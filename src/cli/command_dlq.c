@@ -3,11 +3,10 @@
  */
 #include <inttypes.h>
 
-#include "app/letter.h"
 #include "base/writer.h"
+#include "bus/dead_letter.h"
 #include "cli/command.h"
 #include "cli/print.h"
-#include "pg/dead_letter.h"
 
 #define PAGE_LETTERS 20
 
@@ -18,7 +17,7 @@ static ErrorCode letter_id(const Call *call, int64_t *ret_id, Error *reterr)
 
 static void row_write(Writer *writer, const void *row)
 {
-    letter_write(writer, row);
+    dead_letter_write(writer, row);
 }
 
 static const ListColumn list_columns[] = {

@@ -3,7 +3,7 @@
  */
 #include <inttypes.h>
 
-#include "app/key.h"
+#include "api/key.h"
 #include "base/writer.h"
 #include "cli/command.h"
 #include "cli/print.h"

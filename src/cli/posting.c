@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "app/api_post.h"
+#include "api/post.h"
 
 #define LINES_MAX 6
 

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "app/routes.h"
+#include "api/routes.h"
 #include "app/settings.h"
 #include "base/metric.h"
 #include "base/problem.h"

@@ -7,9 +7,9 @@
  */
 #include <stdio.h>
 
-#include "app/key.h"
+#include "api/key.h"
 #include "base/fault.h"
-#include "pg/dead_letter.h"
+#include "bus/dead_letter.h"
 #include "pg/migrate.h"
 #include "sql.h"
 #include "test/concurrency/deed.h"

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/metric.h"
+#include "bus/dead_letter.h"
 #include "ops/webhook.h"
-#include "pg/dead_letter.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
@@ -59,7 +59,7 @@ static void pod_start(Pod *pod, const char *url)
         .role = ROLE_MONITOR, .dlq_every = 300000, .dlq_tries = 3, .keep_commands_days = 30, .keep_audit_days = 90};
     pod->daemon.app = &pod->app;
     mutex_init(&pod->daemon.mutex);
-    pod->daemon.alerts   = alerts_new(monitor_alert, &pod->daemon);
+    pod->daemon.api.alerts   = alerts_new(monitor_alert, &pod->daemon);
     pod->daemon.webhooks = monitor_webhooks(&pod->daemon);
     pod->daemon.tasks    = monitor_start(&pod->daemon);
 }
@@ -70,7 +70,7 @@ static void pod_stop(Pod *pod)
     monitor_release(&pod->daemon);
     tasks_free(pod->daemon.tasks);
     webhook_queue_free(pod->daemon.webhooks);
-    alerts_free(pod->daemon.alerts);
+    alerts_free(pod->daemon.api.alerts);
     pool_free(pod->app.pool);
     mutex_done(&pod->daemon.mutex);
 }

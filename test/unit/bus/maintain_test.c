@@ -3,7 +3,7 @@
  */
 #include "bus/maintain.h"
 
-#include "pg/dead_letter.h"
+#include "bus/dead_letter.h"
 #include "test/unit/bus/fixture.h"
 
 static const MaintainAges ages = {.batch_expiry_ms = 3600000, .keep_replies_days = 30, .keep_letters_days = 90};

@@ -1,0 +1,83 @@
+/*
+ * api.h - the HTTP API: its handlers, one file per noun, and what they share.
+ *
+ * A handler turns a request into a call of a module, and the rows into JSON. Its context is the Api, which belongs to the
+ * daemon: complete before the server accepts its first request, and alive until the server is freed.
+ * Threads: handlers run on the server's threads; every member is safe there.
+ */
+#ifndef API_API_H
+#define API_API_H
+
+#include <stdatomic.h>
+
+#include "api/claims.h"
+#include "api/key.h"
+#include "api/ready.h"
+#include "bus/send.h"
+#include "bus/waker.h"
+#include "http/route.h"
+#include "ops/alert.h"
+#include "pg/pool.h"
+#include "wallet/ledger.h"
+
+typedef struct Api {
+    Pool       *pool; /* the daemon's */
+    KeyCache   *keys;
+    Alerts     *alerts;
+    Sender     *sender;
+    Ledger     *ledger;
+    Waker      *waker;
+    Claims     *claims;
+    Ready      *ready;
+    const char *openapi;
+    int64_t     key_days; /* for how many days after its end a command's id is known, at least */
+    atomic_bool stopping;
+} Api;
+
+RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi, api_problem;
+RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
+
+RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;
+RouteHandler api_policy_show, api_policy_set, api_policy_reset;
+RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend;
+RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
+
+/* The same, but a repeat under one Idempotency-Key is answered with the kept bytes. */
+RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once, api_settle_once, api_extend_once;
+RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
+
+RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
+RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transaction_post, api_refund;
+RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
+RouteHandler api_transaction_show, api_hold_show, api_verify;
+
+extern const FieldTable     api_empty_body;
+extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
+    api_command_domain_parameters[], api_policy_parameters[];
+extern const FieldTable api_policy_body;
+extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
+    api_extend_body;
+extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
+    api_verify_parameters[];
+extern const FieldTable api_wallet_open_body, api_amount_body, api_transfer_body, api_transfer_batch_body,
+    api_hold_body, api_capture_body, api_void_body, api_refund_body, api_multi_body, api_freeze_body, api_floor_body;
+
+/* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
+ * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */
+must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
+must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
+/* The key under which this API key's answer is kept, whatever the header's text is; NULL: there is no header. */
+must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
+/* ERR_INVALID: there is a header. why: a clause. */
+must_check ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr);
+/* The id of an item that was given none, in a request that was: the same request again names the same items. */
+const char *api_key_derive(Arena *arena, const char *key, int number);
+/* A route that asks for nothing: no body, or {}. */
+must_check ErrorCode api_nothing_take(Request *request, Error *reterr);
+/* The {txn_id} of the path. */
+must_check ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr);
+/* A moment of the query, RFC 3339. NULL: absent. */
+must_check ErrorCode api_moment_take(Request *request, const char *name, const char **ret_moment, Error *reterr);
+
+#endif

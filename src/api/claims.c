@@ -1,0 +1,505 @@
+/*
+ * claims.c - groups that are due, groups that wait, and a few threads; see claims.h.
+ */
+#include "api/claims.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/metric.h"
+#include "base/sync.h"
+#include "base/text.h"
+#include "bus/release.h"
+#include "bus/waker.h"
+#include "pg/combiner.h"
+
+#define POLL_MS     1000
+#define EXPIRE_MS   20 /* between two searches for waits whose time is over */
+#define CALL_MS     10000
+#define GROUPS_KEPT 256
+#define NAME_MAX_   ((size_t)32 << 10) /* a domain and 100 types */
+#define THREADS_MAX 4
+
+typedef TAILQ_HEAD(WaitList, ClaimWait) WaitList;
+
+/* IDLE: without waiters. WAITING: in the order of poll_at. DUE: a thread takes it next. BUSY: a thread has it. */
+typedef enum { GROUP_IDLE, GROUP_WAITING, GROUP_DUE, GROUP_BUSY, GROUP_STATE_COUNT } GroupState;
+
+struct ClaimGroup {
+    Arena      *arena; /* of the names */
+    const char *name, *domain;
+    Lane       *lane;
+    GroupState  state;
+    WaitList    waits;
+    Mono        poll_at;
+    bool        notified; /* while it was busy */
+    Error       error;    /* why the last look failed; code OK: it did not */
+    TAILQ_ENTRY(ClaimGroup) link;
+};
+typedef TAILQ_HEAD(GroupList, ClaimGroup) GroupList;
+
+/* Commands to be released. */
+typedef struct Undo Undo;
+struct Undo {
+    Arena   *arena;
+    Claimed *list;
+    int      count;
+    Undo    *next;
+};
+
+struct Claims {
+    Pool     *pool;
+    Mutex     mutex; /* guards the rest */
+    Cond      changed;
+    GroupList groups[GROUP_STATE_COUNT];
+    int       idle_count;
+    Mono      expire_at; /* no wait's time is over before */
+    int64_t   number_last;
+    Undo     *undo;
+    bool      stopping, ending;
+    int       thread_count;
+    pthread_t threads[THREADS_MAX];
+};
+
+static void *memory(size_t size)
+{
+    void *bytes = calloc(1, size);
+
+    if (!bytes)
+        abort();
+    return bytes;
+}
+
+/* ---- groups; all under the mutex ---- */
+
+static void group_free(ClaimGroup *group)
+{
+    lane_free(group->lane);
+    arena_free(group->arena);
+    free(group);
+}
+
+static void group_move(Claims *claims, ClaimGroup *group, GroupState state)
+{
+    TAILQ_REMOVE(&claims->groups[group->state], group, link);
+    claims->idle_count += (state == GROUP_IDLE) - (group->state == GROUP_IDLE);
+    group->state = state;
+    TAILQ_INSERT_TAIL(&claims->groups[state], group, link);
+    if (state == GROUP_DUE)
+        cond_signal(&claims->changed);
+    if (claims->idle_count > GROUPS_KEPT) {
+        ClaimGroup *oldest = TAILQ_FIRST(&claims->groups[GROUP_IDLE]);
+
+        TAILQ_REMOVE(&claims->groups[GROUP_IDLE], oldest, link);
+        claims->idle_count--;
+        group_free(oldest);
+    }
+}
+
+/* It has nothing to do right now: wait for the next poll, or be kept for its cursor. */
+static void group_settle(Claims *claims, ClaimGroup *group)
+{
+    if (TAILQ_EMPTY(&group->waits)) {
+        group_move(claims, group, GROUP_IDLE);
+        return;
+    }
+    group->poll_at = mono_plus_ms(clock_mono(), POLL_MS);
+    group_move(claims, group, GROUP_WAITING);
+}
+
+static void group_notify(Claims *claims, ClaimGroup *group)
+{
+    group->notified = true;
+    if (group->state == GROUP_WAITING)
+        group_move(claims, group, GROUP_DUE);
+}
+
+static const char *wait_name(const ClaimWait *wait, Text *text)
+{
+    text_init(text, /* arena= */ NULL, NAME_MAX_);
+    text_append(text, wait->domain);
+    for (int i = 0; i < wait->type_count; i++)
+        text_print(text, "\n%s", wait->types[i]);
+    return text_string(text);
+}
+
+static ClaimGroup *group_new(Claims *claims, const ClaimWait *wait, const char *name)
+{
+    ClaimGroup  *group = memory(sizeof *group);
+    const char **types;
+
+    group->arena  = arena_new(NAME_MAX_ * 4);
+    group->name   = arena_text(group->arena, name);
+    group->domain = arena_text(group->arena, wait->domain);
+    types         = arena_array(group->arena, const char *, wait->type_count + 1);
+    for (int i = 0; i < wait->type_count; i++)
+        types[i] = wait->types[i];
+    group->lane = lane_new(claims->pool, wait->domain, wait->type_count ? types : NULL, wait->worker);
+    TAILQ_INIT(&group->waits);
+    group->state = GROUP_IDLE;
+    TAILQ_INSERT_TAIL(&claims->groups[GROUP_IDLE], group, link);
+    claims->idle_count++;
+    return group;
+}
+
+static ClaimGroup *group_find(Claims *claims, const ClaimWait *wait)
+{
+    Text text   scoped_text = {0};
+    const char *name        = wait_name(wait, &text);
+    ClaimGroup *group;
+
+    for (int i = 0; i < GROUP_STATE_COUNT; i++)
+        TAILQ_FOREACH(group, &claims->groups[i], link)
+    if (strcmp(group->name, name) == 0)
+        return group;
+    return group_new(claims, wait, name);
+}
+
+/* ---- waits ---- */
+
+/* Under the mutex. */
+static void wait_leave(ClaimWait *wait)
+{
+    TAILQ_REMOVE(&wait->group->waits, wait, link);
+    wait->group = NULL;
+}
+
+/* Under the mutex: commands that nobody will get. */
+static void undo_add(Claims *claims, Arena *arena, Claimed *list, int count)
+{
+    Undo *undo = memory(sizeof *undo);
+
+    *undo        = (Undo){arena, list, count, claims->undo};
+    claims->undo = undo;
+    cond_signal(&claims->changed);
+}
+
+static void wait_expires(Claims *claims, const ClaimWait *wait)
+{
+    if (mono_before(wait->until.at, claims->expire_at))
+        claims->expire_at = wait->until.at;
+}
+
+/* Under the mutex: those whose time is over leave their groups and are put into *ret_done. */
+static void waits_expire(Claims *claims, WaitList *ret_done)
+{
+    Mono soonest = deadline_never().at, now = clock_mono();
+
+    for (int i = 0; i < GROUP_STATE_COUNT; i++) {
+        ClaimGroup *group;
+
+        TAILQ_FOREACH(group, &claims->groups[i], link)
+        for (ClaimWait *wait = TAILQ_FIRST(&group->waits), *next; wait; wait = next) {
+            next = TAILQ_NEXT(wait, link);
+            if (wait->running || (!wait->looked && !claims->stopping))
+                continue; /* its claim will say */
+            if (mono_before(now, wait->until.at) && !claims->stopping) {
+                soonest = mono_before(wait->until.at, soonest) ? wait->until.at : soonest;
+                continue;
+            }
+            wait->code  = group->error.code;
+            wait->error = group->error;
+            wait_leave(wait);
+            TAILQ_INSERT_TAIL(ret_done, wait, link);
+        }
+    }
+    if (mono_before(soonest, mono_plus_ms(now, EXPIRE_MS)))
+        soonest = mono_plus_ms(now, EXPIRE_MS);
+    claims->expire_at = soonest;
+}
+
+/* Under no lock. */
+static void waits_done(WaitList *done)
+{
+    for (ClaimWait *wait; (wait = TAILQ_FIRST(done)) != NULL;) {
+        TAILQ_REMOVE(done, wait, link);
+        wait->on_done(wait->context);
+    }
+}
+
+/* ---- one look ---- */
+
+/* What a claim for one waiter found. */
+typedef struct {
+    Arena    *arena;
+    Claimed  *list;
+    int       count;
+    ErrorCode code;
+    Error     error;
+} Found;
+
+static Found look(ClaimGroup *group, const ClaimWait *wait)
+{
+    Found found = {.arena = arena_new(ARENA_BYTES_DEFAULT)};
+
+    lane_serve(group->lane, wait->worker);
+    found.code = lane_claim(group->lane, deadline_in_ms(CALL_MS), found.arena, wait->limit, wait->lease_ms, &found.list,
+                            &found.count, &found.error);
+    if (found.code != OK)
+        found.count = 0;
+    return found;
+}
+
+/* Under the mutex: what it found is the waiter's, or nobody's. */
+static void found_give(Claims *claims, ClaimWait *wait, Found *found)
+{
+    if (found->count > 0 && wait->canceled)
+        undo_add(claims, take(found->arena), found->list, found->count);
+    else if (found->count > 0) {
+        wait->arena = take(found->arena);
+        wait->list  = found->list;
+        wait->count = found->count;
+    }
+    wait->code  = found->code;
+    wait->error = found->error;
+}
+
+/* Under the mutex: a look found nothing, or failed. That is so for every waiter that was there when it began: up to `last`. */
+static void group_looked(Claims *claims, ClaimGroup *group, int64_t last, const Found *found)
+{
+    ClaimWait *wait;
+
+    group->error      = found->error;
+    group->error.code = found->code;
+    for (wait = TAILQ_FIRST(&group->waits); wait && wait->number <= last; wait = TAILQ_NEXT(wait, link)) {
+        wait->looked = true;
+        wait_expires(claims, wait);
+    }
+}
+
+/* An outage is waited out, as long as the waiter likes. */
+static bool found_is_final(const Found *found)
+{
+    return found->code != OK && error_verdict(found->code) == VERDICT_FINAL;
+}
+
+static bool group_has_new(const ClaimGroup *group)
+{
+    const ClaimWait *last = TAILQ_LAST(&group->waits, WaitList);
+
+    return last && !last->looked;
+}
+
+/* Under the mutex, which it leaves for the claim and to report. */
+static void group_serve(Claims *claims, ClaimGroup *group)
+{
+    ClaimWait *wait = TAILQ_FIRST(&group->waits);
+    int64_t    last = claims->number_last;
+    bool       done;
+
+    group_move(claims, group, GROUP_BUSY);
+    group->notified = false;
+    wait->running   = true;
+    cond_signal(&claims->changed); /* another thread keeps the time meanwhile */
+    mutex_unlock(&claims->mutex);
+    Found found = look(group, wait);
+    mutex_lock(&claims->mutex);
+    wait->running = false;
+    done          = found.count > 0 || found_is_final(&found) || wait->canceled;
+    if (found.count == 0)
+        group_looked(claims, group, last, &found);
+    if (done) {
+        found_give(claims, wait, &found);
+        wait_leave(wait);
+    }
+    if (claims->stopping)
+        claims->expire_at = clock_mono();
+    if (!TAILQ_EMPTY(&group->waits) && !claims->stopping &&
+        (found.count > 0 || group->notified || group_has_new(group)))
+        group_move(claims, group, GROUP_DUE);
+    else
+        group_settle(claims, group);
+    mutex_unlock(&claims->mutex);
+    if (done)
+        wait->on_done(wait->context);
+    arena_free(found.arena);
+    mutex_lock(&claims->mutex);
+}
+
+/* Under the mutex, which it leaves. A lease that cannot be released ends by its time. */
+static void undo_run(Claims *claims)
+{
+    Undo *undo  = claims->undo;
+    Error error = {0};
+
+    claims->undo = undo->next;
+    mutex_unlock(&claims->mutex);
+    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), undo->arena, undo->list, undo->count, &error) != OK)
+        log_error(LOG_WARN, "claims", "commands of a client that went away were not released", &error);
+    arena_free(undo->arena);
+    free(undo);
+    mutex_lock(&claims->mutex);
+}
+
+/* ---- threads ---- */
+
+/* Under the mutex: polls that are due. Returns when the next thing is. */
+static Deadline polls_due(Claims *claims)
+{
+    ClaimGroup *group;
+    Mono        now = clock_mono();
+
+    while ((group = TAILQ_FIRST(&claims->groups[GROUP_WAITING])) != NULL && !mono_before(now, group->poll_at))
+        group_move(claims, group, GROUP_DUE);
+    return deadline_sooner((Deadline){claims->expire_at}, group ? (Deadline){group->poll_at} : deadline_never());
+}
+
+static void *thread_body(void *context)
+{
+    Claims *claims = context;
+
+    mutex_lock(&claims->mutex);
+    while (!claims->ending) {
+        WaitList done = TAILQ_HEAD_INITIALIZER(done);
+        Deadline next = polls_due(claims);
+
+        if (deadline_passed((Deadline){claims->expire_at}))
+            waits_expire(claims, &done);
+        if (!TAILQ_EMPTY(&done)) {
+            mutex_unlock(&claims->mutex);
+            waits_done(&done);
+            mutex_lock(&claims->mutex);
+        } else if (claims->undo) {
+            undo_run(claims);
+        } else if (TAILQ_FIRST(&claims->groups[GROUP_DUE])) {
+            ClaimGroup *group = TAILQ_FIRST(&claims->groups[GROUP_DUE]);
+
+            if (TAILQ_EMPTY(&group->waits))
+                group_settle(claims, group);
+            else
+                group_serve(claims, group);
+        } else {
+            cond_wait(&claims->changed, &claims->mutex, deadline_sooner(next, (Deadline){claims->expire_at}));
+        }
+    }
+    mutex_unlock(&claims->mutex);
+    return NULL;
+}
+
+static void on_notification(void *context, const char *channel, const char *payload)
+{
+    Claims                     *claims = context;
+    scoped(mutex_unlock) Mutex *held   = mutex_hold(&claims->mutex);
+
+    (void)channel, (void)held;
+    metric_add(METRIC_NOTES_RECEIVED, payload != NULL); /* without one: notifications may have been missed */
+    for (int i = GROUP_WAITING; i < GROUP_STATE_COUNT; i++)
+        for (ClaimGroup *group = TAILQ_FIRST(&claims->groups[i]), *next; group; group = next) {
+            next = TAILQ_NEXT(group, link);
+            if (!payload || strcmp(group->domain, payload) == 0)
+                group_notify(claims, group);
+        }
+}
+
+/* ---- callers ---- */
+
+/* Under the mutex. false: it is done already. */
+static bool wait_enter(Claims *claims, ClaimWait *wait)
+{
+    wait->claims = claims;
+    if (wait->canceled || claims->stopping)
+        return false;
+    wait->number = ++claims->number_last;
+    wait->group  = group_find(claims, wait);
+    TAILQ_INSERT_TAIL(&wait->group->waits, wait, link);
+    if (wait->group->state == GROUP_IDLE || wait->group->state == GROUP_WAITING)
+        group_move(claims, wait->group, GROUP_DUE);
+    return true;
+}
+
+void claims_submit(Claims *claims, ClaimWait *wait)
+{
+    mutex_lock(&claims->mutex);
+    bool waits = wait_enter(claims, wait);
+    mutex_unlock(&claims->mutex);
+    if (!waits)
+        wait->on_done(wait->context);
+}
+
+void claims_cancel(Claims *claims, ClaimWait *wait)
+{
+    bool done;
+
+    mutex_lock(&claims->mutex);
+    wait->canceled = true;
+    done           = wait->group && !wait->running;
+    if (done)
+        wait_leave(wait);
+    mutex_unlock(&claims->mutex);
+    if (done)
+        wait->on_done(wait->context);
+}
+
+void claims_end(ClaimWait *wait, bool delivered)
+{
+    Claims *claims = wait->claims;
+
+    if (!wait->arena)
+        return;
+    if (delivered || wait->code != OK) {
+        arena_free(take(wait->arena));
+        return;
+    }
+    mutex_lock(&claims->mutex);
+    undo_add(claims, take(wait->arena), wait->list, wait->count);
+    mutex_unlock(&claims->mutex);
+}
+
+/* ---- life ---- */
+
+Claims *claims_new(Pool *pool, Listen *listen)
+{
+    Claims    *claims = memory(sizeof *claims);
+    PoolStatus status;
+    int        share;
+
+    pool_status(pool, &status);
+    share             = combiner_share(status.size_max, 4);
+    claims->pool      = pool;
+    claims->expire_at = deadline_never().at;
+    mutex_init(&claims->mutex);
+    cond_init(&claims->changed);
+    for (int i = 0; i < GROUP_STATE_COUNT; i++)
+        TAILQ_INIT(&claims->groups[i]);
+    for (int i = 0; i < share && i < THREADS_MAX; i++)
+        claims->threads[claims->thread_count++] = thread_start("claims", thread_body, claims);
+    if (listen)
+        listen_add(listen, WAKER_CHANNEL, on_notification, claims);
+    return claims;
+}
+
+void claims_stop(Claims *claims)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&claims->mutex);
+
+    (void)held;
+    claims->stopping  = true;
+    claims->expire_at = clock_mono();
+    cond_broadcast(&claims->changed);
+}
+
+void claims_free(Claims *claims)
+{
+    mutex_lock(&claims->mutex);
+    claims->ending = true;
+    cond_broadcast(&claims->changed);
+    mutex_unlock(&claims->mutex);
+    for (int i = 0; i < claims->thread_count; i++)
+        thread_join(claims->threads[i]);
+    for (int i = 0; i < GROUP_STATE_COUNT; i++)
+        for (ClaimGroup *group; (group = TAILQ_FIRST(&claims->groups[i])) != NULL;) {
+            assert(TAILQ_EMPTY(&group->waits));
+            TAILQ_REMOVE(&claims->groups[i], group, link);
+            group_free(group);
+        }
+    for (Undo *undo; (undo = claims->undo) != NULL;) { /* the database is gone by now: their leases end by their time */
+        claims->undo = undo->next;
+        arena_free(undo->arena);
+        free(undo);
+    }
+    cond_done(&claims->changed);
+    mutex_done(&claims->mutex);
+    free(claims);
+}

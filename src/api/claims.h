@@ -1,0 +1,70 @@
+/*
+ * claims.h - claims for workers that come over HTTP: one wait list per domain and set of types, and no thread for each waiter.
+ *
+ * A group is a domain with a set of types: its claim cursor (bus/claim.h), shared by all requests, and the requests that wait, in
+ * the order they came. Few threads serve all groups: one claim at a time for a group, for its first waiter. A claim that finds
+ * commands is followed by the next waiter's at once; one that finds none answers for all waiters of the group, however many.
+ *
+ *     submitted -> group is due                        group is due -> claim for the first waiter
+ *     notification of the domain -> group is due       found nothing -> all wait for the next poll, 1 s later
+ *
+ * Invariants
+ *   1. on_done comes exactly once for each submitted wait, under no lock. `until` bounds it, and the claim under way then.
+ *   2. A wait that was canceled gets no commands: if a claim for it was under way, what it found is released, and no attempt counts.
+ *   3. A notification makes only groups of its domain look, one claim each. An idle group costs one claim a second, with any number
+ *      of waiters. A wait takes no memory beyond itself, however often its group looks.
+ *   4. At most GROUPS_KEPT groups without waiters keep their cursor; the one not used for longest goes first.
+ * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.
+ */
+#ifndef API_CLAIMS_H
+#define API_CLAIMS_H
+
+#include <sys/queue.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "bus/claim.h"
+#include "pg/listen.h"
+
+typedef struct Claims     Claims;
+typedef struct ClaimGroup ClaimGroup;
+
+typedef struct ClaimWait ClaimWait;
+struct ClaimWait {
+    const char        *domain;
+    const char *const *types;
+    int                type_count; /* 0: all */
+    int                limit, lease_ms;
+    const char        *worker;
+    Deadline           until; /* wait for work until then; already passed: a single look */
+    void (*on_done)(void *context);
+    void *context;
+    /* What came of it, at on_done. */
+    ErrorCode code;
+    Error     error;
+    Claimed  *list;
+    int       count;
+    /* Of claims.c. */
+    Claims     *claims;
+    ClaimGroup *group;  /* NULL: it does not wait */
+    Arena      *arena;  /* of the list */
+    int64_t     number; /* in the order of coming */
+    bool        looked, running, canceled;
+    TAILQ_ENTRY(ClaimWait) link;
+};
+
+/* listen may be NULL. */
+Claims *claims_new(Pool *pool, Listen *listen);
+/* All that wait are done, with nothing; so is what comes from now on. */
+void claims_stop(Claims *claims);
+void claims_free(Claims *claims); /* every wait was ended */
+SCOPED(Claims, claims_free)
+
+void claims_submit(Claims *claims, ClaimWait *wait);
+/* Its client is gone: it is done as soon as no claim for it is under way, maybe in here. Also right before claims_submit(). */
+void claims_cancel(Claims *claims, ClaimWait *wait);
+/* After on_done. delivered false: the answer did not reach the client, so its commands are released. */
+void claims_end(ClaimWait *wait, bool delivered);
+
+#endif

@@ -1,0 +1,418 @@
+/*
+ * command.c - commands over HTTP: send, look, claim, settle, extend, and the troubleshooting queue.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/problem.h"
+#include "base/reader.h"
+#include "base/writer.h"
+#include "bus/batch.h"
+#include "bus/command.h"
+#include "bus/send.h"
+#include "bus/settle.h"
+#include "http/suspend.h"
+
+#define DELAY_S_MAX    315360000 /* ten years */
+#define ITEMS_MAX      8000
+#define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the command that reaches it is the last one of its page */
+
+/* ---- send ---- */
+
+typedef struct {
+    const char *domain, *type, *payload, *command_id, *reply_to, *correlation_id, *batch_id;
+    double      delay_s;
+    int64_t     priority, max_attempts;
+    bool        priority_given;
+} SendRequest;
+
+static const Field send_fields[] = {
+    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63, .help = "who handles it"},
+    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100,
+     .help = "what is to be done"},
+    {"payload", FIELD_JSON, offsetof(SendRequest, payload), .help = "any JSON for the handler; {} when absent"},
+    {"command_id", FIELD_UUID, offsetof(SendRequest, command_id), .help = "sent twice it is one command"},
+    {"delay_s", FIELD_REAL, offsetof(SendRequest, delay_s), .min = 0, .max = DELAY_S_MAX, .help = "not before"},
+    {"priority", FIELD_I64, offsetof(SendRequest, priority), .min = 0, .max = 9,
+     .is_set = offsetof(SendRequest, priority_given), .help = "9 is first; 4 when absent"},
+    {"max_attempts", FIELD_I64, offsetof(SendRequest, max_attempts), .min = 1, .max = 1000, .help = "3 when absent"},
+    {"reply_to", FIELD_TEXT, offsetof(SendRequest, reply_to), .length_max = 47, .help = "queue that gets the outcome"},
+    {"correlation_id", FIELD_TEXT, offsetof(SendRequest, correlation_id), .length_max = 200},
+    {"batch_id", FIELD_UUID, offsetof(SendRequest, batch_id)},
+};
+const FieldTable api_command_send_body = {"command", send_fields, COUNT(send_fields), sizeof(SendRequest)};
+
+/* Of a batch's last command only this is kept. */
+static const Field on_complete_fields[] = {
+    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63},
+    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100},
+    {"payload", FIELD_JSON, offsetof(SendRequest, payload)},
+};
+static const FieldTable on_complete_table = {"on_complete", on_complete_fields, COUNT(on_complete_fields),
+                                             sizeof(SendRequest)};
+
+typedef struct {
+    const char *name, *on_complete, *batch_id;
+    bool        open;
+    ReaderArray items;
+} BatchRequest;
+
+static const Field batch_fields[] = {
+    {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .help = "sent twice it is one batch"},
+    {"name", FIELD_TEXT, offsetof(BatchRequest, name), .length_max = 200},
+    {"on_complete", FIELD_JSON, offsetof(BatchRequest, on_complete), .help = "command sent once all have ended"},
+    {"open", FIELD_BOOL, offsetof(BatchRequest, open), .help = "more commands will be added; seal it then"},
+    {"items", FIELD_ROWS, offsetof(BatchRequest, items), .min = 0, .max = ITEMS_MAX, .rows = &api_command_send_body},
+};
+const FieldTable api_command_batch_body = {"batch", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
+
+static SendItem item_of(const SendRequest *given, const char *actor)
+{
+    return (SendItem){.domain         = given->domain,
+                      .type           = given->type,
+                      .payload        = given->payload,
+                      .command_id     = given->command_id,
+                      .delay_ms       = (int64_t)(given->delay_s * 1000),
+                      .priority       = given->priority_given ? (int)given->priority : SEND_DEFAULT,
+                      .max_attempts   = given->max_attempts ? (int)given->max_attempts : SEND_DEFAULT,
+                      .reply_to       = given->reply_to,
+                      .correlation_id = given->correlation_id,
+                      .batch_id       = given->batch_id,
+                      .actor          = actor};
+}
+
+/* A repeat answers with the bytes of the first answer, so the status is the one that every command is accepted with; the present
+ * one is a header. */
+static void write_sent(Writer *writer, const SendItem *item)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "command_id", item->id);
+    if (item->code == OK)
+        writer_text(writer, "status", "PENDING");
+    else
+        writer_text(writer, "error", problem_detail(&item->error));
+    writer_end(writer);
+}
+
+static ErrorCode send_end(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api            *api  = context;
+    const SendItem *item = request_state(request);
+    Writer          writer;
+
+    if (item->code != OK) {
+        *reterr = item->error;
+        return item->code;
+    }
+    if (item->is_new && item->delay_ms == 0)
+        waker_poke(api->waker, item->domain);
+    response->status = 201;
+    response_header(response, "Pawl-Status", item->status);
+    response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
+    if (!item->is_new)
+        response_header(response, "Idempotency-Replayed", "true");
+    writer_open(&writer, &response->body);
+    write_sent(&writer, item);
+    return OK;
+}
+
+ErrorCode api_command_send(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api   = context;
+    Arena      *arena = request_arena(request);
+    SendItem   *item  = arena_array(arena, SendItem, 1);
+    SendRequest given;
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    (void)response;
+    TRY(reader_object(body, size, &api_command_send_body, arena, &given, reterr));
+    TRY(api_key_take(request, "command_id", &given.command_id, reterr));
+    *item         = item_of(&given, request_principal(request));
+    item->on_done = request_resume;
+    item->context = request;
+    request_suspend(request, &(Suspend){.on_resume = send_end}, item);
+    sender_submit(api->sender, request_deadline(request), item);
+    return OK;
+}
+
+/* All of it before the first write: a batch whose last item is bad must not be there afterwards. */
+static ErrorCode batch_check(Request *request, const BatchRequest *given, SendItem *ret_list, Error *reterr)
+{
+    const SendRequest *requests = given->items.items;
+    SendRequest        last;
+
+    for (int i = 0; i < given->items.count; i++) {
+        ret_list[i] = item_of(&requests[i], request_principal(request));
+        if (requests[i].batch_id && (!given->batch_id || strcmp(requests[i].batch_id, given->batch_id) != 0))
+            return fail(reterr, ERR_INVALID, "items[%d].batch_id names another batch", i);
+        if (send_check(&ret_list[i], reterr) != OK) {
+            error_prefix(reterr, "items[%d]", i);
+            return reterr->code;
+        }
+    }
+    if (!given->on_complete)
+        return OK;
+    last = (SendRequest){0};
+    if (reader_object(given->on_complete, strlen(given->on_complete), &on_complete_table, request_arena(request), &last,
+                      reterr) == OK) {
+        SendItem item = item_of(&last, request_principal(request));
+
+        if (send_check(&item, reterr) == OK)
+            return OK;
+    }
+    error_prefix(reterr, "on_complete");
+    return reterr->code;
+}
+
+static ErrorCode batch_post(Api *api, Request *request, const BatchRequest *given, SendItem *list,
+                            const char **ret_batch_id, Error *reterr)
+{
+    Arena     *arena = request_arena(request);
+    BatchNew   batch = {given->batch_id, given->name, given->on_complete, given->open};
+    int        count = given->items.count;
+    SendItem **items = arena_array(arena, SendItem *, count + 1);
+
+    for (int i = 0; i < count; i++) {
+        /* An open one may be given more commands by a second request, which are not those of the first. */
+        if (!list[i].command_id && given->batch_id && !given->open)
+            list[i].command_id = api_key_derive(arena, given->batch_id, i);
+        items[i] = &list[i];
+    }
+    TRY(batch_send(api->pool, request_deadline(request), arena, &batch, items, count, ret_batch_id, reterr));
+    for (int i = 0; i < count; i++)
+        if (list[i].code == OK && list[i].is_new && list[i].delay_ms == 0)
+            waker_poke(api->waker, list[i].domain);
+    return OK;
+}
+
+ErrorCode api_command_batch(void *context, Request *request, Response *response, Error *reterr)
+{
+    BatchRequest given;
+    SendItem    *list;
+    size_t       size;
+    const char  *body = request_body(request, &size), *batch_id;
+    bool         replayed;
+    Writer       writer;
+
+    TRY(reader_object(body, size, &api_command_batch_body, request_arena(request), &given, reterr));
+    TRY(api_key_take(request, "batch_id", &given.batch_id, reterr));
+    list = arena_array(request_arena(request), SendItem, given.items.count + 1);
+    TRY(batch_check(request, &given, list, reterr));
+    TRY(batch_post(context, request, &given, list, &batch_id, reterr));
+    response->status = 201;
+    replayed         = given.items.count > 0;
+    for (int i = 0; i < given.items.count; i++)
+        replayed &= list[i].code == OK && !list[i].is_new;
+    if (replayed)
+        response_header(response, "Idempotency-Replayed", "true");
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "batch_id", batch_id);
+    writer_array(&writer, "items");
+    for (int i = 0; i < given.items.count; i++)
+        write_sent(&writer, &list[i]);
+    writer_end(&writer);
+    writer_end(&writer);
+    return OK;
+}
+
+/* ---- look ---- */
+
+const RouteParameter api_command_parameters[] = {
+    {"domain", "only this domain"},
+    {"status", "only this status", .words = command_statuses},
+    {"type", "only this type"},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
+};
+
+const RouteParameter api_tsq_parameters[] = {
+    {"domain", "only this domain"},
+    {"type", "only this type"},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
+};
+
+const RouteParameter api_command_domain_parameters[] = {
+    {"domain", "the command's domain; needed only where several domains have this id"},
+    {NULL,     NULL                                                                  },
+};
+
+static ErrorCode id_read(Request *request, char *ret_id, Error *reterr)
+{
+    if (!uuid_parse(request_capture(request, "id"), ret_id))
+        return fail(reterr, ERR_INVALID, "id must be a UUID");
+    return OK;
+}
+
+ErrorCode api_command_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api = context;
+    char        id[UUID_TEXT_SIZE];
+    const char *json;
+
+    TRY(id_read(request, id, reterr));
+    TRY(command_show(api->pool, request_deadline(request), request_arena(request), id, request_query(request, "domain"),
+                     &json, reterr));
+    text_append(&response->body, json);
+    return OK;
+}
+
+static ErrorCode list_answer(Api *api, Request *request, const char *status, Response *response, Error *reterr)
+{
+    CommandFilter filter = {.domain = request_query(request, "domain"),
+                            .status = status,
+                            .type   = request_query(request, "type")};
+    Command      *list;
+    int64_t       limit;
+    int           count, shown = 0;
+    Writer        writer;
+
+    TRY(request_query_i64(request, "limit", 1, 1000, 100, &limit, reterr));
+    TRY(request_query_i64(request, "cursor", 1, INT64_MAX, 0, &filter.before, reterr));
+    filter.limit = (int)limit;
+    TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_array(&writer, "items");
+    while (shown < count && response->body.length < PAGE_BYTES_MAX)
+        command_write(&writer, &list[shown++]);
+    writer_end(&writer);
+    if (shown == limit || shown < count)
+        writer_i64(&writer, "next_cursor", list[shown - 1].id);
+    else
+        writer_null(&writer, "next_cursor");
+    writer_end(&writer);
+    return OK;
+}
+
+ErrorCode api_command_list(void *context, Request *request, Response *response, Error *reterr)
+{
+    return list_answer(context, request, request_query(request, "status"), response, reterr);
+}
+
+ErrorCode api_tsq_list(void *context, Request *request, Response *response, Error *reterr)
+{
+    return list_answer(context, request, "IN_TSQ", response, reterr);
+}
+
+ErrorCode api_batch_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api   *api = context;
+    char   id[UUID_TEXT_SIZE];
+    Batch  batch;
+    Writer writer;
+
+    TRY(id_read(request, id, reterr));
+    TRY(batch_progress(api->pool, request_deadline(request), request_arena(request), id, &batch, reterr));
+    writer_open(&writer, &response->body);
+    batch_write(&writer, &batch);
+    return OK;
+}
+
+ErrorCode api_batch_seal(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api *api = context;
+    char id[UUID_TEXT_SIZE];
+
+    TRY(id_read(request, id, reterr));
+    TRY(api_nothing_take(request, reterr));
+    TRY(batch_seal(api->pool, request_deadline(request), request_arena(request), id, reterr));
+    return api_batch_show(context, request, response, reterr);
+}
+
+/* ---- decide ---- */
+
+typedef struct {
+    const char *operator, * reason, *result;
+} DecideRequest;
+
+static const Field decide_fields[] = {
+    {"operator", FIELD_TEXT, offsetof(DecideRequest, operator), .length_max = 200,
+     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"},
+    {"reason", FIELD_TEXT, offsetof(DecideRequest, reason), .length_max = 2000},
+    {"result", FIELD_JSON, offsetof(DecideRequest, result), .help = "complete: what the handler would have returned"},
+};
+const FieldTable api_decide_body = {"decision", decide_fields, COUNT(decide_fields), sizeof(DecideRequest)};
+
+/* No key may have this name: key_create() refuses it. */
+static bool api_is_admin_token(const Request *request)
+{
+    return strcmp(request_principal(request), KEY_NAME_ADMIN) == 0;
+}
+
+static ErrorCode decide_read(Request *request, char *ret_id, DecideRequest *ret_given, Error *reterr)
+{
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    TRY(id_read(request, ret_id, reterr));
+    *ret_given = (DecideRequest){0};
+    if (size > 0)
+        TRY(reader_object(body, size, &api_decide_body, request_arena(request), ret_given, reterr));
+    /* Who is known comes first; what a client says about itself only beside it. The admin's token belongs to no key. */
+    if (!ret_given->operator)
+        ret_given->operator= request_principal(request);
+    else if (!api_is_admin_token(request))
+        ret_given->operator=
+            arena_print(request_arena(request), "%s (%s)", request_principal(request), ret_given->operator);
+    return OK;
+}
+
+static ErrorCode decision_answer(const char *id, const Decision *decision, Response *response, Error *reterr)
+{
+    Writer writer;
+
+    TRY(decision_check(id, decision, reterr));
+    if (!decision->is_new)
+        response_header(response, "Idempotency-Replayed", "true");
+    writer_open(&writer, &response->body);
+    decision_write(&writer, id, decision);
+    return OK;
+}
+
+ErrorCode api_command_cancel(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api          *api = context;
+    DecideRequest given;
+    char          id[UUID_TEXT_SIZE];
+    const char   *ids[] = {id}, *domains[] = {request_query(request, "domain")};
+    Decision     *made;
+
+    TRY(decide_read(request, id, &given, reterr));
+    TRY(command_cancel(api->pool, request_deadline(request), request_arena(request), (CommandNames){ids, domains, 1},
+                       given.reason, given.operator, & made, reterr));
+    return decision_answer(id, made, response, reterr);
+}
+
+static ErrorCode tsq_answer(Api *api, Request *request, TsqAction action, Response *response, Error *reterr)
+{
+    DecideRequest given;
+    char          id[UUID_TEXT_SIZE];
+    const char   *ids[] = {id}, *domains[] = {request_query(request, "domain")};
+    Decision     *made;
+
+    TRY(decide_read(request, id, &given, reterr));
+    TRY(tsq_decide(api->pool, request_deadline(request), request_arena(request), (CommandNames){ids, domains, 1},
+                   &(TsqDecision){action, given.operator, given.reason, given.result}, &made, reterr));
+    return decision_answer(id, made, response, reterr);
+}
+
+ErrorCode api_tsq_retry(void *context, Request *request, Response *response, Error *reterr)
+{
+    return tsq_answer(context, request, TSQ_RETRY, response, reterr);
+}
+
+ErrorCode api_tsq_cancel(void *context, Request *request, Response *response, Error *reterr)
+{
+    return tsq_answer(context, request, TSQ_CANCEL, response, reterr);
+}
+
+ErrorCode api_tsq_complete(void *context, Request *request, Response *response, Error *reterr)
+{
+    return tsq_answer(context, request, TSQ_COMPLETE, response, reterr);
+}

@@ -1,0 +1,200 @@
+/*
+ * key.c - tokens in, hashes to the database; see key_cache.c for the answers that are remembered.
+ */
+#include "api/key.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/key_internal.h"
+#include "base/text.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define TOKEN_PREFIX    "pawl_"
+#define SECRET_BYTES    32
+#define ARENA_BYTES_MAX ((size_t)1 << 20)
+
+DB_SHAPE(key, Key, KEY_COLUMNS);
+
+static const DbColumn key_name_columns[] = {KEY_NAME_COLUMNS(DB_COLUMN, KeyName)};
+static const DbShape  key_name_shape     = {"key", key_name_columns, COUNT(key_name_columns), sizeof(KeyName)};
+
+#define CREATED_COLUMNS(X, T) X(T, int64_t, DB_I64, id)
+typedef struct {
+    CREATED_COLUMNS(DB_FIELD, Created)
+} Created;
+DB_SHAPE(created, Created, CREATED_COLUMNS);
+
+/* ---- tokens ---- */
+
+void key_token_new(char *ret_token)
+{
+    unsigned char secret[SECRET_BYTES];
+    const size_t  prefix = sizeof TOKEN_PREFIX - 1;
+
+    if (sodium_init() < 0)
+        abort(); /* no source of randomness: nothing here can be trusted */
+    randombytes_buf(secret, sizeof secret);
+    memcpy(ret_token, TOKEN_PREFIX, prefix);
+    sodium_bin2base64(ret_token + prefix, KEY_TOKEN_SIZE - prefix, secret, sizeof secret,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    sodium_memzero(secret, sizeof secret);
+}
+
+bool key_token_is_ours(const char *token)
+{
+    const size_t prefix = sizeof TOKEN_PREFIX - 1;
+
+    return strlen(token) == KEY_TOKEN_SIZE - 1 && strncmp(token, TOKEN_PREFIX, prefix) == 0;
+}
+
+KeyHash key_hash(const char *token)
+{
+    KeyHash hash;
+
+    crypto_hash_sha256(hash.bytes, (const unsigned char *)token, strlen(token));
+    return hash;
+}
+
+/* ---- scopes ---- */
+
+static Scope scope_find(const char *word, size_t length)
+{
+    for (int i = 0; i < SCOPE_COUNT; i++)
+        if (strlen(scope_names[i]) == length && memcmp(scope_names[i], word, length) == 0)
+            return (Scope)(1u << i);
+    return SCOPE_NONE;
+}
+
+ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr)
+{
+    unsigned scopes = SCOPE_NONE;
+
+    for (const char *word = words;; word++) {
+        size_t length = strcspn(word, ",");
+        Scope  scope  = scope_find(word, length);
+
+        if (scope == SCOPE_NONE)
+            return fail(reterr, ERR_INVALID,
+                        "\"%.*s\" is no scope: read, wallet, treasury, command, process, rating or admin",
+                        length < KEY_NAME_SIZE ? (int)length : KEY_NAME_SIZE, word);
+        scopes |= scope;
+        word += length;
+        if (!*word)
+            break;
+    }
+    *ret_scopes = (Scope)scopes;
+    return OK;
+}
+
+static int scopes_list(Scope scopes, const char *ret_names[SCOPE_COUNT])
+{
+    int count = 0;
+
+    for (int i = 0; i < SCOPE_COUNT; i++)
+        if (scopes & (1u << i))
+            ret_names[count++] = scope_names[i];
+    return count;
+}
+
+/* ---- made, listed, revoked ---- */
+
+static bool name_is_good(const char *name)
+{
+    size_t length = strlen(name);
+
+    return length < KEY_NAME_SIZE && islower((unsigned char)name[0]) &&
+           strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == length;
+}
+
+/* A key that nobody has seen the token of is no use: there is nothing to send again, only to clear away. */
+static ErrorCode key_in_doubt(const char *name, Error *reterr)
+{
+    return fail(
+        reterr, ERR_UNKNOWN,
+        "key \"%s\" may have been created, and its token is lost: list the keys, revoke it if it is there, create "
+        "it again",
+        name);
+}
+
+/* ERR_CONFLICT: a live key has the name. */
+static ErrorCode key_insert(Pool *pool, Deadline deadline, const char *name, KeyHash hash, Scope scopes, int64_t ttl_ms,
+                            int64_t *ret_id, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
+    TxOptions                 options = {.name = "key_create", .deadline = deadline, .arena = arena};
+    const char               *names[SCOPE_COUNT];
+    int                       count = scopes_list(scopes, names);
+    Created                   created;
+
+    ErrorCode code = db_call(pool, &options, sql_api_key_create,
+                             DB_ARGS(db_text(name), db_bytea(arena, hash.bytes, sizeof hash.bytes),
+                                     db_texts(arena, names, count), ttl_ms ? db_i64(ttl_ms) : db_null()),
+                             &created_shape, &created, reterr);
+    if (code == ERR_UNKNOWN)
+        return key_in_doubt(name, reterr);
+    TRY(code);
+    if (created.id == 0)
+        return fail(reterr, ERR_CONFLICT, "key \"%s\" exists already: revoke it or choose another name", name);
+    *ret_id = created.id;
+    return OK;
+}
+
+ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scopes, int64_t ttl_ms, char *ret_token,
+                     int64_t *ret_id, Error *reterr)
+{
+    char token[KEY_TOKEN_SIZE];
+
+    if (!name_is_good(name))
+        return fail(reterr, ERR_INVALID,
+                    "key name is not right: a lower-case letter, then letters, digits, \"_\", \".\" or \"-\", at most "
+                    "%d in all",
+                    KEY_NAME_SIZE - 1);
+    if (strcmp(name, KEY_NAME_ADMIN) == 0)
+        return fail(reterr, ERR_INVALID, "key name \"%s\" stands for the admin's token: choose another", name);
+    if (scopes == SCOPE_NONE || ttl_ms < 0)
+        return fail(reterr, ERR_INVALID, "a key needs a scope, and a time to live that is not below zero");
+    key_token_new(token);
+    ErrorCode code = key_insert(pool, deadline, name, key_hash(token), scopes, ttl_ms, ret_id, reterr);
+    if (code == OK)
+        memcpy(ret_token, token, sizeof token);
+    sodium_memzero(token, sizeof token);
+    return code;
+}
+
+ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, int *ret_count, Error *reterr)
+{
+    TxOptions options = {.name = "key_list", .deadline = deadline, .arena = arena, .read_only = true};
+    void     *rows;
+
+    TRY(db_call_many(pool, &options, sql_api_key_list, DB_ARGS(db_i32(KEY_LIST_MAX)), &key_shape, &rows, ret_count,
+                     reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+/* Names begin with a letter, so a number is an id. */
+static bool id_parse(const char *text, int64_t *ret_id)
+{
+    char *end;
+
+    errno   = 0;
+    *ret_id = strtoll(text, &end, 10);
+    return isdigit((unsigned char)text[0]) && errno == 0 && *end == '\0';
+}
+
+ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id_or_name, KeyName *ret_key,
+                     Error *reterr)
+{
+    TxOptions options = {.name = "key_revoke", .deadline = deadline, .arena = arena};
+    int64_t   id;
+    bool      is_id = id_parse(id_or_name, &id);
+
+    return db_call(pool, &options, sql_api_key_revoke,
+                   DB_ARGS(is_id ? db_i64(id) : db_null(), db_text(is_id ? NULL : id_or_name)), &key_name_shape,
+                   ret_key, reterr);
+}

@@ -1,0 +1,83 @@
+/*
+ * key.h - API keys: who may call the HTTP interface, and with which scopes.
+ *
+ * A token is "pawl_" and 43 characters for 32 random bytes. It is shown once, when it is made; the database keeps its
+ * SHA-256. That is enough for a secret of 256 random bits: there is nothing to guess.
+ *
+ * Invariants
+ *   1. Neither the database nor the cache holds a token, and no message contains one.
+ *   2. The admin token needs no database; it is compared by hash, in constant time.
+ *   3. The cache is bounded: KEY_CACHE_SIZE answers, kept for 5 s. So a revoked key works for 5 s more at most. A flood
+ *      of unknown tokens never pushes out a live answer about a known one, and costs 50 statements a second at most.
+ *   4. While the database cannot be asked, a key that it knew at most 65 s ago is still honoured: an outage turns no
+ *      caller away at the door. It is never honoured beyond its own expiry, which
+ *      the database's clock decides.
+ * Threads: any. Ownership: key_cache_free() frees.
+ */
+#ifndef API_KEY_H
+#define API_KEY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "http/route.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+#define KEY_TOKEN_SIZE 49      /* with the NUL */
+#define KEY_NAME_SIZE  64      /* with the NUL */
+#define KEY_NAME_ADMIN "admin" /* of the admin's token; no key has it */
+#define KEY_CACHE_SIZE 1024
+#define KEY_LIST_MAX   1000
+
+/* clang-format off */
+#define KEY_COLUMNS(X, T) \
+    X(T, int64_t,      DB_I64,  id) \
+    X(T, const char *, DB_TEXT, name) \
+    X(T, const char *, DB_TEXT, scopes) /* "read,wallet" */ \
+    X(T, int64_t,      DB_TIME, created_at) \
+    X(T, int64_t,      DB_TIME, expires_at) /* 0: never */ \
+    X(T, int64_t,      DB_TIME, revoked_at) /* 0: live */
+/* clang-format on */
+typedef struct {
+    KEY_COLUMNS(DB_FIELD, Key)
+} Key;
+
+#define KEY_NAME_COLUMNS(X, T) \
+    X(T, int64_t, DB_I64, id)  \
+    X(T, const char *, DB_TEXT, name)
+typedef struct {
+    KEY_NAME_COLUMNS(DB_FIELD, KeyName)
+} KeyName;
+
+/* A new token, also for the admin's. ret_token holds KEY_TOKEN_SIZE bytes. */
+void key_token_new(char *ret_token);
+/* "read,wallet" to bits. ERR_INVALID: a word that is no scope, or none at all. */
+must_check ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr);
+
+/* ERR_INVALID: the name is not a lower-case letter followed by letters, digits, "_", "." or "-", 63 in all. ERR_CONFLICT:
+ * a live key has it. ttl_ms 0: never expires. ret_token holds KEY_TOKEN_SIZE bytes. */
+must_check ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scopes, int64_t ttl_ms,
+                                char *ret_token, int64_t *ret_id, Error *reterr);
+/* Newest first, revoked ones too, at most KEY_LIST_MAX. */
+must_check ErrorCode key_list(Pool *pool, Deadline deadline, Arena *arena, Key **ret_list, int *ret_count,
+                              Error *reterr);
+/* By id or by name. ERR_NOT_FOUND: no live key is meant. */
+must_check ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id_or_name, KeyName *ret_key,
+                                Error *reterr);
+
+typedef struct KeyCache KeyCache;
+
+/* admin_token NULL: there is none. */
+KeyCache *key_cache_new(Pool *pool, const char *admin_token);
+void      key_cache_free(KeyCache *cache);
+SCOPED(KeyCache, key_cache_free)
+/* A ServerAuth. ret_name holds KEY_NAME_SIZE bytes. ERR_NO_TOKEN: unknown, revoked or expired. try_cache: ask memory
+ * only, ERR_BUSY when that does not know. Else the codes of a query. */
+must_check ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, Deadline deadline,
+                                     Scope *ret_scopes, char *ret_name, Error *reterr);
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * key_header.c - the key of a request: in the body, in the header Idempotency-Key, or in both if they agree; keys that follow
+ * from it; and the key of what it is about, in the path.
+ *
+ * The header may hold any text. A UUID is the key as it is; any other text becomes one by a hash of the API key's name and the
+ * text, so that two clients with "order-17" each have a key of their own. The hash is part of the interface: a new version that
+ * computes another one would run repeats a second time.
+ */
+#include <sodium.h>
+#include <string.h>
+
+#include "api/api.h"
+#include "base/reader.h"
+#include "base/uuid.h"
+
+#define KEY_TEXT_MAX 200
+
+/* Hashing the module's own name first keeps these apart from hashes of the same bytes elsewhere. */
+static const char *key_hash(Arena *arena, const char *kind, const char *first, const char *second)
+{
+    crypto_generichash_state state;
+    unsigned char            hash[16];
+    char                     hex[sizeof hash * 2 + 1];
+
+    crypto_generichash_init(&state, NULL, 0, sizeof hash);
+    crypto_generichash_update(&state, (const unsigned char *)kind, strlen(kind) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)first, strlen(first) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)second, strlen(second) + 1);
+    crypto_generichash_final(&state, hash, sizeof hash);
+    hash[6] = (unsigned char)((hash[6] & 0x0F) | 0x80); /* version 8: a scheme of one's own */
+    hash[8] = (unsigned char)((hash[8] & 0x3F) | 0x80);
+    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
+    return arena_print(arena, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+/* "order-17" or a structured field's string, "\"order-17\"", whose backslashes escape (RFC 9651, 3.3.3). false: neither. */
+static bool key_unquote(const char *header, char *ret_key)
+{
+    if (*header != '"') {
+        memcpy(ret_key, header, strlen(header) + 1);
+        return true;
+    }
+    for (header++; *header && *header != '"'; header++) {
+        if (*header == '\\' && *++header != '"' && *header != '\\')
+            return false;
+        *ret_key++ = *header;
+    }
+    *ret_key = '\0';
+    return header[0] == '"' && header[1] == '\0';
+}
+
+/* The text of the header, NULL: there is none. */
+static ErrorCode key_text(Request *request, const char **ret_text, Error *reterr)
+{
+    const char *header = request_header(request, "Idempotency-Key");
+    char       *text   = header ? arena_alloc(request_arena(request), strlen(header) + 1) : NULL;
+
+    if (header && (!key_unquote(header, text) || !*text || strlen(text) > KEY_TEXT_MAX))
+        return fail(reterr, ERR_INVALID,
+                    "header \"Idempotency-Key\" must be 1 to %d bytes of text, bare or in double quotes", KEY_TEXT_MAX);
+    *ret_text = text;
+    return OK;
+}
+
+ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr)
+{
+    const char *text, *key;
+    char        lower[UUID_TEXT_SIZE];
+
+    TRY(key_text(request, &text, reterr));
+    if (!text)
+        return OK;
+    if (uuid_parse(text, lower))
+        key = arena_text(request_arena(request), lower);
+    else
+        key = key_hash(request_arena(request), "pawl key", request_principal(request), text);
+    if (*id && strcmp(*id, key) != 0)
+        return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" and field \"%s\" differ: give one of them", field);
+    *id = key;
+    return OK;
+}
+
+ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr)
+{
+    const char *text;
+
+    TRY(key_text(request, &text, reterr));
+    *ret_key = text ? key_hash(request_arena(request), "pawl answer", request_principal(request), text) : NULL;
+    return OK;
+}
+
+ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr)
+{
+    if (request_header(request, "Idempotency-Key"))
+        return fail(reterr, ERR_INVALID, "header \"Idempotency-Key\" is not allowed here: %s", why);
+    return OK;
+}
+
+/* It begins like the key, so that index writes stay on a few warm pages. */
+const char *api_key_derive(Arena *arena, const char *key, int number)
+{
+    const char   *seed = arena_print(arena, "%s/%d", key, number);
+    unsigned char hash[16];
+    char          hex[sizeof hash * 2 + 1];
+
+    crypto_generichash(hash, sizeof hash, (const unsigned char *)seed, strlen(seed), NULL, 0);
+    hash[6] = (unsigned char)((hash[6] & 0x0F) | 0x80); /* version 8: a scheme of one's own */
+    hash[8] = (unsigned char)((hash[8] & 0x3F) | 0x80);
+    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
+    return arena_print(arena, "%.13s-%.4s-%.4s-%.12s", key, hex + 12, hex + 16, hex + 20);
+}
+
+const FieldTable api_empty_body = {.noun = "request"};
+
+ErrorCode api_nothing_take(Request *request, Error *reterr)
+{
+    char        nothing;
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    return size == 0 ? OK : reader_object(body, size, &api_empty_body, request_arena(request), &nothing, reterr);
+}
+
+ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr)
+{
+    char id[UUID_TEXT_SIZE];
+
+    if (!uuid_parse(request_capture(request, "txn_id"), id))
+        return fail(reterr, ERR_INVALID, "the txn_id in the path must be a UUID");
+    *ret_id = arena_text(request_arena(request), id);
+    return OK;
+}

@@ -1,0 +1,124 @@
+/*
+ * post_batch.c - many transfers in one request and one transaction, a verdict for each.
+ */
+#include "api/api.h"
+#include "api/post.h"
+#include "base/problem.h"
+
+typedef struct {
+    bool        atomic;
+    ReaderArray items;
+} BatchRequest;
+
+static const Field batch_fields[] = {
+    {"atomic", FIELD_BOOL, offsetof(BatchRequest, atomic), .help = "all or none; false when absent"},
+    {"items", FIELD_ROWS, offsetof(BatchRequest, items), .required = true, .min = 1, .max = WALLET_BATCH_MAX,
+     .rows = &api_transfer_body},
+};
+const FieldTable api_transfer_batch_body = {"transfers", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
+
+/* The header's key is that of all items that have none of their own. */
+static ErrorCode items_take(Request *request, const BatchRequest *given, WalletItem **ret_items, Error *reterr)
+{
+    Arena             *arena = request_arena(request);
+    const PostRequest *rows  = given->items.items;
+    const char        *key   = NULL;
+
+    TRY(api_key_take(request, NULL, &key, reterr));
+    for (int i = 0; i < given->items.count; i++) {
+        ret_items[i]  = arena_array(arena, WalletItem, 1);
+        *ret_items[i] = api_item_of(WALLET_TRANSFER, &rows[i]);
+        if (key && !ret_items[i]->txn_id)
+            ret_items[i]->txn_id = api_key_derive(arena, key, i);
+        if (wallet_check(ret_items[i], reterr) != OK) {
+            Error why = *reterr;
+
+            return fail(reterr, ERR_INVALID, "items[%d].%s", i, why.text);
+        }
+    }
+    return OK;
+}
+
+static void write_verdict(Writer *writer, const WalletItem *item)
+{
+    writer_object(writer, NULL);
+    writer_bool(writer, "posted", item->code == OK);
+    if (item->code == OK) {
+        api_posted_write(writer, item);
+    } else {
+        char type[128];
+
+        snprintf(type, sizeof type, "/problems/%s", error_type(&item->error));
+        writer_text(writer, "txn_id", item->txn_id);
+        writer_text(writer, "type", type);
+        writer_i64(writer, "status", error_http(item->code));
+        writer_text(writer, "detail", problem_detail(&item->error));
+    }
+    writer_end(writer);
+}
+
+static bool all_replayed(WalletItem *const *items, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (!items[i]->replayed)
+            return false;
+    return true;
+}
+
+/* Nothing in them says whether they are new, so that a repeat has the bytes of its first answer. */
+static void write_verdicts(Writer *writer, WalletItem *const *items, int count)
+{
+    int64_t posted = 0;
+
+    for (int i = 0; i < count; i++)
+        posted += items[i]->code == OK;
+    writer_i64(writer, "posted", posted);
+    writer_i64(writer, "refused", count - posted);
+    writer_array(writer, "items");
+    for (int i = 0; i < count; i++)
+        write_verdict(writer, items[i]);
+    writer_end(writer);
+}
+
+/* A problem document that has the verdicts as well. */
+static void write_taken_back(Writer *writer, WalletItem *const *items, int refused)
+{
+    const Error *why = &items[refused]->error;
+    char         text[sizeof why->text + 64];
+
+    snprintf(text, sizeof text, "nothing was posted, because items[%d] was refused: %s", refused, problem_detail(why));
+    writer_text(writer, "type", "/problems/not-posted");
+    writer_text(writer, "title", error_text(ERR_CONFLICT));
+    writer_i64(writer, "status", error_http(ERR_CONFLICT));
+    writer_text(writer, "detail", text);
+}
+
+ErrorCode api_transfer_batch(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api         *api   = context;
+    Arena       *arena = request_arena(request);
+    BatchRequest given;
+    size_t       size;
+    const char  *body = request_body(request, &size);
+    WalletItem **items;
+    int          refused;
+    Writer       writer;
+
+    TRY(reader_object(body, size, &api_transfer_batch_body, arena, &given, reterr));
+    items = arena_array(arena, WalletItem *, given.items.count);
+    TRY(items_take(request, &given, items, reterr));
+    TRY(wallet_post_many(api->pool, request_deadline(request), arena, items, given.items.count, given.atomic, &refused,
+                         reterr));
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    if (given.atomic && refused >= 0) {
+        response->status = error_http(ERR_CONFLICT);
+        response->type   = "application/problem+json";
+        write_taken_back(&writer, items, refused);
+    }
+    if (all_replayed(items, given.items.count))
+        response_header(response, "Idempotency-Replayed", "true");
+    write_verdicts(&writer, items, given.items.count);
+    writer_end(&writer);
+    return OK;
+}

@@ -1,0 +1,210 @@
+/*
+ * schema.c - see api_schema.h.
+ */
+#include "api/schema.h"
+
+#include "base/attr.h"
+#include "bus/command.h"
+
+/* clang-format off */
+#define TABLE(name, noun) const AnswerTable answer_##name = {noun, name##_fields, COUNT(name##_fields)}
+#define I64(name, ...)  {name, ANSWER_I64, ##__VA_ARGS__}
+#define BOOL(name, ...) {name, ANSWER_BOOL, ##__VA_ARGS__}
+#define TEXT(name, ...) {name, ANSWER_TEXT, ##__VA_ARGS__}
+#define UUID(name, ...) {name, ANSWER_UUID, ##__VA_ARGS__}
+#define TIME(name, ...) {name, ANSWER_TIME, ##__VA_ARGS__}
+#define JSON(name, ...) {name, ANSWER_JSON, ##__VA_ARGS__}
+#define ROWS(name, rows, ...) {name, ANSWER_ROWS, .table = &answer_##rows, ##__VA_ARGS__}
+
+/* ---- operations ---- */
+
+static const char *const health_states[] = {"live", "ready", NULL};
+static const AnswerField health_fields[] = {TEXT("status", .words = health_states)};
+TABLE(health, "Health");
+
+static const AnswerField openapi_fields[] = {
+    TEXT("openapi"), JSON("info"), JSON("servers"), JSON("tags"), JSON("security"), JSON("paths"), JSON("components")};
+TABLE(openapi, "Description");
+
+static const char *const alert_states[] = {"ok", "firing", "resolved", NULL};
+static const AnswerField alert_fields[] = {
+    TEXT("alert"), TEXT("state", .words = alert_states), TIME("since", .nullable = true), I64("value"), I64("limit"),
+    TEXT("unit"), TEXT("summary")};
+static TABLE(alert, "Alert");
+static const AnswerField alerts_fields[] = {ROWS("items", alert)};
+TABLE(alerts, "Alerts");
+
+static const char *const letter_states[] = {"pending", "retrying", "failed", "resolved", NULL};
+static const AnswerField letter_fields[] = {
+    I64("id"), TEXT("operation_type"), TEXT("operation_key"), JSON("operation_data", .nullable = true),
+    TEXT("error_message", .nullable = true), TEXT("error_code", .nullable = true), I64("retry_count"),
+    TEXT("status", .words = letter_states), TIME("created_at"), TIME("last_retry_at", .nullable = true)};
+TABLE(letter, "DeadLetter");
+static const AnswerField letters_fields[] = {ROWS("items", letter), I64("next_cursor", .nullable = true)};
+TABLE(letters, "DeadLetters");
+
+/* ---- commands ---- */
+
+#define NEXT_NUMBER I64("next_cursor", .nullable = true, .help = "null: there is no more")
+
+static const char *const sent_states[]    = {"PENDING", NULL};
+static const AnswerField sent_fields[]    = {
+    UUID("command_id"), TEXT("status", .words = sent_states, .help = "as accepted; Pawl-Status is the present one")};
+TABLE(sent, "Sent");
+static const AnswerField sent_item_fields[] = {
+    UUID("command_id", .nullable = true), TEXT("status", .optional = true, .words = sent_states),
+    TEXT("error", .optional = true, .help = "why it was refused")};
+static TABLE(sent_item, "SentItem");
+static const AnswerField sent_batch_fields[] = {UUID("batch_id"), ROWS("items", sent_item)};
+TABLE(sent_batch, "SentBatch");
+
+static const AnswerField event_fields[] = {
+    TEXT("event"), TIME("at"), I64("attempt", .nullable = true), TEXT("actor", .nullable = true),
+    JSON("details", .nullable = true)};
+static TABLE(event, "CommandEvent");
+static const AnswerField command_fields[] = {
+    UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
+    I64("max_attempts"), I64("priority"), JSON("payload", .nullable = true), JSON("result", .nullable = true),
+    TEXT("error", .nullable = true), TEXT("reply_to", .nullable = true), TEXT("correlation_id", .nullable = true),
+    UUID("batch_id", .nullable = true), TIME("created_at"), TIME("due_at", .nullable = true),
+    TIME("lease_until", .nullable = true), TIME("ended_at", .nullable = true), ROWS("audit", event)};
+TABLE(command, "Command");
+static const AnswerField command_line_fields[] = {
+    UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
+    TIME("created_at"), TEXT("error", .nullable = true)};
+static TABLE(command_line, "CommandLine");
+static const AnswerField commands_fields[] = {ROWS("items", command_line), NEXT_NUMBER};
+TABLE(commands, "Commands");
+static const AnswerField decision_fields[] = {
+    UUID("command_id"), TEXT("status", .help = "CANCELING: the worker learns it at its next heartbeat"),
+    TEXT("decision", .help = "retry, cancel or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
+TABLE(decision, "Decision");
+static const AnswerField policy_fields[] = {
+    TEXT("type", .help = "* is the domain's own"), JSON("delays_s", .help = "an array of numbers"), BOOL("is_default")};
+static TABLE(policy, "RetryPolicy");
+static const AnswerField policies_fields[] = {TEXT("domain"), ROWS("items", policy)};
+TABLE(policies, "RetryPolicies");
+
+static const AnswerField batch_fields[] = {
+    UUID("batch_id"), TEXT("name", .nullable = true), TEXT("status"), I64("total"), I64("pending"), I64("in_progress"),
+    I64("completed"), I64("failed"), I64("canceled"), I64("in_tsq"), TIME("created_at"),
+    TIME("completed_at", .nullable = true)};
+TABLE(batch, "Batch");
+
+static const AnswerField claimed_item_fields[] = {
+    UUID("command_id"), TEXT("type"), JSON("payload", .nullable = true), I64("attempt"), I64("max_attempts"),
+    I64("lease", .help = "the fencing token: settle and extend need it")};
+static TABLE(claimed_item, "ClaimedCommand");
+static const AnswerField claimed_fields[] = {ROWS("items", claimed_item)};
+TABLE(claimed, "Claimed");
+
+static const AnswerField settled_item_fields[] = {
+    UUID("command_id"), BOOL("settled", .help = "false: the lease was lost, and nothing changed"),
+    TEXT("status", .nullable = true), TEXT("error", .optional = true)};
+static TABLE(settled_item, "SettledCommand");
+static const AnswerField settled_fields[] = {ROWS("items", settled_item)};
+TABLE(settled, "Settled");
+
+static const char *const lease_states[] = {"extended", "canceled", "lost", NULL};
+static const AnswerField extended_item_fields[] = {
+    UUID("command_id"), BOOL("extended"), TEXT("lease", .words = lease_states)};
+static TABLE(extended_item, "ExtendedLease");
+static const AnswerField extended_fields[] = {ROWS("items", extended_item)};
+TABLE(extended, "Extended");
+
+/* ---- wallets ---- */
+
+#define FLOOR    I64("floor", .optional = true, .help = "how far below zero it may go; @system has none")
+#define METADATA JSON("metadata", .nullable = true)
+
+static const AnswerField wallet_fields[] = {
+    TEXT("owner"), TEXT("asset"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version"), BOOL("frozen"),
+    METADATA, TIME("created_at")};
+TABLE(wallet, "Wallet");
+static const AnswerField wallet_past_fields[] = {
+    TEXT("owner"), TEXT("asset"), TIME("at"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version")};
+TABLE(wallet_past, "WalletPast");
+static const AnswerField wallets_fields[] = {ROWS("items", wallet)};
+TABLE(wallets, "Wallets");
+
+static const AnswerField entry_fields[] = {
+    UUID("txn_id"), TEXT("kind"), I64("amount"), I64("balance"), I64("held"), I64("version"),
+    TEXT("other", .nullable = true), METADATA, TIME("at")};
+static TABLE(entry, "Entry");
+static const AnswerField entries_fields[] = {
+    TEXT("owner"), TEXT("asset"), ROWS("items", entry),
+    TEXT("next_cursor", .nullable = true, .help = "null: there is no more")};
+TABLE(entries, "Entries");
+
+/* ---- postings ---- */
+
+#define STATE I64("balance_before"), I64("balance"), I64("held"), I64("available"), I64("version")
+
+static const AnswerField moved_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(moved, "Moved");
+static const AnswerField transfer_fields[] = {
+    UUID("txn_id"), TEXT("from"), TEXT("to"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(transfer, "Transfer");
+static const AnswerField frozen_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), STATE, BOOL("frozen"), TIME("at")};
+TABLE(frozen, "Frozen");
+static const AnswerField floor_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), STATE, I64("floor"), TIME("at")};
+TABLE(floor, "Floor");
+static const AnswerField hold_placed_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("expires_at", .nullable = true), TIME("at")};
+TABLE(hold_placed, "HoldPlaced");
+static const AnswerField captured_fields[] = {
+    UUID("txn_id"), UUID("hold"), TEXT("owner"), TEXT("to"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(captured, "Captured");
+static const AnswerField voided_fields[] = {
+    UUID("txn_id"), UUID("hold"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(voided, "Voided");
+static const AnswerField refunded_fields[] = {
+    UUID("txn_id"), UUID("refund_of"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(refunded, "Refunded");
+
+static const AnswerField leg_fields[] = {
+    TEXT("owner"), TEXT("asset"), I64("amount"), I64("balance"), I64("held"), I64("version")};
+static TABLE(leg, "Leg");
+static const AnswerField multi_fields[] = {UUID("txn_id"), I64("amount"), ROWS("entries", leg), TIME("at")};
+TABLE(multi, "Posted");
+
+#define MAYBE(name) I64(name, .optional = true)
+static const AnswerField verdict_fields[] = {
+    BOOL("posted"), UUID("txn_id"), TEXT("from", .optional = true), TEXT("to", .optional = true),
+    TEXT("asset", .optional = true), MAYBE("amount"), MAYBE("balance_before"), MAYBE("balance"), MAYBE("held"),
+    MAYBE("available"), MAYBE("version"), TIME("at", .optional = true), TEXT("type", .optional = true, .help = "of the problem"),
+    I64("status", .optional = true), TEXT("detail", .optional = true)};
+static TABLE(verdict, "Verdict");
+static const AnswerField verdicts_fields[] = {I64("posted"), I64("refused"), ROWS("items", verdict)};
+TABLE(verdicts, "Verdicts");
+
+/* ---- transactions, holds, proof ---- */
+
+static const char *const hold_states[] = {"OPEN", "CAPTURED", "VOIDED", "EXPIRED", NULL};
+static const AnswerField hold_part_fields[] = {
+    I64("amount"), I64("captured"), TEXT("status", .words = hold_states), TIME("expires_at", .optional = true)};
+static TABLE(hold_part, "HoldState");
+static const char *const posting_states[] = {"posted", "refused", NULL};
+static const AnswerField transaction_fields[] = {
+    UUID("txn_id"), TEXT("kind"), TEXT("status", .words = posting_states), TEXT("owner", .optional = true),
+    TEXT("other", .optional = true), TEXT("asset", .optional = true), I64("amount", .optional = true),
+    UUID("ref", .optional = true), JSON("metadata", .optional = true), TEXT("refusal", .optional = true, .help = "its SQLSTATE"),
+    TEXT("reason", .optional = true), I64("refunded", .optional = true),
+    {"hold", ANSWER_OBJECT, .optional = true, .table = &answer_hold_part}, TIME("at"), ROWS("entries", leg)};
+TABLE(transaction, "Transaction");
+static const AnswerField hold_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), I64("amount"), I64("captured"), I64("remaining"),
+    TEXT("status", .words = hold_states), JSON("metadata", .optional = true), I64("refunded", .optional = true),
+    TIME("expires_at", .optional = true), TIME("at")};
+TABLE(hold, "Hold");
+
+static const AnswerField finding_fields[] = {TEXT("what"), TEXT("which"), TEXT("sentence")};
+static TABLE(finding, "Finding");
+static const AnswerField verify_fields[] = {
+    BOOL("ok"), I64("rows"), I64("seals"), I64("unsealed"), I64("took_ms"), ROWS("findings", finding),
+    BOOL("more", .help = "there are more findings than are shown")};
+TABLE(verify, "Verification");
+/* clang-format on */

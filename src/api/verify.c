@@ -1,0 +1,29 @@
+/*
+ * verify.c - do the books add up? Over HTTP.
+ */
+#include <string.h>
+
+#include "api/api.h"
+#include "wallet/verify.h"
+
+const RouteParameter api_verify_parameters[] = {
+    {"new", "only what came since the last verification without a finding", PARAMETER_BOOL},
+    {NULL, NULL}
+};
+
+/* What was found is the answer, whatever it is: 200. */
+ErrorCode api_verify(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api *api              = context;
+    const char *new       = request_query(request, "new");
+    VerifyReport *report  = arena_alloc(request_arena(request), sizeof *report);
+    VerifyOptions options = {.incremental = new &&strcmp(new, "true") == 0};
+    Writer        writer;
+
+    if (new && !options.incremental && strcmp(new, "false") != 0)
+        return fail(reterr, ERR_INVALID, "parameter \"new\" must be true or false");
+    TRY(wallet_verify(api->pool, &options, request_deadline(request), request_arena(request), report, reterr));
+    writer_open(&writer, &response->body);
+    verify_write(&writer, report);
+    return OK;
+}

@@ -1,0 +1,159 @@
+/*
+ * wallet.c - wallets over HTTP: open, look, look back; and one transaction, one hold.
+ */
+#include "api/api.h"
+#include "base/reader.h"
+#include "base/writer.h"
+#include "wallet/books.h"
+#include "wallet/ledger.h"
+
+/* ---- open ---- */
+
+typedef struct {
+    const char *txn_id, *owner, *asset, *metadata;
+    int64_t     floor;
+} OpenRequest;
+
+static const Field open_fields[] = {
+    {"owner", FIELD_TEXT, offsetof(OpenRequest, owner), .required = true, .min = 1, .length_max = WALLET_OWNER_MAX,
+     .help = "any name without control characters that does not begin with \"@\""},
+    {"asset", FIELD_TEXT, offsetof(OpenRequest, asset), .min = 1, .length_max = 32, .help = "CREDIT when absent"},
+    {"floor", FIELD_I64, offsetof(OpenRequest, floor), .min = -WALLET_AMOUNT_MAX, .max = 0,
+     .help = "how far below zero the wallet may go; 0 when absent"},
+    {"metadata", FIELD_JSON, offsetof(OpenRequest, metadata), .help = "an object, kept with the wallet"},
+    {"txn_id", FIELD_UUID, offsetof(OpenRequest, txn_id), .help = "not needed: the wallet is its own key"},
+};
+const FieldTable api_wallet_open_body = {"wallet", open_fields, COUNT(open_fields), sizeof(OpenRequest)};
+
+ErrorCode api_treasury_check(const Request *request, Error *reterr)
+{
+    if (request_scopes(request) & SCOPE_TREASURY)
+        return OK;
+    return fail(reterr, ERR_DENIED, "the token lacks the scope \"treasury\": it creates money and sets floors");
+}
+
+/* The wallet is its own key, so a second request does nothing; it is answered with the wallet's present state, because a body
+ * that says "balance": 0 about a wallet that holds money would be taken for the truth. */
+ErrorCode api_wallet_open(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api   = context;
+    Arena      *arena = request_arena(request);
+    OpenRequest given;
+    WalletNew   wallet;
+    Wallet      opened;
+    size_t      size;
+    const char *body = request_body(request, &size);
+    Writer      writer;
+
+    TRY(reader_object(body, size, &api_wallet_open_body, arena, &given, reterr));
+    TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
+    if (given.floor)
+        TRY(api_treasury_check(request, reterr));
+    wallet = (WalletNew){.owner    = given.owner,
+                         .asset    = given.asset ? given.asset : WALLET_ASSET_DEFAULT,
+                         .metadata = given.metadata,
+                         .txn_id   = given.txn_id,
+                         .floor    = given.floor};
+    TRY(wallet_open(api->pool, request_deadline(request), arena, &wallet, reterr));
+    opened = (Wallet){.owner      = wallet.owner,
+                      .asset      = wallet.asset,
+                      .available  = -wallet.floor,
+                      .floor      = wallet.floor,
+                      .metadata   = wallet.metadata,
+                      .created_at = wallet.created_at};
+    if (!wallet.is_new)
+        TRY(ledger_look(api->ledger, request_deadline(request), arena, wallet.owner, wallet.asset, &opened, reterr));
+    response->status = 201;
+    writer_open(&writer, &response->body);
+    wallet_write(&writer, &opened);
+    response_header(response, "Pawl-Balance", arena_print(arena, "%lld", (long long)opened.balance));
+    if (!wallet.is_new)
+        response_header(response, "Idempotency-Replayed", "true");
+    return OK;
+}
+
+/* ---- look ---- */
+
+const RouteParameter api_wallet_parameters[] = {
+    {"asset", "CREDIT when absent"},
+    {"at", "its state at this moment", PARAMETER_TIME},
+    {NULL, NULL},
+};
+
+static ErrorCode past_answer(Api *api, Request *request, const char *at, Response *response, Error *reterr)
+{
+    const char *owner = request_capture(request, "owner"), *asset = request_query(request, "asset");
+    WalletPast  past;
+    Writer      writer;
+
+    TRY(wallet_check_owner_seen("owner", owner, reterr));
+    TRY(wallet_check_asset("asset", asset, reterr));
+    TRY(wallet_look_at(api->pool, request_deadline(request), request_arena(request), owner, asset, at, &past, reterr));
+    writer_open(&writer, &response->body);
+    wallet_past_write(&writer, &past);
+    return OK;
+}
+
+ErrorCode api_wallet_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api = context;
+    const char *at;
+    Wallet      wallet;
+    Writer      writer;
+
+    TRY(api_moment_take(request, "at", &at, reterr));
+    if (at)
+        return past_answer(api, request, at, response, reterr);
+    TRY(ledger_look(api->ledger, request_deadline(request), request_arena(request), request_capture(request, "owner"),
+                    request_query(request, "asset"), &wallet, reterr));
+    writer_open(&writer, &response->body);
+    wallet_write(&writer, &wallet);
+    return OK;
+}
+
+ErrorCode api_owner_wallets(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api   = context;
+    const char *owner = request_capture(request, "owner");
+    Wallet     *list;
+    int         count;
+    Writer      writer;
+
+    TRY(wallet_check_owner_seen("owner", owner, reterr));
+    TRY(wallet_look_all(api->pool, request_deadline(request), request_arena(request), owner, &list, &count, reterr));
+    if (count == 0)
+        return fail(reterr, ERR_NOT_FOUND, "there is no wallet of \"%s\"", owner);
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_array(&writer, "items");
+    for (int i = 0; i < count; i++)
+        wallet_write(&writer, &list[i]);
+    writer_end(&writer);
+    writer_end(&writer);
+    return OK;
+}
+
+/* ---- transactions and holds ---- */
+
+typedef ErrorCode Show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const char **ret_json,
+                       Error *reterr);
+
+static ErrorCode show_answer(Api *api, Request *request, Show *show, Response *response, Error *reterr)
+{
+    const char *id, *json;
+
+    TRY(api_ref_take(request, &id, reterr));
+    TRY(show(api->pool, request_deadline(request), request_arena(request), id, &json, reterr));
+    text_append(&response->body, json);
+    return OK;
+}
+
+ErrorCode api_transaction_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    return show_answer(context, request, transaction_show, response, reterr);
+}
+
+ErrorCode api_hold_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    return show_answer(context, request, hold_show, response, reterr);
+}

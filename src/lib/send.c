@@ -1,0 +1,208 @@
+/*
+ * send.c - commands from C: one, many, or as part of a transaction.
+ */
+#include <string.h>
+
+#include "base/arena.h"
+#include "bus/command.h"
+#include "lib/library_internal.h"
+#include "pg/combiner.h"
+
+/* ---- the caller's words and the room's ---- */
+
+static SendItem item_of(const PawlCommand *command)
+{
+    return (SendItem){.domain         = command->domain,
+                      .type           = command->type,
+                      .payload        = command->payload,
+                      .command_id     = command->command_id,
+                      .delay_ms       = command->delay_ms,
+                      .priority       = command->priority == 0                      ? SEND_DEFAULT
+                                        : command->priority == PAWL_PRIORITY_LOWEST ? 0
+                                                                                    : command->priority,
+                      .max_attempts   = command->max_attempts == 0 ? SEND_DEFAULT : command->max_attempts,
+                      .reply_to       = command->reply_to,
+                      .correlation_id = command->correlation_id,
+                      .batch_id       = command->batch_id,
+                      .actor          = command->actor};
+}
+
+static PawlStatus sent_fill(const SendItem *item, PawlSent *ret_sent)
+{
+    PawlSent sent = {.is_new = item->is_new, .status = command_status_constant(item->status)};
+
+    memcpy(sent.id, item->id, sizeof sent.id);
+    library_answer(item->code, &item->error, &sent.error);
+    if (ret_sent)
+        *ret_sent = sent;
+    return sent.error.status;
+}
+
+/* What was said of it counts for nothing: its transaction failed. */
+static void item_fail(SendItem *item, ErrorCode code, const Error *why)
+{
+    item->code   = code;
+    item->error  = *why;
+    item->is_new = false;
+    item->status = NULL;
+}
+
+/* The first that was refused, or NULL. */
+static const SendItem *items_answer(const SendItem *items, int count, PawlSent *ret_sent)
+{
+    const SendItem *bad = NULL;
+
+    for (int i = count - 1; i >= 0; i--)
+        if (sent_fill(&items[i], ret_sent ? &ret_sent[i] : NULL) != PAWL_OK)
+            bad = &items[i];
+    return bad;
+}
+
+static ErrorCode count_check(int count, Error *reterr)
+{
+    if (count < 1 || count > SEND_BATCH_MAX)
+        return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent at once, not %d", SEND_BATCH_MAX, count);
+    return OK;
+}
+
+static bool item_wakes(const SendItem *item)
+{
+    return item->code == OK && item->is_new && item->delay_ms == 0;
+}
+
+/* ---- one ---- */
+
+PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, PawlSent *ret_sent, PawlError *error)
+{
+    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    SendItem                    item   = item_of(command);
+    Error                       why    = {0};
+
+    item.code  = sender_send(pawl->sender, library_deadline(timeout_ms), &item, &why);
+    item.error = why;
+    if (item.code != OK && item.code != ERR_KEY_REUSED) /* only these two are told after a commit */
+        item_fail(&item, item.code, &why);
+    if (item_wakes(&item))
+        waker_poke(pawl->waker, item.domain);
+    sent_fill(&item, ret_sent);
+    return library_answer(item.code, &why, error);
+}
+
+/* ---- many ---- */
+
+/* Statuses are in the run's arena until they are constants. */
+static ErrorCode items_send(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(LIBRARY_ARENA_BYTES);
+    SendItem                **list  = (SendItem **)items;
+
+    TRY(send_many(context, deadline, arena, list, count, reterr));
+    for (int i = 0; i < count; i++)
+        list[i]->status = command_status_constant(list[i]->status);
+    return OK;
+}
+
+static void item_sent(void *item, const Error *error)
+{
+    if (error->code != OK)
+        item_fail(item, error->code, error);
+}
+
+static SendItem *items_send_each(Pawl *pawl, const PawlCommand *commands, int count, Deadline deadline, Arena *arena)
+{
+    SendItem *items = arena_array(arena, SendItem, count);
+    void    **list  = arena_array(arena, void *, count);
+
+    for (int i = 0; i < count; i++) {
+        items[i] = item_of(&commands[i]);
+        list[i]  = &items[i];
+    }
+    combiner_split(items_send, pawl->pool, list, count, deadline, item_sent);
+    return items;
+}
+
+PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, int timeout_ms, PawlSent *ret_sent,
+                          PawlError *error)
+{
+    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    const SendItem             *items, *bad;
+    Error                       why  = {0};
+    ErrorCode                   code = count_check(count, &why);
+
+    if (code != OK)
+        return library_answer(code, &why, error);
+    items = items_send_each(pawl, commands, count, library_deadline(timeout_ms), arena);
+    for (int i = 0; i < count; i++)
+        if (item_wakes(&items[i]))
+            waker_poke(pawl->waker, items[i].domain);
+    bad = items_answer(items, count, ret_sent);
+    return bad ? library_answer(bad->code, &bad->error, error) : library_answer(OK, &why, error);
+}
+
+/* ---- as part of a transaction ---- */
+
+static void tx_remember(PawlTx *tx, const char *domain)
+{
+    Poke *poke = tx->pokes;
+
+    while (poke && strcmp(poke->domain, domain) != 0)
+        poke = poke->next;
+    if (poke)
+        return;
+    poke      = arena_alloc(tx->tx->arena, sizeof *poke);
+    *poke     = (Poke){.domain = arena_text(tx->tx->arena, domain), .next = tx->pokes};
+    tx->pokes = poke;
+}
+
+static const char *id_make(Arena *arena)
+{
+    char *id = arena_array(arena, char, UUID_TEXT_SIZE);
+
+    uuid_new(id);
+    return id;
+}
+
+static SendItem *items_send_in(Tx *tx, const PawlCommand *commands, int count, Arena *arena)
+{
+    SendItem  *items = arena_array(arena, SendItem, count);
+    SendItem **list  = arena_array(arena, SendItem *, count);
+    Error      why   = {0};
+    ErrorCode  code;
+
+    for (int i = 0; i < count; i++) {
+        items[i] = item_of(&commands[i]);
+        list[i]  = &items[i];
+        if (!items[i].command_id)
+            items[i].command_id = id_make(arena);
+    }
+    code = send_in(tx, list, count, &why);
+    for (int i = 0; code != OK && i < count; i++)
+        item_fail(&items[i], code, &why);
+    return items;
+}
+
+PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count, PawlSent *ret_sent)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    const SendItem           *items, *bad;
+    ErrorCode                 code = count_check(count, tx->why);
+
+    if (code != OK)
+        return library_answer(tx->code = code, tx->why, tx->error);
+    items = items_send_in(tx->tx, commands, count, arena);
+    for (int i = 0; i < count; i++)
+        if (item_wakes(&items[i]))
+            tx_remember(tx, items[i].domain);
+    bad = items_answer(items, count, ret_sent);
+    if (!bad)
+        return PAWL_OK;
+    tx->code = bad->code;
+    *tx->why = bad->error;
+    return library_answer(bad->code, &bad->error, tx->error);
+}
+
+PawlStatus pawl_tx_send(PawlTx *tx, const PawlCommand *command, PawlSent *ret_sent)
+{
+    return pawl_tx_send_many(tx, command, 1, ret_sent);
+}

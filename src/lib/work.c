@@ -1,0 +1,343 @@
+/*
+ * work.c - a worker in the caller's process, whose handler is a function in C.
+ *
+ * Invariants
+ *   1. A worker has a pool of its own, with room for every handler's transaction, a claim, a settle and a heartbeat at
+ *      once: handlers cannot keep their leases from being extended.
+ *   2. pawl_worker_stop() only posts a semaphore, so a signal handler may call it; a thread passes it on.
+ */
+#include <errno.h>
+#include <semaphore.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/reader.h"
+#include "base/text.h"
+#include "base/uuid.h"
+#include "bus/handler_tx.h"
+#include "bus/worker.h"
+#include "lib/library_internal.h"
+
+#define STOP_MS         30000
+#define LEASE_MS_MIN    100
+#define TIME_MS_MAX     86400000 /* a day */
+#define CONCURRENCY     8        /* the worker's default */
+#define OWN_CONNECTIONS 3
+#define PLAIN_POOL_SIZE 10
+
+struct PawlWorker {
+    TxHandler   handler; /* first; without transactions only its base is used */
+    Pawl       *pawl;
+    PawlWork    options;
+    Pool       *pool;
+    Worker     *worker;
+    Arena      *arena; /* for the texts of the options */
+    sem_t       stop;
+    atomic_bool begun;
+};
+
+/* A PawlJob with what its functions need. */
+typedef struct {
+    PawlJob     job; /* first */
+    Task       *task;
+    PawlWorker *worker;
+    const char *result, *error; /* in the task's arena */
+    const char *defect;         /* of a result that cannot be kept */
+    Poke       *pokes;
+} Given;
+
+/* ---- what a handler may do ---- */
+
+static Given given_new(PawlWorker *worker, Task *task)
+{
+    const Claimed *command = task->command;
+
+    return (Given){
+        .job    = {.command_id   = command->command_id,
+                   .domain       = task->domain,
+                   .type         = command->type,
+                   .payload      = command->payload,
+                   .attempt      = command->attempt,
+                   .max_attempts = command->max_attempts},
+        .task   = task,
+        .worker = worker
+    };
+}
+
+void pawl_job_result(PawlJob *job, const char *json)
+{
+    Given *given = (Given *)job;
+    Arena *arena = given->task->arena;
+    size_t size  = json ? strlen(json) : 0;
+    Error  why   = {0};
+
+    given->result = given->defect = NULL;
+    if (!json)
+        return;
+    if (size > SETTLE_RESULT_MAX || !arena_has_room(arena, size + 1))
+        given->defect =
+            arena_print(arena, "result has %zu bytes: at most %zu are allowed", size, (size_t)SETTLE_RESULT_MAX);
+    else if (reader_check(json, size, &why) != OK)
+        given->defect = arena_print(arena, "result is no JSON: %s", why.text);
+    else
+        given->result = arena_bytes(arena, json, size);
+}
+
+void pawl_job_error(PawlJob *job, const char *format, ...)
+{
+    Given  *given = (Given *)job;
+    char    text[SETTLE_ERROR_MAX + sizeof "1234"]; /* room for the rest of the last character */
+    size_t  size;
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    size = text_cut(text, strlen(text), SETTLE_ERROR_MAX);
+    for (size_t i = 0; !text_is_utf8(text, size) && i < size; i++)
+        if ((unsigned char)text[i] >= 0x80)
+            text[i] = '?'; /* PostgreSQL would not keep it */
+    if (arena_has_room(given->task->arena, size + 1))
+        given->error = arena_bytes(given->task->arena, text, size);
+}
+
+bool pawl_job_is_stopped(const PawlJob *job)
+{
+    return task_is_stopped(((const Given *)job)->task);
+}
+
+/* ---- what it said ---- */
+
+static void given_fail(const Given *given, const char *error, SettleItem *ret_settle)
+{
+    ret_settle->outcome = OUTCOME_FAIL;
+    ret_settle->error   = error ? error : given->error;
+}
+
+static void given_end(const Given *given, PawlOutcome said, SettleItem *ret_settle)
+{
+    static const Outcome outcomes[] = {OUTCOME_COMPLETE, OUTCOME_RETRY, OUTCOME_FAIL, OUTCOME_REJECT};
+    int                  number     = (int)said - PAWL_JOB_COMPLETE;
+
+    if (number < 0 || number >= (int)COUNT(outcomes)) {
+        given_fail(given, arena_print(given->task->arena, "the handler returned %d, which is no outcome", (int)said),
+                   ret_settle);
+        return;
+    }
+    ret_settle->outcome = outcomes[number];
+    if (said == PAWL_JOB_COMPLETE && given->defect)
+        given_fail(given, given->defect, ret_settle);
+    else if (said == PAWL_JOB_COMPLETE)
+        ret_settle->result = given->result;
+    else
+        ret_settle->error = given->error ? given->error : "the handler gave no reason";
+    if (given->job.retry_in_ms > 0)
+        ret_settle->delay_ms = given->job.retry_in_ms;
+}
+
+/* ---- the two kinds of handler ---- */
+
+static void plain_run(Handler *handler, Task *task, SettleItem *ret_settle)
+{
+    PawlWorker *worker = (PawlWorker *)handler;
+    Given       given  = given_new(worker, task);
+
+    given_end(&given, worker->options.handler(&given.job, worker->options.context), ret_settle);
+}
+
+/* After a statement that failed in passing, PAWL_JOB_RETRY means what PostgreSQL means: run it again right now. */
+static ErrorCode tx_body(Tx *tx, Task *task, void *context, SettleItem *ret_settle, Error *reterr)
+{
+    Given      *given  = context;
+    PawlWorker *worker = given->worker;
+    PawlError   error  = {0};
+    PawlTx      mine   = {.tx = tx, .why = reterr, .error = &error};
+    PawlOutcome said;
+
+    *given       = given_new(worker, task);
+    said         = worker->options.tx_handler(&given->job, &mine, worker->options.context);
+    given->pokes = mine.pokes;
+    if (said == PAWL_JOB_COMPLETE && conn_transaction(tx->conn) != PQTRANS_INTRANS)
+        return mine.code != OK ? mine.code : fail(reterr, ERR_INTERNAL, "the handler ended its transaction by itself");
+    if (said == PAWL_JOB_RETRY && error_verdict(mine.code) != VERDICT_FINAL)
+        return mine.code;
+    if (!given->error && mine.code != OK)
+        given->error = arena_text(task->arena, reterr->text);
+    given_end(given, said, ret_settle);
+    return OK;
+}
+
+static void tx_run_handler(Handler *handler, Task *task, SettleItem *ret_settle)
+{
+    PawlWorker *worker = (PawlWorker *)handler;
+    Given       given  = {.worker = worker};
+
+    tx_handler_run(&worker->handler, task, tx_body, &given, ret_settle);
+    if (ret_settle->settled)
+        library_wake(worker->pawl, given.pokes);
+}
+
+/* ---- life ---- */
+
+static ErrorCode number_check(const char *name, int number, int least, int most, Error *reterr)
+{
+    if (number != 0 && (number < least || number > most))
+        return fail(reterr, ERR_USAGE, "%s must be from %d to %d, or 0 for the default", name, least, most);
+    return OK;
+}
+
+static ErrorCode options_check(const PawlWork *options, Error *reterr)
+{
+    if (!options->domain)
+        return fail(reterr, ERR_USAGE, "a worker needs a domain");
+    if (!options->handler == !options->tx_handler)
+        return fail(reterr, ERR_USAGE, "a worker needs either a handler or a tx_handler");
+    TRY(number_check("concurrency", options->concurrency, 1, WORKER_CONCURRENCY_MAX, reterr));
+    TRY(number_check("batch", options->batch, 1, CLAIM_MAX, reterr));
+    TRY(number_check("lease_ms", options->lease_ms, LEASE_MS_MIN, TIME_MS_MAX, reterr));
+    TRY(number_check("timeout_ms", options->timeout_ms, 1, TIME_MS_MAX, reterr));
+    return number_check("stop_ms", options->stop_ms, 1, TIME_MS_MAX, reterr);
+}
+
+static int pool_size(const PawlWork *options)
+{
+    int handlers = options->concurrency ? options->concurrency : CONCURRENCY;
+    int most     = options->tx_handler ? POOL_SIZE_MAX : PLAIN_POOL_SIZE;
+    int wanted   = handlers + OWN_CONNECTIONS;
+
+    return wanted < most ? wanted : most;
+}
+
+/* Unique for each start, readable for people. */
+static char *name_make(Arena *arena)
+{
+    char host[64] = "", id[UUID_TEXT_SIZE];
+
+    (void)gethostname(host, sizeof host - 1);
+    uuid_new(id);
+    return arena_print(arena, "%s:%d:%.8s", host, (int)getpid(), id + 28);
+}
+
+static Worker *worker_make(PawlWorker *worker)
+{
+    const PawlWork *options = &worker->options;
+
+    if (options->tx_handler)
+        tx_handler_init(&worker->handler, worker->pool, tx_run_handler);
+    else
+        worker->handler.base.run = plain_run;
+    return worker_new(&(WorkerOptions){.pool        = worker->pool,
+                                       .domain      = options->domain,
+                                       .types       = options->types,
+                                       .name        = name_make(worker->arena),
+                                       .concurrency = options->concurrency,
+                                       .batch       = options->batch,
+                                       .lease_ms    = options->lease_ms,
+                                       .timeout_ms  = options->timeout_ms,
+                                       .drain       = options->drain,
+                                       .handler     = &worker->handler.base});
+}
+
+PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **ret_worker, PawlError *error)
+{
+    PoolOptions pool_options = {.conninfo         = pawl->url,
+                                .application_name = LIBRARY_NAME " worker",
+                                .size_max         = pool_size(options)};
+    Error       why          = {0};
+    Pool       *pool         = NULL;
+    PawlWorker *worker;
+    ErrorCode   code = options_check(options, &why);
+
+    if (code == OK)
+        code = pool_new(&pool_options, &pool, &why);
+    if (code != OK)
+        return library_answer(code, &why, error);
+    worker = calloc(1, sizeof *worker);
+    if (!worker)
+        abort();
+    worker->pawl               = pawl;
+    worker->pool               = pool;
+    worker->arena              = arena_new(ARENA_BYTES_DEFAULT);
+    worker->options            = *options;
+    worker->options.domain     = arena_text(worker->arena, options->domain);
+    worker->options.listen_url = arena_text(worker->arena, options->listen_url ? options->listen_url : pawl->url);
+    worker->worker             = worker_make(worker);
+    worker->options.types      = NULL; /* the worker has copied them */
+    sem_init(&worker->stop, /* pshared= */ 0, 0);
+    *ret_worker = worker;
+    return library_answer(OK, &why, error);
+}
+
+void pawl_worker_close(PawlWorker *worker)
+{
+    if (!worker)
+        return;
+    worker_free(worker->worker);
+    if (worker->options.tx_handler)
+        tx_handler_done(&worker->handler);
+    pool_free(worker->pool);
+    arena_free(worker->arena);
+    sem_destroy(&worker->stop);
+    free(worker);
+}
+
+static void *stop_pass_on(void *context)
+{
+    PawlWorker *worker = context;
+
+    while (sem_wait(&worker->stop) != 0 && errno == EINTR)
+        ;
+    worker_stop(worker->worker, deadline_in_ms(worker->options.stop_ms ? worker->options.stop_ms : STOP_MS));
+    return NULL;
+}
+
+static ErrorCode run_once(PawlWorker *worker, Error *reterr)
+{
+    scoped(listen_free) Listen *listen = NULL;
+    pthread_t                   stopper;
+    ErrorCode                   code;
+
+    if (atomic_exchange(&worker->begun, true))
+        return fail(reterr, ERR_USAGE, "a worker can be run once");
+    if (sem_trywait(&worker->stop) == 0)
+        return OK; /* stopped before it began */
+    listen = listen_new(worker->options.listen_url, worker->pool);
+    worker_listen(worker->worker, listen);
+    stopper = thread_start("stop", stop_pass_on, worker);
+    code    = worker_run(worker->worker, reterr);
+    sem_post(&worker->stop); /* for the thread to end */
+    thread_join(stopper);
+    return code;
+}
+
+PawlStatus pawl_worker_run(PawlWorker *worker, PawlError *error)
+{
+    scoped(library_leave) Pawl *inside = library_enter(worker->pawl);
+    Error                       why    = {0};
+
+    return library_answer(run_once(worker, &why), &why, error);
+}
+
+void pawl_worker_stop(PawlWorker *worker)
+{
+    sem_post(&worker->stop);
+}
+
+void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts)
+{
+    WorkerCounts counts;
+
+    worker_counts(worker->worker, &counts);
+    *ret_counts = (PawlCounts){.claimed   = counts.claimed,
+                               .completed = counts.completed,
+                               .retried   = counts.retried,
+                               .failed    = counts.failed,
+                               .rejected  = counts.rejected,
+                               .lost      = counts.lost,
+                               .running   = counts.running,
+                               .waiting   = counts.waiting};
+}

@@ -1,0 +1,395 @@
+/*
+ * key_test.c - keys from the cradle to the grave, and what the cache may answer by itself.
+ *
+ * Time is turned by hand, so the pools have no janitor.
+ */
+#include "api/key.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sql.h"
+#include "test/harness/database.h"
+#include "test/harness/fake_clock.h"
+#include "test/harness/proxy.h"
+#include "test/harness/server.h"
+#include "test/harness/test.h"
+
+static Pool *pool_open(const char *url)
+{
+    Pool *pool  = NULL;
+    Error error = {0};
+
+    assert_ok(
+        pool_new(&(PoolOptions){.conninfo = url, .size_min = 1, .size_max = 2, .no_janitor = true}, &pool, &error));
+    return pool;
+}
+
+static Deadline soon(void)
+{
+    return deadline_in_ms(20000);
+}
+
+typedef struct {
+    char text[KEY_TOKEN_SIZE];
+} Token;
+
+static Token key_make(Pool *pool, const char *name, Scope scopes)
+{
+    Token   token = {""};
+    int64_t id    = 0;
+    Error   error = {0};
+
+    assert_ok(key_create(pool, soon(), name, scopes, 0, token.text, &id, &error));
+    assert_true(id > 0);
+    return token;
+}
+
+static void key_drop(Pool *pool, const char *id_or_name)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    KeyName                   key;
+    Error                     error = {0};
+
+    assert_ok(key_revoke(pool, soon(), arena, id_or_name, &key, &error));
+}
+
+/* What the cache answers: the code, and on OK the scopes and the name. */
+typedef struct {
+    ErrorCode code;
+    Scope     scopes;
+    char      name[KEY_NAME_SIZE];
+} Answer;
+
+static Answer ask(KeyCache *cache, const char *token, bool try_cache)
+{
+    Answer answer = {0};
+    Error  error  = {0};
+
+    answer.code = key_cache_check(cache, token, try_cache, deadline_in_ms(2000), &answer.scopes, answer.name, &error);
+    assert_null(strstr(error.text, "pawl_"));
+    return answer;
+}
+
+TEST(key_token_is_long_and_never_the_same)
+{
+    char one[KEY_TOKEN_SIZE], two[KEY_TOKEN_SIZE];
+
+    key_token_new(one);
+    key_token_new(two);
+    assert_int_equal(0, strncmp(one, "pawl_", 5));
+    assert_int_equal(48, strlen(one));
+    assert_int_equal(48, 5 + strspn(one + 5, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"));
+    assert_string_not_equal(one, two);
+}
+
+TEST(key_scopes_are_parsed_or_refused)
+{
+    Scope scopes = SCOPE_NONE;
+    Error error  = {0};
+
+    assert_ok(key_scopes_parse("read,wallet", &scopes, &error));
+    assert_int_equal(SCOPE_READ | SCOPE_WALLET, scopes);
+    assert_ok(key_scopes_parse("admin", &scopes, &error));
+    assert_int_equal(SCOPE_ADMIN, scopes);
+    assert_code(ERR_INVALID, key_scopes_parse("", &scopes, &error));
+    assert_code(ERR_INVALID, key_scopes_parse("read,", &scopes, &error));
+    assert_code(ERR_INVALID, key_scopes_parse("reader", &scopes, &error));
+    assert_contains(error.text, "\"reader\" is no scope: read, wallet");
+    assert_int_equal(SCOPE_ADMIN, scopes);
+}
+
+TEST(key_is_created_found_listed_and_revoked)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token = key_make(pool, "grafana", SCOPE_READ | SCOPE_RATING);
+    Answer                              answer;
+    Key                                *list;
+    KeyName                             name;
+    int                                 count;
+    Error                               error = {0};
+
+    answer = ask(cache, token.text, false);
+    assert_int_equal(OK, answer.code);
+    assert_int_equal(SCOPE_READ | SCOPE_RATING, answer.scopes);
+    assert_string_equal("grafana", answer.name);
+
+    assert_ok(key_list(pool, soon(), arena, &list, &count, &error));
+    assert_int_equal(1, count);
+    assert_string_equal("read,rating", list[0].scopes);
+    assert_true(list[0].created_at > 0 && list[0].expires_at == 0 && list[0].revoked_at == 0);
+
+    assert_ok(key_revoke(pool, soon(), arena, arena_print(arena, "%lld", (long long)list[0].id), &name, &error));
+    assert_string_equal("grafana", name.name);
+    assert_code(ERR_NOT_FOUND, key_revoke(pool, soon(), arena, "grafana", &name, &error));
+    assert_string_equal("key not found", error.text);
+    assert_ok(key_list(pool, soon(), arena, &list, &count, &error));
+    assert_true(list[0].revoked_at > 0);
+}
+
+TEST(key_database_holds_no_token)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Token                               token = key_make(pool, "a", SCOPE_READ);
+    const char                         *row   = database_get_text(db, "select k::text from pawl.api_key k", arena);
+
+    assert_null(strstr(row, token.text + 5));
+    assert_int_equal(1, database_get_i64(db, arena_print(arena,
+                                                         "select count(*) from pawl.api_key where hash = sha256('%s')",
+                                                         token.text)));
+}
+
+TEST(key_name_is_taken_while_it_lives)
+{
+    scoped(database_free) TestDatabase *db   = database_new();
+    scoped(pool_free) Pool             *pool = pool_open(database_url(db));
+    Token                               token;
+    int64_t                             id    = 0;
+    Error                               error = {0};
+
+    (void)key_make(pool, "ci", SCOPE_READ);
+    assert_code(ERR_CONFLICT, key_create(pool, soon(), "ci", SCOPE_READ, 0, token.text, &id, &error));
+    assert_contains(error.text, "key \"ci\" exists already");
+    key_drop(pool, "ci");
+    (void)key_make(pool, "ci", SCOPE_READ);
+}
+
+TEST(key_name_is_free_once_its_key_has_expired)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               old   = key_make(pool, "ci", SCOPE_READ);
+
+    (void)key_make(pool, "other", SCOPE_READ);
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now()");
+    Token new = key_make(pool, "ci", SCOPE_READ);
+    assert_int_equal(OK, ask(cache, new.text, false).code);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, old.text, false).code);
+    assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.api_key where revoked_at is null"));
+}
+
+TEST(key_create_in_doubt_says_what_can_be_done)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
+    scoped(pool_free) Pool             *pool  = pool_open(proxy_url(proxy));
+    Token                               token = {""};
+    int64_t                             id    = 0;
+    Error                               error = {0};
+
+    proxy_cut_on(proxy, "key_create", PROXY_CUT_ANSWERED, 1);
+    assert_code(ERR_UNKNOWN, key_create(pool, soon(), "ci", SCOPE_READ, 0, token.text, &id, &error));
+    assert_string_equal(
+        "key \"ci\" may have been created, and its token is lost: list the keys, revoke it if it is there, "
+        "create it again",
+        error.text);
+    assert_string_equal("", token.text);
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.api_key"));
+    key_drop(pool, "ci");
+    (void)key_make(pool, "ci", SCOPE_READ);
+}
+
+TEST(key_create_refuses_bad_names_scopes_and_times)
+{
+    static const char *const            names[] = {"",         "7",
+                                                   "Big",      "has space",
+                                                   "-dash",    "quote'",
+                                                   "\xc3\xa4", "a234567890123456789012345678901234567890123456789012345678901234"};
+    scoped(database_free) TestDatabase *db      = database_new();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+    Token                               token;
+    int64_t                             id    = 0;
+    Error                               error = {0};
+
+    for (size_t i = 0; i < COUNT(names); i++)
+        assert_code(ERR_INVALID, key_create(pool, soon(), names[i], SCOPE_READ, 0, token.text, &id, &error));
+    assert_code(ERR_INVALID, key_create(pool, soon(), "a", SCOPE_NONE, 0, token.text, &id, &error));
+    assert_code(ERR_INVALID, key_create(pool, soon(), "a", SCOPE_READ, -1, token.text, &id, &error));
+    assert_int_equal(0, database_get_i64(db, "select count(*) from pawl.api_key"));
+}
+
+TEST(key_with_a_time_to_live_expires)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token;
+    int64_t                             id    = 0;
+    Error                               error = {0};
+
+    assert_ok(key_create(pool, soon(), "a", SCOPE_READ, 3600 * 1000, token.text, &id, &error));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.api_key"
+                                             " where expires_at = created_at + interval '1 h'"));
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now() - interval '1 s'");
+    scoped(key_cache_free) KeyCache *empty = key_cache_new(pool, NULL);
+    assert_int_equal(ERR_NO_TOKEN, ask(empty, token.text, false).code);
+}
+
+TEST(key_cached_answer_ends_with_the_key)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token = key_make(pool, "a", SCOPE_READ);
+
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now() + interval '2 s'");
+    fake_clock_install(clock_wall());
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    fake_clock_advance_ms(2100);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, token.text, true).code);
+    fake_clock_restore();
+}
+
+/* The database's clock decides: a pod whose own is an hour ahead or behind neither refuses nor honours too long. */
+TEST(key_expiry_does_not_follow_the_clock_of_the_pod)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token = key_make(pool, "shop", SCOPE_READ);
+    Wall                                now   = clock_wall();
+
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now() + interval '30 min'");
+    fake_clock_install((Wall){now.us + 3600 * 1000000LL});
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    assert_int_equal(OK, ask(cache, token.text, true).code); /* from memory */
+    fake_clock_restore();
+    fake_clock_install((Wall){now.us - 3600 * 1000000LL});
+    fake_clock_advance_ms(10000); /* asked again */
+    database_exec(db, "update pawl.api_key set expires_at = pawl.now() + interval '2 s'");
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    fake_clock_advance_ms(2100);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, token.text, false).code);
+    fake_clock_restore();
+}
+
+TEST(key_cache_remembers_for_five_seconds)
+{
+    scoped(database_free) TestDatabase *db      = database_new();
+    scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache   = key_cache_new(pool, NULL);
+    Token                               token   = key_make(pool, "a", SCOPE_READ);
+    Token                               unknown = {""};
+
+    key_token_new(unknown.text);
+    fake_clock_install(clock_wall());
+    assert_int_equal(ERR_BUSY, ask(cache, token.text, true).code);
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    assert_int_equal(OK, ask(cache, token.text, true).code);
+    assert_int_equal(ERR_BUSY, ask(cache, unknown.text, true).code);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, unknown.text, false).code);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, unknown.text, true).code);
+    key_drop(pool, "a");
+    fake_clock_advance_ms(4900);
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    fake_clock_advance_ms(200);
+    assert_int_equal(ERR_BUSY, ask(cache, token.text, true).code);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, token.text, false).code);
+    fake_clock_restore();
+}
+
+TEST(key_cache_keeps_known_keys_under_a_flood_of_unknown_ones)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token = key_make(pool, "a", SCOPE_READ);
+    Token                               unknown;
+
+    fake_clock_install(clock_wall());
+    for (int i = 0; i < 2 * KEY_CACHE_SIZE; i++) {
+        if (i % 200 == 0) { /* unknown ones are 20 ms apart, so these take 4 of the 5 s that an answer is kept */
+            fake_clock_advance_ms(5001);
+            assert_int_equal(OK, ask(cache, token.text, false).code);
+        }
+        key_token_new(unknown.text);
+        assert_int_equal(ERR_NO_TOKEN, ask(cache, unknown.text, false).code);
+        assert_int_equal(OK, ask(cache, token.text, true).code);
+    }
+    fake_clock_restore();
+}
+
+/* Strangers may ask as often as they like. */
+TEST(key_cache_asks_about_unknown_tokens_every_20_ms_at_most)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
+    scoped(key_cache_free) KeyCache    *cache = key_cache_new(pool, NULL);
+    Token                               token = key_make(pool, "a", SCOPE_READ);
+    Token                               unknown;
+    Mono                                start;
+
+    fake_clock_install(clock_wall());
+    start = clock_mono();
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    assert_int_equal(0, mono_ms_between(start, clock_mono())); /* who is known does not wait */
+    for (int i = 0; i < 51; i++) {
+        key_token_new(unknown.text);
+        assert_int_equal(ERR_NO_TOKEN, ask(cache, unknown.text, false).code);
+    }
+    assert_int_equal(1000, mono_ms_between(start, clock_mono()));
+    fake_clock_restore();
+}
+
+TEST(key_admin_token_needs_no_database)
+{
+    scoped(pool_free) Pool          *pool  = pool_open("host=/nonexistent dbname=nothing");
+    scoped(key_cache_free) KeyCache *cache = key_cache_new(pool, "a secret of the operator's own");
+    Answer                           answer;
+    Token                            unknown;
+
+    answer = ask(cache, "a secret of the operator's own", true);
+    assert_int_equal(OK, answer.code);
+    assert_int_equal(SCOPE_ALL, answer.scopes);
+    assert_string_equal("admin", answer.name);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, "another", true).code);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, "", false).code);
+    key_token_new(unknown.text);
+    assert_int_equal(ERR_UNAVAILABLE, ask(cache, unknown.text, false).code);
+}
+
+TEST(key_known_before_an_outage_is_honoured_for_a_minute)
+{
+    scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){.unix_url = true});
+    scoped(pool_free) Pool              *pool   = pool_open(test_server_url(server, "postgres"));
+    scoped(key_cache_free) KeyCache     *cache  = key_cache_new(pool, NULL);
+    Token                                token, unknown;
+    int                                  applied;
+    Error                                error = {0};
+
+    assert_ok(migrate_run(pool, &schema_embedded, soon(), &applied, &error));
+    token = key_make(pool, "a", SCOPE_READ);
+    key_token_new(unknown.text);
+    fake_clock_install(clock_wall());
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    assert_int_equal(ERR_NO_TOKEN, ask(cache, unknown.text, false).code);
+    test_server_stop(server, "immediate");
+    fake_clock_advance_ms(10000);
+    assert_int_equal(OK, ask(cache, token.text, false).code);
+    assert_int_equal(ERR_UNAVAILABLE, ask(cache, unknown.text, false).code);
+    fake_clock_advance_ms(60000);
+    assert_int_equal(ERR_UNAVAILABLE, ask(cache, token.text, false).code);
+    fake_clock_restore();
+}
+
+TEST(key_scopes_are_those_of_the_table)
+{
+    scoped(database_free) TestDatabase *db    = database_new();
+    scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
+    const char                         *check =
+        database_get_text(db,
+                          "select pg_get_constraintdef(oid) from pg_constraint where conname = 'api_key_scopes_check'",
+                          arena);
+    char *expected = arena_text(arena, "ARRAY[");
+
+    for (int i = 0; i < SCOPE_COUNT; i++)
+        expected = arena_print(arena, "%s%s'%s'::text", expected, i ? ", " : "", scope_names[i]);
+    assert_contains(check, arena_print(arena, "%s]", expected));
+}
