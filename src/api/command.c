@@ -43,11 +43,13 @@ static const Field send_fields[] = {
 };
 const FieldTable api_command_send_body = {"command", send_fields, COUNT(send_fields), sizeof(SendRequest)};
 
-/* Of a batch's last command only this is kept. */
+/* The command that is sent when a batch is complete. */
 static const Field on_complete_fields[] = {
-    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63},
-    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100},
-    {"payload", FIELD_JSON, offsetof(SendRequest, payload)},
+    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63, .help = "who handles it"},
+    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100,
+     .help = "what is to be done"},
+    {"payload", FIELD_JSON, offsetof(SendRequest, payload),
+     .help = "any JSON for the handler; the command's correlation_id is the batch_id"},
 };
 static const FieldTable on_complete_table = {"on_complete", on_complete_fields, COUNT(on_complete_fields),
                                              sizeof(SendRequest)};
@@ -61,7 +63,8 @@ typedef struct {
 static const Field batch_fields[] = {
     {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .help = "sent twice it is one batch"},
     {"name", FIELD_TEXT, offsetof(BatchRequest, name), .length_max = 200},
-    {"on_complete", FIELD_JSON, offsetof(BatchRequest, on_complete), .help = "command sent once all have ended"},
+    {"on_complete", FIELD_OBJECT, offsetof(BatchRequest, on_complete), .rows = &on_complete_table,
+     .help = "a command that is sent once, when the batch is sealed and all of its commands have ended"},
     {"open", FIELD_BOOL, offsetof(BatchRequest, open), .help = "more commands will be added; seal it then"},
     {"items", FIELD_ROWS, offsetof(BatchRequest, items), .min = 0, .max = ITEMS_MAX, .rows = &api_command_send_body},
 };
@@ -147,6 +150,13 @@ static ErrorCode batch_check(Request *request, const BatchRequest *given, SendIt
         ret_list[i] = item_of(&requests[i], request_principal(request));
         if (requests[i].batch_id && (!given->batch_id || strcmp(requests[i].batch_id, given->batch_id) != 0))
             return fail(reterr, ERR_INVALID, "items[%d].batch_id names another batch", i);
+        /* A second request for an open batch may mean more commands: only their ids tell it from a repeat. */
+        if (given->open && given->batch_id && !requests[i].command_id)
+            return fail(
+                reterr, ERR_INVALID,
+                "items[%d].command_id is required where \"open\" is true and a batch_id or an Idempotency-Key is "
+                "given: without it a repeat would send the command twice",
+                i);
         if (send_check(&ret_list[i], reterr) != OK) {
             error_prefix(reterr, "items[%d]", i);
             return reterr->code;
@@ -175,8 +185,7 @@ static ErrorCode batch_post(Api *api, Request *request, const BatchRequest *give
     SendItem **items = arena_array(arena, SendItem *, count + 1);
 
     for (int i = 0; i < count; i++) {
-        /* An open one may be given more commands by a second request, which are not those of the first. */
-        if (!list[i].command_id && given->batch_id && !given->open)
+        if (!list[i].command_id && given->batch_id)
             list[i].command_id = api_key_derive(arena, given->batch_id, i);
         items[i] = &list[i];
     }

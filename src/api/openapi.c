@@ -17,7 +17,8 @@ static const char *const methods[HTTP_METHOD_COUNT] = {
 
 /* ---- bodies, from field tables ---- */
 
-static void write_table(Writer *writer, const char *name, const FieldTable *table);
+/* help may be NULL. */
+static void write_table(Writer *writer, const char *name, const FieldTable *table, const char *help);
 
 /* Of a number, of the items of an array, or of the length of a text. */
 static void write_limits(Writer *writer, const Field *field)
@@ -53,6 +54,10 @@ static void write_field(Writer *writer, const Field *field)
         [FIELD_I64] = "integer", [FIELD_REAL] = "number", [FIELD_BOOL] = "boolean", [FIELD_TEXT] = "string",
         [FIELD_UUID] = "string", [FIELD_JSON] = NULL,     [FIELD_TEXTS] = "array",  [FIELD_ROWS] = "array"};
 
+    if (field->type == FIELD_OBJECT) {
+        write_table(writer, field->name, field->rows, field->help);
+        return;
+    }
     writer_object(writer, field->name);
     if (types[field->type])
         writer_text(writer, "type", types[field->type]);
@@ -63,7 +68,7 @@ static void write_field(Writer *writer, const Field *field)
     if (field->type == FIELD_TEXTS)
         writer_raw(writer, "items", "{\"type\":\"string\"}");
     if (field->type == FIELD_ROWS)
-        write_table(writer, "items", field->rows);
+        write_table(writer, "items", field->rows, /* help= */ NULL);
     if (field->help)
         writer_text(writer, "description", field->help);
     writer_end(writer);
@@ -77,11 +82,13 @@ static bool table_requires(const FieldTable *table)
     return false;
 }
 
-static void write_table(Writer *writer, const char *name, const FieldTable *table)
+static void write_table(Writer *writer, const char *name, const FieldTable *table, const char *help)
 {
     writer_object(writer, name);
     writer_text(writer, "type", "object");
     writer_text(writer, "title", table->noun);
+    if (help)
+        writer_text(writer, "description", help);
     writer_bool(writer, "additionalProperties", false);
     if (table_requires(table)) {
         writer_array(writer, "required");
@@ -102,11 +109,11 @@ static void write_body(Writer *writer, const Route *route)
     if (!route->body && !route->body_any)
         return;
     writer_object(writer, "requestBody");
-    writer_bool(writer, "required", table_requires(route->body));
+    writer_bool(writer, "required", route->body_required || table_requires(route->body));
     writer_object(writer, "content");
     writer_object(writer, "application/json");
     if (route->body)
-        write_table(writer, "schema", route->body);
+        write_table(writer, "schema", route->body, /* help= */ NULL);
     else
         writer_raw(writer, "schema", "true");
     writer_end(writer);

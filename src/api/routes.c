@@ -43,7 +43,7 @@ static const Route rows[] = {
     {HTTP_GET, "/v1/commands", api_command_list, SCOPE_READ | SCOPE_COMMAND, .parameters = api_command_parameters,
      .summary = "Commands, newest first",
      .answer = &answer_commands},
-    {HTTP_POST, "/v1/commands/batch", api_command_batch, SCOPE_COMMAND, .body = &api_command_batch_body,
+    {HTTP_POST, "/v1/commands/batch", api_command_batch, SCOPE_COMMAND, .body = &api_command_batch_body, .body_required = true,
      .summary = "Send many commands as one batch",
      .status = 201, .answer = &answer_sent_batch},
     {HTTP_GET, "/v1/commands/{id}", api_command_show, SCOPE_READ | SCOPE_COMMAND, .parameters = api_command_domain_parameters, .summary = "One command with its attempts and audit",

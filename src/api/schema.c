@@ -100,14 +100,16 @@ TABLE(claimed, "Claimed");
 
 static const AnswerField settled_item_fields[] = {
     UUID("command_id"), BOOL("settled", .help = "false: the lease was lost, and nothing changed"),
-    TEXT("status", .nullable = true), TEXT("error", .optional = true)};
+    TEXT("status", .nullable = true, .help = "of the command, after this; null: there is no such command"),
+    TEXT("error", .optional = true)};
 static TABLE(settled_item, "SettledCommand");
 static const AnswerField settled_fields[] = {ROWS("items", settled_item)};
 TABLE(settled, "Settled");
 
-static const char *const lease_states[] = {"extended", "canceled", "lost", NULL};
+static const char *const lease_verdicts[] = {"extended", "canceled", "lost", NULL};
 static const AnswerField extended_item_fields[] = {
-    UUID("command_id"), BOOL("extended"), TEXT("lease", .words = lease_states)};
+    UUID("command_id"), BOOL("extended"),
+    TEXT("verdict", .words = lease_verdicts, .help = "canceled: an operator canceled it; lost: the lease has ended. Stop working on it in either case")};
 static TABLE(extended_item, "ExtendedLease");
 static const AnswerField extended_fields[] = {ROWS("items", extended_item)};
 TABLE(extended, "Extended");

@@ -118,12 +118,17 @@ typedef struct {
 
 static const Field settle_row_fields[] = {
     {"command_id", FIELD_UUID, offsetof(SettleRow, command_id), .required = true},
-    {"lease", FIELD_I64, offsetof(SettleRow, lease), .required = true, .min = 1, .max = INT64_MAX},
-    {"outcome", FIELD_TEXT, offsetof(SettleRow, outcome), .required = true, .words = outcome_names},
-    {"result", FIELD_JSON, offsetof(SettleRow, result)},
-    {"error", FIELD_TEXT, offsetof(SettleRow, error)},
+    {"lease", FIELD_I64, offsetof(SettleRow, lease), .required = true, .min = 1, .max = INT64_MAX,
+     .help = "the token that the claim gave"},
+    {"outcome", FIELD_TEXT, offsetof(SettleRow, outcome), .required = true, .words = outcome_names,
+     .help =
+         "complete: COMPLETED. retry: PENDING again after a delay, or IN_TSQ when its attempts are exhausted. fail: "
+         "IN_TSQ, "
+         "for an operator to decide; another attempt would not help. reject: FAILED, a business refusal that is final"},
+    {"result", FIELD_JSON, offsetof(SettleRow, result), .help = "complete: what the handler returns; null when absent"},
+    {"error", FIELD_TEXT, offsetof(SettleRow, error), .help = "retry, fail, reject: why"},
     {"delay_s", FIELD_REAL, offsetof(SettleRow, delay_s), .min = 0, .max = 315360000,
-     .is_set = offsetof(SettleRow, delay_given), .help = "retry: instead of the schedule"},
+     .is_set = offsetof(SettleRow, delay_given), .help = "retry: instead of the retry policy's delay"},
 };
 static const FieldTable settle_row_table = {"settlement", settle_row_fields, COUNT(settle_row_fields),
                                             sizeof(SettleRow)};
@@ -215,7 +220,8 @@ typedef struct {
 } ExtendRow;
 static const Field extend_row_fields[] = {
     {"command_id", FIELD_UUID, offsetof(ExtendRow, command_id), .required = true},
-    {"lease", FIELD_I64, offsetof(ExtendRow, lease), .required = true, .min = 1, .max = INT64_MAX},
+    {"lease", FIELD_I64, offsetof(ExtendRow, lease), .required = true, .min = 1, .max = INT64_MAX,
+     .help = "the token that the claim gave"},
 };
 static const FieldTable extend_row_table = {"lease", extend_row_fields, COUNT(extend_row_fields), sizeof(ExtendRow)};
 
@@ -224,9 +230,10 @@ typedef struct {
     double      lease_s;
 } ExtendRequest;
 static const Field extend_fields[] = {
-    {"items", FIELD_ROWS, offsetof(ExtendRequest, items), .required = true, .min = 1, .max = SETTLE_ITEMS_MAX,
+    {"items",   FIELD_ROWS, offsetof(ExtendRequest, items),   .required = true, .min = 1, .max = SETTLE_ITEMS_MAX,
      .rows = &extend_row_table},
-    {"lease_s", FIELD_REAL, offsetof(ExtendRequest, lease_s), .required = true, .min = 1, .max = LEASE_S_MAX},
+    {"lease_s", FIELD_REAL, offsetof(ExtendRequest, lease_s), .required = true, .min = 1, .max = LEASE_S_MAX,
+     .help = "from now on"    },
 };
 const FieldTable api_extend_body = {"extend", extend_fields, COUNT(extend_fields), sizeof(ExtendRequest)};
 
@@ -264,7 +271,7 @@ ErrorCode api_extend(void *context, Request *request, Response *response, Error 
         writer_object(&writer, NULL);
         writer_text(&writer, "command_id", rows[i].command_id);
         writer_bool(&writer, "extended", verdicts[i] == LEASE_EXTENDED);
-        writer_text(&writer, "lease", words[verdicts[i]]);
+        writer_text(&writer, "verdict", words[verdicts[i]]);
         writer_end(&writer);
     }
     writer_end(&writer);

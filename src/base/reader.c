@@ -134,6 +134,9 @@ static void rule_print(const Field *field, Text *text)
     case FIELD_ROWS:
         bounds_print("an array", count_range(field), "objects", text);
         break;
+    case FIELD_OBJECT:
+        text_append(text, "an object");
+        break;
     }
 }
 
@@ -386,10 +389,23 @@ static ErrorCode rows_read(const Reader *reader, const Place *place, const Field
     return OK;
 }
 
+/* Checked by its table, then kept as it was sent. */
+static ErrorCode object_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+{
+    void *row;
+
+    if (*value != '{')
+        return refuse_value(reader, place, field, value);
+    TRY(memory_get(reader, field->rows->size, &row));
+    TRY(row_read(reader, place, field->rows, value, row));
+    return json_read(reader, place, field, value, ret);
+}
+
 typedef ErrorCode ValueRead(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret);
 static ValueRead *const value_reads[] = {
-    [FIELD_I64] = i64_read,   [FIELD_REAL] = real_read, [FIELD_BOOL] = bool_read,   [FIELD_TEXT] = text_read,
-    [FIELD_UUID] = uuid_read, [FIELD_JSON] = json_read, [FIELD_TEXTS] = texts_read, [FIELD_ROWS] = rows_read,
+    [FIELD_I64] = i64_read,     [FIELD_REAL] = real_read, [FIELD_BOOL] = bool_read,
+    [FIELD_TEXT] = text_read,   [FIELD_UUID] = uuid_read, [FIELD_JSON] = json_read,
+    [FIELD_TEXTS] = texts_read, [FIELD_ROWS] = rows_read, [FIELD_OBJECT] = object_read,
 };
 
 /* Reading one object. */
@@ -450,6 +466,8 @@ ErrorCode reader_object(const char *bytes, size_t size, const FieldTable *table,
     Reader reader = {arena, reterr};
     void  *row;
 
+    if (size == 0)
+        return fail(reterr, ERR_INVALID, "body is missing: it must be a JSON object");
     TRY(scan_check(bytes, size, "body", reterr));
     if (*scan_space(bytes) != '{')
         return fail(reterr, ERR_INVALID, "body must be an object");

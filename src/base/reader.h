@@ -28,14 +28,15 @@
 #define READER_DEPTH_MAX 64
 
 typedef enum {
-    FIELD_I64,   /* int64_t; a JSON real is refused */
-    FIELD_REAL,  /* double; an integer is fine */
-    FIELD_BOOL,  /* bool */
-    FIELD_TEXT,  /* const char *, NULL when absent */
-    FIELD_UUID,  /* const char *, lower case, NULL when absent */
-    FIELD_JSON,  /* const char *: any value, byte for byte as it was sent; NULL when absent */
-    FIELD_TEXTS, /* ReaderArray of const char * */
-    FIELD_ROWS,  /* ReaderArray of structs described by rows */
+    FIELD_I64,    /* int64_t; a JSON real is refused */
+    FIELD_REAL,   /* double; an integer is fine */
+    FIELD_BOOL,   /* bool */
+    FIELD_TEXT,   /* const char *, NULL when absent */
+    FIELD_UUID,   /* const char *, lower case, NULL when absent */
+    FIELD_JSON,   /* const char *: any value, byte for byte as it was sent; NULL when absent */
+    FIELD_TEXTS,  /* ReaderArray of const char * */
+    FIELD_ROWS,   /* ReaderArray of structs described by rows */
+    FIELD_OBJECT, /* const char *: an object described by rows, byte for byte as it was sent; NULL when absent */
 } FieldType;
 
 typedef struct {
@@ -53,7 +54,7 @@ typedef struct {
                                      is no limit; TEXT: only min, in bytes */
     size_t             length_max; /* TEXT and each of TEXTS, in bytes; 0: READER_TEXT_MAX */
     const char *const *words;      /* TEXT and each of TEXTS: the only values allowed, NULL-terminated */
-    const FieldTable  *rows;       /* ROWS: the shape of one item */
+    const FieldTable  *rows;       /* ROWS: the shape of one item; OBJECT: its shape */
     size_t             is_set;     /* offset of a bool that tells "given" from "absent"; 0: none */
     const char        *help;       /* for OpenAPI */
 } Field;

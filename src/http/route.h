@@ -55,6 +55,7 @@ typedef struct {
     bool              at_once; /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
     int               deadline_ms;    /* 0: the server's default */
     const FieldTable *body;           /* JSON body; NULL: none is read */
+    bool              body_required;  /* also where every field of the table is optional */
     bool              body_any;       /* a JSON body of any shape, where no table can describe it */
     const RouteParameter *parameters; /* query parameters, ended by a NULL name; NULL: none allowed */
     const char           *summary;    /* for OpenAPI and docs */

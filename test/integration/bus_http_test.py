@@ -329,7 +329,7 @@ def a_late_settle_changes_nothing_and_is_told_so():
             assert (verdict["settled"], verdict["status"]) == (False, "IN_PROGRESS"), verdict
         row = {"command_id": sent, "lease": late["lease"]}
         verdict, = post(pawl, "/v1/domains/shop/extend", {"items": [row], "lease_s": 60})["items"]
-        assert (verdict["extended"], verdict["lease"]) == (False, "lost"), verdict
+        assert (verdict["extended"], verdict["verdict"]) == (False, "lost"), verdict
         assert settle(pawl, (mine, "complete", {"result": 2}))[0]["settled"]
         verdict, = settle(pawl, (late, "reject"))
         assert (verdict["settled"], verdict["status"]) == (False, "COMPLETED"), verdict
@@ -356,7 +356,7 @@ def extend_keeps_a_lease_and_tells_of_a_cancellation():
             return pawl.http("POST", "/v1/domains/shop/extend", {"items": [row], "lease_s": 600, **change})
 
         verdict, = extend().json["items"]
-        assert (verdict["extended"], verdict["lease"]) == (True, "extended"), verdict
+        assert (verdict["extended"], verdict["verdict"]) == (True, "extended"), verdict
         assert command(pawl, sent)["lease_until"] > until
         for change, field in [({"lease_s": 0}, "lease_s"), ({"lease_s": 86401}, "lease_s"), ({"items": []}, "items"),
                               ({"items": [{**row, "x": 1}]}, "x")]:
@@ -365,7 +365,7 @@ def extend_keeps_a_lease_and_tells_of_a_cancellation():
         assert asked["status"] == "CANCELING", asked
         assert command(pawl, sent)["status"] == "IN_PROGRESS"
         verdict, = extend().json["items"]
-        assert (verdict["extended"], verdict["lease"]) == (False, "canceled"), verdict
+        assert (verdict["extended"], verdict["verdict"]) == (False, "canceled"), verdict
         ended = command(pawl, sent)
         assert ended["status"] == "CANCELED" and "ann" in [event["actor"] for event in ended["audit"]], ended
         verdict, = settle(pawl, (mine, "complete"))
@@ -586,7 +586,8 @@ def bad_batches_are_refused_by_field_and_nothing_is_written():
                 ({"items": [item, {**item, "domain": "a b"}]}, "items[1]"),
                 ({"items": [item, {**item, "batch_id": new_id()}]}, "items[1].batch_id"), ({"items": 7}, "items"),
                 ({"items": [item] * 8001}, "items"), ({"name": "n" * 201}, "name"), ({"batch_id": "x"}, "batch_id"),
-                ({"on_complete": {}}, "on_complete"), ({"on_complete": "x"}, "on_complete"),
+                ({"on_complete": {}}, 'missing field "on_complete.domain"'),
+                ({"on_complete": "x"}, 'on_complete must be an object, got "x"'),
                 ({"on_complete": {**LAST, "domain": "no spaces"}}, "on_complete"),
                 ({"on_complete": {**LAST, "type": "a/b"}}, "on_complete"),
                 ({"on_complete": {**LAST, "priority": 3}}, "priority"), ({"extra": 1}, "extra")]:
@@ -691,13 +692,34 @@ def batch_same_key_again_is_the_same_batch_without_any_ids():
         answers = in_threads(16, lambda _: ask(twin))()
         assert len({answer.body for answer in answers}) == 1 and answers[0].status == 201, answers
         assert sum(not is_replayed(answer) for answer in answers) == 1, "one of them sent it"
-        # Whoever fills an open batch by several requests means other commands each time.
-        parts = [post(pawl, "/v1/commands/batch", {**body, "batch_id": other, "open": opened}, 201)
-                 for other in [new_id()] for opened in (True, True, False)]
-        assert len({item["command_id"] for part in parts for item in part["items"]}) == 9, parts
         work(pawl, "shop", "--noop")
-        for batch in (key, twin, parts[0]["batch_id"]):
+        for batch in (key, twin):
             assert last_ones(db, batch) == 1
+        stop_clean(pawl.server)
+
+
+@test
+def batch_open_under_a_key_needs_ids_and_a_repeat_sends_nothing():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        key, bare = new_id(), {"domain": "shop", "type": "charge"}
+        before = counts(db)
+        for change, headers in [({}, {"Idempotency-Key": key}), ({"batch_id": key}, None)]:
+            body = {"open": True, "items": [{**bare, "command_id": new_id()}, bare], **change}
+            problem(pawl.http("POST", "/v1/commands/batch", body, headers=headers), 400, part="items[1].command_id is required")
+        assert counts(db) == before
+        # Each request adds its own commands, and a repeat of any of them adds none.
+        parts = [{"open": opened, "on_complete": LAST, "items": [{**bare, "command_id": new_id()} for _ in range(3)]}
+                 for opened in (True, True, False)]
+        for body in parts:
+            first, again = [pawl.http("POST", "/v1/commands/batch", body, headers={"Idempotency-Key": key}) for _ in range(2)]
+            assert first.status == 201 and not is_replayed(first), first
+            assert (again.status, again.body) == (201, first.body) and is_replayed(again), again
+        assert work(pawl, "shop", "--noop")["completed"] == 9
+        assert last_ones(db, key) == 1
+        # Without a key each request makes a batch of its own, and needs no ids.
+        made = [post(pawl, "/v1/commands/batch", {"open": True, "items": [bare]}, 201)["batch_id"] for _ in range(2)]
+        assert made[0] != made[1]
         stop_clean(pawl.server)
 
 

@@ -108,6 +108,17 @@ def the_description_is_complete():
                     assert parameter["schema"]["type"] == "integer" and parameter["schema"]["default"], parameter
             keyed = any(parameter["name"] == "Idempotency-Key" for parameter in parameters)
             assert keyed == (method == "post" and not path.endswith("/claim")), path
+            if "requestBody" in row:
+                filled = re.sub(r"{(\w+)}", lambda part: "1" if "dead-letters" in path else new_key(), path)
+                told = pawl.http(method.upper(), filled, headers={"Idempotency-Key": new_key()} if keyed else None)
+                assert (told.status == 400) == row["requestBody"]["required"], (path, told)
+        batch = rows["post", "/v1/commands/batch"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
+        last = batch["on_complete"]
+        assert (last["type"], last["required"], set(last["properties"])) == (
+            "object", ["domain", "type"], {"domain", "type", "payload"}), last
+        settle = rows["post", "/v1/domains/{domain}/settle"]["requestBody"]["content"]["application/json"]["schema"]
+        outcome = settle["properties"]["items"]["items"]["properties"]["outcome"]["description"]
+        assert all(word in outcome for word in ("fail: IN_TSQ", "reject: FAILED", "retry: PENDING")), outcome
         kinds = api["components"]["schemas"]["Problem"]["properties"]["type"]["enum"]
         assert "/problems/insufficient-funds" in kinds and len(kinds) == len(set(kinds)) > 30, kinds
         stop_clean(pawl.server)
