@@ -481,6 +481,11 @@ static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *ty
 
 /* ---- one statement with limits, in a pipeline ---- */
 
+bool conn_has_time(Deadline deadline)
+{
+    return deadline_left_ms(deadline) > LIMIT_MARGIN_MS_MIN;
+}
+
 int conn_limit_ms(Deadline deadline)
 {
     int left   = deadline_left_ms(deadline);

@@ -58,6 +58,8 @@ must_check ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr);
 /* The time limit for a statement that the client waits for until the deadline: a little less, so that the server's own answer
  * comes first and the connection lives. */
 int conn_limit_ms(Deadline deadline);
+/* false: so little is left that no limit of the server could come before the deadline. */
+bool conn_has_time(Deadline deadline);
 
 /* End whatever runs on it, best effort, without waiting; from any thread while the connection is open. Inside a transaction by a
  * cancel; what may be committing by closing the way to it. The server may hear of a cancel late, so no commit is sent on a

@@ -15,13 +15,16 @@
 
 /* How much longer than the deadline a transaction may sit idle before the server ends it: we are stopped or gone. */
 #define IDLE_MARGIN_MS 5000
+/* Two clocks and their rounding: an answer this much before the limit is still the limit's. */
+#define LIMIT_TOLERANCE_MS 10
 
 /* What is known about one try besides its code. */
 typedef struct {
-    bool leased; /* it got as far as a connection */
-    bool began;  /* its body was run, or its statement sent */
-    bool own;    /* it failed by itself, on a connection that is well: not the database's doing */
-    bool doubt;  /* it may have committed */
+    bool     leased; /* it got as far as a connection */
+    bool     began;  /* its body was run, or its statement sent */
+    bool     own;    /* it failed by itself, on a connection that is well: not the database's doing */
+    bool     doubt;  /* it may have committed */
+    Deadline limit;  /* the server's time limit for its statements */
 } Try;
 
 /* What one try does: tx_run and db_call differ only in this. */
@@ -121,6 +124,15 @@ static ErrorCode run_statement(Work *work, Tx *tx, Try *try, Error *reterr)
 
 /* ---- the loop ---- */
 
+/* The server's limit ends a little before the deadline. What is sent later than that ends in doubt rather than in an answer. */
+static ErrorCode limit_begin(const TxOptions *options, Try *try, Error *reterr)
+{
+    if (!conn_has_time(options->deadline))
+        return fail(reterr, ERR_TIMEOUT, "%s was not sent: its time is used up", options->name);
+    try->limit = deadline_in_ms(conn_limit_ms(options->deadline) - LIMIT_TOLERANCE_MS);
+    return OK;
+}
+
 static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool fresh, Try *try, Error *reterr)
 {
     scoped(lease_end) Lease *lease = NULL;
@@ -136,6 +148,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
                       options->deadline, &lease, reterr));
     try->leased = true;
     tx.conn     = lease_conn(lease);
+    TRY(limit_begin(options, try, reterr));
     if (work->run == run_body)
         code = tx_begin(&tx, options->read_only, reterr);
     try->began = code == OK;
@@ -193,10 +206,17 @@ static ErrorCode work_end(const TxOptions *options, ErrorCode code, int tries, b
     return code;
 }
 
+/* Did the server end the last statement because the time of the whole request was used up? Then another try has none. */
+static bool time_is_used_up(const Try *try, const Error *error)
+{
+    return (strcmp(error->sqlstate, "57014") == 0 || strcmp(error->sqlstate, "55P03") == 0) &&
+           deadline_passed(try->limit);
+}
+
 /* Run again? A connection that could not be had is not asked for again: the pool has tried as often as it makes sense. */
 static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdict, const Error *error)
 {
-    if (!try->leased || verdict == VERDICT_FINAL)
+    if (!try->leased || verdict == VERDICT_FINAL || time_is_used_up(try, error))
         return false;
     if (options->lock_once && strcmp(error->sqlstate, "55P03") == 0)
         return false;

@@ -3,7 +3,7 @@
  *
  * tx_run leases, begins, calls the body, commits, and obeys the verdict, always within the deadline:
  *   FINAL    roll back, return
- *   RETRY    roll back, wait 100, 200, 400 ms, run again
+ *   RETRY    roll back, wait 100, 200, 400 ms, run again; not after a time limit that used up the request's own time
  *   EVICT    close the connection, run again on another: commit was never sent, so nothing happened
  *   RESOLVE  the answer to commit was lost. A keyed body runs again on another connection, where inserting its key
  *            waits for a commit still under way and then finds the first reply. Without a key: ERR_UNKNOWN

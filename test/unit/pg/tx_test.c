@@ -366,6 +366,68 @@ TEST(tx_deadline_becomes_the_statement_timeout)
     place_free(&place);
 }
 
+/* Uses up the request's time, then fails as a statement does that the server ends at its time limit. */
+static ErrorCode time_limit_body(Tx *tx, void *context, Error *reterr)
+{
+    int *tries = context;
+
+    ++*tries;
+    clock_sleep_ms(deadline_left_ms(tx->deadline) - 50);
+    return db_run(tx, "do $$ begin raise exception 'statement timeout' using errcode = '57014'; end $$", DB_NONE, NULL,
+                  reterr);
+}
+
+static ErrorCode canceled_body(Tx *tx, void *context, Error *reterr)
+{
+    int *tries = context;
+
+    if (++*tries > 1)
+        return OK;
+    return db_run(tx, "do $$ begin raise exception 'canceled' using errcode = '57014'; end $$", DB_NONE, NULL, reterr);
+}
+
+TEST(tx_statement_that_used_up_the_time_is_not_run_again)
+{
+    scoped(database_free) TestDatabase *db      = database_new_empty();
+    scoped(arena_free) Arena           *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(pool_free) Pool             *pool    = NULL;
+    PoolOptions                         options = {
+                                .conninfo = database_url(db), .operation_retry = {.retries_max = 3, .delay_ms = 1, .delay_ms_max = 1}
+    };
+    int   tries = 0;
+    Error error;
+
+    assert_ok(pool_new(&options, &pool, &error));
+    assert_code(ERR_TIMEOUT,
+                tx_run(pool, &(TxOptions){.name = "test", .deadline = deadline_in_ms(3000), .arena = arena},
+                       time_limit_body, &tries, &error));
+    assert_int_equal(tries, 1);
+    tries = 0; /* a cancel that leaves time is */
+    assert_ok(tx_run(pool, &(TxOptions){.name = "test", .deadline = deadline_in_ms(60000), .arena = arena},
+                     canceled_body, &tries, &error));
+    assert_int_equal(tries, 2);
+}
+
+/* What is sent too late for the server's own answer could only end in doubt. */
+TEST(call_without_time_for_an_answer_is_not_sent)
+{
+    Place     place   = place_new();
+    TxOptions options = options_of(&place);
+    Value     value   = {-1};
+    Error     error;
+
+    assert_ok(db_call(place.pool, &options, "select 1::bigint as value", DB_NONE, &value_shape, &value, &error));
+    for (int i = 0; i < 20; i++) {
+        options.deadline = deadline_in_ms(i);
+        assert_code(ERR_TIMEOUT,
+                    db_call(place.pool, &options,
+                            "with k as (insert into done values (3) returning 1) select 1::bigint as value", DB_NONE,
+                            &value_shape, &value, &error));
+    }
+    assert_int_equal(database_get_i64(place.db, "select count(*) from done"), 0);
+    place_free(&place);
+}
+
 static ErrorCode careless_body(Tx *tx, void *context, Error *reterr)
 {
     Error ignored;
