@@ -74,6 +74,7 @@ as $$
     ('pawl.prune_audit',        'monitor'),
     -- dead letters
     ('pawl.dead_letter_put',    'sender monitor'),
+    ('pawl.dead_letter_keep',   'monitor'),
     ('pawl.dead_letter_claim',  'monitor'),
     ('pawl.dead_letter_hold',   'monitor'),
     ('pawl.dead_letter_settle', 'monitor'),

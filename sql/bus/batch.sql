@@ -154,7 +154,7 @@ begin
       if pawl.is_transient(sqlstate) then
         raise;
       end if;
-      perform pawl.dead_letter_put(array['on_complete'], array[v_batch.batch_id::text],
+      perform pawl.dead_letter_keep(array['on_complete'], array[v_batch.batch_id::text],
         array[v_batch.on_complete || jsonb_build_object('correlation_id', v_batch.batch_id)], array[sqlerrm], array[sqlstate], 60000);
     end;
   end loop;

@@ -15,8 +15,17 @@
 -- Errors: PW003 arrays differ in length, or a number is out of range.
 -- The functions run with the owner's rights: roles may call them, not touch the table.
 
--- Keep operations that failed; one row out per item, in any order. An unresolved twin is left as it is and its id
--- returned.
+-- Types whose letters pawl makes and tries again itself. An application that could put one would act with the rights of the function
+-- that tries it, or keep the true letter out, because a key is kept once.
+create or replace function pawl.dead_letter_reserved ()
+  returns text[]
+  language sql immutable
+as $$
+  select array['reply', 'on_complete', 'alert_webhook']
+$$;
+
+-- Keep operations of an application that failed; one row out per item, in any order. An unresolved twin is left as it is and its id
+-- returned. Types that are reserved are refused.
 create or replace function pawl.dead_letter_put (
   p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[],
   p_delay_ms integer default 300000)
@@ -24,13 +33,39 @@ create or replace function pawl.dead_letter_put (
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 #variable_conflict use_column
+begin
+  if p_types && pawl.dead_letter_reserved() then
+    raise exception 'type must not be one of %, which are reserved', array_to_string(pawl.dead_letter_reserved(), ', ')
+      using errcode = 'PW003';
+  end if;
+  return query select k.item, k.id, k.is_new from pawl.dead_letter_keep(p_types, p_keys, p_data, p_messages, p_codes, p_delay_ms) k;
+end
+$$;
+
+-- The same for any type: of pawl's own functions and monitors.
+create or replace function pawl.dead_letter_keep (
+  p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[], p_delay_ms integer)
+  returns table (item integer, id bigint, is_new boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
 declare
   v_now  timestamptz := pawl.now();
+  v_count integer := cardinality(p_types);
   v_item record;
 begin
-  if (cardinality(p_types) = all (array[cardinality(p_keys), cardinality(p_data), cardinality(p_messages),
-                                        cardinality(p_codes)]) and p_delay_ms >= 0) is not true then
-    raise exception 'arrays differ in length, or a number is out of range' using errcode = 'PW003';
+  perform pawl.array_check('types', p_types, v_count, 'PW003'), pawl.array_check('keys', p_keys, v_count, 'PW003'),
+          pawl.array_check('data', p_data, v_count, 'PW003'), pawl.array_check('messages', p_messages, v_count, 'PW003'),
+          pawl.array_check('codes', p_codes, v_count, 'PW003');
+  if (p_delay_ms >= 0) is not true then
+    raise exception 'delay_ms must be 0 or more, got %', coalesce(p_delay_ms::text, 'null') using errcode = 'PW003';
+  end if;
+  if exists (
+    select from unnest(p_types, p_keys, p_data, p_messages, p_codes) u (type, key, data, message, code)
+    where (char_length(u.type) between 1 and 50 and char_length(u.key) between 1 and 200 and u.data is not null
+           and u.message is not null and char_length(u.code) <= 50) is not true) then
+    raise exception 'type must have 1 to 50 characters, key 1 to 200, code at most 50; data and message must not be null'
+      using errcode = 'PW003';
   end if;
 
   -- Two calls with the same keys must meet them in the same order.

@@ -15,6 +15,9 @@ begin
   if p_type is null or (p_domain is null) <> (p_command_type is null) then
     raise exception 'type must be given, and domain and command_type both or neither' using errcode = 'PW003';
   end if;
+  if p_type = any (pawl.dead_letter_reserved()) then
+    raise exception 'type "%" is reserved: pawl tries its letters again itself', p_type using errcode = 'PW003';
+  end if;
   if p_domain is null then
     delete from pawl.dead_letter_route r where r.operation_type = p_type;
   else

@@ -92,6 +92,39 @@ as $$
   order by f.ord
 $$;
 
+-- Who decides, as the audit records it. Roles that may decide (administrators; pods, which know who asked them) name the operator
+-- themselves. Any other caller is recorded by its own name, with what it says about itself in brackets, as over HTTP.
+create or replace function pawl.operator_name (p_operator text)
+  returns text
+  language plpgsql stable
+as $$
+begin
+  if char_length(p_operator) > 400 then
+    raise exception 'operator must have at most 400 characters, got %', char_length(p_operator) using errcode = 'QU001';
+  end if;
+  return case when coalesce(p_operator, session_user) = session_user then session_user
+              when has_function_privilege(session_user, 'pawl.command_decide(uuid[],text[],text,text,text,jsonb)', 'execute') then p_operator
+              else format('%s (%s)', session_user, p_operator) end;
+end
+$$;
+
+-- Raises when an argument of a decision is out of range.
+create or replace function pawl.decision_guard (p_command_ids uuid[], p_domains text[], p_reason text)
+  returns void
+  language plpgsql
+as $$
+begin
+  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001'),
+          pawl.array_check('domains', p_domains, cardinality(p_command_ids), 'QU001', true);
+  if array_position(p_command_ids, null) is not null then
+    raise exception 'command_ids must not contain null' using errcode = 'QU001';
+  end if;
+  if char_length(p_reason) > 2000 then
+    raise exception 'reason must have at most 2000 characters, got %', char_length(p_reason) using errcode = 'QU001';
+  end if;
+end
+$$;
+
 -- Cancel commands wherever they are. A NULL domain stands for any, a NULL operator for the session's user.
 create or replace function pawl.command_cancel (
   p_command_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
@@ -101,14 +134,13 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := pawl.now();
-  v_operator text := coalesce(p_operator, session_user);
+  v_operator text := pawl.operator_name(p_operator);
   v_ids bigint[];
   v_left bigint[];
   v_asked bigint[] := '{}';
   v_ended bigint[] := '{}';
 begin
-  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001'),
-          pawl.array_check('domains', p_domains, cardinality(p_command_ids), 'QU001', true);
+  perform pawl.decision_guard(p_command_ids, p_domains, p_reason);
   v_ids := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
   -- A command may be claimed or requeued between two statements, and each statement reads anew.
   for v_try in 1..6 loop
@@ -158,14 +190,16 @@ as $$
 #variable_conflict use_column
 declare
   v_now timestamptz := pawl.now();
-  v_operator text := coalesce(p_operator, session_user);
+  v_operator text := pawl.operator_name(p_operator);
   v_all bigint[];
   v_ids bigint[];
   v_deleted bigint;
   v_inserted bigint;
 begin
-  perform pawl.array_check('command_ids', p_command_ids, cardinality(p_command_ids), 'QU001'),
-          pawl.array_check('domains', p_domains, cardinality(p_command_ids), 'QU001', true);
+  perform pawl.decision_guard(p_command_ids, p_domains, p_reason);
+  if (p_decision in ('retry', 'cancel', 'complete')) is not true then
+    raise exception 'decision must be retry, cancel or complete, got %', coalesce(p_decision, 'null') using errcode = 'QU001';
+  end if;
   if p_decision <> 'complete' and p_result is not null then
     raise exception 'result is for complete, not for %', p_decision using errcode = 'QU001';
   end if;
@@ -194,8 +228,6 @@ begin
       perform pawl.finish(v_ids, 'CANCELED', 'OPERATOR_CANCEL', null, p_reason, v_operator);
     when 'complete' then
       perform pawl.finish(v_ids, 'COMPLETED', 'OPERATOR_COMPLETE', p_result, p_reason, v_operator);
-    else
-      raise exception 'decision must be retry, cancel or complete' using errcode = 'QU001';
   end case;
   perform pawl.replay_barrier(); -- some answers may tell what was decided earlier
   return query

@@ -239,6 +239,15 @@ begin
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then
     raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
+  if exists (select from unnest(p_reply_to) r where r !~ '^[A-Za-z0-9_.-]{1,47}$' or r ~ '--') then
+    raise exception 'reply_to must be 1 to 47 letters, digits, "_", "." or single "-"' using errcode = 'QU001';
+  end if;
+  if exists (select from unnest(p_correlation_ids) c where char_length(c) > 200) then
+    raise exception 'correlation_id must have at most 200 characters' using errcode = 'QU001';
+  end if;
+  if char_length(p_actor) > 400 then
+    raise exception 'actor must have at most 400 characters, got %', char_length(p_actor) using errcode = 'QU001';
+  end if;
   v_bytes := pawl.payloads_bytes(p_payloads);
   v_batch := pawl.batch_open(p_batch_id, v_domain, p_command_ids);
   if p_reply_to is not null then
@@ -343,6 +352,13 @@ as $$
 declare
   v_sent record;
 begin
+  -- Before they become smallint.
+  if p_priority not between 0 and 9 then
+    raise exception 'priority must be from 0 to 9, got %', p_priority using errcode = 'QU001';
+  end if;
+  if p_max_attempts not between 1 and 1000 then
+    raise exception 'max_attempts must be from 1 to 1000, got %', p_max_attempts using errcode = 'QU001';
+  end if;
   select * into strict v_sent
   from pawl.send(p_domain, array[p_type], array[p_payload], array[p_command_id],
     case when p_delay is not null then array[(extract(epoch from p_delay) * 1000)::bigint] end,
@@ -381,7 +397,13 @@ $$;
 -- all over the server. So call it after the commit, in a transaction of its own; losing it costs 2.5 s at most.
 create or replace function pawl.wake (p_domain text)
   returns void
-  language sql
+  language plpgsql
 as $$
-  select pg_notify('pawl_work', p_domain)
+begin
+  if (p_domain ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$') is not true then
+    raise exception 'domain must be 1 to 63 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
+      using errcode = 'QU001';
+  end if;
+  perform pg_notify('pawl_work', p_domain);
+end
 $$;

@@ -62,6 +62,9 @@ begin
           pawl.array_check('delays_ms', p_delays_ms, v_count, 'QU001', true),
           pawl.array_check('domains', p_domains, v_count, 'QU001', true),
           pawl.array_check('command_ids', p_command_ids, v_count, 'QU001', true);
+  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
+    raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
+  end if;
   if exists (select from unnest(p_outcomes) o where o is null or o not in ('complete', 'retry', 'fail', 'reject')) then
     raise exception 'outcome must be complete, retry, fail or reject' using errcode = 'QU001';
   end if;

@@ -81,7 +81,7 @@ begin
       if pawl.is_transient(sqlstate) then
         raise;
       end if;
-      perform pawl.dead_letter_put(array_fill('reply'::text, array[cardinality(v_keys)]), v_keys,
+      perform pawl.dead_letter_keep(array_fill('reply'::text, array[cardinality(v_keys)]), v_keys,
         array(select jsonb_build_object('queue', v_queue, 'message', r) from unnest(v_replies) with ordinality u (r, n) order by u.n),
         array_fill(format('queue "%s": %s', v_queue, sqlerrm), array[cardinality(v_keys)]),
         array_fill(sqlstate, array[cardinality(v_keys)]), 60000);

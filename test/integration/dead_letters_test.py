@@ -90,7 +90,7 @@ def letters_of_an_application_become_commands_once():
 def commands_of_batches_that_could_not_be_sent_need_no_webhook():
     with Database() as db, Pawl(db, env={"PAWL_DLQ_EVERY": "1s"}) as pawl:
         pawl.serve()
-        letter = db.value("select id from pawl.dead_letter_put(array['on_complete'], array['batch-1'], "
+        letter = db.value("select id from pawl.dead_letter_keep(array['on_complete'], array['batch-1'], "
                           "array['{\"domain\": \"late\", \"type\": \"done\"}']::jsonb[], array['e'], array['c'], 0)")
         wait_until(lambda: db.value(f"select status from pawl.failed_operations where id = {letter}") == "resolved",
                    what="it was sent", timeout=60)

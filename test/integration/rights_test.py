@@ -69,6 +69,7 @@ pawl.prune_keys          monitor
 pawl.prune_audit         monitor
 
 pawl.dead_letter_put     sender monitor
+pawl.dead_letter_keep    monitor
 pawl.dead_letter_claim   monitor
 pawl.dead_letter_hold    monitor
 pawl.dead_letter_settle  monitor

@@ -86,7 +86,7 @@ def dead_letters_put(db, keys, kind="story", delay_ms=3600000):
 
     names = ", ".join(f"'{key}'" for key in keys)
     return [int(row) for row in db.rows(
-        f"select id from pawl.dead_letter_put({same(kind, 'text')}, array[{names}], {same(DATA, 'jsonb')}, "
+        f"select id from pawl.dead_letter_keep({same(kind, 'text')}, array[{names}], {same(DATA, 'jsonb')}, "
         f"{same('it broke', 'text')}, {same('internal-error', 'text')}, {delay_ms}) order by item")]
 
 
