@@ -4,6 +4,19 @@
 -- twice is found at one of its two positions. So the position of a moment is found by halving: some twenty lookups in the
 -- primary key for a million entries, and no index of its own.
 
+-- p_limit, or QW001: null, or not from 1 to 100000.
+create or replace function wallet.limit_check (p_limit integer)
+  returns integer
+  language plpgsql immutable
+as $$
+begin
+  if (p_limit between 1 and 100000) is not true then
+    raise exception 'limit must be from 1 to 100000, got %', coalesce(p_limit::text, 'null') using errcode = 'QW001';
+  end if;
+  return p_limit;
+end
+$$;
+
 -- The last version of a wallet whose transaction is not after this number or moment (whichever is given); null: none.
 create or replace function wallet.version_at (p_wallet bigint, p_number bigint, p_at timestamptz default null)
   returns bigint
@@ -98,7 +111,7 @@ as $$
 $$;
 
 -- The entries of a wallet, newest first, before a transaction's number (null: from the newest). The opening is not an entry to
--- show. p_kind, p_since, p_until: only these.
+-- show. p_kind, p_since, p_until: only these. Errors: QW001 a limit out of range.
 create or replace function wallet.entries (
   p_owner text, p_asset text default 'CREDIT', p_limit integer default 100, p_before bigint default null, p_kind text default null,
   p_since timestamptz default null, p_until timestamptz default null)
@@ -115,13 +128,13 @@ as $$
            wallet.owner_of(case when t.wallet_id = e.wallet_id then t.other_id else t.wallet_id end), t.request -> 'metadata', t.at
     from wallet.entry e join wallet.txn t on t.id = e.txn
     where e.wallet_id = w.id and e.version > coalesce(case when p_since is not null then wallet.version_at(w.id, null, p_since - interval '1 us') end, 0)
-      and e.version > 0 and e.version <= coalesce(wallet.version_at(w.id, p_before - 1, p_until), -1)
+      and e.version > 0 and e.version <= coalesce(wallet.version_at(w.id, case when p_before is not null then greatest(p_before, 0) - 1 end, p_until), -1)
       and t.kind = coalesce(p_kind, t.kind)
     order by e.version desc
     limit p_limit) e (number, version, txn_id, kind, amount, balance, held, other, metadata, at)
   where a.code = p_asset
   order by e.number desc
-  limit p_limit
+  limit wallet.limit_check(p_limit)
 $$;
 
 -- One transaction: what was asked, what was decided, what it changed. Null: there is none under this key.

@@ -12,6 +12,7 @@ create or replace function wallet.asset_id (p_code text)
 as $$
 declare
   v_id smallint := (select a.id from wallet.asset a where a.code = p_code);
+  v_is_new boolean := false;
 begin
   if v_id is not null then
     return v_id;
@@ -20,9 +21,21 @@ begin
     raise exception 'asset must be 1 to 32 capital letters, digits, "_", ".", ":" or "-", beginning with a letter'
       using errcode = 'QW001';
   end if;
-  insert into wallet.asset (code) values (p_code) on conflict (code) do nothing returning id into v_id;
-  if v_id is null then
-    return (select a.id from wallet.asset a where a.code = p_code);
+  -- The sequence cycles, because ids are 16 bits wide and a transaction that rolls back uses one up. An id that is in use, by an
+  -- asset that can be seen or one that another transaction has inserted, is passed over.
+  for n in 1 .. 32767 loop
+    v_id := nextval(pg_get_serial_sequence('wallet.asset', 'id'));
+    continue when exists (select from wallet.asset a where a.id = v_id);
+    insert into wallet.asset (id, code) overriding system value values (v_id, p_code) on conflict do nothing;
+    v_is_new := found;
+    exit when v_is_new;
+    v_id := (select a.id from wallet.asset a where a.code = p_code); -- what another transaction has committed meanwhile
+    if v_id is not null then
+      return v_id;
+    end if;
+  end loop;
+  if not v_is_new then
+    raise exception 'asset "%" cannot be added: all 32767 ids are in use', p_code using errcode = 'QW001';
   end if;
   perform wallet.open_rows(array_fill('@system'::text, array[8]), array_fill(v_id, array[8]), array(select generate_series(0, 7)),
                            -- deep enough for five hundred times the largest amount, and far from the edge of bigint
@@ -71,7 +84,8 @@ begin
 end
 $$;
 
--- A row per item, in order. differs: the wallet is there already, with another floor or metadata than asked for.
+-- A row per item, in order. floor: the present one. differs: the wallet was opened before, with another floor or metadata than
+-- asked for now.
 -- p_txn_ids: the caller's keys; without, the wallet itself is the key.
 create or replace function wallet.open (
   p_owners text[], p_assets text[] default null, p_floors bigint[] default null, p_metadata jsonb[] default null,
@@ -127,12 +141,13 @@ begin
     v_new[v_made[i]] := true;
   end loop;
   return query
-    select u.n::integer, u.owner, coalesce(u.asset, 'CREDIT'), coalesce(e.floor, 0), u.is_new,
+    select u.n::integer, u.owner, coalesce(u.asset, 'CREDIT'), coalesce(s.floor, 0), u.is_new,
            case when coalesce(e.floor, 0) <> u.floor then 'floor' when w.metadata is distinct from u.metadata then 'metadata' end,
            w.created_at
     from unnest(p_owners, p_assets, v_assets, v_floors, p_metadata, v_new) with ordinality u (owner, asset, asset_id, floor, metadata, is_new, n)
     cross join lateral (select w.* from wallet.wallet w where w.owner = u.owner and w.asset_id = u.asset_id and w.stripe = 0 limit 1) w
     cross join lateral (select e.floor from wallet.entry e where e.wallet_id = w.id and e.version = 0 limit 1) e
+    cross join lateral (select s.floor from wallet.entry s where s.wallet_id = w.id order by s.version desc limit 1) s
     order by u.n;
 end
 $$;

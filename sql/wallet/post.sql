@@ -23,7 +23,8 @@
 
 -- Where stretches of operations that can be decided together begin. A key that comes twice begins a new one, and so does an
 -- operation that refers to an earlier one of the stretch, because the second must see what the first one wrote; what changes how a
--- wallet is judged stands alone. Amounts that together might leave the range of bigint are decided one by one.
+-- wallet is judged stands alone. 128 operations move at most 2^60 in or out of a wallet, which is far from the range of bigint and
+-- from the floor of a stripe; more of them stay together only if their amounts are known and small.
 create or replace function wallet.post_stretches (p_kinds text[], p_txn_ids uuid[], p_amounts bigint[], p_refs uuid[])
   returns integer[]
   language plpgsql immutable
@@ -32,12 +33,15 @@ declare
   v_count integer := cardinality(p_kinds);
   v_starts integer[] := array[1];
   v_start integer := 1;
+  v_size integer := v_count;
   v_row record;
 begin
   if v_count = 1 then
     return v_starts;
-  elsif v_count > 128 and (select sum(a) from unnest(p_amounts) a) > 1152921504606846976 then
-    return array(select generate_series(1, v_count));
+  elsif v_count > 128
+    and (select sum(coalesce(u.amount, case when u.kind in ('multi', 'capture', 'refund') then 9007199254740991 end))
+         from unnest(p_kinds, p_amounts) u (kind, amount)) > 1152921504606846976 then
+    v_size := 128;
   end if;
   for v_row in
     select e.ord, max(e.earlier) as earlier
@@ -55,10 +59,18 @@ begin
     group by e.ord
     order by e.ord
   loop
+    while v_row.ord - v_start >= v_size loop
+      v_start := v_start + v_size;
+      v_starts := v_starts || v_start;
+    end loop;
     if v_row.earlier >= v_start then
       v_start := v_row.ord;
       v_starts := v_starts || v_start;
     end if;
+  end loop;
+  while v_count + 1 - v_start > v_size loop
+    v_start := v_start + v_size;
+    v_starts := v_starts || v_start;
   end loop;
   return v_starts;
 end

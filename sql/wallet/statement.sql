@@ -2,7 +2,7 @@
 
 -- From a moment to a moment, after a transaction's number (null: from the oldest). The opening is not an entry to show.
 -- Balance and version run along from where the statement begins, so those of @system are of all its stripes together; of any
--- other wallet they are the entry's own.
+-- other wallet they are the entry's own. Errors: QW001 a limit out of range.
 create or replace function wallet.statement (
   p_owner text, p_asset text default 'CREDIT', p_since timestamptz default null, p_until timestamptz default null,
   p_after bigint default null, p_limit integer default 1000)
@@ -34,5 +34,5 @@ as $$
     limit p_limit) e (number, txn_id, kind, amount, held, other, metadata, at)
   window run as (order by e.number rows unbounded preceding)
   order by e.number
-  limit p_limit
+  limit wallet.limit_check(p_limit)
 $$;

@@ -54,7 +54,7 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
                          .metadata = given.metadata,
                          .txn_id   = given.txn_id,
                          .floor    = given.floor};
-    TRY(wallet_open(api->pool, request_deadline(request), arena, &wallet, reterr));
+    TRY(wallet_open_nowait(api->pool, request_deadline(request), arena, &wallet, reterr));
     opened = (Wallet){.owner      = wallet.owner,
                       .asset      = wallet.asset,
                       .available  = -wallet.floor,

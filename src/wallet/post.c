@@ -12,7 +12,6 @@
 #include "sql.h"
 
 /* As arrays in text form, being built, items take several times as much. */
-#define NOWAIT_MS    "100" /* for a lock: far more than a shared batch takes */
 #define BYTES_FACTOR 8
 #define REQUEST_MAX  ((size_t)4 * WALLET_METADATA_MAX)
 #define AMOUNTS_MAX  ((size_t)WALLET_BATCH_MAX * 20)
@@ -274,7 +273,7 @@ ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, Wallet
 {
     TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
 
-    return call_post(pool, &options, sql_wallet_post, items, count, NOWAIT_MS, reterr);
+    return call_post(pool, &options, sql_wallet_post, items, count, WALLET_NOWAIT_MS, reterr);
 }
 
 ErrorCode wallet_post_unlocked(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
@@ -282,7 +281,7 @@ ErrorCode wallet_post_unlocked(Pool *pool, Deadline deadline, Arena *arena, Wall
 {
     TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
 
-    return call_post(pool, &options, sql_wallet_post_nowait, items, count, NOWAIT_MS, reterr);
+    return call_post(pool, &options, sql_wallet_post_nowait, items, count, WALLET_NOWAIT_MS, reterr);
 }
 
 bool wallet_is_locked(const WalletItem *item)

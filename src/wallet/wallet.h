@@ -25,6 +25,7 @@
 #define WALLET_METADATA_MAX  65536
 #define WALLET_ASSET_DEFAULT "CREDIT"
 #define WALLET_SYSTEM        "@system"
+#define WALLET_NOWAIT_MS     "100" /* for a lock: far more than a shared batch takes */
 
 /* ---- names; ERR_INVALID begins with the field ---- */
 
@@ -53,6 +54,9 @@ typedef struct {
 
 /* ERR_KEY_REUSED: it was opened with another floor or metadata, or the key was used for something else. */
 must_check ErrorCode wallet_open(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr);
+/* The same, but it waits at most WALLET_NOWAIT_MS for another transaction that opens the same wallet or asset: then ERR_BUSY with
+ * 55P03, after a single try. For callers that share connections with others. */
+must_check ErrorCode wallet_open_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr);
 
 /* ---- looking ---- */
 

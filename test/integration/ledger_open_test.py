@@ -4,7 +4,7 @@ import json
 from contextlib import ExitStack
 
 from ledger_story import new_key
-from pawl_test import Database, main, test
+from pawl_test import Database, Pawl, main, test
 from story import Session
 
 OPEN = 20  # more than @system has stripes
@@ -157,6 +157,26 @@ def a_repeat_of_a_key_in_an_open_transaction_holds_up_no_neighbour():
         holder.do("rollback")
         assert db.value("select string_agg(balance::text, ' ' order by owner) from wallet.look(array['w1', 'w2', 'w3'])") == "990 990 1005"
         assert db.rows("select * from wallet.verify()") == []
+
+
+@test
+def an_opening_in_another_transaction_is_not_waited_for_over_http():
+    """A request that waited would keep a connection of the pool, and a few of them all connections."""
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as holder:
+        pawl.serve()
+        assert pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201
+        holder.do("begin")
+        holder.do("select count(*) from wallet.open(array['bob', 'bob'], array['USD', 'CREDIT'])")
+        for body in ({"owner": "cid", "asset": "USD"}, {"owner": "bob"}, {"owner": "bob", "asset": "USD"}):
+            answer = pawl.http("POST", "/v1/wallets", body)
+            assert answer.status == 503 and answer.json["type"] == "/problems/try-again", (body, answer.status, answer.body)
+            assert int(answer.headers["retry-after"]) >= 1
+        assert pawl.http("POST", "/v1/wallets", {"owner": "dan"}).status == 201
+        assert pawl.http("POST", "/v1/wallets", {"owner": "dan", "asset": "EUR"}).status == 201, "nor is another new asset held up"
+        holder.do("rollback")
+        for body in ({"owner": "cid", "asset": "USD"}, {"owner": "bob"}, {"owner": "bob", "asset": "USD"}):
+            assert pawl.http("POST", "/v1/wallets", body).status == 201
+        assert pawl.stop() == 0
 
 
 @test

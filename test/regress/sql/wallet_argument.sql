@@ -66,3 +66,35 @@ from wallet.post(array['topup', 'multi', 'spend', 'multi', 'hold'], array[k(20),
 select differs from wallet.post(array['multi'], array[k(21)], null, null, p_requests => array[
   '{"legs": [{"owner": "cid", "amount": 5}, {"owner": "@system", "amount": -5}]}']::jsonb[]);
 select * from wallet.verify();
+
+-- Reading: what is out of range is said in words.
+select * from wallet.entries('ann', p_limit => -1);
+select * from wallet.entries('ann', p_limit => 0);
+select * from wallet.entries('ann', p_limit => null);
+select * from wallet.entries('ann', p_limit => 100001);
+select * from wallet.statement('ann', p_limit => -1);
+select * from wallet.statement('ann', p_limit => null);
+select * from wallet.statement('ann', p_limit => 100001);
+select count(*) from wallet.entries('ann', p_limit => 100000);
+select count(*) from wallet.entries('ann', p_before => -9223372036854775808);
+select count(*) from wallet.entries('ann', p_since => '-infinity', p_until => 'infinity');
+select count(*) from wallet.statement('ann', p_since => '-infinity', p_until => 'infinity', p_after => 9223372036854775807);
+
+-- Opening again reports the present floor, and compares with the first one.
+select refusal from wallet.post(array['floor'], array[k(60)], array['ann'], null, p_requests => array['{"floor": -7}']::jsonb[]);
+select owner, floor, is_new, differs from wallet.open(array['ann']);
+select owner, floor, is_new, differs from wallet.open(array['ann'], p_floors => array[-7]::bigint[]);
+
+-- Amounts that together leave the range of a stripe of @system are posted all the same, in more than one part.
+select count(*) from wallet.open(array(select 'big ' || n from generate_series(1, 1200) n));
+select count(*), count(*) filter (where p.refusal is null) as posted, min(p.ord), max(p.ord)
+from wallet.post(array_fill('multi'::text, array[1200]), array(select k(1000 + n) from generate_series(1, 1200) n), null, null,
+  p_requests => array(select jsonb_build_object('legs', jsonb_build_array(jsonb_build_object('owner', '@system', 'amount', -9007199254740991),
+                        jsonb_build_object('owner', 'big ' || n, 'amount', 9007199254740991))) from generate_series(1, 1200) n)) p;
+select count(*), count(*) filter (where p.refusal is null) as posted
+from wallet.post(array_fill('spend'::text, array[1200]), array(select k(3000 + n) from generate_series(1, 1200) n),
+  array(select 'big ' || n from generate_series(1, 1200) n), array_fill(9007199254740991, array[1200])) p;
+select count(*), count(*) filter (where p.refusal is null) as posted, min(p.ord), max(p.ord)
+from wallet.post(array_fill('refund'::text, array[1200]), array(select k(5000 + n) from generate_series(1, 1200) n), null, null,
+  p_refs => array(select k(3000 + n) from generate_series(1, 1200) n)) p;
+select count(*) from wallet.verify();
