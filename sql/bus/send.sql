@@ -3,9 +3,10 @@
 -- Invariant: (command id, domain) is one command for as long as its key is kept: while the command is there, and then in
 -- pawl.kept_key. A second send of the same changes nothing and tells
 -- how the first one stands; with another type or payload it is a refusal that names the difference (verdict QU002).
--- Locks: none but the unique key's. A twin is a send of the same id by another transaction that has not ended. pawl.send waits for
--- it, until the session's lock_timeout. Callers that share a transaction with others call pawl.send_items with p_nowait, which waits
--- at most 10 ms for the first twin and for each of the next ones, at most five times, and sets aside (BUSY) what it could not decide.
+-- Locks: the batch's row (share), new reply queues by name, then the unique key. A twin is a send of the same id by another transaction
+-- that has not ended. pawl.send waits for it, and for a batch that is being sealed or a reply queue that is being created, until the
+-- session's lock_timeout. Callers that share a transaction with others call pawl.send_items with p_nowait, which waits at most 10 ms
+-- for each of them, at most five times for twins and for queues, and sets aside (BUSY) what it could not decide.
 -- Errors: QU001 arguments out of range, arrays of different length, a payload too large. QU003 the batch is closed, QU004 unknown.
 
 -- What a twin is told: the first one's state. UNKNOWN: there is no such command.
@@ -155,7 +156,7 @@ begin
 end
 $$;
 
--- The ids that a transaction which has not ended is sending too. Their rows cannot be seen; an insert meets them, and waits. So each
+-- The ids that a transaction which has not ended is sending too, or deletes (retention). An insert meets their rows, and waits. So each
 -- is inserted, in a subtransaction that is rolled back in any case, under the session's lock_timeout, which the caller has made short.
 -- After five waits the ids that were not tried are taken for busy as well: they cost nobody time, and are tried again alone.
 create or replace function pawl.send_busy (p_domain_id integer, p_ids uuid[])
@@ -164,10 +165,7 @@ create or replace function pawl.send_busy (p_domain_id integer, p_ids uuid[])
 as $$
 declare
   c_rolled_back constant text := 'PWBSY';
-  v_ids uuid[] := array(
-    select distinct u.id from unnest(p_ids) u (id)
-    where not exists (select from pawl.command c where c.command_id = u.id and c.domain_id = p_domain_id)
-    order by u.id);
+  v_ids uuid[] := array(select distinct u.id from unnest(p_ids) u (id) order by u.id);
   v_busy uuid[] := '{}';
   v_at integer := 1; -- variables keep their values when a subtransaction is rolled back
 begin
@@ -195,7 +193,8 @@ end
 $$;
 
 -- One row per item, in order. NULL arrays and NULL elements mean the default. p_delays_ms: from now.
--- status: of the command. BUSY, only with p_nowait: another transaction that has not ended sends the same id; nothing was done.
+-- status: of the command. BUSY, only with p_nowait: another transaction that has not ended sends the same id, creates the reply queue
+-- or holds the batch; nothing was done.
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
   p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text)
@@ -212,6 +211,8 @@ declare
   v_ids uuid[] := p_command_ids;
   v_bytes integer[];
   v_patience text := current_setting('lock_timeout');
+  v_is_held boolean := false; -- the batch, by another transaction
+  v_held_queues text[];
   v_busy uuid[];
   v_made bigint[];
   v_known bigint[];
@@ -249,23 +250,43 @@ begin
     raise exception 'actor must have at most 400 characters, got %', char_length(p_actor) using errcode = 'QU001';
   end if;
   v_bytes := pawl.payloads_bytes(p_payloads);
-  v_batch := pawl.batch_open(p_batch_id, v_domain, p_command_ids);
-  if p_reply_to is not null then
-    perform pawl.reply_queues(p_reply_to);
-  end if;
-  perform pawl.drawing(2);
-  v_now := pawl.now(); -- under the lock: see pawl.bring_back
   if v_ids is null or array_position(v_ids, null) is not null then
     v_ids := array(select coalesce(p_command_ids[n], pawl.uuid7()) from generate_series(1, v_count) n order by n);
   end if;
-  if p_nowait and p_command_ids is not null then
+  if p_nowait then
+    perform set_config('lock_timeout', '10ms', true);
+    if p_batch_id is not null then
+      begin
+        v_batch := pawl.batch_open(p_batch_id, v_domain, p_command_ids);
+      exception when lock_not_available then
+        v_is_held := true;
+      end;
+    end if;
+    if p_reply_to is not null and not v_is_held then
+      v_held_queues := pawl.reply_queues_busy(p_reply_to);
+      if cardinality(v_held_queues) > 0 then
+        v_busy := array(select u.id from unnest(v_ids, p_reply_to) u (id, reply_to) where u.reply_to = any (v_held_queues));
+      end if;
+    end if;
+    perform set_config('lock_timeout', v_patience, true);
+  else
+    v_batch := pawl.batch_open(p_batch_id, v_domain, p_command_ids);
+    if p_reply_to is not null then
+      perform pawl.reply_queues(p_reply_to);
+    end if;
+  end if;
+  perform pawl.drawing(2);
+  v_now := pawl.now(); -- under the lock: see pawl.bring_back
+  if v_is_held then
+    v_made := '{}';
+  elsif p_nowait and p_command_ids is not null then
     begin
       perform set_config('lock_timeout', '10ms', true);
       v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                              p_max_attempts, p_reply_to, p_correlation_ids, null);
+                              p_max_attempts, p_reply_to, p_correlation_ids, v_busy);
     exception when lock_not_available then
       perform set_config('lock_timeout', '10ms', true);
-      v_busy := pawl.send_busy(v_domain, v_ids);
+      v_busy := v_busy || pawl.send_busy(v_domain, v_ids);
       perform set_config('lock_timeout', '100ms', true);
       v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
                               p_max_attempts, p_reply_to, p_correlation_ids, v_busy);
@@ -273,7 +294,7 @@ begin
     perform set_config('lock_timeout', v_patience, true);
   else
     v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                            p_max_attempts, p_reply_to, p_correlation_ids, null);
+                            p_max_attempts, p_reply_to, p_correlation_ids, v_busy);
   end if;
 
   if p_command_ids is not null then

@@ -13,8 +13,21 @@ create or replace function pawl.reply_queues (p_names text[])
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_most constant integer := 100;
   v_name text;
+begin
+  foreach v_name in array pawl.reply_queues_new(p_names) loop
+    perform pawl.reply_queue_create(v_name);
+  end loop;
+end
+$$;
+
+-- Those that have to be created, by name.
+create or replace function pawl.reply_queues_new (p_names text[])
+  returns text[]
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_most constant integer := 100;
   v_new text[] := array(
     select distinct n from unnest(p_names) n
     where n is not null and not exists (select from pgmq.meta m where m.queue_name = n)
@@ -24,11 +37,42 @@ begin
     raise exception 'reply_to names % queues that do not exist; one call creates at most %', cardinality(v_new), v_most
       using errcode = 'QU001', hint = 'Use one reply queue per reader and correlation_id to tell replies apart.';
   end if;
-  foreach v_name in array v_new loop
-    perform pgmq.create(v_name);
-    insert into pawl.reply_queue (name, created_at, used_at) values (v_name, pawl.now(), pawl.now())
-    on conflict (name) do update set used_at = excluded.used_at, last_msg_id = 0;
+  return v_new;
+end
+$$;
+
+create or replace function pawl.reply_queue_create (p_name text)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  perform pgmq.create(p_name);
+  insert into pawl.reply_queue (name, created_at, used_at) values (p_name, pawl.now(), pawl.now())
+  on conflict (name) do update set used_at = excluded.used_at, last_msg_id = 0;
+end
+$$;
+
+-- The same as reply_queues for a transaction that others share: creates what it can under the session's lock_timeout, which the caller
+-- has made short, and returns the names that another transaction is creating. After five waits the rest is not tried.
+create or replace function pawl.reply_queues_busy (p_names text[])
+  returns text[]
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_new text[] := pawl.reply_queues_new(p_names);
+  v_busy text[] := '{}';
+begin
+  for v_at in 1 .. cardinality(v_new) loop
+    if cardinality(v_busy) >= 5 then
+      return v_busy || v_new[v_at:];
+    end if;
+    begin
+      perform pawl.reply_queue_create(v_new[v_at]);
+    exception when lock_not_available then
+      v_busy := v_busy || v_new[v_at];
+    end;
   end loop;
+  return v_busy;
 end
 $$;
 

@@ -283,8 +283,10 @@ static void verdict_take(SendItem *item, const Sent *sent)
     item->code   = OK;
     item->busy   = sent->status && strcmp(sent->status, "BUSY") == 0;
     if (item->busy)
-        item->code = fail(&item->error, ERR_BUSY, "command %s is being sent by another transaction that has not ended",
-                          item->id);
+        item->code =
+            fail(&item->error, ERR_BUSY,
+                 "command %s waits for another transaction that has not ended: it sends the same id%s%s", item->id,
+                 item->reply_to ? ", creates the reply queue" : "", item->batch_id ? ", or holds the batch" : "");
     if (sent->refusal)
         item->code = fail(&item->error, ERR_KEY_REUSED, "command %s exists already: %s", item->id, sent->refusal);
 }

@@ -6,7 +6,8 @@
  *      it is sent again and is still one command.
  *   2. A refusal (same id, another type or payload; a bad field) is the verdict of its item and no one else's.
  *   3. A twin, the same id in another transaction that has not ended, is not waited for in a shared transaction: its item is set
- *      aside and tried again beside the others, until the twin has ended or its own deadline passes (ERR_BUSY).
+ *      aside and tried again beside the others, until the twin has ended or its own deadline passes (ERR_BUSY). So is an item whose
+ *      reply queue is being created or whose batch is being sealed.
  *   4. Nothing is notified inside the transaction; the waker (waker.h) tells workers afterwards.
  * Threads: any. Ownership: items are borrowed; result texts live in the arena.
  */
@@ -42,7 +43,9 @@ typedef struct {
     const char *status;
     ErrorCode   code; /* OK, ERR_KEY_REUSED, ERR_INVALID, ... */
     Error       error;
-    bool        busy; /* ERR_BUSY, because another transaction that has not ended sends the same id; nothing was done */
+    bool
+        busy; /* ERR_BUSY, because another transaction that has not ended sends the same id, or holds the reply queue or
+                       * the batch; nothing was done */
     /* For sender_submit(). */
     void (*on_done)(void *context);
     void *context;

@@ -203,6 +203,59 @@ TEST(send_sets_aside_what_an_open_transaction_sends_too)
     PQfinish(holder);
 }
 
+/* The same, as "ord STATUS" of each item. */
+#define SHARED_LIST "select string_agg(ord || ' ' || status, ', ' order by ord) from pawl.send_items(true, 'mail', "
+
+TEST(send_sets_aside_what_waits_for_a_reply_queue_that_is_being_created)
+{
+    scoped(bus_free) Bus *bus    = bus_new(4);
+    PGconn               *holder = database_connect(bus->db);
+    const char           *send =
+        SHARED_LIST "array_fill('t'::text, '{4}'), array_fill('1'::jsonb, '{4}'), "
+                    "array(select lpad(n::text, 32, '0')::uuid from generate_series(1, 4) n), null, null, null, "
+                    "array['fresh', null, 'other', 'fresh'], null, null, null)";
+
+    PQclear(PQexec(holder, "begin; select pgmq.create('fresh')"));
+    assert_string_equal(database_get_text(bus->db, send, bus->arena), "1 BUSY, 2 PENDING, 3 PENDING, 4 BUSY");
+    PQclear(PQexec(holder, "commit"));
+    assert_string_equal(database_get_text(bus->db, send, bus->arena), "1 PENDING, 2 PENDING, 3 PENDING, 4 PENDING");
+    assert_int_equal(bus_count(bus, "command"), 4);
+    assert_int_equal(bus_count(bus, "ready"), 4);
+    PQfinish(holder);
+}
+
+TEST(send_sets_aside_what_waits_for_a_batch_that_is_being_sealed)
+{
+    scoped(bus_free) Bus *bus    = bus_new(4);
+    PGconn               *holder = database_connect(bus->db);
+    const char           *send   = SHARED_LIST
+        "array_fill('t'::text, '{2}'), array_fill('1'::jsonb, '{2}'), "
+        "array(select lpad(n::text, 32, '0')::uuid from generate_series(1, 2) n), null, null, null, null, null, "
+        "'" ID "', null)";
+
+    database_exec(bus->db, "select pawl.batch_new('" ID "')");
+    PQclear(PQexec(holder, "begin; select pawl.batch_seal('" ID "')"));
+    assert_string_equal(database_get_text(bus->db, send, bus->arena), "1 BUSY, 2 BUSY");
+    PQclear(PQexec(holder, "rollback"));
+    assert_string_equal(database_get_text(bus->db, send, bus->arena), "1 PENDING, 2 PENDING");
+    PQfinish(holder);
+}
+
+/* Retention deletes the command and keeps its key, in a transaction that has not ended. */
+TEST(send_answers_about_a_command_that_is_being_deleted)
+{
+    scoped(bus_free) Bus *bus    = bus_new(4);
+    PGconn               *holder = database_connect(bus->db);
+
+    assert_string_equal(send_shared(bus, 1, 1), "PENDING new 1");
+    database_exec(bus->db, "select pawl.cancel(array_agg(command_id)) from pawl.command");
+    PQclear(PQexec(holder, "begin; select pawl.prune_commands(100, '0 s', null)"));
+    assert_string_equal(send_shared(bus, 1, 3), "CANCELED 1, PENDING new 2");
+    PQclear(PQexec(holder, "commit"));
+    assert_string_equal(send_shared(bus, 1, 3), "CANCELED 1, PENDING 2");
+    PQfinish(holder);
+}
+
 typedef struct {
     Sender   *sender;
     SendItem  item;
@@ -253,6 +306,43 @@ TEST(sender_decides_its_neighbours_while_a_twin_is_open)
     assert_ok(twins[1].code);
     assert_int_equal(twins[2].code, ERR_KEY_REUSED);
     assert_int_equal(bus_count(bus, "command"), 31);
+    PQfinish(holder);
+}
+
+/* A command whose reply queue or batch is held by an application's open transaction waits; its neighbours are sent. */
+TEST(sender_decides_its_neighbours_while_a_reply_queue_or_a_batch_is_held)
+{
+    scoped(bus_free) Bus       *bus     = bus_new(4);
+    scoped(sender_free) Sender *sender  = sender_new(bus->pool);
+    PGconn                     *holder  = database_connect(bus->db);
+    Twin                        held[2] = {
+        {sender, bus_item("mail", "t", "1"), OK},
+        {sender, bus_item("mail", "t", "1"), OK},
+    };
+    pthread_t threads[COUNT(held)];
+    Error     error = {0};
+
+    database_exec(bus->db, "select pawl.batch_new('" ID "')");
+    PQclear(PQexec(holder, "begin; select pgmq.create('fresh'); "
+                           "select from pawl.batch where batch_id = '" ID "' for update"));
+    held[0].item.reply_to = "fresh";
+    held[1].item.batch_id = ID;
+    for (size_t i = 0; i < COUNT(held); i++)
+        threads[i] = thread_start("held", twin_send, &held[i]);
+    for (int i = 0; i < 30; i++) {
+        SendItem item = bus_item("mail", "t", NULL);
+
+        assert_ok(sender_send(sender, soon(), &item, &error));
+        assert_true(item.is_new);
+    }
+    assert_int_equal(bus_count(bus, "command"), 30);
+    PQclear(PQexec(holder, "commit"));
+    for (size_t i = 0; i < COUNT(held); i++) {
+        thread_join(threads[i]);
+        assert_ok(held[i].code);
+        assert_true(held[i].item.is_new);
+    }
+    assert_int_equal(bus_count(bus, "command"), 32);
     PQfinish(holder);
 }
 
