@@ -254,7 +254,7 @@ const RouteParameter api_command_domain_parameters[] = {
 static ErrorCode id_read(Request *request, char *ret_id, Error *reterr)
 {
     if (!uuid_parse(request_capture(request, "id"), ret_id))
-        return fail(reterr, ERR_INVALID, "id must be a UUID");
+        return fail(reterr, ERR_INVALID, "id must be a UUID, got \"%.60s\"", request_capture(request, "id"));
     return OK;
 }
 

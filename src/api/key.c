@@ -80,7 +80,7 @@ ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr)
 
         if (scope == SCOPE_NONE)
             return fail(reterr, ERR_INVALID,
-                        "\"%.*s\" is no scope: read, wallet, treasury, command, process, rating or admin",
+                        "scope must be read, wallet, treasury, command, process, rating or admin, got \"%.*s\"",
                         length < KEY_NAME_SIZE ? (int)length : KEY_NAME_SIZE, word);
         scopes |= scope;
         word += length;
@@ -151,11 +151,11 @@ ErrorCode key_create(Pool *pool, Deadline deadline, const char *name, Scope scop
 
     if (!name_is_good(name))
         return fail(reterr, ERR_INVALID,
-                    "key name is not right: a lower-case letter, then letters, digits, \"_\", \".\" or \"-\", at most "
-                    "%d in all",
-                    KEY_NAME_SIZE - 1);
+                    "key name must be a lower-case letter, then lower-case letters, digits, \"_\", \".\" or \"-\", at "
+                    "most %d in all, got \"%.*s\"",
+                    KEY_NAME_SIZE - 1, KEY_NAME_SIZE, name);
     if (strcmp(name, KEY_NAME_ADMIN) == 0)
-        return fail(reterr, ERR_INVALID, "key name \"%s\" stands for the admin's token: choose another", name);
+        return fail(reterr, ERR_INVALID, "key name \"%s\" is reserved for the admin token: choose another", name);
     if (scopes == SCOPE_NONE || ttl_ms < 0)
         return fail(reterr, ERR_INVALID, "a key needs a scope, and a time to live that is not below zero");
     key_token_new(token);
@@ -194,7 +194,11 @@ ErrorCode key_revoke(Pool *pool, Deadline deadline, Arena *arena, const char *id
     int64_t   id;
     bool      is_id = id_parse(id_or_name, &id);
 
-    return db_call(pool, &options, sql_api_key_revoke,
-                   DB_ARGS(is_id ? db_i64(id) : db_null(), db_text(is_id ? NULL : id_or_name)), &key_name_shape,
-                   ret_key, reterr);
+    ErrorCode code = db_call(pool, &options, sql_api_key_revoke,
+                             DB_ARGS(is_id ? db_i64(id) : db_null(), db_text(is_id ? NULL : id_or_name)),
+                             &key_name_shape, ret_key, reterr);
+    if (code == ERR_NOT_FOUND)
+        return fail(reterr, code, "key \"%.*s\" not found: give the name or id of a key that is not revoked",
+                    KEY_NAME_SIZE, id_or_name);
+    return code;
 }

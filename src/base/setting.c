@@ -45,8 +45,7 @@ static const struct {
     {"h",  3600000 },
     {"m",  60000   },
     {"s",  1000    },
-    {"ms", 1       },
-    {"",   1000    }
+    {"ms", 1       }
 };
 
 static const struct {
@@ -159,6 +158,10 @@ static bool duration_parse(const char *word, int64_t *ret_ms)
     int64_t count = strtoll(word, &unit, 10);
     if (errno)
         return false;
+    if (count == 0 && !*unit) { /* nothing is nothing in every unit */
+        *ret_ms = 0;
+        return true;
+    }
     for (size_t i = 0; i < COUNT(units); i++)
         if (strcmp(unit, units[i].name) == 0)
             return !__builtin_mul_overflow(count, units[i].ms, ret_ms);

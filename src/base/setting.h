@@ -64,7 +64,7 @@ must_check ErrorCode setting_load(const SettingTable *table, const SettingSource
                                   void *ret_struct, Error *reterr);
 /* The table as people read it: name, value now (unless secret), default, meaning. values may be NULL. */
 void setting_describe(const SettingTable *table, const void *values, Text *text);
-/* "10s", "250ms", "5m", "1h", "2d" or a bare number of seconds. */
+/* "10s", "250ms", "5m", "1h", "2d", or 0. A number without a unit is refused. */
 must_check ErrorCode setting_duration(const char *word, int64_t *ret_ms, Error *reterr);
 void                 setting_duration_print(int64_t ms, Text *text);
 /* What would be right, in words: "a whole number from 1 to 1000"; nothing when any text is. */

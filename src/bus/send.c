@@ -47,6 +47,10 @@ DB_SHAPE(sent, Sent, SENT_COLUMNS);
 
 /* ---- checks ---- */
 
+/* Of a value in a message: at most so many bytes, and whole characters. */
+#define EXCERPT_MAX 80
+#define CUT(text)   ((int)((text) ? text_cut(text, strlen(text), EXCERPT_MAX) : 0))
+
 static bool name_is_good(const char *name, size_t length_max, const char *marks)
 {
     size_t length = strnlen(name, length_max + 1);
@@ -64,7 +68,7 @@ static ErrorCode check_text(const char *field, const char *text, size_t length_m
     size_t length = text ? strlen(text) : 1;
 
     if (length == 0 || length > length_max)
-        return fail(reterr, ERR_INVALID, "%s must be 1 to %zu bytes", field, length_max);
+        return fail(reterr, ERR_INVALID, "%s must be 1 to %zu bytes, got %zu", field, length_max, length);
     if (text && !text_is_utf8(text, length))
         return fail(reterr, ERR_INVALID, "%s must be UTF-8", field);
     return OK;
@@ -75,7 +79,7 @@ static ErrorCode check_id(const char *field, const char *text, Error *reterr)
     char id[UUID_TEXT_SIZE];
 
     if (text && !uuid_parse(text, id))
-        return fail(reterr, ERR_INVALID, "%s must be a UUID", field);
+        return fail(reterr, ERR_INVALID, "%s must be a UUID, got \"%.*s\"", field, CUT(text), text);
     return OK;
 }
 
@@ -84,17 +88,20 @@ static ErrorCode check_names(const SendItem *item, Error *reterr)
     if (!item->domain || !name_is_good(item->domain, DOMAIN_LENGTH_MAX, "_.:-"))
         return fail(
             reterr, ERR_INVALID,
-            "domain must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",
-            DOMAIN_LENGTH_MAX);
+            "domain must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
+            "got \"%.*s\"",
+            DOMAIN_LENGTH_MAX, CUT(item->domain), item->domain ? item->domain : "");
     if (!item->type || !name_is_good(item->type, TYPE_LENGTH_MAX, "_.:-"))
         return fail(
             reterr, ERR_INVALID,
-            "type must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",
-            TYPE_LENGTH_MAX);
+            "type must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
+            "got \"%.*s\"",
+            TYPE_LENGTH_MAX, CUT(item->type), item->type ? item->type : "");
     /* PGMQ takes "--" for a comment and refuses it. */
     if (item->reply_to && (!name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_.-") || strstr(item->reply_to, "--")))
-        return fail(reterr, ERR_INVALID, "reply_to must be 1 to %d letters, digits, \"_\", \".\" or single \"-\"",
-                    QUEUE_LENGTH_MAX);
+        return fail(reterr, ERR_INVALID,
+                    "reply_to must be 1 to %d letters, digits, \"_\", \".\" or single \"-\", got \"%.*s\"",
+                    QUEUE_LENGTH_MAX, CUT(item->reply_to), item->reply_to);
     TRY(check_id("command_id", item->command_id, reterr));
     TRY(check_id("batch_id", item->batch_id, reterr));
     TRY(check_text("correlation_id", item->correlation_id, CORRELATION_LENGTH_MAX, reterr));
@@ -149,11 +156,14 @@ ErrorCode send_check(const SendItem *item, Error *reterr)
 {
     TRY(check_names(item, reterr));
     if (item->delay_ms < 0 || item->delay_ms > DELAY_MS_MAX)
-        return fail(reterr, ERR_INVALID, "delay must be from 0 to %lld ms", DELAY_MS_MAX);
+        return fail(reterr, ERR_INVALID, "delay must be from 0 to %lld ms, got %lld", DELAY_MS_MAX,
+                    (long long)item->delay_ms);
     if (item->priority != SEND_DEFAULT && (item->priority < 0 || item->priority > PRIORITY_MAX))
-        return fail(reterr, ERR_INVALID, "priority must be from 0 to %d", PRIORITY_MAX);
+        return fail(reterr, ERR_INVALID, "priority must be an integer from 0 to %d, got %d", PRIORITY_MAX,
+                    item->priority);
     if (item->max_attempts != SEND_DEFAULT && (item->max_attempts < 1 || item->max_attempts > ATTEMPTS_MAX))
-        return fail(reterr, ERR_INVALID, "max_attempts must be from 1 to %d", ATTEMPTS_MAX);
+        return fail(reterr, ERR_INVALID, "max_attempts must be an integer from 1 to %d, got %d", ATTEMPTS_MAX,
+                    item->max_attempts);
     return check_payload(item->payload, reterr);
 }
 

@@ -10,9 +10,10 @@ static const CommandFlag list_flags[] = {
     {NULL,       NULL, NULL                                 },
 };
 static const CommandFlag key_flags[] = {
-    {"--scopes",  "LIST", "read, wallet, command, process, rating, admin, joined by commas; read unless given"},
-    {"--expires", "TIME", "how long it is valid: 90d, 12h; for ever unless given"                             },
-    {NULL,        NULL,   NULL                                                                                },
+    {"--scopes",  "LIST",
+     "read, wallet, treasury, command, process, rating, admin, joined by commas; read unless given"},
+    {"--expires", "TIME", "how long it is valid: 90d, 12h; for ever unless given"                  },
+    {NULL,        NULL,   NULL                                                                     },
 };
 static const CommandFlag doctor_flags[] = {
     {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; 5m unless given"},

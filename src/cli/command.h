@@ -30,7 +30,8 @@ typedef struct Call {
     struct {
         const char *name, *value;
     } flags[COMMAND_FLAGS_MAX];
-    int flag_count;
+    int  flag_count;
+    bool reads_input; /* data comes from a file or standard input: what is wrong in it is not wrong usage */
 } Call;
 
 typedef ErrorCode CommandRun(Call *call, Error *reterr);

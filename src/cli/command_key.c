@@ -8,27 +8,46 @@
 #include "cli/command.h"
 #include "cli/print.h"
 
+/* The token, alone on standard output, and once. */
+static void created_print(const Call *call, int64_t id, const char *scopes, int64_t ttl_ms, const char *token)
+{
+    const char *name = call->arguments[0];
+    Text        text;
+
+    text_init(&text, call->arena, TEXT_MAX_LINE);
+    if (call->json) {
+        text_print(&text, ttl_ms ? "%" PRId64 ".%03d" : "null", ttl_ms / 1000, (int)(ttl_ms % 1000));
+        printf("{\"id\":%" PRId64 ",\"name\":\"%s\",\"scopes\":\"%s\",\"expires_in_s\":%s,\"token\":\"%s\"}\n", id,
+               name, scopes, text_string(&text), token);
+        return;
+    }
+    if (ttl_ms) {
+        text_append(&text, "expires in ");
+        setting_duration_print(ttl_ms, &text);
+    } else
+        text_append(&text, "never expires");
+    fprintf(stderr, "key %" PRId64 " \"%s\" (%s) %s; its token is shown only now:\n", id, name, scopes,
+            text_string(&text));
+    printf("%s\n", token);
+}
+
 ErrorCode command_key_create(Call *call, Error *reterr)
 {
     scoped(app_close) App *app   = NULL;
-    const char            *words = call_flag(call, "--scopes");
+    const char            *given = call_flag(call, "--scopes"), *words = given ? given : "read";
     Scope                  scopes;
     int64_t                ttl_ms, id;
     char                   token[KEY_TOKEN_SIZE];
 
-    if (key_scopes_parse(words ? words : "read", &scopes, reterr) != OK)
+    if (key_scopes_parse(words, &scopes, reterr) != OK)
         return ERR_USAGE;
     TRY(call_duration(call, "--expires", /* fallback_ms= */ 0, &ttl_ms, reterr));
     if (ttl_ms == 0 && call_flag(call, "--expires"))
-        return fail(reterr, ERR_USAGE, "--expires is 0: a key that is valid for some time, such as 90d or 12h");
+        return fail(reterr, ERR_USAGE, "--expires must be a duration above 0 such as 12h or 90d, got \"%s\"",
+                    call_flag(call, "--expires"));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(key_create(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], scopes, ttl_ms, token, &id, reterr));
-    if (call->json) {
-        printf("{\"id\":%" PRId64 ",\"name\":\"%s\",\"token\":\"%s\"}\n", id, call->arguments[0], token);
-        return OK;
-    }
-    fprintf(stderr, "key %" PRId64 " \"%s\"; its token is shown only now:\n", id, call->arguments[0]);
-    printf("%s\n", token);
+    created_print(call, id, words, ttl_ms, token);
     return OK;
 }
 

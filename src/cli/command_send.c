@@ -1,6 +1,7 @@
 /*
  * command_send.c - send one command, or one per line of standard input.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@ static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
     for (size_t size; (size = fread(bytes, 1, sizeof bytes, stdin)) > 0;)
         text_append_bytes(&text, bytes, size);
     if (ferror(stdin))
-        return fail(reterr, ERR_INVALID, "cannot read standard input");
+        return fail(reterr, ERR_DENIED, "cannot read standard input: %s", strerror(errno));
     if (text_is_full(&text))
         return fail(reterr, ERR_LIMIT, "payload is larger than %zu bytes", SEND_PAYLOAD_MAX);
     if (strlen(text_string(&text)) != text.length)
@@ -135,7 +136,7 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
     }
     free(text);
     if (code == OK && ferror(stdin))
-        code = fail(reterr, ERR_INVALID, "cannot read standard input");
+        code = fail(reterr, ERR_DENIED, "cannot read standard input: %s", strerror(errno));
     *ret_count = count;
     return code;
 }
@@ -179,6 +180,7 @@ static ErrorCode send_lines(Call *call, const SendItem *model, Error *reterr)
     Lines                  lines = {.model = model};
     ErrorCode              code;
 
+    call->reads_input = true;
     if (model->command_id)
         return fail(reterr, ERR_USAGE, "--id names one command, --lines sends many");
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
@@ -203,7 +205,9 @@ ErrorCode command_send(Call *call, Error *reterr)
                    ? send_lines(call, &item, reterr)
                    : fail(reterr, ERR_USAGE, "--lines reads payloads from standard input, not from arguments");
     item.payload = call->count == 3 ? call->arguments[2] : NULL;
-    if (item.payload && strcmp(item.payload, "-") == 0)
+    if (item.payload && strcmp(item.payload, "-") == 0) {
+        call->reads_input = true;
         TRY(input_read(call->arena, &item.payload, reterr));
+    }
     return send_one(call, &item, reterr);
 }

@@ -148,7 +148,7 @@ static ErrorCode bite_read(Batch *batch, Bite *bite, int most, Error *reterr)
             code = bite_line(batch, bite, text, (size_t)size, reterr);
     }
     free(text);
-    return code == OK && ferror(batch->file) ? fail(reterr, ERR_INVALID, "cannot read the lines: %m") : code;
+    return code == OK && ferror(batch->file) ? fail(reterr, ERR_DENIED, "cannot read the lines: %m") : code;
 }
 
 /* ---- verdicts ---- */
@@ -304,6 +304,7 @@ ErrorCode command_wallet_batch(Call *call, Error *reterr)
     FILE       *file;
     ErrorCode   code;
 
+    call->reads_input = true;
     if (strcmp(name, "-") == 0)
         return file_post(call, stdin, reterr);
     file = fopen(name, "re");

@@ -108,7 +108,8 @@ static ErrorCode time_read(const Call *call, const char *flag, int64_t *ret_ms, 
 {
     TRY(call_duration(call, flag, 0, ret_ms, reterr));
     if (call_flag(call, flag) && (*ret_ms < LEASE_MS_MIN || *ret_ms > LEASE_MS_MAX))
-        return fail(reterr, ERR_USAGE, "%s must be from 100ms to 1d", flag);
+        return fail(reterr, ERR_USAGE, "%s must be a duration from 100ms to 1d, got \"%.60s\"", flag,
+                    call_flag(call, flag));
     return OK;
 }
 

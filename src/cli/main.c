@@ -24,7 +24,7 @@ static void standard_files_open(void)
 }
 
 /* As a problem document of HTTP has it, with the exit code instead of the status. The text is for the operator: whole. */
-static void error_print_json(ErrorCode code, const Error *error)
+static void error_print_json(ErrorCode code, int status, const Error *error)
 {
     scoped_text Text text = {0};
     Writer           writer;
@@ -39,15 +39,15 @@ static void error_print_json(ErrorCode code, const Error *error)
     writer_text(&writer, "type", type);
     writer_text(&writer, "title", error_text(code));
     writer_text(&writer, "detail", error->text[0] ? error->text : error_text(code));
-    writer_i64(&writer, "exit", error_exit(code));
+    writer_i64(&writer, "exit", status);
     writer_end(&writer);
     fprintf(stderr, "%s\n", text_string(&text));
 }
 
-static void error_print(bool json, ErrorCode code, const Error *error)
+static void error_print(bool json, ErrorCode code, int status, const Error *error)
 {
     if (json)
-        error_print_json(code, error);
+        error_print_json(code, status, error);
     else
         fprintf(stderr, "pawl: %s\n", error->text[0] ? error->text : error_text(code));
 }
@@ -61,16 +61,28 @@ static bool wants_json(int argc, char **argv)
     return false;
 }
 
-static int finish(bool json, ErrorCode code, Error *error)
+/* A malformed argument is wrong usage, whether the parser, a module or the database refused it. An error that has a type of its own
+ * (asset-mismatch) is about what is there. */
+static int exit_status(const Call *call, ErrorCode code, const Error *error)
 {
+    bool malformed = code == ERR_INVALID && strcmp(error_type(error), error_type(&(Error){.code = code})) == 0;
+
+    return error_exit(malformed && !call->reads_input ? ERR_USAGE : code);
+}
+
+static int finish(const Call *call, bool json, ErrorCode code, Error *error)
+{
+    int status;
+
     if (code == OK && print_failed())
         code = fail(error, ERR_LIMIT, "the answer is too large to be printed");
     /* A full disk or a closed pipe behind standard output must not look like success. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == OK)
         code = fail(error, ERR_DENIED, "cannot write to standard output: %s", strerror(errno));
+    status = exit_status(call, code, error);
     if (code != OK)
-        error_print(json, code, error);
-    return error_exit(code);
+        error_print(json, code, status, error);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -85,5 +97,5 @@ int main(int argc, char **argv)
     code = call_parse(argc, argv, &call, &command, &error);
     if (code == OK)
         code = command->run(&call, &error);
-    return finish(call.json || wants_json(argc, argv), code, &error);
+    return finish(&call, call.json || wants_json(argc, argv), code, &error);
 }

@@ -291,7 +291,7 @@ def sql_handler_has_its_effect_exactly_once():
         assert show(pawl, sent["once"])["result"] == {"n": 3}
         for name, word in [("app.nothing", "does not exist"), ("handle", "schema.function"), ("a.b.c", "schema.function"),
                            ("app.handle; drop table app.done", "schema.function")]:
-            refused(pawl, "work", "shop", "--sql", name, "--drain", code=1, words=[word])
+            refused(pawl, "work", "shop", "--sql", name, "--drain", code=1 if name == "app.nothing" else 2, words=[word])
 
 
 @test
@@ -302,7 +302,7 @@ def work_refuses_wrong_usage():
                                 (("--noop", "--lease", "0s"), "--lease"), (("--noop", "--timeout", "0s"), "--timeout"),
                                 (("--noop", "--lease", "2d"), "--lease"), (("--noop", "--timeout", "x"), "--timeout")]:
             refused(pawl, "work", "shop", *arguments, code=2, words=[word])
-        refused(pawl, "work", "no spaces", "--noop", "--drain", code=1, words=["domain"])
+        refused(pawl, "work", "no spaces", "--noop", "--drain", code=2, words=["domain", '"no spaces"'])
 
 
 @test

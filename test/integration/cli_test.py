@@ -104,7 +104,12 @@ def what_the_bus_cannot_do_it_says():
             refused(pawl, *arguments, NOBODY, code=1, words=["not found"])
             refused(pawl, *arguments, "nothing", code=2, words=["nothing", "UUID"])
         refused(pawl, "work", "shop", code=2, words=["--exec", "--sql", "--noop"])
-        refused(pawl, "send", "shop", "ship", "{", code=1, words=["payload"])
+        refused(pawl, "send", "shop", "ship", "{", code=2, words=["payload"])
+        refused(pawl, "send", "no spaces", "ship", code=2, words=["domain must be", '"no spaces"'])
+        refused(pawl, "send", "shop", "ship", "--reply-to", "a--b", code=2, words=["reply_to must be", '"a--b"'])
+        refused(pawl, "policy", "set", "no spaces", "10s", code=2, words=["domain must be", '"no spaces"'])
+        for arguments in (["-"], ["--lines"]):  # bad data is no wrong usage
+            assert pawl.run("send", "shop", "ship", *arguments, stdin="{").code == 1, arguments
         with open("/proc/self/mem", "rb") as unreadable:
             done = subprocess.run([setting("PAWL_BIN"), "send", "shop", "ship", "--lines"], env=pawl.env, stdin=unreadable,
                                   capture_output=True, text=True, timeout=30)

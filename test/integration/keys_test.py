@@ -50,7 +50,7 @@ def a_decision_is_recorded_under_the_name_of_its_key():
         sent = pawl.http("POST", "/v1/commands", {"domain": "d", "type": "t"}).json["command_id"]
         assert pawl.http("POST", f"/v1/commands/{sent}/cancel", {"operator": "ann"}).status == 200, "the admin's token has no key"
         assert pawl.http("GET", f"/v1/commands/{sent}").json["audit"][-1]["actor"] == "ann"
-        refused(pawl, "key", "create", "admin", code=1, words=["admin"])
+        refused(pawl, "key", "create", "admin", code=2, words=["admin"])
         stop_clean(pawl.server)
 
 
@@ -91,9 +91,29 @@ def a_revoked_key_dies_within_seconds():
             wait_until(lambda: pawl.http("GET", "/v1/alerts", token=token).status == 401, timeout=7, what="revoked")
         rows = pawl.run("key", "list", "--json").json
         assert all(row["revoked_at"] for row in rows), rows
-        refused(pawl, "key", "revoke", "by_name", code=1, words=["key not found"])
+        refused(pawl, "key", "revoke", "by_name", code=1, words=['key "by_name" not found'])
         assert create(pawl, "by_name") != by_name, "its name is free again"
         stop_clean(pawl.server)
+
+
+@test
+def creating_a_key_says_its_scopes_and_when_it_expires():
+    with Database() as db, Pawl(db) as pawl:
+        made = pawl.run("key", "create", "a", "--scopes", "read,wallet", "--expires", "90d")
+        assert '"a" (read,wallet) expires in 90d; ' in made.stderr, made
+        assert "never expires" in pawl.run("key", "create", "b").stderr
+        row = pawl.run("key", "create", "c", "--expires", "1500ms", "--json").json
+        assert (row["scopes"], row["expires_in_s"]) == ("read", 1.5), row
+        assert pawl.run("key", "create", "d", "--json").json["expires_in_s"] is None
+        lasts = db.value("select round(extract(epoch from expires_at - created_at)) from pawl.api_key where name = 'a'")
+        assert lasts == str(90 * 86400), lasts
+        refused(pawl, "key", "create", "e", "--expires", "90", code=2, words=["--expires", "such as 250ms", '"90"'])
+        refused(pawl, "key", "create", "Not Right", code=2, words=['"Not Right"'])
+        told = refused(pawl, "key", "create", "e", "--scopes", "root", code=2, words=['"root"'])
+        scopes = re.search("scope must be (.*), got", told).group(1).replace(" or ", ", ").split(", ")
+        shown = pawl.run("help", "key", "create").stdout
+        assert len(scopes) == 7 and all(scope in shown for scope in scopes), (scopes, shown)
+        assert db.value("select count(*) from pawl.api_key") == "4"
 
 
 @test
@@ -123,12 +143,12 @@ def a_key_works_on_every_pod_and_the_admin_token_on_its_own():
 @test
 def wrong_words_make_no_key():
     with Database() as db, Pawl(db) as pawl:
-        refused(pawl, "key", "create", "King", code=1, words=["key name"])
-        refused(pawl, "key", "create", "a" * 64, code=1, words=["name"])
+        refused(pawl, "key", "create", "King", code=2, words=["key name"])
+        refused(pawl, "key", "create", "a" * 64, code=2, words=["name"])
         refused(pawl, "key", "create", "fine", "--scopes", "read,everything", code=2, words=["everything"])
         refused(pawl, "key", "create", "fine", "--expires", "soon", code=2, words=["soon"])
         refused(pawl, "key", "create", "fine", "--expires", "0s", code=2, words=["--expires"])
-        refused(pawl, "key", "revoke", "nobody", code=1, words=["key not found"])
+        refused(pawl, "key", "revoke", "nobody", code=1, words=['key "nobody" not found'])
         create(pawl, "fine")
         refused(pawl, "key", "create", "fine", code=1, words=["key"])
         assert db.value("select count(*) from pawl.api_key") == "1"
