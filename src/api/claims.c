@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/metric.h"
 #include "base/sync.h"
 #include "base/text.h"
@@ -62,15 +63,6 @@ struct Claims {
     int       thread_count;
     pthread_t threads[THREADS_MAX];
 };
-
-static void *memory(size_t size)
-{
-    void *bytes = calloc(1, size);
-
-    if (!bytes)
-        abort();
-    return bytes;
-}
 
 /* ---- groups; all under the mutex ---- */
 
@@ -127,7 +119,7 @@ static const char *wait_name(const ClaimWait *wait, Text *text)
 
 static ClaimGroup *group_new(Claims *claims, const ClaimWait *wait, const char *name)
 {
-    ClaimGroup  *group = memory(sizeof *group);
+    ClaimGroup  *group = memory_new(1, sizeof *group);
     const char **types;
 
     group->arena  = arena_new(NAME_MAX_ * 4);
@@ -169,7 +161,7 @@ static void wait_leave(ClaimWait *wait)
 /* Under the mutex: commands that nobody will get. */
 static void undo_add(Claims *claims, Arena *arena, Claimed *list, int count)
 {
-    Undo *undo = memory(sizeof *undo);
+    Undo *undo = memory_new(1, sizeof *undo);
 
     *undo        = (Undo){arena, list, count, claims->undo};
     claims->undo = undo;
@@ -451,7 +443,7 @@ void claims_end(ClaimWait *wait, bool delivered)
 
 Claims *claims_new(Pool *pool, Listen *listen)
 {
-    Claims    *claims = memory(sizeof *claims);
+    Claims    *claims = memory_new(1, sizeof *claims);
     PoolStatus status;
     int        share;
 

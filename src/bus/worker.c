@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/metric.h"
 #include "bus/waker.h"
 #include "bus/worker_inner.h"
@@ -33,20 +34,11 @@ typedef struct {
     bool      outage;
 } Pace;
 
-static void *memory(size_t count, size_t size)
-{
-    void *bytes = calloc(count, size);
-
-    if (!bytes)
-        abort();
-    return bytes;
-}
-
 /* ---- life ---- */
 
 Worker *worker_new(const WorkerOptions *options)
 {
-    Worker *worker = memory(1, sizeof *worker);
+    Worker *worker = memory_new(1, sizeof *worker);
 
     assert(options->handler && options->concurrency <= WORKER_CONCURRENCY_MAX);
     worker->options = *options;
@@ -228,7 +220,7 @@ static ErrorCode due_bring_back(Worker *worker, Pace *pace, Error *reterr)
 
 static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *reterr)
 {
-    scoped(crate_free) Crate *crate = memory(1, sizeof *crate);
+    scoped(crate_free) Crate *crate = memory_new(1, sizeof *crate);
 
     crate->arena      = arena_new(CRATE_BYTES_MAX);
     crate->claimed_at = clock_mono();

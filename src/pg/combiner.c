@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sync.h"
 
 #define SLOTS_DEFAULT   2
@@ -63,15 +64,6 @@ struct Combiner {
     int             thread_count;
     pthread_t       threads[COMBINER_SLOTS_MAX + 1];
 };
-
-static void *memory(size_t count, size_t size)
-{
-    void *bytes = calloc(count, size);
-
-    if (!bytes)
-        abort();
-    return bytes;
-}
 
 /* ---- the queue ---- */
 
@@ -190,8 +182,8 @@ static Slot *batch_take(Combiner *combiner)
     *slot = (Slot){.count    = count,
                    .began    = clock_mono(),
                    .deadline = combiner->first->deadline,
-                   .entries  = memory((size_t)count, sizeof *slot->entries),
-                   .items    = memory((size_t)count, sizeof *slot->items)};
+                   .entries  = memory_new((size_t)count, sizeof *slot->entries),
+                   .items    = memory_new((size_t)count, sizeof *slot->items)};
     for (int i = 0; i < count; i++) {
         Entry *entry = combiner->first;
 
@@ -212,7 +204,7 @@ static void batch_range_done(void *context, int first, int count, const Error *e
 
     if (error->code == OK)
         return;
-    failure        = memory(1, sizeof *failure);
+    failure        = memory_new(1, sizeof *failure);
     *failure       = (Failure){*error, slot->failures};
     slot->failures = failure;
     for (int i = first; i < first + count; i++)
@@ -406,7 +398,7 @@ static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
 
 void combiner_submit(Combiner *combiner, void *item, Deadline deadline, CombinerDone *on_done)
 {
-    Entry    *entry = memory(1, sizeof *entry);
+    Entry    *entry = memory_new(1, sizeof *entry);
     Error     error;
     ErrorCode code;
 
@@ -470,7 +462,7 @@ static int or_default(int given, int fallback)
 
 Combiner *combiner_new(const CombinerOptions *given)
 {
-    Combiner        *combiner = memory(1, sizeof *combiner);
+    Combiner        *combiner = memory_new(1, sizeof *combiner);
     CombinerOptions *options  = &combiner->options;
 
     *options           = *given;

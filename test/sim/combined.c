@@ -374,8 +374,8 @@ static void client_suspended(Item *item)
     wire  = &wires[wire_count++];
     *wire = (Wire){.item = item, .arrived = true};
     cond_init(&wire->changed);
-    wire->peer          = memory(1, sizeof *wire->peer);
-    wire->request       = memory(1, sizeof *wire->request);
+    wire->peer          = memory_new(1, sizeof *wire->peer);
+    wire->request       = memory_new(1, sizeof *wire->request);
     wire->peer->loop    = net_loop;
     wire->request->peer = wire->peer;
     item->wire          = wire;
@@ -471,7 +471,7 @@ static void *story_body(void *context)
                                                           .weigh      = item_weight,
                                                           .weight_max = 100};
     options.slots                     = sim_between(1, options.slots_max < 2 ? options.slots_max : 2);
-    net_loop                          = memory(1, sizeof *net_loop);
+    net_loop                          = memory_new(1, sizeof *net_loop);
     mutex_init(&net_mutex);
     cond_init(&net_changed);
     combiner = combiner_new(&options);

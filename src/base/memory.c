@@ -1,0 +1,15 @@
+/*
+ * memory.c - see memory.h.
+ */
+#include "base/memory.h"
+
+#include <stdlib.h>
+
+void *memory_new(size_t count, size_t size)
+{
+    void *bytes = calloc(count, size);
+
+    if (!bytes)
+        abort();
+    return bytes;
+}
