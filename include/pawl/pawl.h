@@ -171,8 +171,8 @@ typedef struct {
 /* Counted since the start. */
 typedef struct {
     long long claimed, completed;
-    long long retried;          /* another attempt follows */
-    long long failed;           /* in troubleshooting: a permanent failure, or the last attempt */
+    long long retried; /* another attempt follows */
+    long long failed;  /* in troubleshooting: a permanent failure, or the last attempt */
     long long rejected;
     long long lost;             /* the lease was gone: the outcome changed nothing */
     int       running, waiting; /* right now */

@@ -140,6 +140,7 @@ static void alerts_take_over(Daemon *daemon)
     daemon->holds_shared = holds;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
 static ErrorCode task_alerts(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
@@ -231,6 +232,7 @@ static ErrorCode task_bring_back(void *context, Deadline deadline, int *ret_next
     return OK;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
 static ErrorCode task_backlog(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
@@ -341,6 +343,7 @@ static ErrorCode task_expire(void *context, Deadline deadline, int *ret_next_ms,
     return OK;
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
 static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
@@ -351,6 +354,7 @@ static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, E
 
 /* ---- the private PostgreSQL ---- */
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
 static ErrorCode task_revive(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon    *daemon = context;

@@ -55,6 +55,7 @@ static void leases_take(Tasks *tasks, const bool *held, Mono asked)
     cond_broadcast(&tasks->wake);
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
 static ErrorCode leases_claim(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Tasks      *tasks = context;

@@ -7,6 +7,7 @@
  */
 #include "bus/dead_letter.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/metric.h"
@@ -298,6 +299,7 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
     Try   try = {.types = types, .type = type_find(types, letter->operation_type), .letter = letter};
     Error why = {0};
 
+    assert(try.type); /* only letters of these types are claimed */
     if (try.type->call)
         return letter_call(pool, deadline, arena, &try, reterr);
     if (tx_run(pool, &options, try_body, &try, &why) == OK) {
