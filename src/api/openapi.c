@@ -418,17 +418,14 @@ static void write_tags(Writer *writer, const Route *route)
 
 static void write_scope(Writer *writer, const Route *route)
 {
-    char bytes[200] = "Open to everyone.";
+    char names[SCOPE_TEXT_SIZE], bytes[SCOPE_TEXT_SIZE + 40] = "Open to everyone.";
 
     if (route->scope != SCOPE_NONE) {
-        int used = snprintf(bytes, sizeof bytes, "Needs a token with the scope");
-
-        for (int bit = 0, count = 0; bit < SCOPE_COUNT; bit++)
-            if (route->scope & (Scope)(1u << bit))
-                used += snprintf(bytes + used, sizeof bytes - (size_t)used, "%s %s", count++ ? " or" : "",
-                                 scope_names[bit]);
-        snprintf(bytes + used, sizeof bytes - (size_t)used, ".");
+        scope_print(route->scope, names);
+        snprintf(bytes, sizeof bytes, "Needs a token with the scope %s.", names);
     }
+    if (route->scope == SCOPE_ALL)
+        snprintf(bytes, sizeof bytes, "Needs a token with any scope.");
     writer_text(writer, "description", bytes);
 }
 

@@ -29,7 +29,7 @@ ErrorCode api_treasury_check(const Request *request, Error *reterr)
 {
     if (request_scopes(request) & SCOPE_TREASURY)
         return OK;
-    return fail(reterr, ERR_DENIED, "the token lacks the scope \"treasury\": it creates money and sets floors");
+    return fail(reterr, ERR_DENIED, "the token must have the scope treasury to create money or set a floor");
 }
 
 /* The wallet is its own key, so a second request does nothing; it is answered with the wallet's present state, because a body

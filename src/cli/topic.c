@@ -141,10 +141,12 @@ static void routes_print(bool json, Arena *arena)
     RouteLine *lines = arena_array(arena, RouteLine, routes_table.count);
 
     for (size_t i = 0; i < routes_table.count; i++) {
-        const Route *row   = &routes_table.rows[i];
-        const char  *scope = row->scope == SCOPE_NONE ? "open" : scope_names[__builtin_ctz(row->scope)];
+        const Route *row                    = &routes_table.rows[i];
+        char         scope[SCOPE_TEXT_SIZE] = "open";
 
-        lines[i] = (RouteLine){names[row->method], row->path, scope, row->summary};
+        if (row->scope != SCOPE_NONE)
+            scope_print(row->scope, scope);
+        lines[i] = (RouteLine){names[row->method], row->path, arena_print(arena, "%s", scope), row->summary};
     }
     list_print(&shape, arena, json, lines, (int)routes_table.count);
 }

@@ -28,13 +28,12 @@ static const char *bearer_token(const Request *request)
 static ErrorCode check_scope(const Request *request, Scope granted, Error *reterr)
 {
     Scope wanted = request->match.route->scope;
+    char  names[SCOPE_TEXT_SIZE];
 
     if (granted & wanted)
         return OK;
-    int bit = 0;
-    while (!(wanted & 1u << bit))
-        bit++;
-    return fail(reterr, ERR_DENIED, "the token lacks the scope \"%s\"", scope_names[bit]);
+    scope_print(wanted, names);
+    return fail(reterr, ERR_DENIED, "the token must have the scope %s", names);
 }
 
 /* try_cache: on a network thread, which must not wait; what the cache does not know is asked again on an executor, and

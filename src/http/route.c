@@ -12,6 +12,28 @@
 const char *const scope_names[SCOPE_COUNT + 1] = {SCOPES(X) NULL};
 #undef X
 
+void scope_print(Scope scopes, char *ret_text)
+{
+    size_t used = 0;
+
+    ret_text[0] = '\0';
+    if (scopes == SCOPE_ALL) {
+        snprintf(ret_text, SCOPE_TEXT_SIZE, "any");
+        return;
+    }
+    for (unsigned bit = 0, left = scopes; bit < SCOPE_COUNT; bit++) {
+        if (!(left & 1u << bit))
+            continue;
+        left &= ~(1u << bit);
+        used += (size_t)snprintf(ret_text + used, SCOPE_TEXT_SIZE - used, "%s%s",
+                                 !used  ? ""
+                                 : left ? ", "
+                                        : " or ",
+                                 scope_names[bit]);
+    }
+    assert(used < SCOPE_TEXT_SIZE);
+}
+
 /* Step over one segment of a pattern: "/wallets/{owner}" gives "wallets". NULL: the pattern ends. */
 static const char *pattern_next(const char **pattern, size_t *ret_length)
 {

@@ -32,6 +32,9 @@ enum { SCOPES(X) SCOPE_COUNT };
 typedef enum { SCOPE_NONE = 0, SCOPES(X) SCOPE_ALL = (1u << SCOPE_COUNT) - 1 } Scope;
 #undef X
 extern const char *const scope_names[SCOPE_COUNT + 1]; /* NULL-terminated, in the order of the bits */
+/* "read, wallet or admin", or "any" for all of them, in at least SCOPE_TEXT_SIZE bytes. */
+#define SCOPE_TEXT_SIZE 80
+void scope_print(Scope scopes, char *ret_text);
 
 typedef ErrorCode RouteHandler(void *app, Request *request, Response *response, Error *reterr);
 

@@ -77,6 +77,79 @@ def a_key_opens_what_its_scopes_allow():
         stop_clean(pawl.server)
 
 
+READS, MONEY = "read admin", "read wallet treasury"
+SCOPES = ("read", "wallet", "treasury", "command", "process", "rating", "admin")
+# Each route with the scopes of which any one opens it. A route without a row fails the test.
+OPENS = {
+    "GET /health/live": "open", "GET /health/ready": "open", "GET /problems/{type}": "open",
+    "GET /metrics": READS, "GET /v1/alerts": READS, "GET /openapi.json": " ".join(SCOPES),
+    "GET /v1/dead-letters": READS, "POST /v1/dead-letters/{id}/retry": "admin", "DELETE /v1/dead-letters/{id}": "admin",
+    "POST /v1/commands": "command", "POST /v1/commands/batch": "command",
+    "GET /v1/commands": "read command admin", "GET /v1/commands/{id}": "read command admin",
+    "POST /v1/commands/{id}/cancel": "command admin",
+    "GET /v1/batches/{id}": "read command admin", "POST /v1/batches/{id}/seal": "command admin",
+    "POST /v1/domains/{domain}/claim": "command", "POST /v1/domains/{domain}/settle": "command",
+    "POST /v1/domains/{domain}/extend": "command",
+    "GET /v1/domains/{domain}/retry-policy": "read command admin",
+    "PUT /v1/domains/{domain}/retry-policy": "admin", "DELETE /v1/domains/{domain}/retry-policy": "admin",
+    "GET /v1/tsq": "read command admin", "POST /v1/tsq/{id}/retry": "admin", "POST /v1/tsq/{id}/cancel": "admin",
+    "POST /v1/tsq/{id}/complete": "admin",
+    "POST /v1/wallets": "wallet", "GET /v1/wallets/{owner}": MONEY, "GET /v1/owners/{owner}/wallets": MONEY,
+    "POST /v1/wallets/{owner}/topup": "treasury", "POST /v1/wallets/{owner}/spend": "wallet",
+    "POST /v1/wallets/{owner}/freeze": "treasury", "POST /v1/wallets/{owner}/unfreeze": "treasury",
+    "POST /v1/wallets/{owner}/floor": "treasury",
+    "GET /v1/wallets/{owner}/entries": MONEY, "GET /v1/wallets/{owner}/statement": MONEY,
+    "POST /v1/transfers": "wallet", "POST /v1/transfers/batch": "wallet",
+    "POST /v1/transactions": "wallet", "GET /v1/transactions/{txn_id}": MONEY,
+    "POST /v1/transactions/{txn_id}/refund": "wallet",
+    "POST /v1/holds": "wallet", "GET /v1/holds/{txn_id}": MONEY, "POST /v1/holds/{txn_id}/capture": "wallet",
+    "POST /v1/holds/{txn_id}/void": "wallet",
+    "GET /v1/ledger/verify": "read wallet treasury admin",
+}
+CAPTURES = {"{type}": "busy", "{id}": "00000000-0000-7000-8000-000000000001", "{owner}": "a", "{domain}": "d",
+            "{txn_id}": "00000000-0000-7000-8000-000000000001"}
+
+
+@test
+def each_route_is_opened_by_its_scopes_and_by_no_other():
+    with Database() as db, Pawl(db) as pawl:
+        routes = {f"{row['method']} {row['path']}": row["scope"] for row in pawl.run("help", "routes", "--json").json}
+        assert set(routes) == set(OPENS), set(routes) ^ set(OPENS)
+        pawl.serve()
+        keys = {scope: create(pawl, f"only-{scope}", "--scopes", scope) for scope in SCOPES}
+        wrong = []
+        for route, scopes in OPENS.items():
+            method, path = route.split()
+            for name, value in CAPTURES.items():
+                path = path.replace(name, value)
+            anyone = pawl.http(method, path, token=None).status != 401
+            opens = [scope for scope in SCOPES if pawl.http(method, path, token=keys[scope]).status != 403]
+            if anyone != (scopes == "open") or not anyone and opens != [s for s in SCOPES if s in scopes.split()]:
+                wrong.append((route, opens))
+            said = "any" if scopes.split() == list(SCOPES) else " or ".join(scopes.replace(" ", ", ").rsplit(", ", 1))
+            assert routes[route] == said, (route, routes[route], said)
+        assert not wrong, wrong
+        stop_clean(pawl.server)
+
+
+@test
+def an_operator_decides_with_the_scope_admin_alone():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        night, sender = create(pawl, "night", "--scopes", "admin"), create(pawl, "shop", "--scopes", "command")
+        body = {"domain": "d", "type": "t", "max_attempts": 1}
+        sent = pawl.http("POST", "/v1/commands", body, token=sender).json["command_id"]
+        assert pawl.run("work", "d", "--exec", "exit 70", "--drain").code == 0
+        assert [row["command_id"] for row in pawl.http("GET", "/v1/tsq", token=night).json["items"]] == [sent]
+        problem(pawl.http("POST", f"/v1/tsq/{sent}/cancel", {}, token=sender), 403, "not-allowed", "admin")
+        assert db.value("select count(*) from pawl.tsq") == "1"
+        assert pawl.http("POST", f"/v1/tsq/{sent}/cancel", {"reason": "gone"}, token=night).status == 200
+        shown = pawl.http("GET", f"/v1/commands/{sent}", token=night).json
+        assert (shown["status"], shown["audit"][-1]["actor"]) == ("CANCELED", "night"), shown
+        problem(pawl.http("GET", "/v1/wallets/a", token=night), 403, "not-allowed", "read, wallet or treasury")
+        stop_clean(pawl.server)
+
+
 @test
 def a_revoked_key_dies_within_seconds():
     with Database() as db, Pawl(db) as pawl:
