@@ -24,6 +24,11 @@ static const CommandFlag stop_flags[] = {
     {NULL,      NULL, NULL                              },
 };
 
+static const CommandFlag url_flags[] = {
+    {"--admin", NULL, "of the owner of pawl's schema: for backups and changes to the database"},
+    {NULL,      NULL, NULL                                                                    },
+};
+
 static const CommandFlag send_flags[] = {
     {"--id",             "UUID",  "sent twice with the same id it is one command"          },
     {"--delay",          "TIME",  "not before: 10s, 2h"                                    },
@@ -207,7 +212,7 @@ const CliCommand cli_commands[] = {
     {"db",      "start",  "",          0, 0, command_db_start,       NULL,       "start the private PostgreSQL and leave it running"},
     {"db",      "stop",   "",          0, 0, command_db_stop,        stop_flags, "stop the private PostgreSQL"},
     {"db",      "status", "",          0, 0, command_db_status,      NULL,       "show the private PostgreSQL"},
-    {"db",      "url",    "",          0, 0, command_db_url,         NULL,       "print the URL of the database that pawl uses"},
+    {"db",      "url",    "",          0, 0, command_db_url,         url_flags,  "print the URL of the database for applications"},
     {"dlq",     "list",   "",          0, 0, command_dlq_list,       list_flags, "list operations that failed, newest first"},
     {"dlq",     "show",   "ID",        1, 1, command_dlq_show,       NULL,       "show one of them"},
     {"dlq",     "retry",  "ID",        1, 1, command_dlq_retry,      NULL,       "try one again at once"},

@@ -43,9 +43,9 @@ ErrorCode command_db_start(Call *call, Error *reterr)
     options.home = app->settings.home;
     TRY(cluster_open(&options, deadline_in_ms(APP_START_MS), &cluster, reterr));
     if (call->json)
-        url_json(call, cluster_url(cluster), /* running= */ true);
+        url_json(call, cluster_url_app(cluster), /* running= */ true);
     else
-        printf("running: %s\n", cluster_url(cluster));
+        printf("running: %s\n", cluster_url_app(cluster));
     return OK;
 }
 
@@ -74,7 +74,8 @@ static void status_json(Call *call, const ClusterStatus *status)
     writer_bool(&writer, "running", status->running);
     writer_i64(&writer, "pid", status->pid);
     writer_text(&writer, "version", status->version);
-    writer_text(&writer, "url", status->url);
+    writer_text(&writer, "url", status->url_app);
+    writer_text(&writer, "admin_url", status->url);
     writer_text(&writer, "data", status->data_dir);
     writer_text(&writer, "log", status->log_file);
     writer_end(&writer);
@@ -98,8 +99,8 @@ ErrorCode command_db_status(Call *call, Error *reterr)
     printf("%s", !status.initialised ? "not initialised yet" : status.running ? "running" : "not running");
     if (status.running)
         printf(", pid %d", status.pid);
-    printf("\nversion  %s\nurl      %s\ndata     %s\nlog      %s\n", status.version ? status.version : "-", status.url,
-           status.data_dir, status.log_file);
+    printf("\nversion  %s\nurl      %s\ndata     %s\nlog      %s\n", status.version ? status.version : "-",
+           status.url_app, status.data_dir, status.log_file);
     return OK;
 }
 
@@ -115,7 +116,7 @@ ErrorCode command_db_url(Call *call, Error *reterr)
     url          = app->settings.database_url;
     if (!url) {
         TRY(cluster_status(&options, call->arena, &status, reterr));
-        url = status.url;
+        url = call_flag(call, "--admin") ? status.url : status.url_app;
     }
     if (call->json)
         url_json(call, url, /* running= */ false);

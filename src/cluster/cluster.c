@@ -191,15 +191,22 @@ static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error 
     return code;
 }
 
-/* Looked at each time: a crash may have come between initdb and the making. */
+/* The database and the login of applications. Checked each time: a crash may have come between initdb and the statements, and an
+ * older program made neither login nor schema. */
 static ErrorCode database_ensure(const Cluster *cluster, Deadline deadline, Error *reterr)
 {
-    scoped(conn_close) Conn *conn  = NULL;
-    Error                    error = {0};
-    ErrorCode                code  = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
+    scoped(conn_close) Conn  *conn   = NULL;
+    scoped(PQclear) PGresult *result = NULL;
+    Error                     error  = {0};
+    ErrorCode                 code   = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
 
-    if (code != OK && strcmp(error.sqlstate, NO_SUCH_DATABASE) == 0)
+    if (code != OK && strcmp(error.sqlstate, NO_SUCH_DATABASE) == 0) {
         code = database_make(cluster, deadline, &error);
+        if (code == OK)
+            code = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
+    }
+    if (code == OK)
+        code = conn_query(conn, sql_pg_cluster_login, 0, NULL, NULL, deadline, &result, &error);
     if (code == OK)
         return OK;
     return fail(reterr, code == ERR_TIMEOUT ? ERR_TIMEOUT : ERR_UNAVAILABLE, "cannot use the private PostgreSQL: %s",
@@ -321,6 +328,11 @@ const char *cluster_url(const Cluster *cluster)
     return cluster->home.url;
 }
 
+const char *cluster_url_app(const Cluster *cluster)
+{
+    return cluster->home.url_app;
+}
+
 bool cluster_is_down(const Cluster *cluster)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
@@ -378,6 +390,7 @@ ErrorCode cluster_status(const ClusterOptions *options, Arena *arena, ClusterSta
         .running     = running,
         .pid         = pid,
         .url         = home.url,
+        .url_app     = home.url_app,
         .version     = major ? arena_print(arena, "%d", major) : NULL,
         .data_dir    = home.data,
         .log_file    = postmaster_log(&home, arena),

@@ -34,7 +34,8 @@ typedef struct {
     const char *users;
     const char *keep;
     const char *stopped;
-    const char *url;
+    const char *url;        /* the owner's */
+    const char *url_app;    /* of applications: sql/pg/query/cluster_login.sql */
     const char *url_initdb; /* the database that initdb makes: from there ours is made */
 } ClusterHome;
 

@@ -132,7 +132,7 @@ section_ledger()
 {
     local kind connections i value said any=() hot=() batch=() one=() look=() p99=() plain_any=() plain_hot=() plain_one=()
     serve
-    database=$(build/pawl db url)
+    database=$(build/pawl db url --admin)
     postgres_bin=$(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V | tail -1)
     "$postgres_bin"/psql -qX "$database" -f test/bench/plain.sql
     "$postgres_bin"/psql -qXAt "$database" >/dev/null <<-'SQL'

@@ -7,7 +7,7 @@ import subprocess
 import urllib.request
 import uuid
 
-from pawl_test import Database, Pawl, main, setting, test, wait_until
+from pawl_test import Database, Pawl, main, psql, setting, test, wait_until
 from story import dead_letters_put, refused
 
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
@@ -217,6 +217,42 @@ def output_that_cannot_be_written_is_a_failure():
             assert done.returncode == 1 and "cannot write to standard output" in done.stderr, (arguments, done)
 
 
+def denied(url, sql):
+    """psql is refused for want of a right."""
+    try:
+        psql(url, sql)
+    except AssertionError as error:
+        assert re.search("permission denied|must be owner", str(error)), error
+    else:
+        raise AssertionError(f"allowed: {sql}")
+
+
+@test
+def applications_get_a_login_that_owns_nothing_of_pawl():
+    with Pawl() as pawl:
+        assert pawl.run("db", "start").code == 0 and pawl.run("migrate").code == 0
+        url, owner = (pawl.run("db", "url", *flag).stdout.strip() for flag in ([], ["--admin"]))
+        assert psql(owner, "select current_user, rolsuper from pg_roles where rolname = current_user") == ["pawl|t"]
+        for again in range(2):
+            assert psql(url, "select session_user, rolsuper, rolcreaterole, rolcreatedb, rolreplication, rolbypassrls "
+                             "from pg_roles where rolname = current_user") == ["app|f|f|f|f|f"]
+            psql(url, f"create table orders_{again} (id int)")
+            assert psql(url, f"select 'orders_{again}'::regclass::text, n.nspname from pg_class c join pg_namespace n "
+                             f"on n.oid = relnamespace where relname = 'orders_{again}'") == [f"orders_{again}|app"]
+            psql(url, f"create schema shop_{again}")
+            psql(url, "select * from pawl.send('shop', 'charge')")
+            psql(url, f"select * from wallet.open(array['ann_{again}'])")
+            psql(url, f"select * from wallet.post(array['topup'], array[gen_random_uuid()], array['ann_{again}'], array[5])")
+            for sql in ("delete from pawl.command", "create table pawl.mine (id int)", "drop table pawl.command",
+                        "truncate wallet.entry",
+                        "create table public.mine (id int)", "create role other"):
+                denied(url, sql)
+            # A data directory that an older program made has no such login: the next start makes it.
+            psql(owner, "drop owned by app cascade; drop role app")
+            assert pawl.run("command", "list").code == 0
+        assert pawl.run("command", "list", "--count", "--json").code == 0 and pawl.run("db", "stop").code == 0
+
+
 @test
 def the_private_server_is_managed_by_hand():
     with Pawl() as pawl:
@@ -224,6 +260,8 @@ def the_private_server_is_managed_by_hand():
         started = done_json(pawl, dict, "db", "start")
         status = done_json(pawl, dict, "db", "status")
         assert status["running"] and status["url"] == started["url"] == done_json(pawl, dict, "db", "url")["url"]
+        assert status["admin_url"] == done_json(pawl, dict, "db", "url", "--admin")["url"] != status["url"]
+        assert psql(status["url"], "select current_user") == ["app"], "before the schema is there, too"
         assert done_json(pawl, list, "dlq", "list") == [], "a command brings the private schema up to date"
         pawl.serve()
         refused(pawl, "db", "stop", code=1, words=["in use"])
@@ -232,6 +270,7 @@ def the_private_server_is_managed_by_hand():
         assert done_json(pawl, dict, "db", "stop") == {"running": False}
         assert done_json(pawl, dict, "db", "status")["running"] is False
     with Pawl("postgresql://postgres@127.0.0.1:1/postgres?application_name=a%22b") as pawl:
+        assert done_json(pawl, dict, "db", "url", "--admin") == done_json(pawl, dict, "db", "url")
         refused(pawl, "db", "start", code=2, words=["PAWL_DATABASE_URL"])
         assert done_json(pawl, dict, "db", "url")["url"].endswith("a%22b")
     with Pawl("host=/nowhere application_name='a\"b'") as pawl:
