@@ -206,7 +206,7 @@ static ErrorCode database_ensure(const Cluster *cluster, Deadline deadline, Erro
             code = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
     }
     if (code == OK)
-        code = conn_query(conn, sql_pg_cluster_login, 0, NULL, NULL, deadline, &result, &error);
+        code = conn_query(conn, sql_cluster_login, 0, NULL, NULL, deadline, &result, &error);
     if (code == OK)
         return OK;
     return fail(reterr, code == ERR_TIMEOUT ? ERR_TIMEOUT : ERR_UNAVAILABLE, "cannot use the private PostgreSQL: %s",

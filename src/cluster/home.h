@@ -35,7 +35,7 @@ typedef struct {
     const char *keep;
     const char *stopped;
     const char *url;        /* the owner's */
-    const char *url_app;    /* of applications: sql/pg/query/cluster_login.sql */
+    const char *url_app;    /* of applications: sql/cluster/query/login.sql */
     const char *url_initdb; /* the database that initdb makes: from there ours is made */
 } ClusterHome;
 

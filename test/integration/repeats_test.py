@@ -129,7 +129,7 @@ def a_repeated_decision_under_its_key_is_done_once():
         problem(keyed(pawl, f"/v1/tsq/{refused}/retry", body, "retry 1"), 422, "key-reused")
         problem(keyed(pawl, f"/v1/tsq/{troubled}/retry", {"reason": "else"}, "retry 1"), 422, "key-reused")
         problem(keyed(pawl, f"/v1/tsq/{troubled}/retry?domain=shop", body, "retry 1"), 422, "key-reused")
-        other = pawl.run("key", "create", "other", "--scopes", "command", "--json").json["token"]
+        other = pawl.run("key", "create", "other", "--scopes", "admin", "--json").json["token"]
         assert keyed(pawl, f"/v1/tsq/{refused}/complete", {"result": 7}, "retry 1", other).status == 200, "a key of their own"
         same_twice(pawl, f"/v1/tsq/{troubled}/cancel", body, "cancel 1")
         same_twice(pawl, f"/v1/commands/{waiting}/cancel", {}, "cancel 2")

@@ -1,2 +1,2 @@
--- cluster_database.sql - the private server's one database. Not in a transaction.
+-- database.sql - the private server's one database. Not in a transaction.
 create database pawl

@@ -1,4 +1,4 @@
--- cluster_login.sql - the login of applications in the private server: `app`, with a schema of its own first in its search_path.
+-- login.sql - the login of applications in the private server: `app`, with a schema of its own first in its search_path.
 --
 -- It may do what pawl_app and pawl_treasurer may, and create schemas. It owns nothing of pawl's. The two groups get their rights when the
 -- schema is migrated (sql/base/grants.sql); here they are created so that the login is complete from the first start. What an
