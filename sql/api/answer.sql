@@ -25,9 +25,12 @@ begin
   where a.key in (select o.key from pawl.kept_answer o
                   where o.kept_at <= pawl.now() - interval '7 days'
                   order by o.kept_at limit 2 for update skip locked);
-  insert into pawl.kept_answer (key, request, status, body, kept_at)
+  -- One that is too old and not deleted yet counts for nothing, as in answer_find.
+  insert into pawl.kept_answer as a (key, request, status, body, kept_at)
   values (p_key, p_request, p_status, p_body, pawl.now())
-  on conflict (key) do nothing;
+  on conflict (key) do update
+    set request = excluded.request, status = excluded.status, body = excluded.body, kept_at = excluded.kept_at
+    where a.kept_at <= pawl.now() - interval '7 days';
   return found;
 end
 $$;

@@ -7,7 +7,43 @@
 -- no lock, and one that waited in vain gives up: pawl.batch_sweep, part of every requeue, completes what they left.
 -- Lock order: batch rows by id, the last locks of a transaction. Senders into an open batch hold theirs (share) until they commit;
 -- only sealing waits for them.
--- Errors: QU002 the batch exists with another name or on_complete. QU003 it is sealed or complete. QU004 it is unknown.
+-- Errors: QU001 an argument is out of range. QU002 the batch exists with another name or on_complete. QU003 it is sealed or complete. QU004 it is unknown.
+
+-- What cannot be sent must not be found out by the worker that ends the last command. NULL is good: nothing is sent then.
+create or replace function pawl.on_complete_check (p_on_complete jsonb)
+  returns void
+  language plpgsql immutable
+as $$
+declare
+  v_unknown text;
+begin
+  if p_on_complete is null then
+    return;
+  end if;
+  if jsonb_typeof(p_on_complete) <> 'object' then
+    raise exception 'on_complete must be an object, got %', jsonb_typeof(p_on_complete) using errcode = 'QU001';
+  end if;
+  select left(k, 100) into v_unknown from jsonb_object_keys(p_on_complete) k where k not in ('domain', 'type', 'payload') limit 1;
+  if found then
+    raise exception 'on_complete may have domain, type and payload, got "%"', v_unknown using errcode = 'QU001';
+  end if;
+  if (jsonb_typeof(p_on_complete -> 'domain') = 'string'
+      and p_on_complete ->> 'domain' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$') is not true then
+    raise exception 'on_complete.domain must be 1 to 63 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
+      using errcode = 'QU001';
+  end if;
+  if (jsonb_typeof(p_on_complete -> 'type') = 'string'
+      and p_on_complete ->> 'type' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
+    raise exception 'on_complete.type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
+      using errcode = 'QU001';
+  end if;
+  begin
+    perform pawl.payload_bytes(p_on_complete -> 'payload');
+  exception when sqlstate 'QU001' then
+    raise exception 'on_complete.%', sqlerrm using errcode = 'QU001';
+  end;
+end
+$$;
 
 create or replace function pawl.batch_new (
   p_batch uuid default null, p_name text default null, p_on_complete jsonb default null)
@@ -19,11 +55,9 @@ declare
   v_id uuid := coalesce(p_batch, pawl.uuid7());
   v_other text;
 begin
-  if p_on_complete is not null
-     and (p_on_complete ->> 'domain' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$'
-          and p_on_complete ->> 'type' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
-    -- What cannot be sent must not be found out by the worker that ends the last command.
-    raise exception 'on_complete must name a domain and a type' using errcode = 'QU001';
+  perform pawl.on_complete_check(p_on_complete);
+  if char_length(p_name) > 200 then
+    raise exception 'name must have at most 200 characters, got %', char_length(p_name) using errcode = 'QU001';
   end if;
   insert into pawl.batch (batch_id, name, on_complete, created_at)
   values (v_id, p_name, p_on_complete, pawl.now())
@@ -203,10 +237,36 @@ begin
     order by b.id
     limit p_limit
     for update skip locked);
-  if cardinality(v_ids) > 0 then
-    perform pawl.batch_check(v_ids);
-  end if;
+  perform pawl.batch_check_apart(v_ids);
   return cardinality(v_ids);
+end
+$$;
+
+-- One batch that fails stops none beside it: what fails together is halved until it is alone. The next sweep tries it again.
+create or replace function pawl.batch_check_apart (p_ids bigint[])
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
+as $$
+declare
+  v_count integer := cardinality(p_ids);
+begin
+  if v_count = 0 then
+    return;
+  end if;
+  begin
+    perform pawl.batch_check(p_ids);
+    return;
+  exception when others then
+    if pawl.is_transient(sqlstate) then
+      raise;
+    end if;
+    if v_count = 1 then
+      raise warning 'batch number % cannot be completed: %', p_ids[1], sqlerrm;
+      return;
+    end if;
+  end;
+  perform pawl.batch_check_apart(p_ids[:v_count / 2]);
+  perform pawl.batch_check_apart(p_ids[v_count / 2 + 1:]);
 end
 $$;
 

@@ -63,6 +63,9 @@ begin
         perform pawl.payload_bytes(c.payload) from pawl.command c where c.id = v_row.id;
         continue;
       exception when others then
+        if pawl.is_transient(sqlstate) or sqlstate = '55P03' then
+          raise; -- says nothing about the payload
+        end if;
         v_reason := format('its payload cannot be delivered: %s (SQLSTATE %s)', sqlerrm, sqlstate);
       end;
       delete from pawl.ready r where r.ctid = v_row.place;

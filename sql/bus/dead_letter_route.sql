@@ -2,7 +2,8 @@
 --
 -- Invariants
 --   1. A letter becomes one command: its id is made from the letter's, and sending and resolving are one transaction.
---   2. A letter that cannot be sent fails alone, and its tries count as those of any other.
+--   2. A letter that cannot be sent fails alone, and its tries count as those of any other. A failure of the server or of another
+--      transaction (pawl.is_transient, a lock timeout) is no try.
 -- Lock order: letters by id, skipping what is locked; then those of pawl.send, each with a bound.
 -- Errors: PW003 a number is out of range or a name is missing.
 
@@ -37,6 +38,7 @@ declare
   v_now    timestamptz := pawl.now();
   v_letter record;
   v_sent   integer := 0;
+  v_waits  integer := 0;
 begin
   if (p_limit between 1 and 1000 and p_tries_max >= 1 and p_delay_ms >= 0) is not true then
     raise exception 'limit must be from 1 to 1000, tries at least 1 and delay not negative' using errcode = 'PW003';
@@ -62,6 +64,15 @@ begin
       where f.id = v_letter.id;
       v_sent := v_sent + 1;
     exception when others then
+      if pawl.is_transient(sqlstate) then
+        raise; -- nothing counts: the whole round is run again later
+      end if;
+      if sqlstate = '55P03' then -- another transaction holds what the send needs: no try of the letter
+        update pawl.failed_operations f set next_retry_at = v_now + p_delay_ms * interval '1 ms' where f.id = v_letter.id;
+        v_waits := v_waits + 1;
+        exit when v_waits >= 3;
+        continue;
+      end if;
       update pawl.failed_operations f
       set status = case when f.retry_count + 1 >= p_tries_max then 'failed' else 'pending' end,
           retry_count = f.retry_count + 1, last_retry_at = v_now, next_retry_at = v_now + p_delay_ms * interval '1 ms',

@@ -120,6 +120,37 @@ TEST(reply_queue_that_was_dropped_keeps_nothing_from_ending)
     assert_int_equal(replies(bus, "COMPLETED"), 1);
 }
 
+/* The limit is far from what is needed, and far from a second for each queue. */
+TEST(settle_does_not_wait_for_each_reply_queue_that_is_locked)
+{
+    scoped(bus_free) Bus *bus    = bus_new(4);
+    PGconn               *holder = database_connect(bus->db);
+    PGconn               *worker = database_connect(bus->db);
+    PGresult             *result;
+
+    database_exec(bus->db, "select count(*) from pawl.send('till', array_fill('t'::text, '{31}'), "
+                           "array_fill('1'::jsonb, '{31}'), "
+                           "p_reply_to => array(select 'r' || n from generate_series(1, 31) n))");
+    PQclear(PQexec(holder, "begin; do $$ begin for n in 1 .. 30 loop "
+                           "execute format('lock table pgmq.q_r%s in access exclusive mode', n); end loop; end $$"));
+    PQclear(PQexec(worker, "set statement_timeout = '20s'"));
+    result =
+        PQexec(worker, "select count(*) from (select array_agg(id) ids, array_agg(token) tokens from "
+                       "pawl.claim(pawl.domain_find('till'), 100, 60000, array_fill(0::bigint, '{10}'), null, 'w')) c, "
+                       "pawl.settle(c.ids, c.tokens, array_fill('complete'::text, '{31}')) s where s.settled");
+    assert_int_equal(PQresultStatus(result), PGRES_TUPLES_OK);
+    assert_string_equal(PQgetvalue(result, 0, 0), "31");
+    PQclear(result);
+    PQclear(PQexec(holder, "rollback"));
+    assert_int_equal(bus_count(bus, "outcome"), 31);
+    assert_int_equal(database_get_i64(bus->db, "select count(*) from pgmq.q_r31"), 1);
+    assert_int_equal(database_get_i64(bus->db,
+                                      "select count(*) from pawl.failed_operations where operation_type = 'reply'"),
+                     30);
+    PQfinish(worker);
+    PQfinish(holder);
+}
+
 TEST(prune_takes_what_is_old_enough_and_nothing_else)
 {
     scoped(bus_free) Bus *bus = bus_new(4);
