@@ -253,7 +253,37 @@ static void signals_force(void)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static void reload(Daemon *daemon, const SettingsGiven *given)
+static bool setting_is_same(const Setting *row, const Settings *a, const Settings *b)
+{
+    const char *left = (const char *)a + row->offset, *right = (const char *)b + row->offset;
+
+    if (row->type == SETTING_BOOL)
+        return *(const bool *)left == *(const bool *)right;
+    if (row->type != SETTING_TEXT && row->type != SETTING_WORD)
+        return memcmp(left, right, sizeof(int64_t)) == 0;
+    left  = *(const char *const *)left;
+    right = *(const char *const *)right;
+    return left && right ? strcmp(left, right) == 0 : left == right;
+}
+
+/* Settings that were changed and that a running daemon does not take. */
+static void restart_explain(const Settings *started, const Settings *now)
+{
+    char   names[512];
+    size_t used = 0;
+
+    names[0] = '\0';
+    for (size_t i = 0; i < settings_table.count && used < sizeof names; i++) {
+        const Setting *row = &settings_table.rows[i];
+
+        if (!row->reloads && !setting_is_same(row, started, now))
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", row->name);
+    }
+    if (used)
+        log_write(LOG_WARN, "daemon", "changed settings take effect at the next start", LOG_STR("settings", names));
+}
+
+static void reload(Daemon *daemon, const SettingsGiven *given, const Settings *started)
 {
     scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
     Settings                  settings = {0};
@@ -266,15 +296,20 @@ static void reload(Daemon *daemon, const SettingsGiven *given)
     log_set_level(settings_log_level(&settings));
     webhook_set(daemon, &settings);
     log_write(LOG_INFO, "daemon", "settings reloaded");
+    if (started)
+        restart_explain(started, &settings);
 }
 
 static void wait_for_end(Daemon *daemon, const SettingsGiven *given)
 {
-    sigset_t set = signals_ours();
-    int      signal;
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    Settings                  started = {0}; /* as given at the start: those in use have defaults filled in */
+    bool                      known   = settings_load(given, arena, &started, NULL) == OK;
+    sigset_t                  set     = signals_ours();
+    int                       signal;
 
     while (sigwait(&set, &signal) == 0 && signal == SIGHUP)
-        reload(daemon, given);
+        reload(daemon, given, known ? &started : NULL);
     log_write(LOG_INFO, "daemon", "stopping", LOG_STR("signal", strsignal(signal)));
 }
 

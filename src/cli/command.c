@@ -41,16 +41,23 @@ static const CommandFlag send_flags[] = {
     {NULL,               NULL,    NULL                                                     },
 };
 static const CommandFlag work_flags[] = {
-    {"--exec",    "PROGRAM",  "run this program for each command"                           },
-    {"--sql",     "FUNCTION", "a function for each, in the transaction that ends it"        },
-    {"--noop",    NULL,       "complete everything: for measuring"                          },
-    {"-j",        "N",        "how many at once; 8 unless given"                            },
-    {"--batch",   "N",        "most commands in one claim"                                  },
-    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"},
-    {"--timeout", "TIME",     "how long one command may take"                               },
-    {"--type",    "T",        "only commands of this type"                                  },
-    {"--drain",   NULL,       "end when nothing is left"                                    },
-    {NULL,        NULL,       NULL                                                          },
+    {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"  },
+    {"--sql",     "FUNCTION",
+     "call schema.function(payload jsonb, command_id uuid) returns jsonb, in the transaction that ends the command"   },
+    {"--noop",    NULL,       "complete everything: for measuring"                                                    },
+    {"-j",        "N",        "how many at once; 8 unless given"                                                      },
+    {"--batch",   "N",        "most commands in one claim; as many as can start at once unless given, 500 with --noop"},
+    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"                          },
+    {"--timeout", "TIME",     "how long one command may take; no limit unless given"                                  },
+    {"--type",    "T",        "only commands of this type"                                                            },
+    {"--drain",   NULL,       "end when nothing is queued, delayed or in progress"                                    },
+    {NULL,        NULL,       NULL                                                                                    },
+};
+static const CommandFlag batch_flags[] = {
+    {"--id",          "UUID", "created twice with the same id it is one batch"                            },
+    {"--name",        "TEXT", "what batch show calls it"                                                  },
+    {"--on-complete", "JSON", "{\"domain\", \"type\", \"payload\"}: a command to send when all have ended"},
+    {NULL,            NULL,   NULL                                                                        },
 };
 static const CommandFlag command_flags[] = {
     {"--domain", "D",  "only this domain"                                           },
@@ -81,15 +88,23 @@ static const CommandFlag cancel_flags[] = {
     {"--reason",   "TEXT", "why"                                               },
     {NULL,         NULL,   NULL                                                },
 };
+/* clang-format off */
+#define DECIDE_FLAGS                                                                \
+    {"--operator", "NAME", "who decides; the user of this process unless given"},   \
+    {"--reason",   "TEXT", "why"},                                                  \
+    {"--all",      NULL,   "all that match --domain and --type instead of one ID"}, \
+    {"--domain",   "D",    "only this domain; with an ID, its domain"},             \
+    {"--type",     "T",    "only this type"},                                       \
+    {"--yes",      NULL,   "with --all: really"}
+/* clang-format on */
 static const CommandFlag decide_flags[] = {
-    {"--operator", "NAME", "who decides; the user of this process unless given"  },
-    {"--reason",   "TEXT", "why"                                                 },
-    {"--result",   "JSON", "complete: what the handler would have returned"      },
-    {"--all",      NULL,   "all that match --domain and --type instead of one ID"},
-    {"--domain",   "D",    "only this domain; with an ID, its domain"            },
-    {"--type",     "T",    "only this type"                                      },
-    {"--yes",      NULL,   "with --all: really"                                  },
-    {NULL,         NULL,   NULL                                                  },
+    DECIDE_FLAGS,
+    {NULL, NULL, NULL},
+};
+static const CommandFlag complete_flags[] = {
+    {"--result", "JSON", "what the handler would have returned; null unless given"},
+    DECIDE_FLAGS,
+    {NULL,       NULL,   NULL                                                     },
 };
 static const CommandFlag bench_commands_flags[] = {
     {"--count",     "N",    "commands in each round; 200000 unless given"                     },
@@ -174,7 +189,7 @@ static const CommandFlag wallet_batch_flags[] = {
 };
 
 const CliCommand cli_commands[] = {
-    {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it; --listen A:P, --role api,worker,monitor,bot"},
+    {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it; --listen A:P, --role LIST"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
     {"command", "show",   "ID",        1, 1, command_command_show,   show_flags, "show one command and what happened to it"},
@@ -183,7 +198,9 @@ const CliCommand cli_commands[] = {
     {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list what waits for an operator"},
     {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "try it again, attempts begin anew"},
     {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "give it up"},
-    {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   decide_flags, "it is done"},
+    {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   complete_flags, "end it as COMPLETED"},
+    {"batch",   "create", "",          0, 0, command_batch_create,   batch_flags, "open a batch and print its id; add commands with send --batch"},
+    {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "close it: no more commands will be added"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show how far a batch is"},
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show how long failed commands of a domain wait"},
     {"policy",  "set",    "DOMAIN DELAYS", 2, 2, command_policy_set, policy_flags, "set it: 10s,1m,5m; the last delay serves all further attempts"},
@@ -199,7 +216,7 @@ const CliCommand cli_commands[] = {
     {"wallet",  "freeze", "OWNER",     1, 1, command_wallet_freeze,  wallet_flags, "let nothing move"},
     {"wallet",  "unfreeze", "OWNER",   1, 1, command_wallet_unfreeze, wallet_flags, "let it move again"},
     {"wallet",  "floor",  "OWNER N",   2, 2, command_wallet_floor,   wallet_flags, "how far it may go below zero: -500, or 0"},
-    {"wallet",  "batch",  "[FILE|-]",  0, 1, command_wallet_batch,   wallet_batch_flags, "post many, one JSON object per line"},
+    {"wallet",  "batch",  "[FILE|-]",  0, 1, command_wallet_batch,   wallet_batch_flags, "post many, one JSON object per line: {\"kind\", \"txn_id\", ...} with the fields of docs/ledger.md"},
     {"wallet",  "balance", "OWNER",    1, 1, command_wallet_balance, wallet_balance_flags, "what is in a wallet"},
     {"wallet",  "entries", "OWNER",    1, 1, command_wallet_entries, wallet_entries_flags, "what changed it, newest first"},
     {"wallet",  "statement", "OWNER",  1, 1, command_wallet_statement, wallet_statement_flags, "all that changed it between two balances"},

@@ -257,14 +257,10 @@ static void batch_row_write(Writer *writer, const void *row)
     batch_write(writer, row);
 }
 
-ErrorCode command_batch_show(Call *call, Error *reterr)
+static ErrorCode batch_print(Call *call, App *app, const char *id, Error *reterr)
 {
-    scoped(app_close) App *app = NULL;
-    char                   id[UUID_TEXT_SIZE];
-    Batch                  batch;
+    Batch batch;
 
-    TRY(id_check(call, id, reterr));
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(batch_progress(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &batch, reterr));
     if (call->json) {
         object_print(batch_row_write, call->arena, &batch);
@@ -276,4 +272,43 @@ ErrorCode command_batch_show(Call *call, Error *reterr)
            batch.batch_id, batch.name ? batch.name : "", batch.status, batch.total, batch.pending, batch.in_progress,
            batch.completed, batch.failed, batch.canceled, batch.in_tsq);
     return OK;
+}
+
+ErrorCode command_batch_show(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+
+    TRY(id_check(call, id, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    return batch_print(call, app, id, reterr);
+}
+
+/* Open and empty: commands are added by send --batch, from any process. */
+ErrorCode command_batch_create(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    BatchNew batch = {.name = call_flag(call, "--name"), .on_complete = call_flag(call, "--on-complete"), .open = true};
+    const char *id;
+
+    TRY(call_uuid(call, "--id", &batch.batch_id, reterr));
+    if (batch.on_complete && reader_check(batch.on_complete, strlen(batch.on_complete), reterr) != OK) {
+        error_prefix(reterr, "--on-complete");
+        return ERR_USAGE;
+    }
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(batch_send(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &batch, /* items= */ NULL, 0, &id, reterr));
+    printf(call->json ? "{\"batch_id\":\"%s\"}\n" : "%s\n", id);
+    return OK;
+}
+
+ErrorCode command_batch_seal(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+
+    TRY(id_check(call, id, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(batch_seal(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, reterr));
+    return batch_print(call, app, id, reterr);
 }

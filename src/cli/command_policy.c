@@ -76,16 +76,15 @@ static ErrorCode delays_read(const Call *call, int64_t *ret_list, int *ret_count
 {
     char *rest  = arena_text(call->arena, call->arguments[1]), *word;
     int   count = 0;
+    Error why;
 
     while ((word = strsep(&rest, ","))) {
         if (count == POLICY_DELAYS_MAX)
-            return fail(reterr, ERR_USAGE, "DELAYS has more than %d times", POLICY_DELAYS_MAX);
-        if (setting_duration(word, &ret_list[count], reterr) != OK) {
-            error_prefix(reterr, "DELAYS");
-            return ERR_USAGE;
-        }
+            return fail(reterr, ERR_USAGE, "DELAYS must be at most %d durations, got more", POLICY_DELAYS_MAX);
+        if (setting_duration(word, &ret_list[count], &why) != OK)
+            return fail(reterr, ERR_USAGE, "each of DELAYS %s", why.text);
         if (ret_list[count++] > POLICY_MS_MAX)
-            return fail(reterr, ERR_USAGE, "DELAYS: \"%.60s\" is longer than 24 days", word);
+            return fail(reterr, ERR_USAGE, "each of DELAYS must be at most %dms, got \"%.60s\"", POLICY_MS_MAX, word);
     }
     *ret_count = count;
     return OK;

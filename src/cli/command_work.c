@@ -9,16 +9,20 @@
 #include "base/log.h"
 #include "base/sync.h"
 #include "base/uuid.h"
+#include "bus/command.h"
 #include "bus/handler.h"
 #include "bus/worker.h"
 #include "cli/command.h"
 #include "cli/progress.h"
 #include "pg/listen.h"
 
-#define STOP_MS      30000
-#define WATCH_MS     200
-#define LEASE_MS_MIN 100
-#define LEASE_MS_MAX 86400000
+#define STOP_MS        30000
+#define WATCH_MS       200
+#define QUIET_MS       2000
+#define QUIET_AGAIN_MS 60000
+#define COUNT_MS       1000
+#define LEASE_MS_MIN   100
+#define LEASE_MS_MAX   86400000
 
 typedef struct {
     Worker  *worker;
@@ -26,6 +30,12 @@ typedef struct {
     Cond     wake;
     bool     ended;
     Progress progress;
+
+    /* --drain without --json: what it waits for is said once it has had nothing to do for a while, then now and then. */
+    Pool       *pool; /* NULL: say nothing */
+    const char *domain, *type;
+    int64_t     claimed;
+    Mono        quiet_at; /* when it will have been idle for long enough */
 } Watch;
 
 /* ---- signals and the live line, on a thread of its own, because the main thread works ---- */
@@ -39,6 +49,39 @@ static void line_show(Watch *watch)
     snprintf(more, sizeof more, ", %lld failed, %lld retried, %d in flight",
              (long long)(counts.failed + counts.rejected), (long long)counts.retried, counts.running + counts.waiting);
     progress_show_more(&watch->progress, counts.completed, "done", more);
+}
+
+/* How many commands of the domain have this status; 0 when that cannot be read now. */
+static int64_t count_of(const Watch *watch, const char *status)
+{
+    CommandFilter filter = {.domain = watch->domain, .status = status, .type = watch->type};
+    int64_t       count;
+
+    return command_count(watch->pool, deadline_in_ms(COUNT_MS), &filter, &count, NULL) == OK ? count : 0;
+}
+
+static void wait_explain(Watch *watch)
+{
+    WorkerCounts counts;
+    Mono         now = clock_mono();
+    int64_t      delayed, leased;
+
+    worker_counts(watch->worker, &counts);
+    if (counts.claimed != watch->claimed || counts.running + counts.waiting > 0) {
+        watch->claimed  = counts.claimed;
+        watch->quiet_at = mono_plus_ms(now, QUIET_MS);
+        return;
+    }
+    if (!watch->pool || mono_before(now, watch->quiet_at))
+        return;
+    watch->quiet_at = mono_plus_ms(now, QUIET_AGAIN_MS);
+    delayed         = count_of(watch, "PENDING");
+    leased          = count_of(watch, "IN_PROGRESS");
+    if (delayed + leased > 0)
+        fprintf(
+            stderr,
+            "%swaiting for %lld delayed and %lld commands that other workers hold: see pawl command list --domain %s\n",
+            watch->progress.shown ? "\r\033[K" : "", (long long)delayed, (long long)leased, watch->domain);
 }
 
 static void *watch_run(void *context)
@@ -60,6 +103,7 @@ static void *watch_run(void *context)
         mutex_unlock(&watch->mutex);
         if (ended)
             return NULL;
+        wait_explain(watch);
         if (signal > 0 && stopping) /* twice: at once; leases bring back what was begun */
             _exit(EXIT_FAILURE);
         if (signal > 0) {
@@ -147,11 +191,15 @@ static ErrorCode work(Call *call, App *app, WorkerOptions *options, Error *reter
 {
     scoped(worker_free) Worker *worker = worker_new(options); /* freed after the listener that wakes it */
     scoped(listen_free) Listen *listen = listen_new(app->settings.listen_database_url, app->pool);
-    Watch                       watch  = {.worker = worker};
+    Watch                       watch  = {.worker   = worker,
+                                          .domain   = options->domain,
+                                          .type     = call_flag(call, "--type"),
+                                          .quiet_at = mono_plus_ms(clock_mono(), QUIET_MS)};
     pthread_t                   thread;
     ErrorCode                   code;
 
     worker_listen(worker, listen);
+    watch.pool = options->drain && !call->json ? app->pool : NULL;
     mutex_init(&watch.mutex);
     progress_begin(&watch.progress);
     thread = thread_start("watch", watch_run, &watch);

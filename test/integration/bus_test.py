@@ -314,6 +314,19 @@ def a_worker_for_one_type_leaves_the_others_and_drains_all_the_same():
 
 
 @test
+def drain_says_what_it_waits_for():
+    with Database() as db, Pawl(db) as pawl:
+        send(pawl, "shop", "charge", None, "--delay", "1h")
+        send(pawl, "shop", "charge", None, "--delay", "2h")
+        send(pawl, "zoo", "charge", None, "--delay", "1h")
+        send(pawl, "shop", "charge")
+        worker = pawl.start("work", "shop", "--noop", "--drain")
+        said = wait_until(lambda: worker.said("waiting for .*"), what="it says what it waits for").group(0)
+        assert said == "waiting for 2 delayed and 0 commands that other workers hold: see pawl command list --domain shop", said
+        assert worker.stop() == 0 and worker.said("1 claimed: 1 completed"), worker.stdout
+
+
+@test
 def work_shows_a_live_line_on_a_terminal():
     with Database() as db, Pawl(db) as pawl:
         for n in range(5):

@@ -11,7 +11,7 @@ from pawl_test import Database, Pawl, main, psql, setting, test, wait_until
 from story import dead_letters_put, refused
 
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
-            "tsq cancel", "tsq complete", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
+            "tsq cancel", "tsq complete", "batch create", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
             "key revoke", "policy set", "policy show", "policy reset", "bench commands", "bench latency", "bench transfers", "help",
             "version", *(f"wallet {verb}" for verb in (
@@ -84,7 +84,7 @@ def every_command_of_the_bus_speaks_json():
         counts = {"claimed": 2, "completed": 2, "retried": 0, "failed": 0, "rejected": 0, "lost": 0}
         assert work_all(pawl, "--noop") == counts
         assert len(done_json(pawl, list, "command", "list", "--status", "COMPLETED")) == 2
-        batch = db.value("select batch_id from pawl.batch_new(null, 'four', null)")
+        batch = done_json(pawl, dict, "batch", "create", "--name", "four")["batch_id"]
         troubled = [send_one(pawl, "--batch", batch) for _ in range(4)]
         assert work_all(pawl, "--exec", "exit 70")["failed"] == 4
         assert ids(done_json(pawl, list, "tsq", "list")) == troubled[::-1]
@@ -95,6 +95,28 @@ def every_command_of_the_bus_speaks_json():
             assert (decided["command_id"], decided["status"], decided["decision"]) == (command, status, action), decided
         assert done_json(pawl, dict, "tsq", "cancel", "--all", "--domain", "shop", "--yes") == {"decided": 1}
         assert done_json(pawl, list, "tsq", "list") == []
+
+
+@test
+def a_batch_is_created_filled_and_sealed():
+    with Database() as db, Pawl(db) as pawl:
+        last = '{"domain": "shop", "type": "done", "payload": {"n": 9}}'
+        batch = pawl.run("batch", "create", "--name", "night", "--on-complete", last).stdout.strip()
+        again = done_json(pawl, dict, "batch", "create", "--id", batch, "--name", "night", "--on-complete", last)
+        assert again == {"batch_id": batch}, again
+        refused(pawl, "batch", "create", "--id", batch, "--name", "day", code=1, words=[batch, "name differs"])
+        assert pawl.run("send", "shop", "ship", "--lines", "--batch", batch, stdin="1\n2\n3\n").code == 0
+        assert work_all(pawl, "--noop")["completed"] == 3, "an open batch does not complete"
+        sealed = done_json(pawl, dict, "batch", "seal", batch)
+        assert (sealed["name"], sealed["status"], sealed["completed"]) == ("night", "COMPLETED", 3), sealed
+        assert "status       COMPLETED\n" in pawl.run("batch", "seal", batch).stdout, "sealed twice it is sealed once"
+        last, = done_json(pawl, list, "command", "list", "--type", "done")
+        shown = done_json(pawl, dict, "command", "show", last["command_id"])
+        assert (shown["payload"], shown["correlation_id"]) == ({"n": 9}, batch), shown
+        refused(pawl, "send", "shop", "ship", "--batch", batch, code=1, words=["sealed"])
+        refused(pawl, "batch", "seal", NOBODY, code=1, words=[NOBODY, "not found"])
+        refused(pawl, "batch", "create", "--on-complete", "{", code=2, words=["--on-complete"])
+        refused(pawl, "batch", "create", "--on-complete", '{"domain": "shop"}', code=2, words=["on_complete"])
 
 
 @test
@@ -122,6 +144,8 @@ def what_the_bus_cannot_do_it_says():
         refused(pawl, "tsq", "retry", command, "--all", "--yes", code=2, words=["ID", "--all"])
         refused(pawl, "command", "cancel", command, "--all", code=2, words=["--all"])
         refused(pawl, "tsq", "list", "--status", "FAILED", code=2, words=["--status"])
+        refused(pawl, "tsq", "retry", command, "--result", "1", code=2, words=["--result"])
+        refused(pawl, "policy", "set", "shop", "10s,90", code=2, words=["each of DELAYS must be a duration", '"90"'])
         assert len(done_json(pawl, list, "tsq", "list")) == 1, "only --yes acts"
 
 
@@ -157,6 +181,10 @@ def help_names_every_command_and_every_setting():
         one = pawl.run("help", "key", "create").stdout
         assert "--scopes" in one and "key list" not in one and pawl.run("key", "create", "--help").stdout == one, one
         assert pawl.run("dlq").stdout.count("pawl dlq") == 4
+        for verb in ("retry", "cancel", "complete"):
+            assert ("--result" in pawl.run("help", "tsq", verb).stdout) == (verb == "complete"), verb
+        work = pawl.run("help", "work").stdout
+        assert all(words in work for words in ("(payload jsonb, command_id uuid) returns jsonb", "shell", "no limit")), work
         refused(pawl, "help", "nothing", code=2, words=["nothing"])
         refused(pawl, "help", "key", "nothing", code=2, words=["key nothing"])
         assert pawl.run("--version").stdout == pawl.run("version").stdout

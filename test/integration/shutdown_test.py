@@ -118,6 +118,10 @@ def a_hangup_reloads_what_can_change():
         assert not server.stderr, "quieter than error"
         rewrite("log = info\n")
         wait_until(lambda: server.said("settings reloaded"), what="reloaded")
+        assert not server.said("next start"), "nothing else was changed"
+        rewrite("log = info\npool_max = 7\nrequest_timeout = 9s\n")
+        said = wait_until(lambda: server.said(".*take effect at the next start.*"), what="it says what needs a start").group(0)
+        assert "PAWL_POOL_MAX, PAWL_REQUEST_TIMEOUT" in said, said
         rewrite("log = deafening\n")
         wait_until(lambda: server.said("settings were not reloaded.*deafening"), what="refused, with the reason")
         assert server.http("GET", "/health/live").status == 200
