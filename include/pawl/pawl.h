@@ -175,6 +175,7 @@ typedef struct {
     long long failed;  /* in troubleshooting: a permanent failure, or the last attempt */
     long long rejected;
     long long lost;             /* the lease was gone: the outcome changed nothing */
+    long long released;         /* not begun, given back to the queue without using up an attempt */
     int       running, waiting; /* right now */
 } PawlCounts;
 

@@ -1,4 +1,4 @@
--- release.sql - undo a claim whose answer did not reach its worker.
+-- release.sql - undo a claim whose commands were not begun: its answer did not reach the worker, or the worker cannot run them.
 
 -- Queue leased commands again as if they had not been claimed: the attempt does not count. One whose cancellation was asked for
 -- meanwhile ends here. A lease with another token is left alone. Returns how many leases ended.
@@ -42,7 +42,7 @@ begin
       from (select * from released order by released.id) l
     )
     insert into pawl.audit (id, at, domain_id, attempt, event, details)
-    select l.id, v_now, l.domain_id, l.attempt - 1, 'RETRY_SCHEDULED', '{"reason": "its claim did not reach a worker"}'
+    select l.id, v_now, l.domain_id, l.attempt - 1, 'RETRY_SCHEDULED', '{"reason": "released before it was begun"}'
     from released l;
   end if;
   return coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_canceled), 0);

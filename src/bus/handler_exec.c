@@ -19,13 +19,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/reader.h"
 #include "base/sync.h"
 #include "base/text.h"
 #include "bus/handler.h"
 
-#define CHUNK_BYTES 65536
-#define ENV_MAX     4096
+#define CHUNK_BYTES  65536
+#define ENV_MAX      4096
+#define EXIT_POLL_MS 20
 
 extern char **environ;
 
@@ -46,7 +48,7 @@ typedef enum { END_NORMAL, END_STOPPED, END_TOO_MUCH } EndReason;
 typedef struct {
     pid_t       pid;
     int         input, output, errors; /* our ends; -1: closed */
-    int         exited;                /* pidfd */
+    int         exited;                /* pidfd; -1: none could be had */
     int         stop;                  /* eventfd */
     bool        told;                  /* it was written to */
     const char *unsent;
@@ -152,13 +154,8 @@ static int run_start(Run *run, const char *program, char **environment)
     fcntl(run->input, F_SETFL, O_NONBLOCK);
     fcntl(run->output, F_SETFL, O_NONBLOCK);
     fcntl(run->errors, F_SETFL, O_NONBLOCK);
-    run->exited = pidfd_open(run->pid, 0);
-    if (run->exited < 0) { /* without it we would not notice its end */
-        failed = errno;
-        kill(-run->pid, SIGKILL);
-        waitpid(run->pid, NULL, 0);
-    }
-    return failed;
+    run->exited = FAULT("bus.exec.pidfd") ? -1 : pidfd_open(run->pid, 0);
+    return 0;
 }
 
 /* ---- while it runs ---- */
@@ -220,6 +217,14 @@ static bool stream_read(Run *run, int *fd)
     return true;
 }
 
+/* For a program that there was no file descriptor to watch by. */
+static bool run_has_exited(const Run *run)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)run->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == run->pid;
+}
+
 /* Until the program itself has ended; what it left in the background may keep the pipes open for as long as it likes. */
 static void run_watch(Run *run)
 {
@@ -233,9 +238,11 @@ static void run_watch(Run *run)
             {run->exited,                POLLIN,  0},
             {run->told ? -1 : run->stop, POLLIN,  0}
         };
-        int left = deadline_left_ms(run->kill_at);
+        int left = run->kill_at.at.ns == INT64_MAX ? -1 : deadline_left_ms(run->kill_at);
 
-        if (poll(fds, COUNT(fds), run->kill_at.at.ns == INT64_MAX ? -1 : left) < 0)
+        if (run->exited < 0 && (left < 0 || left > EXIT_POLL_MS))
+            left = EXIT_POLL_MS;
+        if (poll(fds, COUNT(fds), left) < 0)
             continue;
         if (fds[0].revents)
             input_write(run);
@@ -243,7 +250,7 @@ static void run_watch(Run *run)
             stream_read(run, &run->output);
         if (fds[2].revents)
             stream_read(run, &run->errors);
-        exited = fds[3].revents != 0;
+        exited = run->exited < 0 ? run_has_exited(run) : fds[3].revents != 0;
         if (fds[4].revents) {
             run->told = true;
             run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
@@ -350,8 +357,7 @@ static void exec_run(Handler *base, Task *task, SettleItem *ret_settle)
     run->unsent_size = strlen(run->unsent);
     failed           = run->stop < 0 ? errno : run_start(run, handler->program, environment_make(task));
     if (failed) {
-        ret_settle->outcome = OUTCOME_RETRY;
-        ret_settle->error   = arena_print(task->arena, "program cannot be started: %s", strerror(failed));
+        task->not_begun = arena_print(task->arena, "program cannot be started: %s", strerror(failed));
         run_close(run);
         return;
     }

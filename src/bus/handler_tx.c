@@ -117,10 +117,10 @@ void tx_handler_run(TxHandler *handler, Task *task, TxHandlerBody *body, void *c
     }
     *ret_settle         = item_begin(task);
     ret_settle->outcome = error_outcome(&error);
-    /* An outage says nothing about a command that was not begun: it is settled when the outage is over, and then at once. One
-     * that was begun may be what ended the connection, and keeps its schedule. */
+    /* An outage says nothing about a command that was not begun. One that was begun may be what ended the connection: that counts
+     * as an attempt. */
     if (!run.begun && (error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED))
-        ret_settle->delay_ms = 0;
+        task->not_begun = arena_text(task->arena, error.text);
     ret_settle->error = error.sqlstate[0] ? arena_print(task->arena, "%s (SQLSTATE %s)", error.text, error.sqlstate)
                                           : arena_text(task->arena, error.text);
 }

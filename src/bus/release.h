@@ -1,5 +1,5 @@
 /*
- * release.h - undo a claim whose answer did not reach its worker: the commands are queued again and the attempt does not count.
+ * release.h - undo a claim: commands that were not begun are queued again, and the attempt does not count.
  *
  * Leases that have ended, or that have another token by now, are left alone, so it may be repeated.
  * Threads: any.

@@ -151,6 +151,8 @@ static int worker_room(const Worker *worker)
 
     if (options->handler->at_once)
         return worker->crate ? 0 : options->batch;
+    if (mono_before(clock_mono(), worker->paused_until))
+        return 0;
     if (room < (options->concurrency + 1) / 2)
         return 0;
     return room < options->batch ? room : options->batch;
@@ -169,6 +171,8 @@ static int worker_wait(Worker *worker, Mono until, bool for_room)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
+    if (mono_before(clock_mono(), worker->paused_until) && mono_before(worker->paused_until, until))
+        until = worker->paused_until;
     while (!worker->stopping && mono_before(clock_mono(), until)) {
         if (for_room ? worker_room(worker) > 0 : worker->poked)
             break;

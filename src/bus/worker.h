@@ -5,12 +5,13 @@
  * through a combiner; one keeper thread extends the leases of what is held and stops what runs too long. A handler that
  * handles whole batches at once has one thread instead, which settles a batch while the next one is claimed.
  *
- *     claimed -> WAITING -> RUNNING -> SETTLING -> gone      WAITING -> gone  [given back at the stop, or its lease was lost]
+ *     claimed -> WAITING -> RUNNING -> SETTLING -> gone      WAITING -> gone  [released at the stop, or its lease was lost]
  *
  * Invariants
  *   1. At most `concurrency` handlers run at once, and at most that many more commands are claimed and wait for a thread.
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
- *      given back at once; its attempt is counted.
+ *      released at once, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
+ *      releases all that it has not begun, and pauses.
  *   3. A handler whose lease was lost or canceled is told to stop (handler->stop), and its outcome changes nothing.
  *   4. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
  *      or an expiring lease wakes it sooner.
@@ -40,7 +41,9 @@ typedef struct {
     Arena         *arena;    /* for the result and the error */
     void          *run;      /* the handler's own, for stop(); guard it */
     Deadline       deadline; /* of the handler; never: none */
-    atomic_bool    stopped;
+    const char
+        *not_begun; /* set by run() if the command could not be begun, for a reason that is not the command's: why */
+    atomic_bool stopped;
 } Task;
 
 /* May be asked at any time by whoever runs it. */
@@ -51,7 +54,8 @@ static inline bool task_is_stopped(Task *task)
 
 /* How to handle one command. run() fills outcome, result, error and delay of *ret_settle; it must look at task_is_stopped()
  * if it can take long. It may settle by itself in a transaction of its own (--sql): then it fills the verdict too, and a
- * status tells that it did. Called from any handler thread. */
+ * status tells that it did. If it could not begin (no memory, no file descriptors) it sets task->not_begun instead, and the
+ * command is released. Called from any handler thread. */
 typedef struct Handler Handler;
 struct Handler {
     void (*run)(Handler *handler, Task *task, SettleItem *ret_settle);
@@ -81,6 +85,7 @@ typedef struct {
     int64_t retried; /* another attempt follows */
     int64_t failed;  /* in troubleshooting: a permanent failure, or the last attempt */
     int64_t rejected, lost;
+    int64_t released; /* not begun, given back to the queue without using up an attempt */
     int     running, waiting;
 } WorkerCounts;
 

@@ -1,6 +1,6 @@
 /*
  * worker_inner.h - what the files of the worker share: worker.c claims and dispatches, worker_job.c runs, settles and keeps
- * leases, worker_batch.c does both for handlers that take whole batches.
+ * leases, worker_release.c gives back what was not begun, worker_batch.c runs and settles for handlers that take whole batches.
  */
 #ifndef BUS_WORKER_INNER_H
 #define BUS_WORKER_INNER_H
@@ -48,6 +48,8 @@ struct Worker {
     int          held, waiting, running;
     Crate       *crate; /* at_once: the batch to be settled next */
     bool         poked, stopping, closing;
+    Mono         paused_until; /* nothing is claimed before */
+    int          pause_ms;     /* the last pause; 0: the last handler began its command */
     Deadline     stop_deadline;
     WorkerCounts counts;
 };
@@ -63,6 +65,18 @@ void jobs_start(Worker *worker);
 void jobs_end(Worker *worker);
 /* Takes the crate over. */
 void jobs_add(Worker *worker, Crate *crate);
+
+/* Under the mutex: it is not held any more. */
+void job_drop(Worker *worker, Job *job);
+/* Is a settle that failed tried again? A worker that ends does not wait for the end of an outage, nor for a schema to be mended. */
+bool settle_goes_on(Worker *worker, ErrorCode code);
+
+/* worker_release.c */
+/* A handler could not begin its command, for a reason that is not the command's: claim nothing for 1 s, doubling up to 30 s. */
+void pause_begin(Worker *worker, const char *why);
+void pause_end(Worker *worker);
+/* Release all jobs that wait, and the one given (NULL: none), without using up their attempts; they are dropped. */
+void jobs_release(Worker *worker, Arena *arena, Job *job);
 
 /* worker_batch.c: the same three */
 void batches_start(Worker *worker);

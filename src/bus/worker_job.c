@@ -26,7 +26,7 @@ static void job_append(Worker *worker, Job *job)
     worker->waiting++;
 }
 
-static void job_drop(Worker *worker, Job *job)
+void job_drop(Worker *worker, Job *job)
 {
     Crate *crate = job->crate;
 
@@ -132,8 +132,7 @@ static bool stop_is_loss(StopReason why)
     return why == STOP_LOST || why == STOP_CANCELED;
 }
 
-/* A worker that ends does not wait for the end of an outage, nor for somebody who mends the schema. */
-static bool settle_goes_on(Worker *worker, ErrorCode code)
+bool settle_goes_on(Worker *worker, ErrorCode code)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
@@ -184,6 +183,14 @@ static void loss_log(const Job *job, StopReason why, const SettleItem *item)
               LOG_STR("status", item->status ? item->status : ""));
 }
 
+static void running_end(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->running--;
+    metric_add(METRIC_HANDLERS, -1);
+}
+
 static void job_run(Worker *worker, Job *job, Arena *arena)
 {
     SettleItem item = {.id = job->command->id, .token = job->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
@@ -192,16 +199,22 @@ static void job_run(Worker *worker, Job *job, Arena *arena)
     mutex_lock(&worker->mutex);
     job->state = JOB_SETTLING;
     mutex_unlock(&worker->mutex);
+    if (job->task.not_begun) {
+        pause_begin(worker, job->task.not_begun);
+        jobs_release(worker, arena, job);
+        running_end(worker);
+        return;
+    }
+    pause_end(worker);
     if (!item.status) {
         item_judge(worker, job_reason(worker, job), arena, &item);
         item_settle(worker, job, arena, &item);
     }
     if (!item.settled)
         loss_log(job, job_reason(worker, job), &item);
+    running_end(worker);
     mutex_lock(&worker->mutex);
     worker_count(worker, &item);
-    worker->running--;
-    metric_add(METRIC_HANDLERS, -1);
     worker->poked |= item.settled && item.outcome == OUTCOME_RETRY; /* its time should be known */
     job_drop(worker, job);
     mutex_unlock(&worker->mutex);
@@ -345,41 +358,25 @@ void jobs_start(Worker *worker)
     worker->keeper = thread_start("keeper", keeper_run, worker);
 }
 
-/* What was not begun goes back in line; if that fails its lease runs out. */
-static void jobs_give_back(Worker *worker)
+void jobs_end(Worker *worker)
 {
-    int          count = 0, room = 2 * WORKER_CONCURRENCY_MAX;
-    SettleItem  *items = arena_array(worker->arena, SettleItem, room);
-    SettleItem **list  = arena_array(worker->arena, SettleItem *, room);
-    Job         *job;
+    bool is_stopping;
 
+    arena_reset(worker->arena);
     mutex_lock(&worker->mutex);
-    while (worker->stopping && (job = job_find_waiting(worker)) && count < room) {
-        items[count] = (SettleItem){.id = job->command->id, .token = job->command->token};
-        item_give_back(&items[count], 0, "not begun: its worker was stopped");
-        list[count] = &items[count];
-        count++;
-        job_drop(worker, job);
-    }
+    is_stopping = worker->stopping;
+    mutex_unlock(&worker->mutex);
+    if (is_stopping)
+        jobs_release(worker, worker->arena, /* job= */ NULL);
+    mutex_lock(&worker->mutex);
     worker->closing = true;
     cond_broadcast(&worker->arrived);
     cond_signal(&worker->ticked);
     mutex_unlock(&worker->mutex);
-    if (count == 0)
-        return;
-    settle_each(worker->options.pool, deadline_in_ms(CALL_MS), list, count);
-    mutex_lock(&worker->mutex);
-    for (int i = 0; i < count; i++)
-        worker_count(worker, &items[i]);
-    mutex_unlock(&worker->mutex);
-}
-
-void jobs_end(Worker *worker)
-{
-    arena_reset(worker->arena);
-    jobs_give_back(worker);
     for (int i = 0; i < worker->options.concurrency; i++)
         thread_join(worker->threads[i]);
+    jobs_release(worker, worker->arena,
+                 /* job= */ NULL); /* the stop may have come just now: then nothing more was begun */
     mutex_lock(&worker->mutex);
     cond_signal(&worker->ticked);
     mutex_unlock(&worker->mutex);

@@ -181,10 +181,15 @@ static void counts_print(const Call *call, Worker *worker)
     worker_counts(worker, &counts);
     printf(
         call->json
-            ? "{\"claimed\":%lld,\"completed\":%lld,\"retried\":%lld,\"failed\":%lld,\"rejected\":%lld,\"lost\":%lld}\n"
-            : "%lld claimed: %lld completed, %lld retried, %lld in troubleshooting, %lld rejected, %lld lost\n",
+            ? "{\"claimed\":%lld,\"completed\":%lld,\"retried\":%lld,\"failed\":%lld,\"rejected\":%lld,\"lost\":%lld,"
+            : "%lld claimed: %lld completed, %lld retried, %lld in troubleshooting, %lld rejected, %lld lost",
         (long long)counts.claimed, (long long)counts.completed, (long long)counts.retried, (long long)counts.failed,
         (long long)counts.rejected, (long long)counts.lost);
+    if (call->json)
+        printf("\"released\":%lld}", (long long)counts.released);
+    else if (counts.released > 0)
+        printf(", %lld released", (long long)counts.released);
+    printf("\n");
 }
 
 static ErrorCode work(Call *call, App *app, WorkerOptions *options, Error *reterr)

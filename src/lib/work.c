@@ -338,6 +338,7 @@ void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts)
                                .failed    = counts.failed,
                                .rejected  = counts.rejected,
                                .lost      = counts.lost,
+                               .released  = counts.released,
                                .running   = counts.running,
                                .waiting   = counts.waiting};
 }

@@ -365,8 +365,8 @@ static void worker_end(PawlWorker *worker)
 
     pawl_worker_counts(worker, &counts);
     printf("%lld claimed, %lld completed, %lld retried, %lld failed, %lld rejected, %lld lost, %d running\n",
-           counts.claimed, counts.completed, counts.retried, counts.failed, counts.rejected, counts.lost,
-           counts.running);
+           counts.claimed, counts.completed, counts.retried + counts.released, counts.failed, counts.rejected,
+           counts.lost, counts.running);
     pawl_worker_close(worker);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fault.h"
 #include "base/sync.h"
 #include "bus/handler.h"
 #include "test/harness/test.h"
@@ -243,7 +244,7 @@ TEST(exec_leaves_no_file_open_here_and_none_to_the_program)
     assert_int_equal(fds_count(), before);
 }
 
-TEST(exec_that_cannot_be_started_is_tried_again)
+TEST(exec_that_cannot_be_started_was_not_begun)
 {
     struct rlimit was, now;
 
@@ -253,6 +254,17 @@ TEST(exec_that_cannot_be_started_is_tried_again)
     setrlimit(RLIMIT_NOFILE, &now);
     scoped(trial_free) Trial *trial = trial_run("true", "{}");
     setrlimit(RLIMIT_NOFILE, &was);
-    assert_int_equal(trial->item.outcome, OUTCOME_RETRY);
-    assert_contains(trial->item.error, "program cannot be started: Too many open files");
+    assert_contains(trial->task.not_begun, "program cannot be started: Too many open files");
+}
+
+TEST(exec_runs_also_without_a_descriptor_to_watch_it_by)
+{
+    fault_arm("bus.exec.pidfd", 1);
+    scoped(trial_free) Trial *trial = trial_run("echo 7", "{}");
+
+    assert_true(fault_was_hit());
+    fault_arm_nth(0);
+    assert_null(trial->task.not_begun);
+    assert_int_equal(trial->item.outcome, OUTCOME_COMPLETE);
+    assert_string_equal(trial->item.result, "7\n");
 }

@@ -257,9 +257,43 @@ TEST(worker_gives_back_at_the_stop_what_it_did_not_finish)
     }));
     counts = running_stop(&running, 50);
     assert_int_equal(held.stopped, 2);
-    assert_int_equal(counts.retried, 4);
+    assert_int_equal(counts.retried, 2);
+    assert_int_equal(counts.released, 2);
     assert_int_equal(bus_count(bus, "lease"), 0);
-    assert_int_equal(bus_count(bus, "ready"), 10); /* all of them in line again, at once */
+    assert_int_equal(bus_count(bus, "ready"), 10); /* all of them queued again, at once */
+    assert_int_equal(database_get_i64(bus->db, "select count(*) from pawl.ready where attempt > 0"), 2);
+}
+
+/* Cannot begin its first commands, say, because there are no file descriptors. */
+typedef struct {
+    Handler    base;
+    atomic_int left; /* how many more it cannot begin */
+} Unable;
+
+static void unable_run(Handler *base, Task *task, SettleItem *ret_settle)
+{
+    if (atomic_fetch_sub(&((Unable *)base)->left, 1) > 0)
+        task->not_begun = "no file descriptors";
+    else
+        ret_settle->outcome = OUTCOME_COMPLETE;
+}
+
+TEST(worker_releases_what_its_handler_could_not_begin_and_pauses)
+{
+    scoped(bus_free) Bus *bus    = bus_new(8);
+    Unable                unable = {.base = {.run = unable_run}, .left = 1};
+    Mono                  start  = clock_mono();
+    Running               running;
+    WorkerCounts          counts;
+
+    database_exec(bus->db, "select pawl.send('mail', 'hello', p_max_attempts => 1) from generate_series(1, 10)");
+    running_start(&running, bus, (WorkerOptions){.handler = &unable.base, .concurrency = 2, .drain = true});
+    counts = running_end(&running);
+    assert_int_equal(counts.completed, 10); /* although each had one attempt only */
+    assert_in_range(counts.released, 1, 4);
+    assert_int_equal(counts.claimed, 10 + counts.released);
+    assert_true(mono_ms_between(start, clock_mono()) >= 1000);
+    assert_int_equal(metric_value(METRIC_HANDLERS), 0);
 }
 
 /* The command's type is its outcome. */
