@@ -43,7 +43,7 @@ static const CommandFlag send_flags[] = {
 static const CommandFlag work_flags[] = {
     {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"  },
     {"--sql",     "FUNCTION",
-     "call schema.function(payload jsonb, command_id uuid) returns jsonb, in the transaction that ends the command"   },
+     "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command" },
     {"--noop",    NULL,       "complete everything: for measuring"                                                    },
     {"-j",        "N",        "how many at once; 8 unless given"                                                      },
     {"--batch",   "N",        "most commands in one claim; as many as can start at once unless given, 500 with --noop"},
