@@ -1,10 +1,11 @@
 #!/bin/sh
-# wallet.sh - wallets over HTTP with nothing but curl: open two, put money in, move it, look, and repeat a request.
+# wallet.sh - wallets over HTTP with curl alone: open two, top one up, transfer, read them, and repeat a request.
 #
 #     PAWL_TOKEN=$(pawl key create shop --scopes wallet,treasury) ./wallet.sh
 #
-# txn_id is the key of a transaction, chosen by the client. Whoever is not sure whether a request arrived sends it again:
-# the answer is the same to the byte, and Idempotency-Replayed says that nothing was posted a second time.
+# txn_id is the key of a transaction, chosen by the client. A client that does not know whether its request arrived sends it
+# again: the answer has the same bytes, and the header Idempotency-Replayed says that nothing was posted a second time. Each run
+# opens two wallets of its own.
 set -eu
 
 url=${PAWL_URL:-http://127.0.0.1:8080}
@@ -20,18 +21,21 @@ get() {
 }
 uuid() { cat /proc/sys/kernel/random/uuid; }
 
-post /v1/wallets '{"owner": "ann"}'
-post /v1/wallets '{"owner": "bob"}'
-post /v1/wallets/ann/topup "{\"txn_id\": \"$(uuid)\", \"amount\": 1000}"
+buyer=buyer-$(uuid)
+seller=seller-$(uuid)
+post /v1/wallets "{\"owner\": \"$buyer\"}"
+post /v1/wallets "{\"owner\": \"$seller\"}"
+post "/v1/wallets/$buyer/topup" "{\"txn_id\": \"$(uuid)\", \"amount\": 1000}"
 
 key=$(uuid)
-post /v1/transfers "{\"txn_id\": \"$key\", \"from\": \"ann\", \"to\": \"bob\", \"amount\": 300}"
-post /v1/transfers "{\"txn_id\": \"$key\", \"from\": \"ann\", \"to\": \"bob\", \"amount\": 300}" # told again
+transfer="{\"txn_id\": \"$key\", \"from\": \"$buyer\", \"to\": \"$seller\", \"amount\": 300}"
+post /v1/transfers "$transfer"
+post /v1/transfers "$transfer" # a repeat: the same answer, and no second transfer
 
-get /v1/wallets/ann
-get '/v1/wallets/bob/entries?limit=10'
+get "/v1/wallets/$buyer"
+get "/v1/wallets/$seller/entries?limit=10"
 
-# More than there is: 409, and the reason.
-if post /v1/wallets/bob/spend "{\"txn_id\": \"$(uuid)\", \"amount\": 301}"; then
+# More than is available: 409 with the reason.
+if post "/v1/wallets/$seller/spend" "{\"txn_id\": \"$(uuid)\", \"amount\": 301}"; then
     exit 1
 fi

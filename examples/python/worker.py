@@ -3,8 +3,9 @@
 
     PAWL_URL=http://127.0.0.1:8080 PAWL_TOKEN=... ./worker.py shop
 
-Claims with a long poll, keeps the lease while a handler runs, and says how each command ended. SIGTERM or Ctrl-C: the
-command in hand is finished, then it ends. The key needs the scope "command".
+Claims commands of the types it has handlers for with a long poll, extends the lease while a handler runs, and settles each
+command. On SIGTERM or Ctrl-C it finishes the command in progress and ends; a long poll is given up at once. The key needs the
+scope "command".
 """
 import json
 import os
@@ -18,27 +19,37 @@ import urllib.request
 URL = os.environ.get("PAWL_URL", "http://127.0.0.1:8080")
 TOKEN = os.environ["PAWL_TOKEN"]
 LEASE_S = float(os.environ.get("LEASE_S", "30"))
-WAIT_S = 20
+WAIT_S = float(os.environ.get("WAIT_S", "20"))
 
 
 class Refused(Exception):
     """A business refusal: the answer is no, and asking again would not change it."""
 
 
-def handle(kind, payload, command_id):
-    """The work itself. It may be done a second time after a crash: command_id is the key to tell by."""
-    if kind == "add":
-        return {"sum": sum(payload["numbers"])}
-    if kind == "sleep":
-        time.sleep(payload["seconds"])
-        return {"slept": payload["seconds"]}
-    if kind == "refuse":
-        raise Refused("not today")
-    raise LookupError(f"no handler for {kind}")
+class Stopped(Exception):
+    """A signal came while nothing was in progress."""
+
+
+# Handlers. After a crash a command is handled again: command_id is the key that makes its effects happen once.
+
+def add(payload, command_id):
+    return {"sum": sum(payload["numbers"])}
+
+
+def sleep(payload, command_id):
+    time.sleep(payload["seconds"])
+    return {"slept": payload["seconds"]}
+
+
+def refuse(payload, command_id):
+    raise Refused("not today")
+
+
+HANDLERS = {"add": add, "sleep": sleep, "refuse": refuse}
 
 
 def post(path, body, timeout=30):
-    """One request; an outage is waited out, a refusal is an error of ours."""
+    """One request. Retries while the server is unavailable; any other refusal is a bug here."""
     request = urllib.request.Request(URL + path, json.dumps(body).encode(), {
         "Authorization": "Bearer " + TOKEN, "Content-Type": "application/json"})
     while True:
@@ -54,7 +65,7 @@ def post(path, body, timeout=30):
 
 
 class Heartbeat:
-    """Keeps a lease for as long as the work takes. A work that lost it, or was canceled, settles in vain: harmless."""
+    """Extends a lease while a handler runs. If the lease is lost or the command canceled, settling changes nothing."""
 
     def __init__(self, domain, item):
         self.path = f"/v1/domains/{domain}/extend"
@@ -76,30 +87,42 @@ class Heartbeat:
 
 
 def outcome(item):
-    """How it ended, as settle wants to hear it."""
+    """What settle is told: complete, reject (final), fail (an operator decides) or retry."""
     try:
-        result = handle(item["type"], item["payload"], item["command_id"])
-        return {"outcome": "complete", "result": result}
+        return {"outcome": "complete", "result": HANDLERS[item["type"]](item["payload"], item["command_id"])}
     except Refused as refusal:
         return {"outcome": "reject", "error": str(refusal)}
-    except (LookupError, TypeError) as error:  # wrong input stays wrong: a person should look at it
+    except (LookupError, TypeError) as error:  # the payload is malformed: another attempt would not help
         return {"outcome": "fail", "error": str(error)}
     except Exception as error:
         return {"outcome": "retry", "error": str(error)}
 
 
 def main(domain):
-    stopping = threading.Event()
+    stopping, polling = threading.Event(), False
+    claim = {"limit": 1, "lease_s": LEASE_S, "wait_s": WAIT_S, "types": list(HANDLERS)}
+
+    def stop(*_):
+        stopping.set()
+        if polling:
+            raise Stopped
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopping.set())
+        signal.signal(number, stop)
     while not stopping.is_set():
-        claim = {"limit": 1, "lease_s": LEASE_S, "wait_s": WAIT_S}
-        for item in post(f"/v1/domains/{domain}/claim", claim, WAIT_S + 30)["items"]:
+        try:
+            # Claimed in the very moment of a signal, a command is delivered again when its lease ends.
+            polling = True
+            items = post(f"/v1/domains/{domain}/claim", claim, WAIT_S + 30)["items"]
+            polling = False
+        except Stopped:
+            return
+        for item in items:
             with Heartbeat(domain, item):
                 ended = outcome(item)
             verdict = post(f"/v1/domains/{domain}/settle", {"items": [
                 {"command_id": item["command_id"], "lease": item["lease"], **ended}]})["items"][0]
-            print(item["command_id"], verdict["status"] if verdict["settled"] else "was not ours any more", flush=True)
+            print(item["command_id"], verdict["status"] if verdict["settled"] else "lease lost", flush=True)
 
 
 if __name__ == "__main__":

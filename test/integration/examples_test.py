@@ -94,14 +94,30 @@ def python_worker_claims_keeps_its_lease_and_settles():
         command = wait_status(pawl, long, "COMPLETED")
         assert command["attempts"] == 1 and command["result"] == {"slept": 5}, command
         assert wait_status(pawl, send(pawl, "shop", "refuse"), "FAILED")["error"] == "not today"
-        assert wait_status(pawl, send(pawl, "shop", "juggle"), "IN_TSQ")["error"] == "no handler for juggle"
+        assert wait_status(pawl, send(pawl, "shop", "add", {}), "IN_TSQ")["error"] == "'numbers'"
         wait_until(lambda: worker.said("IN_TSQ"), what="the worker says so")
         assert worker.said(f"{added} COMPLETED")
-        # It waits in a long poll: the last command ends it.
+        other = send(pawl, "shop", "juggle")
         last = send(pawl, "shop", "sleep", {"seconds": 1})
         wait_status(pawl, last, "IN_PROGRESS")
         assert worker.stop() == 0, worker.stderr
         assert show(pawl, last)["status"] == "COMPLETED"
+        left = show(pawl, other)
+        assert (left["status"], left["attempts"]) == ("PENDING", 0), "what it cannot handle it does not claim"
+
+
+@test
+def python_worker_ends_a_long_poll_at_a_signal():
+    with Database() as db, Pawl(db) as pawl:
+        server = pawl.serve()
+        token = pawl.run("key", "create", "worker", "--scopes", "command", "--json").json["token"]
+        worker = Process([sys.executable, os.path.join(EXAMPLES, "python/worker.py"), "shop"],
+                         {**os.environ, "PAWL_URL": f"http://{server.host}:{server.port}", "PAWL_TOKEN": token,
+                          "WAIT_S": "50"})  # longer than stop() waits
+        pawl.processes.append(worker)
+        assert wait_status(pawl, send(pawl, "shop", "add", {"numbers": [1]}), "COMPLETED")
+        wait_until(lambda: worker.said("COMPLETED"), what="it claims again")
+        assert worker.stop() == 0, worker.stderr
 
 
 main()
