@@ -385,10 +385,11 @@ static const PeriodicTask table[] = {
     {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
 };
 
-#define CLAIM_COLUMNS(X, T)             \
-    X(T, bool, DB_BOOL, is_held)        \
-    X(T, int64_t, DB_I64, letters_open) \
-    X(T, int64_t, DB_I64, letters_failed)
+#define CLAIM_COLUMNS(X, T)               \
+    X(T, bool, DB_BOOL, is_held)          \
+    X(T, int64_t, DB_I64, letters_open)   \
+    X(T, int64_t, DB_I64, letters_failed) \
+    X(T, int64_t, DB_I64, ledger_ahead_s)
 typedef struct {
     CLAIM_COLUMNS(DB_FIELD, Claim)
 } Claim;
@@ -413,6 +414,7 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
         ret_held[i] = claim->is_held;
         metric_set(METRIC_DLQ_SIZE, claim->letters_open);
         metric_set(METRIC_DLQ_FAILED, claim->letters_failed);
+        metric_set(METRIC_LEDGER_AHEAD, claim->ledger_ahead_s);
     }
     return OK;
 }

@@ -78,13 +78,15 @@
     X(METRIC_ALERT_TROUBLE,    GAUGE,     "pawl_alert_firing",              "alert=\"troubleshooting\"",   "1 while the alert is firing") \
     X(METRIC_ALERT_WAITING,    GAUGE,     "pawl_alert_firing",              "alert=\"commands-waiting\"",  "1 while the alert is firing") \
     X(METRIC_ALERT_BATCH,      GAUGE,     "pawl_alert_firing",              "alert=\"batch-abandoned\"",   "1 while the alert is firing") \
+    X(METRIC_ALERT_LEDGER,     GAUGE,     "pawl_alert_firing",              "alert=\"ledger-clock\"",      "1 while the alert is firing") \
     X(METRIC_ALERT_BREAKER,    GAUGE,     "pawl_alert_firing",              "alert=\"breaker-open\"",      "1 while the alert is firing") \
     X(METRIC_ALERT_RATE,       GAUGE,     "pawl_alert_firing",              "alert=\"rate-limited\"",      "1 while the alert is firing") \
     X(METRIC_WEBHOOK_OK,       COUNTER,   "pawl_webhooks_total",            "outcome=\"ok\"",     "webhooks sent, by outcome") \
     X(METRIC_WEBHOOK_FAILED,   COUNTER,   "pawl_webhooks_total",            "outcome=\"failed\"", "webhooks sent, by outcome") \
     X(METRIC_LEDGER_POSTED,    COUNTER,   "pawl_ledger_operations_total",   "outcome=\"posted\"",   "operations of the ledger, by outcome") \
     X(METRIC_LEDGER_REFUSED,   COUNTER,   "pawl_ledger_operations_total",   "outcome=\"refused\"",  "operations of the ledger, by outcome") \
-    X(METRIC_LEDGER_REPLAYED,  COUNTER,   "pawl_ledger_operations_total",   "outcome=\"replayed\"", "operations of the ledger, by outcome")
+    X(METRIC_LEDGER_REPLAYED,  COUNTER,   "pawl_ledger_operations_total",   "outcome=\"replayed\"", "operations of the ledger, by outcome") \
+    X(METRIC_LEDGER_AHEAD,     GAUGE,     "pawl_ledger_clock_ahead_seconds", "",                    "by how much the newest transactions of the ledger are ahead of the database's clock; kept by monitors")
 /* clang-format on */
 
 #define X(id, ...) id,

@@ -139,6 +139,9 @@ static const struct {
                     "a command has been queued for too long: start more workers for its domain"},
     [ALERT_BATCH]      = {"batch-abandoned", "s", 86400, true, NULL, METRIC_BATCH_IDLE, METRIC_ALERT_BATCH,
                     "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does"},
+    [ALERT_LEDGER]     = {"ledger-clock", "s", 5, true, NULL, METRIC_LEDGER_AHEAD, METRIC_ALERT_LEDGER,
+                    "transactions of the ledger are dated after the database's clock, which was set back: check the "
+                    "server's time source"},
     [ALERT_BREAKER]    = {"breaker-open", "", 0, false, breaker_open, .metric = METRIC_ALERT_BREAKER,
                     .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
     [ALERT_RATE]       = {"rate-limited", "/h", 10, false, limited_per_hour, .metric = METRIC_ALERT_RATE,

@@ -27,6 +27,7 @@ typedef enum {
     ALERT_TROUBLE,
     ALERT_WAITING,
     ALERT_BATCH,
+    ALERT_LEDGER,
     ALERT_BREAKER,
     ALERT_RATE,
     ALERT_COUNT

@@ -86,6 +86,21 @@ def a_batch_that_was_abandoned_is_told_and_found_by_the_doctor():
 
 
 @test
+def a_ledger_that_is_ahead_of_the_clock_raises_an_alert():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        db.rows("select count(*) from wallet.open(array['ann'])")
+        assert metric(pawl, "pawl_ledger_clock_ahead_seconds") == 0 and alert(pawl, "ledger-clock")["state"] == "ok"
+        moved = "set session_replication_role = replica; update wallet.txn set at = at {} interval '1 hour' where id = (select max(id) from wallet.txn)"
+        db.rows(moved.format("+"))
+        wait_until(lambda: alert(pawl, "ledger-clock")["state"] == "firing", what="told")
+        assert 3500 < metric(pawl, "pawl_ledger_clock_ahead_seconds") <= 3600
+        db.rows(moved.format("-"))
+        wait_until(lambda: alert(pawl, "ledger-clock")["state"] == "resolved", what="resolved")
+        stop_clean(pawl.server)
+
+
+@test
 def the_doctor_finds_a_command_that_is_nowhere():
     with Database() as db, Pawl(db) as pawl:
         send(pawl, "shop", "charge")

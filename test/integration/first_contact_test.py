@@ -62,7 +62,7 @@ def doors_are_open(pawl, token):
     items = pawl.http("GET", "/v1/alerts", token=token).json["items"]
     assert {item["alert"] for item in items} == {
         "pool-nearly-full", "requests-failing", "dead-letters", "dead-letters-failed", "troubleshooting", "commands-waiting",
-        "batch-abandoned", "breaker-open", "rate-limited"}
+        "batch-abandoned", "ledger-clock", "breaker-open", "rate-limited"}
     assert all(item["state"] == "ok" for item in items), items
 
 

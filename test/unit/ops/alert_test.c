@@ -162,9 +162,10 @@ TEST(alert_tells_of_given_up_and_of_waiting_commands)
         Metric  source, firing;
         int64_t limit;
     } rows[] = {
-        {ALERT_TROUBLE, METRIC_TROUBLE,    METRIC_ALERT_TROUBLE, 0    },
-        {ALERT_WAITING, METRIC_READY_AGE,  METRIC_ALERT_WAITING, 300  },
-        {ALERT_BATCH,   METRIC_BATCH_IDLE, METRIC_ALERT_BATCH,   86400},
+        {ALERT_TROUBLE, METRIC_TROUBLE,      METRIC_ALERT_TROUBLE, 0    },
+        {ALERT_WAITING, METRIC_READY_AGE,    METRIC_ALERT_WAITING, 300  },
+        {ALERT_BATCH,   METRIC_BATCH_IDLE,   METRIC_ALERT_BATCH,   86400},
+        {ALERT_LEDGER,  METRIC_LEDGER_AHEAD, METRIC_ALERT_LEDGER,  5    },
     };
     Watch watch;
 
