@@ -74,7 +74,8 @@ static TestDatabase *new_from(const char *template)
 
     assert_non_null(db);
     name_choose(db->name, sizeof db->name);
-    snprintf(sql, sizeof sql, "create database %s template %s", db->name, template);
+    /* Copied file by file: the default, which copies through WAL, takes three times as much CPU time. */
+    snprintf(sql, sizeof sql, "create database %s template %s strategy file_copy", db->name, template);
     exec_on_cluster(sql);
     conninfo_change(harness_setting("PAWL_TEST_URL"), db->url, "dbname", db->name, NULL);
     db->conn = connect_to(db->url);

