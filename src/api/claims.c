@@ -335,7 +335,7 @@ static Deadline polls_due(Claims *claims)
 
     while ((group = TAILQ_FIRST(&claims->groups[GROUP_WAITING])) != NULL && !mono_before(now, group->poll_at))
         group_move(claims, group, GROUP_DUE);
-    return deadline_sooner((Deadline){claims->expire_at}, group ? (Deadline){group->poll_at} : deadline_never());
+    return deadline_sooner((Deadline){claims->expire_at}, !group ? deadline_never() : (Deadline){group->poll_at});
 }
 
 static void *thread_body(void *context)

@@ -73,7 +73,7 @@ static bool idle_goes_on(Idle *idle, int64_t activity)
 /* The database was asked; until when is that enough? */
 static void idle_begin(Idle *idle, bool more, int idle_ms)
 {
-    idle->until = more ? (Mono){0} : mono_plus_ms(clock_mono(), idle_ms);
+    idle->until = !more ? mono_plus_ms(clock_mono(), idle_ms) : (Mono){0};
 }
 
 /* ---- alerts and their webhook ---- */

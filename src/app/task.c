@@ -21,6 +21,12 @@ typedef struct {
     bool                failing; /* of its own thread while it runs */
 } Turn;
 
+typedef struct {
+    Tasks    *tasks;
+    int       number;
+    pthread_t id;
+} TaskThread;
+
 struct Tasks {
     TaskClaim   *claim;
     void        *context;
@@ -30,11 +36,7 @@ struct Tasks {
     Cond         wake;
     Turn        *turns; /* the last one claims the leases, if there are single tasks */
     bool         stop;
-    struct {
-        Tasks    *tasks;
-        int       number;
-        pthread_t id;
-    } threads[TASKS_THREADS];
+    TaskThread   threads[TASKS_THREADS];
 };
 
 /* ---- leases ---- */
@@ -155,9 +157,9 @@ static void turn_run(Tasks *tasks, Turn *turn)
 
 static void *thread_run(void *context)
 {
-    __typeof__(((Tasks *)NULL)->threads[0]) *thread = context;
-    TaskPlace                                place  = thread->number == OUTSIDE_THREAD ? TASK_OUTSIDE : TASK_INSIDE;
-    Turn                                    *turn;
+    TaskThread *thread = context;
+    TaskPlace   place  = thread->number == OUTSIDE_THREAD ? TASK_OUTSIDE : TASK_INSIDE;
+    Turn       *turn;
 
     while ((turn = turn_wait(thread->tasks, place)))
         turn_run(thread->tasks, turn);
