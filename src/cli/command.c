@@ -12,7 +12,7 @@ static const CommandFlag list_flags[] = {
 static const CommandFlag key_flags[] = {
     {"--scopes",  "LIST",
      "read, wallet, treasury, command, process, rating, admin, joined by commas; read unless given"},
-    {"--expires", "TIME", "how long it is valid: 90d, 12h; for ever unless given"                  },
+    {"--expires", "TIME", "how long it is valid: 90d, 12h; no limit unless given"                  },
     {NULL,        NULL,   NULL                                                                     },
 };
 static const CommandFlag doctor_flags[] = {
@@ -30,15 +30,15 @@ static const CommandFlag url_flags[] = {
 };
 
 static const CommandFlag send_flags[] = {
-    {"--id",             "UUID",  "sent twice with the same id it is one command"          },
-    {"--delay",          "TIME",  "not before: 10s, 2h"                                    },
-    {"--priority",       "N",     "0 to 9, 9 is first; 4 unless given"                     },
-    {"--max-attempts",   "N",     "1 to 1000; 3 unless given"                              },
-    {"--reply-to",       "QUEUE", "queue that gets the outcome"                            },
-    {"--correlation-id", "TEXT",  "goes into the reply"                                    },
-    {"--batch",          "UUID",  "part of this batch"                                     },
-    {"--lines",          NULL,    "one payload per line of standard input, sent in batches"},
-    {NULL,               NULL,    NULL                                                     },
+    {"--id",             "UUID",  "idempotency key: sent twice it is one command; generated unless given"},
+    {"--delay",          "TIME",  "run it after this time: 10s, 2h"                                      },
+    {"--priority",       "N",     "0 to 9, 9 is first; 4 unless given"                                   },
+    {"--max-attempts",   "N",     "1 to 1000; 3 unless given"                                            },
+    {"--reply-to",       "QUEUE", "queue that gets the outcome"                                          },
+    {"--correlation-id", "TEXT",  "goes into the reply"                                                  },
+    {"--batch",          "UUID",  "part of this batch"                                                   },
+    {"--lines",          NULL,    "one payload per line of standard input, sent in batches"              },
+    {NULL,               NULL,    NULL                                                                   },
 };
 static const CommandFlag work_flags[] = {
     {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"  },
@@ -54,7 +54,7 @@ static const CommandFlag work_flags[] = {
     {NULL,        NULL,       NULL                                                                                    },
 };
 static const CommandFlag batch_flags[] = {
-    {"--id",          "UUID", "created twice with the same id it is one batch"                            },
+    {"--id",          "UUID", "idempotency key: created twice it is one batch; generated unless given"    },
     {"--name",        "TEXT", "what batch show calls it"                                                  },
     {"--on-complete", "JSON", "{\"domain\", \"type\", \"payload\"}: a command to send when all have ended"},
     {NULL,            NULL,   NULL                                                                        },
@@ -95,7 +95,7 @@ static const CommandFlag cancel_flags[] = {
     {"--all",      NULL,   "all that match --domain and --type instead of one ID"}, \
     {"--domain",   "D",    "only this domain; with an ID, its domain"},             \
     {"--type",     "T",    "only this type"},                                       \
-    {"--yes",      NULL,   "with --all: really"}
+    {"--yes",      NULL,   "confirm --all"}
 /* clang-format on */
 static const CommandFlag decide_flags[] = {
     DECIDE_FLAGS,
@@ -128,8 +128,8 @@ static const CommandFlag bench_transfers_flags[] = {
     {"--hold-xid", "TIME", "pay for so long while another connection holds a transaction id"},
     {"--hot",      NULL,   "all of them pay from one wallet, in turns with any"             },
     {"--arrays",   "N",    "N transfers in one call, from one thread"                       },
-    {"--history",  "N",    "look at a wallet with N entries, in turns with one that has 10" },
-    {"--verify",   "N",    "verify books of N entries"                                      },
+    {"--history",  "N",    "read a wallet with N entries, in turns with one that has 10"    },
+    {"--verify",   "N",    "verify a ledger of N entries"                                   },
     {NULL,         NULL,   NULL                                                             },
 };
 static const CommandFlag bench_latency_flags[] = {
@@ -139,9 +139,9 @@ static const CommandFlag bench_latency_flags[] = {
 };
 
 /* clang-format off */
-#define WALLET_KEY      {"--txn-id", "UUID", "posted twice with the same key it is posted once; one is made unless given"}
+#define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posted twice it is posted once; generated unless given"}
 #define WALLET_ASSET    {"--asset", "A", "CREDIT unless given"}
-#define WALLET_METADATA {"--metadata", "JSON", "an object that is kept with it"}
+#define WALLET_METADATA {"--metadata", "JSON", "an object stored with it"}
 #define WALLET_SINCE    {"--since", "TIME", "from this moment on: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"}
 #define WALLET_UNTIL    {"--until", "TIME", "up to this moment"}
 #define FLAGS_END       {NULL, NULL, NULL}
@@ -152,20 +152,20 @@ static const CommandFlag wallet_create_flags[] = {
     WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_hold_flags[] = {
-    {"--expires-in", "TIME", "given back after this time: 15m, 7d; never unless given"},
+    {"--expires-in", "TIME", "released after this time: 15m, 7d; never unless given"},
     WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_capture_flags[] = {
-    {"--amount", "N", "only so much of it; all that is left unless given"},
-    {"--to", "OWNER", "who gets it; it leaves the books unless given"},
+    {"--amount", "N", "a part of it; all that is left unless given"},
+    {"--to", "OWNER", "who gets it; @system unless given"},
     WALLET_KEY, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_refund_flags[] = {
-    {"--amount", "N", "only so much of it; all that is left unless given"},
+    {"--amount", "N", "a part of it; all that is left unless given"},
     WALLET_KEY, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_balance_flags[] = {
-    {"--at", "TIME", "as it was then: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"},
+    {"--at", "TIME", "at this moment: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"},
     {"--all", NULL, "every asset of this owner"},
     WALLET_ASSET, FLAGS_END,
 };
@@ -180,7 +180,7 @@ static const CommandFlag wallet_statement_flags[] = {
     WALLET_ASSET, FLAGS_END,
 };
 static const CommandFlag wallet_verify_flags[] = {
-    {"--new", NULL, "only what came since the last verification that found nothing"},
+    {"--new", NULL, "only what was posted since the last clean verification"},
     FLAGS_END
 };
 static const CommandFlag wallet_batch_flags[] = {
@@ -192,55 +192,55 @@ const CliCommand cli_commands[] = {
     {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it; --listen A:P, --role LIST"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
-    {"command", "show",   "ID",        1, 1, command_command_show,   show_flags, "show one command and what happened to it"},
+    {"command", "show",   "ID",        1, 1, command_command_show,   show_flags, "show one command with its audit"},
     {"command", "list",   "",          0, 0, command_command_list,   command_flags, "list commands, newest first"},
-    {"command", "cancel", "ID",        1, 1, command_command_cancel, cancel_flags, "cancel one"},
-    {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list what waits for an operator"},
-    {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "try it again, attempts begin anew"},
-    {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "give it up"},
+    {"command", "cancel", "ID",        1, 1, command_command_cancel, cancel_flags, "cancel a command"},
+    {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list the commands that wait for an operator"},
+    {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "queue it again with its attempts reset"},
+    {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "end it as CANCELED"},
     {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   complete_flags, "end it as COMPLETED"},
     {"batch",   "create", "",          0, 0, command_batch_create,   batch_flags, "open a batch and print its id; add commands with send --batch"},
     {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "close it: no more commands will be added"},
-    {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show how far a batch is"},
-    {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show how long failed commands of a domain wait"},
-    {"policy",  "set",    "DOMAIN DELAYS", 2, 2, command_policy_set, policy_flags, "set it: 10s,1m,5m; the last delay serves all further attempts"},
-    {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "go back to the default"},
+    {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
+    {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
+    {"policy",  "set",    "DOMAIN DELAYS", 2, 2, command_policy_set, policy_flags, "set them: 10s,1m,5m; the last one applies to all further attempts"},
+    {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default"},
     {"wallet",  "create", "OWNER",     1, 1, command_wallet_create,  wallet_create_flags, "open a wallet"},
-    {"wallet",  "topup",  "OWNER N",   2, 2, command_wallet_topup,   wallet_flags, "money comes in"},
-    {"wallet",  "spend",  "OWNER N",   2, 2, command_wallet_spend,   wallet_flags, "money goes out"},
-    {"wallet",  "transfer", "FROM TO N", 3, 3, command_wallet_transfer, wallet_flags, "money moves from one to another"},
-    {"wallet",  "hold",   "OWNER N",   2, 2, command_wallet_hold,    wallet_hold_flags, "set money aside, to be captured or given back"},
-    {"wallet",  "capture", "ID",       1, 1, command_wallet_capture, wallet_capture_flags, "take what a hold has set aside"},
-    {"wallet",  "void",   "ID",        1, 1, command_wallet_void,    wallet_void_flags, "give back what a hold has set aside"},
-    {"wallet",  "refund", "ID",        1, 1, command_wallet_refund,  wallet_refund_flags, "undo a transaction, whole or in part"},
-    {"wallet",  "freeze", "OWNER",     1, 1, command_wallet_freeze,  wallet_flags, "let nothing move"},
-    {"wallet",  "unfreeze", "OWNER",   1, 1, command_wallet_unfreeze, wallet_flags, "let it move again"},
-    {"wallet",  "floor",  "OWNER N",   2, 2, command_wallet_floor,   wallet_flags, "how far it may go below zero: -500, or 0"},
+    {"wallet",  "topup",  "OWNER N",   2, 2, command_wallet_topup,   wallet_flags, "credit a wallet from @system"},
+    {"wallet",  "spend",  "OWNER N",   2, 2, command_wallet_spend,   wallet_flags, "debit a wallet to @system"},
+    {"wallet",  "transfer", "FROM TO N", 3, 3, command_wallet_transfer, wallet_flags, "move money from one owner to another"},
+    {"wallet",  "hold",   "OWNER N",   2, 2, command_wallet_hold,    wallet_hold_flags, "reserve money, to be captured or voided"},
+    {"wallet",  "capture", "ID",       1, 1, command_wallet_capture, wallet_capture_flags, "take what a hold has reserved"},
+    {"wallet",  "void",   "ID",        1, 1, command_wallet_void,    wallet_void_flags, "release what a hold has reserved"},
+    {"wallet",  "refund", "ID",        1, 1, command_wallet_refund,  wallet_refund_flags, "return a transaction's money, whole or in part"},
+    {"wallet",  "freeze", "OWNER",     1, 1, command_wallet_freeze,  wallet_flags, "block all movements of a wallet"},
+    {"wallet",  "unfreeze", "OWNER",   1, 1, command_wallet_unfreeze, wallet_flags, "allow movements again"},
+    {"wallet",  "floor",  "OWNER N",   2, 2, command_wallet_floor,   wallet_flags, "set how far below zero the balance may go: -500, or 0"},
     {"wallet",  "batch",  "[FILE|-]",  0, 1, command_wallet_batch,   wallet_batch_flags, "post many, one JSON object per line: {\"kind\", \"txn_id\", ...} with the fields of docs/ledger.md"},
-    {"wallet",  "balance", "OWNER",    1, 1, command_wallet_balance, wallet_balance_flags, "what is in a wallet"},
-    {"wallet",  "entries", "OWNER",    1, 1, command_wallet_entries, wallet_entries_flags, "what changed it, newest first"},
-    {"wallet",  "statement", "OWNER",  1, 1, command_wallet_statement, wallet_statement_flags, "all that changed it between two balances"},
-    {"wallet",  "show",   "ID",        1, 1, command_wallet_show,    NULL,       "show one transaction and what it changed"},
-    {"wallet",  "verify", "",          0, 0, command_wallet_verify,  wallet_verify_flags, "do the books add up? names every row that is not as it should be"},
+    {"wallet",  "balance", "OWNER",    1, 1, command_wallet_balance, wallet_balance_flags, "show the balance of a wallet"},
+    {"wallet",  "entries", "OWNER",    1, 1, command_wallet_entries, wallet_entries_flags, "list the entries of a wallet, newest first"},
+    {"wallet",  "statement", "OWNER",  1, 1, command_wallet_statement, wallet_statement_flags, "list all entries between two moments, with opening and closing balance"},
+    {"wallet",  "show",   "ID",        1, 1, command_wallet_show,    NULL,       "show one transaction with its entries"},
+    {"wallet",  "verify", "",          0, 0, command_wallet_verify,  wallet_verify_flags, "verify the ledger and name every inconsistent row"},
     {"wallet",  "events", "ASSET DOMAIN|off", 2, 2, command_wallet_events, NULL, "send a command for each transaction in an asset"},
     {"migrate", NULL,     "",          0, 0, command_migrate,        NULL,       "bring the schema up to date"},
     {"migrate", "status", "",          0, 0, command_migrate_status, NULL,       "show which migrations are applied"},
-    {"doctor",  NULL,     "",          0, 0, command_doctor,         doctor_flags, "check everything and say what to do"},
+    {"doctor",  NULL,     "",          0, 0, command_doctor,         doctor_flags, "run all checks and suggest remedies"},
     {"db",      "start",  "",          0, 0, command_db_start,       NULL,       "start the private PostgreSQL and leave it running"},
     {"db",      "stop",   "",          0, 0, command_db_stop,        stop_flags, "stop the private PostgreSQL"},
     {"db",      "status", "",          0, 0, command_db_status,      NULL,       "show the private PostgreSQL"},
     {"db",      "url",    "",          0, 0, command_db_url,         url_flags,  "print the URL of the database for applications"},
-    {"dlq",     "list",   "",          0, 0, command_dlq_list,       list_flags, "list operations that failed, newest first"},
-    {"dlq",     "show",   "ID",        1, 1, command_dlq_show,       NULL,       "show one of them"},
-    {"dlq",     "retry",  "ID",        1, 1, command_dlq_retry,      NULL,       "try one again at once"},
-    {"dlq",     "delete", "ID",        1, 1, command_dlq_delete,     NULL,       "forget one"},
+    {"dlq",     "list",   "",          0, 0, command_dlq_list,       list_flags, "list failed operations, newest first"},
+    {"dlq",     "show",   "ID",        1, 1, command_dlq_show,       NULL,       "show one failed operation"},
+    {"dlq",     "retry",  "ID",        1, 1, command_dlq_retry,      NULL,       "retry one now"},
+    {"dlq",     "delete", "ID",        1, 1, command_dlq_delete,     NULL,       "delete one"},
     {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "make an API key; its token is shown once"},
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
     {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a throwaway database"},
     {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a throwaway database"},
     {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
-    {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "a command, settings, metrics, errors or routes"},
+    {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "show help on a command, settings, metrics, errors or routes"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},
 };
 /* clang-format on */

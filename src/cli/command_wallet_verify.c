@@ -36,7 +36,7 @@ static void report_print(Call *call, const VerifyReport *report)
             printf("and more\n");
         return;
     }
-    printf("the books add up: %lld rows in %.1f s, %lld seals", (long long)report->rows, (double)report->took_ms / 1000,
+    printf("the ledger is consistent: %lld rows in %.1f s, %lld seals", (long long)report->rows, (double)report->took_ms / 1000,
            (long long)report->seals);
     if (report->unsealed > 0)
         printf(", %lld transactions too new to be sealed", (long long)report->unsealed);

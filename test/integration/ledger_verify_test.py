@@ -131,7 +131,7 @@ def what_is_wrong_is_told_on_the_command_line_and_over_http():
         books(db)
         pawl.serve("--role", "api")
         done = pawl.run("wallet", "verify")
-        assert done.code == 0 and done.stdout.startswith("the books add up: "), done
+        assert done.code == 0 and done.stdout.startswith("the ledger is consistent: "), done
         done = pawl.run("wallet", "verify", "--new", "--json")
         assert done.code == 0 and done.json["ok"] and done.json["seals"] == 0, "nothing is new"
         wallet = db.value("insert into wallet.hold (id, wallet_id, amount) select 999999999, max(id), 1 from wallet.wallet returning wallet_id")
