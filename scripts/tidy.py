@@ -19,17 +19,18 @@ MODULES = {
     "pg": "base",
     "cluster": "base pg",
     "bus": "base pg",
-    "process": "base pg bus",
+    "process": "base pg bus client",
     "wallet": "base pg",
     "rating": "base pg bus",
-    "telegram": "base",
+    "client": "base",
+    "telegram": "base client",
     "http": "base",
-    "ops": "base pg",
+    "ops": "base pg client",
     "bench": "base pg bus process wallet",
     "api": "base pg bus process wallet rating http ops",
-    "app": "base pg cluster bus process wallet rating telegram http ops api",
+    "app": "base pg cluster bus process wallet rating client telegram http ops api",
     "lib": "base pg bus process wallet",
-    "cli": "base pg cluster bus process wallet rating telegram http ops bench api app",
+    "cli": "base pg cluster bus process wallet rating client telegram http ops bench api app",
 }
 
 # Written apart, so that this file does not find itself.

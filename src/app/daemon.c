@@ -182,6 +182,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     TRY(app_token(daemon->app, &token, &token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);
     api_open(daemon, token);
+    TRY(client_new(&webhook_client, &daemon->client, reterr));
     daemon->webhooks = monitor_webhooks(daemon);
     daemon->tasks    = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
@@ -343,10 +344,14 @@ static void daemon_free(Daemon *daemon)
         close(daemon->bound_fd);
     if (daemon->server)
         server_free(daemon->server);
+    if (daemon->client)
+        client_stop(daemon->client);
     if (daemon->tasks)
         tasks_free(daemon->tasks);
     if (daemon->webhooks)
         webhook_queue_free(daemon->webhooks);
+    if (daemon->client)
+        client_free(daemon->client);
     if (daemon->listen)
         listen_free(daemon->listen);
     if (daemon->api.claims)
@@ -375,7 +380,6 @@ ErrorCode daemon_run(const SettingsGiven *given, Error *reterr)
 
     signals_start();
     signal(SIGPIPE, SIG_IGN);
-    webhook_init();
     code = daemon_start(&daemon, given, reterr);
     signals_hold();
     if (code == OK) {

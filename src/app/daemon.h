@@ -18,6 +18,7 @@
 #include "base/uuid.h"
 #include "bus/backlog.h"
 #include "bus/maintain.h"
+#include "client/client.h"
 #include "http/server.h"
 #include "ops/webhook_queue.h"
 #include "pg/listen.h"
@@ -37,6 +38,7 @@ typedef struct Daemon {
     App          *app;
     Api           api; /* what the HTTP handlers use */
     Tasks        *tasks;
+    Client       *client; /* for requests to other servers */
     WebhookQueue *webhooks;
     Listen       *listen;
     int           bound_fd; /* of the HTTP address until the server has it; 0: none */

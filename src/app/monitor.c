@@ -91,18 +91,20 @@ static void webhook_failed(void *context, const char *key, const char *json, con
 {
     Daemon *daemon = context;
     Error   error  = {0};
+    int     every  = (int)daemon->app->settings.dlq_every;
     int64_t id;
 
     log_error(LOG_WARN, "alert", "the webhook failed and is kept as a dead letter", why);
     if (dead_letter_put(daemon->app->pool, deadline_in_ms(WEBHOOK_MS),
-                        &(DeadLetterNew){"alert_webhook", key, json, why, (int)daemon->app->settings.dlq_every}, &id,
-                        &error) != OK)
+                        &(DeadLetterNew){"alert_webhook", key, json, why,
+                                         why->retry_ms > every ? why->retry_ms : every},
+                        &id, &error) != OK)
         log_error(LOG_ERROR, "alert", "the webhook could not be kept either", &error);
 }
 
 WebhookQueue *monitor_webhooks(Daemon *daemon)
 {
-    return webhook_queue_new(webhook_url, webhook_failed, WEBHOOK_MS, daemon);
+    return webhook_queue_new(daemon->client, webhook_url, webhook_failed, WEBHOOK_MS, daemon);
 }
 
 void monitor_alert(void *context, const Alert *alert)
@@ -163,7 +165,7 @@ static ErrorCode webhook_again(Deadline deadline, const char *key, const char *d
 
     if (!webhook_url(daemon, url, sizeof url))
         return fail(reterr, ERR_REFUSED, "PAWL_ALERT_WEBHOOK is not set any more");
-    return webhook_post(url, key, data, deadline_sooner(deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
+    return webhook_post(daemon->client, url, key, data, deadline_sooner(deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
 }
 
 #define FORWARDED_COLUMNS(X, T) X(T, int64_t, DB_I64, count)

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/client.h"
 #include "pg/conn.h"
 
 #define X(role, name) name,
@@ -50,7 +51,7 @@ static ErrorCode listen_check(const char *listen, Error *reterr)
 
 static ErrorCode webhook_check(const char *url, Error *reterr)
 {
-    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+    if (client_check_url(url, NULL) != OK)
         return fail(reterr, ERR_USAGE, "this is no URL: it looks like https://host/path");
     if (strlen(url) > SETTINGS_WEBHOOK_MAX)
         return fail(reterr, ERR_USAGE, "this is too long: at most %d characters", SETTINGS_WEBHOOK_MAX);

@@ -209,6 +209,12 @@ typedef struct {
     bool                   lost; /* the lease is not ours any more: nothing to do and nothing to report */
 } Try;
 
+/* The usual time, or longer if what was called asked for that. */
+static int delay_ms(const Try *try, const Error *why)
+{
+    return why && why->retry_ms > try->types->delay_ms ? why->retry_ms : try->types->delay_ms;
+}
+
 static ErrorCode settle(Tx *tx, const Try *try, bool worked, const Error *why, Error *reterr)
 {
     Settled settled;
@@ -216,7 +222,7 @@ static ErrorCode settle(Tx *tx, const Try *try, bool worked, const Error *why, E
     TRY(db_one(tx, sql_bus_dead_letter_settle,
                DB_ARGS(db_i64(try->letter->id), db_i64(try->letter->lease), db_bool(worked),
                        db_text(why ? why->text : NULL), db_text(why ? error_code_text(why) : NULL),
-                       db_i32(try->types->tries_max), db_i32(try->types->delay_ms)),
+                       db_i32(try->types->tries_max), db_i32(delay_ms(try, why))),
                &settled_shape, &settled, reterr));
     return settled.settled ? OK : fail(reterr, ERR_CONFLICT, "another pod has the dead letter");
 }

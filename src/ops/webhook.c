@@ -3,76 +3,38 @@
  */
 #include "ops/webhook.h"
 
-#include <curl/curl.h>
-#include <stdlib.h>
+#include <string.h>
 
-#include "base/attr.h"
 #include "base/metric.h"
 
-SCOPED(CURL, curl_easy_cleanup)
-SCOPED(struct curl_slist, curl_slist_free_all)
+#define BODY_BYTES  ((size_t)4 << 10)
+#define ARENA_BYTES (BODY_BYTES + 2 * CLIENT_HEAD_BYTES_MAX)
 
-void webhook_init(void)
+const ClientOptions webhook_client = {.body_bytes_max = BODY_BYTES, .idle_max = 2};
+
+static ErrorCode post(Client *client, const ClientRequest *request, Error *reterr)
 {
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        abort();
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES);
+    ClientResponse            response = {0};
+
+    TRY(client_send(client, request, arena, &response, reterr));
+    return client_judge(&response, reterr);
 }
 
-/* What they answer does not matter beyond its status. libcurl gives the shape of this function. */
-/* NOLINTNEXTLINE(readability-non-const-parameter) */
-static size_t ignore_body(char *bytes, size_t size, size_t count, void *context)
+ErrorCode webhook_post(Client *client, const char *url, const char *key, const char *json, Deadline deadline,
+                       Error *reterr)
 {
-    (void)bytes;
-    (void)context;
-    return size * count;
-}
+    ClientRequest request = {.method          = CLIENT_POST,
+                             .url             = url,
+                             .body            = json,
+                             .body_size       = strlen(json),
+                             .idempotency_key = key,
+                             .deadline        = deadline,
+                             .truncate        = true};
+    ErrorCode     code    = post(client, &request, reterr);
 
-static ErrorCode status_judge(long status, Error *reterr)
-{
-    if (status >= 200 && status < 300)
-        return OK;
-    if (status == 429) {
-        metric_add(METRIC_RATE_LIMITED, 1);
-        return fail(reterr, ERR_RATE, "webhook was told to slow down");
-    }
-    return fail(reterr, status >= 500 ? ERR_UNAVAILABLE : ERR_REFUSED, "webhook was answered with status %ld", status);
-}
-
-static ErrorCode post(CURL *curl, const char *key, const char *json, Error *reterr)
-{
-    scoped(curl_slist_free_all) struct curl_slist *headers = NULL;
-    char                                           header[256];
-    long                                           status = 0;
-    CURLcode                                       code;
-
-    snprintf(header, sizeof header, "Idempotency-Key: \"%.200s\"", key);
-    headers = curl_slist_append(headers, "Content-Type: application/json");
-    headers = curl_slist_append(headers, header);
-    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, json);
-    code = curl_easy_perform(curl);
-    if (code != CURLE_OK)
-        return fail(reterr, ERR_UNAVAILABLE, "webhook was not answered: %s", curl_easy_strerror(code));
-    curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-    return status_judge(status, reterr);
-}
-
-ErrorCode webhook_post(const char *url, const char *key, const char *json, Deadline deadline, Error *reterr)
-{
-    scoped(curl_easy_cleanup) CURL *curl = curl_easy_init();
-    ErrorCode                       code;
-
-    if (!curl)
-        abort();
-    if (curl_easy_setopt(curl, CURLOPT_URL, url) != CURLE_OK)
-        return fail(reterr, ERR_USAGE, "webhook url is malformed: it looks like https://host/path");
-    curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)deadline_left_ms(deadline) + 1); /* 0 would mean for ever */
-    curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, ignore_body);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, "pawl/" PAWL_VERSION);
-    code = post(curl, key, json, reterr);
     metric_add(code == OK ? METRIC_WEBHOOK_OK : METRIC_WEBHOOK_FAILED, 1);
+    if (code != OK)
+        error_prefix(reterr, "webhook");
     return code;
 }

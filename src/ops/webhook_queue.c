@@ -17,6 +17,7 @@ typedef struct {
 } Webhook;
 
 struct WebhookQueue {
+    Client        *client;
     WebhookUrl    *url;
     WebhookFailed *failed;
     void          *context;
@@ -51,7 +52,7 @@ static ErrorCode webhook_send(const WebhookQueue *queue, const Webhook *webhook,
 
     if (!queue->url(queue->context, url, sizeof url))
         return fail(reterr, ERR_REFUSED, "PAWL_ALERT_WEBHOOK is not set any more");
-    return webhook_post(url, webhook->key, webhook->json, deadline_in_ms(queue->post_ms), reterr);
+    return webhook_post(queue->client, url, webhook->key, webhook->json, deadline_in_ms(queue->post_ms), reterr);
 }
 
 static void queue_end(WebhookQueue *queue)
@@ -82,12 +83,13 @@ static void *queue_run(void *context)
     return NULL;
 }
 
-WebhookQueue *webhook_queue_new(WebhookUrl *url, WebhookFailed *failed, int post_ms, void *context)
+WebhookQueue *webhook_queue_new(Client *client, WebhookUrl *url, WebhookFailed *failed, int post_ms, void *context)
 {
     WebhookQueue *queue = calloc(1, sizeof *queue);
 
     if (!queue)
         abort();
+    queue->client  = client;
     queue->url     = url;
     queue->failed  = failed;
     queue->post_ms = post_ms;

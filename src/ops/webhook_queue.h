@@ -4,7 +4,7 @@
  * Invariants
  *   1. At most WEBHOOK_QUEUE_MAX wait; one more is refused at once, and the caller keeps it elsewhere.
  *   2. Each accepted webhook is delivered, or handed to `failed` exactly once: after a failed post, or when the queue stops.
- * Threads: webhook_queue_put() from any; `url` and `failed` are called on the queue's thread. Ownership: webhook_queue_free()
+ * Threads: webhook_queue_put() from any; `url` and `failed` are called on the queue's thread. Ownership: the client is borrowed; webhook_queue_free()
  * waits for the post under way, which its deadline bounds, and joins.
  */
 #ifndef OPS_WEBHOOK_QUEUE_H
@@ -16,6 +16,7 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "client/client.h"
 
 #define WEBHOOK_QUEUE_MAX 64
 
@@ -25,7 +26,7 @@ typedef void WebhookFailed(void *context, const char *key, const char *json, con
 
 typedef struct WebhookQueue WebhookQueue;
 
-WebhookQueue *webhook_queue_new(WebhookUrl *url, WebhookFailed *failed, int post_ms, void *context);
+WebhookQueue *webhook_queue_new(Client *client, WebhookUrl *url, WebhookFailed *failed, int post_ms, void *context);
 /* false: the queue is full or has been stopped. Both texts are copied. */
 bool webhook_queue_put(WebhookQueue *queue, const char *key, const char *json);
 /* Nothing further is accepted or posted; what waits goes to `failed`. Does not wait. */

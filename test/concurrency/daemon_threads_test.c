@@ -14,7 +14,7 @@
 #include "test/concurrency/deed.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
-#include "test/unit/http/client.h"
+#include "test/unit/http/raw.h"
 
 #define CLIENTS      8
 #define ADMIN_TOKEN  "the-admin-of-this-test"
@@ -73,27 +73,27 @@ static void answer_judge(Stage *stage, const Answer *answer, int status, int sta
 }
 
 /* Several requests on one connection, as clients do. false: that was the last one. */
-static bool client_talk(Stage *stage, Client *client)
+static bool client_talk(Stage *stage, Raw *client)
 {
     char text[512];
 
-    client_open(client, stage->port);
+    raw_open(client, stage->port);
     for (size_t i = 0; i < COUNT(asks); i++) {
         request_write(text, sizeof text, asks[i].request, asks[i].token, asks[i].body);
-        client_send(client, text);
-        Answer answer = client_read(client);
+        raw_send(client, text);
+        Answer answer = raw_read(client);
 
         answer_judge(stage, &answer, asks[i].status, asks[i].status_or, asks[i].request);
         if (answer.status == 0)
             break;
     }
-    client_done(client);
+    raw_done(client);
     return !atomic_load(&stage->stop);
 }
 
 static void *client_run(void *context)
 {
-    Client *client = calloc(1, sizeof *client);
+    Raw *client = calloc(1, sizeof *client);
 
     if (!client)
         abort();
@@ -121,7 +121,7 @@ static void *keys_run(void *context)
         if (key_create(pool, deadline_in_ms(5000), name, SCOPE_READ, 0, token, &id, NULL) != OK)
             continue;
         request_write(text, sizeof text, "GET /v1/dead-letters", token, NULL);
-        Answer answer = client_ask(stage->port, text);
+        Answer answer = raw_ask(stage->port, text);
         answer_judge(stage, &answer, 200, 503, "GET /v1/dead-letters with a new key");
         atomic_fetch_add(&stage->keys_used, answer.status == 200);
         (void)!key_revoke(pool, deadline_in_ms(5000), arena, name, &revoked, NULL);
@@ -133,20 +133,20 @@ static void *keys_run(void *context)
 /* Clients that leave while their request waits, or while it is under way. */
 static void *leavers_run(void *context)
 {
-    Stage  *stage  = context;
-    Client *client = calloc(1, sizeof *client);
-    char    text[512];
+    Stage *stage  = context;
+    Raw   *client = calloc(1, sizeof *client);
+    char   text[512];
 
     if (!client)
         abort();
     for (int n = 0; !atomic_load(&stage->stopping); n++) {
         request_write(text, sizeof text, n % 2 ? "POST /v1/domains/idle/claim" : "POST /v1/domains/shop/claim",
                       ADMIN_TOKEN, "{\"limit\":1,\"wait_s\":30}");
-        client_open(client, stage->port);
-        client_send(client, text);
+        raw_open(client, stage->port);
+        raw_send(client, text);
         if (n % 3)
             clock_sleep_ms(2); /* sometimes it waits by then, sometimes it does not */
-        client_done(client);
+        raw_done(client);
     }
     free(client);
     return NULL;

@@ -51,6 +51,20 @@ def a_webhook_that_failed_is_a_dead_letter_and_delivered_later():
 
 
 @test
+def a_webhook_is_repeated_no_sooner_than_retry_after():
+    with Database() as db, Receiver(status=429, headers={"Retry-After": "3600"}) as receiver, \
+            Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url, "PAWL_DLQ_EVERY": "1s"}) as pawl:
+        pawl.serve()
+        dead_letters_put(db, [f"key-{i}" for i in range(101)])
+        row = wait_until(lambda: db.rows(
+            "select error_message, next_retry_at > pawl.now() + interval '50 minutes' from pawl.failed_operations "
+            "where operation_type = 'alert_webhook'"), what="kept")
+        assert row == ["webhook: 127.0.0.1 asks for fewer requests (status 429)|t"], row
+        assert metric(pawl, "pawl_rate_limited_total") == 1
+        stop_clean(pawl.server)
+
+
+@test
 def tries_run_out_and_an_operator_begins_anew():
     with Database() as db, Receiver(status=503) as receiver, \
             Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url, "PAWL_DLQ_EVERY": "100ms", "PAWL_DLQ_TRIES": "1"}) as pawl:

@@ -234,8 +234,9 @@ def kill_postmaster(home):
 class Receiver:
     """A small HTTP server that takes webhooks. status: what it answers; 0: it closes the connection."""
 
-    def __init__(self, status=204):
+    def __init__(self, status=204, headers=None):
         self.status = status
+        self.headers = headers or {}
         self.posts = []  # (idempotency key, body)
         owner = self
 
@@ -245,6 +246,8 @@ class Receiver:
                 owner.posts.append((self.headers["Idempotency-Key"], json.loads(body)))
                 if owner.status:
                     self.send_response(owner.status)
+                    for name, value in owner.headers.items():
+                        self.send_header(name, value)
                     self.end_headers()
 
             def log_message(self, *_):

@@ -59,7 +59,8 @@ static void pod_start(Pod *pod, const char *url)
         .role = ROLE_MONITOR, .dlq_every = 300000, .dlq_tries = 3, .keep_commands_days = 30, .keep_audit_days = 90};
     pod->daemon.app = &pod->app;
     mutex_init(&pod->daemon.mutex);
-    pod->daemon.api.alerts   = alerts_new(monitor_alert, &pod->daemon);
+    pod->daemon.api.alerts = alerts_new(monitor_alert, &pod->daemon);
+    assert_ok(client_new(&webhook_client, &pod->daemon.client, &error));
     pod->daemon.webhooks = monitor_webhooks(&pod->daemon);
     pod->daemon.tasks    = monitor_start(&pod->daemon);
 }
@@ -70,6 +71,7 @@ static void pod_stop(Pod *pod)
     monitor_release(&pod->daemon);
     tasks_free(pod->daemon.tasks);
     webhook_queue_free(pod->daemon.webhooks);
+    client_free(pod->daemon.client);
     alerts_free(pod->daemon.api.alerts);
     pool_free(pod->app.pool);
     mutex_done(&pod->daemon.mutex);
@@ -181,7 +183,6 @@ TEST(monitor_webhooks_that_hang_delay_no_task_and_hold_no_transaction)
     int64_t                             id;
     int                                 total = WEBHOOK_QUEUE_MAX + 2;
 
-    webhook_init();
     pod_start(&pod, database_url(db));
     AWAIT(tasks_holds(pod.daemon.tasks, "dead-letters"));
     assert_ok(dead_letter_put(pod.app.pool, deadline_in_ms(20000),

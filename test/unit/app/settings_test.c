@@ -134,8 +134,10 @@ TEST(settings_webhook_is_a_url_and_never_told)
     assert_ok(LOAD({"PAWL_ALERT_WEBHOOK", "https://host/path"}));
     assert_code(ERR_USAGE, LOAD({"PAWL_ALERT_WEBHOOK", "ftp://s3cr3t"}));
     assert_null(strstr(error.text, "s3cr3t"));
+    assert_code(ERR_USAGE, LOAD({"PAWL_ALERT_WEBHOOK", "https://s3cr3t host/"}));
+    assert_null(strstr(error.text, "s3cr3t"));
     memset(url, 'x', sizeof url - 1);
-    memcpy(url, "http://", strlen("http://"));
+    memcpy(url, "http://h/", strlen("http://h/"));
     url[sizeof url - 1] = '\0';
     assert_code(ERR_USAGE, LOAD({"PAWL_ALERT_WEBHOOK", url}));
     url[sizeof url - 2] = '\0';

@@ -455,6 +455,30 @@ TEST(dead_letter_handler_fails_by_itself_once_per_try)
     assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
 }
 
+static ErrorCode fail_for_an_hour(Deadline deadline, const char *key, const char *data, void *context, Error *reterr)
+{
+    (void)deadline, (void)key, (void)data, (void)context;
+    (void)fail(reterr, ERR_RATE, "asks for fewer requests");
+    reterr->retry_ms = 3600000;
+    return ERR_RATE;
+}
+
+/* What Retry-After of an HTTP answer becomes. */
+TEST(dead_letter_waits_for_as_long_as_it_was_asked_to)
+{
+    const DeadLetterType types[] = {
+        {"pay", .call = fail_for_an_hour}
+    };
+    scoped(database_free) TestDatabase *db   = database_new();
+    scoped(pool_free) Pool             *pool = pool_open(db);
+
+    (void)letter_put(pool, "pay", "k");
+    letters_are_due(db);
+    assert_int_equal(1, step(pool, TYPES(types)));
+    assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'pending' and "
+                                             "next_retry_at > pawl.now() + interval '50 minutes'"));
+}
+
 static ErrorCode deadlock_then_effect(Tx *tx, const char *key, const char *data, void *context, Error *reterr)
 {
     int *runs = context;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "test/harness/test.h"
-#include "test/unit/http/client.h"
 #include "test/unit/http/fixture.h"
+#include "test/unit/http/raw.h"
 
 #define HOST    "Host: localhost\r\n"
 #define RUNNING 100
@@ -28,10 +28,10 @@ static void *drain_body(void *context)
 /* true once nobody listens any more. */
 static bool wait_refused(int port)
 {
-    for (Deadline deadline = deadline_in_ms(CLIENT_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1)) {
-        scoped_client Client client = {0};
+    for (Deadline deadline = deadline_in_ms(RAW_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1)) {
+        scoped_raw Raw client = {0};
 
-        client_open(&client, port);
+        raw_open(&client, port);
         if (client.fd < 0)
             return true;
     }
@@ -41,37 +41,37 @@ static bool wait_refused(int port)
 TEST(drain_answers_a_hundred_running_requests)
 {
     scoped_fixture Fixture f       = {0};
-    Client                *clients = calloc(RUNNING, sizeof *clients);
-    scoped_client Client   idle = {0}, half = {0};
+    Raw                   *clients = calloc(RUNNING, sizeof *clients);
+    scoped_raw Raw         idle = {0}, half = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    Drain drain = {f.server, deadline_in_ms(CLIENT_WAIT_MS)};
+    Drain drain = {f.server, deadline_in_ms(RAW_WAIT_MS)};
     for (int i = 0; i < RUNNING; i++) {
-        client_open(&clients[i], f.port);
-        assert_true(client_send(&clients[i], "POST /wait HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}"));
+        raw_open(&clients[i], f.port);
+        assert_true(raw_send(&clients[i], "POST /wait HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}"));
     }
     assert_true(fixture_wait_in_flight(&f, RUNNING));
-    client_open(&idle, f.port);
-    client_open(&half, f.port);
-    client_send(&half, "GET /live HTTP/1.1\r\n" HOST "\r\nGET /li");
-    Answer first = client_read(&half);
+    raw_open(&idle, f.port);
+    raw_open(&half, f.port);
+    raw_send(&half, "GET /live HTTP/1.1\r\n" HOST "\r\nGET /li");
+    Answer first = raw_read(&half);
     assert_int_equal(first.status, 200);
 
     pthread_t thread = thread_start("test-drain", drain_body, &drain);
-    assert_true(client_is_closed(&idle));
+    assert_true(raw_is_closed(&idle));
     assert_true(wait_refused(f.port));
     assert_int_equal(server_in_flight(f.server), RUNNING);
-    client_send(&half, "ve HTTP/1.1\r\n" HOST "\r\n"); /* had begun before the drain */
-    Answer second = client_read(&half);
+    raw_send(&half, "ve HTTP/1.1\r\n" HOST "\r\n"); /* had begun before the drain */
+    Answer second = raw_read(&half);
     assert_int_equal(second.status, 200);
     fixture_open_gate(&f);
     for (int i = 0; i < RUNNING; i++) {
-        Answer answer = client_read(&clients[i]);
+        Answer answer = raw_read(&clients[i]);
 
         assert_int_equal(answer.status, 200);
         assert_string_equal(answer_header(&answer, "Connection"), "close");
-        assert_true(client_is_closed(&clients[i]));
-        client_done(&clients[i]);
+        assert_true(raw_is_closed(&clients[i]));
+        raw_done(&clients[i]);
     }
     thread_join(thread);
     assert_true(drain.drained);
@@ -82,11 +82,11 @@ TEST(drain_answers_a_hundred_running_requests)
 TEST(drain_gives_up_at_its_deadline)
 {
     scoped_fixture Fixture f       = {0};
-    scoped_client Client   hanging = {0};
+    scoped_raw Raw         hanging = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&hanging, f.port);
-    client_send(&hanging, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+    raw_open(&hanging, f.port);
+    raw_send(&hanging, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
     assert_true(fixture_wait_waiting(&f, 1));
     Mono began = clock_mono();
     assert_false(server_drain(f.server, deadline_in_ms(100)));
@@ -100,8 +100,8 @@ TEST(drain_of_an_idle_server_is_immediate)
     scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS)));
-    assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS))); /* twice does no harm */
+    assert_true(server_drain(f.server, deadline_in_ms(RAW_WAIT_MS)));
+    assert_true(server_drain(f.server, deadline_in_ms(RAW_WAIT_MS))); /* twice does no harm */
 }
 
 typedef struct {
@@ -115,15 +115,15 @@ static void *flood_body(void *context)
     Flood *flood = context;
 
     for (;;) {
-        scoped_client Client client = {0};
+        scoped_raw Raw client = {0};
 
-        client_open(&client, flood->port);
+        raw_open(&client, flood->port);
         if (client.fd < 0)
             return NULL;
         for (;;) {
-            if (!client_send(&client, "GET /echo/x HTTP/1.1\r\n" HOST "\r\n"))
+            if (!raw_send(&client, "GET /echo/x HTTP/1.1\r\n" HOST "\r\n"))
                 break;
-            Answer answer = client_read(&client);
+            Answer answer = raw_read(&client);
             if (answer.status == 0)
                 break;
             atomic_fetch_add(answer.status == 200 ? &flood->answered : &flood->cut, 1);
@@ -140,11 +140,11 @@ TEST(drain_under_load_cuts_no_answer)
     Flood flood = {.port = f.port};
     for (size_t i = 0; i < COUNT(threads); i++)
         threads[i] = thread_start("test-flood", flood_body, &flood);
-    for (Deadline d = deadline_in_ms(CLIENT_WAIT_MS); atomic_load(&flood.answered) < 200;) {
+    for (Deadline d = deadline_in_ms(RAW_WAIT_MS); atomic_load(&flood.answered) < 200;) {
         assert_false(deadline_passed(d));
         clock_sleep_ms(1);
     }
-    assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS)));
+    assert_true(server_drain(f.server, deadline_in_ms(RAW_WAIT_MS)));
     for (size_t i = 0; i < COUNT(threads); i++)
         thread_join(threads[i]);
     assert_int_equal(atomic_load(&flood.cut), 0);
@@ -162,7 +162,7 @@ TEST(end_without_a_drain_under_load)
         Flood flood = {.port = f.port};
         for (size_t i = 0; i < COUNT(threads); i++)
             threads[i] = thread_start("test-flood", flood_body, &flood);
-        for (Deadline d = deadline_in_ms(CLIENT_WAIT_MS); atomic_load(&flood.answered) < 20; clock_sleep_ms(1))
+        for (Deadline d = deadline_in_ms(RAW_WAIT_MS); atomic_load(&flood.answered) < 20; clock_sleep_ms(1))
             assert_false(deadline_passed(d));
         fixture_done(&f);
         for (size_t i = 0; i < COUNT(threads); i++)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "http/suspend.h"
-#include "test/unit/http/client.h"
+#include "test/unit/http/raw.h"
 
 static ErrorCode handle_live(void *app, Request *request, Response *response, Error *reterr)
 {
@@ -69,7 +69,7 @@ static ErrorCode handle_wait(void *app, Request *request, Response *response, Er
     atomic_fetch_add(&fixture->waiting, 1);
     mutex_lock(&fixture->mutex);
     while (!fixture->open)
-        cond_wait(&fixture->opened, &fixture->mutex, deadline_in_ms(CLIENT_WAIT_MS));
+        cond_wait(&fixture->opened, &fixture->mutex, deadline_in_ms(RAW_WAIT_MS));
     mutex_unlock(&fixture->mutex);
     text_append(&response->body, "{\"waited\":true}");
     return OK;
@@ -257,7 +257,7 @@ void fixture_done(Fixture *fixture)
 
 bool fixture_wait_for(atomic_int *value, int wanted)
 {
-    for (Deadline deadline = deadline_in_ms(CLIENT_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1))
+    for (Deadline deadline = deadline_in_ms(RAW_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1))
         if (atomic_load(value) == wanted)
             return true;
     return false;
@@ -270,7 +270,7 @@ bool fixture_wait_waiting(Fixture *fixture, int wanted)
 
 bool fixture_wait_in_flight(Fixture *fixture, int wanted)
 {
-    for (Deadline deadline = deadline_in_ms(CLIENT_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1))
+    for (Deadline deadline = deadline_in_ms(RAW_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1))
         if (server_in_flight(fixture->server) == wanted)
             return true;
     return false;

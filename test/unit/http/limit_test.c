@@ -7,8 +7,8 @@
 
 #include "base/metric.h"
 #include "test/harness/test.h"
-#include "test/unit/http/client.h"
 #include "test/unit/http/fixture.h"
+#include "test/unit/http/raw.h"
 
 #define HOST "Host: localhost\r\n"
 
@@ -30,7 +30,7 @@ TEST(limit_of_the_body)
 
     fixture_init(&f, (ServerOptions){.body_bytes_max = 10});
     for (size_t i = 0; i < COUNT(rows); i++) {
-        Answer answer = client_ask(f.port, rows[i].request);
+        Answer answer = raw_ask(f.port, rows[i].request);
 
         assert_int_equal(answer.status, rows[i].status);
         if (rows[i].status == 413)
@@ -42,18 +42,18 @@ TEST(limit_of_the_body)
 TEST(limit_of_the_body_is_heard_by_a_client_that_sends_on)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
     static const char      block[4096];
     char                   byte;
 
     fixture_init(&f, (ServerOptions){.body_bytes_max = 10});
-    client_open(&client, f.port);
-    client_send(&client, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 4000000\r\n\r\n");
-    assert_true(client_send_bytes(&client, block, sizeof block));
+    raw_open(&client, f.port);
+    raw_send(&client, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 4000000\r\n\r\n");
+    assert_true(raw_send_bytes(&client, block, sizeof block));
     assert_int_equal(recv(client.fd, &byte, 1, MSG_PEEK), 1); /* the answer is here, and is not looked at yet */
     for (int i = 0; i < 250; i++)
-        assert_true(client_send_bytes(&client, block, sizeof block));
-    Answer answer = client_read(&client);
+        assert_true(raw_send_bytes(&client, block, sizeof block));
+    Answer answer = raw_read(&client);
     assert_true(answer_is_problem(&answer, 413));
 }
 
@@ -68,7 +68,7 @@ TEST(limit_of_the_headers)
         used = (size_t)snprintf(request, sizeof request, "GET /live HTTP/1.1\r\n" HOST "X: ");
         memset(request + used, 'a', 1024 - 4 - used + (size_t)extra);
         snprintf(request + 1024 - 4 + extra, 5, "\r\n\r\n");
-        Answer answer = client_ask(f.port, request);
+        Answer answer = raw_ask(f.port, request);
 
         assert_int_equal(answer.status, extra ? 431 : 200);
         assert_true(!extra || answer_is_problem(&answer, 431));
@@ -76,31 +76,31 @@ TEST(limit_of_the_headers)
     memset(request, 'a', 3000);
     memcpy(request, "GET /", 5);
     request[3000] = '\0';
-    Answer answer = client_ask(f.port, request);
+    Answer answer = raw_ask(f.port, request);
     assert_true(answer_is_problem(&answer, 431));
 
     used = (size_t)snprintf(request, sizeof request, "GET /live HTTP/1.1\r\n" HOST);
     for (int i = 0; i < 70; i++)
         used += (size_t)snprintf(request + used, sizeof request - used, "X: %d\r\n", i);
-    answer = client_ask(f.port, request);
+    answer = raw_ask(f.port, request);
     assert_true(answer_is_problem(&answer, 431));
 }
 
 /* A byte now and then keeps no connection alive: the whole request has one budget. */
 static void drip(int port, const char *start, const char *drop)
 {
-    scoped_client Client client = {0};
-    Mono                 began  = clock_mono();
-    char                 byte;
+    scoped_raw Raw client = {0};
+    Mono           began  = clock_mono();
+    char           byte;
 
-    client_open(&client, port);
-    client_send(&client, start);
+    raw_open(&client, port);
+    raw_send(&client, start);
     while (recv(client.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 1 &&
-           mono_ms_between(began, clock_mono()) < CLIENT_WAIT_MS) {
-        client_send(&client, drop);
+           mono_ms_between(began, clock_mono()) < RAW_WAIT_MS) {
+        raw_send(&client, drop);
         clock_sleep_ms(20);
     }
-    Answer answer = client_read(&client);
+    Answer answer = raw_read(&client);
     assert_true(answer_is_problem(&answer, 408));
     assert_string_equal(answer_header(&answer, "Connection"), "close");
     int64_t took = mono_ms_between(began, clock_mono());
@@ -122,31 +122,31 @@ TEST(limit_of_the_time_to_send_a_request)
 TEST(limit_of_idle_connections)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   silent = {0}, kept = {0};
+    scoped_raw Raw         silent = {0}, kept = {0};
 
     fixture_init(&f, (ServerOptions){.read_ms_max = 200});
-    client_open(&silent, f.port);
-    client_open(&kept, f.port);
-    client_send(&kept, "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    Answer answer = client_read(&kept);
+    raw_open(&silent, f.port);
+    raw_open(&kept, f.port);
+    raw_send(&kept, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer answer = raw_read(&kept);
     assert_int_equal(answer.status, 200);
-    assert_true(client_is_closed(&silent));
-    assert_true(client_is_closed(&kept));
+    assert_true(raw_is_closed(&silent));
+    assert_true(raw_is_closed(&kept));
 }
 
 TEST(limit_of_the_time_to_take_an_answer)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){.read_ms_max = 200});
     int64_t before = metric_value(METRIC_HTTP_CONNECTIONS);
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int));
-    client_send(&client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
+    raw_send(&client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
     assert_true(fixture_wait_in_flight(&f, 1));
     assert_true(fixture_wait_in_flight(&f, 0)); /* given up */
-    for (Deadline d = deadline_in_ms(CLIENT_WAIT_MS); metric_value(METRIC_HTTP_CONNECTIONS) != before;) {
+    for (Deadline d = deadline_in_ms(RAW_WAIT_MS); metric_value(METRIC_HTTP_CONNECTIONS) != before;) {
         assert_false(deadline_passed(d));
         clock_sleep_ms(1);
     }
@@ -155,37 +155,37 @@ TEST(limit_of_the_time_to_take_an_answer)
 TEST(limit_of_the_queue)
 {
     scoped_fixture Fixture f       = {0};
-    Client                *clients = calloc(4, sizeof *clients);
+    Raw                   *clients = calloc(4, sizeof *clients);
 
     fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 2});
     int64_t shed = metric_value(METRIC_HTTP_SHED);
     for (int i = 0; i < 3; i++) { /* one runs, two wait */
-        client_open(&clients[i], f.port);
-        client_send(&clients[i], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+        raw_open(&clients[i], f.port);
+        raw_send(&clients[i], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
         assert_true(fixture_wait_in_flight(&f, i + 1));
         assert_true(fixture_wait_waiting(&f, 1));
     }
-    client_open(&clients[3], f.port);
-    client_send(&clients[3], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
-    Answer refused = client_read(&clients[3]);
+    raw_open(&clients[3], f.port);
+    raw_send(&clients[3], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+    Answer refused = raw_read(&clients[3]);
     assert_true(answer_is_problem(&refused, 503));
-    Answer unread = client_ask(f.port, "POST /secret-json HTTP/1.1\r\n" HOST
-                                       "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
+    Answer unread = raw_ask(f.port, "POST /secret-json HTTP/1.1\r\n" HOST
+                                    "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
     assert_true(answer_is_problem(&unread, 503));
     assert_string_equal(answer_header(&unread, "Connection"), "close");
     assert_int_equal(metric_value(METRIC_HTTP_SHED), shed + 2);
     assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 2);
 
-    Answer live = client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n"); /* what runs at once is not touched */
+    Answer live = raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n"); /* what runs at once is not touched */
     assert_int_equal(live.status, 200);
     fixture_open_gate(&f);
     assert_true(fixture_wait_in_flight(&f, 0));
-    client_send(&clients[3], "POST /wait HTTP/1.1\r\n" HOST "\r\n"); /* the connection was kept */
+    raw_send(&clients[3], "POST /wait HTTP/1.1\r\n" HOST "\r\n"); /* the connection was kept */
     for (int i = 0; i < 4; i++) {
-        Answer answer = client_read(&clients[i]);
+        Answer answer = raw_read(&clients[i]);
 
         assert_int_equal(answer.status, 200);
-        client_done(&clients[i]);
+        raw_done(&clients[i]);
     }
     assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 0);
     free(clients);
@@ -194,21 +194,21 @@ TEST(limit_of_the_queue)
 TEST(limit_of_the_time_in_the_queue)
 {
     scoped_fixture Fixture f     = {0};
-    scoped_client Client   first = {0}, second = {0};
+    scoped_raw Raw         first = {0}, second = {0};
     Mono                   began;
 
     fixture_init(&f, (ServerOptions){.executor_threads = 1});
-    client_open(&first, f.port);
-    client_open(&second, f.port);
-    client_send(&first, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+    raw_open(&first, f.port);
+    raw_open(&second, f.port);
+    raw_send(&first, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
     assert_true(fixture_wait_waiting(&f, 1));
-    client_send(&second, "POST /hurry HTTP/1.1\r\n" HOST "\r\n");
+    raw_send(&second, "POST /hurry HTTP/1.1\r\n" HOST "\r\n");
     assert_true(fixture_wait_in_flight(&f, 2));
     began = clock_mono();
     while (mono_ms_between(began, clock_mono()) < 60) /* its deadline is 50 ms after its head was read */
         clock_sleep_ms(5);
     fixture_open_gate(&f);
-    Answer answer = client_read(&second);
+    Answer answer = raw_read(&second);
     assert_true(answer_is_problem(&answer, 503));
     assert_contains(answer.body, "timed-out");
     assert_int_equal(atomic_load(&f.waiting), 1);
@@ -217,25 +217,25 @@ TEST(limit_of_the_time_in_the_queue)
 TEST(limit_of_connections)
 {
     scoped_fixture Fixture f       = {0};
-    Client                *clients = calloc(3, sizeof *clients);
+    Raw                   *clients = calloc(3, sizeof *clients);
 
     fixture_init(&f, (ServerOptions){.connections_max = 2});
     for (int i = 0; i < 2; i++) {
-        client_open(&clients[i], f.port);
-        client_send(&clients[i], "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
-        Answer answer = client_read(&clients[i]);
+        raw_open(&clients[i], f.port);
+        raw_send(&clients[i], "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+        Answer answer = raw_read(&clients[i]);
         assert_int_equal(answer.status, 200);
     }
-    client_open(&clients[2], f.port);
-    client_send(&clients[2], "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    Answer refused = client_read(&clients[2]);
+    raw_open(&clients[2], f.port);
+    raw_send(&clients[2], "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer refused = raw_read(&clients[2]);
     assert_true(answer_is_problem(&refused, 503));
-    assert_true(client_is_closed(&clients[2]));
-    client_send(&clients[0], "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    Answer answer = client_read(&clients[0]);
+    assert_true(raw_is_closed(&clients[2]));
+    raw_send(&clients[0], "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer answer = raw_read(&clients[0]);
     assert_int_equal(answer.status, 200);
     for (int i = 0; i < 3; i++)
-        client_done(&clients[i]);
+        raw_done(&clients[i]);
     free(clients);
 }
 
@@ -243,45 +243,45 @@ TEST(limit_of_connections)
 TEST(limit_of_connections_is_kept_at_the_expense_of_strangers)
 {
     scoped_fixture Fixture f     = {0};
-    scoped_client Client   known = {0}, silent = {0}, dripping = {0}, one = {0}, two = {0}, last = {0};
+    scoped_raw Raw         known = {0}, silent = {0}, dripping = {0}, one = {0}, two = {0}, last = {0};
 
     fixture_init(&f, (ServerOptions){.connections_max = 3, .network_threads = 1});
-    client_open(&known, f.port);
-    client_send(&known, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\n\r\n");
-    assert_int_equal(client_read(&known).status, 200);
-    client_open(&silent, f.port);
-    client_open(&dripping, f.port);
-    client_send(&dripping, "GET /live HT");
-    client_open(&one, f.port);
-    client_send(&one, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
-    assert_int_equal(client_read(&one).status, 200);
-    assert_true(client_is_closed(&silent));
-    client_open(&two, f.port);
-    client_send(&two, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
-    assert_int_equal(client_read(&two).status, 200);
-    assert_true(client_is_closed(&dripping));
-    client_open(&last, f.port); /* no stranger is left */
-    client_send(&last, "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    Answer refused = client_read(&last);
+    raw_open(&known, f.port);
+    raw_send(&known, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\n\r\n");
+    assert_int_equal(raw_read(&known).status, 200);
+    raw_open(&silent, f.port);
+    raw_open(&dripping, f.port);
+    raw_send(&dripping, "GET /live HT");
+    raw_open(&one, f.port);
+    raw_send(&one, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+    assert_int_equal(raw_read(&one).status, 200);
+    assert_true(raw_is_closed(&silent));
+    raw_open(&two, f.port);
+    raw_send(&two, "GET /secret/x HTTP/1.1\r\n" HOST "Authorization: Bearer cached\r\n\r\n");
+    assert_int_equal(raw_read(&two).status, 200);
+    assert_true(raw_is_closed(&dripping));
+    raw_open(&last, f.port); /* no stranger is left */
+    raw_send(&last, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer refused = raw_read(&last);
     assert_true(answer_is_problem(&refused, 503));
-    client_send(&known, "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    assert_int_equal(client_read(&known).status, 200);
+    raw_send(&known, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(raw_read(&known).status, 200);
 }
 
 /* 8 MiB in chunks used to be held for anyone, and refused at their end. */
 TEST(limit_of_a_body_where_none_is_read_is_its_first_byte)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
-    client_send(&client, "GET /live HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n800000\r\nx");
-    Answer answer = client_read(&client); /* without the other 8388607 bytes */
+    raw_open(&client, f.port);
+    raw_send(&client, "GET /live HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n800000\r\nx");
+    Answer answer = raw_read(&client); /* without the other 8388607 bytes */
     assert_true(answer_is_problem(&answer, 400));
     assert_contains(answer.body, "no body");
     assert_string_equal(answer_header(&answer, "Connection"), "close");
-    assert_true(client_is_closed(&client));
+    assert_true(raw_is_closed(&client));
 }
 
 TEST(listen_refuses_bad_addresses_with_a_sentence)
@@ -319,7 +319,7 @@ TEST(listen_takes_names_and_tells_when_an_address_is_taken)
 
     assert_ok(server_new(&(ServerOptions){.listen = "localhost:0"}, &first, &error));
     assert_ok(server_new(&(ServerOptions){.listen = ":0"}, &all, &error));
-    Answer answer = client_ask(server_port(all), "GET / HTTP/1.1\r\n" HOST "\r\n");
+    Answer answer = raw_ask(server_port(all), "GET / HTTP/1.1\r\n" HOST "\r\n");
     assert_true(answer_is_problem(&answer, 404));
     snprintf(address, sizeof address, "localhost:%d", server_port(first));
     assert_code(ERR_CONFLICT, server_new(&(ServerOptions){.listen = address}, &second, &error));

@@ -7,8 +7,8 @@
 #include <sys/socket.h>
 
 #include "test/harness/test.h"
-#include "test/unit/http/client.h"
 #include "test/unit/http/fixture.h"
+#include "test/unit/http/raw.h"
 
 #define HOST   "Host: localhost\r\n"
 #define ROUNDS 2000
@@ -114,14 +114,14 @@ static void (*const ways[])(Text *text) = {
 };
 
 /* Send at once, in slices, or byte by byte. The server may answer and close before all is sent: that is fine. */
-static void send_sliced(Client *client, const Text *text)
+static void send_sliced(Raw *client, const Text *text)
 {
     size_t slice = random_below(3) == 0 && text->length < 500 ? 1 + random_below(20) : text->length;
 
     for (size_t from = 0; from < text->length; from += slice) {
         size_t size = text->length - from < slice ? text->length - from : slice;
 
-        if (!client_send_bytes(client, text->bytes + from, size))
+        if (!raw_send_bytes(client, text->bytes + from, size))
             break;
     }
     shutdown(client->fd, SHUT_WR); /* nothing more will come: an unfinished request is malformed too */
@@ -134,16 +134,16 @@ TEST(malformed_requests_are_answered_with_problems)
 
     fixture_init(&f, (ServerOptions){.body_bytes_max = 1 << 20});
     for (int round = 0; round < ROUNDS; round++) {
-        scoped_text Text     text   = {0};
-        scoped_client Client client = {0};
-        char                 shown[81];
+        scoped_text Text text   = {0};
+        scoped_raw Raw   client = {0};
+        char             shown[81];
 
         text_init(&text, NULL, TEXT_MAX_BODY);
         ways[(size_t)round % COUNT(ways)](&text);
-        client_open(&client, f.port);
+        raw_open(&client, f.port);
         assert_true(client.fd >= 0);
         send_sliced(&client, &text);
-        Answer answer = client_read(&client);
+        Answer answer = raw_read(&client);
         snprintf(shown, sizeof shown, "%s", text_string(&text));
         if (answer.status < 400 || answer.status > 499 || !answer_is_problem(&answer, answer.status)) {
             fprintf(stderr, "round %d gave %d \"%s\" for \"%s\"\n", round, answer.status, answer.body, shown);
@@ -155,7 +155,7 @@ TEST(malformed_requests_are_answered_with_problems)
     for (size_t i = 0; i < COUNT(expected); i++)
         assert_true(statuses[expected[i]] > 0);
     assert_int_equal(atomic_load(&f.written), 0);
-    Answer live = client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer live = raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n");
     assert_int_equal(live.status, 200);
     assert_true(fixture_wait_in_flight(&f, 0));
 }

@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "base/metric.h"
 #include "test/harness/test.h"
-#include "test/unit/http/client.h"
 #include "test/unit/http/fixture.h"
+#include "test/unit/http/raw.h"
 
 #define HOST "Host: localhost\r\n"
 
@@ -69,7 +69,7 @@ TEST(server_answers_routes)
     fixture_init(&f, (ServerOptions){0});
     for (size_t i = 0; i < COUNT(rows); i++) {
         snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n" HOST "\r\n", rows[i].target);
-        Answer answer = client_ask(f.port, request);
+        Answer answer = raw_ask(f.port, request);
 
         if (answer.status != rows[i].status)
             fprintf(stderr, "%s gave %d\n", rows[i].target, answer.status);
@@ -89,7 +89,7 @@ TEST(server_names_the_methods_of_a_path)
     fixture_init(&f, (ServerOptions){0});
     for (size_t i = 0; i < COUNT(methods); i++) {
         snprintf(request, sizeof request, "%s /echo/x HTTP/1.1\r\n" HOST "\r\n", methods[i]);
-        Answer answer = client_ask(f.port, request);
+        Answer answer = raw_ask(f.port, request);
 
         assert_true(answer_is_problem(&answer, 405));
         assert_string_equal(answer_header(&answer, "Allow"), "GET, HEAD, DELETE");
@@ -122,7 +122,7 @@ TEST(server_checks_tokens_and_scopes)
     for (size_t p = 0; p < COUNT(paths); p++)
         for (size_t i = 0; i < COUNT(rows); i++) {
             snprintf(request, sizeof request, "GET %s HTTP/1.1\r\n" HOST "%s\r\n", paths[p], rows[i].header);
-            Answer answer = client_ask(f.port, request);
+            Answer answer = raw_ask(f.port, request);
 
             assert_int_equal(answer.status, rows[i].status);
             assert_contains(answer.body, rows[i].body);
@@ -144,7 +144,7 @@ TEST(server_refuses_a_stranger_before_reading_the_body)
     for (size_t t = 0; t < COUNT(tokens); t++)
         for (size_t i = 0; i < COUNT(frames); i++) {
             snprintf(request, sizeof request, "POST /secret-json HTTP/1.1\r\n" HOST "%s%s\r\n", tokens[t], frames[i]);
-            Answer answer = client_ask(f.port, request);
+            Answer answer = raw_ask(f.port, request);
 
             assert_true(answer_is_problem(&answer, 401));
             assert_string_equal(answer_header(&answer, "Connection"), "close");
@@ -156,30 +156,30 @@ TEST(server_refuses_a_stranger_before_reading_the_body)
 TEST(server_reads_the_body_once_the_token_is_known)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
     enum { SIZE = 1000000 };
     char *body = malloc(SIZE);
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     memset(body, ' ', SIZE);
-    client_send(&client,
-                "POST /secret-json HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\nContent-Length: 2\r\n\r\n{}");
-    Answer answer = client_read(&client);
+    raw_send(&client,
+             "POST /secret-json HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\nContent-Length: 2\r\n\r\n{}");
+    Answer answer = raw_read(&client);
     assert_string_equal(answer.body, "{}");
 
-    client_send(&client, "POST /secret-json HTTP/1.1\r\n" HOST
-                         "Authorization: Bearer fresh\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
-    answer = client_read_bodiless(&client);
+    raw_send(&client, "POST /secret-json HTTP/1.1\r\n" HOST
+                      "Authorization: Bearer fresh\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n");
+    answer = raw_read_bodiless(&client);
     assert_int_equal(answer.status, 100);
-    client_send(&client, "[]");
-    answer = client_read(&client);
+    raw_send(&client, "[]");
+    answer = raw_read(&client);
     assert_string_equal(answer.body, "[]");
 
-    client_send(&client,
-                "POST /secret-size HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
-    assert_true(client_send_bytes(&client, body, SIZE));
-    answer = client_read(&client);
+    raw_send(&client,
+             "POST /secret-size HTTP/1.1\r\n" HOST "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
+    assert_true(raw_send_bytes(&client, body, SIZE));
+    answer = raw_read(&client);
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer.body, "1000000");
     free(body);
@@ -214,7 +214,7 @@ TEST(server_takes_json_bodies)
     for (size_t i = 0; i < COUNT(rows); i++) {
         snprintf(request, sizeof request, "POST %s HTTP/1.1\r\n" HOST "%sContent-Length: 7\r\n\r\n{\"a\":1}",
                  rows[i].path, rows[i].header);
-        Answer answer = client_ask(f.port, request);
+        Answer answer = raw_ask(f.port, request);
 
         assert_int_equal(answer.status, rows[i].status);
         if (rows[i].status == 201) {
@@ -223,7 +223,7 @@ TEST(server_takes_json_bodies)
         }
     }
     assert_int_equal(atomic_load(&f.written), 7);
-    Answer empty = client_ask(f.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
+    Answer empty = raw_ask(f.port, "POST /json HTTP/1.1\r\n" HOST "Content-Length: 0\r\n\r\n");
     assert_int_equal(empty.status, 201);
     assert_string_equal(empty.body, "");
 }
@@ -231,38 +231,37 @@ TEST(server_takes_json_bodies)
 TEST(server_decodes_chunked_bodies)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     for (int i = 0; i < 2; i++) { /* the second one shows that the first ended where it should */
-        client_send(&client, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
-                             "3\r\n{\"a\r\n4;x=y\r\n\":1}\r\n0\r\nX-Trailer: 1\r\n\r\n");
-        Answer answer = client_read(&client);
+        raw_send(&client, "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
+                          "3\r\n{\"a\r\n4;x=y\r\n\":1}\r\n0\r\nX-Trailer: 1\r\n\r\n");
+        Answer answer = raw_read(&client);
 
         assert_int_equal(answer.status, 201);
         assert_string_equal(answer.body, "{\"a\":1}");
     }
-    Answer none = client_ask(f.port, "DELETE /echo/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
+    Answer none = raw_ask(f.port, "DELETE /echo/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n");
     assert_int_equal(none.status, 200);
-    none =
-        client_ask(f.port, "DELETE /echo/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
+    none = raw_ask(f.port, "DELETE /echo/x HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n0\r\n\r\n");
     assert_true(answer_is_problem(&none, 400));
 }
 
 TEST(server_reads_requests_byte_by_byte)
 {
     scoped_fixture Fixture f         = {0};
-    scoped_client Client   client    = {0};
+    scoped_raw Raw         client    = {0};
     static const char      request[] = "POST /json HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\n\r\n"
                                        "3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n"
                                        "POST /json HTTP/1.1\r\n" HOST "Content-Length: 7\r\n\r\n{\"b\":2}";
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     for (size_t i = 0; i < sizeof request - 1; i++)
-        assert_true(client_send_bytes(&client, request + i, 1));
-    Answer first = client_read(&client), second = client_read(&client);
+        assert_true(raw_send_bytes(&client, request + i, 1));
+    Answer first = raw_read(&client), second = raw_read(&client);
     assert_string_equal(first.body, "{\"a\":1}");
     assert_string_equal(second.body, "{\"b\":2}");
 }
@@ -270,21 +269,21 @@ TEST(server_reads_requests_byte_by_byte)
 TEST(server_answers_pipelined_requests_in_order)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
     char                   expected[64];
     Text                   requests;
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     text_init(&requests, NULL, TEXT_MAX_BODY);
     for (int i = 0; i < 200; i++) /* queued, at once, with a body: in turn */
         text_print(&requests,
                    "GET /echo/%d HTTP/1.1\r\n" HOST "\r\nGET /live HTTP/1.1\r\n" HOST "\r\n"
                    "POST /json HTTP/1.1\r\n" HOST "Content-Length: 3\r\n\r\n%03d",
                    i, i);
-    assert_true(client_send(&client, text_string(&requests)));
+    assert_true(raw_send(&client, text_string(&requests)));
     for (int i = 0; i < 200; i++) {
-        Answer echo = client_read(&client), live = client_read(&client), json = client_read(&client);
+        Answer echo = raw_read(&client), live = raw_read(&client), json = raw_read(&client);
 
         snprintf(expected, sizeof expected, "name=%d limit=7 by=", i);
         assert_string_equal(echo.body, expected);
@@ -298,40 +297,40 @@ TEST(server_answers_pipelined_requests_in_order)
 TEST(server_keeps_and_closes_connections)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
-    client_send(&client, "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    Answer answer = client_read(&client);
+    raw_open(&client, f.port);
+    raw_send(&client, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer answer = raw_read(&client);
     assert_string_equal(answer_header(&answer, "Connection"), "");
-    client_send(&client, "GET /nowhere HTTP/1.1\r\n" HOST "\r\n");
-    answer = client_read(&client);
+    raw_send(&client, "GET /nowhere HTTP/1.1\r\n" HOST "\r\n");
+    answer = raw_read(&client);
     assert_true(answer_is_problem(&answer, 404));
     assert_string_equal(answer_header(&answer, "Connection"), "");
-    client_send(&client, "GET /live HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
-    answer = client_read(&client);
+    raw_send(&client, "GET /live HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    answer = raw_read(&client);
     assert_string_equal(answer_header(&answer, "Connection"), "close");
-    assert_true(client_is_closed(&client));
+    assert_true(raw_is_closed(&client));
 
-    client_done(&client);
-    client_open(&client, f.port);
-    client_send(&client, "GET /live HTTP/1.0\r\n\r\n");
-    answer = client_read(&client);
+    raw_done(&client);
+    raw_open(&client, f.port);
+    raw_send(&client, "GET /live HTTP/1.0\r\n\r\n");
+    answer = raw_read(&client);
     assert_int_equal(answer.status, 200);
-    assert_true(client_is_closed(&client));
+    assert_true(raw_is_closed(&client));
 }
 
 TEST(server_answers_head_without_a_body)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
-    client_send(&client, "HEAD /live HTTP/1.1\r\n" HOST "\r\nHEAD /nowhere HTTP/1.1\r\n" HOST
-                         "\r\nGET /live HTTP/1.1\r\n" HOST "\r\n");
-    Answer head = client_read_bodiless(&client), missing = client_read_bodiless(&client), get = client_read(&client);
+    raw_open(&client, f.port);
+    raw_send(&client, "HEAD /live HTTP/1.1\r\n" HOST "\r\nHEAD /nowhere HTTP/1.1\r\n" HOST
+                      "\r\nGET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer head = raw_read_bodiless(&client), missing = raw_read_bodiless(&client), get = raw_read(&client);
     assert_int_equal(head.status, 200);
     assert_string_equal(answer_header(&head, "Content-Length"), "13");
     assert_int_equal(missing.status, 404);
@@ -341,19 +340,19 @@ TEST(server_answers_head_without_a_body)
 TEST(server_says_continue_once_the_head_is_good)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){.body_bytes_max = 100});
-    client_open(&client, f.port);
-    client_send(&client, "POST /json HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
-    Answer go_on = client_read_bodiless(&client);
+    raw_open(&client, f.port);
+    raw_send(&client, "POST /json HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n");
+    Answer go_on = raw_read_bodiless(&client);
     assert_int_equal(go_on.status, 100);
-    client_send(&client, "{}");
-    Answer answer = client_read(&client);
+    raw_send(&client, "{}");
+    Answer answer = raw_read(&client);
     assert_string_equal(answer.body, "{}");
 
-    client_send(&client, "POST /json HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 101\r\n\r\n");
-    answer = client_read(&client);
+    raw_send(&client, "POST /json HTTP/1.1\r\n" HOST "Expect: 100-continue\r\nContent-Length: 101\r\n\r\n");
+    answer = raw_read(&client);
     assert_true(answer_is_problem(&answer, 413));
 }
 
@@ -362,7 +361,7 @@ TEST(server_keeps_internal_details_to_itself)
     scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    Answer answer = client_ask(f.port, "GET /internal HTTP/1.1\r\n" HOST "\r\n");
+    Answer answer = raw_ask(f.port, "GET /internal HTTP/1.1\r\n" HOST "\r\n");
     assert_true(answer_is_problem(&answer, 500));
     assert_null(strstr(answer.body, "swordfish"));
     assert_null(strstr(answer.body, "half"));
@@ -379,7 +378,7 @@ TEST(server_logs_internal_errors_with_the_request_id)
         scoped_fixture Fixture f = {0};
 
         fixture_init(&f, (ServerOptions){0});
-        client_ask(f.port, "GET /internal HTTP/1.1\r\n" HOST "X-Request-Id: find-me\r\n\r\n");
+        raw_ask(f.port, "GET /internal HTTP/1.1\r\n" HOST "X-Request-Id: find-me\r\n\r\n");
     }
     log_open(LOG_OFF, LOG_TEXT, STDERR_FILENO);
     assert_true(read(ends[0], line, sizeof line - 1) > 0);
@@ -406,16 +405,16 @@ TEST(server_reads_nothing_behind_an_ambiguous_request)
 
     fixture_init(&f, (ServerOptions){0});
     for (size_t i = 0; i < COUNT(frames); i++) {
-        scoped_client Client client = {0};
+        scoped_raw Raw client = {0};
 
         snprintf(request, sizeof request, "POST /json HTTP/1.1\r\n" HOST "%sGET /live HTTP/1.1\r\n" HOST "\r\n",
                  frames[i]);
-        client_open(&client, f.port);
-        client_send(&client, request);
-        Answer answer = client_read(&client);
+        raw_open(&client, f.port);
+        raw_send(&client, request);
+        Answer answer = raw_read(&client);
 
         assert_true(answer_is_problem(&answer, 400));
-        assert_true(client_is_closed(&client)); /* and not a word about /live */
+        assert_true(raw_is_closed(&client)); /* and not a word about /live */
     }
     assert_int_equal(atomic_load(&f.written), 0);
 }
@@ -440,7 +439,7 @@ TEST(server_echoes_sane_request_ids)
     fixture_init(&f, (ServerOptions){0});
     for (size_t i = 0; i < COUNT(rows); i++) {
         snprintf(request, sizeof request, "GET /id HTTP/1.1\r\n" HOST "X-Request-Id: %s\r\n\r\n", rows[i].id);
-        Answer answer = client_ask(f.port, request);
+        Answer answer = raw_ask(f.port, request);
 
         assert_int_equal(answer.status, 200);
         assert_string_equal(answer.body, answer_header(&answer, "X-Request-Id"));
@@ -453,21 +452,21 @@ TEST(server_echoes_sane_request_ids)
 TEST(server_answers_a_client_that_stopped_sending)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
-    client_send(&client, "GET /echo/x HTTP/1.1\r\n" HOST "\r\n");
+    raw_open(&client, f.port);
+    raw_send(&client, "GET /echo/x HTTP/1.1\r\n" HOST "\r\n");
     shutdown(client.fd, SHUT_WR);
-    Answer answer = client_read(&client);
+    Answer answer = raw_read(&client);
     assert_int_equal(answer.status, 200);
-    assert_true(client_is_closed(&client));
+    assert_true(raw_is_closed(&client));
 
-    client_done(&client);
-    client_open(&client, f.port);
-    client_send(&client, "GET /echo/x HTTP/1.1\r\nHos");
+    raw_done(&client);
+    raw_open(&client, f.port);
+    raw_send(&client, "GET /echo/x HTTP/1.1\r\nHos");
     shutdown(client.fd, SHUT_WR);
-    answer = client_read(&client);
+    answer = raw_read(&client);
     assert_true(answer_is_problem(&answer, 400));
     assert_contains(answer.body, "ended early");
 }
@@ -478,16 +477,16 @@ TEST(server_survives_clients_that_hang_up_while_waiting)
 
     fixture_init(&f, (ServerOptions){.executor_threads = 4});
     for (int i = 0; i < 4; i++) {
-        scoped_client Client client = {0};
-        struct linger        reset  = {1, 0};
+        scoped_raw Raw client = {0};
+        struct linger  reset  = {1, 0};
 
-        client_open(&client, f.port);
-        client_send(&client, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
+        raw_open(&client, f.port);
+        raw_send(&client, "POST /wait HTTP/1.1\r\n" HOST "\r\n");
         assert_true(fixture_wait_waiting(&f, i + 1));
         if (i % 2) /* half of them with a reset */
             setsockopt(client.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
     }
-    Answer live = client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    Answer live = raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n");
     assert_int_equal(live.status, 200);
     fixture_open_gate(&f);
     assert_true(fixture_wait_in_flight(&f, 0));
@@ -498,14 +497,14 @@ TEST(server_survives_clients_that_hang_up_while_waiting)
 TEST(server_forgets_a_connection_that_a_child_still_holds)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
     int                    gate[2], status = -1;
 
     fixture_init(&f, (ServerOptions){0});
     assert_int_equal(pipe(gate), 0);
-    client_open(&client, f.port);
-    client_send(&client, "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    assert_int_equal(client_read(&client).status, 200); /* so the server has taken the connection */
+    raw_open(&client, f.port);
+    raw_send(&client, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    assert_int_equal(raw_read(&client).status, 200); /* so the server has taken the connection */
     pid_t child = fork();
     if (child == 0) {
         close(gate[1]);
@@ -513,7 +512,7 @@ TEST(server_forgets_a_connection_that_a_child_still_holds)
     }
     shutdown(client.fd, SHUT_RDWR); /* the child holds this end as well: a close would not be heard */
     for (int i = 0; i < 20; i++)
-        assert_int_equal(client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n").status, 200);
+        assert_int_equal(raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n").status, 200);
     close(gate[1]);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
@@ -523,14 +522,14 @@ TEST(server_forgets_a_connection_that_a_child_still_holds)
 TEST(server_sends_answers_larger_than_any_buffer)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
     static char            bytes[1 << 16];
     size_t                 total = 0;
     ssize_t                count;
 
     fixture_init(&f, (ServerOptions){0});
-    client_open(&client, f.port);
-    client_send(&client, "GET /large HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
+    raw_open(&client, f.port);
+    raw_send(&client, "GET /large HTTP/1.1\r\n" HOST "Connection: close\r\n\r\n");
     while ((count = recv(client.fd, bytes, sizeof bytes, 0)) > 0)
         total += (size_t)count;
     assert_true(total > LARGE_BYTES && total < LARGE_BYTES + 1000);
@@ -542,9 +541,9 @@ TEST(server_counts_what_it_answers)
 
     fixture_init(&f, (ServerOptions){0});
     int64_t good = metric_value(METRIC_HTTP_2XX), bad = metric_value(METRIC_HTTP_4XX);
-    client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n");
-    client_ask(f.port, "GET /nowhere HTTP/1.1\r\n" HOST "\r\n");
-    client_ask(f.port, "nonsense\r\n");
+    raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n");
+    raw_ask(f.port, "GET /nowhere HTTP/1.1\r\n" HOST "\r\n");
+    raw_ask(f.port, "nonsense\r\n");
     assert_int_equal(metric_value(METRIC_HTTP_2XX), good + 1);
     assert_int_equal(metric_value(METRIC_HTTP_4XX), bad + 2);
 }

@@ -5,41 +5,41 @@
 #include <string.h>
 
 #include "test/harness/test.h"
-#include "test/unit/http/client.h"
 #include "test/unit/http/fixture.h"
+#include "test/unit/http/raw.h"
 
 #define HOST       "Host: localhost\r\n"
 #define RESTING    100
 #define REST(size) "POST /rest HTTP/1.1\r\n" HOST "Content-Length: " #size "\r\n\r\n"
 
 /* A client whose request is suspended. */
-static void client_rest(Client *client, Fixture *fixture, const char *request)
+static void client_rest(Raw *client, Fixture *fixture, const char *request)
 {
-    client_open(client, fixture->port);
-    client_send(client, request);
+    raw_open(client, fixture->port);
+    raw_send(client, request);
     assert_true(fixture_wait_waiting(fixture, 1));
 }
 
 TEST(suspend_a_hundred_hold_no_thread)
 {
     scoped_fixture Fixture f       = {0};
-    Client                *clients = calloc(RESTING, sizeof *clients);
+    Raw                   *clients = calloc(RESTING, sizeof *clients);
 
     fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 1});
     for (int i = 0; i < RESTING; i++) {
-        client_open(&clients[i], f.port);
-        client_send(&clients[i], REST(2) "{}");
+        raw_open(&clients[i], f.port);
+        raw_send(&clients[i], REST(2) "{}");
     }
     assert_true(fixture_wait_waiting(&f, RESTING));
     assert_true(fixture_wait_in_flight(&f, RESTING));
-    assert_int_equal(client_ask(f.port, "GET /echo/ann HTTP/1.1\r\n" HOST "\r\n").status, 200);
+    assert_int_equal(raw_ask(f.port, "GET /echo/ann HTTP/1.1\r\n" HOST "\r\n").status, 200);
     fixture_open_gate(&f);
     for (int i = 0; i < RESTING; i++) {
-        Answer answer = client_read(&clients[i]);
+        Answer answer = raw_read(&clients[i]);
 
         assert_int_equal(answer.status, 200);
         assert_string_equal(answer.body, "{\"rested\":2}");
-        client_done(&clients[i]);
+        raw_done(&clients[i]);
     }
     assert_true(fixture_wait_in_flight(&f, 0));
     assert_int_equal(atomic_load(&f.ended), RESTING);
@@ -49,14 +49,14 @@ TEST(suspend_a_hundred_hold_no_thread)
 TEST(suspend_may_be_resumed_before_the_handler_returns)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     fixture_open_gate(&f);
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     for (int i = 0; i < 3; i++) { /* the connection is kept */
-        client_send(&client, REST(2) "{}");
-        assert_string_equal(client_read(&client).body, "{\"rested\":2}");
+        raw_send(&client, REST(2) "{}");
+        assert_string_equal(raw_read(&client).body, "{\"rested\":2}");
     }
     assert_int_equal(atomic_load(&f.ended), 3);
 }
@@ -64,12 +64,12 @@ TEST(suspend_may_be_resumed_before_the_handler_returns)
 TEST(suspend_on_resume_may_fail)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, REST(6) "\"fail\"");
     fixture_open_gate(&f);
-    Answer answer = client_read(&client);
+    Answer answer = raw_read(&client);
     assert_true(answer_is_problem(&answer, 409));
     assert_contains(answer.body, "it had to fail");
 }
@@ -78,20 +78,20 @@ TEST(suspend_on_resume_may_fail)
 TEST(suspend_works_from_an_executor)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
     char                  *body   = malloc(100000);
 
     fixture_init(&f, (ServerOptions){0});
     memset(body, '1', 100000);
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     for (int i = 0; i < 2; i++) { /* the gate is closed, then open */
-        client_send(&client, REST(100000));
-        client_send_bytes(&client, body, 100000);
+        raw_send(&client, REST(100000));
+        raw_send_bytes(&client, body, 100000);
         if (i == 0) {
             assert_true(fixture_wait_waiting(&f, 1));
             fixture_open_gate(&f);
         }
-        assert_string_equal(client_read(&client).body, "{\"rested\":100000}");
+        assert_string_equal(raw_read(&client).body, "{\"rested\":100000}");
     }
     free(body);
 }
@@ -99,11 +99,11 @@ TEST(suspend_works_from_an_executor)
 TEST(suspend_resumes_also_for_a_client_that_has_gone)
 {
     scoped_fixture Fixture f = {0};
-    Client                 client;
+    Raw                    client;
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, REST(2) "{}");
-    client_done(&client);
+    raw_done(&client);
     fixture_open_gate(&f);
     assert_true(fixture_wait_in_flight(&f, 0));
     assert_int_equal(atomic_load(&f.ended), 1);
@@ -112,31 +112,31 @@ TEST(suspend_resumes_also_for_a_client_that_has_gone)
 TEST(suspend_keeps_a_drain_waiting)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, REST(2) "{}");
     assert_false(server_drain(f.server, deadline_in_ms(20)));
     fixture_open_gate(&f);
-    Answer answer = client_read(&client);
+    Answer answer = raw_read(&client);
     assert_int_equal(answer.status, 200);
     assert_string_equal(answer_header(&answer, "Connection"), "close");
-    assert_true(server_drain(f.server, deadline_in_ms(CLIENT_WAIT_MS)));
+    assert_true(server_drain(f.server, deadline_in_ms(RAW_WAIT_MS)));
 }
 
 TEST(suspend_on_resume_that_may_wait_holds_up_no_other_connection)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){.network_threads = 1, .executor_threads = 1});
-    client_open(&client, f.port);
+    raw_open(&client, f.port);
     for (int i = 0; i < 2; i++) { /* the gate is closed, then open */
-        client_send(&client, "POST /rest-wait HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}");
+        raw_send(&client, "POST /rest-wait HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}");
         assert_true(fixture_wait_waiting(&f, i + 1));
-        assert_int_equal(client_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n").status, 200);
+        assert_int_equal(raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n").status, 200);
         fixture_open_gate(&f);
-        assert_string_equal(client_read(&client).body, "{\"waited\":true}");
+        assert_string_equal(raw_read(&client).body, "{\"waited\":true}");
     }
     assert_true(fixture_wait_in_flight(&f, 0));
 }
@@ -146,11 +146,11 @@ TEST(suspend_on_resume_that_may_wait_holds_up_no_other_connection)
 TEST(suspend_tells_when_the_client_has_gone)
 {
     scoped_fixture Fixture f = {0};
-    Client                 client;
+    Raw                    client;
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, WATCH);
-    client_done(&client);
+    raw_done(&client);
     assert_true(fixture_wait_for(&f.gone, 1));
     assert_int_equal(atomic_load(&f.ended), 0);
     fixture_open_gate(&f);
@@ -163,12 +163,12 @@ TEST(suspend_tells_when_the_client_has_gone)
 TEST(suspend_tells_when_a_client_has_gone_that_had_sent_ahead)
 {
     scoped_fixture Fixture f = {0};
-    Client                 client;
+    Raw                    client;
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, WATCH);
-    client_send(&client, WATCH);
-    client_done(&client);
+    raw_send(&client, WATCH);
+    raw_done(&client);
     assert_true(fixture_wait_for(&f.gone, 1));
     fixture_open_gate(&f);
     assert_true(fixture_wait_for(&f.undelivered, 1));
@@ -177,12 +177,12 @@ TEST(suspend_tells_when_a_client_has_gone_that_had_sent_ahead)
 TEST(suspend_tells_that_the_answer_was_delivered)
 {
     scoped_fixture Fixture f      = {0};
-    scoped_client Client   client = {0};
+    scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){0});
     client_rest(&client, &f, WATCH);
     fixture_open_gate(&f);
-    assert_int_equal(client_read(&client).status, 200);
+    assert_int_equal(raw_read(&client).status, 200);
     assert_true(fixture_wait_for(&f.delivered, 1));
     assert_int_equal(atomic_load(&f.gone), 0);
     assert_int_equal(atomic_load(&f.undelivered), 0);
@@ -200,13 +200,13 @@ static void *free_body(void *context)
 TEST(suspend_the_server_does_not_end_before_a_request_was_resumed)
 {
     scoped_fixture Fixture f    = {0};
-    scoped_client Client   idle = {0}, client = {0};
+    scoped_raw Raw         idle = {0}, client = {0};
 
     fixture_init(&f, (ServerOptions){.network_threads = 2});
-    client_open(&idle, f.port); /* goes to the first loop, the next one to the second */
+    raw_open(&idle, f.port); /* goes to the first loop, the next one to the second */
     client_rest(&client, &f, REST(2) "{}");
     pthread_t thread = thread_start("test-free", free_body, &f);
-    assert_true(client_is_closed(&idle)); /* the first loop has ended */
+    assert_true(raw_is_closed(&idle)); /* the first loop has ended */
     assert_int_equal(atomic_load(&f.ended), 0);
     fixture_open_gate(&f);
     thread_join(thread);

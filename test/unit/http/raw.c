@@ -1,7 +1,7 @@
 /*
- * client.c - the tests' own client; sockets on loopback only.
+ * raw.c - the tests' own client; sockets on loopback only.
  */
-#include "test/unit/http/client.h"
+#include "test/unit/http/raw.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -16,7 +16,7 @@
 
 #include "base/clock.h"
 
-void client_open(Client *client, int port)
+void raw_open(Raw *client, int port)
 {
     struct sockaddr_in address = {.sin_family      = AF_INET,
                                   .sin_port        = htons((uint16_t)port),
@@ -26,22 +26,22 @@ void client_open(Client *client, int port)
     client->fd     = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     setsockopt(client->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     if (connect(client->fd, (struct sockaddr *)&address, sizeof address) != 0)
-        client_done(client);
+        raw_done(client);
 }
 
-void client_done(Client *client)
+void raw_done(Raw *client)
 {
     if (client->fd >= 0)
         close(client->fd);
     client->fd = -1;
 }
 
-bool client_send(Client *client, const char *text)
+bool raw_send(Raw *client, const char *text)
 {
-    return client_send_bytes(client, text, strlen(text));
+    return raw_send_bytes(client, text, strlen(text));
 }
 
-bool client_send_bytes(Client *client, const void *bytes, size_t size)
+bool raw_send_bytes(Raw *client, const void *bytes, size_t size)
 {
     const char *rest = bytes;
 
@@ -57,7 +57,7 @@ bool client_send_bytes(Client *client, const void *bytes, size_t size)
 }
 
 /* false: the end, a reset, or nothing before the deadline. */
-static bool receive(Client *client, Deadline deadline)
+static bool receive(Raw *client, Deadline deadline)
 {
     struct pollfd wanted = {client->fd, POLLIN, 0};
 
@@ -70,10 +70,10 @@ static bool receive(Client *client, Deadline deadline)
     return true;
 }
 
-static Answer read_answer(Client *client, bool bodiless)
+static Answer read_answer(Raw *client, bool bodiless)
 {
     Answer      answer   = {0};
-    Deadline    deadline = deadline_in_ms(CLIENT_WAIT_MS);
+    Deadline    deadline = deadline_in_ms(RAW_WAIT_MS);
     const char *end;
 
     while (!(end = memmem(client->bytes, client->filled, "\r\n\r\n", 4)))
@@ -95,31 +95,31 @@ static Answer read_answer(Client *client, bool bodiless)
     return answer;
 }
 
-Answer client_read(Client *client)
+Answer raw_read(Raw *client)
 {
     return read_answer(client, /* bodiless= */ false);
 }
 
-Answer client_read_bodiless(Client *client)
+Answer raw_read_bodiless(Raw *client)
 {
     return read_answer(client, /* bodiless= */ true);
 }
 
-bool client_is_closed(Client *client)
+bool raw_is_closed(Raw *client)
 {
     struct pollfd wanted = {client->fd, POLLIN, 0};
     char          byte;
 
-    return client->filled == 0 && poll(&wanted, 1, CLIENT_WAIT_MS) == 1 && recv(client->fd, &byte, 1, 0) <= 0;
+    return client->filled == 0 && poll(&wanted, 1, RAW_WAIT_MS) == 1 && recv(client->fd, &byte, 1, 0) <= 0;
 }
 
-Answer client_ask(int port, const char *text)
+Answer raw_ask(int port, const char *text)
 {
-    scoped_client Client client = {0};
+    scoped_raw Raw client = {0};
 
-    client_open(&client, port);
-    client_send(&client, text);
-    return client_read(&client);
+    raw_open(&client, port);
+    raw_send(&client, text);
+    return raw_read(&client);
 }
 
 bool answer_is_problem(const Answer *answer, int status)

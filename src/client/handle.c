@@ -1,0 +1,70 @@
+/*
+ * handle.c - see handle.h.
+ */
+#include "client/handle.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void handles_init(Handles *handles, int idle_max)
+{
+    mutex_init(&handles->mutex);
+    handles->idle_max = idle_max;
+    handles->count    = 0;
+}
+
+void handles_done(Handles *handles)
+{
+    for (int i = 0; i < handles->count; i++)
+        curl_easy_cleanup(handles->idle[i].curl);
+    mutex_done(&handles->mutex);
+}
+
+/* The newest that was connected to the target; -1: none. Under the mutex. */
+static int handle_find(const Handles *handles, const Target *target)
+{
+    for (int i = handles->count - 1; i >= 0; i--)
+        if (handles->idle[i].port == target->port && strcmp(handles->idle[i].host, target->host) == 0)
+            return i;
+    return -1;
+}
+
+/* Under the mutex. */
+static CURL *handle_remove(Handles *handles, int index)
+{
+    CURL *curl = handles->idle[index].curl;
+
+    handles->count--;
+    memmove(&handles->idle[index], &handles->idle[index + 1],
+            (size_t)(handles->count - index) * sizeof handles->idle[0]);
+    return curl;
+}
+
+CURL *handle_take(Handles *handles, const Target *target)
+{
+    mutex_lock(&handles->mutex);
+    int   found = handle_find(handles, target);
+    CURL *curl  = found >= 0 ? handle_remove(handles, found) : NULL;
+    mutex_unlock(&handles->mutex);
+    if (!curl)
+        curl = curl_easy_init();
+    if (!curl)
+        abort();
+    return curl;
+}
+
+void handle_give(Handles *handles, CURL *curl, const Target *target)
+{
+    Handle handle = {.curl = curl, .port = target->port};
+    CURL  *oldest = NULL;
+
+    snprintf(handle.host, sizeof handle.host, "%s", target->host);
+    curl_easy_reset(curl); /* keeps the connection, and nothing of the request */
+    mutex_lock(&handles->mutex);
+    if (handles->count == handles->idle_max)
+        oldest = handle_remove(handles, 0);
+    handles->idle[handles->count++] = handle;
+    mutex_unlock(&handles->mutex);
+    curl_easy_cleanup(oldest); /* NULL is allowed */
+}
