@@ -49,6 +49,7 @@ as $$
     ('pawl.release',            'worker'),
     ('pawl.settle',             'worker'),
     ('pawl.settle_named',       'worker'),
+    ('pawl.settle_items',       'worker'),
     ('pawl.bring_back',         'worker monitor'),
     ('pawl.command_status',     'reader'),
     ('pawl.command_number',     'reader'),

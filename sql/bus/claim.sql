@@ -172,7 +172,8 @@ end
 $$;
 
 -- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
--- Verdicts: EXTENDED, CANCELED, LOST (another token, or no lease at all).
+-- Verdicts: EXTENDED, CANCELED, LOST (another token, or no lease at all), BUSY (another transaction has it locked, such as a
+-- pawl.cancel that is not committed yet: it is still the caller's; nothing was done).
 create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer)
   returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -203,7 +204,7 @@ begin
     select i.ord, i.id, l.place, l.cancel
     from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
     cross join lateral (
-      select l.ctid as place, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update) l
+      select l.ctid as place, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
   ) h;
   if v_canceled is not null then
     perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
@@ -216,6 +217,11 @@ begin
       select k, 'EXTENDED' from unnest(v_kept) k
       union all
       select e, 'CANCELED' from unnest(v_ended) e
+      union all
+      select u.ord, 'BUSY' -- the lowest of them, so that what was extended is not called so
+      from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+      cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
+      where coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids)
       union all
       select n, null from generate_series(1, cardinality(p_ids)) n
     ) v (ord, verdict)

@@ -1,7 +1,8 @@
 -- release.sql - undo a claim whose commands were not begun: its answer did not reach the worker, or the worker cannot run them.
 
 -- Queue leased commands again as if they had not been claimed: the attempt does not count. One whose cancellation was asked for
--- meanwhile ends here. A lease with another token is left alone. Returns how many leases ended.
+-- meanwhile ends here. A lease with another token, or one that another transaction
+-- has locked, is left alone. Returns how many leases ended.
 -- Lock order: leases by id, then the allocation lock, as extend and rescue do.
 -- Errors: QU001 arrays of different length, with nulls, or not numbered from 1.
 create or replace function pawl.release (p_ids bigint[], p_tokens bigint[])
@@ -27,7 +28,7 @@ begin
     select l.id, l.cancel
     from (select u.* from unnest(p_ids, p_tokens) u (id, token) order by u.id) i
     cross join lateral (
-      select l.id, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update) l
+      select l.id, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
   ) h;
   if v_canceled is not null then
     perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);

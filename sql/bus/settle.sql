@@ -25,8 +25,10 @@ $$;
 -- p_delays_ms: for retry, instead of the schedule.
 -- p_domains and p_command_ids say what the caller believes it settles, so that the trace of a command that does not
 -- exist (id 0 when the caller never knew it) can be found by them.
-create or replace function pawl.settle_named (
-  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[],
+-- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for.
+-- Nothing is done about it, and its status is BUSY: settle it again. For callers that share a transaction with others.
+create or replace function pawl.settle_items (
+  p_nowait boolean, p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[],
   p_domains text[], p_command_ids uuid[])
   returns table (ord integer, settled boolean, again boolean, status text)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -72,7 +74,7 @@ begin
     raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
   -- Always in the order of ids, so that two settles of the same commands cannot wait for each other.
-  if 'retry' = any (p_outcomes) or 'fail' = any (p_outcomes) then
+  if p_nowait is not true then
     perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
   end if;
 
@@ -91,7 +93,7 @@ begin
     cross join lateral (
       select l.ctid as place, l.domain_id, l.attempt, l.extras
       from pawl.lease l where l.id = i.id and l.token = i.token
-      for update) l
+      for update skip locked) l -- those that the caller waits for are locked already
   ) h;
   if v_places is not null then
     with ended as (
@@ -147,11 +149,27 @@ begin
       join pawl.outcome o on o.id = u.id and o.token = u.token
         and o.status = case u.outcome when 'complete' then 'COMPLETED' when 'reject' then 'FAILED' end
       union all
+      select u.ord, false, false, 'BUSY'
+      from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+      cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
+      where p_nowait -- what was settled has no lease any more
+      union all
       select n, false, false, null from generate_series(1, v_count) n
     ) v (ord, settled, again, status)
     group by v.ord
     order by v.ord;
 end
+$$;
+
+-- The same, waiting for leases that are locked.
+create or replace function pawl.settle_named (
+  p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[],
+  p_domains text[], p_command_ids uuid[])
+  returns table (ord integer, settled boolean, again boolean, status text)
+  language sql security definer set search_path = pawl, pg_temp
+as $$
+  select s.ord, s.settled, s.again, s.status
+  from pawl.settle_items(false, p_ids, p_tokens, p_outcomes, p_results, p_errors, p_delays_ms, p_domains, p_command_ids) s
 $$;
 
 -- The same for callers that know commands by their numbers only.
@@ -162,11 +180,11 @@ create or replace function pawl.settle (
   language sql security definer set search_path = pawl, pg_temp
 as $$
   select s.ord, s.settled, s.again, s.status
-  from pawl.settle_named(p_ids, p_tokens, p_outcomes, p_results, p_errors, p_delays_ms, null, null) s
+  from pawl.settle_items(false, p_ids, p_tokens, p_outcomes, p_results, p_errors, p_delays_ms, null, null) s
 $$;
 
 -- The part of settle for what did not end: retries, and what is given up. A row per item it settled; those that are CANCELED
--- are still to be told. The caller has locked the leases.
+-- are still to be told. Leases that another transaction has locked are skipped; a caller that waits has locked its own before.
 create or replace function pawl.settle_again (
   p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_errors text[], p_delays_ms bigint[], p_now timestamptz)
   returns table (ord integer, status text)
@@ -181,7 +199,7 @@ begin
     select u.ord::integer, u.outcome, u.error, u.delay_ms, l.*, c.type
     from unnest(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms)
       with ordinality u (id, token, outcome, error, delay_ms, ord)
-    cross join lateral (select l.* from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
+    cross join lateral (select l.* from pawl.lease l where l.id = u.id and l.token = u.token limit 1 for update skip locked) l
     join pawl.command c on c.id = l.id
     where u.outcome in ('retry', 'fail')
     order by u.ord

@@ -106,7 +106,7 @@ static TABLE(settled_item, "SettledCommand");
 static const AnswerField settled_fields[] = {ROWS("items", settled_item)};
 TABLE(settled, "Settled");
 
-static const char *const lease_verdicts[] = {"extended", "canceled", "lost", NULL};
+static const char *const lease_verdicts[] = {"extended", "canceled", "lost", "busy", NULL};
 static const AnswerField extended_item_fields[] = {
     UUID("command_id"), BOOL("extended"),
     TEXT("verdict", .words = lease_verdicts, .help = "canceled: an operator canceled it; lost: the lease has ended. Stop working on it in either case")};

@@ -240,7 +240,7 @@ const FieldTable api_extend_body = {"extend", extend_fields, COUNT(extend_fields
 ErrorCode api_extend(void *context, Request *request, Response *response, Error *reterr)
 {
     static const char *const words[] = {
-        [LEASE_EXTENDED] = "extended", [LEASE_CANCELED] = "canceled", [LEASE_LOST] = "lost"};
+        [LEASE_EXTENDED] = "extended", [LEASE_CANCELED] = "canceled", [LEASE_LOST] = "lost", [LEASE_BUSY] = "busy"};
     Api          *api = context;
     ExtendRequest given;
     size_t        size;

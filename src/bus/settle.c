@@ -16,7 +16,9 @@
 #define CALL_BYTES_MAX ((size_t)16 << 20)
 #define BYTES_FACTOR   8
 #define ITEM_BYTES     1024
-#define SETTLE_ARGS    8
+#define SETTLE_ARGS    9
+#define BUSY_MS        1000 /* how long settle_each() tries again what another transaction holds */
+#define BUSY_PAUSE_MS  50
 
 #define X(outcome, name) [outcome] = name,
 const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};
@@ -112,7 +114,7 @@ static const char *status_told(const char *status)
 
 /* ---- settling ---- */
 
-static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, DbArg *ret_list)
+static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, bool nowait, DbArg *ret_list)
 {
     int64_t     *ids      = arena_array(arena, int64_t, count);
     int64_t     *tokens   = arena_array(arena, int64_t, count);
@@ -131,6 +133,7 @@ static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, DbA
     ret_list[5] = delays_arg(arena, items, count);
     ret_list[6] = names_arg(arena, items, count, false);
     ret_list[7] = names_arg(arena, items, count, true);
+    ret_list[8] = db_bool(nowait);
     return (DbArgs){ret_list, SETTLE_ARGS};
 }
 
@@ -141,8 +144,12 @@ static ErrorCode verdicts_take(const Settled *rows, int row_count, SettleItem **
     for (int i = 0; i < count; i++) {
         items[i]->settled = rows[i].settled;
         items[i]->again   = rows[i].again;
-        items[i]->status  = status_told(rows[i].status);
+        items[i]->busy    = rows[i].status && strcmp(rows[i].status, "BUSY") == 0;
+        items[i]->status  = items[i]->busy ? NULL : status_told(rows[i].status);
         items[i]->code    = OK;
+        if (items[i]->busy)
+            items[i]->code =
+                fail(&items[i]->error_text, ERR_BUSY, "the lease is held by another transaction that has not ended");
     }
     return OK;
 }
@@ -174,8 +181,8 @@ ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
     int   row_count;
 
     TRY(check_size(tx->arena, items, count, reterr));
-    TRY(db_many(tx, sql_bus_settle, settle_args(tx->arena, items, count, list), &settled_shape, &rows, &row_count,
-                reterr));
+    TRY(db_many(tx, sql_bus_settle, settle_args(tx->arena, items, count, /* nowait= */ false, list), &settled_shape,
+                &rows, &row_count, reterr));
     return verdicts_take(rows, row_count, items, count, reterr);
 }
 
@@ -188,8 +195,8 @@ ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **
     int       row_count;
 
     TRY(check_size(arena, items, count, reterr));
-    TRY(db_call_many(pool, &options, sql_bus_settle, settle_args(arena, items, count, list), &settled_shape, &rows,
-                     &row_count, reterr));
+    TRY(db_call_many(pool, &options, sql_bus_settle, settle_args(arena, items, count, /* nowait= */ true, list),
+                     &settled_shape, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, items, count, reterr));
     metric_add(METRIC_SETTLE_CALLS, 1);
     for (int i = 0; i < count; i++)
@@ -264,6 +271,14 @@ ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, 
 
     if (code == OK)
         code = combiner_run(settler->combiner, item, deadline, &error);
+    while (code == OK && item->busy && deadline_left_ms(deadline) > BUSY_PAUSE_MS) {
+        clock_sleep_ms(BUSY_PAUSE_MS);
+        code = combiner_run(settler->combiner, item, deadline, &error);
+    }
+    if (code == OK && item->busy) {
+        code  = item->code;
+        error = item->error_text;
+    }
     item->code = code;
     if (code != OK) {
         item->error_text = error;
@@ -277,16 +292,41 @@ static void settle_done(void *context, const Error *error)
 {
     SettleItem *item = context;
 
-    item->code = error->code;
-    if (error->code != OK)
-        item->error_text = *error;
+    if (error->code == OK)
+        return; /* its verdict has been taken */
+    item->code       = error->code;
+    item->error_text = *error;
+    item->busy       = false;
+}
+
+/* Those that another transaction holds, first; returns how many. */
+static int items_busy(SettleItem **items, int count)
+{
+    int busy = 0;
+
+    for (int i = 0; i < count; i++)
+        if (items[i]->code == ERR_BUSY && items[i]->busy) {
+            SettleItem *item = items[i];
+
+            items[i]      = items[busy];
+            items[busy++] = item;
+        }
+    return busy;
 }
 
 void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count)
 {
-    Settler settler = {.pool = pool};
+    scoped(arena_free) Arena *arena   = arena_new((size_t)count * sizeof *items + ARENA_BYTES_DEFAULT);
+    SettleItem              **list    = arena_array(arena, SettleItem *, count);
+    Settler                   settler = {.pool = pool};
+    Deadline                  until   = deadline_sooner(deadline, deadline_in_ms(BUSY_MS));
 
-    combiner_split(settler_run, &settler, (void **)items, count, deadline, settle_done);
+    memcpy(list, items, (size_t)count * sizeof *items);
+    combiner_split(settler_run, &settler, (void **)list, count, deadline, settle_done);
+    while ((count = items_busy(list, count)) > 0 && !deadline_passed(until)) {
+        clock_sleep_until(deadline_sooner(until, deadline_in_ms(BUSY_PAUSE_MS)));
+        combiner_split(settler_run, &settler, (void **)list, count, deadline, settle_done);
+    }
 }
 
 /* ---- heartbeat ---- */
@@ -294,7 +334,7 @@ void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count)
 static LeaseVerdict verdict_read(const char *word)
 {
     static const char *const words[] = {
-        [LEASE_EXTENDED] = "EXTENDED", [LEASE_CANCELED] = "CANCELED", [LEASE_LOST] = "LOST"};
+        [LEASE_EXTENDED] = "EXTENDED", [LEASE_CANCELED] = "CANCELED", [LEASE_LOST] = "LOST", [LEASE_BUSY] = "BUSY"};
 
     for (size_t i = 0; i < COUNT(words); i++)
         if (word && strcmp(words[i], word) == 0)

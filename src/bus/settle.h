@@ -45,23 +45,25 @@ typedef struct {
     bool        again;  /* it had been settled by this very settle before: an answer was lost */
     const char *status; /* "COMPLETED", "PENDING", ... */
     ErrorCode   code;   /* OK also when not settled; an error: this item could not even be judged */
-    Error       error_text;
+    bool  busy; /* ERR_BUSY, because another transaction that has not ended has the lease locked; nothing was done */
+    Error error_text;
 } SettleItem;
 
-/* All in one statement, one transaction. The return value is about the call as a whole. */
+/* All in one statement, one transaction. The return value is about the call as a whole. A lease that another transaction has locked
+ * (an application's cancel that is not committed yet) is not waited for: that item is busy. */
 must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count,
                                  Error *reterr);
 
 /* The same as part of a transaction: what the handler wrote and that it is done commit together. Not settled: roll back, also
  * if it had been settled before (again), because then what was written has been committed once already. */
 must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr);
-/* The same without neighbours failing each other: each item's code tells. */
+/* The same without neighbours failing each other: each item's code tells. Busy items are tried again for a second. */
 void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count);
 /* Into the metrics, once for each item, by whoever knows that its transaction is over. */
 void settle_count(const SettleItem *item);
 
-/* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. Returns the
- * item's code. */
+/* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. A busy item is tried
+ * again until the deadline. Returns the item's code. */
 typedef struct Settler Settler;
 Settler               *settler_new(Pool *pool);
 void                   settler_free(Settler *settler);
@@ -69,7 +71,12 @@ SCOPED(Settler, settler_free)
 must_check ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, Error *reterr);
 
 /* Heartbeat: keep leases for lease_ms more. Each verdict is one of these. */
-typedef enum { LEASE_EXTENDED, LEASE_CANCELED, LEASE_LOST } LeaseVerdict;
+typedef enum {
+    LEASE_EXTENDED,
+    LEASE_CANCELED,
+    LEASE_LOST,
+    LEASE_BUSY, /* still the caller's, and not extended: another transaction has it locked */
+} LeaseVerdict;
 must_check ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids,
                                   const int64_t *tokens, int count, int lease_ms, LeaseVerdict *ret_verdicts,
                                   Error *reterr);

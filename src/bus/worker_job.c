@@ -254,6 +254,8 @@ static void verdict_take(Worker *worker, Job *job, LeaseVerdict verdict, Mono as
         job->kept_at = asked_at;
         return;
     }
+    if (verdict == LEASE_BUSY)
+        return; /* the next heartbeat asks again */
     if (job->state != JOB_WAITING) {
         job_stop(worker, job, verdict == LEASE_CANCELED ? STOP_CANCELED : STOP_LOST);
         return;

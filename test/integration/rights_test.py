@@ -42,6 +42,7 @@ pawl.extend              worker
 pawl.release             worker
 pawl.settle              worker
 pawl.settle_named        worker
+pawl.settle_items        worker
 pawl.bring_back          worker monitor
 pawl.claim_isolate       worker
 pawl.send_items          sender

@@ -244,3 +244,52 @@ TEST(settle_does_not_wait_for_an_open_sender_into_the_same_batch)
     assert_int_equal(PQtransactionStatus(sender), PQTRANS_INTRANS); /* it has been open all the time */
     PQfinish(sender);
 }
+
+/* An application cancels a command that runs, in a transaction that stays open: only that command waits for it. */
+TEST(settle_and_extend_do_not_wait_for_a_cancel_that_is_not_committed)
+{
+    scoped(bus_free) Bus   *bus    = bus_new(4);
+    scoped(lane_free) Lane *lane   = lane_new(bus->pool, "mail", NULL, "w1");
+    PGconn                 *holder = database_connect(bus->db);
+    Claimed                *list   = NULL;
+    SettleItem              items[4];
+    SettleItem             *refs[4];
+    int64_t                 ids[4], tokens[4];
+    LeaseVerdict            verdicts[4];
+    Error                   error = {0};
+
+    bus_send(bus, "mail", 4);
+    assert_int_equal(bus_claim(bus, lane, 4, 60000, &list), 4);
+    for (int i = 0; i < 4; i++) {
+        items[i]  = (SettleItem){.id       = list[i].id,
+                                 .token    = list[i].token,
+                                 .outcome  = i < 2 ? OUTCOME_COMPLETE : OUTCOME_RETRY,
+                                 .delay_ms = SETTLE_DELAY_DEFAULT};
+        refs[i]   = &items[i];
+        ids[i]    = list[i].id;
+        tokens[i] = list[i].token;
+    }
+    PQclear(PQexec(holder, "begin; select pawl.cancel(array_agg(command_id)) from pawl.command "
+                           "where payload in ('{\"n\": 2}', '{\"n\": 4}')"));
+    assert_ok(lease_extend(bus->pool, soon(), bus->arena, ids, tokens, 4, 60000, verdicts, &error));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(verdicts[i], i % 2 == 0 ? LEASE_EXTENDED : LEASE_BUSY);
+    settle_each(bus->pool, soon(), refs, 4);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(items[i].code, i % 2 == 0 ? OK : ERR_BUSY);
+        assert_true(items[i].settled == (i % 2 == 0));
+        assert_ptr_equal(refs[i], &items[i]);
+    }
+    assert_contains(items[1].error_text.text, "another transaction that has not ended");
+    assert_int_equal(database_get_i64(bus->db, arena_print(bus->arena, "select pawl.release('{%lld}', '{%lld}')",
+                                                           (long long)ids[1], (long long)tokens[1])),
+                     0);
+    assert_int_equal(PQtransactionStatus(holder), PQTRANS_INTRANS); /* it has been open all the time */
+    PQclear(PQexec(holder, "commit"));
+    settle_each(bus->pool, soon(), refs, 4);
+    assert_true(items[1].settled && items[3].settled);
+    assert_string_equal(items[1].status, "COMPLETED");
+    assert_string_equal(items[3].status, "CANCELED");
+    assert_int_equal(bus_count(bus, "lease"), 0);
+    PQfinish(holder);
+}

@@ -349,10 +349,10 @@ TEST(worker_does_not_blame_a_command_for_what_is_wrong_with_the_schema)
     bus_send(bus, "mail", 1);
     running_start(&running, bus, (WorkerOptions){.handler = &held.base});
     await(held.begun == 1);
-    database_exec(bus->db, "alter function pawl.settle_named rename to elsewhere");
+    database_exec(bus->db, "alter function pawl.settle_items rename to elsewhere");
     held.open = true;
     await(metric_value(METRIC_TX_FAILED) >= failed + 2);
-    database_exec(bus->db, "alter function pawl.elsewhere rename to settle_named");
+    database_exec(bus->db, "alter function pawl.elsewhere rename to settle_items");
     await(bus_count(bus, "outcome where status = 'COMPLETED' and result = '[7]'") == 1);
     running_stop(&running, 5000);
 }
