@@ -136,6 +136,35 @@ static Cluster *open_ok(const char *home)
     return cluster;
 }
 
+/* A copy of a home whose server was made and stopped: for tests of what comes after initdb, which takes seconds. */
+static const char *home_copied_inside(const char *rest)
+{
+    static const char *original;
+    const char        *home;
+
+    if (!original) {
+        original = home_new();
+        cluster_close(open_ok(original));
+    }
+    home = home_new_inside(rest);
+
+    pid_t child  = fork();
+    int   status = 0;
+
+    if (child == 0) {
+        execlp("sh", "sh", "-c", "mkdir -p \"$1\" && cp -a \"$0/pg\" \"$1/pg\"", original, home, (char *)NULL);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return home;
+}
+
+static const char *home_copied(void)
+{
+    return home_copied_inside("");
+}
+
 static ErrorCode open_fails(const ClusterOptions *options, Error *ret_error)
 {
     Cluster  *cluster = NULL;
@@ -338,7 +367,7 @@ TEST(cluster_status_says_what_is_there)
 
 TEST(cluster_is_shared_and_the_last_user_stops_it)
 {
-    const char *home   = home_new();
+    const char *home   = home_copied();
     User        first  = user_start(home, 0);
     User        second = user_start(home, 0);
 
@@ -382,7 +411,7 @@ TEST(cluster_eight_processes_open_a_fresh_home_at_once)
 
 TEST(cluster_kept_server_outlives_its_users_until_it_is_stopped)
 {
-    const char          *home    = home_new();
+    const char          *home    = home_copied();
     const ClusterOptions kept    = {.home = home, .keep = true};
     Cluster             *cluster = NULL;
     Error                error   = {0};
@@ -404,7 +433,7 @@ TEST(cluster_kept_server_outlives_its_users_until_it_is_stopped)
 
 TEST(cluster_a_crash_of_a_kept_server_ends_the_wish)
 {
-    const char *home    = home_new();
+    const char *home    = home_copied();
     Cluster    *cluster = NULL;
     Error       error   = {0};
 
@@ -417,7 +446,7 @@ TEST(cluster_a_crash_of_a_kept_server_ends_the_wish)
 
 TEST(cluster_stop_is_refused_while_others_use_it)
 {
-    const char          *home    = home_new();
+    const char          *home    = home_copied();
     const ClusterOptions options = {.home = home};
     Error                error   = {0};
     Cluster             *cluster = open_ok(home);
@@ -435,7 +464,7 @@ TEST(cluster_stop_is_refused_while_others_use_it)
 /* pg_ctl, a service manager, a colleague: whatever is not pawl db stop. */
 TEST(cluster_stopped_by_other_hands_is_started_again)
 {
-    const char *home    = home_new();
+    const char *home    = home_copied();
     Cluster    *cluster = open_ok(home);
     Error       error   = {0};
     int         pid     = server_pid(home);
@@ -452,7 +481,7 @@ TEST(cluster_stopped_by_other_hands_is_started_again)
 /* PostgreSQL writes down how it was started, for pg_ctl restart: nothing in there may depend on a working directory. */
 TEST(cluster_can_be_restarted_by_pg_ctl)
 {
-    const char *home    = home_new();
+    const char *home    = home_copied();
     Cluster    *cluster = open_ok(home);
     char        command[1024];
     int         pid = server_pid(home);
@@ -474,7 +503,7 @@ TEST(cluster_can_be_restarted_by_pg_ctl)
 
 TEST(cluster_survives_kill_9_of_its_user)
 {
-    const char *home = home_new();
+    const char *home = home_copied();
     User        user = user_start(home, 0);
 
     assert_contains(user_answer(&user), "postgresql://");
@@ -489,7 +518,7 @@ TEST(cluster_survives_kill_9_of_its_user)
 
 TEST(cluster_survives_kill_9_of_the_server)
 {
-    const char *home    = home_new();
+    const char *home    = home_copied();
     Cluster    *cluster = open_ok(home);
     Error       error   = {0};
 
@@ -512,7 +541,7 @@ TEST(cluster_survives_kill_9_of_the_server)
 
 TEST(cluster_waits_for_backends_that_survived_their_server)
 {
-    const char *home    = home_new();
+    const char *home    = home_copied();
     Cluster    *cluster = open_ok(home);
     PGconn     *conn    = PQconnectdb(cluster_url(cluster));
     pid_t       backend = PQbackendPID(conn);
@@ -535,7 +564,7 @@ TEST(cluster_waits_for_backends_that_survived_their_server)
 
 TEST(cluster_tells_a_stale_pid_file_from_a_stranger)
 {
-    const char *home     = home_new();
+    const char *home     = home_copied();
     pid_t       stranger = fork();
     char        text[64];
 
@@ -572,7 +601,7 @@ static void pid_file_put_dead(const char *home)
 /* What a server leaves for a moment between creating its pid file and writing into it. */
 TEST(cluster_waits_for_the_number_in_an_empty_pid_file)
 {
-    const char *home    = home_new();
+    const char *home    = home_copied();
     Cluster    *cluster = NULL;
     Error       error   = {0};
 
@@ -646,7 +675,7 @@ TEST(cluster_deadline_is_kept)
 /* A server that accepts connections and then does not go on: making a database waits for the lock. */
 TEST(cluster_deadline_is_kept_by_a_server_that_hangs)
 {
-    const char *home    = home_new();
+    const char *home    = home_copied();
     Cluster    *cluster = open_ok(home);
     Cluster    *second  = NULL;
     Error       error   = {0};
@@ -753,7 +782,7 @@ TEST(cluster_refuses_a_home_that_the_server_may_not_enter)
 
 TEST(cluster_says_why_a_server_does_not_start)
 {
-    const char *home  = home_new();
+    const char *home  = home_copied();
     Error       error = {0};
 
     cluster_close(open_ok(home));
@@ -835,7 +864,7 @@ TEST(cluster_in_a_very_long_home_is_seen_running)
     for (size_t i = 0; i < sizeof rest - 1; i += 100)
         rest[i] = '/';
 
-    const char *home    = home_new_inside(rest);
+    const char *home    = home_copied_inside(rest);
     Cluster    *cluster = open_ok(home);
     int         pid     = server_pid(home);
 
@@ -849,7 +878,7 @@ TEST(cluster_in_a_very_long_home_is_seen_running)
 
 TEST(cluster_refuses_a_socket_folder_that_somebody_prepared)
 {
-    const char *home  = home_new_inside(ODD_HOME);
+    const char *home  = home_copied_inside(ODD_HOME);
     Error       error = {0};
 
     cluster_close(open_ok(home)); /* now home exists, and so the folder's name is final */
