@@ -38,10 +38,14 @@ WRONG = {
             or count(*) <> 2 * o.attempts + 1""",
     "audited, but never sent": "select id from pawl.audit where id not in (select id from pawl.command)",
 }
+# On a busy machine the queue's own lock can be held too long: then the reply is kept as a dead letter, for a pod to send.
 REPLIES = """
     select count(*), count(distinct message->>'command_id'), count(*) filter (where message->>'status' = 'COMPLETED'),
            count(distinct c.id)
-    from pgmq.q_answers left join pawl.command c on c.command_id = (message->>'command_id')::uuid"""
+    from (select message from pgmq.q_answers
+          union all
+          select operation_data->'message' from pawl.dead_letter where operation_type = 'reply' and status <> 'resolved') r
+    left join pawl.command c on c.command_id = (message->>'command_id')::uuid"""
 
 
 def ended(session):
