@@ -77,16 +77,26 @@ static bool plan_pass(const char *name)
     return true;
 }
 
-bool fault_hit(const char *name)
+static bool hit_point(const char *name, bool is_counted)
 {
     pthread_once(&environment_once, environment_read);
     pthread_mutex_lock(&mutex);
-    bool hit    = plan_pass(name);
+    bool hit    = (is_counted || *plan.name) && plan_pass(name);
     bool deadly = hit && plan.kill;
     pthread_mutex_unlock(&mutex);
     if (deadly)
         kill(getpid(), SIGKILL);
     return hit;
+}
+
+bool fault_hit(const char *name)
+{
+    return hit_point(name, /* is_counted= */ true);
+}
+
+bool fault_hit_named(const char *name)
+{
+    return hit_point(name, /* is_counted= */ false);
 }
 
 void fault_arm_nth(long n)

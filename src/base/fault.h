@@ -13,12 +13,15 @@
 #include <stdbool.h>
 
 #ifdef PAWL_FAULTS
-#define FAULT(name) fault_hit(name)
+#define FAULT(name)       fault_hit(name)
+#define FAULT_NAMED(name) fault_hit_named(name)
 #else
-#define FAULT(name) false
+#define FAULT(name)       false
+#define FAULT_NAMED(name) false
 #endif
 
-bool fault_hit(const char *name); /* name must live for ever: a literal */
+bool fault_hit(const char *name);       /* name must live for ever: a literal */
+bool fault_hit_named(const char *name); /* likewise, but no point of the fault loop: fails only when armed by name */
 /* Each arm replaces the one before. */
 void        fault_arm_nth(long n); /* the n-th pass from now fails, counted over all points; 0 disarms */
 void        fault_arm(const char *name, long count);

@@ -3,11 +3,14 @@
  */
 #include "base/sync.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/fault.h"
 #include "base/world.h"
 
 #define THREAD_NAME_SIZE 16 /* the kernel's limit, with the NUL */
@@ -84,10 +87,11 @@ bool thread_try_start(const char *name, ThreadBody *body, void *context, pthread
     /* A thread inherits the mask, so it is never open to a signal, not even for its first instruction. */
     sigfillset(&all);
     must_succeed(pthread_sigmask(SIG_SETMASK, &all, &before), "pthread_sigmask");
-    code = pthread_create(ret_thread, NULL, body, context);
+    code = FAULT_NAMED(name) ? EAGAIN : pthread_create(ret_thread, NULL, body, context);
     must_succeed(pthread_sigmask(SIG_SETMASK, &before, NULL), "pthread_sigmask");
     if (code == 0)
         pthread_setname_np(*ret_thread, short_name); /* for people with a debugger: a failure changes nothing */
+    errno = code;
     return code == 0;
 }
 
@@ -95,8 +99,14 @@ pthread_t thread_start(const char *name, ThreadBody *body, void *context)
 {
     pthread_t thread;
 
-    if (!thread_try_start(name, body, context, &thread))
-        abort();
+    if (!thread_try_start(name, body, context, &thread)) {
+        fprintf(
+            stderr,
+            "pawl: cannot start the thread \"%s\": %s; raise the limit of processes (ulimit -u) or of address space "
+            "(ulimit -v)\n",
+            name, strerrordesc_np(errno));
+        _exit(1);
+    }
     return thread;
 }
 

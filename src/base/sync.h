@@ -44,9 +44,10 @@ void cond_signal(Cond *cond);
 void cond_broadcast(Cond *cond);
 
 typedef void *ThreadBody(void *context);
-/* Start a named thread with all signals blocked: signals belong to the main thread. Aborts when none can be had. */
+/* Start a named thread with all signals blocked: signals belong to the main thread. When none can be had it prints why and ends the
+ * process with exit code 1: for the start of a program. */
 pthread_t thread_start(const char *name, ThreadBody *body, void *context);
-/* The same where none is worth dying for. false: none can be had now. */
+/* The same for a program that runs already, and for the library. false: none can be had now; errno says why. */
 bool thread_try_start(const char *name, ThreadBody *body, void *context, pthread_t *ret_thread);
 void thread_join(pthread_t thread);
 

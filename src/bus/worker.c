@@ -319,7 +319,7 @@ ErrorCode worker_run(Worker *worker, Error *reterr)
     bool      at_once = worker->options.handler->at_once;
     ErrorCode code;
 
-    (at_once ? batches_start : jobs_start)(worker);
+    TRY((at_once ? batches_start : jobs_start)(worker, reterr));
     code = worker_loop(worker, reterr);
     (at_once ? batches_end : jobs_end)(worker);
     return code;

@@ -4,7 +4,9 @@
  * There is no handler to wait for, so no heartbeat: a batch that cannot be settled within its lease is given up to whoever
  * claims it next.
  */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
 #include "base/metric.h"
@@ -90,9 +92,11 @@ static void *batches_run(void *context)
     return NULL;
 }
 
-void batches_start(Worker *worker)
+ErrorCode batches_start(Worker *worker, Error *reterr)
 {
-    worker->keeper = thread_start("settler", batches_run, worker);
+    if (!thread_try_start("settler", batches_run, worker, &worker->keeper))
+        return fail(reterr, ERR_INTERNAL, "cannot start the thread \"settler\": %s", strerrordesc_np(errno));
+    return OK;
 }
 
 void batches_end(Worker *worker)

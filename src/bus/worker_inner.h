@@ -37,6 +37,7 @@ struct Worker {
     Lane         *lane;
     Settler      *settler;
     pthread_t    *threads;
+    int           thread_count;
     pthread_t     keeper;
     Arena        *arena; /* for the dispatcher's questions, emptied each turn */
 
@@ -60,7 +61,8 @@ void crate_free(Crate *crate);
 SCOPED(Crate, crate_free)
 
 /* worker_job.c */
-void jobs_start(Worker *worker);
+/* ERR_INTERNAL: a thread cannot be started, and none runs. */
+must_check ErrorCode jobs_start(Worker *worker, Error *reterr);
 /* No more will come: wait for what is held, then for the threads. */
 void jobs_end(Worker *worker);
 /* Takes the crate over. */
@@ -79,8 +81,8 @@ void pause_end(Worker *worker);
 void jobs_release(Worker *worker, Arena *arena, Job *job);
 
 /* worker_batch.c: the same three */
-void batches_start(Worker *worker);
-void batches_end(Worker *worker);
-void batches_add(Worker *worker, Crate *crate);
+must_check ErrorCode batches_start(Worker *worker, Error *reterr);
+void                 batches_end(Worker *worker);
+void                 batches_add(Worker *worker, Crate *crate);
 
 #endif

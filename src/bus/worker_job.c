@@ -4,9 +4,12 @@
  * A job leaves the list of what is held only when it is settled or lost; until then its lease is kept.
  */
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/metric.h"
 #include "bus/worker_inner.h"
 
@@ -350,14 +353,32 @@ static void *keeper_run(void *context)
 
 /* ---- beginning and end ---- */
 
-void jobs_start(Worker *worker)
+/* Nothing waits for a thread any more: they end. */
+static void handlers_end(Worker *worker)
 {
-    worker->threads = calloc((size_t)worker->options.concurrency, sizeof *worker->threads);
-    if (!worker->threads)
-        abort();
-    for (int i = 0; i < worker->options.concurrency; i++)
-        worker->threads[i] = thread_start("handler", handler_run, worker);
-    worker->keeper = thread_start("keeper", keeper_run, worker);
+    mutex_lock(&worker->mutex);
+    worker->closing = true;
+    cond_broadcast(&worker->arrived);
+    cond_signal(&worker->ticked);
+    mutex_unlock(&worker->mutex);
+    for (int i = 0; i < worker->thread_count; i++)
+        thread_join(worker->threads[i]);
+    free(take(worker->threads));
+}
+
+ErrorCode jobs_start(Worker *worker, Error *reterr)
+{
+    worker->threads = memory_new((size_t)worker->options.concurrency, sizeof *worker->threads);
+    while (worker->thread_count < worker->options.concurrency &&
+           thread_try_start("handler", handler_run, worker, &worker->threads[worker->thread_count]))
+        worker->thread_count++;
+    if (worker->thread_count == worker->options.concurrency &&
+        thread_try_start("keeper", keeper_run, worker, &worker->keeper))
+        return OK;
+    (void)fail(reterr, ERR_INTERNAL, "cannot start %d threads for handlers: %s", worker->options.concurrency + 1,
+               strerrordesc_np(errno));
+    handlers_end(worker);
+    return ERR_INTERNAL;
 }
 
 void jobs_end(Worker *worker)
@@ -370,18 +391,11 @@ void jobs_end(Worker *worker)
     mutex_unlock(&worker->mutex);
     if (is_stopping)
         jobs_release(worker, worker->arena, /* job= */ NULL);
-    mutex_lock(&worker->mutex);
-    worker->closing = true;
-    cond_broadcast(&worker->arrived);
-    cond_signal(&worker->ticked);
-    mutex_unlock(&worker->mutex);
-    for (int i = 0; i < worker->options.concurrency; i++)
-        thread_join(worker->threads[i]);
+    handlers_end(worker);
     jobs_release(worker, worker->arena,
                  /* job= */ NULL); /* the stop may have come just now: then nothing more was begun */
     mutex_lock(&worker->mutex);
     cond_signal(&worker->ticked);
     mutex_unlock(&worker->mutex);
     thread_join(worker->keeper);
-    free(take(worker->threads));
 }

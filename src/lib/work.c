@@ -305,10 +305,11 @@ static ErrorCode run_once(PawlWorker *worker, Error *reterr)
         return fail(reterr, ERR_USAGE, "a worker can be run once");
     if (sem_trywait(&worker->stop) == 0)
         return OK; /* stopped before it began */
+    if (!thread_try_start("stop", stop_pass_on, worker, &stopper))
+        return fail(reterr, ERR_INTERNAL, "cannot start the thread \"stop\": %s", strerrordesc_np(errno));
     listen = listen_new(worker->options.listen_url, worker->pool);
     worker_listen(worker->worker, listen);
-    stopper = thread_start("stop", stop_pass_on, worker);
-    code    = worker_run(worker->worker, reterr);
+    code = worker_run(worker->worker, reterr);
     sem_post(&worker->stop); /* for the thread to end */
     thread_join(stopper);
     return code;

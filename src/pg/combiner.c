@@ -8,6 +8,7 @@
 #include "pg/combiner.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -284,15 +285,16 @@ static bool batch_is_due(const Combiner *combiner, Deadline *ret_again)
 
 static void *thread_body(void *context);
 
-/* Under the mutex: some thread looks at the queue: an idle one, a new one, or, when all others run batches, one that is
- * reporting and comes back at once. */
+/* Under the mutex: some thread looks at the queue: an idle one, a new one, or, when all others run batches or no more can be
+ * started, one that comes back to it. */
 static void threads_wake(Combiner *combiner)
 {
     if (combiner->idle > 0) {
         cond_signal(&combiner->changed);
-    } else if (combiner->thread_count <= combiner->options.slots_max) {
-        combiner->idle++; /* from its start on */
-        combiner->threads[combiner->thread_count++] = thread_start("combiner", thread_body, combiner);
+    } else if (combiner->thread_count <= combiner->options.slots_max &&
+               thread_try_start("combiner", thread_body, combiner, &combiner->threads[combiner->thread_count])) {
+        combiner->idle++; /* from its start on: it waits for the mutex */
+        combiner->thread_count++;
     }
 }
 
@@ -393,7 +395,12 @@ static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
     if (batch_is_due(combiner, &again) ||
         mono_before(deadline_sooner(again, entry->deadline).at, combiner->watch_until.at))
         threads_wake(combiner);
-    return OK;
+    if (combiner->thread_count == 0) /* whatever is queued, there is a thread that will look at it */
+        threads_wake(combiner);
+    if (combiner->thread_count > 0)
+        return OK;
+    queue_remove(combiner, entry);
+    return fail(reterr, ERR_BUSY, "no thread can be started: %s", strerrordesc_np(errno));
 }
 
 void combiner_submit(Combiner *combiner, void *item, Deadline deadline, CombinerDone *on_done)

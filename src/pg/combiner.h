@@ -19,7 +19,8 @@
  *      batch; at most queue_max items are queued.
  *   4. While an item is queued, a thread watches its deadline and the batches that run. A running item is waited for: it ends by
  *      the latest deadline of its batch.
- * Threads: any; the combiner starts its own as needed, at most slots_max + 1. A blocking caller that finds the combiner idle runs
+ * Threads: any; the combiner starts its own as needed, at most slots_max + 1; fewer serve where no more can be had, and without any
+ * an item is refused with ERR_BUSY. A blocking caller that finds the combiner idle runs
  * its item itself. Ownership: items are borrowed until they are done; combiner_free() when all are.
  */
 #ifndef PG_COMBINER_H

@@ -11,6 +11,7 @@
 #include "pg/listen.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ struct Listen {
     char     *conninfo;
     Pool     *pool;
     pthread_t thread;
+    bool      has_thread;
     int       wake_fd;
 
     Mutex   mutex; /* guards the next four; channels are only ever added, so one that was seen stays as it is */
@@ -295,7 +297,10 @@ Listen *listen_new(const char *conninfo, Pool *pool)
     uuid_new(uuid);
     snprintf(listen->note_channel, sizeof listen->note_channel, "pawl_note_%s", uuid);
     mutex_init(&listen->mutex);
-    listen->thread = thread_start("listen", listen_run, listen);
+    listen->has_thread = thread_try_start("listen", listen_run, listen, &listen->thread);
+    if (!listen->has_thread)
+        log_write(LOG_WARN, "listen", "cannot start its thread: wake-ups come by polling only",
+                  LOG_STR("error", strerrordesc_np(errno)));
     return listen;
 }
 
@@ -305,7 +310,8 @@ void listen_free(Listen *listen)
     listen->stopping = true;
     mutex_unlock(&listen->mutex);
     listen_wake(listen);
-    thread_join(listen->thread);
+    if (listen->has_thread)
+        thread_join(listen->thread);
     listen_set_up(listen, false);
     mutex_done(&listen->mutex);
     close(listen->wake_fd);

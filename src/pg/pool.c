@@ -4,6 +4,7 @@
 #include "pg/pool_inner.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -291,8 +292,12 @@ ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
     }
     metric_set(METRIC_POOL_MIN, options.size_min);
     metric_set(METRIC_POOL_MAX, options.size_max);
-    if (!options.no_janitor)
-        pool->janitor = thread_start("janitor", janitor_run, pool);
+    if (!options.no_janitor && !thread_try_start("janitor", janitor_run, pool, &pool->janitor)) {
+        (void)fail(reterr, ERR_INTERNAL, "cannot start the thread \"janitor\": %s", strerrordesc_np(errno));
+        pool->options.no_janitor = true;
+        pool_free(pool);
+        return ERR_INTERNAL;
+    }
     *ret_pool = pool;
     return OK;
 }

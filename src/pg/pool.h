@@ -68,7 +68,7 @@ typedef struct {
     char         last_error[512];
 } PoolStatus;
 
-/* ERR_USAGE: bad conninfo or sizes. Opens nothing yet. */
+/* ERR_USAGE: bad conninfo or sizes. ERR_INTERNAL: no thread can be started. Opens nothing yet. */
 must_check ErrorCode pool_new(const PoolOptions *options, Pool **ret_pool, Error *reterr);
 /* No more leases: waiters are told ERR_STOPPING. Waits for leases until the deadline, then cancels what runs and waits
  * no longer. false: leases were still out. */

@@ -110,12 +110,13 @@ static void *lane_run(void *context)
 static ErrorCode steps_run(Verification *verification)
 {
     pthread_t lanes[LANES];
+    int       started = 0; /* this thread takes all steps if no other can be had */
 
     mutex_init(&verification->mutex);
-    for (int i = 1; i < LANES; i++)
-        lanes[i] = thread_start("verify", lane_run, verification);
+    while (started < LANES - 1 && thread_try_start("verify", lane_run, verification, &lanes[started]))
+        started++;
     lane_run(verification);
-    for (int i = 1; i < LANES; i++)
+    for (int i = 0; i < started; i++)
         thread_join(lanes[i]);
     mutex_done(&verification->mutex);
     return verification->code;

@@ -181,7 +181,8 @@ class Server(Process):
         if wait:
             self.wait_ready()
 
-    def wait_ready(self, timeout=TIMEOUT_S):
+    def wait_started(self, timeout=TIMEOUT_S):
+        """It accepts requests, whatever it answers."""
         def ready():
             if not self.is_running():
                 raise AssertionError(f"serve ended with {self.wait()}: " + " / ".join(self.stderr[-5:]))
@@ -189,6 +190,9 @@ class Server(Process):
 
         self.host, port = wait_until(ready, timeout, "serve says that it is ready").groups()
         self.port = int(port)
+
+    def wait_ready(self, timeout=TIMEOUT_S):
+        self.wait_started(timeout)
         wait_until(lambda: self.http("GET", "/health/ready").status == 200, timeout, "/health/ready answers 200")
 
     def last_words(self):

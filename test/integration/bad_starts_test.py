@@ -32,6 +32,31 @@ def write(path, text):
         file.write(text)
 
 
+# --- threads ---
+
+@test
+def a_thread_that_cannot_be_started_is_named():
+    """The fault point of a thread is its name: the limits of a process that a sanitizer watches cannot be set."""
+    with Database() as db, Pawl(db) as pawl:
+        for name in ("janitor", "http-executor", "http-network", "task"):
+            refused(pawl, "serve", env={"PAWL_FAULT": f"{name}:fail"}, code=1,
+                    words=[f'cannot start the thread "{name}"', "Resource temporarily unavailable"])
+        refused(pawl, "work", "shop", "--noop", env={"PAWL_FAULT": "settler:fail"}, code=1, words=['the thread "settler"'])
+        refused(pawl, "work", "shop", "--exec", "true", env={"PAWL_FAULT": "keeper:fail"}, code=1, words=["9 threads for handlers"])
+
+
+@test
+def a_running_pod_that_cannot_start_a_thread_goes_on():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve(env={"PAWL_FAULT": "combiner:fail:1000000"}, wait=False)
+        pawl.server.wait_started()
+        sent = pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "hello"})
+        assert sent.status == 503 and int(sent.headers["retry-after"]) > 0, sent
+        assert pawl.http("GET", "/health/ready").status == 503
+        assert pawl.http("GET", "/health/live").status == 200
+        assert pawl.stop() == 0
+
+
 # --- settings ---
 
 @test

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/fault.h"
 #include "base/sync.h"
 #include "test/harness/test.h"
 #include "test/unit/pg/await.h"
@@ -359,6 +360,36 @@ TEST(combiner_submit_refuses_when_the_queue_is_full)
     await(atomic_load(&submitted[1].done) == 1);
     combiner_free(combiner);
     assert_int_equal(submitted[2].item.runs, 0);
+}
+
+/* A process at its limit of threads goes on with those that it has. */
+TEST(combiner_without_a_thread_refuses_and_with_one_goes_on)
+{
+    Gate      gate;
+    Submitted refused = {0}, submitted[3] = {0};
+    Item      blocking = {0};
+    Error     error    = {0};
+    gate_init(&gate, true);
+    Combiner *combiner = combiner_new(&(CombinerOptions){.run = gate_run, .context = &gate, .slow_ms = NEVER_MS});
+
+    fault_arm("combiner", 1000);
+    combiner_submit(combiner, &refused, deadline_in_ms(60000), submitted_done);
+    assert_int_equal(atomic_load(&refused.done), 1);
+    assert_int_equal(refused.error.code, ERR_BUSY);
+    assert_contains(refused.error.text, "no thread can be started");
+    assert_int_equal(combiner_queued(combiner), 0);
+    assert_ok(combiner_run(combiner, &blocking, deadline_in_ms(60000), &error)); /* on the caller's own thread */
+    fault_arm_nth(0);
+    combiner_submit(combiner, &submitted[0], deadline_in_ms(60000), submitted_done);
+    fault_arm("combiner", 1000);
+    combiner_submit(combiner, &submitted[1], deadline_in_ms(60000), submitted_done);
+    combiner_submit(combiner, &submitted[2], deadline_in_ms(60000), submitted_done);
+    for (int i = 0; i < 3; i++) {
+        await(atomic_load(&submitted[i].done) == 1);
+        assert_int_equal(submitted[i].error.code, OK);
+    }
+    fault_arm_nth(0);
+    combiner_free(combiner);
 }
 
 /* ---- slow batches ---- */
