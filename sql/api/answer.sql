@@ -7,11 +7,18 @@
 -- The answer under a key, none when there is none. is_same: it was kept for this request.
 create or replace function pawl.answer_find (p_key uuid, p_request bytea)
   returns table (status integer, body text, is_same boolean)
-  language sql stable security definer set search_path = pawl, pg_temp
+  language plpgsql security definer set search_path = pawl, pg_temp
 as $$
-  select a.status, a.body, a.request = p_request
-  from pawl.kept_answer a
-  where a.key = p_key and a.kept_at > pawl.now() - interval '7 days'
+#variable_conflict use_column
+begin
+  return query
+    select a.status, a.body, a.request = p_request
+    from pawl.kept_answer a
+    where a.key = p_key and a.kept_at > pawl.now() - interval '7 days';
+  if found then
+    perform pawl.replay_barrier();
+  end if;
+end
 $$;
 
 -- Keep an answer; the first one under a key stays. Each call deletes up to two that are too old, so that the table shrinks

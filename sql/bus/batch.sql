@@ -126,6 +126,9 @@ begin
     raise exception 'batch % not found', p_batch using errcode = 'QU004';
   end if;
   update pawl.batch b set sealed_at = pawl.now() where b.id = v_id and b.sealed_at is null;
+  if not found then
+    perform pawl.replay_barrier();
+  end if;
   perform pawl.batch_check(array[v_id]);
 end
 $$;

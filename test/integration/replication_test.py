@@ -86,16 +86,34 @@ REPEATED = {
     "pawl.send": "select * from pawl.send('shop', array['charge'], array['1'::jsonb], array['00000000-0000-4000-8000-000000000001'::uuid])",
     "pawl.batch_new": "select * from pawl.batch_new('00000000-0000-4000-8000-000000000002', 'b', null)",
     "pawl.dead_letter_put": "select * from pawl.dead_letter_put(array['t'], array['k'], array['{}'::jsonb], array['m'], array['c'], 0)",
+    "pawl.batch_seal": "select pawl.batch_seal('00000000-0000-4000-8000-000000000002')",
+    "pawl.tsq_decide": "select * from pawl.tsq_decide(array['00000000-0000-4000-8000-000000000004'::uuid], 'retry', 'ann')",
+    "pawl.cancel": "select * from pawl.cancel(array['00000000-0000-4000-8000-000000000005'::uuid], 'no', 'ann')",
+    "pawl.settle": "select s.* from (select id, token from pawl.lease union all select id, token from pawl.outcome where token is not null) l, "
+                   "pawl.settle(array[l.id], array[l.token], '{complete}') s",
+    "pawl.answer_find": "select * from pawl.answer_find('00000000-0000-4000-8000-000000000006', sha256('x'))",
     "wallet.open": "select * from wallet.open(array['ann'])",
     "wallet.post": "select * from wallet.post(array['topup'], array['00000000-0000-4000-8000-000000000003'::uuid], array['ann'], array[5::bigint])",
 }
+
+
+CLAIM = "pawl.claim(pawl.domain_find('desk'), 1, 600000, array_fill(0::bigint, '{10}'), null, 'w') c"
+# What they need: a command in troubleshooting, one to cancel, a leased one, a kept answer.
+BEFORE = [
+    "select pawl.send('desk', 'x', '1', '00000000-0000-4000-8000-000000000004')",
+    f"select count(s.*) from {CLAIM}, pawl.settle(array[c.id], array[c.token], '{{fail}}') s",
+    "select pawl.send('desk', 'x', '1')",
+    f"select count(*) from {CLAIM}",
+    "select pawl.send('desk', 'x', '1', '00000000-0000-4000-8000-000000000005')",
+    "select pawl.answer_keep('00000000-0000-4000-8000-000000000006', sha256('x'), 200, 'body')",
+]
 
 
 @test
 def every_function_that_answers_for_an_earlier_call_waits_for_its_standby():
     with Cluster(conf=CONF) as cluster, Pawl(cluster.url(), env=ENV) as pawl:
         assert pawl.run("migrate").code == 0
-        for sql in ["select wallet.asset_id('CREDIT')", *REPEATED.values()]:
+        for sql in ["select wallet.asset_id('CREDIT')", *BEFORE, *REPEATED.values()]:
             cluster.rows(sql)
         standbys(cluster, "nobody")
         for name, sql in REPEATED.items():
