@@ -81,6 +81,7 @@ as $$
     ('pawl.dead_letter_settle', 'monitor'),
     ('pawl.dead_letter_forward', 'monitor'),
     ('pawl.dead_letter_route',  'admin'),
+    ('pawl.dead_letter_retried_by', 'reader'),
     ('pawl.dead_letter_retry',  'admin'),
     ('pawl.dead_letter_delete', 'admin'),
     -- periodic tasks

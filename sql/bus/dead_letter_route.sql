@@ -28,6 +28,16 @@ begin
 end
 $$;
 
+-- Who tries letters of a type again: "pawl" itself, or "DOMAIN/TYPE" of the bus by a route. NULL: nothing does, unless an application
+-- claims them.
+create or replace function pawl.dead_letter_retried_by (p_type text)
+  returns text
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select case when p_type = any (pawl.dead_letter_reserved()) then 'pawl'
+              else (select r.domain || '/' || r.command_type from pawl.dead_letter_route r where r.operation_type = p_type) end
+$$;
+
 -- Send up to p_limit letters that are due. Returns how many were sent.
 create or replace function pawl.dead_letter_forward (p_limit integer, p_tries_max integer, p_delay_ms integer)
   returns integer

@@ -38,7 +38,9 @@ static const char *const letter_states[] = {"pending", "retrying", "failed", "re
 static const AnswerField letter_fields[] = {
     I64("id"), TEXT("operation_type"), TEXT("operation_key"), JSON("operation_data", .nullable = true),
     TEXT("error_message", .nullable = true), TEXT("error_code", .nullable = true), I64("retry_count"),
-    TEXT("status", .words = letter_states), TIME("created_at"), TIME("last_retry_at", .nullable = true)};
+    TEXT("status", .words = letter_states), TIME("created_at"), TIME("last_retry_at", .nullable = true),
+    TEXT("retried_by", .nullable = true,
+         .help = "pawl, or DOMAIN/TYPE of the bus by a route; null: nothing tries it unless an application claims it")};
 TABLE(letter, "DeadLetter");
 static const AnswerField letters_fields[] = {ROWS("items", letter), I64("next_cursor", .nullable = true)};
 TABLE(letters, "DeadLetters");
@@ -71,7 +73,8 @@ static const AnswerField command_fields[] = {
 TABLE(command, "Command");
 static const AnswerField command_line_fields[] = {
     UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
-    TIME("created_at"), TEXT("error", .nullable = true)};
+    TIME("created_at"), TIME("due_at", .nullable = true, .help = "when a delayed command is due; null: it is not delayed"),
+    TEXT("error", .nullable = true)};
 static TABLE(command_line, "CommandLine");
 static const AnswerField commands_fields[] = {ROWS("items", command_line), NEXT_NUMBER};
 TABLE(commands, "Commands");

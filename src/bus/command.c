@@ -137,6 +137,7 @@ void command_write(Writer *writer, const Command *command)
     writer_text(writer, "status", command->status);
     writer_i64(writer, "attempts", command->attempts);
     writer_time(writer, "created_at", command->created_at);
+    writer_time(writer, "due_at", command->due_at); /* null unless it is delayed */
     writer_text(writer, "error", command->error);
     writer_end(writer);
 }

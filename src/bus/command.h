@@ -32,6 +32,7 @@ const char *command_status_constant(const char *status);
     X(T, const char *, DB_TEXT, status)     \
     X(T, int32_t, DB_I32, attempts)         \
     X(T, int64_t, DB_TIME, created_at)      \
+    X(T, int64_t, DB_TIME, due_at)          \
     X(T, const char *, DB_TEXT, error)
 typedef struct {
     COMMAND_COLUMNS(DB_FIELD, Command)

@@ -375,5 +375,6 @@ void dead_letter_write(Writer *writer, const DeadLetter *letter)
     writer_text(writer, "status", letter->status);
     writer_time(writer, "created_at", letter->created_at);
     writer_time(writer, "last_retry_at", letter->last_retry_at);
+    writer_text(writer, "retried_by", letter->retried_by);
     writer_end(writer);
 }

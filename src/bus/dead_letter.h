@@ -63,7 +63,8 @@ extern const char *const dead_letter_statuses[];
     X(T, int32_t,      DB_I32,   retry_count) \
     X(T, const char *, DB_TEXT,  status) \
     X(T, int64_t,      DB_TIME,  created_at) \
-    X(T, int64_t,      DB_TIME,  last_retry_at)
+    X(T, int64_t,      DB_TIME,  last_retry_at) \
+    X(T, const char *, DB_TEXT,  retried_by) /* "pawl", "DOMAIN/TYPE" by a route; NULL: by nothing but an application */
 /* clang-format on */
 typedef struct {
     DEAD_LETTER_COLUMNS(DB_FIELD, DeadLetter)

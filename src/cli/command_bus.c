@@ -68,6 +68,7 @@ static const ListColumn list_columns[] = {
     {"status",    NULL, CELL_TEXT, offsetof(Command, status)    },
     {">attempts", NULL, CELL_I32,  offsetof(Command, attempts)  },
     {"created",   NULL, CELL_TIME, offsetof(Command, created_at)},
+    {"due",       NULL, CELL_TIME, offsetof(Command, due_at)    },
     {"error",     NULL, CELL_TEXT, offsetof(Command, error)     },
 };
 

@@ -76,9 +76,10 @@ static void letter_print(Call *call, const DeadLetter *letter)
     if (letter->last_retry_at)
         wall_text((Wall){letter->last_retry_at}, retried);
     printf("id          %" PRId64 "\ntype        %s\nkey         %s\nstatus      %s\nretries     %d\ncreated     %s\n"
-           "last retry  %s\nerror code  %s\nerror       %s\ndata        %s\n",
+           "last retry  %s\nretried by  %s\nerror code  %s\nerror       %s\ndata        %s\n",
            letter->id, letter->operation_type, letter->operation_key, letter->status, letter->retry_count, created,
-           retried, letter->error_code, letter->error_message, letter->operation_data);
+           retried, letter->retried_by ? letter->retried_by : "-", letter->error_code, letter->error_message,
+           letter->operation_data);
 }
 
 ErrorCode command_dlq_show(Call *call, Error *reterr)
@@ -104,6 +105,11 @@ ErrorCode command_dlq_retry(Call *call, Error *reterr)
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(dead_letter_retry(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &letter, reterr));
     letter_print(call, &letter);
+    if (!letter.retried_by)
+        fprintf(stderr,
+                "pawl: dead letter %" PRId64 " is due, but type \"%s\" has no route: it waits until one is set "
+                "(select pawl.dead_letter_route(...)) or an application claims it\n",
+                id, letter.operation_type);
     return OK;
 }
 

@@ -393,6 +393,11 @@ def command_list_filters_and_counts():
             assert pawl.run("command", "list", "--count", *flags).stdout == wanted + "\n", flags
         table = pawl.run("command", "list", "--domain", "b").stdout
         assert ids[3] in table and "COMPLETED" in table and ids[0] not in table, table
+        late = pawl.run("send", "later", "x", "--delay", "1h").stdout.strip()
+        soon = pawl.run("send", "later", "x").stdout.strip()
+        items = {item["command_id"]: item for item in pawl.run("command", "list", "--domain", "later", "--json").json}
+        assert items[late]["status"] == items[soon]["status"] == "PENDING", items
+        assert items[soon]["due_at"] is None and items[late]["due_at"] > items[late]["created_at"], items
         refused(pawl, "command", "list", "--status", "DONE", code=2, words=["DONE", "PENDING"])
         refused(pawl, "command", "list", "--limit", "0", code=2, words=["--limit"])
 

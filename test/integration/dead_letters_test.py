@@ -84,8 +84,13 @@ def letters_of_an_application_become_commands_once():
     with Database() as db, Pawl(db, env={"PAWL_DLQ_EVERY": "1s", "PAWL_DLQ_TRIES": "2"}) as pawl:
         pawl.serve()
         waiting, = dead_letters_put(db, ["order-1"], kind="charge", delay_ms=3600000)
+        done = pawl.run("dlq", "retry", str(waiting), "--json")
+        assert done.json["retried_by"] is None and 'type "charge" has no route' in done.stderr, (done.json, done.stderr)
+        assert "retried by  -" in pawl.run("dlq", "show", str(waiting)).stdout
+        assert pawl.http("POST", f"/v1/dead-letters/{waiting}/retry").json["retried_by"] is None
         db.rows("select pawl.dead_letter_route('charge', 'shop', 'charge-again')")
-        assert pawl.run("dlq", "retry", str(waiting)).code == 0
+        done = pawl.run("dlq", "retry", str(waiting), "--json")
+        assert done.code == 0 and done.stderr == "" and done.json["retried_by"] == "shop/charge-again", (done.json, done.stderr)
         status = lambda letter: db.value(f"select status from pawl.failed_operations where id = {letter}")
         wait_until(lambda: status(waiting) == "resolved", what="it was sent")
         sent = db.rows("select d.name, c.type, c.payload = f.operation_data from pawl.command c join pawl.domain d on "
