@@ -34,34 +34,34 @@
     X(METRIC_RETRY,            COUNTER,   "pawl_retries_total",             "",                 "transactions run again")              \
     X(METRIC_RETRY_OK,         COUNTER,   "pawl_retries_succeeded_total",   "",                 "transactions that succeeded after being run again") \
     X(METRIC_RESOLVED,         COUNTER,   "pawl_commits_resolved_total",    "",                 "lost commit answers resolved by their key") \
-    X(METRIC_QUERY_SECONDS,    HISTOGRAM, "pawl_query_seconds",             "",                 "time of one statement, seen from here") \
-    X(METRIC_LOG_LEFT_OUT,     COUNTER,   "pawl_log_lines_left_out_total",  "",                 "log lines that standard error did not take at once") \
+    X(METRIC_QUERY_SECONDS,    HISTOGRAM, "pawl_query_seconds",             "",                 "time of one statement, as seen by the client") \
+    X(METRIC_LOG_LEFT_OUT,     COUNTER,   "pawl_log_lines_left_out_total",  "",                 "log lines dropped because standard error was blocked") \
     X(METRIC_LISTEN_UP,        GAUGE,     "pawl_listen_up",                 "",                 "1 while notifications arrive, 0 while polling alone") \
     X(METRIC_DLQ_SIZE,         GAUGE,     "pawl_dead_letters",              "",                 "dead letters that are pending, retrying or failed") \
-    X(METRIC_DLQ_FAILED,       GAUGE,     "pawl_dead_letters_failed",       "",                 "dead letters whose tries have run out") \
+    X(METRIC_DLQ_FAILED,       GAUGE,     "pawl_dead_letters_failed",       "",                 "dead letters whose tries are exhausted") \
     X(METRIC_DLQ_RETRY_OK,     COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"ok\"",     "dead letters retried, by outcome") \
     X(METRIC_DLQ_RETRY_FAILED, COUNTER,   "pawl_dead_letter_retries_total", "outcome=\"failed\"", "dead letters retried, by outcome") \
     X(METRIC_SENT_NEW,         COUNTER,   "pawl_commands_sent_total",           "outcome=\"new\"",              "commands sent from this process, by outcome") \
     X(METRIC_SENT_KNOWN,       COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",            "commands sent from this process, by outcome") \
     X(METRIC_SENT_REFUSED,     COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",          "commands sent from this process, by outcome") \
     X(METRIC_CLAIMED,          COUNTER,   "pawl_commands_claimed_total",        "",                             "commands leased to workers by this process") \
-    X(METRIC_SETTLED_COMPLETED, COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",        "commands settled by this process, by what their handler said; lost: the lease was another's") \
-    X(METRIC_SETTLED_RETRIED,  COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",          "commands settled by this process, by what their handler said; lost: the lease was another's") \
-    X(METRIC_SETTLED_FAILED,   COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",           "commands settled by this process, by what their handler said; lost: the lease was another's") \
-    X(METRIC_SETTLED_REJECTED, COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",         "commands settled by this process, by what their handler said; lost: the lease was another's") \
-    X(METRIC_SETTLED_LOST,     COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",             "commands settled by this process, by what their handler said; lost: the lease was another's") \
+    X(METRIC_SETTLED_COMPLETED, COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",        "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(METRIC_SETTLED_RETRIED,  COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",          "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(METRIC_SETTLED_FAILED,   COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",           "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(METRIC_SETTLED_REJECTED, COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",         "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(METRIC_SETTLED_LOST,     COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",             "commands settled by this process, by outcome; lost: the lease had expired") \
     X(METRIC_HANDLERS,         GAUGE,     "pawl_handlers_running",              "",                             "handlers running in this process") \
-    X(METRIC_SEND_CALLS,       COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",                "calls that sent or settled: commands per call tell how well callers are combined") \
-    X(METRIC_SETTLE_CALLS,     COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",              "calls that sent or settled: commands per call tell how well callers are combined") \
-    X(METRIC_NOTES_SENT,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",           "notes to workers that a domain has work") \
-    X(METRIC_NOTES_RECEIVED,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",       "notes to workers that a domain has work") \
-    X(METRIC_READY,            GAUGE,     "pawl_commands",                      "state=\"ready\"",              "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
-    X(METRIC_DELAYED,          GAUGE,     "pawl_commands",                      "state=\"delayed\"",            "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
-    X(METRIC_LEASED,           GAUGE,     "pawl_commands",                      "state=\"leased\"",             "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
-    X(METRIC_TROUBLE,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"",    "commands by where they are: troubleshooting counted up to 10000, the others estimated; kept by monitors") \
-    X(METRIC_READY_AGE,        GAUGE,     "pawl_commands_oldest_ready_seconds", "",                             "how long the command that stands in line for longest has been there; kept by monitors") \
+    X(METRIC_SEND_CALLS,       COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",                "database calls that sent or settled; commands per call show the effect of combining") \
+    X(METRIC_SETTLE_CALLS,     COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",              "database calls that sent or settled; commands per call show the effect of combining") \
+    X(METRIC_NOTES_SENT,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",           "notifications to workers that a domain has work") \
+    X(METRIC_NOTES_RECEIVED,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",       "notifications to workers that a domain has work") \
+    X(METRIC_READY,            GAUGE,     "pawl_commands",                      "state=\"ready\"",              "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(METRIC_DELAYED,          GAUGE,     "pawl_commands",                      "state=\"delayed\"",            "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(METRIC_LEASED,           GAUGE,     "pawl_commands",                      "state=\"leased\"",             "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(METRIC_TROUBLE,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"",    "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(METRIC_READY_AGE,        GAUGE,     "pawl_commands_oldest_ready_seconds", "",                             "age of the command that has been queued for longest; kept by monitors") \
     X(METRIC_BATCH_IDLE,       GAUGE,     "pawl_batches_open_idle_seconds",     "",                             "how long an open batch has had no new command; kept by monitors") \
-    X(METRIC_RATE_LIMITED,     COUNTER,   "pawl_rate_limited_total",        "",                 "times a peer told us to slow down")   \
+    X(METRIC_RATE_LIMITED,     COUNTER,   "pawl_rate_limited_total",        "",                 "answers 429 from peers")   \
     X(METRIC_HTTP_1XX,         COUNTER,   "pawl_http_requests_total",       "code=\"1xx\"",     "requests answered, by class of status") \
     X(METRIC_HTTP_2XX,         COUNTER,   "pawl_http_requests_total",       "code=\"2xx\"",     "requests answered, by class of status") \
     X(METRIC_HTTP_3XX,         COUNTER,   "pawl_http_requests_total",       "code=\"3xx\"",     "requests answered, by class of status") \
