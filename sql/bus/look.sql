@@ -66,6 +66,100 @@ as $$
   select pawl.command_show(p_command_id, null)
 $$;
 
+-- The ids of queued and delayed commands, newest first, below p_before. A command that never came back is queued at its own id, so each
+-- priority of each domain is read backwards from p_before; those that came back have an index of their own.
+-- Plan: p_limit rows of each priority of each domain, by index. With p_type, rows of other types are passed over.
+create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer)
+  returns setof bigint
+  language plpgsql stable set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_first integer := coalesce(p_domain_id, -2147483648);
+  v_last integer := coalesce(p_domain_id, 2147483647);
+begin
+  return query
+    with recursive head as (
+      (select r.domain_id, r.priority
+       from pawl.ready r
+       where r.domain_id between v_first and v_last
+       order by r.domain_id, r.priority, r.pos
+       limit 1)
+      union all
+      select n.domain_id, n.priority
+      from head h,
+      lateral (
+        select r.domain_id, r.priority
+        from pawl.ready r
+        where (r.domain_id, r.priority) > (h.domain_id, h.priority) and r.domain_id <= v_last
+        order by r.domain_id, r.priority, r.pos
+        limit 1
+      ) n
+    )
+    select p.id
+    from (
+      select q.id
+      from head h
+      cross join lateral (
+        select r.id
+        from pawl.ready r
+        where r.domain_id = h.domain_id and r.priority = h.priority and r.pos < p_before and r.pos = r.id
+          and (p_type is null or exists (select from pawl.command c where c.id = r.id and c.type = p_type))
+        order by r.pos desc
+        limit p_limit
+      ) q
+      union all
+      (select r.id
+       from pawl.ready r
+       where r.pos <> r.id and r.id < p_before and (p_domain_id is null or r.domain_id = p_domain_id)
+         and (p_type is null or exists (select from pawl.command c where c.id = r.id and c.type = p_type))
+       order by r.id desc
+       limit p_limit)
+      union all
+      (select d.id
+       from pawl.delayed d
+       where p_domain_id is null and d.id < p_before
+         and (p_type is null or exists (select from pawl.command c where c.id = d.id and c.type = p_type))
+       order by d.id desc
+       limit p_limit)
+      union all
+      (select d.id
+       from pawl.delayed d
+       where d.domain_id = p_domain_id and d.id < p_before
+         and (p_type is null or exists (select from pawl.command c where c.id = d.id and c.type = p_type))
+       order by d.id desc
+       limit p_limit)
+    ) p
+    order by p.id desc
+    limit p_limit;
+end
+$$;
+
+-- Is any command of a domain queued, delayed or leased? p_types: only these; NULL for all.
+-- Plan: by index in ready and delayed, up to the first such row; all leases, which are as many as workers hold.
+create or replace function pawl.has_work (p_domain_id integer, p_types text[])
+  returns boolean
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  return exists (
+      select from pawl.ready r
+      where r.domain_id = p_domain_id
+        and (p_types is null or exists (select from pawl.command c where c.id = r.id and c.type = any (p_types))))
+    or exists (
+      select from pawl.delayed d
+      where d.domain_id = p_domain_id
+        and (p_types is null or exists (select from pawl.command c where c.id = d.id and c.type = any (p_types))))
+    or exists (
+      select from pawl.lease l
+      where l.domain_id = p_domain_id
+        and (p_types is null or exists (select from pawl.command c where c.id = l.id and c.type = any (p_types))));
+end
+$$;
+
 -- The ids of commands with a status, newest first, below p_before. Each status has a place of its own to look in.
 create or replace function pawl.command_ids (
   p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer)
@@ -76,11 +170,7 @@ begin
   case p_status
     when 'PENDING' then
       return query
-        select p.id
-        from (select r.id, r.domain_id from pawl.ready r union all select d.id, d.domain_id from pawl.delayed d) p
-        where p.id < p_before and (p_domain_id is null or p.domain_id = p_domain_id)
-          and (p_type is null or exists (select from pawl.command c where c.id = p.id and c.type = p_type))
-        order by p.id desc limit p_limit;
+        select p from pawl.pending_ids(p_domain_id, p_type, p_before, p_limit) p;
     when 'IN_PROGRESS' then
       return query
         select l.id from pawl.lease l

@@ -50,6 +50,8 @@ pawl.command_status      reader
 pawl.command_number      reader
 pawl.commands_find       reader
 pawl.command_ids         reader
+pawl.pending_ids         reader
+pawl.has_work            worker
 pawl.command_list        reader
 pawl.command_count       reader
 pawl.backlog             reader
