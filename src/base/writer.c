@@ -107,9 +107,13 @@ void writer_time(Writer *writer, const char *name, int64_t micros)
 {
     char text[WALL_TEXT_SIZE];
 
-    if (micros)
-        wall_text((Wall){micros}, text);
-    writer_text(writer, name, micros ? text : NULL);
+    if (!micros) {
+        writer_null(writer, name);
+        return;
+    }
+    wall_text((Wall){micros}, text);
+    snprintf(strrchr(text, '.'), sizeof ".123456Z", ".%06dZ", (int)((micros % 1000000 + 1000000) % 1000000));
+    writer_text(writer, name, text);
 }
 
 void writer_null(Writer *writer, const char *name)

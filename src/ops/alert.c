@@ -141,7 +141,7 @@ static const struct {
                     "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does"},
     [ALERT_LEDGER]     = {"ledger-clock", "s", 5, true, NULL, METRIC_LEDGER_AHEAD, METRIC_ALERT_LEDGER,
                     "transactions of the ledger are dated after the database's clock, which was set back: check the "
-                    "server's time source"},
+                              "server's time source"},
     [ALERT_BREAKER]    = {"breaker-open", "", 0, false, breaker_open, .metric = METRIC_ALERT_BREAKER,
                     .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
     [ALERT_RATE]       = {"rate-limited", "/h", 10, false, limited_per_hour, .metric = METRIC_ALERT_RATE,
@@ -232,15 +232,12 @@ void alerts_list(Alerts *alerts, Alert ret_list[ALERT_COUNT])
 void alert_write(const Alert *alert, Text *text)
 {
     Writer writer;
-    char   since[WALL_TEXT_SIZE] = "";
 
-    if (alert->since.us)
-        wall_text(alert->since, since);
     writer_open(&writer, text);
     writer_object(&writer, NULL);
     writer_text(&writer, "alert", alert->name);
     writer_text(&writer, "state", alert->firing ? "firing" : alert->since.us ? "resolved" : "ok");
-    writer_text(&writer, "since", alert->since.us ? since : NULL);
+    writer_time(&writer, "since", alert->since.us);
     writer_i64(&writer, "value", alert->value);
     writer_i64(&writer, "limit", alert->limit);
     writer_text(&writer, "unit", alert->unit);

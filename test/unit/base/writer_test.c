@@ -107,7 +107,7 @@ TEST(writer_times_are_utc_and_zero_is_null)
     writer_time(&w, NULL, 1767323045678000);
     writer_time(&w, NULL, 0);
     writer_end(&w);
-    assert_string_equal(text_string(&text), "[\"1970-01-01T00:00:00.000Z\",\"2026-01-02T03:04:05.678Z\",null]");
+    assert_string_equal(text_string(&text), "[\"1970-01-01T00:00:00.000001Z\",\"2026-01-02T03:04:05.678000Z\",null]");
 }
 
 TEST(writer_quote_of_any_bytes_is_json)
