@@ -11,8 +11,12 @@ run_psql()
 
 files=(pg/query/migration_bootstrap_schema.sql pg/query/migration_bootstrap.sql migrations/*.sql)
 while read -r file; do files+=("$file"); done < <(sed 's/#.*//; s/ unless .*//; /^[[:space:]]*$/d' schema.txt)
-for file in "${files[@]}"; do PGOPTIONS='-c client_min_messages=warning' run_psql --file="$file" >/dev/null; done
+for file in "${files[@]}"; do
+    PGOPTIONS='-c client_min_messages=warning' run_psql --single-transaction --file="$file" >/dev/null
+done
 
+# Findings that are no mistakes: an argument that keeps the planner from calling the function, a composite among several
+# outputs, and an output that is passed through with some of its elements changed.
 found=$(run_psql <<'SQL'
 create extension plpgsql_check;
 select format('%s line %s: %s: %s', p.oid::regprocedure, c.lineno, c.level, c.message)
@@ -21,6 +25,10 @@ select format('%s line %s: %s: %s', p.oid::regprocedure, c.lineno, c.level, c.me
   join pg_namespace n on n.oid = p.pronamespace and n.nspname !~ '^pg_|^information_schema$|^public$'
   cross join lateral plpgsql_check_function_tb(p.oid, extra_warnings => true, performance_warnings => false) c
  where p.prorettype <> 'trigger'::regtype
+   and (p.proname, c.message) not in (
+     values ('_refuse_queue_name', 'unused parameter "queue_name"'),
+            ('legs_run', 'composite OUT variable "legs" is not single argument'),
+            ('refusals_under_lock', 'parameter "sentences" is never read'))
  order by 1;
 SQL
 )

@@ -143,7 +143,7 @@ as $$
 declare
   v_batch pawl.batch;
   v_open bigint;
-  v_complete bigint[] := '{}';
+  v_complete bigint[] := '{}'::bigint[];
 begin
   perform from pawl.batch b
   where b.id = any (p_ids) and b.sealed_at is not null and b.completed_at is null

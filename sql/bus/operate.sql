@@ -137,8 +137,8 @@ declare
   v_operator text := pawl.operator_name(p_operator);
   v_ids bigint[];
   v_left bigint[];
-  v_asked bigint[] := '{}';
-  v_ended bigint[] := '{}';
+  v_asked bigint[] := '{}'::bigint[];
+  v_ended bigint[] := '{}'::bigint[];
 begin
   perform pawl.decision_guard(p_command_ids, p_domains, p_reason);
   v_ids := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);

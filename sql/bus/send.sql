@@ -86,7 +86,7 @@ declare
   v_known bigint[];
 begin
   if not exists (select from pawl.kept_key) then
-    return '{}';
+    return '{}'::bigint[];
   end if;
   v_known := array(
     select c.id from unnest(p_made) m (id)
@@ -166,7 +166,7 @@ as $$
 declare
   c_rolled_back constant text := 'PWBSY';
   v_ids uuid[] := array(select distinct u.id from unnest(p_ids) u (id) order by u.id);
-  v_busy uuid[] := '{}';
+  v_busy uuid[] := '{}'::uuid[];
   v_at integer := 1; -- variables keep their values when a subtransaction is rolled back
 begin
   loop

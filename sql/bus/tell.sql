@@ -61,7 +61,7 @@ create or replace function pawl.reply_queues_busy (p_names text[])
 as $$
 declare
   v_new text[] := pawl.reply_queues_new(p_names);
-  v_busy text[] := '{}';
+  v_busy text[] := '{}'::text[];
 begin
   for v_at in 1 .. cardinality(v_new) loop
     if cardinality(v_busy) >= 5 then

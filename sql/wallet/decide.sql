@@ -116,7 +116,7 @@ declare
   v_left bigint[] := p_facts.lefts;
   v_totals bigint[] := p_facts.totals;
   v_wholes boolean[] := p_facts.wholes;
-  v_ended text[] := '{}';
+  v_ended text[] := '{}'::text[];
   v_slots integer[]; -- of each leg: the position of its wallet in the arrays below
   v_balance bigint[];
   v_held bigint[];

@@ -45,7 +45,7 @@ as $$
 declare
   c_failures constant integer := 1000; -- in one call
   v_now timestamptz := pawl.now();
-  v_at timestamptz := '-infinity';
+  v_at timestamptz := timestamptz '-infinity';
   v_id bigint := -1;
   v_count integer := 0;
   v_failed integer := 0;

@@ -287,7 +287,7 @@ as $$
 declare
   -- An entry may be this much later than the clock, so that the times of a wallet's entries grow although a clock was set back
   -- a little. Beyond it the clock was wrong before, and is believed again at once; the order is that of the versions.
-  c_skew constant interval := '5 s';
+  c_skew constant interval := interval '5 s';
   v_of record;
   v_ask record;
   v_lock record;

@@ -125,7 +125,7 @@ def a_command_is_sent_once_and_refusals_say_why():
             f"1 known PENDING command {THE_ID} exists already: payload differs from what was sent first", told
         assert told["defaults"] == told["lowest"] == "0 new PENDING ", told
         for label, words in (("no domain", "domain must be"), ("bad json", "payload"), ("bad id", "command_id must be a UUID"),
-                             ("bad priority", "priority must be from 0 to 9")):
+                             ("bad priority", "priority must be an integer from 0 to 9, got 10")):
             assert told[label].startswith("1 known - ") and words in told[label], (label, told)
         assert told["no batch"].startswith("2 known - batch") and "not found" in told["no batch"], told
         found = db.rows("select type, payload, priority, max_attempts, reply_to, correlation_id from pawl.command order by id")

@@ -54,8 +54,8 @@ TEST(target_refuses_what_is_no_web_address_and_repeats_none_of_it)
                                        "http://secret:port/",
                                        "http://secret:99999/",
                                        "http://sec ret/",
-                                       "http://s\xc3\xa9"
-                                       "cret.org/",
+                                       ("http://s\xc3\xa9"
+                                        "cret.org/"),
                                        "http://[::1/secret",
                                        "http://[secret]/",
                                        "http://se\r\ncret/"};
