@@ -15,6 +15,7 @@
 #include "api/ready.h"
 #include "bus/send.h"
 #include "bus/waker.h"
+#include "http/asset.h"
 #include "http/route.h"
 #include "ops/alert.h"
 #include "pg/pool.h"
@@ -29,7 +30,7 @@ typedef struct Api {
     Waker      *waker;
     Claims     *claims;
     Ready      *ready;
-    const char *openapi;
+    Asset       openapi;
     int64_t     key_days; /* for how many days after its end a command's id is known, at least */
     atomic_bool stopping;
 } Api;

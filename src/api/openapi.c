@@ -182,7 +182,7 @@ static const RouteParameter *capture_find(const RouteParameter *list, const char
 static void write_captures(Writer *writer, const Route *route)
 {
     for (const char *open = route->path; (open = strchr(open, '{')); open++) {
-        size_t                length  = strcspn(open + 1, "}");
+        size_t                length  = strcspn(open + 1, "*}");
         const RouteParameter *capture = capture_find(route->captures, open + 1, length);
         char                  name[64];
 
@@ -206,6 +206,8 @@ static void write_parameters(Writer *writer, const Route *route)
         write_parameter(writer, parameter, "query");
     if (takes_key(route))
         writer_raw(writer, NULL, "{\"$ref\":\"#/components/parameters/IdempotencyKey\"}");
+    if (route->conditional)
+        writer_raw(writer, NULL, "{\"$ref\":\"#/components/parameters/IfNoneMatch\"}");
     writer_end(writer);
 }
 
@@ -351,11 +353,17 @@ static void write_answer(Writer *writer, const Route *route)
     write_header_reference(writer, "X-Request-Id");
     if (takes_key(route))
         write_header_reference(writer, "Idempotency-Replayed");
+    if (route->conditional)
+        write_header_reference(writer, "ETag");
     for (const char *const *header = route->headers; header && *header; header++)
         write_header_reference(writer, *header);
     writer_end(writer);
     write_answer_content(writer, route);
     writer_end(writer);
+    if (route->conditional)
+        writer_raw(writer, "304",
+                   "{\"description\":\"the client's If-None-Match names what it would get\",\"headers\":{\"ETag\":"
+                   "{\"$ref\":\"#/components/headers/ETag\"}}}");
     writer_raw(writer, "4XX", "{\"$ref\":\"#/components/responses/Problem\"}");
     writer_raw(writer, "5XX", "{\"$ref\":\"#/components/responses/Problem\"}");
     writer_end(writer);
@@ -372,7 +380,7 @@ static void write_operation_id(Writer *writer, const Route *route)
     for (const char *p = route->path; *p && used + 1 < sizeof id; p++)
         if (isalnum((unsigned char)*p))
             id[used++] = *p;
-        else if (id[used - 1] != '_' && *p != '}')
+        else if (id[used - 1] != '_' && !strchr("*}", *p))
             id[used++] = '_';
     id[used] = '\0';
     writer_text(writer, "operationId", id);
@@ -452,13 +460,26 @@ static bool is_first_of_path(const RouteTable *table, size_t row)
     return true;
 }
 
+/* OpenAPI has no {path*}: there it is a parameter like any other. */
+static void write_path_name(Writer *writer, const char *path)
+{
+    char   name[128];
+    size_t used = 0;
+
+    for (; *path && used + 1 < sizeof name; path++)
+        if (*path != '*')
+            name[used++] = *path;
+    name[used] = '\0';
+    writer_object(writer, name);
+}
+
 static void write_paths(Writer *writer, const RouteTable *table)
 {
     writer_object(writer, "paths");
     for (size_t row = 0; row < table->count; row++) {
         if (!is_first_of_path(table, row))
             continue;
-        writer_object(writer, table->rows[row].path);
+        write_path_name(writer, table->rows[row].path);
         for (size_t i = row; i < table->count; i++)
             if (strcmp(table->rows[i].path, table->rows[row].path) == 0)
                 write_operation(writer, &table->rows[i]);
@@ -473,6 +494,7 @@ static const struct {
     const char *name, *schema, *help;
 } headers[] = {
     {"X-Request-Id",         "{\"type\":\"string\"}",                     "the request's id; the client's own if it sent one"},
+    {"ETag",                 "{\"type\":\"string\"}",                     "names this very content; for If-None-Match"       },
     {"Idempotency-Replayed", "{\"type\":\"string\",\"enum\":[\"true\"]}",
      "this is the answer to an earlier request with the key"                                                                 },
     {"Pawl-Balance",         "{\"type\":\"integer\"}",                    "the wallet's present balance"                     },
@@ -551,7 +573,9 @@ static void write_components(Writer *writer, const RouteTable *table)
         writer, "parameters",
         "{\"IdempotencyKey\":{\"name\":\"Idempotency-Key\",\"in\":\"header\",\"description\":\"the key of the request, "
         "bare or quoted; where the body has an id, instead of it\",\"schema\":{\"type\":\"string\",\"minLength\":1,"
-        "\"maxLength\":200}}}");
+        "\"maxLength\":200}},\"IfNoneMatch\":{\"name\":\"If-None-Match\",\"in\":\"header\",\"description\":\"entity "
+        "tags of "
+        "earlier answers\",\"schema\":{\"type\":\"string\"}}}");
     write_headers(writer);
     writer_raw(
         writer, "responses",
@@ -597,4 +621,17 @@ const char *openapi_text(const RouteTable *table, Arena *arena)
     write_components(&writer, table);
     writer_end(&writer);
     return text_string(&text);
+}
+
+Asset openapi_asset(const RouteTable *table, Arena *arena)
+{
+    const char *text  = openapi_text(table, arena);
+    Asset       asset = {
+              .type  = "application/json",
+              .cache = "private, no-cache", /* a token is needed to read it */
+              .plain = {text, strlen(text)}
+    };
+
+    asset_prepare(&asset);
+    return asset;
 }

@@ -5,8 +5,11 @@
 #define API_OPENAPI_H
 
 #include "base/arena.h"
+#include "http/asset.h"
 #include "http/route.h"
 
 const char *openapi_text(const RouteTable *table, Arena *arena);
+/* The same, ready to be answered; the text is in the arena. */
+Asset openapi_asset(const RouteTable *table, Arena *arena);
 
 #endif

@@ -81,9 +81,8 @@ ErrorCode api_openapi(void *context, Request *request, Response *response, Error
 {
     Api *api = context;
 
-    (void)request;
     (void)reterr;
-    text_append(&response->body, api->openapi);
+    asset_answer(&api->openapi, request, response);
     return OK;
 }
 

@@ -32,7 +32,7 @@ static const Route rows[] = {
     {HTTP_GET, "/metrics", api_metrics, READS, .at_once = true, .summary = "Metrics in Prometheus' text format",
      .answer_type = "text/plain"},
     {HTTP_GET, "/openapi.json", api_openapi, SCOPE_ALL, .at_once = true, .summary = "This description",
-     .answer = &answer_openapi},
+     .answer = &answer_openapi, .conditional = true},
     {HTTP_GET, "/problems/{type}", api_problem, SCOPE_NONE, .at_once = true,
      .summary = "What a type of problem means and what to do about it", .answer_type = "text/plain"},
     {HTTP_GET, "/v1/alerts", api_alerts, READS, .at_once = true, .summary = "Every alert and its state",

@@ -85,7 +85,7 @@ static ErrorCode server_start(Daemon *daemon, Error *reterr)
         log_write(LOG_WARN, "daemon", "fewer client connections than PAWL_HTTP_CONNECTIONS: too few file descriptors",
                   LOG_INT("connections", connections));
     daemon->bound_fd    = 0; /* the server's from here on */
-    daemon->api.openapi = openapi_text(&routes_table, daemon->app->arena);
+    daemon->api.openapi = openapi_asset(&routes_table, daemon->app->arena);
     return server_new(&options, &daemon->server, reterr);
 }
 

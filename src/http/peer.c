@@ -27,6 +27,9 @@
 #define OUT_HEAD_MAX   ((size_t)16 << 10) /* all the headers that a response can have fit */
 #define QUICK_BODY_MAX ((size_t)64 << 10) /* reading a larger one would keep the other connections waiting */
 
+static_assert(OUT_HEAD_MAX >= RESPONSE_HEADERS_BYTES_MAX + 4 * RESPONSE_HEADERS_MAX + 1024,
+              "what the server adds fits too");
+
 /* GONE: the connection was closed and freed. */
 typedef enum { STEP_ON, STEP_PAUSE, STEP_GONE } Step;
 typedef enum { FILL_SOME, FILL_NONE, FILL_END, FILL_BROKEN } Fill;
@@ -311,17 +314,22 @@ static Step peer_next(Peer *peer)
     return STEP_ON;
 }
 
+/* sendmsg() reads only, but struct iovec serves recvmsg() too. */
+static void *deconst(const char *bytes)
+{
+    return (void *)(uintptr_t)bytes;
+}
+
 static Step step_write(Peer *peer)
 {
-    const Request  *request  = peer->request;
-    const Response *response = &request->response;
-    bool            bodiless = request->is_head || response->status == 204;
-    size_t          body     = bodiless ? 0 : response->body.length;
-    size_t          head     = peer->out.length;
-    size_t          from     = peer->sent > head ? peer->sent - head : 0; /* in the body */
-    struct iovec    parts[2] = {
-        {peer->out.bytes + (from > 0 ? head : peer->sent),          from > 0 ? 0 : head - peer->sent},
-        {response->body.bytes ? response->body.bytes + from : NULL, body - from                     },
+    size_t       size     = 0;
+    const char  *bytes    = response_content(&peer->request->response, &size);
+    size_t       body     = peer->request->is_head ? 0 : size;
+    size_t       head     = peer->out.length;
+    size_t       from     = peer->sent > head ? peer->sent - head : 0; /* in the body */
+    struct iovec parts[2] = {
+        {peer->out.bytes + (from > 0 ? head : peer->sent), from > 0 ? 0 : head - peer->sent},
+        {deconst(bytes ? bytes + from : NULL),             body - from                     },
     };
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = COUNT(parts)};
 

@@ -247,7 +247,7 @@ const char *request_path(const Request *request)
 
 const char *request_capture(const Request *request, const char *name)
 {
-    const char *value = route_capture(request->match.route, &request->path, name);
+    const char *value = route_capture(request->match.route, &request->path, name, request->arena);
 
     assert(value);
     return value;

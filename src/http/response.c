@@ -20,6 +20,7 @@ static const struct {
     {201, "Created"                        },
     {202, "Accepted"                       },
     {204, "No Content"                     },
+    {304, "Not Modified"                   },
     {400, "Bad Request"                    },
     {401, "Unauthorized"                   },
     {403, "Forbidden"                      },
@@ -70,16 +71,41 @@ void response_init(Response *response, Arena *arena)
     response->status       = 200;
     response->type         = "application/json";
     response->header_count = 0;
+    response->header_bytes = 0;
+    response->borrowed     = NULL;
     text_init(&response->body, arena, TEXT_MAX_BODY);
 }
 
 void response_header(Response *response, const char *name, const char *value)
 {
-    assert(response->header_count < RESPONSE_HEADERS_MAX);
+    response->header_bytes += strlen(name) + strlen(value);
+    assert(response->header_count < RESPONSE_HEADERS_MAX && response->header_bytes <= RESPONSE_HEADERS_BYTES_MAX);
     assert(!strpbrk(name, "\r\n") && !strpbrk(value, "\r\n"));
-    assert(strlen(name) + strlen(value) <= RESPONSE_HEADER_BYTES_MAX);
     response->headers[response->header_count].name    = name;
     response->headers[response->header_count++].value = value;
+}
+
+void response_borrow(Response *response, const char *bytes, size_t size)
+{
+    assert(bytes);
+    response->borrowed      = bytes;
+    response->borrowed_size = size;
+}
+
+/* RFC 9110, 15.3.5 and 15.4.5. */
+static bool status_has_content(int status)
+{
+    return status != 204 && status != 304;
+}
+
+const char *response_content(const Response *response, size_t *ret_size)
+{
+    if (!status_has_content(response->status)) {
+        *ret_size = 0;
+        return NULL;
+    }
+    *ret_size = response->borrowed ? response->borrowed_size : response->body.length;
+    return response->borrowed ? response->borrowed : response->body.bytes;
 }
 
 /* In whole seconds. Where nobody knows better: a busy queue is free again in a moment; a database takes longer to come back. */
@@ -118,16 +144,19 @@ void response_problem(Response *response, const Error *error, const char *instan
 
 void response_write_head(const Response *response, const ResponseFrame *frame, Text *head)
 {
+    size_t size;
+
+    (void)response_content(response, &size);
     text_append(head, "HTTP/1.1 ");
     append_number(head, (size_t)response->status);
     text_append_char(head, ' ');
     text_append(head, reason_of(response->status));
     text_append_bytes(head, "\r\n", 2);
     append_header(head, "Date", frame->date);
-    if (response->status != 204) {
+    if (status_has_content(response->status)) {
         append_header(head, "Content-Type", response->type);
         text_append(head, "Content-Length: ");
-        append_number(head, response->body.length);
+        append_number(head, size);
         text_append_bytes(head, "\r\n", 2);
     }
     append_header(head, "X-Request-Id", frame->request_id);

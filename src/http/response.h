@@ -1,5 +1,5 @@
 /*
- * response.h - one HTTP answer: status, headers, body in the request's arena. Errors are RFC 9457 problem documents.
+ * response.h - one HTTP answer: status, headers, body in the request's arena or borrowed. Errors are RFC 9457 problem documents.
  *
  * The type of a problem is a relative reference, "/problems/insufficient-funds": stable, readable, resolved against
  * whatever address the server has, and bound to no domain name that someone must keep.
@@ -12,14 +12,17 @@
 #include "base/error.h"
 #include "base/text.h"
 
-#define RESPONSE_HEADERS_MAX      8
-#define RESPONSE_HEADER_BYTES_MAX 1024 /* name and value of one */
+#define RESPONSE_HEADERS_MAX       32
+#define RESPONSE_HEADERS_BYTES_MAX ((size_t)12 << 10) /* names and values of all */
 
 typedef struct {
     int         status; /* 200 unless set */
     const char *type;   /* content type; "application/json" unless set */
     Text        body;
+    const char *borrowed; /* sent instead of body; NULL: body is */
+    size_t      borrowed_size;
     int         header_count;
+    size_t      header_bytes;
     struct {
         const char *name, *value;
     } headers[RESPONSE_HEADERS_MAX];
@@ -28,6 +31,10 @@ typedef struct {
 
 void response_init(Response *response, Arena *arena);
 void response_header(Response *response, const char *name, const char *value); /* borrowed or in the arena */
+/* Send these bytes, which must stay until the answer was sent, instead of the body. */
+void response_borrow(Response *response, const char *bytes, size_t size);
+/* What is sent behind the head; nothing with 204 and 304. */
+const char *response_content(const Response *response, size_t *ret_size);
 /* Replace whatever was there by a problem document: type, title, status, detail, instance; Retry-After with 503 and
  * 429, WWW-Authenticate with 401. Texts for operators stay in the log (base/problem.h). */
 void response_problem(Response *response, const Error *error, const char *instance);

@@ -3,7 +3,9 @@
  *
  *     {HTTP_POST, "/v1/wallets/{owner}/spend", api_wallet_spend, SCOPE_WALLET, .body = &spend_table, .summary = "..."}
  *
- * A path is split at slashes; {name} captures one whole segment. A literal segment wins over a capture.
+ * A path is split at slashes; {name} captures one whole segment, {name*} at the end all that follow, one at least. The leftmost
+ * difference decides: a literal segment wins over a capture, and that over {name*}. Segments below {name*} that are empty, "." or
+ * "..", or hold an encoded slash, match nothing.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H
@@ -71,6 +73,7 @@ typedef struct {
     const char           *example;     /* of the JSON; NULL: none */
     const char *const    *headers;     /* of the answer, besides X-Request-Id, ended by NULL; NULL: none */
     const RouteParameter *captures;    /* for what stands in the path; NULL: as everywhere */
+    bool                  conditional; /* has an ETag, and If-None-Match is answered 304 (asset.h) */
     bool                  key_refused; /* a POST that takes no Idempotency-Key */
 } Route;
 
@@ -97,8 +100,9 @@ typedef struct {
  * method may be HTTP_METHOD_COUNT: one that no row can have. */
 must_check ErrorCode route_find(const RouteTable *table, HttpMethod method, const RoutePath *path,
                                 RouteMatch *ret_match, Error *reterr);
-/* The segment that stands where the route's path has {name}. NULL: it has no such capture. */
-const char *route_capture(const Route *route, const RoutePath *path, const char *name);
+/* What stands where the route's path has {name} or {name*}; the latter is joined by slashes in the arena. NULL: it has no such
+ * capture. */
+const char *route_capture(const Route *route, const RoutePath *path, const char *name, Arena *arena);
 /* "GET, HEAD, POST" for a set of methods, in at least ROUTE_ALLOW_SIZE bytes. */
 #define ROUTE_ALLOW_SIZE 64
 void route_allow(unsigned methods, char *ret_text);

@@ -125,6 +125,25 @@ def the_description_is_complete():
 
 
 @test
+def the_description_is_sent_once_to_a_client_that_keeps_it():
+    with Database() as db, Pawl(db) as pawl, Pawl(db) as other:
+        pawl.serve()
+        other.serve()
+        first = pawl.http("GET", "/openapi.json")
+        tag = first.headers["etag"]
+        assert first.status == 200 and first.headers["cache-control"] == "private, no-cache", first.headers
+        for server in (pawl, other):  # pods of one version agree
+            again = server.http("GET", "/openapi.json", headers={"If-None-Match": f'"old", {tag}'})
+            assert (again.status, again.body, again.headers["etag"]) == (304, b"", tag), again
+        changed = pawl.http("GET", "/openapi.json", headers={"If-None-Match": '"old"'})
+        assert changed.status == 200 and changed.body == first.body
+        problem(pawl.http("GET", "/openapi.json", token=None, headers={"If-None-Match": tag}), 401)
+        assert pawl.http("GET", "/openapi.json").json["paths"]["/openapi.json"]["get"]["responses"]["304"]
+        stop_clean(pawl.server)
+        stop_clean(other.server)
+
+
+@test
 def each_type_of_problem_has_a_page():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()

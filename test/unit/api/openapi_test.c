@@ -103,6 +103,28 @@ TEST(openapi_describes_parameters_and_bodies)
     json_decref(api);
 }
 
+static const Route tail_row = {HTTP_GET,   "/assets/{path*}",  nothing,
+                               SCOPE_NONE, .summary = "Files", .conditional = true};
+
+TEST(openapi_describes_conditional_answers_and_paths_with_a_tail)
+{
+    const RouteTable table = {&tail_row, 1};
+    json_t          *api   = describe(&table);
+    const char      *id, *name, *condition, *tag;
+    json_error_t     error;
+
+    if (json_unpack_ex(api, &error, 0, "{s:{s:{s:{s:s, s:[{s:s},{s:s}], s:{s:{s:{s:{s:s}}}}}}}}", "paths",
+                       "/assets/{path}", "get", "operationId", &id, "parameters", "name", &name, "$ref", &condition,
+                       "responses", "304", "headers", "ETag", "$ref", &tag) != 0)
+        fail_msg("%s", error.text);
+    assert_string_equal(id, "get_assets_path");
+    assert_string_equal(name, "path");
+    assert_string_equal(condition, "#/components/parameters/IfNoneMatch");
+    assert_string_equal(tag, "#/components/headers/ETag");
+    assert_non_null(json_object_get(json_object_get(json_object_get(api, "components"), "headers"), "ETag"));
+    json_decref(api);
+}
+
 /* clang-format off */
 static const Field      keyed_fields[] = {
     {.name = "txn_id", .type = FIELD_UUID},

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/asset.h"
 #include "http/suspend.h"
 #include "test/unit/http/raw.h"
 
@@ -178,6 +179,24 @@ static ErrorCode handle_id(void *app, Request *request, Response *response, Erro
     return OK;
 }
 
+static char  large_bytes[LARGE_BYTES];
+static Asset asset_rows[] = {
+    {"app.js",
+     "text/javascript", "public, max-age=60",
+     {ASSET_PLAIN, sizeof ASSET_PLAIN - 1},
+     {ASSET_GZIP, sizeof ASSET_GZIP - 1}},
+    {"css/a.css", "text/css", NULL, {"p{}", 3}},
+    {"large.bin", "application/octet-stream", NULL, {large_bytes, sizeof large_bytes}},
+    {"empty", "text/plain", NULL, {"", 0}},
+};
+static AssetTable assets = {asset_rows, COUNT(asset_rows)};
+
+static ErrorCode handle_assets(void *app, Request *request, Response *response, Error *reterr)
+{
+    (void)app;
+    return assets_answer(&assets, request_capture(request, "path"), request, response, reterr);
+}
+
 static const RouteParameter echo_parameters[] = {
     {"limit", "how many"},
     {0}
@@ -201,6 +220,7 @@ static const Route routes[] = {
     {HTTP_GET, "/internal", handle_internal},
     {HTTP_GET, "/wordless", handle_wordless},
     {HTTP_GET, "/large", handle_large},
+    {HTTP_GET, "/assets/{path*}", handle_assets, .at_once = true},
 };
 
 /* "cached" is known at once, "fresh" only to who may wait, who also learns that "stranger" is nobody; "weak" lacks the
@@ -223,6 +243,7 @@ void fixture_init(Fixture *fixture, ServerOptions options)
     Error error = {0};
 
     *fixture = (Fixture){0};
+    assets_prepare(&assets);
     mutex_init(&fixture->mutex);
     cond_init(&fixture->opened);
     options.listen = "127.0.0.1:0";

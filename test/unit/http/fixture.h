@@ -6,6 +6,7 @@
  *   POST /wait          waits for the gate GET /secret/{name}        tokens
  *   POST /secret-json   token and body    POST /secret-size          the size of a large one
  *   GET  /internal      fails             GET  /large                an answer larger than the socket's buffer
+ *   GET  /assets/{path*} app.js with a gzip variant, css/a.css without, large.bin
  *   POST /rest          rests until the gate opens, then tells the size of its body; fails when that is "fail"
  */
 #ifndef UNIT_HTTP_FIXTURE_H
@@ -33,6 +34,10 @@ typedef struct {
 } Fixture;
 
 #define LARGE_BYTES ((size_t)4 << 20)
+
+/* Of app.js; not what it would be when unpacked, so that tests can tell them apart. */
+#define ASSET_PLAIN "console.log('hello')"
+#define ASSET_GZIP  "\x1f\x8b\x08\0gzip"
 
 /* options: listen, routes, app and auth are filled in. */
 void fixture_init(Fixture *fixture, ServerOptions options);

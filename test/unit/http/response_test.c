@@ -23,6 +23,50 @@ TEST(response_head_has_frame_and_headers)
                                             "X-Request-Id: id-1\r\nPawl-Balance: 200\r\nConnection: close\r\n\r\n");
 }
 
+TEST(response_takes_many_headers)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Response                  response;
+    Text                      head;
+
+    text_init(&head, arena, TEXT_MAX_LINE);
+    response_init(&response, arena);
+    for (int i = 0; i < RESPONSE_HEADERS_MAX; i++)
+        response_header(&response, arena_print(arena, "X-%d", i), "y");
+    response_write_head(&response, &(ResponseFrame){"", "id-1", .close = true}, &head);
+    for (int i = 0; i < RESPONSE_HEADERS_MAX; i++)
+        assert_contains(text_string(&head), arena_print(arena, "\r\nX-%d: y\r\n", i));
+}
+
+TEST(response_borrows_its_content)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    static const char         bytes[] = "a\0b";
+    Response                  response;
+    Text                      head;
+    size_t                    size;
+    Error                     error;
+
+    text_init(&head, arena, TEXT_MAX_LINE);
+    response_init(&response, arena);
+    text_append(&response.body, "not this");
+    response_borrow(&response, bytes, 3);
+    assert_ptr_equal(response_content(&response, &size), bytes);
+    assert_int_equal(3, size);
+    response_write_head(&response, &(ResponseFrame){"", "id-1", .close = true}, &head);
+    assert_contains(text_string(&head), "Content-Length: 3\r\n");
+    response.status = 304;
+    text_clear(&head);
+    response_write_head(&response, &(ResponseFrame){"", "id-1", .close = true}, &head);
+    assert_contains(text_string(&head), "HTTP/1.1 304 Not Modified\r\n");
+    assert_null(strstr(text_string(&head), "Content-"));
+    assert_null(response_content(&response, &size));
+    assert_int_equal(0, size);
+    fail(&error, ERR_NOT_FOUND, "no");
+    response_problem(&response, &error, "id-1");
+    assert_string_equal(response_content(&response, &size), text_string(&response.body));
+}
+
 TEST(response_problem_replaces_what_was_there)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);

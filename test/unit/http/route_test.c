@@ -13,6 +13,9 @@ static const Route rows[] = {
     {HTTP_GET,    "/v1/wallets/all"          },
     {HTTP_DELETE, "/v1/wallets/{owner}"      },
     {HTTP_GET,    "/v1/{kind}/all"           },
+    {HTTP_GET,    "/assets/{path*}"          },
+    {HTTP_GET,    "/assets/{name}"           },
+    {HTTP_GET,    "/assets/{name}/map"       },
 };
 static const RouteTable table = {rows, COUNT(rows)};
 
@@ -34,8 +37,8 @@ TEST(route_finds_literals_and_captures)
     assert_ptr_equal(match.route, &rows[0]);
     assert_ok(route_find(&table, HTTP_POST, PATH("v1", "wallets", "ann", "spend"), &match, &error));
     assert_ptr_equal(match.route, &rows[2]);
-    assert_string_equal(route_capture(match.route, PATH("v1", "wallets", "ann", "spend"), "owner"), "ann");
-    assert_null(route_capture(match.route, PATH("v1", "wallets", "ann", "spend"), "own"));
+    assert_string_equal(route_capture(match.route, PATH("v1", "wallets", "ann", "spend"), "owner", NULL), "ann");
+    assert_null(route_capture(match.route, PATH("v1", "wallets", "ann", "spend"), "own", NULL));
 }
 
 TEST(route_prefers_the_leftmost_literal)
@@ -67,6 +70,51 @@ TEST(route_tells_unknown_paths_from_wrong_methods)
                 route_find(&table, HTTP_METHOD_COUNT, PATH("v1", "wallets", "ann", "spend"), &match, &error));
     route_allow(match.methods, allow);
     assert_string_equal(allow, "POST");
+}
+
+TEST(route_tail_takes_all_that_follows)
+{
+    static const struct {
+        RoutePath   path;
+        size_t      row;
+        const char *name, *value;
+    } found[] = {
+        {{3, {"assets", "a", "b.js"}},      6, "path", "a/b.js"  },
+        {{4, {"assets", "a", "b", "c.js"}}, 6, "path", "a/b/c.js"},
+        {{2, {"assets", "a b%c\\"}},        7, "name", "a b%c\\" }, /* one segment: the capture wins */
+        {{3, {"assets", "a", "map"}},       8, "name", "a"       }, /* the literal at the end wins */
+        {{3, {"assets", "...", ".x"}},      6, "path", ".../.x"  },
+    };
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    RouteMatch                match;
+    Error                     error;
+
+    for (size_t i = 0; i < COUNT(found); i++) {
+        assert_ok(route_find(&table, HTTP_GET, &found[i].path, &match, &error));
+        assert_ptr_equal(match.route, &rows[found[i].row]);
+        assert_string_equal(found[i].value, route_capture(match.route, &found[i].path, found[i].name, arena));
+    }
+    assert_null(route_capture(&rows[6], &found[0].path, "pat", arena));
+}
+
+TEST(route_tail_takes_no_path_that_leads_elsewhere)
+{
+    static const RoutePath paths[] = {
+        {1, {"assets"}                  },
+        {2, {"assets", ""}              },
+        {3, {"assets", "a", ""}         },
+        {3, {"assets", "", "a"}         },
+        {3, {"assets", "..", "a"}       },
+        {3, {"assets", "a", ".."}       },
+        {3, {"assets", ".", "a"}        },
+        {3, {"assets", "a/b", "c"}      },
+        {3, {"assets", "a", "../../etc"}},
+    };
+    RouteMatch match;
+    Error      error;
+
+    for (size_t i = 0; i < COUNT(paths); i++)
+        assert_code(ERR_NOT_FOUND, route_find(&table, HTTP_GET, &paths[i], &match, &error));
 }
 
 TEST(route_scopes_have_names)

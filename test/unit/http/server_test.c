@@ -104,16 +104,16 @@ TEST(server_checks_tokens_and_scopes)
         int         status;
         const char *body;
     } rows[] = {
-        {"",                                   401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Bearer\r\n",          401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Basic Y2FjaGVk\r\n",  401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Bearer a b\r\n",      401, "Authorization: Bearer TOKEN"   },
-        {"Authorization: Bearer wrong\r\n",    401, "no such token"                 },
-        {"Authorization: Bearer weak\r\n",     403, "must have the scope wallet"},
-        {"Authorization: Bearer cached\r\n",   200, "by=cached-key"                 },
-        {"authorization: bearer cached\r\n",   200, "by=cached-key"                 },
-        {"Authorization: Bearer fresh\r\n",    200, "by=fresh-key"                  },
-        {"Authorization: Bearer stranger\r\n", 401, "no such token"                 },
+        {"",                                   401, "Authorization: Bearer TOKEN"},
+        {"Authorization: Bearer\r\n",          401, "Authorization: Bearer TOKEN"},
+        {"Authorization: Basic Y2FjaGVk\r\n",  401, "Authorization: Bearer TOKEN"},
+        {"Authorization: Bearer a b\r\n",      401, "Authorization: Bearer TOKEN"},
+        {"Authorization: Bearer wrong\r\n",    401, "no such token"              },
+        {"Authorization: Bearer weak\r\n",     403, "must have the scope wallet" },
+        {"Authorization: Bearer cached\r\n",   200, "by=cached-key"              },
+        {"authorization: bearer cached\r\n",   200, "by=cached-key"              },
+        {"Authorization: Bearer fresh\r\n",    200, "by=fresh-key"               },
+        {"Authorization: Bearer stranger\r\n", 401, "no such token"              },
     };
     static const char *const paths[] = {"/secret/x", "/secret-at-once/x"};
     char                     request[256];
