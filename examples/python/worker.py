@@ -82,7 +82,7 @@ class Heartbeat:
 
     def _run(self):
         while not self.done.wait(LEASE_S / 3):
-            if not post(self.path, self.body)["items"][0]["extended"]:
+            if post(self.path, self.body)["items"][0]["verdict"] in ("lost", "canceled"):
                 return
 
 
