@@ -68,41 +68,82 @@ static size_t lines_count(const char *text)
     return count;
 }
 
-/* ret_entry->key stays NULL on a line that says nothing. The line itself is in no message: it may hold a secret. */
-static ErrorCode line_parse(const char *path, const char *section, char *line, IniEntry *ret_entry, Error *reterr)
+/* What is being read, and how far. */
+typedef struct {
+    const char        *path, *main, *word;
+    Arena             *arena;
+    const IniSection  *section; /* of the lines that follow */
+    const IniSection **sections;
+    size_t             count;
+} Parse;
+
+static ErrorCode section_unknown(const Parse *parse, int line, Error *reterr)
+{
+    if (parse->word)
+        return fail(reterr, ERR_USAGE, "unknown section in %s line %d: it must be [%s] or [%s NAME]", parse->path, line,
+                    parse->main, parse->word);
+    return fail(reterr, ERR_USAGE, "unknown section in %s line %d: it must be [%s]", parse->path, line, parse->main);
+}
+
+/* "[pawl]" or "[worker shop]". */
+static ErrorCode section_parse(Parse *parse, char *heading, int line, Error *reterr)
+{
+    size_t size = strlen(heading), word_size = parse->word ? strlen(parse->word) : 0;
+
+    if (heading[size - 1] != ']')
+        return section_unknown(parse, line, reterr);
+    heading[size - 1] = '\0';
+    heading           = trim(heading + 1);
+    if (strcmp(heading, parse->main) == 0) {
+        parse->section = NULL;
+        return OK;
+    }
+    if (!word_size || strncmp(heading, parse->word, word_size) != 0 || !strchr(BLANKS, heading[word_size]) ||
+        !heading[word_size])
+        return section_unknown(parse, line, reterr);
+    IniSection *section = arena_alloc(parse->arena, sizeof *section);
+
+    *section = (IniSection){parse->word, trim(heading + word_size), line};
+    for (size_t i = 0; i < parse->count; i++)
+        if (strcmp(parse->sections[i]->name, section->name) == 0)
+            return fail(reterr, ERR_USAGE, "section [%s %s] in %s line %d stands in line %d already", parse->word,
+                        section->name, parse->path, line, parse->sections[i]->line);
+    parse->sections[parse->count++] = parse->section = section;
+    return OK;
+}
+
+/* ret_entry->key stays NULL on a line without a setting. The line itself is in no message: it may hold a secret. */
+static ErrorCode line_parse(Parse *parse, char *line, IniEntry *ret_entry, Error *reterr)
 {
     line = trim(line);
     if (line[0] == '\0' || line[0] == '#' || line[0] == ';')
         return OK;
-    if (line[0] == '[') {
-        size_t size = strlen(section);
-
-        if (strncmp(line + 1, section, size) == 0 && strcmp(line + 1 + size, "]") == 0)
-            return OK;
-        return fail(reterr, ERR_USAGE, "unknown section in %s line %d: only [%s] is known", path, ret_entry->line,
-                    section);
-    }
+    if (line[0] == '[')
+        return section_parse(parse, line, ret_entry->line, reterr);
     char *equals = strchr(line, '=');
     if (!equals)
-        return fail(reterr, ERR_USAGE, "%s line %d is not of the form name = value", path, ret_entry->line);
-    *equals          = '\0';
-    ret_entry->key   = trim(line);
-    ret_entry->value = unquote(trim(equals + 1));
+        return fail(reterr, ERR_USAGE, "%s line %d is not of the form name = value", parse->path, ret_entry->line);
+    *equals            = '\0';
+    ret_entry->section = parse->section;
+    ret_entry->key     = trim(line);
+    ret_entry->value   = unquote(trim(equals + 1));
     return OK;
 }
 
-ErrorCode ini_read(const char *path, const char *section, Arena *arena, Ini *ret_ini, Error *reterr)
+ErrorCode ini_read(const char *path, const char *section, const char *word, Arena *arena, Ini *ret_ini, Error *reterr)
 {
+    Parse  parse = {path, section, word, arena};
     Text   text;
     size_t count  = 0;
     int    number = 0;
 
     text_init(&text, arena, INI_BYTES_MAX);
     TRY(file_read(path, &text, reterr));
-    size_t entries_max = lines_count(text_string(&text));
-    if (!arena_has_room(arena, entries_max * sizeof(IniEntry)))
+    size_t lines = lines_count(text_string(&text));
+    if (!arena_has_room(arena, lines * (sizeof(IniEntry) + sizeof(IniSection) + sizeof(IniSection *))))
         return fail(reterr, ERR_USAGE, "settings file \"%s\" has too many lines", path);
-    IniEntry *entries = arena_array(arena, IniEntry, entries_max);
+    IniEntry *entries = arena_array(arena, IniEntry, lines);
+    parse.sections    = arena_array(arena, const IniSection *, lines);
 
     char *at = text.bytes;
     if (strncmp(text_string(&text), BYTE_ORDER_MARK, strlen(BYTE_ORDER_MARK)) == 0)
@@ -110,10 +151,10 @@ ErrorCode ini_read(const char *path, const char *section, Arena *arena, Ini *ret
     for (char *line; (line = strsep(&at, "\n"));) {
         IniEntry entry = {.line = ++number};
 
-        TRY(line_parse(path, section, line, &entry, reterr));
+        TRY(line_parse(&parse, line, &entry, reterr));
         if (entry.key)
             entries[count++] = entry;
     }
-    *ret_ini = (Ini){entries, count};
+    *ret_ini = (Ini){entries, count, parse.sections, parse.count};
     return OK;
 }

@@ -296,25 +296,31 @@ static ErrorCode entry_take(const Load *load, const IniEntry *entry)
 }
 
 /* The named file must exist; of the usual ones the first that exists is taken, and then it must be readable. */
-static ErrorCode file_load(Load *load)
+static ErrorCode file_load(Load *load, Ini *ret_ini)
 {
-    const char *const  named[] = {load->sources->file, NULL};
-    const char *const *paths   = load->sources->file ? named : load->sources->files;
-    Ini                ini     = {0};
+    const SettingGroup *group   = load->sources->group;
+    const char *const   named[] = {load->sources->file, NULL};
+    const char *const  *paths   = load->sources->file ? named : load->sources->files;
 
+    *ret_ini = (Ini){0};
     for (; paths && *paths; paths++) {
         load->path     = *paths;
-        ErrorCode code = ini_read(*paths, SECTION, load->arena, &ini, load->reterr);
+        ErrorCode code = ini_read(*paths, SECTION, group ? group->word : NULL, load->arena, ret_ini, load->reterr);
 
-        if (code == OK)
-            break;
         if (code != ERR_NOT_FOUND)
             return code;
         if (load->sources->file)
             return fail(load->reterr, ERR_USAGE, "settings file \"%s\" does not exist", *paths);
     }
-    for (size_t i = 0; i < ini.count; i++)
-        TRY(entry_take(load, &ini.entries[i]));
+    return OK;
+}
+
+/* The entries of one section; NULL: of the main one. */
+static ErrorCode entries_take(const Load *load, const Ini *ini, const IniSection *section)
+{
+    for (size_t i = 0; i < ini->count; i++)
+        if (ini->entries[i].section == section)
+            TRY(entry_take(load, &ini->entries[i]));
     return OK;
 }
 
@@ -380,25 +386,60 @@ static ErrorCode flags_check(const Load *load)
     return OK;
 }
 
-ErrorCode setting_load(const SettingTable *table, const SettingSources *sources, Arena *arena, void *ret_struct,
-                       Error *reterr)
+static ErrorCode values_load(const Load *load, void *ret_struct)
 {
-    Load   load   = {table, sources, arena, .reterr = reterr};
-    Value *values = arena_array(arena, Value, table->count);
+    const SettingTable *table  = load->table;
+    Value              *values = arena_array(load->arena, Value, table->count);
 
-    load.entries = arena_array(arena, const IniEntry *, table->count);
-    TRY(flags_check(&load));
-    TRY(file_load(&load));
     for (size_t i = 0; i < table->count; i++) {
-        Given given = row_given(&load, &table->rows[i]);
+        Given given = row_given(load, &table->rows[i]);
 
-        if (given.value && !value_parse(&table->rows[i], given.value, arena, &values[i]))
-            return refuse(&load, &table->rows[i], &given);
+        if (given.value && !value_parse(&table->rows[i], given.value, load->arena, &values[i]))
+            return refuse(load, &table->rows[i], &given);
         if (given.value)
-            TRY(check(&load, &table->rows[i], &given));
+            TRY(check(load, &table->rows[i], &given));
     }
     for (size_t i = 0; i < table->count; i++)
         value_store(&table->rows[i], &values[i], ret_struct);
+    return OK;
+}
+
+ErrorCode setting_load(const SettingTable *table, const SettingSources *sources, Arena *arena, void *ret_struct,
+                       Error *reterr)
+{
+    Load load = {table, sources, arena, .reterr = reterr};
+    Ini  ini;
+
+    load.entries = arena_array(arena, const IniEntry *, table->count);
+    TRY(flags_check(&load));
+    TRY(file_load(&load, &ini));
+    TRY(entries_take(&load, &ini, /* section= */ NULL));
+    return values_load(&load, ret_struct);
+}
+
+ErrorCode setting_load_sections(const SettingSources *sources, Arena *arena, SettingSection **ret_list,
+                                size_t *ret_count, Error *reterr)
+{
+    const SettingGroup *group = sources->group;
+    SettingSources      none  = {.file = sources->file, .files = sources->files, .group = group};
+    Load                load  = {group->table, &none, arena, .reterr = reterr};
+    Ini                 ini;
+
+    TRY(file_load(&load, &ini));
+    SettingSection *list = arena_array(arena, SettingSection, ini.section_count ? ini.section_count : 1);
+    for (size_t i = 0; i < ini.section_count; i++) {
+        const IniSection *section = ini.sections[i];
+
+        load.entries = arena_array(arena, const IniEntry *, group->table->count);
+        TRY(entries_take(&load, &ini, section));
+        list[i].name = section->name;
+        list[i].place =
+            arena_print(arena, "[%s %s] in %s line %d", section->word, section->name, load.path, section->line);
+        list[i].values = arena_alloc(arena, group->size);
+        TRY(values_load(&load, list[i].values));
+    }
+    *ret_list  = list;
+    *ret_count = ini.section_count;
     return OK;
 }
 

@@ -51,17 +51,34 @@ typedef struct {
     const char *value;
 } SettingFlag;
 
+/* Settings that the file may hold several times, each under a heading with a name: [worker shop]. */
 typedef struct {
-    const char        *file; /* --config: must exist. NULL: the first of files that exists, or none */
-    const char *const *files;
-    const char *const *environment; /* usually environ */
-    const SettingFlag *flags;       /* NULL: none */
+    const char         *word;  /* "worker" */
+    const SettingTable *table; /* a row's name is its key: "exec" */
+    size_t              size;  /* of the struct that the table fills */
+} SettingGroup;
+
+typedef struct {
+    const char *name;  /* "shop" */
+    const char *place; /* "[worker shop] in /etc/pawl.ini line 3", for messages */
+    void       *values;
+} SettingSection;
+
+typedef struct {
+    const char         *file; /* --config: must exist. NULL: the first of files that exists, or none */
+    const char *const  *files;
+    const char *const  *environment; /* usually environ */
+    const SettingFlag  *flags;       /* NULL: none */
+    const SettingGroup *group;       /* of named sections in the file; NULL: none are allowed */
 } SettingSources;
 
 /* Fill *ret_struct from all sources; texts live in the arena. Untouched on failure. An empty value in the environment
  * or the file counts as unset. Unknown keys in the file are refused with the nearest right one. ERR_USAGE, always. */
 must_check ErrorCode setting_load(const SettingTable *table, const SettingSources *sources, Arena *arena,
                                   void *ret_struct, Error *reterr);
+/* The named sections of the file, in its order. ERR_USAGE, always. */
+must_check ErrorCode setting_load_sections(const SettingSources *sources, Arena *arena, SettingSection **ret_list,
+                                           size_t *ret_count, Error *reterr);
 /* The table as people read it: name, value now (unless secret), default, meaning. values may be NULL. */
 void setting_describe(const SettingTable *table, const void *values, Text *text);
 /* "10s", "250ms", "5m", "1h", "2d", or 0. A number without a unit is refused. */

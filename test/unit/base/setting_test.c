@@ -258,8 +258,8 @@ TEST(setting_refuses_wrong_lines_by_number)
         CASE("colour = red", "unknown setting \"colour\" in FILE line 1"),
         CASE("= 5", "unknown setting \"\" in FILE line 1"),
         CASE("# x\npool_max", "FILE line 2 is not of the form name = value"),
-        CASE("pool_max = 1\n[pawn]\n", "unknown section in FILE line 2: only [pawl] is known"),
-        CASE("[pawl\npool_max = 1\n", "unknown section in FILE line 1: only [pawl] is known"),
+        CASE("pool_max = 1\n[pawn]\n", "unknown section in FILE line 2: it must be [pawl]"),
+        CASE("[pawl\npool_max = 1\n", "unknown section in FILE line 1: it must be [pawl]"),
         CASE("pool_max = 1\nlog = info\npool_max = 1\n", "\"pool_max\" in FILE line 3 was already set in line 1"),
         CASE("pool_max = 1\0", "settings file \"FILE\" is not UTF-8 text"),
         CASE("listen = \xff\n", "settings file \"FILE\" is not UTF-8 text"),
@@ -268,6 +268,77 @@ TEST(setting_refuses_wrong_lines_by_number)
 
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_file_refused(cases[i].content, cases[i].size, cases[i].expected);
+}
+
+typedef struct {
+    const char *program;
+    int64_t     count;
+} Part;
+
+static const Setting part_rows[] = {
+    {"exec", NULL, SETTING_TEXT, offsetof(Part, program)},
+    {"count", NULL, SETTING_INT, offsetof(Part, count), "8", 1, 100},
+};
+static const SettingTable part_table = {part_rows, COUNT(part_rows)};
+static const SettingGroup part_group = {"worker", &part_table, sizeof(Part)};
+
+TEST(setting_reads_sections_with_a_name)
+{
+    static const char         content[] = "pool_max = 7\n[worker shop]\nexec = ./charge -x\n[pawl]\nlog = warn\n"
+                                          "[ worker  big mail ]\ncount = 3\n[worker none]\n";
+    TestFile                  made      = file_make(content, sizeof content - 1);
+    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT);
+    const char *const         env[]     = {"exec=no", "PAWL_EXEC=no", NULL};
+    SettingSources            sources   = {.file = made.path, .environment = env, .group = &part_group};
+    Settings                  settings  = {0};
+    SettingSection           *list      = NULL;
+    size_t                    count     = 0;
+    Error                     error     = {0};
+
+    assert_ok(setting_load(&table, &sources, arena, &settings, &error));
+    assert_int_equal(7, settings.pool_max);
+    assert_string_equal("warn", settings.log);
+    assert_ok(setting_load_sections(&sources, arena, &list, &count, &error));
+    assert_int_equal(3, count);
+    assert_string_equal("shop", list[0].name);
+    assert_string_equal("./charge -x", ((Part *)list[0].values)->program);
+    assert_int_equal(8, ((Part *)list[0].values)->count);
+    assert_string_equal("big mail", list[1].name);
+    assert_null(((Part *)list[1].values)->program);
+    assert_int_equal(3, ((Part *)list[1].values)->count);
+    assert_string_equal("none", list[2].name);
+    assert_contains(list[2].place, "[worker none] in /tmp/setting_test.");
+    assert_contains(list[2].place, " line 8");
+    unlink(made.path);
+}
+
+TEST(setting_refuses_wrong_sections_by_line)
+{
+    static const struct {
+        const char *content, *expected;
+    } cases[] = {
+        {"[worker a]\nexce = x\n",             "line 2, did you mean \"exec\"?"                     },
+        {"[worker a]\ncount = no\n",           "line 2 must be an integer from 1 to 100, got \"no\""},
+        {"[worker a]\n[worker a]\n",           "line 2 stands in line 1 already"                    },
+        {"[worker a]\ncount = 1\ncount = 2\n", "line 3 was already set in line 2"                   },
+        {"[worker]\n",                         "line 1: it must be [pawl] or [worker NAME]"         },
+        {"[workers a]\n",                      "line 1: it must be [pawl] or [worker NAME]"         },
+        {"[]\n",                               "line 1: it must be [pawl] or [worker NAME]"         },
+        {"[\n",                                "line 1: it must be [pawl] or [worker NAME]"         },
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        TestFile                  file  = file_make(cases[i].content, strlen(cases[i].content));
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+        SettingSection           *list  = NULL;
+        size_t                    count;
+        Error                     error = {0};
+
+        assert_code(ERR_USAGE, setting_load_sections(&(SettingSources){.file = file.path, .group = &part_group}, arena,
+                                                     &list, &count, &error));
+        assert_contains(error.text, cases[i].expected);
+        unlink(file.path);
+    }
 }
 
 TEST(setting_refuses_a_file_that_is_too_large)
