@@ -319,6 +319,9 @@ ErrorCode worker_run(Worker *worker, Error *reterr)
     bool      at_once = worker->options.handler->at_once;
     ErrorCode code;
 
+    mutex_lock(&worker->mutex);
+    worker->closing = false; /* it may be run again after a failure */
+    mutex_unlock(&worker->mutex);
     TRY((at_once ? batches_start : jobs_start)(worker, reterr));
     code = worker_loop(worker, reterr);
     (at_once ? batches_end : jobs_end)(worker);

@@ -96,8 +96,8 @@ void    worker_free(Worker *worker);
 SCOPED(Worker, worker_free)
 /* Be woken by notifications; the Listen must be freed before the worker. */
 void worker_listen(Worker *worker, Listen *listen);
-/* Runs until worker_stop() or drained. Database outages are waited out. ERR_INVALID and other final failures end it.
- * ERR_INTERNAL: its threads cannot be started. */
+/* Runs until worker_stop() or drained. Database outages are waited out. ERR_INVALID and other final failures end it; it may be
+ * run again. ERR_INTERNAL: its threads cannot be started. */
 must_check ErrorCode worker_run(Worker *worker, Error *reterr);
 /* From any thread: no more claims; handlers get until the deadline, then are stopped. */
 void worker_stop(Worker *worker, Deadline deadline);

@@ -1,0 +1,263 @@
+/*
+ * worker_set.c - see worker_set.h.
+ */
+#include "bus/worker_set.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/sync.h"
+#include "base/uuid.h"
+
+typedef struct Entry Entry;
+struct Entry {
+    WorkerSet *set;
+    Entry     *next;
+    Worker    *worker;
+    Handler   *handler; /* ours: made from exec or sql; NULL: borrowed */
+    void (*handler_free)(Handler *handler);
+    const char *domain;
+    pthread_t   thread;
+    bool        started;
+    ErrorCode   code; /* of its last run; guarded by the mutex while it runs */
+    Error       error;
+};
+
+struct WorkerSet {
+    Pool          *pool;
+    Arena         *arena; /* what the rows say */
+    Entry         *first, **end;
+    WorkerSetStart start;
+    Mutex          mutex; /* guards the rest */
+    Cond           changed;
+    int            running;
+    bool           stopping;
+};
+
+/* ---- rows ---- */
+
+WorkerSet *worker_set_new(Pool *pool)
+{
+    WorkerSet *set = memory_new(1, sizeof *set);
+
+    set->pool  = pool;
+    set->arena = arena_new(ARENA_BYTES_DEFAULT);
+    set->end   = &set->first;
+    mutex_init(&set->mutex);
+    cond_init(&set->changed);
+    return set;
+}
+
+static void entry_free(Entry *entry)
+{
+    if (entry->worker)
+        worker_free(entry->worker);
+    if (entry->handler)
+        entry->handler_free(entry->handler);
+    free(entry);
+}
+SCOPED(Entry, entry_free)
+
+void worker_set_free(WorkerSet *set)
+{
+    assert(set->running == 0);
+    for (Entry *entry = set->first, *next; entry; entry = next) {
+        next = entry->next;
+        if (entry->started)
+            thread_join(entry->thread);
+        entry_free(entry);
+    }
+    cond_done(&set->changed);
+    mutex_done(&set->mutex);
+    arena_free(set->arena);
+    free(set);
+}
+
+/* Unique for each worker of each start, readable for people: host:pid:random. */
+static const char *name_make(Arena *arena)
+{
+    char host[64] = "", id[UUID_TEXT_SIZE];
+
+    (void)gethostname(host, sizeof host - 1);
+    uuid_new(id);
+    return arena_print(arena, "%s:%d:%.8s", host, (int)getpid(), id + 28);
+}
+
+static const char *const *types_copy(Arena *arena, const char *const *types)
+{
+    int count = 0;
+
+    while (types && types[count])
+        count++;
+    if (!count)
+        return NULL;
+    const char **copy = arena_array(arena, const char *, count + 1);
+
+    for (int i = 0; i < count; i++)
+        copy[i] = arena_text(arena, types[i]);
+    return copy;
+}
+
+/* *ret_handler: what the worker calls. */
+static ErrorCode handler_make(Entry *entry, const WorkerRow *row, Deadline deadline, Handler **ret_handler,
+                              Error *reterr)
+{
+    if ((row->exec != NULL) + (row->sql != NULL) + row->noop + (row->handler != NULL) != 1)
+        return fail(reterr, ERR_USAGE, "a worker needs exactly one handler: exec, sql or noop");
+    *ret_handler = row->noop ? &handler_noop : row->handler;
+    if (row->exec) {
+        TRY(handler_exec_check(row->exec, reterr));
+        entry->handler      = handler_exec_new(arena_text(entry->set->arena, row->exec));
+        entry->handler_free = handler_exec_free;
+    }
+    if (row->sql) {
+        TRY(handler_sql_new(entry->set->pool, deadline, row->sql, &entry->handler, reterr));
+        entry->handler_free = handler_sql_free;
+    }
+    if (entry->handler)
+        *ret_handler = entry->handler;
+    return OK;
+}
+
+ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline, Error *reterr)
+{
+    scoped(entry_free) Entry *entry   = memory_new(1, sizeof *entry);
+    Handler                  *handler = NULL;
+
+    entry->set    = set;
+    entry->domain = arena_text(set->arena, row->domain);
+    TRY(handler_make(entry, row, deadline, &handler, reterr));
+    entry->worker = worker_new(&(WorkerOptions){.pool        = set->pool,
+                                                .domain      = entry->domain,
+                                                .types       = types_copy(set->arena, row->types),
+                                                .name        = name_make(set->arena),
+                                                .concurrency = row->concurrency,
+                                                .batch       = row->batch,
+                                                .lease_ms    = row->lease_ms,
+                                                .timeout_ms  = row->timeout_ms,
+                                                .drain       = row->drain,
+                                                .handler     = handler});
+    *set->end = entry;
+    set->end  = &entry->next;
+    entry     = NULL; /* NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
+    return OK;
+}
+
+/* ---- running ---- */
+
+/* false: it is not to be run again. */
+static bool restart_wait(WorkerSet *set)
+{
+    scoped(mutex_unlock) Mutex *held     = mutex_hold(&set->mutex);
+    Deadline                    deadline = deadline_in_ms(set->start.restart_ms);
+
+    while (!set->stopping && set->start.restart_ms && !deadline_passed(deadline))
+        cond_wait(&set->changed, &set->mutex, deadline);
+    return !set->stopping && set->start.restart_ms;
+}
+
+static void entry_end(Entry *entry)
+{
+    WorkerSet *set = entry->set;
+
+    mutex_lock(&set->mutex);
+    bool last = --set->running == 0;
+    cond_broadcast(&set->changed);
+    if (last && set->start.on_end)
+        set->start.on_end(set->start.context); /* under the mutex: the set may be freed after it */
+    mutex_unlock(&set->mutex);
+}
+
+static void *entry_run(void *context)
+{
+    Entry *entry = context;
+
+    do {
+        Error     error = {0};
+        ErrorCode code  = worker_run(entry->worker, &error);
+
+        entry->code  = code;
+        entry->error = error;
+        if (code == OK)
+            break;
+        if (entry->set->start.restart_ms) {
+            error_prefix(&error, "worker of domain \"%s\"", entry->domain);
+            log_error(LOG_ERROR, "worker", "a worker has failed and is started again later", &error);
+        }
+    } while (restart_wait(entry->set));
+    entry_end(entry);
+    return NULL;
+}
+
+ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *reterr)
+{
+    set->start = *start;
+    for (Entry *entry = set->first; entry; entry = entry->next) {
+        if (start->listen)
+            worker_listen(entry->worker, start->listen);
+        mutex_lock(&set->mutex);
+        set->running++;
+        mutex_unlock(&set->mutex);
+        entry->started = thread_try_start("worker", entry_run, entry, &entry->thread);
+        if (entry->started)
+            continue;
+        mutex_lock(&set->mutex);
+        set->running--;
+        mutex_unlock(&set->mutex);
+        worker_set_stop(set, deadline_in_ms(0));
+        (void)worker_set_wait(set, deadline_never());
+        return fail(reterr, ERR_DENIED, "cannot start a thread for the worker of domain \"%s\"", entry->domain);
+    }
+    return OK;
+}
+
+void worker_set_stop(WorkerSet *set, Deadline deadline)
+{
+    for (Entry *entry = set->first; entry; entry = entry->next)
+        worker_stop(entry->worker, deadline);
+    mutex_lock(&set->mutex);
+    set->stopping = true;
+    cond_broadcast(&set->changed);
+    mutex_unlock(&set->mutex);
+}
+
+bool worker_set_wait(WorkerSet *set, Deadline deadline)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&set->mutex);
+
+    while (set->running > 0 && !deadline_passed(deadline))
+        cond_wait(&set->changed, &set->mutex, deadline);
+    return set->running == 0;
+}
+
+ErrorCode worker_set_result(const WorkerSet *set, Error *reterr)
+{
+    for (const Entry *entry = set->first; entry; entry = entry->next)
+        if (entry->code != OK) {
+            if (reterr)
+                *reterr = entry->error;
+            return entry->code;
+        }
+    return OK;
+}
+
+void worker_set_counts(WorkerSet *set, WorkerCounts *ret_counts)
+{
+    *ret_counts = (WorkerCounts){0};
+    for (Entry *entry = set->first; entry; entry = entry->next) {
+        WorkerCounts counts;
+
+        worker_counts(entry->worker, &counts);
+        ret_counts->claimed += counts.claimed;
+        ret_counts->completed += counts.completed;
+        ret_counts->retried += counts.retried;
+        ret_counts->failed += counts.failed;
+        ret_counts->rejected += counts.rejected;
+        ret_counts->lost += counts.lost;
+        ret_counts->running += counts.running;
+        ret_counts->waiting += counts.waiting;
+    }
+}
