@@ -140,9 +140,9 @@ ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline
                                                 .timeout_ms  = row->timeout_ms,
                                                 .drain       = row->drain,
                                                 .handler     = handler});
-    *set->end = entry;
-    set->end  = &entry->next;
-    entry     = NULL; /* NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
+    *set->end     = entry;
+    set->end      = &entry->next;
+    entry         = NULL; /* NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
     return OK;
 }
 
@@ -257,6 +257,7 @@ void worker_set_counts(WorkerSet *set, WorkerCounts *ret_counts)
         ret_counts->failed += counts.failed;
         ret_counts->rejected += counts.rejected;
         ret_counts->lost += counts.lost;
+        ret_counts->released += counts.released;
         ret_counts->running += counts.running;
         ret_counts->waiting += counts.waiting;
     }

@@ -21,7 +21,7 @@
 
 typedef struct {
     const char        *domain;
-    const char *const *types; /* NULL: all */
+    const char *const *types;                                    /* NULL: all */
     int                concurrency, batch, lease_ms, timeout_ms; /* 0: the defaults of WorkerOptions */
     bool               drain;
     /* Exactly one of these. */
@@ -34,8 +34,8 @@ typedef struct {
 typedef struct WorkerSet WorkerSet;
 
 typedef struct {
-    Listen *listen;     /* wakes them; must be freed before the set */
-    int     restart_ms; /* run a worker that failed again after this time; 0: it ends */
+    Listen *listen;                /* wakes them; must be freed before the set */
+    int     restart_ms;            /* run a worker that failed again after this time; 0: it ends */
     void (*on_end)(void *context); /* the last one has ended; called from its thread. NULL: nothing */
     void *context;
 } WorkerSetStart;

@@ -4,7 +4,7 @@
  * Invariants
  *   1. A worker has a pool of its own, with room for every handler's transaction, a claim, a settle and a heartbeat at
  *      once: handlers cannot keep their leases from being extended.
- *   2. pawl_worker_stop() only posts a semaphore, so a signal handler may call it; a thread passes it on.
+ *   2. pawl_worker_stop() only posts a semaphore, so a signal handler may call it; the thread in pawl_worker_run() waits for it.
  */
 #include <errno.h>
 #include <semaphore.h>
@@ -12,20 +12,14 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/reader.h"
 #include "base/text.h"
-#include "base/uuid.h"
 #include "bus/handler_tx.h"
-#include "bus/worker.h"
+#include "bus/worker_set.h"
 #include "lib/library_internal.h"
 
-#define STOP_MS         30000
-#define LEASE_MS_MIN    100
-#define TIME_MS_MAX     86400000 /* a day */
-#define CONCURRENCY     8        /* the worker's default */
 #define OWN_CONNECTIONS 3
 #define PLAIN_POOL_SIZE 10
 
@@ -34,8 +28,8 @@ struct PawlWorker {
     Pawl       *pawl;
     PawlWork    options;
     Pool       *pool;
-    Worker     *worker;
-    Arena      *arena; /* for the texts of the options */
+    WorkerSet  *workers; /* one */
+    Arena      *arena;   /* for the texts of the options */
     sem_t       stop;
     atomic_bool begun;
 };
@@ -198,31 +192,22 @@ static ErrorCode options_check(const PawlWork *options, Error *reterr)
         return fail(reterr, ERR_USAGE, "a worker needs either a handler or a tx_handler");
     TRY(number_check("concurrency", options->concurrency, 1, WORKER_CONCURRENCY_MAX, reterr));
     TRY(number_check("batch", options->batch, 1, CLAIM_MAX, reterr));
-    TRY(number_check("lease_ms", options->lease_ms, LEASE_MS_MIN, TIME_MS_MAX, reterr));
-    TRY(number_check("timeout_ms", options->timeout_ms, 1, TIME_MS_MAX, reterr));
-    return number_check("stop_ms", options->stop_ms, 1, TIME_MS_MAX, reterr);
+    TRY(number_check("lease_ms", options->lease_ms, WORKER_LEASE_MS_MIN, WORKER_TIME_MS_MAX, reterr));
+    TRY(number_check("timeout_ms", options->timeout_ms, 1, WORKER_TIME_MS_MAX, reterr));
+    return number_check("stop_ms", options->stop_ms, 1, WORKER_TIME_MS_MAX, reterr);
 }
 
 static int pool_size(const PawlWork *options)
 {
-    int handlers = options->concurrency ? options->concurrency : CONCURRENCY;
+    int handlers = options->concurrency ? options->concurrency : WORKER_CONCURRENCY_DEFAULT;
     int most     = options->tx_handler ? POOL_SIZE_MAX : PLAIN_POOL_SIZE;
     int wanted   = handlers + OWN_CONNECTIONS;
 
     return wanted < most ? wanted : most;
 }
 
-/* Unique for each start, readable for people. */
-static char *name_make(Arena *arena)
-{
-    char host[64] = "", id[UUID_TEXT_SIZE];
-
-    (void)gethostname(host, sizeof host - 1);
-    uuid_new(id);
-    return arena_print(arena, "%s:%d:%.8s", host, (int)getpid(), id + 28);
-}
-
-static Worker *worker_make(PawlWorker *worker)
+/* The row has a handler of its own, so nothing is asked and nothing can be refused. */
+static ErrorCode worker_make(PawlWorker *worker, Error *reterr)
 {
     const PawlWork *options = &worker->options;
 
@@ -230,16 +215,17 @@ static Worker *worker_make(PawlWorker *worker)
         tx_handler_init(&worker->handler, worker->pool, tx_run_handler);
     else
         worker->handler.base.run = plain_run;
-    return worker_new(&(WorkerOptions){.pool        = worker->pool,
-                                       .domain      = options->domain,
+    worker->workers = worker_set_new(worker->pool);
+    return worker_set_add(worker->workers,
+                          &(WorkerRow){.domain      = options->domain,
                                        .types       = options->types,
-                                       .name        = name_make(worker->arena),
                                        .concurrency = options->concurrency,
                                        .batch       = options->batch,
                                        .lease_ms    = options->lease_ms,
                                        .timeout_ms  = options->timeout_ms,
                                        .drain       = options->drain,
-                                       .handler     = &worker->handler.base});
+                                       .handler     = &worker->handler.base},
+                          deadline_never(), reterr);
 }
 
 PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **ret_worker, PawlError *error)
@@ -265,18 +251,21 @@ PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **re
     worker->options            = *options;
     worker->options.domain     = arena_text(worker->arena, options->domain);
     worker->options.listen_url = arena_text(worker->arena, options->listen_url ? options->listen_url : pawl->url);
-    worker->worker             = worker_make(worker);
-    worker->options.types      = NULL; /* the worker has copied them */
     sem_init(&worker->stop, /* pshared= */ 0, 0);
-    *ret_worker = worker;
-    return library_answer(OK, &why, error);
+    code                  = worker_make(worker, &why);
+    worker->options.types = NULL; /* the row has copied them */
+    if (code == OK)
+        *ret_worker = worker;
+    else
+        pawl_worker_close(worker);
+    return library_answer(code, &why, error);
 }
 
 void pawl_worker_close(PawlWorker *worker)
 {
     if (!worker)
         return;
-    worker_free(worker->worker);
+    worker_set_free(worker->workers);
     if (worker->options.tx_handler)
         tx_handler_done(&worker->handler);
     pool_free(worker->pool);
@@ -285,34 +274,31 @@ void pawl_worker_close(PawlWorker *worker)
     free(worker);
 }
 
-static void *stop_pass_on(void *context)
+static void worker_ended(void *context)
 {
     PawlWorker *worker = context;
 
-    while (sem_wait(&worker->stop) != 0 && errno == EINTR)
-        ;
-    worker_stop(worker->worker, deadline_in_ms(worker->options.stop_ms ? worker->options.stop_ms : STOP_MS));
-    return NULL;
+    sem_post(&worker->stop);
 }
 
+/* The caller's thread waits for a stop or for the end. */
 static ErrorCode run_once(PawlWorker *worker, Error *reterr)
 {
     scoped(listen_free) Listen *listen = NULL;
-    pthread_t                   stopper;
-    ErrorCode                   code;
 
     if (atomic_exchange(&worker->begun, true))
         return fail(reterr, ERR_USAGE, "a worker can be run once");
     if (sem_trywait(&worker->stop) == 0)
         return OK; /* stopped before it began */
-    if (!thread_try_start("stop", stop_pass_on, worker, &stopper))
-        return fail(reterr, ERR_INTERNAL, "cannot start the thread \"stop\": %s", strerrordesc_np(errno));
     listen = listen_new(worker->options.listen_url, worker->pool);
-    worker_listen(worker->worker, listen);
-    code = worker_run(worker->worker, reterr);
-    sem_post(&worker->stop); /* for the thread to end */
-    thread_join(stopper);
-    return code;
+    TRY(worker_set_start(worker->workers,
+                         &(WorkerSetStart){.listen = listen, .on_end = worker_ended, .context = worker}, reterr));
+    while (sem_wait(&worker->stop) != 0 && errno == EINTR)
+        ;
+    worker_set_stop(worker->workers,
+                    deadline_in_ms(worker->options.stop_ms ? worker->options.stop_ms : WORKER_STOP_MS));
+    (void)worker_set_wait(worker->workers, deadline_never());
+    return worker_set_result(worker->workers, reterr);
 }
 
 PawlStatus pawl_worker_run(PawlWorker *worker, PawlError *error)
@@ -332,7 +318,7 @@ void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts)
 {
     WorkerCounts counts;
 
-    worker_counts(worker->worker, &counts);
+    worker_set_counts(worker->workers, &counts);
     *ret_counts = (PawlCounts){.claimed   = counts.claimed,
                                .completed = counts.completed,
                                .retried   = counts.retried,
