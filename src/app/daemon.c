@@ -21,6 +21,8 @@
 #define CUT_OFF_MS 1000
 /* A start that is told to end may still be waiting for a database that does not answer. */
 #define START_GRACE_S 5
+/* A worker that failed for good (a right was revoked, a function dropped) is tried again after this time. */
+#define WORKER_RESTART_MS 10000
 
 /* ---- a start that is told to end ---- */
 
@@ -157,15 +159,57 @@ static void api_open(Daemon *daemon, const char *token)
                                                                              : settings->keep_commands_days;
 }
 
-/* A pod that says it is ready and then does nothing helps nobody. */
-static ErrorCode roles_check(unsigned roles, Error *reterr)
+/* A pod without anything to do would say that it is ready, and nobody would notice. */
+static ErrorCode roles_check(const Settings *settings, Error *reterr)
 {
-    if (roles & (ROLE_API | ROLE_MONITOR))
+    if (settings->role & (ROLE_API | ROLE_MONITOR))
         return OK;
-    return fail(
-        reterr, ERR_USAGE,
-        "PAWL_ROLE (--role) names only roles that have nothing to do here: add api or monitor, and run handlers "
-        "with pawl work");
+    if (!(settings->role & ROLE_WORKER))
+        return fail(reterr, ERR_USAGE,
+                    "PAWL_ROLE (--role) names only roles that have nothing to do: add api, monitor or worker");
+    if (settings->workers_count == 0)
+        return fail(reterr, ERR_USAGE,
+                    "PAWL_ROLE (--role) is worker, but the settings file names none: add a section [worker DOMAIN] "
+                    "with exec or sql");
+    return OK;
+}
+
+/* From the sections of the settings file; each is checked, none claims yet. */
+static ErrorCode workers_make(Daemon *daemon, Error *reterr)
+{
+    const Settings *settings = &daemon->app->settings;
+    Deadline        deadline = deadline_in_ms(APP_COMMAND_MS);
+
+    if (!(settings->role & ROLE_WORKER) || settings->workers_count == 0)
+        return OK;
+    daemon->workers = worker_set_new(daemon->app->pool);
+    for (size_t i = 0; i < settings->workers_count; i++) {
+        const SettingSection *section = &settings->workers_list[i];
+        const WorkerSettings *values  = section->values;
+        WorkerRow             row     = {.domain      = values->domain,
+                                         .types       = values->types,
+                                         .concurrency = (int)values->concurrency,
+                                         .batch       = (int)values->batch,
+                                         .lease_ms    = (int)values->lease_ms,
+                                         .timeout_ms  = (int)values->timeout_ms,
+                                         .exec        = values->exec,
+                                         .sql         = values->sql};
+        ErrorCode             code    = worker_set_add(daemon->workers, &row, deadline, reterr);
+
+        if (code != OK) {
+            error_prefix(reterr, "%s", section->place);
+            return code;
+        }
+    }
+    return OK;
+}
+
+static ErrorCode workers_start(Daemon *daemon, Error *reterr)
+{
+    if (!daemon->workers)
+        return OK;
+    return worker_set_start(daemon->workers,
+                            &(WorkerSetStart){.listen = daemon->listen, .restart_ms = WORKER_RESTART_MS}, reterr);
 }
 
 static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error *reterr)
@@ -174,7 +218,7 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
 
     mutex_init(&daemon->mutex);
     TRY(app_open(given, APP_SETTINGS, &daemon->app, reterr));
-    TRY(roles_check((unsigned)daemon->app->settings.role, reterr));
+    TRY(roles_check(&daemon->app->settings, reterr));
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_bind(daemon->app->settings.listen, &daemon->bound_fd, reterr));
     start_hurry(/* may_hang= */ daemon->app->settings.database_url != NULL);
@@ -183,13 +227,16 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     webhook_set(daemon, &daemon->app->settings);
     api_open(daemon, token);
     TRY(client_new(&webhook_client, &daemon->client, reterr));
+    TRY(workers_make(daemon, reterr));
     daemon->webhooks = monitor_webhooks(daemon);
     daemon->tasks    = monitor_start(daemon);
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_start(daemon, reterr));
+    TRY(workers_start(daemon, reterr));
     say_ready(daemon, token_file, given->is_json);
     log_write(LOG_INFO, "daemon", "ready", LOG_INT("migrations_applied", daemon->app->migrated),
-              LOG_INT("pool_max", daemon->app->settings.pool_max));
+              LOG_INT("pool_max", daemon->app->settings.pool_max),
+              LOG_INT("workers", daemon->workers ? (int64_t)daemon->app->settings.workers_count : 0));
     return OK;
 }
 
@@ -316,25 +363,42 @@ static void wait_for_end(Daemon *daemon, const SettingsGiven *given)
 
 /* ---- stop ---- */
 
+/* Handlers get until the deadline; then they are stopped, which takes a program EXEC_GRACE_MS at most, and settle within the
+ * time that the database gets. false: some still run. */
+static bool workers_drain(Daemon *daemon, Deadline drained)
+{
+    const Settings *settings = &daemon->app->settings;
+
+    return worker_set_wait(daemon->workers, drained) ||
+           worker_set_wait(daemon->workers, deadline_in_ms(EXEC_GRACE_MS + settings->close_timeout));
+}
+
 /* false: something still runs that nothing could end. */
 static bool daemon_drain(Daemon *daemon)
 {
     const Settings *settings = &daemon->app->settings;
-    bool            answered = true;
+    Deadline        drained  = deadline_in_ms(settings->drain_timeout);
+    bool            answered = true, worked = true;
 
     atomic_store(&daemon->api.stopping, true);
+    if (daemon->workers)
+        worker_set_stop(daemon->workers, drained);
     claims_stop(daemon->api.claims);
     tasks_stop(daemon->tasks);
     webhook_queue_stop(daemon->webhooks);
     if (daemon->server)
-        answered = server_drain(daemon->server, deadline_in_ms(settings->drain_timeout));
+        answered = server_drain(daemon->server, drained);
+    if (daemon->workers)
+        worked = workers_drain(daemon, drained);
     (void)webhook_queue_drain(daemon->webhooks, deadline_in_ms(settings->close_timeout));
     monitor_release(daemon);
-    if (pool_drain(daemon->app->pool, deadline_in_ms(settings->close_timeout)) && answered)
+    if (pool_drain(daemon->app->pool, deadline_in_ms(settings->close_timeout)) && answered && worked)
         return true;
     log_write(LOG_WARN, "daemon", "work in flight was cut off",
-              LOG_INT("requests", daemon->server ? server_in_flight(daemon->server) : 0));
+              LOG_INT("requests", daemon->server ? server_in_flight(daemon->server) : 0),
+              LOG_INT("handlers", metric_value(METRIC_HANDLERS)));
     return pool_drain(daemon->app->pool, deadline_in_ms(CUT_OFF_MS)) &&
+           (!daemon->workers || worker_set_wait(daemon->workers, deadline_in_ms(CUT_OFF_MS))) &&
            (!daemon->server || server_drain(daemon->server, deadline_in_ms(CUT_OFF_MS)));
 }
 
@@ -354,6 +418,8 @@ static void daemon_free(Daemon *daemon)
         client_free(daemon->client);
     if (daemon->listen)
         listen_free(daemon->listen);
+    if (daemon->workers)
+        worker_set_free(daemon->workers);
     if (daemon->api.claims)
         claims_free(daemon->api.claims);
     if (daemon->api.ready)

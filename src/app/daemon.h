@@ -1,12 +1,12 @@
 /*
  * daemon.h - `pawl serve`: what its handlers and periodic tasks share, and its life from start to exit.
  *
- * Start (D12): settings, the HTTP address, app_reach() to APP_MIGRATED, token, keys, alerts, tasks, and last the HTTP server: the first request is
- * accepted when everything behind it works.
+ * Start (D12): settings, the HTTP address, app_reach() to APP_MIGRATED, token, keys, alerts, tasks, workers checked, the HTTP server, and last
+ * the workers claim: the first request is accepted when everything behind it works, and nothing is claimed by a pod that cannot start.
  * Stop (D8): SIGTERM or SIGINT: no new connections, work in flight gets PAWL_DRAIN_TIMEOUT, the database
  * PAWL_CLOSE_TIMEOUT, then what is left is cut off; exit 0. A second signal exits at once. SIGHUP reads the settings
  * that can change while running.
- * Threads: the main thread waits for signals; handlers run on the server's, periodic tasks and webhooks on their own.
+ * Threads: the main thread waits for signals; requests run on the server's, periodic tasks, webhooks and workers on their own.
  */
 #ifndef APP_DAEMON_H
 #define APP_DAEMON_H
@@ -18,6 +18,7 @@
 #include "base/uuid.h"
 #include "bus/backlog.h"
 #include "bus/maintain.h"
+#include "bus/worker_set.h"
 #include "client/client.h"
 #include "http/server.h"
 #include "ops/webhook_queue.h"
@@ -43,6 +44,7 @@ typedef struct Daemon {
     Listen       *listen;
     int           bound_fd; /* of the HTTP address until the server has it; 0: none */
     Server       *server;   /* NULL without role api */
+    WorkerSet    *workers;  /* NULL: none, by settings or by role */
     /* Each belongs to one periodic task. */
     BringBack bring_back;
     int64_t   bus_activity;

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "app/task.h"
+#include "bus/worker_set.h"
 #include "client/client.h"
 #include "pg/conn.h"
 
@@ -80,7 +82,7 @@ static const Setting rows[] = {
      .help = "connections kept open once used; unset: 2, or PAWL_POOL_MAX if that is less"},
     {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = 1000,
      .help = "most connections at once; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
-             "-j for pawl work, else PAWL_WORKERS"},
+             "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds as many again for their concurrency"},
     {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
      .help = "time for one try to connect, and for the breaker's probe"},
     {"PAWL_CONNECT_RETRIES", NULL, SETTING_INT, AT(connect_retries), "5", 0, 100,
@@ -160,6 +162,30 @@ static const Setting rows[] = {
 
 const SettingTable settings_table = {rows, COUNT(rows)};
 
+/* clang-format off */
+#define WORKER_AT(field) offsetof(WorkerSettings, field)
+static const Setting worker_rows[] = {
+    {"domain", NULL, SETTING_TEXT, WORKER_AT(domain),
+     .help = "domain whose commands it handles; unset: NAME"},
+    {"exec", NULL, SETTING_TEXT, WORKER_AT(exec),
+     .help = "shell line that is run for each command, as by pawl work --exec"},
+    {"sql", NULL, SETTING_TEXT, WORKER_AT(sql),
+     .help = "schema.function that is called for each command, as by pawl work --sql"},
+    {"types", NULL, SETTING_TEXT, WORKER_AT(types_text),
+     .help = "only commands of these types, with commas between; unset: all"},
+    {"concurrency", NULL, SETTING_INT, WORKER_AT(concurrency), "8", 1, WORKER_CONCURRENCY_MAX,
+     .help = "how many commands at once"},
+    {"batch", NULL, SETTING_INT, WORKER_AT(batch), .min = 1, .max = CLAIM_MAX,
+     .help = "most commands in one claim; unset: as many as there is room for"},
+    {"lease", NULL, SETTING_DURATION_MS, WORKER_AT(lease_ms), "30s", WORKER_LEASE_MS_MIN, WORKER_TIME_MS_MAX,
+     .help = "how long a lease lasts without a heartbeat"},
+    {"timeout", NULL, SETTING_DURATION_MS, WORKER_AT(timeout_ms), .min = WORKER_LEASE_MS_MIN, .max = WORKER_TIME_MS_MAX,
+     .help = "a handler that runs longer is stopped and its command tried again; unset: no limit"},
+};
+/* clang-format on */
+static const SettingTable worker_table     = {worker_rows, COUNT(worker_rows)};
+const SettingGroup        settings_workers = {"worker", &worker_table, sizeof(WorkerSettings)};
+
 static const char *home_default(Arena *arena)
 {
     const char          *home = getenv("HOME");
@@ -177,12 +203,79 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
     return value < least ? least : value > most ? most : value;
 }
 
-/* How many threads may want a connection at once. */
-static int64_t pool_threads(const SettingsGiven *given, const Settings *settings)
+/* ---- workers ---- */
+
+/* "a, b" to {"a", "b", NULL}; empty words are left out. */
+static const char *const *types_split(const char *text, Arena *arena)
 {
+    const char **list  = arena_array(arena, const char *, strlen(text) / 2 + 2);
+    int          count = 0;
+
+    for (const char *word = text + strspn(text, ", "); *word; word += strspn(word, ", ")) {
+        size_t size = strcspn(word, ", ");
+
+        list[count++] = arena_bytes(arena, word, size);
+        word += size;
+    }
+    return count ? list : NULL;
+}
+
+static ErrorCode worker_complete(const SettingSection *section, Arena *arena, Error *reterr)
+{
+    WorkerSettings *worker = section->values;
+
+    if (!worker->exec == !worker->sql)
+        return fail(reterr, ERR_USAGE, "%s must have exactly one of exec and sql", section->place);
+    if (!worker->domain)
+        worker->domain = section->name;
+    if (worker->types_text)
+        worker->types = types_split(worker->types_text, arena);
+    return OK;
+}
+
+static ErrorCode workers_load(const SettingSources *sources, Arena *arena, Settings *settings, Error *reterr)
+{
+    SettingSection *list = NULL;
+    size_t          count;
+
+    TRY(setting_load_sections(sources, arena, &list, &count, reterr));
+    for (size_t i = 0; i < count; i++)
+        TRY(worker_complete(&list[i], arena, reterr));
+    settings->workers_list  = list;
+    settings->workers_count = count;
+    return OK;
+}
+
+/* ---- what depends on the machine and on the roles ---- */
+
+/* Handlers of this process; 0: it runs none. */
+static int64_t handlers_count(const SettingsGiven *given, const Settings *settings)
+{
+    int64_t count = given->handlers;
+
+    if (count || !given->is_daemon || !(settings->role & ROLE_WORKER))
+        return count;
+    for (size_t i = 0; i < settings->workers_count; i++)
+        count += ((const WorkerSettings *)settings->workers_list[i].values)->concurrency;
+    return count;
+}
+
+/* D1, for each kind of thread that uses the pool: two more than there are of them, from 2 to 10. */
+static int64_t pool_share(int64_t threads)
+{
+    return clamp(threads + 2, 2, 10);
+}
+
+static int64_t pool_default(const SettingsGiven *given, const Settings *settings)
+{
+    int64_t handlers = handlers_count(given, settings);
+
+    if (!given->is_daemon)
+        return pool_share(settings->workers);
     if (given->handlers)
-        return given->handlers;
-    return given->is_daemon ? settings->http_threads : settings->workers;
+        return pool_share(handlers);
+    return (settings->role & ROLE_API ? pool_share(settings->http_threads) : pool_share(TASKS_THREADS)) +
+           (handlers ? pool_share(handlers) : 0);
 }
 
 static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *settings, Error *reterr)
@@ -191,15 +284,18 @@ static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *se
         settings->home = home_default(arena);
     if (!settings->workers)
         settings->workers = clamp(sysconf(_SC_NPROCESSORS_ONLN), 1, 1024);
-    if (!settings->pool_max)
-        settings->pool_max = clamp(pool_threads(given, settings) + 2, clamp(settings->pool_min, 2, 10), 10);
+    if (!settings->pool_max) {
+        settings->pool_max = pool_default(given, settings);
+        if (settings->pool_max < clamp(settings->pool_min, 2, 10))
+            settings->pool_max = clamp(settings->pool_min, 2, 10);
+    }
     if (!settings->pool_min)
         settings->pool_min = clamp(2, 1, settings->pool_max);
     if (settings->pool_min > settings->pool_max)
         return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN must be at most PAWL_POOL_MAX (%d), got %d",
                     (int)settings->pool_max, (int)settings->pool_min);
     /* A worker keeps one for heartbeats however small its pool is; a pod has other uses for the second and third. */
-    settings->pool_reserved = given->is_daemon && settings->pool_max > (given->handlers ? 1 : 3);
+    settings->pool_reserved = given->is_daemon && settings->pool_max > (handlers_count(given, settings) ? 1 : 3);
     if (!settings->log)
         settings->log = given->is_daemon ? "info" : "error"; /* a command has its own sentence to say */
     if (!settings->log_format)
@@ -226,10 +322,12 @@ ErrorCode settings_load(const SettingsGiven *given, Arena *arena, Settings *ret_
     SettingSources    sources  = {.file        = given->file,
                                   .files       = files,
                                   .environment = (const char *const *)environ,
-                                  .flags       = given->flags};
+                                  .flags       = given->flags,
+                                  .group       = &settings_workers};
     Settings          settings = {0};
 
     TRY(setting_load(&settings_table, &sources, arena, &settings, reterr));
+    TRY(workers_load(&sources, arena, &settings, reterr));
     TRY(complete(given, arena, &settings, reterr));
     *ret_settings = settings;
     return OK;

@@ -29,6 +29,15 @@ typedef enum { ROLES(X) } Role;
 
 #define SETTINGS_WEBHOOK_MAX 1023
 
+/* One section [worker NAME] of the settings file: a worker of pawl serve. */
+typedef struct {
+    const char        *domain;     /* its name, unless the section says another */
+    const char        *exec, *sql; /* exactly one */
+    const char        *types_text;
+    const char *const *types;                                    /* NULL: all */
+    int64_t            concurrency, batch, lease_ms, timeout_ms; /* 0: the worker's default */
+} WorkerSettings;
+
 typedef struct {
     const char *database_url; /* NULL: a private PostgreSQL under home */
     const char *listen_database_url;
@@ -52,9 +61,13 @@ typedef struct {
     int64_t     alert_pool, alert_failing, alert_dead_letters, alert_waiting, alert_rate_limited;
     const char *alert_webhook;
     const char *log, *log_format;
+
+    const SettingSection *workers_list; /* values: WorkerSettings */
+    size_t                workers_count;
 } Settings;
 
 extern const SettingTable settings_table;
+extern const SettingGroup settings_workers;
 
 /* Where settings may come from besides the table's defaults; NULL fields: nothing given. */
 typedef struct {

@@ -34,24 +34,36 @@ static const char *rule(Arena *arena, const Setting *row)
     return text.length ? text_string(&text) : NULL;
 }
 
+static int setting_lines(const SettingTable *table, const char *before, Arena *arena, SettingLine *ret_lines)
+{
+    for (size_t i = 0; i < table->count; i++) {
+        const Setting *row = &table->rows[i];
+
+        ret_lines[i] =
+            (SettingLine){arena_print(arena, "%s%s", before, row->name), row->fallback, rule(arena, row), row->help};
+    }
+    return (int)table->count;
+}
+
 static void settings_print(bool json, Arena *arena)
 {
-    ListShape    shape = {setting_columns, COUNT(setting_columns), sizeof(SettingLine), "", NULL};
-    SettingLine *lines = arena_array(arena, SettingLine, settings_table.count);
-    Text         text;
+    const SettingTable *worker = settings_workers.table;
+    ListShape           shape  = {setting_columns, COUNT(setting_columns), sizeof(SettingLine), "", NULL};
+    SettingLine        *lines  = arena_array(arena, SettingLine, settings_table.count + worker->count);
+    int                 count;
+    Text                text;
 
     if (!json) {
         text_init(&text, arena, TEXT_MAX_BODY);
         setting_describe(&settings_table, NULL, &text);
+        text_append(&text, "\nEach section [worker NAME] of the settings file is a worker of pawl serve:\n\n");
+        setting_describe(worker, NULL, &text);
         printf("%s", text_string(&text));
         return;
     }
-    for (size_t i = 0; i < settings_table.count; i++) {
-        const Setting *row = &settings_table.rows[i];
-
-        lines[i] = (SettingLine){row->name, row->fallback, rule(arena, row), row->help};
-    }
-    list_print(&shape, arena, json, lines, (int)settings_table.count);
+    count = setting_lines(&settings_table, "", arena, lines);
+    count += setting_lines(worker, "[worker NAME] ", arena, lines + count);
+    list_print(&shape, arena, json, lines, count);
 }
 
 /* ---- metrics ---- */
