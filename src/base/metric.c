@@ -47,15 +47,20 @@ void metric_set(Metric metric, int64_t value)
     atomic_store_explicit(&values[metric], value, memory_order_relaxed);
 }
 
-void metric_observe_us(Metric metric, int64_t us)
+size_t metric_bucket(int64_t us)
 {
     size_t bucket = 0;
 
-    assert(metric_rows[metric].kind == METRIC_HISTOGRAM);
-    /* Sixteen compares without a branch beat a search whose branches nobody can predict. */
+    /* Sixteen compares without a branch beat a search whose branches cannot be predicted. */
     for (size_t i = 0; i < METRIC_BUCKETS; i++)
         bucket += us > metric_bounds_us[i];
-    add(&histograms[metric].buckets[bucket], 1);
+    return bucket;
+}
+
+void metric_observe_us(Metric metric, int64_t us)
+{
+    assert(metric_rows[metric].kind == METRIC_HISTOGRAM);
+    add(&histograms[metric].buckets[metric_bucket(us)], 1);
     add(&histograms[metric].sum_us, us > 0 ? us : 0);
 }
 

@@ -10,6 +10,7 @@
 #ifndef BASE_METRIC_H
 #define BASE_METRIC_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -106,6 +107,8 @@ extern const MetricRow metric_rows[METRIC_COUNT];
 /* Upper bounds of the histogram buckets; one more bucket holds the rest. */
 #define METRIC_BUCKETS 16
 extern const int64_t metric_bounds_us[METRIC_BUCKETS];
+/* Of a value; METRIC_BUCKETS: above all bounds. */
+size_t metric_bucket(int64_t us);
 typedef struct {
     int64_t buckets[METRIC_BUCKETS + 1]; /* not cumulative */
     int64_t count;

@@ -7,6 +7,7 @@
 
 #include "base/sync.h"
 #include "bus/worker.h"
+#include "bus/worker_metric.h"
 
 /* The commands of one claim and their memory, freed with the last one. */
 typedef struct {
@@ -34,6 +35,7 @@ struct Job {
 
 struct Worker {
     WorkerOptions options;
+    MetricSeries *metrics;
     Lane         *lane;
     Settler      *settler;
     pthread_t    *threads;
