@@ -20,9 +20,9 @@ typedef struct {
 } Cell;
 
 struct MetricSeries {
-    const MetricTable *table;
-    char              *value;
-    Cell              *cells; /* one per row */
+    const MetricTable      *table;
+    char                   *value;
+    Cell                   *cells; /* one per row */
     _Atomic(MetricSeries *) next;
 };
 
@@ -44,8 +44,8 @@ static MetricSeries *series_find(const MetricTable *table, const char *value, in
 
 static MetricSeries *series_append(const MetricTable *table, const char *value)
 {
-    MetricSeries           *series = memory_new(1, sizeof *series);
-    _Atomic(MetricSeries *) *end   = &first;
+    MetricSeries            *series = memory_new(1, sizeof *series);
+    _Atomic(MetricSeries *) *end    = &first;
 
     series->table = table;
     series->cells = memory_new(table->count, sizeof *series->cells);

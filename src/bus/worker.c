@@ -49,6 +49,7 @@ Worker *worker_new(const WorkerOptions *options)
     if (!worker->options.lease_ms)
         worker->options.lease_ms = LEASE_MS_DEFAULT;
     worker->lane          = lane_new(options->pool, options->domain, options->types, options->name);
+    worker->metrics       = metric_series(&worker_metrics, options->domain);
     worker->settler       = settler_new(options->pool);
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();
@@ -125,19 +126,22 @@ void worker_counts(Worker *worker, WorkerCounts *ret_counts)
 
 void worker_count(Worker *worker, const SettleItem *item)
 {
-    int64_t *const fields[OUTCOME_COUNT] = {
-        [OUTCOME_COMPLETE] = &worker->counts.completed,
-        [OUTCOME_RETRY]    = &worker->counts.retried,
-        [OUTCOME_FAIL]     = &worker->counts.failed,
-        [OUTCOME_REJECT]   = &worker->counts.rejected,
-    };
-
-    int64_t *field = item->settled ? fields[item->outcome] : &worker->counts.lost;
+    static const WorkerMetric metrics[OUTCOME_COUNT] = {[OUTCOME_COMPLETE] = WORKER_COMPLETED,
+                                                        [OUTCOME_RETRY]    = WORKER_RETRIED,
+                                                        [OUTCOME_FAIL]     = WORKER_FAILED,
+                                                        [OUTCOME_REJECT]   = WORKER_REJECTED};
+    int64_t *const            fields[]               = {[WORKER_COMPLETED] = &worker->counts.completed,
+                                                        [WORKER_RETRIED]   = &worker->counts.retried,
+                                                        [WORKER_FAILED]    = &worker->counts.failed,
+                                                        [WORKER_REJECTED]  = &worker->counts.rejected,
+                                                        [WORKER_LOST]      = &worker->counts.lost};
+    WorkerMetric              metric                 = item->settled ? metrics[item->outcome] : WORKER_LOST;
 
     /* The last attempt has no next one: it is in troubleshooting, as a permanent failure is. */
-    if (item->settled && item->outcome == OUTCOME_RETRY && item->status && strcmp(item->status, "IN_TSQ") == 0)
-        field = &worker->counts.failed;
-    ++*field;
+    if (metric == WORKER_RETRIED && item->status && strcmp(item->status, "IN_TSQ") == 0)
+        metric = WORKER_FAILED;
+    ++*fields[metric];
+    metric_series_add(worker->metrics, metric, 1);
     settle_count(item);
 }
 
@@ -230,6 +234,8 @@ static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *r
     crate->claimed_at = clock_mono();
     TRY(lane_claim(worker->lane, deadline_in_ms(CALL_MS), crate->arena, room, worker->options.lease_ms, &crate->list,
                    &crate->count, reterr));
+    metric_series_observe_us(worker->metrics, WORKER_CLAIM_SECONDS, mono_us_between(crate->claimed_at, clock_mono()));
+    metric_series_add(worker->metrics, crate->count ? WORKER_CLAIMS_WON : WORKER_CLAIMS_EMPTY, 1);
     *ret_count = crate->left = crate->count;
     if (crate->count == 0)
         return OK;

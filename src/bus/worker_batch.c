@@ -81,8 +81,10 @@ static void *batches_run(void *context)
         cond_signal(&worker->changed);
         mutex_unlock(&worker->mutex);
         metric_add(METRIC_HANDLERS, crate->count);
+        metric_series_add(worker->metrics, WORKER_HANDLERS, crate->count);
         crate_settle(worker, crate);
         metric_add(METRIC_HANDLERS, -crate->count);
+        metric_series_add(worker->metrics, WORKER_HANDLERS, -crate->count);
         crate_free(crate);
         mutex_lock(&worker->mutex);
         worker->held = worker->running = 0;

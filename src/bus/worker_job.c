@@ -93,6 +93,7 @@ static Job *job_take(Worker *worker, Arena *arena)
     worker->waiting--;
     worker->running++;
     metric_add(METRIC_HANDLERS, 1);
+    metric_series_add(worker->metrics, WORKER_HANDLERS, 1);
     job->state         = JOB_RUNNING;
     job->task.command  = job->command;
     job->task.domain   = worker->options.domain;
@@ -192,13 +193,16 @@ static void running_end(Worker *worker)
 
     worker->running--;
     metric_add(METRIC_HANDLERS, -1);
+    metric_series_add(worker->metrics, WORKER_HANDLERS, -1);
 }
 
 static void job_run(Worker *worker, Job *job, Arena *arena)
 {
-    SettleItem item = {.id = job->command->id, .token = job->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
+    SettleItem item  = {.id = job->command->id, .token = job->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
+    Mono       began = clock_mono();
 
     worker->options.handler->run(worker->options.handler, &job->task, &item);
+    metric_series_observe_us(worker->metrics, WORKER_HANDLER_SECONDS, mono_us_between(began, clock_mono()));
     mutex_lock(&worker->mutex);
     job->state = JOB_SETTLING;
     mutex_unlock(&worker->mutex);

@@ -4,7 +4,9 @@
 #include "bus/worker_set.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/log.h"
@@ -204,12 +206,13 @@ ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *r
         entry->started = thread_try_start("worker", entry_run, entry, &entry->thread);
         if (entry->started)
             continue;
+        int error = errno;
         mutex_lock(&set->mutex);
         set->running--;
         mutex_unlock(&set->mutex);
         worker_set_stop(set, deadline_in_ms(0));
         (void)worker_set_wait(set, deadline_never());
-        return fail(reterr, ERR_DENIED, "cannot start a thread for the worker of domain \"%s\"", entry->domain);
+        return fail(reterr, ERR_INTERNAL, "cannot start the thread \"worker\": %s", strerrordesc_np(error));
     }
     return OK;
 }

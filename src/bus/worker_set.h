@@ -47,7 +47,7 @@ SCOPED(WorkerSet, worker_set_free)
 /* ERR_USAGE: not exactly one handler, or a program that is not there. ERR_INVALID, ERR_NOT_FOUND: no such function; the codes of a
  * query. */
 must_check ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline, Error *reterr);
-/* Once. ERR_DENIED: the system gives no more threads; what was started has ended again. */
+/* Once. ERR_INTERNAL: a thread cannot be started; what was started has ended again. */
 must_check ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *reterr);
 /* No more claims; handlers get until the deadline, then are stopped. Does not wait. */
 void worker_set_stop(WorkerSet *set, Deadline deadline);

@@ -10,6 +10,7 @@
 #include "app/settings.h"
 #include "base/metric.h"
 #include "base/problem.h"
+#include "bus/worker_metric.h"
 #include "cli/print.h"
 
 /* ---- settings: a page of its own for people, because what they mean is long ---- */
@@ -79,19 +80,36 @@ static const ListColumn metric_columns[] = {
     {"meaning", "meaning", CELL_TEXT, offsetof(MetricLine, meaning)},
 };
 
-static void metrics_print(bool json, Arena *arena)
+/* Tables of modules whose metrics have a label that is known at run time only. */
+static const MetricTable *const metric_tables[] = {&worker_metrics};
+
+static MetricLine metric_line(const MetricRow *row, const char *label)
 {
     static const char *const kinds[] = {
         [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
-    ListShape  shape = {metric_columns, COUNT(metric_columns), sizeof(MetricLine), "", NULL};
-    MetricLine lines[METRIC_COUNT];
 
-    for (Metric metric = 0; metric < METRIC_COUNT; metric++) {
-        const MetricRow *row = &metric_rows[metric];
+    return (MetricLine){row->name, kinds[row->kind], label, row->help};
+}
 
-        lines[metric] = (MetricLine){row->name, kinds[row->kind], row->label, row->help};
-    }
-    list_print(&shape, arena, json, lines, METRIC_COUNT);
+static void metrics_print(bool json, Arena *arena)
+{
+    ListShape   shape = {metric_columns, COUNT(metric_columns), sizeof(MetricLine), "", NULL};
+    size_t      most = METRIC_COUNT, count = 0;
+    MetricLine *lines;
+
+    for (size_t i = 0; i < COUNT(metric_tables); i++)
+        most += metric_tables[i]->count;
+    lines = arena_array(arena, MetricLine, most);
+    for (Metric metric = 0; metric < METRIC_COUNT; metric++)
+        lines[count++] = metric_line(&metric_rows[metric], metric_rows[metric].label);
+    for (size_t i = 0; i < COUNT(metric_tables); i++)
+        for (size_t j = 0; j < metric_tables[i]->count; j++) {
+            const MetricRow *row = &metric_tables[i]->rows[j];
+
+            lines[count++] = metric_line(row, arena_print(arena, "%s=\"...\"%s%s", metric_tables[i]->label,
+                                                          row->label[0] ? "," : "", row->label));
+        }
+    list_print(&shape, arena, json, lines, (int)count);
 }
 
 /* ---- errors ---- */

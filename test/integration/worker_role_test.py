@@ -55,6 +55,14 @@ def each_section_is_a_worker_of_its_domain():
         assert wait_status(pawl, doubled, "COMPLETED")["result"] == 42
         assert wait_status(pawl, this, "COMPLETED")["result"] == 3
         assert show(pawl, other)["status"] == "PENDING", "no worker takes this type"
+        for domain, count in (("shop", 5), ("maths", 1), ("mixed", 1)):
+            label = f'domain="{domain}"'
+            wait_until(lambda: metric(pawl, "pawl_worker_commands_total", label + ',outcome="completed"') == count,
+                       what=f"{domain} counts its commands")
+            assert metric(pawl, "pawl_worker_handler_seconds_count", label) == count
+            won = metric(pawl, "pawl_worker_claims_total", label + ',outcome="won"')
+            assert 1 <= won <= count <= won + metric(pawl, "pawl_worker_claim_seconds_count", label)
+            assert metric(pawl, "pawl_worker_handlers_running", label) == 0
         actors = {event["actor"] for command in (shop[0], doubled) for event in show(pawl, command)["audit"]
                   if event["event"] == "RECEIVED"}
         assert len(actors) == 2 and all(f":{pawl.server.pid}:" in actor for actor in actors), actors

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metric.h"
+#include "base/metric_series.h"
 #include "ops/exposition.h"
 
 static int count_of(const char *text, const char *part)
@@ -104,4 +104,53 @@ TEST(exposition_ends_each_line)
     assert_int_equal(bytes[strlen(bytes) - 1], '\n');
     assert_int_equal(count_of(bytes, "\n\n"), 0);
     assert_int_equal(strncmp(bytes, "# HELP ", 7), 0);
+}
+
+static const MetricRow series_rows[] = {
+    {"A", METRIC_COUNTER,   "test_claims_total",  "outcome=\"won\"",   "claims"         },
+    {"B", METRIC_COUNTER,   "test_claims_total",  "outcome=\"empty\"", "claims"         },
+    {"C", METRIC_HISTOGRAM, "test_claim_seconds", "",                  "time of a claim"},
+};
+static const MetricTable series_table = {"domain", series_rows, COUNT(series_rows)};
+
+TEST(exposition_shows_series_by_their_label)
+{
+    MetricSeries    *shop = metric_series(&series_table, "shop"), *odd = metric_series(&series_table, "a\"b\\c\nd");
+    scoped_text Text text = {0};
+
+    assert_ptr_equal(shop, metric_series(&series_table, "shop"));
+    metric_series_add(shop, 0, 3);
+    metric_series_add(odd, 1, 4);
+    metric_series_observe_us(shop, 2, 300);
+    metric_series_observe_us(shop, 2, 99000000);
+    text_make(&text);
+    assert_int_equal(1, count_of(text_string(&text), "# TYPE test_claims_total counter\n"));
+    assert_int_equal(1, count_of(text_string(&text), "# TYPE test_claim_seconds histogram\n"));
+    assert_true(value_of(text_string(&text), "test_claims_total{domain=\"shop\",outcome=\"won\"} ") == 3);
+    assert_true(value_of(text_string(&text), "test_claims_total{domain=\"shop\",outcome=\"empty\"} ") == 0);
+    assert_true(value_of(text_string(&text), "test_claims_total{domain=\"a\\\"b\\\\c\\nd\",outcome=\"empty\"} ") == 4);
+    assert_true(value_of(text_string(&text), "test_claim_seconds_bucket{domain=\"shop\",le=\"0.0005\"} ") == 1);
+    assert_true(value_of(text_string(&text), "test_claim_seconds_bucket{domain=\"shop\",le=\"+Inf\"} ") == 2);
+    assert_true(value_of(text_string(&text), "test_claim_seconds_count{domain=\"shop\"} ") == 2);
+    assert_true(value_of(text_string(&text), "test_claim_seconds_sum{domain=\"shop\"} ") > 99.0);
+}
+
+static const MetricTable many_table = {"domain", series_rows, COUNT(series_rows)};
+
+TEST(metric_series_are_bounded)
+{
+    MetricSeries *other = NULL;
+    char          name[16];
+    int           count = 0;
+
+    for (int i = 0; i < METRIC_SERIES_MAX + 50; i++) {
+        snprintf(name, sizeof name, "d%d", i);
+        other = metric_series(&many_table, name);
+        assert_string_equal(metric_series_label(other), i < METRIC_SERIES_MAX ? name : "other");
+    }
+    for (const MetricSeries *series = NULL; (series = metric_series_next(&many_table, series));)
+        count++;
+    assert_int_equal(METRIC_SERIES_MAX + 1, count);
+    assert_ptr_equal(other, metric_series(&many_table, "one more"));
+    assert_string_equal("d7", metric_series_label(metric_series(&many_table, "d7")));
 }
