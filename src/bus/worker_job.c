@@ -372,7 +372,8 @@ static void handlers_end(Worker *worker)
 
 ErrorCode jobs_start(Worker *worker, Error *reterr)
 {
-    worker->threads = memory_new((size_t)worker->options.concurrency, sizeof *worker->threads);
+    worker->threads      = memory_new((size_t)worker->options.concurrency, sizeof *worker->threads);
+    worker->thread_count = 0;
     while (worker->thread_count < worker->options.concurrency &&
            thread_try_start("handler", handler_run, worker, &worker->threads[worker->thread_count]))
         worker->thread_count++;
