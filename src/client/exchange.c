@@ -268,7 +268,8 @@ static ErrorCode exchange_fail(const Exchange *exchange, CURLcode code, Error *r
     case CURLE_SSL_ISSUER_ERROR:
         return fail(reterr, ERR_REFUSED, "the certificate of %s is not trusted, or is for another name", host);
     case CURLE_SSL_CACERT_BADFILE:
-        return fail(reterr, ERR_REFUSED, "the file of trusted certificates cannot be read");
+        return fail(reterr, ERR_REFUSED,
+                    "the file of trusted certificates cannot be read; the system's is in the package ca-certificates");
     case CURLE_SSL_CONNECT_ERROR:
         return fail(reterr, ERR_UNAVAILABLE, "%s did not agree on a TLS connection", host);
     case CURLE_OPERATION_TIMEDOUT:

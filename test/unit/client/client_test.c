@@ -564,8 +564,8 @@ TEST(client_reads_hostile_headers_as_harmless_text)
 {
     scoped_receiver Receiver receiver = {0};
     scoped_caller Caller     caller   = {0};
-    const char              *text = "HTTP/1.1 200 \x1b[31mred\r\nX-Control: a\x1b[2J\tb\x7f\r\nX-Bytes: \xff\xfe\r\n: nameless\r\n"
-                                    "HTTP/1.1 500: x\r\nX-Empty:\r\nX-Spaced:   \t v \t \r\nContent-Length: 2\r\n\r\nok";
+    const char *text = "HTTP/1.1 200 \x1b[31mred\r\nX-Control: a\x1b[2J\tb\x7f\r\nX-Bytes: \xff\xfe\r\n: nameless\r\n"
+                       "HTTP/1.1 500: x\r\nX-Empty:\r\nX-Spaced:   \t v \t \r\nContent-Length: 2\r\n\r\nok";
 
     receiver_init(&receiver, answer_text, text);
     caller_init(&caller, (ClientOptions){0});

@@ -42,6 +42,15 @@ static char *request_read(int fd, char *bytes, char **ret_body)
     }
 }
 
+static void greet(Receiver *receiver, const Received *received)
+{
+    mutex_lock(&receiver->mutex);
+    const char *greeting = receiver->greeting;
+    mutex_unlock(&receiver->mutex);
+    if (greeting)
+        receiver_write(received, greeting, strlen(greeting));
+}
+
 static void *connection_run(void *context)
 {
     Connection *connection = context;
@@ -52,6 +61,7 @@ static void *connection_run(void *context)
     char       *body       = NULL;
 
     free(connection);
+    greet(receiver, &received);
     while ((received.head = request_read(fd, bytes, &body)) != NULL) {
         received.number++;
         received.body = body;
@@ -118,6 +128,13 @@ void receiver_done(Receiver *receiver)
         close(receiver->fds[i]);
     }
     mutex_done(&receiver->mutex);
+}
+
+void receiver_greet(Receiver *receiver, const char *greeting)
+{
+    mutex_lock(&receiver->mutex);
+    receiver->greeting = greeting;
+    mutex_unlock(&receiver->mutex);
 }
 
 const char *receiver_last(Receiver *receiver)

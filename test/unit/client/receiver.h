@@ -37,11 +37,14 @@ struct Receiver {
     Mutex           mutex; /* guards all below */
     int             fds[RECEIVER_CONNECTIONS_MAX];
     pthread_t       threads[RECEIVER_CONNECTIONS_MAX];
+    const char     *greeting;                 /* NULL: none */
     char            last[RECEIVER_BYTES_MAX]; /* head, empty line and body of the last request */
 };
 
 void receiver_init(Receiver *receiver, ReceiverAnswer *answer, const char *text);
 void receiver_done(Receiver *receiver);
+/* Send this at the beginning of each connection from now on, before anything was received. */
+void receiver_greet(Receiver *receiver, const char *greeting);
 /* The last request; asserts that there was one. */
 const char *receiver_last(Receiver *receiver);
 #define scoped_receiver __attribute__((cleanup(receiver_done)))
