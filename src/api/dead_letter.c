@@ -29,7 +29,7 @@ static ErrorCode id_read(Request *request, int64_t *ret_id, Error *reterr)
 
     *ret_id = strtoll(text, &end, 10);
     if (text[0] < '1' || text[0] > '9' || *end || end - text > 18)
-        return fail(reterr, ERR_INVALID, "id must be the number of a dead letter");
+        return fail(reterr, ERR_INVALID, "id must be the number of a dead letter, got \"%.60s\"", text);
     return OK;
 }
 

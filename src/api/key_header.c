@@ -126,7 +126,8 @@ ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr)
     char id[UUID_TEXT_SIZE];
 
     if (!uuid_parse(request_capture(request, "txn_id"), id))
-        return fail(reterr, ERR_INVALID, "the txn_id in the path must be a UUID");
+        return fail(reterr, ERR_INVALID, "the txn_id in the path must be a UUID, got \"%.60s\"",
+                    request_capture(request, "txn_id"));
     *ret_id = arena_text(request_arena(request), id);
     return OK;
 }

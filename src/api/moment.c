@@ -80,6 +80,7 @@ ErrorCode api_moment_take(Request *request, const char *name, const char **ret_m
         *space = '+';
     text = moment;
     if (!date_read(&text) || !mark_read(&text, "Tt") || !time_read(&text) || !zone_read(&text) || *text)
-        return fail(reterr, ERR_INVALID, "%s must be a moment like 2026-01-31T12:00:00Z", name);
+        return fail(reterr, ERR_INVALID, "%s must be a moment such as 2026-01-31T12:00:00Z, got \"%.60s\"", name,
+                    moment);
     return OK;
 }

@@ -21,7 +21,7 @@ ErrorCode api_verify(void *context, Request *request, Response *response, Error 
     Writer        writer;
 
     if (new && !options.incremental && strcmp(new, "false") != 0)
-        return fail(reterr, ERR_INVALID, "parameter \"new\" must be true or false");
+        return fail(reterr, ERR_INVALID, "parameter \"new\" must be true or false, got \"%.60s\"", new);
     TRY(wallet_verify(api->pool, &options, request_deadline(request), request_arena(request), report, reterr));
     writer_open(&writer, &response->body);
     verify_write(&writer, report);

@@ -39,8 +39,9 @@ static ErrorCode section_value(const Call *call, const BenchSection *section, in
     case BENCH_TIME:
         TRY(call_duration(call, section->flag, 0, ret_value, reterr));
         if (*ret_value < section->min || *ret_value > section->max)
-            return fail(reterr, ERR_USAGE, "%s must be from %llds to %lldh", section->flag,
-                        (long long)(section->min / 1000), (long long)(section->max / 3600000));
+            return fail(reterr, ERR_USAGE, "%s must be a duration from %llds to %lldh, got \"%.60s\"", section->flag,
+                        (long long)(section->min / 1000), (long long)(section->max / 3600000),
+                        call_flag(call, section->flag));
     }
     return OK;
 }

@@ -64,7 +64,7 @@ static ErrorCode line_check(const Line *line, WalletKind kind, Error *reterr)
         if (line_has(line, &line_fields[i]) && !wallet_kind_has_field(kind, line_fields[i].name))
             return fail(reterr, ERR_INVALID, "%s has no field \"%s\"", wallet_kind_names[kind], line_fields[i].name);
     if (kind == WALLET_FLOOR && !line->has_floor)
-        return fail(reterr, ERR_INVALID, "floor must be given");
+        return fail(reterr, ERR_INVALID, "missing field \"floor\"");
     return OK;
 }
 

@@ -67,7 +67,7 @@ ErrorCode command_wallet_verify(Call *call, Error *reterr)
         report_print(call, report);
     }
     if (report->count > 0)
-        return fail(reterr, ERR_CONFLICT, "%d%s rows are not as they should be", report->count,
+        return fail(reterr, ERR_CONFLICT, "%d%s rows are inconsistent", report->count,
                     report->more ? " and more" : "");
     return OK;
 }

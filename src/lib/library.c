@@ -170,7 +170,7 @@ static ErrorCode refused(const PawlTx *tx, PawlStatus status, Error *reterr)
     if (tx->code != OK && status == status_of(tx->code))
         return tx->code; /* the words are there already */
     if (status < PAWL_REFUSED || status > PAWL_FAILED)
-        return fail(reterr, ERR_INTERNAL, "the body returned %d, which is no status", (int)status);
+        return fail(reterr, ERR_INTERNAL, "the body returned %d, which is not a PawlStatus", (int)status);
     return fail(reterr, codes[status], "the body rolled back");
 }
 

@@ -118,7 +118,8 @@ static void given_end(const Given *given, PawlOutcome said, SettleItem *ret_sett
     int                  number     = (int)said - PAWL_JOB_COMPLETE;
 
     if (number < 0 || number >= (int)COUNT(outcomes)) {
-        given_fail(given, arena_print(given->task->arena, "the handler returned %d, which is no outcome", (int)said),
+        given_fail(given,
+                   arena_print(given->task->arena, "the handler returned %d, which is not a PawlOutcome", (int)said),
                    ret_settle);
         return;
     }

@@ -137,7 +137,7 @@ def what_is_wrong_is_told_on_the_command_line_and_over_http():
         wallet = db.value("insert into wallet.hold (id, wallet_id, amount) select 999999999, max(id), 1 from wallet.wallet returning wallet_id")
         for flags in ([], ["--new"]):
             done = pawl.run("wallet", "verify", *flags)
-            assert done.code == 1 and f"wallet {wallet} " in done.stdout and "not as they should be" in done.stderr, done
+            assert done.code == 1 and f"wallet {wallet} " in done.stdout and "rows are inconsistent" in done.stderr, done
         for query in ("", "?new=true", "?new=false"):
             answer = pawl.http("GET", "/v1/ledger/verify" + query)
             assert answer.status == 200 and not answer.json["ok"], answer

@@ -230,7 +230,7 @@ def a_handler_decides_how_a_command_ends():
         assert told["silent"] == ("IN_TSQ", None, "the handler gave no reason"), told
         assert told["bad-result"][2].startswith("result is no JSON: "), told
         assert told["large-result"][2] == "result has 5242879 bytes: at most 4194304 are allowed", told
-        assert told["mistake"] == ("IN_TSQ", None, "the handler returned 3, which is no outcome"), told
+        assert told["mistake"] == ("IN_TSQ", None, "the handler returned 3, which is not a PawlOutcome"), told
         assert told["unheard-of"][2] == "no such type in domain shop", told
 
 

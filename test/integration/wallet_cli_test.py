@@ -372,7 +372,7 @@ def a_bad_line_is_named():
                           (json.dumps({**good, "amount": 1.5}), "amount"), (json.dumps({**good, "amout": 1}), "amout"),
                           (json.dumps({**good, "kind": "transfr"}), "did you mean transfer"),
                           (json.dumps({**good, "owner": "ann"}), 'transfer has no field "owner"'),
-                          (json.dumps({"kind": "floor", "txn_id": new_id(), "owner": "ann"}), "floor must be given"),
+                          (json.dumps({"kind": "floor", "txn_id": new_id(), "owner": "ann"}), 'missing field "floor"'),
                           (json.dumps({"kind": "capture", "txn_id": new_id()}), "hold must be a UUID"),
                           (json.dumps({"kind": "refund", "txn_id": new_id(), "hold": new_id()}), 'no field "hold"'),
                           (json.dumps({k: v for k, v in good.items() if k != "txn_id"}), "txn_id"),
