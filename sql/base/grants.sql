@@ -89,6 +89,8 @@ as $$
     -- periodic tasks
     ('pawl.task_claim',         'monitor'),
     ('pawl.task_release',       'monitor'),
+    ('pawl.tally_add',          'worker monitor'),
+    ('pawl.tally_sum',          'reader'),
     -- API keys
     ('pawl.key_find',           'app'),
     ('pawl.key_create',         'admin'),
@@ -143,6 +145,7 @@ as $$
     ('pawl.kept_key',          'payload_hash',         'reader'),
     ('pawl.audit',             '',                     'reader'),
     ('pawl.task',              '',                     'reader'),
+    ('pawl.tally',             '',                     'reader'),
     ('wallet.asset',           '',                     'reader'),
     ('wallet.wallet',          '',                     'reader'),
     ('wallet.state',           '',                     'reader'),

@@ -134,6 +134,7 @@ static Alerts *alerts_make(Daemon *daemon)
 
     alerts_limit(alerts, ALERT_POOL, settings->alert_pool);
     alerts_limit(alerts, ALERT_FAILING, settings->alert_failing);
+    alerts_limit(alerts, ALERT_HANDLERS, settings->alert_failing);
     alerts_limit(alerts, ALERT_DLQ, settings->alert_dead_letters);
     alerts_limit(alerts, ALERT_WAITING, settings->alert_waiting / 1000);
     alerts_limit(alerts, ALERT_RATE, settings->alert_rate_limited);

@@ -14,6 +14,7 @@
 #include "base/uuid.h"
 #include "bus/dead_letter.h"
 #include "ops/webhook.h"
+#include "pg/tally.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -36,6 +37,7 @@
 #define SEAL_ROWS       1000
 #define EXPIRE_ROWS     100 /* their wallets stay locked until the end of the batch */
 #define LEDGER_STEP_MS  500
+#define HANDLERS_LEAST  20 /* for a failure rate */
 
 /* The pod that retries webhooks also sends those of alerts that are about the database as a whole. */
 #define SHARED_TASK "dead-letters"
@@ -354,6 +356,16 @@ static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, E
     return ledger_batches(daemon, deadline, wallet_seal, SEAL_ROWS, &daemon->seal_idle, SEAL_IDLE_MS, reterr);
 }
 
+/* ---- counts ---- */
+
+static ErrorCode task_tally(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+{
+    Daemon *daemon = context;
+
+    (void)ret_next_ms;
+    return tally_step(tally_own(), daemon->app->pool, deadline, reterr);
+}
+
 /* ---- the private PostgreSQL ---- */
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
@@ -377,6 +389,7 @@ static ErrorCode task_revive(void *context, Deadline deadline, int *ret_next_ms,
 /* Every pod watches itself, and every monitor shows how much work there is; the rest is done once for all pods. */
 static const PeriodicTask table[] = {
     {"alerts", 2000, STEP_MS, .step = task_alerts},
+    {"tally", TALLY_MS, STEP_MS, .step = task_tally},
     {"private-postgresql", 2000, REVIVE_MS, .place = TASK_OUTSIDE, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
     {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_OUTSIDE, ROLE_MONITOR, task_dead_letters},
@@ -387,17 +400,26 @@ static const PeriodicTask table[] = {
     {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
 };
 
-#define CLAIM_COLUMNS(X, T)               \
-    X(T, bool, DB_BOOL, is_held)          \
-    X(T, int64_t, DB_I64, letters_open)   \
-    X(T, int64_t, DB_I64, letters_failed) \
-    X(T, int64_t, DB_I64, ledger_ahead_s)
+#define CLAIM_COLUMNS(X, T)                \
+    X(T, bool, DB_BOOL, is_held)           \
+    X(T, int64_t, DB_I64, letters_open)    \
+    X(T, int64_t, DB_I64, letters_failed)  \
+    X(T, int64_t, DB_I64, ledger_ahead_s)  \
+    X(T, int64_t, DB_I64, handlers)        \
+    X(T, int64_t, DB_I64, handlers_failed) \
+    X(T, int64_t, DB_I64, rate_limited)
 typedef struct {
     CLAIM_COLUMNS(DB_FIELD, Claim)
 } Claim;
 DB_SHAPE(claim, Claim, CLAIM_COLUMNS);
 
-/* One statement every few seconds is what an idle pod costs: the number of dead letters comes along. */
+/* Rounded up: 10.1 % is more than 10. Few handlers say nothing about a rate. */
+static int64_t failing_percent(int64_t handlers, int64_t failed)
+{
+    return handlers >= HANDLERS_LEAST ? (failed * 100 + handlers - 1) / handlers : 0;
+}
+
+/* One statement every few seconds is what an idle pod costs: what alerts need comes along. */
 static ErrorCode leases_claim(void *context, Deadline deadline, const char *const *names, int count, bool *ret_held,
                               Error *reterr)
 {
@@ -417,6 +439,8 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
         metric_set(METRIC_DLQ_SIZE, claim->letters_open);
         metric_set(METRIC_DLQ_FAILED, claim->letters_failed);
         metric_set(METRIC_LEDGER_AHEAD, claim->ledger_ahead_s);
+        metric_set(METRIC_HANDLERS_FAILING, failing_percent(claim->handlers, claim->handlers_failed));
+        metric_set(METRIC_RATE_LIMITED_HOUR, claim->rate_limited);
     }
     return OK;
 }

@@ -63,6 +63,8 @@
     X(METRIC_READY_AGE,        GAUGE,     "pawl_commands_oldest_ready_seconds", "",                             "age of the command that has been queued for longest; kept by monitors") \
     X(METRIC_BATCH_IDLE,       GAUGE,     "pawl_batches_open_idle_seconds",     "",                             "how long an open batch has had no new command; kept by monitors") \
     X(METRIC_RATE_LIMITED,     COUNTER,   "pawl_rate_limited_total",        "",                 "answers 429 from peers")   \
+    X(METRIC_RATE_LIMITED_HOUR, GAUGE,    "pawl_rate_limited_last_hour",    "",                 "answers 429 from peers to all processes within an hour; kept by monitors") \
+    X(METRIC_HANDLERS_FAILING, GAUGE,     "pawl_handlers_failing_percent",  "",                 "handlers of all processes that failed within 5 minutes, of 20 at least; kept by monitors") \
     X(METRIC_HTTP_1XX,         COUNTER,   "pawl_http_requests_total",       "code=\"1xx\"",     "requests answered, by class of status") \
     X(METRIC_HTTP_2XX,         COUNTER,   "pawl_http_requests_total",       "code=\"2xx\"",     "requests answered, by class of status") \
     X(METRIC_HTTP_3XX,         COUNTER,   "pawl_http_requests_total",       "code=\"3xx\"",     "requests answered, by class of status") \
@@ -74,6 +76,7 @@
     X(METRIC_HTTP_SECONDS,     HISTOGRAM, "pawl_http_request_seconds",      "",                 "time from request read to answer ready") \
     X(METRIC_ALERT_POOL,       GAUGE,     "pawl_alert_firing",              "alert=\"pool-nearly-full\"",  "1 while the alert is firing") \
     X(METRIC_ALERT_FAILING,    GAUGE,     "pawl_alert_firing",              "alert=\"requests-failing\"",  "1 while the alert is firing") \
+    X(METRIC_ALERT_HANDLERS,   GAUGE,     "pawl_alert_firing",              "alert=\"handlers-failing\"",  "1 while the alert is firing") \
     X(METRIC_ALERT_DLQ,        GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters\"",      "1 while the alert is firing") \
     X(METRIC_ALERT_DLQ_FAILED, GAUGE,     "pawl_alert_firing",              "alert=\"dead-letters-failed\"", "1 while the alert is firing") \
     X(METRIC_ALERT_TROUBLE,    GAUGE,     "pawl_alert_firing",              "alert=\"troubleshooting\"",   "1 while the alert is firing") \

@@ -12,11 +12,13 @@
 #include "base/metric.h"
 #include "bus/waker.h"
 #include "bus/worker_inner.h"
+#include "pg/tally.h"
 
 #define BATCH_AT_ONCE    500
 #define LEASE_MS_DEFAULT 30000
 #define CRATE_BYTES_MAX  ((size_t)1 << 30)
 #define CALL_MS          10000
+#define TALLY_CALL_MS    1000
 #define OUTAGE_MS        500
 /* Polls after something happened: 10 ms, 20 ms and so on up to WORKER_IDLE_MS. */
 #define BUSY_MS 10
@@ -299,6 +301,12 @@ static void outage_note(Worker *worker, Pace *pace, ErrorCode code, const Error 
         worker_wait(worker, mono_plus_ms(clock_mono(), OUTAGE_MS), /* for_room= */ false);
 }
 
+/* For alerts over all processes. What cannot be written is written with the next flush. */
+static void counts_flush(Worker *worker, bool is_last)
+{
+    (void)!(is_last ? tally_flush : tally_step)(tally_own(), worker->options.pool, deadline_in_ms(TALLY_CALL_MS), NULL);
+}
+
 static ErrorCode worker_loop(Worker *worker, Error *reterr)
 {
     Pace pace    = {.idle_ms = BUSY_MS};
@@ -316,6 +324,8 @@ static ErrorCode worker_loop(Worker *worker, Error *reterr)
             return code;
         }
         outage_note(worker, &pace, code, &error);
+        if (code == OK)
+            counts_flush(worker, /* is_last= */ false);
     }
     return OK;
 }
@@ -331,5 +341,6 @@ ErrorCode worker_run(Worker *worker, Error *reterr)
     TRY((at_once ? batches_start : jobs_start)(worker, reterr));
     code = worker_loop(worker, reterr);
     (at_once ? batches_end : jobs_end)(worker);
+    counts_flush(worker, /* is_last= */ true);
     return code;
 }

@@ -12,16 +12,15 @@
 #include "base/writer.h"
 #include "pg/breaker.h"
 
-#define MINUTE_MS       60000LL
-#define MINUTES         60
-#define CALM_LOOKS      2  /* in a row, before an alert is resolved */
-#define REQUESTS_LEAST  20 /* fewer requests in the window say nothing about a rate */
-#define FAILING_MINUTES 5
+#define MINUTE_MS      60000LL
+#define MINUTES        5  /* of the window */
+#define CALM_LOOKS     2  /* in a row, before an alert is resolved */
+#define REQUESTS_LEAST 20 /* fewer requests in the window say nothing about a rate */
 
 /* Counters as they stood at one moment. */
 typedef struct {
     Mono    at;
-    int64_t requests, failed, limited;
+    int64_t requests, failed;
 } Sample;
 
 struct Alerts {
@@ -36,15 +35,9 @@ struct Alerts {
 
 static Sample sample_now(void)
 {
-    Sample sample = {.at     = clock_mono(),
-                     .failed = metric_value(METRIC_HTTP_5XX) + metric_value(METRIC_SETTLED_RETRIED) +
-                               metric_value(METRIC_SETTLED_FAILED),
-                     .limited = metric_value(METRIC_RATE_LIMITED)};
+    Sample sample = {.at = clock_mono(), .failed = metric_value(METRIC_HTTP_5XX)};
 
     for (Metric metric = METRIC_HTTP_2XX; metric <= METRIC_HTTP_5XX; metric++)
-        sample.requests += metric_value(metric);
-    /* A refusal for business reasons is an answer, as a 4xx is. */
-    for (Metric metric = METRIC_SETTLED_COMPLETED; metric <= METRIC_SETTLED_REJECTED; metric++)
         sample.requests += metric_value(metric);
     return sample;
 }
@@ -95,7 +88,7 @@ static int64_t pool_percent(const Alerts *alerts, Sample now)
 
 static int64_t failing_percent(const Alerts *alerts, Sample now)
 {
-    Sample  then     = sample_ago(alerts, now, FAILING_MINUTES);
+    Sample  then     = sample_ago(alerts, now, MINUTES);
     int64_t requests = now.requests - then.requests;
 
     return requests >= REQUESTS_LEAST ? percent(now.failed - then.failed, requests) : 0;
@@ -108,11 +101,6 @@ static int64_t breaker_open(const Alerts *alerts, Sample now)
     return metric_value(METRIC_BREAKER_STATE) != BREAKER_CLOSED;
 }
 
-static int64_t limited_per_hour(const Alerts *alerts, Sample now)
-{
-    return now.limited - sample_ago(alerts, now, MINUTES).limited;
-}
-
 typedef int64_t AlertValue(const Alerts *alerts, Sample now);
 static const struct {
     const char *name, *unit;
@@ -123,29 +111,31 @@ static const struct {
     Metric      metric;
     const char *summary;
 } rows[ALERT_COUNT] = {
-    [ALERT_POOL] = {"pool-nearly-full", "%", 90, false, pool_percent, .metric = METRIC_ALERT_POOL,
-                    .summary =
-                        "most of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
-    [ALERT_FAILING] =
-        {"requests-failing", "%", 10, false, failing_percent, .metric = METRIC_ALERT_FAILING,
-                    .summary = "too many requests and handlers of the last 5 minutes failed: see the log and pawl tsq list"},
+    [ALERT_POOL]    = {"pool-nearly-full", "%", 90, false, pool_percent, .metric = METRIC_ALERT_POOL,
+                       .summary =
+                           "most of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX"},
+    [ALERT_FAILING] = {"requests-failing", "%", 10, false, failing_percent, .metric = METRIC_ALERT_FAILING,
+                       .summary = "too many requests of the last 5 minutes failed: see the log"},
+    [ALERT_HANDLERS] =
+        {"handlers-failing", "%", 10, true, NULL, METRIC_HANDLERS_FAILING, METRIC_ALERT_HANDLERS,
+                       "too many handlers of the last 5 minutes failed, over all workers: see their logs and pawl tsq list"},
     [ALERT_DLQ]        = {"dead-letters", "", 100, true, NULL, METRIC_DLQ_SIZE, METRIC_ALERT_DLQ,
-                    "too many dead letters wait: see pawl dlq list"},
+                       "too many dead letters wait: see pawl dlq list"},
     [ALERT_DLQ_FAILED] = {"dead-letters-failed", "", 0, true, NULL, METRIC_DLQ_FAILED, METRIC_ALERT_DLQ_FAILED,
-                    "the tries of some dead letters are exhausted: see pawl dlq list --status failed"},
+                       "the tries of some dead letters are exhausted: see pawl dlq list --status failed"},
     [ALERT_TROUBLE]    = {"troubleshooting", "", 0, true, NULL, METRIC_TROUBLE, METRIC_ALERT_TROUBLE,
-                    "commands wait for an operator: see pawl tsq list"},
+                       "commands wait for an operator: see pawl tsq list"},
     [ALERT_WAITING]    = {"commands-waiting", "s", 300, true, NULL, METRIC_READY_AGE, METRIC_ALERT_WAITING,
-                    "a command has been queued for too long: start more workers for its domain"},
+                       "a command has been queued for too long: start more workers for its domain"},
     [ALERT_BATCH]      = {"batch-abandoned", "s", 86400, true, NULL, METRIC_BATCH_IDLE, METRIC_ALERT_BATCH,
-                    "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does"},
+                       "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does"},
     [ALERT_LEDGER]     = {"ledger-clock", "s", 5, true, NULL, METRIC_LEDGER_AHEAD, METRIC_ALERT_LEDGER,
-                    "transactions of the ledger are dated after the database's clock, which was set back: check the "
+                       "transactions of the ledger are dated after the database's clock, which was set back: check the "
                               "server's time source"},
     [ALERT_BREAKER]    = {"breaker-open", "", 0, false, breaker_open, .metric = METRIC_ALERT_BREAKER,
-                    .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
-    [ALERT_RATE]       = {"rate-limited", "/h", 10, false, limited_per_hour, .metric = METRIC_ALERT_RATE,
-                    .summary = "peers told this pod to slow down too often within an hour"},
+                       .summary = "the database does not answer and calls are refused at once: see pawl doctor"},
+    [ALERT_RATE]       = {"rate-limited", "/h", 10, true, NULL, METRIC_RATE_LIMITED_HOUR, METRIC_ALERT_RATE,
+                       "peers told pawl to slow down too often within an hour, over all processes"},
 };
 
 /* ---- states ---- */

@@ -22,6 +22,7 @@
 typedef enum {
     ALERT_POOL,
     ALERT_FAILING,
+    ALERT_HANDLERS,
     ALERT_DLQ,
     ALERT_DLQ_FAILED,
     ALERT_TROUBLE,

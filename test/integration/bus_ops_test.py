@@ -188,4 +188,21 @@ def what_is_missing_is_named():
         stop_clean(pawl.server)
 
 
+@test
+def alerts_count_over_all_processes():
+    """What processes count reaches every monitor by way of the database: handlers of `pawl work`, peers' 429s."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        for _ in range(30):
+            pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "pay", "max_attempts": 1})
+        pawl.run("work", "shop", "--exec", "exit 1", "--drain")
+        wait_until(lambda: alert(pawl, "handlers-failing")["state"] == "firing", what="the handlers of a worker count")
+        assert alert(pawl, "handlers-failing")["value"] == 100
+        assert alert(pawl, "requests-failing")["state"] == "ok"
+        for _ in range(2):
+            db.value("select pawl.tally_add(gen_random_uuid(), 1, '{rate_limited}', '{6}')")
+        wait_until(lambda: alert(pawl, "rate-limited")["state"] == "firing", what="six and six are more than ten")
+        stop_clean(pawl.server)
+
+
 main()

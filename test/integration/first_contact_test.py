@@ -61,7 +61,7 @@ def doors_are_open(pawl, token):
         assert re.fullmatch(r'# (HELP|TYPE) .*|[a-z_]+(\{[a-z]+="[^"]*"\})? -?[0-9.e+-]+', line), line
     items = pawl.http("GET", "/v1/alerts", token=token).json["items"]
     assert {item["alert"] for item in items} == {
-        "pool-nearly-full", "requests-failing", "dead-letters", "dead-letters-failed", "troubleshooting", "commands-waiting",
+        "pool-nearly-full", "requests-failing", "handlers-failing", "dead-letters", "dead-letters-failed", "troubleshooting", "commands-waiting",
         "batch-abandoned", "ledger-clock", "breaker-open", "rate-limited"}
     assert all(item["state"] == "ok" for item in items), items
 

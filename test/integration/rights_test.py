@@ -84,6 +84,8 @@ pawl.dead_letter_delete  admin
 
 pawl.task_claim          monitor
 pawl.task_release        monitor
+pawl.tally_add           worker monitor
+pawl.tally_sum           reader
 
 pawl.key_find            app
 pawl.key_create          admin

@@ -155,17 +155,19 @@ TEST(alert_failing_is_a_rate_over_five_minutes)
     watch_end(&watch);
 }
 
-TEST(alert_tells_of_given_up_and_of_waiting_commands)
+TEST(alert_tells_of_what_monitors_read_in_the_database)
 {
     static const struct {
         AlertId id;
         Metric  source, firing;
         int64_t limit;
     } rows[] = {
-        {ALERT_TROUBLE, METRIC_TROUBLE,      METRIC_ALERT_TROUBLE, 0    },
-        {ALERT_WAITING, METRIC_READY_AGE,    METRIC_ALERT_WAITING, 300  },
-        {ALERT_BATCH,   METRIC_BATCH_IDLE,   METRIC_ALERT_BATCH,   86400},
-        {ALERT_LEDGER,  METRIC_LEDGER_AHEAD, METRIC_ALERT_LEDGER,  5    },
+        {ALERT_TROUBLE,  METRIC_TROUBLE,           METRIC_ALERT_TROUBLE,  0    },
+        {ALERT_WAITING,  METRIC_READY_AGE,         METRIC_ALERT_WAITING,  300  },
+        {ALERT_BATCH,    METRIC_BATCH_IDLE,        METRIC_ALERT_BATCH,    86400},
+        {ALERT_LEDGER,   METRIC_LEDGER_AHEAD,      METRIC_ALERT_LEDGER,   5    },
+        {ALERT_HANDLERS, METRIC_HANDLERS_FAILING,  METRIC_ALERT_HANDLERS, 10   },
+        {ALERT_RATE,     METRIC_RATE_LIMITED_HOUR, METRIC_ALERT_RATE,     10   },
     };
     Watch watch;
 
@@ -185,20 +187,6 @@ TEST(alert_tells_of_given_up_and_of_waiting_commands)
     watch_end(&watch);
 }
 
-TEST(alert_failing_counts_handlers)
-{
-    Watch watch;
-
-    watch_begin(&watch);
-    metric_add(METRIC_SETTLED_COMPLETED, 80);
-    metric_add(METRIC_SETTLED_REJECTED, 20); /* an answer, as a 4xx is */
-    assert_false(look(&watch, ALERT_FAILING).firing);
-    metric_add(METRIC_SETTLED_RETRIED, 10);
-    metric_add(METRIC_SETTLED_FAILED, 5);
-    assert_true(look(&watch, ALERT_FAILING).firing);
-    watch_end(&watch);
-}
-
 TEST(alert_limits_can_be_set)
 {
     Watch watch;
@@ -211,25 +199,6 @@ TEST(alert_limits_can_be_set)
     assert_true(look(&watch, ALERT_DLQ).firing);
     assert_int_equal(7, look(&watch, ALERT_DLQ).limit);
     metric_set(METRIC_DLQ_SIZE, 0);
-    watch_end(&watch);
-}
-
-TEST(alert_rate_limited_counts_over_an_hour)
-{
-    Watch watch;
-
-    watch_begin(&watch);
-    metric_add(METRIC_RATE_LIMITED, 10);
-    assert_false(look(&watch, ALERT_RATE).firing);
-    look_for_minutes(&watch, 30);
-    metric_add(METRIC_RATE_LIMITED, 1);
-    assert_int_equal(look(&watch, ALERT_RATE).value, 11);
-    assert_int_equal(watch.heard.fired, 1);
-    look_for_minutes(&watch, 28);
-    assert_int_equal(watch.heard.resolved, 0);
-    look_for_minutes(&watch, 4);
-    assert_int_equal(watch.heard.resolved, 1);
-    assert_int_equal(look(&watch, ALERT_RATE).value, 1); /* the one of the middle */
     watch_end(&watch);
 }
 

@@ -1,0 +1,130 @@
+/*
+ * tally_test.c - what several processes counted is summed once, also when an answer is lost.
+ */
+#include "pg/tally.h"
+
+#include "base/fault.h"
+#include "base/metric.h"
+#include "test/harness/database.h"
+#include "test/harness/test.h"
+
+typedef struct {
+    TestDatabase *db;
+    Pool         *pool;
+} Place;
+
+static Place place_new(void)
+{
+    Place place = {.db = database_new()};
+    Error error;
+
+    assert_ok(pool_new(&(PoolOptions){.conninfo = database_url(place.db), .size_max = 2, .no_janitor = true},
+                       &place.pool, &error));
+    return place;
+}
+
+static void place_free(Place *place)
+{
+    pool_free(place->pool);
+    database_free(place->db);
+}
+
+/* As a process that has counted nothing yet. */
+static void tally_begin(Tally *tally)
+{
+    *tally = (Tally){0};
+    mutex_init(&tally->mutex);
+    tally->stored[0] = metric_value(METRIC_SETTLED_COMPLETED) + metric_value(METRIC_SETTLED_RETRIED) +
+                       metric_value(METRIC_SETTLED_FAILED) + metric_value(METRIC_SETTLED_REJECTED);
+    tally->stored[1] = metric_value(METRIC_SETTLED_RETRIED) + metric_value(METRIC_SETTLED_FAILED);
+    tally->stored[2] = metric_value(METRIC_RATE_LIMITED);
+}
+
+static int64_t sum_of(const Place *place, const char *column)
+{
+    char sql[128];
+
+    snprintf(sql, sizeof sql, "select %s from pawl.tally_sum()", column);
+    return database_get_i64(place->db, sql);
+}
+
+static void flush(Tally *tally, const Place *place)
+{
+    Error error;
+
+    assert_ok(tally_flush(tally, place->pool, deadline_in_ms(10000), &error));
+}
+
+TEST(tally_sums_what_processes_counted)
+{
+    Place place = place_new();
+    Tally first, second;
+
+    tally_begin(&first);
+    tally_begin(&second); /* both see this process's counters: as two processes that counted the same */
+    flush(&first, &place);
+    assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 0); /* nothing happened */
+    metric_add(METRIC_SETTLED_COMPLETED, 7);
+    metric_add(METRIC_SETTLED_FAILED, 2);
+    metric_add(METRIC_SETTLED_REJECTED, 1);
+    metric_add(METRIC_RATE_LIMITED, 6);
+    flush(&first, &place);
+    flush(&first, &place); /* nothing new */
+    flush(&second, &place);
+    assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 6);
+    assert_int_equal(sum_of(&place, "handlers"), 20);
+    assert_int_equal(sum_of(&place, "handlers_failed"), 4);
+    assert_int_equal(sum_of(&place, "rate_limited"), 12);
+    metric_add(METRIC_SETTLED_COMPLETED, 1);
+    flush(&second, &place);
+    assert_int_equal(sum_of(&place, "handlers"), 21);
+    place_free(&place);
+}
+
+TEST(tally_of_a_lost_answer_is_counted_once)
+{
+    Place place = place_new();
+    Tally tally;
+    Error error;
+
+    tally_begin(&tally);
+    metric_add(METRIC_RATE_LIMITED, 3);
+    flush(&tally, &place);
+    /* As if the answer had been lost: the process repeats the flush, whatever it has counted since. */
+    tally.stored[2] -= 3;
+    tally.unsure[0] = tally.unsure[1] = 0;
+    tally.unsure[2]                   = 3;
+    tally.is_unsure                   = true;
+    metric_add(METRIC_RATE_LIMITED, 2);
+    flush(&tally, &place);
+    assert_int_equal(sum_of(&place, "rate_limited"), 3);
+    flush(&tally, &place);
+    assert_int_equal(sum_of(&place, "rate_limited"), 5);
+    /* A failed flush is made up for. */
+    fault_arm("pg.query", 1000);
+    metric_add(METRIC_RATE_LIMITED, 4);
+    assert_true(tally_flush(&tally, place.pool, deadline_in_ms(500), &error) != OK);
+    fault_arm_nth(0);
+    flush(&tally, &place);
+    assert_int_equal(sum_of(&place, "rate_limited"), 9);
+    place_free(&place);
+}
+
+TEST(tally_forgets_old_counts)
+{
+    Place place = place_new();
+    Tally tally;
+
+    tally_begin(&tally);
+    database_exec(
+        place.db,
+        "insert into pawl.tally select pawl.now() - interval '3 hours', 'rate_limited', 1, gen_random_uuid(), 1"
+        " from generate_series(1, 8);"
+        "insert into pawl.tally select pawl.now() - interval '61 minutes', 'rate_limited', 1, gen_random_uuid(), 1");
+    assert_int_equal(sum_of(&place, "rate_limited"), 0);
+    metric_add(METRIC_RATE_LIMITED, 1);
+    flush(&tally, &place);
+    assert_int_equal(sum_of(&place, "rate_limited"), 1);
+    assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 2);
+    place_free(&place);
+}
