@@ -78,6 +78,14 @@ bool problem_is_confidential(const Error *error)
            (error->file && strncmp(error->file, "pg/", 3) == 0);
 }
 
+const char *problem_stored(const Error *error)
+{
+    bool is_connection = error->code == ERR_UNAVAILABLE || error->code == ERR_REFUSED || error->code == ERR_UNKNOWN;
+
+    return is_connection || (error->code != ERR_INTERNAL && error->sqlstate[0] == '\0') ? problem_detail(error)
+                                                                                        : error->text;
+}
+
 const char *problem_detail(const Error *error)
 {
     const Problem *problem;

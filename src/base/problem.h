@@ -30,6 +30,9 @@ const Problem *problem_find(const char *type);
 /* The sentence for a client: the error's own text, but the type's meaning where that text was made for operators: it comes from
  * the database or the way to it and may name hosts, users, sockets and statements. */
 const char *problem_detail(const Error *error);
+/* The sentence that is stored with a command whose handler failed in a transaction. What the server says about a statement is the
+ * handler's own text and stays; what was said about the connection is replaced, as in problem_detail(). */
+const char *problem_stored(const Error *error);
 /* Is the error's own text kept from clients? Then the log should have it. */
 bool problem_is_confidential(const Error *error);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/problem.h"
 #include "pg/tx.h"
 
 /* What one try needs, and what it found out. */
@@ -121,6 +122,7 @@ void tx_handler_run(TxHandler *handler, Task *task, TxHandlerBody *body, void *c
      * as an attempt. */
     if (!run.begun && (error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED))
         task->not_begun = arena_text(task->arena, error.text);
-    ret_settle->error = error.sqlstate[0] ? arena_print(task->arena, "%s (SQLSTATE %s)", error.text, error.sqlstate)
-                                          : arena_text(task->arena, error.text);
+    ret_settle->error = error.sqlstate[0]
+                            ? arena_print(task->arena, "%s (SQLSTATE %s)", problem_stored(&error), error.sqlstate)
+                            : arena_text(task->arena, problem_stored(&error));
 }

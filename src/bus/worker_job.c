@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/metric.h"
+#include "base/problem.h"
 #include "bus/worker_inner.h"
 
 #define CALL_MS           10000
@@ -168,7 +169,7 @@ static void item_settle(Worker *worker, const Job *job, Arena *arena, SettleItem
         if (outcome_is_refused(item, code)) {
             item->outcome = OUTCOME_FAIL;
             item->result  = NULL;
-            item->error   = arena_print(arena, "outcome could not be stored: %s", error.text);
+            item->error   = arena_print(arena, "outcome could not be stored: %s", problem_stored(&error));
             continue;
         }
         if (!settle_goes_on(worker, code))

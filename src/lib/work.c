@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/problem.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "bus/handler_tx.h"
@@ -161,7 +162,7 @@ static ErrorCode tx_body(Tx *tx, Task *task, void *context, SettleItem *ret_sett
     if (said == PAWL_JOB_RETRY && error_verdict(mine.code) != VERDICT_FINAL)
         return mine.code;
     if (!given->error && mine.code != OK)
-        given->error = arena_text(task->arena, reterr->text);
+        given->error = arena_text(task->arena, problem_stored(reterr));
     given_end(given, said, ret_settle);
     return OK;
 }

@@ -54,3 +54,18 @@ TEST(problem_texts_from_the_database_are_not_for_clients)
     Error defect = error_of(ERR_INTERNAL, "http/dispatch.c", "");
     assert_null(strstr(problem_detail(&defect), "10.0.0.7"));
 }
+
+TEST(problem_texts_about_the_connection_are_not_stored)
+{
+    static const ErrorCode codes[] = {ERR_BUSY, ERR_TIMEOUT, ERR_UNAVAILABLE, ERR_REFUSED, ERR_UNKNOWN};
+    Error                  said    = error_of(ERR_INTERNAL, "pg/conn.c", "P0001");
+
+    for (size_t i = 0; i < COUNT(codes); i++) {
+        Error error = error_of(codes[i], "pg/conn.c", "");
+
+        assert_null(strstr(problem_stored(&error), "10.0.0.7"));
+    }
+    Error refused = error_of(ERR_REFUSED, "pg/conn.c", "28000");
+    assert_null(strstr(problem_stored(&refused), "10.0.0.7"));
+    assert_string_equal(problem_stored(&said), said.text); /* a handler's own words */
+}

@@ -154,9 +154,13 @@ TEST(sql_handler_in_an_outage_uses_up_no_attempt_unless_it_was_begun)
     SettleItem              item;
 
     assert_ok(pool_new(&(PoolOptions){.conninfo = "host=/nonexistent"}, &none, &error));
-    (void)handle_in_outage(none, bus->arena, &calls, &not_begun);
+    item = handle_in_outage(none, bus->arena, &calls, &not_begun);
     assert_int_equal(calls, 0);
     assert_non_null(not_begun);
+    /* What clients can read names no host; the worker's log does. */
+    assert_contains(not_begun, "/nonexistent");
+    assert_non_null(item.error);
+    assert_null(strstr(item.error, "/nonexistent"));
     /* It may be what breaks the connection. */
     item = handle_in_outage(bus->pool, bus->arena, &calls, &not_begun);
     assert_true(calls > 0);
