@@ -67,7 +67,7 @@ TEST(target_refuses_what_is_no_web_address_and_repeats_none_of_it)
 
         if (code != ERR_INVALID)
             fail_msg("\"%s\" gave %s", urls[i], error_name(code));
-        assert_null(strstr(error.text, "ecret"));
+        assert_null(strstr(error.text, "cret"));
     }
 }
 
