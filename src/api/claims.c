@@ -158,7 +158,7 @@ static void wait_leave(ClaimWait *wait)
     wait->group = NULL;
 }
 
-/* Under the mutex: commands that nobody will get. */
+/* Under the mutex: commands that no waiter gets. */
 static void undo_add(Claims *claims, Arena *arena, Claimed *list, int count)
 {
     Undo *undo = memory_new(1, sizeof *undo);
@@ -234,7 +234,7 @@ static Found look(ClaimGroup *group, const ClaimWait *wait)
     return found;
 }
 
-/* Under the mutex: what it found is the waiter's, or nobody's. */
+/* Under the mutex: what it found belongs to the waiter, or is released. */
 static void found_give(Claims *claims, ClaimWait *wait, Found *found)
 {
     if (found->count > 0 && wait->canceled)

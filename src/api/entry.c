@@ -1,7 +1,7 @@
 /*
  * entry.c - what changed a wallet, over HTTP: entries from the newest, statements from the oldest.
  *
- * Both are told in pages. A page is read in bites with memory of their own, and it ends early where it grows large: its
+ * Both are answered in pages. A page is read in chunks with an arena each, and it ends early where it grows large: its
  * cursor tells where to go on.
  */
 #include <string.h>

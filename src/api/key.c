@@ -111,7 +111,7 @@ static bool name_is_good(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == length;
 }
 
-/* A key that nobody has seen the token of is no use: there is nothing to send again, only to clear away. */
+/* The token is lost with the answer, so a repeat cannot return it: the key can only be revoked. */
 static ErrorCode key_in_doubt(const char *name, Error *reterr)
 {
     return fail(

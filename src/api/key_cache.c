@@ -2,7 +2,7 @@
  * key_cache.c - answers about tokens, remembered for a few seconds; the invariants stand in key.h.
  *
  * What is not remembered is looked up through a combiner: one statement for all tokens that are being asked about. While some of
- * them are unknown, the next lookup waits a moment: unknown tokens of strangers cost 50 statements a second at most.
+ * them are unknown, the next lookup waits a moment: unknown tokens cost at most 50 statements per second.
  *
  * Buckets of a few entries, chosen by the hash, which is as good as random. In a full bucket the entry that would be
  * missed least makes room: first one that is past its use, then one about an unknown token, then the oldest.
@@ -120,7 +120,7 @@ static void cache_put(KeyCache *cache, const Entry *entry)
 
 /* ---- lookups ---- */
 
-/* Strangers may ask as often as they like, but not make us ask as often. */
+/* Bounds the statements that requests with unknown tokens cause. */
 static void lookups_pace(KeyCache *cache)
 {
     mutex_lock(&cache->mutex);
@@ -229,7 +229,7 @@ ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, De
         cache_put(cache, &asked);
         return entry_answer(&asked, ret_scopes, ret_name, reterr);
     }
-    /* Nobody can say that the key was revoked; an unknown one stays unanswered, not refused. */
+    /* While the database is unavailable a known key stays valid; for an unknown one there is no verdict. */
     if (is_cached && entry.scopes != SCOPE_NONE && entry_age_ms(&entry) <= FRESH_MS + GRACE_MS)
         return entry_answer(&entry, ret_scopes, ret_name, reterr);
     return code;

@@ -4,7 +4,7 @@
  * O_NONBLOCK belongs to the open file, which a shell or a supervisor shares with us. So a pipe or a terminal is opened once more
  * for ourselves, a socket is sent to with MSG_DONTWAIT, and where neither works poll() is asked first.
  *
- * The room for the end of the line is kept free while fields are added, so a JSON line is complete however long its
+ * Space for the end of the line is reserved while fields are added, so a JSON line is complete however long its
  * values were.
  */
 #include "base/log.h"
@@ -84,18 +84,18 @@ static void json_value(Text *line, const char *name, const char *value)
     writer_quote(line, cut);
 }
 
-static void head_put(Text *line, LogLevel level, const char *room, const char *message)
+static void head_put(Text *line, LogLevel level, const char *module, const char *message)
 {
     char time[WALL_TEXT_SIZE];
 
     wall_text(clock_wall(), time);
     if (format_now == LOG_JSON) {
-        text_print(line, "{\"time\":\"%s\",\"level\":\"%s\",\"room\":\"%s\",", time, level_names[level], room);
+        text_print(line, "{\"time\":\"%s\",\"level\":\"%s\",\"module\":\"%s\",", time, level_names[level], module);
         json_value(line, "message", message);
         return;
     }
     /* "2026-11-15T07:41:22.123Z" as "2026-11-15 07:41:22.123" */
-    text_print(line, "%.10s %.12s %s %s: ", time, time + 11, level_columns[level], room);
+    text_print(line, "%.10s %.12s %s %s: ", time, time + 11, level_columns[level], module);
     text_value(line, message, /* spaces_allowed= */ true);
 }
 
@@ -223,11 +223,11 @@ void log_set_request(const char *request_id)
     request_now[size] = '\0';
 }
 
-static bool event_write(LogLevel level, const char *room, const char *message, const LogField *fields)
+static bool event_write(LogLevel level, const char *module, const char *message, const LogField *fields)
 {
     scoped_text Text line = {0};
     text_init(&line, NULL, TEXT_MAX_LINE - TAIL_MAX);
-    head_put(&line, level, room, message);
+    head_put(&line, level, module, message);
     for (const LogField *field = fields; field && field->name; field++)
         field_try(&line, field);
     line.length_max = TEXT_MAX_LINE;
@@ -237,18 +237,18 @@ static bool event_write(LogLevel level, const char *room, const char *message, c
     return line_write(&line);
 }
 
-void log_write_fields(LogLevel level, const char *room, const char *message, const LogField *fields)
+void log_write_fields(LogLevel level, const char *module, const char *message, const LogField *fields)
 {
     int lost;
 
-    if (!log_is_on(level) || !event_write(level, room, message, fields) || !(lost = atomic_exchange(&left_out, 0)))
+    if (!log_is_on(level) || !event_write(level, module, message, fields) || !(lost = atomic_exchange(&left_out, 0)))
         return;
     if (!event_write(LOG_WARN, "log", "lines were left out because nobody read them",
                      (const LogField[]){LOG_INT("count", lost), {0}}))
         atomic_fetch_add(&left_out, lost);
 }
 
-void log_error(LogLevel level, const char *room, const char *message, const Error *error)
+void log_error(LogLevel level, const char *module, const char *message, const Error *error)
 {
     const LogField fields[] = {
         LOG_STR("error", error->text),
@@ -259,5 +259,5 @@ void log_error(LogLevel level, const char *room, const char *message, const Erro
         {0},
     };
 
-    log_write_fields(level, room, message, fields);
+    log_write_fields(level, module, message, fields);
 }

@@ -53,16 +53,16 @@ bool log_is_on(LogLevel level);
 /* This thread's request or job id; NULL ends it. Copied, at most LOG_REQUEST_MAX bytes. */
 #define LOG_REQUEST_MAX 64
 void log_set_request(const char *request_id);
-void log_write_fields(LogLevel level, const char *room, const char *message, const LogField *fields);
+void log_write_fields(LogLevel level, const char *module, const char *message, const LogField *fields);
 /* An Error as an event: message, then the error's text, code, SQLSTATE, file and line. */
-void log_error(LogLevel level, const char *room, const char *message, const Error *error);
+void log_error(LogLevel level, const char *module, const char *message, const Error *error);
 
 /* The fields are evaluated only when the level is on. */
-#define log_write(level, room, ...) log_write_(level, room, __VA_ARGS__, (LogField){0})
-#define log_write_(level, room, message, ...)                                        \
+#define log_write(level, module, ...) log_write_(level, module, __VA_ARGS__, (LogField){0})
+#define log_write_(level, module, message, ...)                                        \
     do {                                                                             \
         if (log_is_on(level))                                                        \
-            log_write_fields(level, room, message, (const LogField[]){__VA_ARGS__}); \
+            log_write_fields(level, module, message, (const LogField[]){__VA_ARGS__}); \
     } while (0)
 
 #endif

@@ -62,7 +62,7 @@ must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t f
 must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);
 
 /* Turn argv into a command and a call. ERR_USAGE says what is wrong and what is near. Flags and arguments may be mixed; flags
- * that every command takes may stand before it; behind "--" everything is an argument. Whoever asks for help anywhere gets
+ * that every command takes may stand before it; behind "--" everything is an argument. A --help anywhere selects
  * the command help, on what was named so far. */
 must_check ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_command, Error *reterr);
 

@@ -178,7 +178,7 @@ static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, E
     return decision_print(call, id, made, reterr);
 }
 
-/* All that match, in bites: the filter is asked again until it finds no more, or none of a bite could be decided. */
+/* All that match, in chunks: the filter is asked again until it finds no more, or none of a chunk could be decided. */
 static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, Error *reterr)
 {
     CommandFilter filter;

@@ -1,5 +1,5 @@
 /*
- * command_wallet_batch.c - many operations, one JSON object per line, posted in bites or all together.
+ * command_wallet_batch.c - many operations, one JSON object per line, posted in chunks or all together.
  *
  * Each line has its key (txn_id), so a run that was interrupted is simply run again: what was posted is told again.
  */
@@ -15,9 +15,9 @@
 #include "cli/progress.h"
 #include "wallet/post.h"
 
-#define LINES_AT_ONCE  1000
-#define BITE_BYTES_MAX ((size_t)16 << 20)
-#define LINE_BYTES_MAX 65536
+#define LINES_AT_ONCE   1000
+#define CHUNK_BYTES_MAX ((size_t)16 << 20)
+#define LINE_BYTES_MAX  65536
 
 /* ---- one line ---- */
 
@@ -95,7 +95,7 @@ static ErrorCode item_read(const char *text, size_t size, Arena *arena, WalletIt
     return wallet_check(item, reterr);
 }
 
-/* ---- lines in bites ---- */
+/* ---- lines in chunks ---- */
 
 typedef struct {
     Call    *call;
@@ -113,39 +113,39 @@ typedef struct {
     int64_t     *lines; /* where each of them stands */
     int          count;
     size_t       bytes;
-} Bite;
+} Chunk;
 
-static ErrorCode bite_line(Batch *batch, Bite *bite, const char *text, size_t size, Error *reterr)
+static ErrorCode chunk_line(Batch *batch, Chunk *chunk, const char *text, size_t size, Error *reterr)
 {
-    WalletItem *item = arena_array(bite->arena, WalletItem, 1);
+    WalletItem *item = arena_array(chunk->arena, WalletItem, 1);
 
-    if (item_read(text, size, bite->arena, item, reterr) != OK) {
+    if (item_read(text, size, chunk->arena, item, reterr) != OK) {
         error_prefix(reterr, "line %" PRId64, batch->line);
         return reterr->code;
     }
-    bite->bytes += size;
-    bite->lines[bite->count]   = batch->line;
-    bite->items[bite->count++] = item;
+    chunk->bytes += size;
+    chunk->lines[chunk->count]   = batch->line;
+    chunk->items[chunk->count++] = item;
     return OK;
 }
 
-/* Up to most lines that are not empty, or BITE_BYTES_MAX; none: the end of the file. */
-static ErrorCode bite_read(Batch *batch, Bite *bite, int most, Error *reterr)
+/* Up to most lines that are not empty, or CHUNK_BYTES_MAX; none: the end of the file. */
+static ErrorCode chunk_read(Batch *batch, Chunk *chunk, int most, Error *reterr)
 {
     char     *text = NULL;
     size_t    room = 0;
     ssize_t   size;
     ErrorCode code = OK;
 
-    bite->items = arena_array(bite->arena, WalletItem *, most);
-    bite->lines = arena_array(bite->arena, int64_t, most);
-    while (code == OK && bite->count < most && bite->bytes < BITE_BYTES_MAX &&
+    chunk->items = arena_array(chunk->arena, WalletItem *, most);
+    chunk->lines = arena_array(chunk->arena, int64_t, most);
+    while (code == OK && chunk->count < most && chunk->bytes < CHUNK_BYTES_MAX &&
            (size = getline(&text, &room, batch->file)) >= 0) {
         batch->line++;
         while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
             size--;
         if (size)
-            code = bite_line(batch, bite, text, (size_t)size, reterr);
+            code = chunk_line(batch, chunk, text, (size_t)size, reterr);
     }
     free(text);
     return code == OK && ferror(batch->file) ? fail(reterr, ERR_DENIED, "cannot read the lines: %m") : code;
@@ -158,49 +158,49 @@ static int64_t decided(const Batch *batch)
     return batch->posted + batch->repeated + batch->refused;
 }
 
-static void bite_count(Batch *batch, const Bite *bite)
+static void chunk_count(Batch *batch, const Chunk *chunk)
 {
-    for (int i = 0; i < bite->count; i++)
-        if (bite->items[i]->code != OK)
+    for (int i = 0; i < chunk->count; i++)
+        if (chunk->items[i]->code != OK)
             batch->refused++;
-        else if (bite->items[i]->replayed)
+        else if (chunk->items[i]->replayed)
             batch->repeated++;
         else
             batch->posted++;
 }
 
-static void bite_json(const Batch *batch, const Bite *bite)
+static void chunk_json(const Batch *batch, const Chunk *chunk)
 {
     scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_BODY);
-    for (int i = 0; i < bite->count; i++) {
+    for (int i = 0; i < chunk->count; i++) {
         Writer writer;
 
         text_clear(&text);
         writer_open(&writer, &text);
         writer_object(&writer, NULL);
-        writer_i64(&writer, "line", bite->lines[i]);
-        posting_write(&writer, bite->items[i]);
+        writer_i64(&writer, "line", chunk->lines[i]);
+        posting_write(&writer, chunk->items[i]);
         writer_end(&writer);
         printf("%c%s", decided(batch) + i ? ',' : '[', text_string(&text));
     }
 }
 
 /* People want to see what did not happen. */
-static void bite_table(const Bite *bite)
+static void chunk_table(const Chunk *chunk)
 {
     static const char *const head[] = {">line", "kind", "txn_id", "why not", NULL};
     Table                    table;
     int                      shown = 0;
 
-    table_init(&table, bite->arena, head);
-    for (int i = 0; i < bite->count; i++) {
-        const WalletItem *item = bite->items[i];
+    table_init(&table, chunk->arena, head);
+    for (int i = 0; i < chunk->count; i++) {
+        const WalletItem *item = chunk->items[i];
 
         if (item->code == OK)
             continue;
-        table_cell_i64(&table, bite->lines[i]);
+        table_cell_i64(&table, chunk->lines[i]);
         table_cell(&table, wallet_kind_names[item->kind]);
         table_cell(&table, item->txn_id);
         table_cell(&table, item->error.text);
@@ -210,24 +210,24 @@ static void bite_table(const Bite *bite)
         table_print(&table, "");
 }
 
-static ErrorCode bite_post(Batch *batch, const Bite *bite, Error *reterr)
+static ErrorCode chunk_post(Batch *batch, const Chunk *chunk, Error *reterr)
 {
     int       refused;
-    ErrorCode code = wallet_post_many(batch->app->pool, deadline_in_ms(APP_COMMAND_MS), bite->arena, bite->items,
-                                      bite->count, batch->atomic, &refused, reterr);
+    ErrorCode code = wallet_post_many(batch->app->pool, deadline_in_ms(APP_COMMAND_MS), chunk->arena, chunk->items,
+                                      chunk->count, batch->atomic, &refused, reterr);
 
     if (code != OK) {
-        error_prefix(reterr, "lines %" PRId64 " to %" PRId64, bite->lines[0], bite->lines[bite->count - 1]);
+        error_prefix(reterr, "lines %" PRId64 " to %" PRId64, chunk->lines[0], chunk->lines[chunk->count - 1]);
         return code;
     }
     if (batch->atomic && refused >= 0)
         return fail(reterr, ERR_CONFLICT, "nothing was posted, because line %" PRId64 " was refused: %s",
-                    bite->lines[refused], bite->items[refused]->error.text);
+                    chunk->lines[refused], chunk->items[refused]->error.text);
     if (batch->call->json)
-        bite_json(batch, bite);
+        chunk_json(batch, chunk);
     else
-        bite_table(bite);
-    bite_count(batch, bite);
+        chunk_table(chunk);
+    chunk_count(batch, chunk);
     progress_show(&batch->progress, decided(batch), "decided");
     return OK;
 }
@@ -238,12 +238,12 @@ static ErrorCode post_in_bites(Batch *batch, Error *reterr)
 {
     for (;;) {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
-        Bite                      bite  = {.arena = arena};
+        Chunk                     chunk = {.arena = arena};
 
-        TRY(bite_read(batch, &bite, LINES_AT_ONCE, reterr));
-        if (bite.count == 0)
+        TRY(chunk_read(batch, &chunk, LINES_AT_ONCE, reterr));
+        if (chunk.count == 0)
             return OK;
-        TRY(bite_post(batch, &bite, reterr));
+        TRY(chunk_post(batch, &chunk, reterr));
     }
 }
 
@@ -251,13 +251,13 @@ static ErrorCode post_in_bites(Batch *batch, Error *reterr)
 static ErrorCode post_together(Batch *batch, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
-    Bite                      bite  = {.arena = arena};
+    Chunk                     chunk = {.arena = arena};
 
-    TRY(bite_read(batch, &bite, WALLET_BATCH_MAX + 1, reterr));
-    if (bite.count > WALLET_BATCH_MAX || bite.bytes >= BITE_BYTES_MAX)
+    TRY(chunk_read(batch, &chunk, WALLET_BATCH_MAX + 1, reterr));
+    if (chunk.count > WALLET_BATCH_MAX || chunk.bytes >= CHUNK_BYTES_MAX)
         return fail(reterr, ERR_LIMIT, "--atomic takes at most %d operations of %zu bytes together", WALLET_BATCH_MAX,
-                    BITE_BYTES_MAX);
-    return bite.count ? bite_post(batch, &bite, reterr) : OK;
+                    CHUNK_BYTES_MAX);
+    return chunk.count ? chunk_post(batch, &chunk, reterr) : OK;
 }
 
 static ErrorCode batch_end(const Batch *batch, Error *reterr)

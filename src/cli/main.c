@@ -11,7 +11,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 
-/* Where they were closed by whoever started us, the next socket would get their numbers, and what we print. */
+/* If the parent process closed them, the next socket would get their numbers and receive what we print. */
 static void standard_files_open(void)
 {
     int file;

@@ -160,7 +160,7 @@ typedef struct {
     Poke     *pokes;
 } Call;
 
-/* What the body refused by itself, in the words of the house. */
+/* What the body refused by itself, with our own message. */
 static ErrorCode refused(const PawlTx *tx, PawlStatus status, Error *reterr)
 {
     static const ErrorCode codes[] = {

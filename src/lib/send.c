@@ -8,7 +8,7 @@
 #include "lib/library_internal.h"
 #include "pg/combiner.h"
 
-/* ---- the caller's words and the room's ---- */
+/* ---- from the caller's structs to the module's ---- */
 
 static SendItem item_of(const PawlCommand *command)
 {

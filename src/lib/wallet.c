@@ -33,7 +33,7 @@ static ErrorCode check_fields(const PawlOperation *given, Error *reterr)
     return OK;
 }
 
-/* The room takes it for well-formed. */
+/* The module assumes that it is well-formed. */
 static ErrorCode check_metadata(const char *metadata, Error *reterr)
 {
     ErrorCode code;
@@ -45,9 +45,9 @@ static ErrorCode check_metadata(const char *metadata, Error *reterr)
     return code;
 }
 
-/* ---- the caller's words and the room's ---- */
+/* ---- from the caller's structs to the module's ---- */
 
-/* Too many are counted and not copied: the room refuses them by their number. */
+/* Too many are counted and not copied: the module refuses them by their number. */
 static WalletLegs legs_take(const PawlLeg *given, int count, Arena *arena)
 {
     int        copied = !given || count < 0 ? 0 : count > WALLET_LEGS_MAX ? WALLET_LEGS_MAX : count;
@@ -58,7 +58,7 @@ static WalletLegs legs_take(const PawlLeg *given, int count, Arena *arena)
     return (WalletLegs){list, given ? count : 0};
 }
 
-/* In lower case, as the room compares them; what is no UUID stays as it is and is refused there. */
+/* In lower case, as the module compares them; what is not a UUID is refused there. */
 static const char *id_take(const char *text, Arena *arena)
 {
     char id[UUID_TEXT_SIZE];

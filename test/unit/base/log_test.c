@@ -66,7 +66,7 @@ TEST(log_json_line)
     log_set_request("req-1");
     log_write(LOG_WARN, "pool", "connection lost", LOG_STR("sqlstate", "57P01"), LOG_INT("slot", INT64_MIN));
     log_set_request(NULL);
-    assert_string_equal(log_stop(), "{\"time\":\"2026-11-15T07:41:22.123Z\",\"level\":\"warn\",\"room\":\"pool\","
+    assert_string_equal(log_stop(), "{\"time\":\"2026-11-15T07:41:22.123Z\",\"level\":\"warn\",\"module\":\"pool\","
                                     "\"message\":\"connection lost\",\"sqlstate\":\"57P01\","
                                     "\"slot\":-9223372036854775808,\"request\":\"req-1\"}\n");
 }
