@@ -24,6 +24,7 @@ begin
       ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
       ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),
       ('pawl.batch_look(bigint)', null, null),
+      ('pawl.payloads_bytes(jsonb[])', null, null),
       ('pawl.cancel_one(bigint,text,text)', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames))
