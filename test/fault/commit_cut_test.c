@@ -98,7 +98,7 @@ static void lane_close(Lane *lane)
     proxy_free(lane->proxy);
 }
 
-TEST(commit_cut_a_thousand_times_is_never_told_wrong)
+TEST(commit_cut_a_thousand_times_is_never_reported_wrongly)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
     Lane                               *lanes = calloc(LANES, sizeof *lanes);
@@ -143,7 +143,7 @@ static ErrorCode increment(Tx *tx, void *context, Error *reterr)
 }
 
 /* Without a key nobody can tell, and nothing is done a second time to find out. */
-TEST(commit_cut_without_a_key_is_told_as_unknown)
+TEST(commit_cut_without_a_key_is_reported_as_unknown)
 {
     static const struct {
         ProxyMoment moment;
@@ -180,7 +180,7 @@ static ErrorCode fail_and_go_on(Tx *tx, void *context, Error *reterr)
 }
 
 /* PostgreSQL answers such a commit with success. */
-TEST(commit_of_a_failed_transaction_is_not_told_as_done)
+TEST(commit_of_a_failed_transaction_is_not_reported_as_committed)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);

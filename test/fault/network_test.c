@@ -105,7 +105,7 @@ TEST(network_silence_ends_at_the_deadline)
 }
 
 /* A whole session, from the first byte on: connect, begin, question, commit. */
-TEST(network_of_single_bytes_brings_the_same_answer)
+TEST(network_of_single_bytes_returns_the_same_answer)
 {
     scoped(database_free) TestDatabase *db       = database_new_empty();
     scoped(proxy_free) Proxy           *proxy    = proxy_new(database_url(db));
@@ -194,7 +194,7 @@ static void half_closer_done(HalfCloser *closer)
     close(closer->listener);
 }
 
-TEST(network_half_closed_is_told_within_the_deadline)
+TEST(network_half_closed_is_reported_within_the_deadline)
 {
     scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
     Question                  question = {"select 'answer' as value", NULL};

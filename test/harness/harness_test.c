@@ -121,7 +121,7 @@ TEST(server_that_was_killed_starts_again)
     PQfinish(session_open(test_server_url(server, "postgres")));
 }
 
-TEST(server_asks_for_a_password_when_told_to)
+TEST(test_server_asks_for_a_password_on_request)
 {
     scoped(test_server_free) TestServer *server =
         test_server_new((TestServerOptions){.hba = "host all guest 127.0.0.1/32 scram-sha-256\n"});
@@ -319,7 +319,7 @@ TEST(wire_knows_a_commit)
     assert_false(wire_is_commit("", 0));
 }
 
-TEST(fake_clock_moves_only_when_told)
+TEST(fake_clock_moves_only_when_advanced)
 {
     fake_clock_install((Wall){1700000000000000});
     Mono start = clock_mono();

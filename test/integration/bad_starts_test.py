@@ -60,7 +60,7 @@ def a_running_pod_that_cannot_start_a_thread_goes_on():
 # --- settings ---
 
 @test
-def a_wrong_setting_is_named_with_its_place_and_what_is_right():
+def a_wrong_setting_is_named_with_its_location_and_a_valid_value():
     with Pawl(NOWHERE) as pawl:
         for name, value, right in (
                 ("PAWL_POOL_MAX", "ten", "an integer from 1 to 1000"), ("PAWL_POOL_MAX", "0", "from 1 to 1000"),
@@ -172,7 +172,7 @@ def a_malformed_url_is_refused_without_its_password():
 
 
 @test
-def a_wrong_password_is_told_at_once():
+def a_wrong_password_is_reported_immediately():
     with Cluster(hba="host all locked 127.0.0.1/32 scram-sha-256\n") as cluster:
         cluster.rows("create role locked login superuser password 'right-password'")
         with Pawl(cluster.url(user="locked", password=SECRET)) as pawl:
@@ -252,7 +252,7 @@ def a_changed_migration_is_named():
 
 
 @test
-def an_old_schema_is_refused_where_nobody_may_migrate():
+def an_old_schema_is_refused_where_migration_is_not_allowed():
     with Database(empty=True) as db, Pawl(db) as pawl:
         refused(pawl, "serve", "--listen", "127.0.0.1:0", env={"PAWL_MIGRATE": "check"}, code=1, words=["pawl migrate"])
         refused(pawl, "dlq", "list", code=1, words=["pawl migrate"])
@@ -260,7 +260,7 @@ def an_old_schema_is_refused_where_nobody_may_migrate():
 
 
 @test
-def a_full_disk_under_the_database_is_told():
+def a_full_disk_under_the_database_is_reported():
     with small_disk("24m") as disk, Cluster() as cluster:
         os.chmod(disk, 0o777)
         folder = os.path.join(disk, "space")
@@ -287,7 +287,7 @@ def a_full_disk_under_the_database_is_told():
 # --- the private server ---
 
 @test
-def a_full_disk_under_the_home_is_told():
+def a_full_disk_under_the_home_is_reported():
     with small_disk("16m") as disk, Pawl(home=disk) as pawl:
         refused(pawl, "serve", "--listen", "127.0.0.1:0", code=69, words=["No space left on device"], timeout=60)
         assert postmaster_pid(disk) == 0

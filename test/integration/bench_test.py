@@ -92,14 +92,14 @@ def commands_are_sent_handled_and_weighed():
 
 
 @test
-def uneven_shares_are_sent_as_well():
+def an_uneven_count_per_client_is_sent_completely():
     with Database(empty=True) as db, Pawl(db) as pawl:
         found = report(pawl, "commands", "--count", "1003", "--rounds", "1", "--clients", "4", "--batch", "100")
         assert found["counts"]["completed"] == 1003, found
 
 
 @test
-def single_sends_stay_in_line():
+def single_sends_stay_queued():
     with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
         found = report(pawl, "commands", "--single", "--count", "200", "--rounds", "1", "--clients", "8")
         assert found["counts"]["sent"] == found["counts"]["ready"] == 200, found
@@ -183,7 +183,7 @@ def the_held_transaction_is_really_there():
 
 
 @test
-def latency_is_told_in_percentiles():
+def latency_is_reported_in_percentiles():
     with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
         found = report(pawl, "latency", "--rate", "50", "--seconds", "1")
         assert found["options"] == {"rate": 50, "seconds": 1}, found
@@ -194,7 +194,7 @@ def latency_is_told_in_percentiles():
 
 
 @test
-def people_get_a_table_and_the_meaning_of_a_commit():
+def without_json_a_table_is_printed_with_the_commit_settings():
     with Database() as db, Pawl(db) as pawl:
         process = ended(pawl.start("bench", "commands", "--count", "500", "--rounds", "1"), 0)
         assert process.said(r"^PostgreSQL \d+.*, synchronous_commit off, fsync off, \d+ CPUs$"), process.stdout
@@ -246,7 +246,7 @@ def interrupted_it_ends_its_worker_processes_too():
 
 
 @test
-def what_was_measured_before_the_interruption_is_told():
+def an_interrupted_bench_reports_what_it_measured():
     with Database() as db, Pawl(db) as pawl:
         process = pawl.start("bench", "commands", "--rate", "50", "--hold", "10s", "--json")
         url = setting("PAWL_TEST_URL")
@@ -273,7 +273,7 @@ def a_bench_that_fails_drops_its_database():
 # --- what it refuses ---
 
 @test
-def a_role_that_may_not_create_databases_is_told_so():
+def a_role_that_may_not_create_databases_is_refused_by_name():
     with Database() as db:
         role = f"{db.name}_plain"
         db.rows(f"create role {role} login")

@@ -44,7 +44,7 @@ def is_replayed(answer):
 # --- send ---
 
 @test
-def a_command_is_sent_once_and_told_the_second_time():
+def a_command_is_sent_once_and_reported_as_known_the_second_time():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         body = {"domain": "shop", "type": "charge", "payload": {"n": [1, 2.50]}, "command_id": new_id(), "delay_s": 3600.5,
@@ -208,7 +208,7 @@ def large_payloads_come_in_several_claims_and_cost_no_attempt():
 
 
 @test
-def the_audit_names_who_claimed_whoever_claimed_before():
+def the_audit_names_the_worker_of_each_claim():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         for name in ("ann", "bob", "ann"):
@@ -317,7 +317,7 @@ def the_last_error_is_shown_while_a_command_waits_for_its_next_attempt():
 
 
 @test
-def a_late_settle_changes_nothing_and_is_told_so():
+def a_late_settle_changes_nothing_and_is_refused():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         sent = post_command(pawl, reply_to="answers")
@@ -344,7 +344,7 @@ def a_late_settle_changes_nothing_and_is_told_so():
 
 
 @test
-def extend_keeps_a_lease_and_tells_of_a_cancellation():
+def extend_keeps_a_lease_and_reports_a_cancellation():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         sent = post_command(pawl, reply_to="answers")

@@ -38,7 +38,7 @@ def metrics_count_what_passes_through():
 
 
 @test
-def a_command_that_was_given_up_is_told_until_someone_decides():
+def a_command_in_troubleshooting_raises_an_alert_until_an_operator_decides():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         given_up = send(pawl, "shop", "charge")
@@ -55,7 +55,7 @@ def a_command_that_was_given_up_is_told_until_someone_decides():
 
 
 @test
-def a_command_that_waits_for_too_long_is_told():
+def a_command_queued_for_too_long_raises_an_alert():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         send(pawl, "shop", "charge")
@@ -71,7 +71,7 @@ def a_command_that_waits_for_too_long_is_told():
 
 
 @test
-def a_batch_that_was_abandoned_is_told_and_found_by_the_doctor():
+def a_batch_that_was_abandoned_raises_an_alert_and_is_found_by_the_doctor():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         db.rows("select * from pawl.batch_new('00000000-0000-4000-8000-00000000000b', 'night', null)")

@@ -95,7 +95,7 @@ def two_thousand_pollers_wait_and_only_as_many_as_there_is_work_are_answered():
 
 
 @test
-def idle_pollers_cost_one_look_a_second_whatever_happens_in_other_domains():
+def idle_pollers_cost_one_query_a_second_whatever_happens_in_other_domains():
     with Database() as db, Pawl(db) as pawl:
         claims_counted(db)
         pawl.serve()
@@ -169,7 +169,7 @@ def a_claim_under_way_for_a_client_that_goes_away_is_given_back():
 
 
 @test
-def a_poll_survives_an_outage_and_a_single_look_tells_it():
+def a_long_poll_survives_an_outage_and_a_single_claim_reports_it():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         pollers = Pollers(pawl, 3, "shop", wait_s=60)

@@ -150,7 +150,7 @@ def what_the_bus_cannot_do_it_says():
 
 
 @test
-def tables_are_for_people_and_empty_ones_say_so():
+def tables_are_aligned_and_empty_ones_say_so():
     with Database() as db, Pawl(db) as pawl:
         empty = pawl.run("dlq", "list")
         assert empty.code == 0 and empty.stdout == "" and "no dead letters" in empty.stderr

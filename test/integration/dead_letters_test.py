@@ -5,7 +5,7 @@ from story import Receiver, alert, dead_letters_put, metric, problem, refused, s
 
 
 @test
-def too_many_dead_letters_are_told_once_and_resolved_once():
+def too_many_dead_letters_notify_once_and_resolve_once():
     with Database() as db, Receiver() as receiver, Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as pawl:
         pawl.serve()
         dead_letters_put(db, [f"key-{i}" for i in range(101)])

@@ -28,7 +28,7 @@ def not_durable(pawl):
 
 
 @test
-def a_healthy_private_database_has_nothing_to_complain_about():
+def a_healthy_private_database_has_no_findings():
     with Pawl() as pawl:
         assert pawl.run("migrate").code == 0 and pawl.run("db", "start").code == 0
         code, findings = examine(pawl)
@@ -111,7 +111,7 @@ def a_transaction_that_holds_vacuum_back_is_found_with_its_process():
 
 
 @test
-def a_user_who_cannot_see_other_sessions_is_told_so():
+def a_user_who_cannot_see_other_sessions_gets_a_warning():
     with Cluster() as cluster, Pawl(cluster.url(user="Plain")) as pawl:
         cluster.rows('create role "Plain" login')
         findings = examine(pawl)[1]

@@ -227,7 +227,7 @@ def many_idle_connections_do_not_keep_others_out():
 
 
 @test
-def a_thousand_idle_strangers_leave_descriptors_to_clients_and_database():
+def a_thousand_idle_unauthenticated_connections_leave_descriptors_to_clients_and_database():
     """Started under a soft limit of 512: the server raises it, and strangers give way when all places are taken."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert hard >= 2048, "this needs a hard limit of 2048 open files"
@@ -249,7 +249,7 @@ def a_thousand_idle_strangers_leave_descriptors_to_clients_and_database():
 
 
 @test
-def strangers_cost_few_statements():
+def unauthenticated_requests_cost_few_statements():
     def transactions():
         return metric(pawl, "pawl_transactions_total", 'outcome="ok"')
 

@@ -214,7 +214,7 @@ def a_key_works_on_every_pod_and_the_admin_token_on_its_own():
 
 
 @test
-def wrong_words_make_no_key():
+def invalid_arguments_create_no_key():
     with Database() as db, Pawl(db) as pawl:
         refused(pawl, "key", "create", "King", code=2, words=["key name"])
         refused(pawl, "key", "create", "a" * 64, code=2, words=["name"])

@@ -51,7 +51,7 @@ def attempt_put(history, operation, attempt, **fields):
 
 
 @test
-def sound_books_have_no_finding():
+def a_sound_ledger_has_no_finding():
     history, books = sound()
     assert check(history, books) == []
 

@@ -64,7 +64,7 @@ def payers(place, servers, until, history, broken):
 
 
 @test
-def there_and_back_again_meets_no_deadlock():
+def transfers_in_both_directions_meet_no_deadlock():
     with Database() as db, Pawl(db) as pawl:
         rows = rows_of(db.url)
         keys = wallets_open(rows, ["ann", "bob"], 100000)

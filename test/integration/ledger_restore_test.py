@@ -65,7 +65,7 @@ def seal_mark(rows, url):
 
 
 @test
-def restored_books_are_clean_and_go_on():
+def a_restored_ledger_verifies_and_accepts_postings():
     names = [f"w{n}" for n in range(20)]
     history = []
     with Cluster() as there, Cluster() as here:

@@ -126,7 +126,7 @@ def a_removed_row_is_found():
 
 
 @test
-def what_is_wrong_is_told_on_the_command_line_and_over_http():
+def findings_are_reported_on_the_command_line_and_over_http():
     with Database() as db, Pawl(db) as pawl:
         books(db)
         pawl.serve("--role", "api")

@@ -184,7 +184,7 @@ def a_lost_answer_leaves_one_command():
 
 
 @test
-def workers_are_told_of_what_was_sent():
+def workers_are_notified_of_sent_commands():
     for scenario, domains in (("one", {"shop"}), ("many", {"shop", "other"}), ("outbox-many", {"many", "more"})):
         with Database() as db:
             ear = Process([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-Xq", db.url], stdin=subprocess.PIPE)
@@ -235,7 +235,7 @@ def a_handler_decides_how_a_command_ends():
 
 
 @test
-def a_handler_is_told_to_stop_when_its_time_is_up():
+def a_handler_gets_sigterm_at_its_timeout():
     with Database() as db, Pawl(db) as pawl:
         retry_at_once(db, "shop")
         hung = send(pawl, "shop", "hang", None, "--max-attempts", "2")
@@ -407,7 +407,7 @@ FIELDS_WRONG = 32
 
 
 @test
-def a_wallet_is_opened_once_and_looked_at():
+def a_wallet_is_opened_once_and_read():
     with Database() as db:
         told = installed.wallet(db, "open")
         words = dict(line.split(": ", 1) for line in told[:10])

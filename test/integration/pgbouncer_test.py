@@ -151,7 +151,7 @@ def polling_takes_over_and_says_so_once():
 
 
 @test
-def a_direct_url_brings_notifications_back():
+def a_direct_url_restores_notifications():
     with Database() as db, PgBouncer(db) as bouncer, Pawl(bouncer.url, env={"PAWL_LISTEN_DATABASE_URL": db.url}) as pawl:
         pawl.serve()
         wait_until(lambda: metric(pawl, "pawl_listen_up") == 1, what="notifications arrive")

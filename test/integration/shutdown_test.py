@@ -153,7 +153,7 @@ def a_signal_during_the_first_start_leaves_no_server():
 
 
 @test
-def without_standard_files_nothing_else_takes_their_place():
+def without_standard_files_no_other_file_takes_their_descriptors():
     """What is written to standard output or error must not reach a client or the database."""
     with Database() as db, Pawl(db) as pawl:
         process = subprocess.Popen(["/bin/sh", "-c", 'exec "$0" serve --role monitor <&- >&- 2>&-', setting("PAWL_BIN")],

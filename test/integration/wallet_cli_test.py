@@ -103,7 +103,7 @@ def holds_are_captured_voided_and_run_out():
 
 
 @test
-def a_repeat_is_told_and_posted_once():
+def a_repeat_is_reported_and_posted_once():
     with Database() as db, Pawl(db) as pawl:
         opened(pawl, ann=1000)
         first = wallet(pawl, "spend", "ann", "800")
@@ -285,7 +285,7 @@ def a_statement_adds_up_over_pages():
 
 
 @test
-def large_metadata_fits_through_every_door():
+def large_metadata_is_accepted_by_every_interface():
     with Database() as db, Pawl(db) as pawl:
         opened(pawl, ann=0)
         large = {"text": "x" * 60000}

@@ -73,7 +73,7 @@ def twice(pawl, where, body, **rest):
 # --- wallets ---
 
 @test
-def a_wallet_is_opened_once_and_told_the_second_time():
+def a_wallet_is_opened_once_and_reported_as_known_the_second_time():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         body = {"owner": "ann", "floor": -50, "metadata": {"tier": [1, 2.50]}}
@@ -162,7 +162,7 @@ def every_mutation_answers_the_same_bytes_twice():
 
 
 @test
-def a_repeat_is_told_what_was_said_and_what_is_now():
+def a_repeat_gets_the_first_answer_and_the_present_state():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         opened(pawl, "ann", amount=100)
@@ -500,7 +500,7 @@ def racing_twins_are_one_operation():
 # --- holds ---
 
 @test
-def a_hold_that_nobody_takes_comes_back_on_time():
+def a_hold_without_capture_expires_on_time():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         opened(pawl, "ann", amount=100)
@@ -747,7 +747,7 @@ def scopes_and_a_full_pool():
 
 
 @test
-def a_wallet_that_is_locked_holds_up_nobody_else():
+def a_locked_wallet_delays_no_other_wallet():
     """Transactions are shared, so operations that wait for one wallet must not hold up others, nor take the pool's connections.
     With default settings, whatever pool they give."""
     with Database() as db, Pawl(db) as pawl:
@@ -789,7 +789,7 @@ def a_wallet_that_is_locked_holds_up_nobody_else():
 
 
 @test
-def a_lock_that_outlives_the_deadline_is_told_as_nothing_done():
+def a_lock_held_past_the_deadline_is_reported_as_not_committed():
     with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "4s"}) as pawl:
         pawl.serve()
         opened(pawl, "ann", "bob", amount=100)
@@ -817,7 +817,7 @@ def a_lock_that_outlives_the_deadline_is_told_as_nothing_done():
 
 
 @test
-def a_post_in_doubt_is_never_told_as_not_done():
+def a_post_in_doubt_is_never_reported_as_not_committed():
     """While no standby confirms, a commit can neither be seen nor be taken back. "timed-out" would say that nothing was done."""
     with Cluster(conf="fsync = on\nsynchronous_commit = on\nmax_wal_senders = 2\nwal_level = replica\n") as cluster, \
             Pawl(cluster.url(), env={"PAWL_REQUEST_TIMEOUT": "2s"}) as pawl:

@@ -124,7 +124,7 @@ TEST(settings_home_is_absolute)
     assert_string_equal(error.text, "--home: \"here\" is not an absolute path");
 }
 
-TEST(settings_webhook_is_a_url_and_never_told)
+TEST(settings_webhook_is_a_url_and_never_printed)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     char                      url[SETTINGS_WEBHOOK_MAX + 2];
@@ -144,7 +144,7 @@ TEST(settings_webhook_is_a_url_and_never_told)
     assert_ok(LOAD({"PAWL_ALERT_WEBHOOK", url}));
 }
 
-TEST(settings_listen_and_urls_are_looked_at_before_anything_is_started)
+TEST(settings_check_listen_and_urls_before_anything_is_started)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     Settings                  settings;

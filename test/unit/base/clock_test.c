@@ -183,7 +183,7 @@ TEST(world_sleeps_at_least_until_the_moment)
     clock_sleep_until((Deadline){{-5}}); /* long ago: returns */
 }
 
-TEST(world_socket_wait_tells_what_is_ready)
+TEST(world_socket_wait_reports_what_is_ready)
 {
     int ends[2];
 

@@ -192,7 +192,7 @@ TEST(log_keeps_room_for_the_end_of_the_line)
     assert_contains(line, ",\"request\":\"the-request\"}\n");
 }
 
-TEST(log_error_tells_what_the_error_says)
+TEST(log_error_writes_the_text_of_the_error)
 {
     Error error;
 
@@ -303,7 +303,7 @@ static void log_into_the_void(int reader, int writer)
     close(writer);
 }
 
-TEST(log_that_nobody_reads_stops_nobody)
+TEST(log_without_a_reader_blocks_no_thread)
 {
     int pair[2];
 

@@ -187,7 +187,7 @@ TEST(setting_named_file_must_exist_and_be_a_file)
     assert_string_equal(error.text, "could not read settings file \"/tmp\": Is a directory");
 }
 
-TEST(setting_refuses_wrong_values_by_name_and_place)
+TEST(setting_refuses_wrong_values_by_name_and_location)
 {
     static const struct {
         const char *given, *expected;

@@ -132,7 +132,7 @@ TEST(writer_quote_of_any_bytes_is_json)
     }
 }
 
-TEST(writer_tells_once_that_the_text_is_full)
+TEST(writer_reports_once_that_the_text_is_full)
 {
     scoped_text Text text = {0};
     Writer           w;

@@ -53,7 +53,7 @@ static ErrorCode look(Bus *bus, Backlog *backlog, Error *reterr)
     return backlog_step(bus->pool, soon(), backlog, reterr);
 }
 
-TEST(backlog_puts_the_places_into_the_metrics)
+TEST(backlog_puts_the_counts_per_state_into_the_metrics)
 {
     scoped(bus_free) Bus *bus     = bus_new(2);
     Backlog               backlog = {0};
@@ -104,7 +104,7 @@ TEST(backlog_age_is_the_oldest_of_all_domains_and_priorities)
     assert_in_range(metric_value(METRIC_READY_AGE), 400, 460);
 }
 
-TEST(backlog_rests_after_a_dear_look)
+TEST(backlog_waits_longer_after_an_expensive_count)
 {
     scoped(bus_free) Bus *bus     = bus_new(2);
     Backlog               backlog = {.rest_until = mono_plus_ms(clock_mono(), 60000)};

@@ -266,7 +266,7 @@ TEST(dead_letter_that_kills_every_pod_ends_as_failed)
                                              " where status = 'failed' and error_code = 'lease-expired'"));
 }
 
-TEST(dead_letter_that_is_lost_takes_no_place)
+TEST(dead_letter_that_is_lost_takes_no_queue_position)
 {
     scoped(database_free) TestDatabase *db   = database_with_effect();
     scoped(pool_free) Pool             *pool = pool_open(db);
@@ -281,7 +281,7 @@ TEST(dead_letter_that_is_lost_takes_no_place)
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'failed'"));
 }
 
-TEST(dead_letter_fails_three_times_then_waits_for_a_person)
+TEST(dead_letter_fails_three_times_then_waits_for_an_operator)
 {
     scoped(database_free) TestDatabase *db    = database_with_effect();
     scoped(pool_free) Pool             *pool  = pool_open(db);

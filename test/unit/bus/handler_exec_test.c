@@ -169,7 +169,7 @@ TEST(exec_ends_a_program_that_says_too_much)
     assert_contains(trial->item.error, "output larger than 1048576 bytes");
 }
 
-TEST(exec_keeps_the_end_of_a_long_complaint)
+TEST(exec_keeps_the_end_of_a_long_error_output)
 {
     scoped(trial_free) Trial *trial = trial_run("yes complaint | head -c 100000 >&2; echo the end >&2; exit 1", "{}");
 

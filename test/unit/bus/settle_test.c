@@ -63,7 +63,7 @@ TEST(retry_follows_the_schedule_of_the_type_then_of_the_domain)
     assert_int_equal(bus_count(bus, "delayed where due < now() + '2 s'"), 1);
 }
 
-TEST(retry_without_delay_stands_in_line_at_once)
+TEST(retry_without_delay_is_queued_immediately)
 {
     scoped(bus_free) Bus *bus     = bus_new(4);
     Claimed              *claimed = one_claimed(bus);
@@ -160,7 +160,7 @@ TEST(settle_keeps_a_poisoned_item_apart_from_499_others)
     assert_int_equal(bus_count(bus, "lease"), 1);
 }
 
-TEST(extend_tells_kept_canceled_and_lost)
+TEST(extend_reports_kept_canceled_and_lost)
 {
     scoped(bus_free) Bus   *bus     = bus_new(4);
     scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");

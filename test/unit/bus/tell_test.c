@@ -220,7 +220,7 @@ TEST(prune_works_with_a_publication_for_all_tables)
 }
 
 /* What was sent early and ended late, and traces of commands that never were, stand before what is old enough to go. */
-TEST(prune_passes_what_stays)
+TEST(prune_skips_retained_rows)
 {
     scoped(bus_free) Bus *bus = bus_new(4);
 

@@ -377,7 +377,7 @@ TEST(worker_that_stops_in_an_outage_does_not_wait_for_its_end)
 }
 #endif
 
-TEST(worker_that_cannot_go_on_does_not_wait_for_what_cannot_be_told)
+TEST(worker_that_must_stop_does_not_wait_for_a_notification)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
     Held                  held = HELD(.result = "[7]");

@@ -431,7 +431,7 @@ TEST(cluster_kept_server_outlives_its_users_until_it_is_stopped)
     assert_int_equal(server_pid(home), 0);
 }
 
-TEST(cluster_a_crash_of_a_kept_server_ends_the_wish)
+TEST(cluster_a_crash_of_a_kept_server_ends_keep)
 {
     const char *home    = home_copied();
     Cluster    *cluster = NULL;
@@ -462,7 +462,7 @@ TEST(cluster_stop_is_refused_while_others_use_it)
 }
 
 /* pg_ctl, a service manager, a colleague: whatever is not pawl db stop. */
-TEST(cluster_stopped_by_other_hands_is_started_again)
+TEST(cluster_stopped_from_outside_is_started_again)
 {
     const char *home    = home_copied();
     Cluster    *cluster = open_ok(home);
@@ -562,7 +562,7 @@ TEST(cluster_waits_for_backends_that_survived_their_server)
     assert_int_equal(server_pid(home), 0);
 }
 
-TEST(cluster_tells_a_stale_pid_file_from_a_stranger)
+TEST(cluster_tells_a_stale_pid_file_from_another_process)
 {
     const char *home     = home_copied();
     pid_t       stranger = fork();
@@ -876,7 +876,7 @@ TEST(cluster_in_a_very_long_home_is_seen_running)
     wait_for_death(pid);
 }
 
-TEST(cluster_refuses_a_socket_folder_that_somebody_prepared)
+TEST(cluster_refuses_a_socket_folder_that_another_user_prepared)
 {
     const char *home  = home_copied_inside(ODD_HOME);
     Error       error = {0};

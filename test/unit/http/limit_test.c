@@ -240,7 +240,7 @@ TEST(limit_of_connections)
 }
 
 /* The oldest first, whether it is silent or drips; a client with a token keeps its place. */
-TEST(limit_of_connections_is_kept_at_the_expense_of_strangers)
+TEST(limit_of_connections_is_kept_at_the_expense_of_unauthenticated_clients)
 {
     scoped_fixture Fixture f     = {0};
     scoped_raw Raw         known = {0}, silent = {0}, dripping = {0}, one = {0}, two = {0}, last = {0};
@@ -310,7 +310,7 @@ TEST(listen_refuses_bad_addresses_with_a_sentence)
     assert_null(server);
 }
 
-TEST(listen_takes_names_and_tells_when_an_address_is_taken)
+TEST(listen_takes_names_and_reports_an_address_in_use)
 {
     scoped(server_free) Server *first = NULL, *all = NULL;
     Server                     *second = NULL;

@@ -54,7 +54,7 @@ TEST(route_prefers_the_leftmost_literal)
     assert_ptr_equal(match.route, &rows[4]);
 }
 
-TEST(route_tells_unknown_paths_from_wrong_methods)
+TEST(route_distinguishes_unknown_paths_from_wrong_methods)
 {
     RouteMatch match;
     Error      error;

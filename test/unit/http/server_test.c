@@ -131,7 +131,7 @@ TEST(server_checks_tokens_and_scopes)
         }
 }
 
-TEST(server_refuses_a_stranger_before_reading_the_body)
+TEST(server_refuses_an_unauthenticated_request_before_reading_the_body)
 {
     scoped_fixture Fixture f = {0};
 

@@ -143,7 +143,7 @@ TEST(suspend_on_resume_that_may_wait_holds_up_no_other_connection)
 
 #define WATCH "POST /watch HTTP/1.1\r\n" HOST "Content-Length: 2\r\n\r\n{}"
 
-TEST(suspend_tells_when_the_client_has_gone)
+TEST(suspend_reports_a_client_that_disconnected)
 {
     scoped_fixture Fixture f = {0};
     Raw                    client;
@@ -160,7 +160,7 @@ TEST(suspend_tells_when_the_client_has_gone)
 }
 
 /* What it sends ahead hides its end from a server that only waits for bytes. */
-TEST(suspend_tells_when_a_client_has_gone_that_had_sent_ahead)
+TEST(suspend_reports_a_client_that_disconnected_after_pipelining)
 {
     scoped_fixture Fixture f = {0};
     Raw                    client;
@@ -174,7 +174,7 @@ TEST(suspend_tells_when_a_client_has_gone_that_had_sent_ahead)
     assert_true(fixture_wait_for(&f.undelivered, 1));
 }
 
-TEST(suspend_tells_that_the_answer_was_delivered)
+TEST(suspend_reports_that_the_answer_was_delivered)
 {
     scoped_fixture Fixture f      = {0};
     scoped_raw Raw         client = {0};

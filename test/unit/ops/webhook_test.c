@@ -34,7 +34,7 @@ TEST(webhook_posts_json_under_its_key)
     assert_int_equal(sent + 3, metric_value(METRIC_WEBHOOK_OK));
 }
 
-TEST(webhook_tells_by_the_status_what_became_of_it)
+TEST(webhook_outcome_follows_from_the_status)
 {
     static const struct {
         const char *text;

@@ -194,7 +194,7 @@ TEST(combiner_finds_the_bad_items_by_halves)
     assert_true(gate.runs < 32);
 }
 
-TEST(combiner_tells_all_when_nothing_is_wrong_with_the_items)
+TEST(combiner_reports_one_error_to_all_items_of_a_failed_server)
 {
     Gate  gate;
     Item  items[8] = {0};

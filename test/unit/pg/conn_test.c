@@ -279,7 +279,7 @@ TEST(conn_call_leaves_no_session_state_behind)
     assert_string_equal("00", PQgetvalue(after, 0, 0));
 }
 
-TEST(conn_call_tells_an_error_of_the_commit_itself)
+TEST(conn_call_reports_an_error_of_the_commit_itself)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
     scoped(conn_close) Conn            *conn = NULL;
@@ -295,7 +295,7 @@ TEST(conn_call_tells_an_error_of_the_commit_itself)
     assert_int_equal(1, database_get_i64(db, "select count(*) from t where n = 1"));
 }
 
-TEST(conn_call_tells_a_bad_statement_and_goes_on)
+TEST(conn_call_reports_a_bad_statement_and_stays_usable)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
     scoped(conn_close) Conn            *conn = NULL;
@@ -388,7 +388,7 @@ TEST(conn_interrupt_of_what_may_commit_closes_the_way_and_sends_no_cancel)
     assert_int_equal(1, database_get_i64(db, wake));
 }
 
-TEST(conn_lost_in_a_statement_is_told)
+TEST(conn_lost_in_a_statement_is_reported)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));

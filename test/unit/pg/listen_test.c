@@ -110,7 +110,7 @@ TEST(listen_hears_what_others_notify)
     heard_done(&other);
 }
 
-TEST(listen_tells_each_channel_after_a_reconnect)
+TEST(listen_notifies_each_channel_after_a_reconnect)
 {
     scoped(database_free) TestDatabase *db   = database_new();
     scoped(pool_free) Pool             *pool = pool_open(database_url(db));

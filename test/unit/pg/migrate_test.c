@@ -43,7 +43,7 @@ static const Definition second_definitions[] = {
 };
 static const Schema two_schema = {two_migrations, 2, first_definitions, 1};
 
-TEST(migrate_brings_an_empty_database_up_then_has_nothing_to_do)
+TEST(migrate_applies_all_to_an_empty_database_then_nothing)
 {
     scoped(database_free) TestDatabase *db      = database_new_empty();
     scoped(pool_free) Pool             *pool    = pool_open(database_url(db));

@@ -262,7 +262,7 @@ TEST(pool_serves_waiters_in_the_order_they_came)
     }
 }
 
-TEST(pool_without_a_turn_is_busy_at_the_deadline)
+TEST(pool_acquire_is_busy_at_the_deadline)
 {
     scoped(database_free) TestDatabase *db = database_new_empty();
     scoped(pool_free) Pool             *pool =

@@ -32,7 +32,7 @@ TEST(entry_list_goes_back_page_by_page)
     assert_int_equal(seen, 7);
 }
 
-TEST(entry_list_tells_nothing_matches_from_no_such_wallet)
+TEST(entry_list_tells_no_match_from_an_unknown_wallet)
 {
     scoped(books_free) Books *books = books_new(4);
     Entry                    *list;
@@ -50,7 +50,7 @@ TEST(entry_list_tells_nothing_matches_from_no_such_wallet)
     assert_contains(error.text, "limit");
 }
 
-TEST(transactions_and_holds_are_told_as_json)
+TEST(transactions_and_holds_are_printed_as_json)
 {
     scoped(books_free) Books *books = books_new(4);
     WalletItem                hold  = {.kind = WALLET_HOLD, .owner = "ann", .amount = 4, .metadata = "{\"m\": 1}"};

@@ -45,7 +45,7 @@ TEST(ledger_result_texts_outlive_the_run)
     assert_int_equal(capture.posted_amount, 5);
 }
 
-TEST(ledger_look_finds_wallets_and_names_those_that_are_missing)
+TEST(ledger_read_finds_wallets_and_names_those_that_are_missing)
 {
     scoped(books_free) Books   *books  = books_new(4);
     scoped(ledger_free) Ledger *ledger = ledger_new(books->pool);

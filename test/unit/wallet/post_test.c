@@ -51,7 +51,7 @@ TEST(wallet_check_names_the_field_as_the_interface_calls_it)
     }
 }
 
-TEST(wallet_same_key_twice_is_posted_once_and_told_twice)
+TEST(wallet_same_key_twice_is_posted_once_and_answered_twice)
 {
     scoped(books_free) Books *books = books_new(4);
     WalletItem                first = books_transfer("ann", "bob", 30), again;

@@ -58,7 +58,7 @@ TEST(statement_adds_up_for_an_owner_and_for_the_system_in_stripes)
     }
 }
 
-TEST(statement_tells_nothing_matches_from_no_such_wallet)
+TEST(statement_tells_no_match_from_an_unknown_wallet)
 {
     scoped(books_free) Books *books = books_new(4);
     EntryFilter               early = {.owner = "ann", .until = "2001-01-01T00:00:00Z", .limit = 5};

@@ -25,7 +25,7 @@ TEST(wallet_open_twice_is_one_wallet)
     assert_int_equal(database_get_i64(books->db, "select count(*) from wallet.wallet where owner = 'ann'"), 1);
 }
 
-TEST(wallet_open_tells_a_key_that_was_used_for_something_else)
+TEST(wallet_open_refuses_a_key_that_was_used_for_another_operation)
 {
     scoped(books_free) Books *books = books_new(4);
     WalletNew                 ann = {.owner = "ann"}, bob = {.owner = "bob"};
@@ -74,7 +74,7 @@ TEST(wallet_check_metadata_measures_numbers_as_they_are_written_out)
     }
 }
 
-TEST(wallet_look_at_tells_what_was_available_then)
+TEST(wallet_balance_at_reports_what_was_available_then)
 {
     scoped(books_free) Books *books = books_new(4);
     WalletItem                hold  = {.kind = WALLET_HOLD, .owner = "ann", .amount = 3};
@@ -99,7 +99,7 @@ TEST(wallet_look_at_tells_what_was_available_then)
     assert_int_equal(past.available, -10);
 }
 
-TEST(wallet_look_at_finds_each_moment)
+TEST(wallet_balance_at_finds_each_moment)
 {
     scoped(books_free) Books *books = books_new(4);
     char                      at[5][WALLET_TIME_SIZE];
