@@ -52,7 +52,8 @@ static const StateRow states[] = {
     {"40003", ERR_UNKNOWN,     FINE, NULL}, /* statement completion unknown: the one of its class that may have committed */
     {"42",    ERR_INTERNAL,    FINE, NULL}, /* our own SQL is wrong */
     {"42501", ERR_DENIED,      FINE, NULL},
-    {"53",    ERR_UNAVAILABLE, SICK, NULL}, /* out of disk or memory */
+    {"53",    ERR_UNAVAILABLE, SICK, NULL}, /* out of memory and the like */
+    {"53100", ERR_UNAVAILABLE, FINE, NULL}, /* disk full: writes fail, reads go on, so the breaker must not refuse them */
     {"53300", ERR_BUSY,        FINE, NULL}, /* too many connections: the server answers, and one may come free */
     {"55006", ERR_BUSY,        FINE, NULL}, /* object in use */
     {"55P03", ERR_BUSY,        FINE, NULL}, /* lock not available: lock_timeout or nowait */

@@ -1,30 +1,16 @@
 #!/usr/bin/env python3
 """bad_starts - whatever is wrong before the first request: one sentence, the right exit code, no secret in it."""
-import contextlib
 import os
 import shutil
 import socket
 import subprocess
-import tempfile
 import time
 
 from pawl_test import Database, Pawl, Proxy, main, psql, setting, test
-from story import IS_ROOT, Cluster, UserPawl, postmaster_pid, refused
+from story import IS_ROOT, Cluster, UserPawl, disk_fill, postmaster_pid, refused, small_disk
 
 SECRET = "hunter2-hunter2"
 NOWHERE = "postgresql://postgres@127.0.0.1:1/postgres"
-
-
-@contextlib.contextmanager
-def small_disk(size):
-    """A file system of this size that everybody may write to."""
-    folder = tempfile.mkdtemp(prefix="pawl-disk.", dir="/tmp")
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0777", "none", folder], check=True)
-    try:
-        yield folder
-    finally:
-        subprocess.run(["umount", folder], check=True)
-        os.rmdir(folder)
 
 
 def write(path, text):
@@ -270,11 +256,7 @@ def a_full_disk_under_the_database_is_reported():
         cluster.rows(f"create tablespace small location '{folder}'")
         cluster.rows("create database crowded tablespace small")
         cluster.rows("select 1", "crowded")  # the first connection writes a file of its own
-        ballast = os.open(os.path.join(disk, "ballast"), os.O_WRONLY | os.O_CREAT)
-        with contextlib.suppress(OSError):
-            while True:
-                os.write(ballast, bytes(4096))
-        os.close(ballast)
+        disk_fill(disk)
         with Pawl(cluster.url("crowded")) as pawl:
             # It is tried again, with a line in the log for each time, because room may have been made.
             refused(pawl, "migrate", code=69, words=["No space left on device"])

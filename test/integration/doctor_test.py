@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """doctor - what a night shift would look at, and what to do about it."""
 import os
+import shutil
 
 from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
-from story import Cluster, Session, dead_letters_put
+from story import IS_ROOT, Cluster, Session, dead_letters_put, disk_fill, metric, small_disk
 
 CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
           "wraparound", "disk", "stuck rows", "ledger clock"]
@@ -192,6 +193,48 @@ def wrong_settings_are_found():
         code, findings = examine(pawl)
         assert code == 2 and findings["settings"]["state"] == "fail" and "PAWL_POOL_MAX" in findings["settings"]["found"]
         assert set(states(findings, *CHECKS[1:])) == {"skipped"}
+
+
+@test
+def a_disk_that_is_nearly_full_is_found():
+    with small_disk("400m") as disk, Pawl(home=disk) as pawl:
+        assert pawl.run("migrate").code == 0 and pawl.run("db", "start").code == 0
+        code, findings = examine(pawl)
+        assert code == 0 and findings["disk"]["state"] == "warn", findings["disk"]  # less than 1 GiB, more than 100 MiB
+        assert "MiB" in findings["disk"]["found"] and "enlarge the disk" in findings["disk"]["advice"], findings["disk"]
+        disk_fill(disk, free=60 << 20)
+        code, findings = examine(pawl)
+        assert code == 1 and findings["disk"]["state"] == "fail", findings["disk"]
+        assert "at once" in findings["disk"]["advice"], findings["disk"]
+        assert pawl.run("db", "stop").code == 0
+
+
+@test
+def a_full_disk_stops_writes_and_neither_reads_nor_readiness():
+    """All pods share the disk: taking them out of service would stop the reads too, and help nothing."""
+    with small_disk("64m") as disk, Cluster() as cluster:
+        folder = os.path.join(disk, "space")
+        os.mkdir(folder)
+        if IS_ROOT:
+            shutil.chown(folder, "postgres")
+        cluster.rows(f"create tablespace small location '{folder}'")
+        cluster.rows("create database crowded tablespace small")
+        with Pawl(cluster.url("crowded")) as pawl:
+            pawl.serve()
+            first = pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "hello"})
+            assert first.status == 201, first
+            disk_fill(disk)
+            body = {"domain": "shop", "type": "hello", "payload": {"text": os.urandom(250000).hex()}}
+            for _ in range(8):  # more than open the breaker
+                sent = pawl.http("POST", "/v1/commands", body)
+                assert sent.status == 503 and sent.json["type"].endswith("/database-unavailable"), sent
+            assert metric(pawl, "pawl_breaker_opened_total") == 0
+            assert pawl.http("GET", "/health/ready").status == 200
+            assert pawl.http("GET", f"/v1/commands/{first.json['command_id']}").status == 200
+            os.remove(os.path.join(disk, "ballast"))
+            assert pawl.http("POST", "/v1/commands", body).status == 201, "with room again it works"
+            assert pawl.stop() == 0
+        cluster.rows("drop database crowded")
 
 
 main()

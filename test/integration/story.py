@@ -1,4 +1,5 @@
 """story - what several stories share: a session that holds a lock, a server of one's own, a receiver of webhooks."""
+import contextlib
 import http.server
 import json
 import os
@@ -41,6 +42,25 @@ def problem(answer, status, kind=None, part=""):
     assert kind is None or body["type"] == kind or body["type"].endswith("/" + kind), body
     assert part in body.get("detail", ""), body
     return body
+
+
+@contextlib.contextmanager
+def small_disk(size):
+    """A file system of this size that every user may write to."""
+    folder = tempfile.mkdtemp(prefix="pawl-disk.", dir="/tmp")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0777", "none", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", folder], check=True)
+        os.rmdir(folder)
+
+
+def disk_fill(folder, free=0):
+    """Write a file `ballast` until this many bytes are free."""
+    with open(os.path.join(folder, "ballast"), "ab", buffering=0) as ballast, contextlib.suppress(OSError):
+        while os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize > free:
+            ballast.write(bytes(4096))
 
 
 def refused(pawl, *arguments, code, words, secrets=(), env=None, timeout=TIMEOUT_S):

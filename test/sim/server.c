@@ -241,8 +241,8 @@ void fate_silent(Session *session)
 
 static void fate_failed(Session *session)
 {
-    static const char *const sick[]   = {"53100", "57P01"};
-    static const char *const work[]   = {"40001", "40P01", "55P03", "25006", "53100", "57P01", "23505", "22023"};
+    static const char *const sick[]   = {"53200", "57P01"};
+    static const char *const work[]   = {"40001", "40P01", "55P03", "25006", "53200", "57P01", "23505", "22023"};
     static const char *const commit[] = {"40001", "57P01", "57P01"};
 
     if (session->verb == VERB_COMMIT)

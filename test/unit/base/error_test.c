@@ -101,9 +101,9 @@ TEST(error_from_sqlstate_takes_the_longest_prefix)
 
 TEST(error_is_infrastructure_for_the_server_and_the_way_to_it_only)
 {
-    static const char *const sick[] = {"08006", "08007", "53100", "57P01", "57P03", "58030"};
+    static const char *const sick[] = {"08006", "08007", "53200", "57P01", "57P03", "58030"};
     static const char *const fine[] = {"23505", "40001", "40P01", "40003", "55P03", "57014", "57000", "53300",
-                                       "25006", "25P03", "28P01", "42601", "PW001", "XX000", "ZZ999"};
+                                       "53100", "25006", "25P03", "28P01", "42601", "PW001", "XX000", "ZZ999"};
 
     for (size_t i = 0; i < COUNT(sick); i++)
         assert_true(error_is_infrastructure(error_from_sqlstate(sick[i]), sick[i]));
