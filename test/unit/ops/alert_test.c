@@ -65,7 +65,7 @@ static void look_for_minutes(Watch *watch, int minutes)
         look(watch, ALERT_POOL);
 }
 
-TEST(alert_fires_above_its_limit_and_is_told_once)
+TEST(alert_fires_above_its_limit_and_notifies_once)
 {
     Watch watch;
 
@@ -88,7 +88,7 @@ TEST(alert_fires_above_its_limit_and_is_told_once)
     watch_end(&watch);
 }
 
-TEST(alert_is_resolved_after_two_calm_looks_in_a_row)
+TEST(alert_is_resolved_after_two_consecutive_samples_below_its_limit)
 {
     Watch watch;
 
