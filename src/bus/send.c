@@ -31,9 +31,8 @@
 #define BYTES_FACTOR   8
 #define ITEM_BYTES     512 /* of the other fields, so that 8000 commands fit into a request's arena */
 /* As pawl.payload_bytes() has it: what a worker gets. */
-#define EXPANDED_BYTES_MAX ((size_t)16 << 20)
-#define EXPONENT_MAX       1000000 /* larger ones are refused in any case */
-#define RETRY_LEFT_MS      250     /* an item whose twin has not ended is tried again only with more time left */
+#define EXPONENT_MAX  1000000 /* larger ones are refused in any case */
+#define RETRY_LEFT_MS 250     /* an item whose twin has not ended is tried again only with more time left */
 
 #define SENT_COLUMNS(X, T)              \
     X(T, int32_t, DB_I32, ord)          \
@@ -108,8 +107,7 @@ static ErrorCode check_names(const SendItem *item, Error *reterr)
     return check_text("actor", item->actor, ACTOR_LENGTH_MAX, reterr);
 }
 
-/* How many digits the exponents of its numbers add when it is written out: PostgreSQL writes 1e131071 in full. */
-static size_t exponents_sum(const char *json)
+size_t send_exponents_sum(const char *json)
 {
     size_t sum       = 0;
     bool   in_string = false;
@@ -146,9 +144,9 @@ static ErrorCode check_payload(const char *payload, Error *reterr)
         error_prefix(reterr, "payload");
         return code;
     }
-    if (exponents_sum(payload) > EXPANDED_BYTES_MAX - size)
+    if (send_exponents_sum(payload) > SEND_EXPANDED_MAX - size)
         return fail(reterr, ERR_LIMIT, "payload must have at most %zu bytes when its numbers are written out, got more",
-                    EXPANDED_BYTES_MAX);
+                    SEND_EXPANDED_MAX);
     return OK;
 }
 

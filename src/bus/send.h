@@ -23,8 +23,12 @@
 #include "pg/pool.h"
 #include "pg/query.h"
 
-#define SEND_BATCH_MAX   10000
-#define SEND_PAYLOAD_MAX ((size_t)4 << 20)
+#define SEND_BATCH_MAX    10000
+#define SEND_PAYLOAD_MAX  ((size_t)4 << 20)
+#define SEND_EXPANDED_MAX ((size_t)16 << 20) /* bytes of a payload or result when its numbers are written out */
+
+/* How many digits the exponents of its numbers add when JSON is written out: PostgreSQL writes 1e131071 in full. */
+size_t send_exponents_sum(const char *json);
 
 typedef struct {
     const char *domain, *type;

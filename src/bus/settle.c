@@ -9,6 +9,7 @@
 #include "base/metric.h"
 #include "base/text.h"
 #include "bus/command.h"
+#include "bus/send.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -261,6 +262,9 @@ static ErrorCode check_result(const SettleItem *item, Error *reterr)
 
     if (size > SETTLE_RESULT_MAX)
         return fail(reterr, ERR_LIMIT, "result has %zu bytes: at most %zu are kept", size, SETTLE_RESULT_MAX);
+    if (item->result && send_exponents_sum(item->result) > SEND_EXPANDED_MAX - size)
+        return fail(reterr, ERR_LIMIT, "result must have at most %zu bytes when its numbers are written out, got more",
+                    SEND_EXPANDED_MAX);
     return OK;
 }
 
@@ -320,9 +324,17 @@ void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count)
     SettleItem              **list    = arena_array(arena, SettleItem *, count);
     Settler                   settler = {.pool = pool};
     Deadline                  until   = deadline_sooner(deadline, deadline_in_ms(BUSY_MS));
+    int                       good    = 0;
 
-    memcpy(list, items, (size_t)count * sizeof *items);
-    combiner_split(settler_run, &settler, (void **)list, count, deadline, settle_done);
+    for (int i = 0; i < count; i++) {
+        items[i]->busy = false;
+        items[i]->code = check_result(items[i], &items[i]->error_text);
+        if (items[i]->code == OK)
+            list[good++] = items[i];
+    }
+    count = good;
+    if (count > 0)
+        combiner_split(settler_run, &settler, (void **)list, count, deadline, settle_done);
     while ((count = items_busy(list, count)) > 0 && !deadline_passed(until)) {
         clock_sleep_until(deadline_sooner(until, deadline_in_ms(BUSY_PAUSE_MS)));
         combiner_split(settler_run, &settler, (void **)list, count, deadline, settle_done);

@@ -293,3 +293,28 @@ TEST(settle_and_extend_do_not_wait_for_a_cancel_that_is_not_committed)
     assert_int_equal(bus_count(bus, "lease"), 0);
     PQfinish(holder);
 }
+
+/* Reading it would write out its numbers: more than PostgreSQL can. */
+TEST(settle_refuses_a_result_that_is_too_large_when_written_out)
+{
+    enum { NUMBERS = 200 };
+    scoped(bus_free) Bus   *bus    = bus_new(4);
+    scoped(lane_free) Lane *lane   = lane_new(bus->pool, "mail", NULL, "w1");
+    const char             *result = "1e131071";
+    Claimed                *list   = NULL;
+    SettleItem              items[2];
+    SettleItem             *refs[2] = {&items[0], &items[1]};
+
+    for (int i = 1; i < NUMBERS; i++)
+        result = arena_print(bus->arena, "%s,1e131071", result);
+    result = arena_print(bus->arena, "[%s]", result);
+    bus_send(bus, "mail", 2);
+    assert_int_equal(bus_claim(bus, lane, 2, 60000, &list), 2);
+    for (int i = 0; i < 2; i++)
+        items[i] = (SettleItem){.id = list[i].id, .token = list[i].token, .result = i ? "1" : result};
+    settle_each(bus->pool, soon(), refs, 2);
+    assert_int_equal(items[0].code, ERR_LIMIT);
+    assert_contains(items[0].error_text.text, "written out");
+    assert_int_equal(items[1].code, OK);
+    assert_true(items[1].settled && !items[0].settled);
+}
