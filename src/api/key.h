@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "api/scope.h"
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"

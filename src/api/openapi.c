@@ -7,6 +7,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "api/scope.h"
 #include "base/problem.h"
 #include "base/writer.h"
 
@@ -429,7 +430,7 @@ static void write_scope(Writer *writer, const Route *route)
     char names[SCOPE_TEXT_SIZE], bytes[SCOPE_TEXT_SIZE + 40] = "Open to everyone.";
 
     if (route->scope != SCOPE_NONE) {
-        scope_print(route->scope, names);
+        scope_print(scope_names, route->scope, names);
         snprintf(bytes, sizeof bytes, "Needs a token with the scope %s.", names);
     }
     if (route->scope == SCOPE_ALL)

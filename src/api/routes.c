@@ -6,6 +6,7 @@
 #include "api/api.h"
 #include "api/example.h"
 #include "api/schema.h"
+#include "api/scope.h"
 
 static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
                          *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", NULL},
@@ -158,4 +159,4 @@ static const Route rows[] = {
 };
 /* clang-format on */
 
-const RouteTable routes_table = {rows, COUNT(rows)};
+const RouteTable routes_table = {rows, COUNT(rows), scope_names};

@@ -2,6 +2,7 @@
  * wallet.c - wallets over HTTP: open, look, look back; and one transaction, one hold.
  */
 #include "api/api.h"
+#include "api/scope.h"
 #include "base/reader.h"
 #include "base/writer.h"
 #include "wallet/books.h"

@@ -175,7 +175,7 @@ static void routes_print(bool json, Arena *arena)
         char         scope[SCOPE_TEXT_SIZE] = "open";
 
         if (row->scope != SCOPE_NONE)
-            scope_print(row->scope, scope);
+            scope_print(routes_table.scope_names, row->scope, scope);
         lines[i] = (RouteLine){names[row->method], row->path, arena_print(arena, "%s", scope), row->summary};
     }
     list_print(&shape, arena, json, lines, (int)routes_table.count);

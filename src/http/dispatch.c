@@ -25,14 +25,14 @@ static const char *bearer_token(const Request *request)
     return *value != '\0' && value[strspn(value, marks)] == '\0' ? value : NULL;
 }
 
-static ErrorCode check_scope(const Request *request, Scope granted, Error *reterr)
+static ErrorCode check_scope(const Server *server, const Request *request, Scope granted, Error *reterr)
 {
     Scope wanted = request->match.route->scope;
     char  names[SCOPE_TEXT_SIZE];
 
     if (granted & wanted)
         return OK;
-    scope_print(wanted, names);
+    scope_print(server->options.routes.scope_names, wanted, names);
     return fail(reterr, ERR_DENIED, "the token must have the scope %s", names);
 }
 
@@ -50,7 +50,7 @@ static ErrorCode authenticate(const Server *server, Request *request, bool try_c
     if (try_cache && code == ERR_BUSY)
         return OK;
     TRY(code);
-    TRY(check_scope(request, granted, reterr));
+    TRY(check_scope(server, request, granted, reterr));
     request->scopes    = granted;
     request->authentic = true;
     return OK;

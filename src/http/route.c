@@ -8,28 +8,27 @@
 #include <stdio.h>
 #include <string.h>
 
-#define X(scope, name) name,
-const char *const scope_names[SCOPE_COUNT + 1] = {SCOPES(X) NULL};
-#undef X
-
-void scope_print(Scope scopes, char *ret_text)
+void scope_print(const char *const *names, Scope scopes, char *ret_text)
 {
-    size_t used = 0;
+    size_t used  = 0;
+    int    count = 0;
 
+    while (names[count])
+        count++;
     ret_text[0] = '\0';
-    if (scopes == SCOPE_ALL) {
+    if (scopes == (1u << count) - 1) {
         snprintf(ret_text, SCOPE_TEXT_SIZE, "any");
         return;
     }
-    for (unsigned bit = 0, left = scopes; bit < SCOPE_COUNT; bit++) {
-        if (!(left & 1u << bit))
+    for (int bit = 0; bit < count; bit++) {
+        if (!(scopes & 1u << bit))
             continue;
-        left &= ~(1u << bit);
+        scopes &= ~(1u << bit);
         used += (size_t)snprintf(ret_text + used, SCOPE_TEXT_SIZE - used, "%s%s",
-                                 !used  ? ""
-                                 : left ? ", "
-                                        : " or ",
-                                 scope_names[bit]);
+                                 !used    ? ""
+                                 : scopes ? ", "
+                                          : " or ",
+                                 names[bit]);
     }
     assert(used < SCOPE_TEXT_SIZE);
 }

@@ -19,24 +19,12 @@
 #include "http/request.h"
 #include "http/response.h"
 
-#define SCOPES(X)                 \
-    X(SCOPE_READ, "read")         \
-    X(SCOPE_WALLET, "wallet")     \
-    X(SCOPE_TREASURY, "treasury") \
-    X(SCOPE_COMMAND, "command")   \
-    X(SCOPE_PROCESS, "process")   \
-    X(SCOPE_RATING, "rating")     \
-    X(SCOPE_ADMIN, "admin")
-#define X(scope, name) scope##_BIT,
-enum { SCOPES(X) SCOPE_COUNT };
-#undef X
-#define X(scope, name) scope = 1u << scope##_BIT,
-typedef enum { SCOPE_NONE = 0, SCOPES(X) SCOPE_ALL = (1u << SCOPE_COUNT) - 1 } Scope;
-#undef X
-extern const char *const scope_names[SCOPE_COUNT + 1]; /* NULL-terminated, in the order of the bits */
-/* "read, wallet or admin", or "any" for all of them, in at least SCOPE_TEXT_SIZE bytes. */
+/* What a token may do: a set of bits. Their meaning is the application's; RouteTable has their names. */
+typedef unsigned Scope;
+#define SCOPE_NONE 0u
+/* "read, wallet or admin", or "any" for all of them, in at least SCOPE_TEXT_SIZE bytes. names: in the order of the bits, ended by NULL. */
 #define SCOPE_TEXT_SIZE 80
-void scope_print(Scope scopes, char *ret_text);
+void scope_print(const char *const *names, Scope scopes, char *ret_text);
 
 typedef ErrorCode RouteHandler(void *app, Request *request, Response *response, Error *reterr);
 
@@ -78,8 +66,9 @@ typedef struct {
 } Route;
 
 typedef struct {
-    const Route *rows;
-    size_t       count;
+    const Route       *rows;
+    size_t             count;
+    const char *const *scope_names; /* in the order of the bits, ended by NULL */
 } RouteTable;
 
 #define ROUTE_SEGMENTS_MAX 16

@@ -8,6 +8,7 @@
 
 #include "api/openapi.h"
 #include "api/routes.h"
+#include "api/scope.h"
 
 static const char *const methods[] = {
     [HTTP_GET] = "get", [HTTP_POST] = "post", [HTTP_PUT] = "put", [HTTP_DELETE] = "delete"};

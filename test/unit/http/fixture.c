@@ -201,6 +201,9 @@ static const RouteParameter echo_parameters[] = {
     {"limit", "how many"},
     {0}
 };
+enum { SCOPE_READ = 1, SCOPE_WALLET = 2 };
+static const char *const scope_names[] = {"read", "wallet", "admin", NULL};
+
 static const Route routes[] = {
     {HTTP_GET, "/live", handle_live, .at_once = true},
     {HTTP_GET, "/id", handle_id, .at_once = true},
@@ -247,7 +250,7 @@ void fixture_init(Fixture *fixture, ServerOptions options)
     mutex_init(&fixture->mutex);
     cond_init(&fixture->opened);
     options.listen = "127.0.0.1:0";
-    options.routes = (RouteTable){routes, COUNT(routes)};
+    options.routes = (RouteTable){routes, COUNT(routes), scope_names};
     options.app    = fixture;
     options.auth   = check_token;
     if (server_new(&options, &fixture->server, &error) != OK) {

@@ -117,9 +117,26 @@ TEST(route_tail_takes_no_path_that_leads_elsewhere)
         assert_code(ERR_NOT_FOUND, route_find(&table, HTTP_GET, &paths[i], &match, &error));
 }
 
-TEST(route_scopes_have_names)
+TEST(route_scopes_are_printed_by_name)
 {
-    assert_string_equal(scope_names[SCOPE_WALLET_BIT], "wallet");
-    assert_null(scope_names[SCOPE_COUNT]);
-    assert_int_equal(SCOPE_ALL, (1u << SCOPE_COUNT) - 1);
+    static const char *const names[] = {"read", "wallet", "admin", NULL};
+    static const struct {
+        Scope       scopes;
+        const char *text;
+    } cases[] = {
+        {1,          "read"           },
+        {1 | 2,      "read or wallet" },
+        {2 | 4,      "wallet or admin"},
+        {1 | 2 | 4,  "any"            },
+        {SCOPE_NONE, ""               }
+    };
+    static const char *const four[] = {"a", "b", "c", "d", NULL};
+    char                     text[SCOPE_TEXT_SIZE];
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        scope_print(names, cases[i].scopes, text);
+        assert_string_equal(text, cases[i].text);
+    }
+    scope_print(four, 1 | 2 | 8, text);
+    assert_string_equal(text, "a, b or d");
 }
