@@ -42,9 +42,10 @@ typedef struct Daemon {
     Client       *client; /* for requests to other servers */
     WebhookQueue *webhooks;
     Listen       *listen;
-    int           bound_fd; /* of the HTTP address until the server has it; 0: none */
-    Server       *server;   /* NULL without role api */
-    WorkerSet    *workers;  /* NULL: none, by settings or by role */
+    const char   *token, *token_file; /* the admin's; file NULL: the settings gave it */
+    int           bound_fd;           /* of the HTTP address until the server has it; 0: none */
+    Server       *server;             /* NULL without role api */
+    WorkerSet    *workers;            /* NULL: none, by settings or by role */
     /* Each belongs to one periodic task. */
     BringBack bring_back;
     int64_t   bus_activity;

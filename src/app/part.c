@@ -1,0 +1,314 @@
+/*
+ * part.c - see part.h. The table is at the end.
+ */
+#include "app/part.h"
+
+#include "api/openapi.h"
+#include "api/routes.h"
+#include "app/descriptors.h"
+#include "app/monitor.h"
+#include "base/log.h"
+#include "ops/webhook.h"
+
+/* A worker that failed for good (a right was revoked, a function dropped) is tried again after this time. */
+#define WORKER_RESTART_MS 10000
+
+typedef struct {
+    const char *name;
+    unsigned    roles; /* starts with any of these; 0: with all */
+    ErrorCode (*start)(Daemon *daemon, Error *reterr);
+    /* The rest is called also when start was not, or failed half-way; NULL: nothing to do. */
+    void (*stop)(Daemon *daemon, Deadline drained);
+    /* with_grace: also for as long as it needs to end what outlasted the deadline. false: some work is left. */
+    bool (*wait)(Daemon *daemon, Deadline deadline, bool with_grace);
+    void (*free)(Daemon *daemon);
+} Part;
+
+/* ---- notifications ---- */
+
+static ErrorCode listen_start(Daemon *daemon, Error *reterr)
+{
+    (void)reterr;
+    daemon->listen = listen_new(daemon->app->settings.listen_database_url, daemon->app->pool);
+    return OK;
+}
+
+/* Its callbacks reach into other parts, so it goes before they do. */
+static void listen_stop(Daemon *daemon, Deadline drained)
+{
+    (void)drained;
+    if (daemon->listen)
+        listen_free(take(daemon->listen));
+}
+
+/* ---- what the HTTP handlers use ---- */
+
+static Alerts *alerts_make(Daemon *daemon)
+{
+    const Settings *settings = &daemon->app->settings;
+    Alerts         *alerts   = alerts_new(monitor_alert, daemon);
+
+    alerts_limit(alerts, ALERT_POOL, settings->alert_pool);
+    alerts_limit(alerts, ALERT_FAILING, settings->alert_failing);
+    alerts_limit(alerts, ALERT_HANDLERS, settings->alert_failing);
+    alerts_limit(alerts, ALERT_DLQ, settings->alert_dead_letters);
+    alerts_limit(alerts, ALERT_WAITING, settings->alert_waiting / 1000);
+    alerts_limit(alerts, ALERT_RATE, settings->alert_rate_limited);
+    return alerts;
+}
+
+static ErrorCode api_start(Daemon *daemon, Error *reterr)
+{
+    const Settings *settings = &daemon->app->settings;
+    Api            *api      = &daemon->api;
+
+    (void)reterr;
+    api->pool     = daemon->app->pool;
+    api->keys     = key_cache_new(api->pool, daemon->token);
+    api->alerts   = alerts_make(daemon);
+    api->sender   = sender_new(api->pool);
+    api->ledger   = ledger_new(api->pool);
+    api->waker    = waker_new(api->pool);
+    api->claims   = claims_new(api->pool, daemon->listen);
+    api->ready    = ready_new(api->pool);
+    api->key_days = settings->keep_keys_days > settings->keep_commands_days ? settings->keep_keys_days
+                                                                            : settings->keep_commands_days;
+    return OK;
+}
+
+static void api_stop(Daemon *daemon, Deadline drained)
+{
+    (void)drained;
+    if (daemon->api.claims)
+        claims_stop(daemon->api.claims);
+}
+
+static void api_free(Daemon *daemon)
+{
+    Api *api = &daemon->api;
+
+    if (!api->pool)
+        return;
+    claims_free(api->claims);
+    ready_free(api->ready);
+    waker_free(api->waker);
+    ledger_free(api->ledger);
+    sender_free(api->sender);
+    alerts_free(api->alerts);
+    key_cache_free(api->keys);
+}
+
+/* ---- webhooks ---- */
+
+static ErrorCode webhooks_start(Daemon *daemon, Error *reterr)
+{
+    TRY(client_new(&webhook_client, &daemon->client, reterr));
+    daemon->webhooks = monitor_webhooks(daemon);
+    return OK;
+}
+
+static void webhooks_stop(Daemon *daemon, Deadline drained)
+{
+    (void)drained;
+    if (daemon->webhooks)
+        webhook_queue_stop(daemon->webhooks);
+}
+
+/* They are sent until the database is closed; what is left becomes a dead letter, so it is no loss. */
+static bool webhooks_wait(Daemon *daemon, Deadline deadline, bool with_grace)
+{
+    (void)deadline;
+    if (daemon->webhooks && with_grace)
+        (void)webhook_queue_drain(daemon->webhooks, deadline_in_ms(daemon->app->settings.close_timeout));
+    return true;
+}
+
+static void webhooks_free(Daemon *daemon)
+{
+    if (daemon->webhooks)
+        webhook_queue_free(daemon->webhooks);
+    if (daemon->client)
+        client_free(daemon->client);
+}
+
+/* ---- workers ---- */
+
+/* From the sections of the settings file; each is checked, none claims yet. */
+static ErrorCode workers_start(Daemon *daemon, Error *reterr)
+{
+    const Settings *settings = &daemon->app->settings;
+    Deadline        deadline = deadline_in_ms(APP_COMMAND_MS);
+
+    if (settings->workers_count == 0)
+        return OK;
+    daemon->workers = worker_set_new(daemon->app->pool);
+    for (size_t i = 0; i < settings->workers_count; i++) {
+        const SettingSection *section = &settings->workers_list[i];
+        const WorkerSettings *values  = section->values;
+        WorkerRow             row     = {.domain      = values->domain,
+                                         .types       = values->types,
+                                         .concurrency = (int)values->concurrency,
+                                         .batch       = (int)values->batch,
+                                         .lease_ms    = (int)values->lease_ms,
+                                         .timeout_ms  = (int)values->timeout_ms,
+                                         .exec        = values->exec,
+                                         .sql         = values->sql};
+        ErrorCode             code    = worker_set_add(daemon->workers, &row, deadline, reterr);
+
+        if (code != OK) {
+            error_prefix(reterr, "%s", section->place);
+            return code;
+        }
+    }
+    return OK;
+}
+
+/* Last of all: nothing is claimed by a pod that cannot start. */
+static ErrorCode claims_start(Daemon *daemon, Error *reterr)
+{
+    if (!daemon->workers)
+        return OK;
+    return worker_set_start(daemon->workers,
+                            &(WorkerSetStart){.listen = daemon->listen, .restart_ms = WORKER_RESTART_MS}, reterr);
+}
+
+static void workers_stop(Daemon *daemon, Deadline drained)
+{
+    if (daemon->workers)
+        worker_set_stop(daemon->workers, drained);
+}
+
+/* A program that outlasted the deadline is killed after EXEC_GRACE_MS, and its command settled within the time of the database. */
+static bool workers_wait(Daemon *daemon, Deadline deadline, bool with_grace)
+{
+    int64_t grace_ms = EXEC_GRACE_MS + daemon->app->settings.close_timeout;
+
+    return !daemon->workers || worker_set_wait(daemon->workers, deadline) ||
+           (with_grace && worker_set_wait(daemon->workers, deadline_in_ms(grace_ms)));
+}
+
+static void workers_free(Daemon *daemon)
+{
+    if (daemon->workers)
+        worker_set_free(daemon->workers);
+}
+
+/* ---- periodic tasks ---- */
+
+static ErrorCode periodic_start(Daemon *daemon, Error *reterr)
+{
+    (void)reterr;
+    daemon->tasks = monitor_start(daemon);
+    return OK;
+}
+
+static void periodic_stop(Daemon *daemon, Deadline drained)
+{
+    (void)drained;
+    if (daemon->tasks)
+        tasks_stop(daemon->tasks);
+}
+
+static void periodic_free(Daemon *daemon)
+{
+    if (daemon->tasks)
+        tasks_free(daemon->tasks);
+}
+
+/* ---- HTTP ---- */
+
+static ErrorCode auth(void *context, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
+                      char *ret_name, Error *reterr)
+{
+    Api *api = context;
+
+    return key_cache_check(api->keys, token, try_cache, deadline, ret_scopes, ret_name, reterr);
+}
+
+static ErrorCode http_start(Daemon *daemon, Error *reterr)
+{
+    const Settings *settings = &daemon->app->settings;
+    int             connections =
+        descriptors_for_clients(descriptors_raise(), (int)settings->pool_max, (int)settings->http_connections);
+    ServerOptions options = {
+        .bound_fd         = daemon->bound_fd,
+        .listen           = settings->listen,
+        .routes           = routes_table,
+        .app              = &daemon->api,
+        .auth             = auth,
+        .executor_threads = (int)settings->http_threads,
+        .queue_max        = (int)settings->http_queue,
+        .connections_max  = connections,
+        .body_bytes_max   = (int)settings->http_body_bytes,
+        .read_ms_max      = (int)settings->read_timeout,
+        .deadline_ms      = (int)settings->request_timeout,
+    };
+
+    if (connections < settings->http_connections)
+        log_write(LOG_WARN, "daemon", "fewer client connections than PAWL_HTTP_CONNECTIONS: too few file descriptors",
+                  LOG_INT("connections", connections));
+    daemon->bound_fd    = 0; /* the server's from here on */
+    daemon->api.openapi = openapi_asset(&routes_table, daemon->app->arena);
+    return server_new(&options, &daemon->server, reterr);
+}
+
+static bool http_wait(Daemon *daemon, Deadline deadline, bool with_grace)
+{
+    (void)with_grace;
+    return !daemon->server || server_drain(daemon->server, deadline);
+}
+
+static void http_free(Daemon *daemon)
+{
+    if (daemon->server)
+        server_free(daemon->server);
+}
+
+/* ---- all of them ---- */
+
+/* clang-format off */
+static const Part parts[] = {
+    {"notifications", 0,           listen_start,   .stop = listen_stop},
+    {"api",           0,           api_start,      .stop = api_stop, .free = api_free},
+    {"webhooks",      0,           webhooks_start, .stop = webhooks_stop, .wait = webhooks_wait, .free = webhooks_free},
+    {"workers",       ROLE_WORKER, workers_start,  .stop = workers_stop, .wait = workers_wait, .free = workers_free},
+    {"tasks",         0,           periodic_start, .stop = periodic_stop, .free = periodic_free},
+    {"http",          ROLE_API,    http_start,     .wait = http_wait, .free = http_free},
+    {"claims",        ROLE_WORKER, claims_start},
+};
+/* clang-format on */
+
+ErrorCode parts_start(Daemon *daemon, Error *reterr)
+{
+    for (size_t i = 0; i < COUNT(parts); i++)
+        if (!parts[i].roles || daemon->app->settings.role & parts[i].roles)
+            TRY(parts[i].start(daemon, reterr));
+    return OK;
+}
+
+void parts_stop(Daemon *daemon, Deadline drained)
+{
+    for (size_t i = COUNT(parts); i-- > 0;)
+        if (parts[i].stop)
+            parts[i].stop(daemon, drained);
+}
+
+bool parts_wait(Daemon *daemon, Deadline drained, bool with_grace)
+{
+    bool ended = true;
+
+    for (size_t i = COUNT(parts); i-- > 0;)
+        if (parts[i].wait && !parts[i].wait(daemon, drained, with_grace)) {
+            log_write(LOG_WARN, "daemon", "a part still has work in flight", LOG_STR("part", parts[i].name));
+            ended = false;
+        }
+    return ended;
+}
+
+void parts_free(Daemon *daemon)
+{
+    parts_stop(daemon, deadline_in_ms(0));
+    for (size_t i = COUNT(parts); i-- > 0;)
+        if (parts[i].free)
+            parts[i].free(daemon);
+}
