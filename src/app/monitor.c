@@ -206,9 +206,9 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
 
     if (daemon->app->settings.dlq_every < *ret_next_ms)
         *ret_next_ms = (int)daemon->app->settings.dlq_every;
-    TRY(letters_forward(daemon, deadline, reterr));
     if (metric_value(METRIC_DLQ_SIZE) == 0) /* as of the last claim of tasks: an idle pod asks for nothing more */
         return OK;
+    TRY(letters_forward(daemon, deadline, reterr));
     return dead_letter_step(daemon->app->pool, deadline,
                             (DeadLetterTypes){list, count, (int)daemon->app->settings.dlq_tries,
                                               (int)daemon->app->settings.dlq_every, 0},
