@@ -105,7 +105,7 @@ ErrorCode command_dlq_retry(Call *call, Error *reterr)
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(dead_letter_retry(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &letter, reterr));
     letter_print(call, &letter);
-    if (!letter.retried_by)
+    if (!letter.retried_by && !call->json) /* retried_by is null in JSON */
         fprintf(stderr,
                 "pawl: dead letter %" PRId64 " is due, but type \"%s\" has no route: it waits until one is set "
                 "(select pawl.dead_letter_route(...)) or an application claims it\n",
