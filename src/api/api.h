@@ -68,6 +68,9 @@ extern const FieldTable api_wallet_open_body, api_amount_body, api_transfer_body
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
 /* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
 must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
+/* For the audit: "shop (ann)", the name of the key first, what the client says about itself beside it. The admin's token belongs to no key, so
+ * there it stands alone. said NULL or empty: the principal. */
+const char *api_actor(Request *request, const char *said);
 /* The key under which this API key's answer is kept, whatever the header's text is; NULL: there is no header. */
 must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
 /* ERR_INVALID: there is a header. why: a clause. */

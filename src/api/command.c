@@ -348,10 +348,15 @@ static const Field decide_fields[] = {
 };
 const FieldTable api_decide_body = {"decision", decide_fields, COUNT(decide_fields), sizeof(DecideRequest)};
 
-/* No key may have this name: key_create() refuses it. */
-static bool api_is_admin_token(const Request *request)
+/* No key may have the name of the admin's token: key_create() refuses it. */
+const char *api_actor(Request *request, const char *said)
 {
-    return strcmp(request_principal(request), KEY_NAME_ADMIN) == 0;
+    const char *principal = request_principal(request);
+
+    if (!said || !said[0])
+        return principal;
+    return strcmp(principal, KEY_NAME_ADMIN) == 0 ? said
+                                                  : arena_print(request_arena(request), "%s (%s)", principal, said);
 }
 
 static ErrorCode decide_read(Request *request, char *ret_id, DecideRequest *ret_given, Error *reterr)
@@ -363,12 +368,7 @@ static ErrorCode decide_read(Request *request, char *ret_id, DecideRequest *ret_
     *ret_given = (DecideRequest){0};
     if (size > 0)
         TRY(reader_object(body, size, &api_decide_body, request_arena(request), ret_given, reterr));
-    /* Who is known comes first; what a client says about itself only beside it. The admin's token belongs to no key. */
-    if (!ret_given->operator)
-        ret_given->operator= request_principal(request);
-    else if (!api_is_admin_token(request))
-        ret_given->operator=
-            arena_print(request_arena(request), "%s (%s)", request_principal(request), ret_given->operator);
+    ret_given->operator= api_actor(request, ret_given->operator);
     return OK;
 }
 

@@ -23,14 +23,17 @@ typedef struct {
     int64_t     limit;
     double      lease_s, wait_s;
     ReaderArray types;
+    const char *worker;
 } ClaimRequest;
 
 static const Field claim_fields[] = {
-    {"limit",   FIELD_I64,   offsetof(ClaimRequest, limit),   .required = true, .min = 1,           .max = CLAIM_LIMIT_MAX  },
-    {"lease_s", FIELD_REAL,  offsetof(ClaimRequest, lease_s), .min = 1,         .max = LEASE_S_MAX, .help = "30 when absent"},
-    {"wait_s",  FIELD_REAL,  offsetof(ClaimRequest, wait_s),  .min = 0,         .max = WAIT_S_MAX,
-     .help = "long poll; 0 when absent"                                                                                     },
-    {"types",   FIELD_TEXTS, offsetof(ClaimRequest, types),   .min = 1,         .max = 100,         .length_max = 100       },
+    {"limit", FIELD_I64, offsetof(ClaimRequest, limit), .required = true, .min = 1, .max = CLAIM_LIMIT_MAX},
+    {"lease_s", FIELD_REAL, offsetof(ClaimRequest, lease_s), .min = 1, .max = LEASE_S_MAX, .help = "30 when absent"},
+    {"wait_s", FIELD_REAL, offsetof(ClaimRequest, wait_s), .min = 0, .max = WAIT_S_MAX,
+     .help = "long poll; 0 when absent"},
+    {"types", FIELD_TEXTS, offsetof(ClaimRequest, types), .min = 1, .max = 100, .length_max = 100},
+    {"worker", FIELD_TEXT, offsetof(ClaimRequest, worker), .length_max = 200,
+     .help = "name of the worker; the audit shows it after the key's name: shop (host-7)"},
 };
 const FieldTable api_claim_body = {"claim", claim_fields, COUNT(claim_fields), sizeof(ClaimRequest)};
 
@@ -97,7 +100,7 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
                         .type_count = given.types.count,
                         .limit      = (int)given.limit,
                         .lease_ms   = (int)((given.lease_s > 0 ? given.lease_s : LEASE_S_DEFAULT) * 1000),
-                        .worker     = request_principal(request),
+                        .worker     = api_actor(request, given.worker),
                         .until      = deadline_in_ms((int64_t)(given.wait_s * 1000)),
                         .on_done    = request_resume,
                         .context    = request,

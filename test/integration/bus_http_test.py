@@ -196,6 +196,23 @@ def claim_hands_out_each_command_once_in_order():
 
 
 @test
+def a_worker_names_itself_in_the_audit():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        key = pawl.run("key", "create", "shop", "--scopes", "command", "--json").json["token"]
+        for token, name, actor in [(key, "host-7", "shop (host-7)"), (key, None, "shop"), (pawl.TOKEN, "host-8", "host-8"),
+                                   (pawl.TOKEN, None, "admin")]:
+            sent = post_command(pawl)
+            body = {"limit": 1} if name is None else {"limit": 1, "worker": name}
+            claimed = pawl.http("POST", "/v1/domains/shop/claim", body, token=token).json["items"]
+            assert [c["command_id"] for c in claimed] == [sent]
+            received = [event["actor"] for event in command(pawl, sent)["audit"] if event["event"] == "RECEIVED"]
+            assert received == [actor], received
+        for wrong in ("x" * 201, 7):
+            assert "worker" in problem(pawl.http("POST", "/v1/domains/shop/claim", {"limit": 1, "worker": wrong}), 400)["detail"]
+
+
+@test
 def large_payloads_come_in_several_claims_and_cost_no_attempt():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()

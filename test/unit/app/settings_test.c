@@ -3,7 +3,9 @@
  */
 #include "test/harness/test.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "app/settings.h"
 
@@ -52,6 +54,73 @@ TEST(settings_pool_max_follows_the_threads_that_use_it)
     assert_ok(settings_load(&(SettingsGiven){.file = NO_FILE, .is_daemon = true}, arena, &settings, &error));
     assert_int_equal(settings.pool_max, 10);
     assert_int_equal(settings.pool_reserved, 1);
+}
+
+/* Each kind of thread that uses the pool has its share. */
+TEST(settings_pool_max_follows_the_roles_and_their_workers)
+{
+    static const struct {
+        const char *role, *file;
+        int         pool_max;
+        size_t      workers;
+    } cases[] = {
+        {"api,worker,monitor", "",                                                 10, 0},
+        {"monitor",            "",                                                 5,  0},
+        {"api,worker",         "[worker a]\nexec = true\nconcurrency = 2\n",       14, 1},
+        {"worker",             "[worker a]\nexec = true\nconcurrency = 2\n",       9,  1},
+        {"api,worker",         "[worker a]\nexec = true\n[worker b]\nsql = a.b\n", 20, 2},
+        {"api,monitor",        "[worker a]\nexec = true\n",                        10, 1},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+        char                      path[]  = "/tmp/settings_test.XXXXXX";
+        int                       fd      = mkstemp(path);
+        const SettingFlag         flags[] = {
+            {"PAWL_ROLE", cases[i].role},
+            {NULL,        NULL         }
+        };
+        SettingsGiven given    = {.file = path, .flags = flags, .is_daemon = true};
+        Settings      settings = {0};
+        Error         error    = {0};
+
+        assert_true(fd >= 0);
+        assert_int_equal(strlen(cases[i].file), write(fd, cases[i].file, strlen(cases[i].file)));
+        close(fd);
+        assert_ok(settings_load(&given, arena, &settings, &error));
+        unlink(path);
+        assert_int_equal(cases[i].pool_max, settings.pool_max);
+        assert_int_equal(cases[i].workers, settings.workers_count);
+    }
+}
+
+TEST(settings_workers_have_a_domain_and_types)
+{
+    static const char text[] =
+        "[worker a]\nexec = true\ntypes = x, y,z\n[worker b]\ndomain = c\nsql = s.f\nlease = 2s\n";
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    char                      path[]   = "/tmp/settings_test.XXXXXX";
+    int                       fd       = mkstemp(path);
+    Settings                  settings = {0};
+    Error                     error    = {0};
+
+    assert_true(fd >= 0);
+    assert_int_equal(sizeof text - 1, write(fd, text, sizeof text - 1));
+    close(fd);
+    assert_ok(settings_load(&(SettingsGiven){.file = path}, arena, &settings, &error));
+    unlink(path);
+    const WorkerSettings *a = settings.workers_list[0].values, *b = settings.workers_list[1].values;
+
+    assert_string_equal("a", a->domain);
+    assert_string_equal("x", a->types[0]);
+    assert_string_equal("y", a->types[1]);
+    assert_string_equal("z", a->types[2]);
+    assert_null(a->types[3]);
+    assert_int_equal(8, a->concurrency);
+    assert_string_equal("c", b->domain);
+    assert_string_equal("s.f", b->sql);
+    assert_null(b->types);
+    assert_int_equal(2000, b->lease_ms);
 }
 
 TEST(settings_pool_min_gives_way_unless_it_was_given)
