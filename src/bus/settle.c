@@ -320,7 +320,7 @@ static int items_busy(SettleItem **items, int count)
 
 void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count)
 {
-    scoped(arena_free) Arena *arena   = arena_new((size_t)count * sizeof *items + ARENA_BYTES_DEFAULT);
+    scoped(arena_free) Arena *arena   = arena_new((size_t)count * sizeof(SettleItem *) + ARENA_BYTES_DEFAULT);
     SettleItem              **list    = arena_array(arena, SettleItem *, count);
     Settler                   settler = {.pool = pool};
     Deadline                  until   = deadline_sooner(deadline, deadline_in_ms(BUSY_MS));

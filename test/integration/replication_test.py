@@ -6,7 +6,7 @@ import subprocess
 import uuid
 
 from pawl_test import TIMEOUT_S, Pawl, main, psql, setting, test, wait_until
-from story import Cluster, Session, as_postgres, free_port, in_threads, stop_clean
+from story import IS_ROOT, Cluster, Session, as_postgres, free_port, in_threads, stop_clean
 
 CONF = "wal_level = replica\nmax_wal_senders = 4\nfsync = on\nsynchronous_commit = on\n"
 ENV = {"PAWL_REQUEST_TIMEOUT": "1s", "PAWL_POOL_MAX": "4"}
@@ -141,11 +141,27 @@ class Standby:
         subprocess.run(as_postgres([os.path.join(setting("PAWL_TEST_BIN"), name), *arguments]), check=True, timeout=TIMEOUT_S,
                        stdout=subprocess.DEVNULL)
 
+    def _copy(self):
+        """A base backup by hand: pg_basebackup does not come with every server of ./dev versions."""
+        with Session(self.primary.url()) as session:
+            session.do("select pg_backup_start('standby', true)")
+            copied = subprocess.run(["cp", "-a", self.primary.folder, self.folder], env={**os.environ, "LC_ALL": "C"}, text=True,
+                                    stderr=subprocess.PIPE, check=False, timeout=TIMEOUT_S)
+            # The server may delete a file meanwhile; its WAL says so.
+            assert all("No such file" in line for line in copied.stderr.splitlines()), copied.stderr
+            label = "\n".join(session.do("select labelfile from pg_backup_stop(false)")) + "\n"
+        os.remove(self.folder + "/postmaster.pid")
+        for name, text in (("backup_label", label), ("standby.signal", "")):
+            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+                file.write(text)
+            if IS_ROOT:
+                shutil.chown(os.path.join(self.folder, name), "postgres", "postgres")
+
     def __enter__(self):
-        self._program("pg_basebackup", "-D", self.folder, "-R", "-X", "stream", "--checkpoint=fast",
-                      "-d", f"host=127.0.0.1 port={self.primary.port} user=postgres application_name=second")
+        self._copy()
         with open(self.folder + "/postgresql.conf", "a", encoding="utf-8") as conf:
-            conf.write(f"port = {self.port}\nunix_socket_directories = '{self.folder}'\n")
+            conf.write(f"port = {self.port}\nunix_socket_directories = '{self.folder}'\nprimary_conninfo = "
+                       f"'host=127.0.0.1 port={self.primary.port} user=postgres application_name=second'\n")
         self.ctl("start")
         return self
 
