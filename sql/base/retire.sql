@@ -25,7 +25,8 @@ begin
       ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),
       ('pawl.batch_look(bigint)', null, null),
       ('pawl.payloads_bytes(jsonb[])', null, null),
-      ('pawl.cancel_one(bigint,text,text)', null, null)
+      ('pawl.cancel_one(bigint,text,text)', null, null),
+      ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames))
       and (r.result is null or p.prorettype = r.result::regtype)

@@ -52,40 +52,69 @@ begin
 end
 $$;
 
+-- Would a wallet that stands so be short, over the limit, or was it frozen?
+create or replace function wallet.is_trouble (p_balance bigint, p_held bigint, p_floor bigint, p_frozen boolean)
+  returns boolean
+  language sql immutable
+as $$
+  select p_frozen or p_balance - p_held < p_floor or p_balance > 9007199254740991 and p_floor >= -9007199254740991
+$$;
+
 -- How wallets stand after each leg if every leg is posted in order. trouble: one would be short, over the limit or frozen. @system
 -- has no limit: what it may owe and own is bounded by what wallets may. last_at: the latest time of the wallets' last
--- entries, of those that are not after p_until. p_single: the legs of one operation, which names each wallet once.
+-- entries, of those that are not after p_until. p_single: the legs of one operation, which names each wallet once. known: one of
+-- these keys has been decided; null for p_txn_ids: that is not asked.
 create or replace function wallet.legs_run (p_legs wallet.legs, p_floor bigint, p_frozen boolean, p_until timestamptz, p_single boolean,
-                                            out legs wallet.legs, out trouble boolean, out last_at timestamptz)
+                                            p_txn_ids uuid[], out legs wallet.legs, out trouble boolean, out last_at timestamptz,
+                                            out known boolean)
   language plpgsql stable
 as $$
 declare
   v_legs wallet.legs := p_legs;
+  v_wallets bigint[] := p_legs.wallets;
+  v_amounts bigint[] := p_legs.amounts;
+  v_holds bigint[] := p_legs.holds;
+  v_balances bigint[];
+  v_helds bigint[];
+  v_floors bigint[];
+  v_frozens boolean[];
+  v_versions bigint[];
+  v_entry record;
 begin
-  if p_single then
-    select array_agg(e.balance + l.amount), array_agg(e.held + l.hold), array_agg(coalesce(p_floor, e.floor)), array_agg(coalesce(p_frozen, e.frozen)),
-           array_agg(e.version + 1),
-           coalesce(bool_or(e.frozen or e.balance + l.amount - e.held - l.hold < e.floor
-                            or e.balance + l.amount > 9007199254740991 and e.floor >= -9007199254740991), false),
-           max(e.at) filter (where e.at <= p_until)
-    into v_legs.balances, v_legs.helds, v_legs.floors, v_legs.frozens, v_legs.versions, trouble, last_at
-    from unnest(p_legs.wallets, p_legs.amounts, p_legs.holds) l (wallet, amount, hold)
-    cross join lateral (
-      select e.balance, coalesce(e.held, 0) as held, coalesce(e.floor, 0) as floor, coalesce(e.frozen, false) as frozen, e.version,
-             (select t.at from wallet.txn t where t.id = e.txn) as at
-      from wallet.entry e where e.wallet_id = l.wallet order by e.version desc limit 1) e;
+  if p_single then -- aggregates would cost more than what they aggregate
+    trouble := false;
+    known := p_txn_ids is not null and exists (select from wallet.txn t where t.txn_id = p_txn_ids[1]);
+    for i in 1 .. coalesce(cardinality(v_wallets), 0) loop
+      select e.balance + v_amounts[i] as balance, coalesce(e.held, 0) + v_holds[i] as held, coalesce(e.floor, 0) as floor,
+             coalesce(e.frozen, false) as frozen, e.version + 1 as version, (select t.at from wallet.txn t where t.id = e.txn) as at
+      into strict v_entry
+      from wallet.entry e where e.wallet_id = v_wallets[i] order by e.version desc limit 1;
+      trouble := trouble or wallet.is_trouble(v_entry.balance, v_entry.held, v_entry.floor, v_entry.frozen);
+      last_at := greatest(last_at, case when v_entry.at <= p_until then v_entry.at end);
+      v_balances[i] := v_entry.balance;
+      v_helds[i] := v_entry.held;
+      v_floors[i] := coalesce(p_floor, v_entry.floor);
+      v_frozens[i] := coalesce(p_frozen, v_entry.frozen);
+      v_versions[i] := v_entry.version;
+    end loop;
+    v_legs.balances := v_balances;
+    v_legs.helds := v_helds;
+    v_legs.floors := v_floors;
+    v_legs.frozens := v_frozens;
+    v_legs.versions := v_versions;
     legs := v_legs;
     return;
   end if;
   select array_agg(r.balance), array_agg(r.held), array_agg(coalesce(p_floor, r.floor)), array_agg(coalesce(p_frozen, r.frozen)), array_agg(r.version),
-         coalesce(bool_or(r.frozen or r.balance - r.held < r.floor or r.balance > 9007199254740991 and r.floor >= -9007199254740991), false),
-         max(r.at) filter (where r.at <= p_until)
-  into v_legs.balances, v_legs.helds, v_legs.floors, v_legs.frozens, v_legs.versions, trouble, last_at
+         coalesce(bool_or(wallet.is_trouble(r.balance, r.held, r.floor, r.frozen)), false),
+         max(r.at) filter (where r.at <= p_until),
+         exists (select from unnest(p_txn_ids) k (txn_id) cross join lateral (select from wallet.txn t where t.txn_id = k.txn_id limit 1) t)
+  into v_legs.balances, v_legs.helds, v_legs.floors, v_legs.frozens, v_legs.versions, trouble, last_at, known
   from (
-    -- The last entry is read once for each wallet, at its first leg.
-    select l.n, (first_value(e.balance) over run + sum(l.amount) over run)::bigint as balance,
-           (first_value(e.held) over run + sum(l.hold) over run)::bigint as held, first_value(e.floor) over run as floor,
-           first_value(e.frozen) over run as frozen, first_value(e.version) over run + row_number() over run as version, e.at
+    -- The last entry is read once for each wallet, at its first leg; so a sum from there on begins with it.
+    select l.n, (sum(l.amount + coalesce(e.balance, 0)) over run)::bigint as balance,
+           (sum(l.hold + coalesce(e.held, 0)) over run)::bigint as held, max(e.floor) over run as floor,
+           bool_or(e.frozen) over run as frozen, max(e.version) over run + row_number() over run as version, e.at
     from (select u.*, row_number() over (partition by u.wallet order by u.n) = 1 as first
           from unnest(p_legs.wallets, p_legs.amounts, p_legs.holds) with ordinality u (wallet, amount, hold, n)) l
     left join lateral (

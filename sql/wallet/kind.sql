@@ -87,6 +87,32 @@ begin
 end
 $$;
 
+-- What is wrong with one operation, of a kind that takes p_takes; null: nothing. One expression, so that it is inlined.
+create or replace function wallet.item_fault (
+  p_takes text, p_kind text, p_txn_id uuid, p_owner text, p_amount bigint, p_other text, p_asset text, p_ref uuid, p_request jsonb)
+  returns text
+  language sql stable
+as $$
+  select case
+    when p_takes is null then 'kind must be topup, spend, transfer, multi, hold, capture, void, refund, freeze, unfreeze or floor'
+    when p_txn_id is null then 'txn_id must be a UUID'
+    when p_amount is not null and strpos(p_takes, 'amount') = 0 then format('amount must not be given: %s takes %s', p_kind, p_takes)
+    when p_amount not between 1 and 9007199254740991 or p_amount is null and p_takes like '%amount %'
+      then 'amount must be from 1 to 9007199254740991'
+    when p_owner is null and strpos(p_takes, 'owner') > 0 then 'owner must be given'
+    when p_owner is not null and strpos(p_takes, 'owner') = 0 then format('owner must not be given: %s takes %s', p_kind, p_takes)
+    when p_owner like '@%' then 'owner must not begin with "@"'
+    when p_other is null and p_takes like '%other %' then 'other must be given'
+    when p_other is not null and strpos(p_takes, 'other') = 0 then format('other must not be given: %s takes %s', p_kind, p_takes)
+    when p_other like '@%' then 'other must not begin with "@"'
+    when p_owner = p_other then 'owner and other must not be the same'
+    when p_asset is not null and strpos(p_takes, 'asset') = 0 then format('asset must not be given: %s takes %s', p_kind, p_takes)
+    when p_ref is null and strpos(p_takes, 'ref') > 0 then 'ref must be a UUID'
+    when p_ref is not null and strpos(p_takes, 'ref') = 0 then format('ref must not be given: %s takes %s', p_kind, p_takes)
+    when p_request is not null or p_kind in ('multi', 'floor') then wallet.request_fault(p_kind, p_takes, coalesce(p_request, '{}'))
+  end
+$$;
+
 create or replace function wallet.post_check (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
   p_requests jsonb[])
@@ -96,7 +122,9 @@ as $$
 declare
   v_count integer := cardinality(p_kinds);
   v_dims text := format('[1:%s]', v_count);
-  v_bad record;
+  v_takes text;
+  v_ord integer;
+  v_fault text;
 begin
   if (v_count between 1 and 10000) is not true then
     raise exception 'arrays must hold 1 to 10000 items and be of one length' using errcode = 'QW001';
@@ -111,35 +139,23 @@ begin
             pawl.array_check('others', p_others, v_count, 'QW001', true), pawl.array_check('assets', p_assets, v_count, 'QW001', true),
             pawl.array_check('refs', p_refs, v_count, 'QW001', true), pawl.array_check('requests', p_requests, v_count, 'QW001', true);
   end if;
-  select f.* into v_bad
-  from (
-    select u.ord, case
-        when k.takes is null then 'kind must be topup, spend, transfer, multi, hold, capture, void, refund, freeze, unfreeze or floor'
-        when u.txn_id is null then 'txn_id must be a UUID'
-        when u.amount is not null and strpos(k.takes, 'amount') = 0 then format('amount must not be given: %s takes %s', u.kind, k.takes)
-        when u.amount not between 1 and 9007199254740991 or u.amount is null and k.takes like '%amount %'
-          then 'amount must be from 1 to 9007199254740991'
-        when u.owner is null and strpos(k.takes, 'owner') > 0 then 'owner must be given'
-        when u.owner is not null and strpos(k.takes, 'owner') = 0 then format('owner must not be given: %s takes %s', u.kind, k.takes)
-        when u.owner like '@%' then 'owner must not begin with "@"'
-        when u.other is null and k.takes like '%other %' then 'other must be given'
-        when u.other is not null and strpos(k.takes, 'other') = 0 then format('other must not be given: %s takes %s', u.kind, k.takes)
-        when u.other like '@%' then 'other must not begin with "@"'
-        when u.owner = u.other then 'owner and other must not be the same'
-        when u.asset is not null and strpos(k.takes, 'asset') = 0 then format('asset must not be given: %s takes %s', u.kind, k.takes)
-        when u.ref is null and strpos(k.takes, 'ref') > 0 then 'ref must be a UUID'
-        when u.ref is not null and strpos(k.takes, 'ref') = 0 then format('ref must not be given: %s takes %s', u.kind, k.takes)
-        when u.request is not null or u.kind in ('multi', 'floor') then wallet.request_fault(u.kind, k.takes, coalesce(u.request, '{}'))
-      end as sentence
-    from unnest(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests)
-      with ordinality u (kind, txn_id, owner, amount, other, asset, ref, request, ord)
-    cross join lateral (select wallet.kind_takes(u.kind) as takes offset 0) k
-  ) f
-  where f.sentence is not null
-  order by f.ord
-  limit 1;
-  if found then
-    raise exception 'item %: %', v_bad.ord, v_bad.sentence using errcode = 'QW001';
+  if v_count = 1 then
+    v_takes := wallet.kind_takes(p_kinds[1]);
+    v_ord := 1;
+    v_fault := wallet.item_fault(v_takes, p_kinds[1], p_txn_ids[1], p_owners[1], p_amounts[1], p_others[1], p_assets[1], p_refs[1], p_requests[1]);
+  else
+    select f.ord, f.fault into v_ord, v_fault
+    from (
+      select u.ord, wallet.item_fault(u.takes, p_kinds[u.ord], p_txn_ids[u.ord], p_owners[u.ord], p_amounts[u.ord], p_others[u.ord],
+                                      p_assets[u.ord], p_refs[u.ord], p_requests[u.ord]) as fault
+      from (select n as ord, wallet.kind_takes(p_kinds[n]) as takes from generate_series(1, v_count) n offset 0) u
+    ) f
+    where f.fault is not null
+    order by f.ord
+    limit 1;
+  end if;
+  if v_fault is not null then
+    raise exception 'item %: %', v_ord, v_fault using errcode = 'QW001';
   end if;
 end
 $$;

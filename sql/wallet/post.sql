@@ -42,6 +42,8 @@ begin
     and (select sum(coalesce(u.amount, case when u.kind in ('multi', 'capture', 'refund') then 9007199254740991 end))
          from unnest(p_kinds, p_amounts) u (kind, amount)) > 1152921504606846976 then
     v_size := 128;
+  elsif p_refs is null and not p_kinds && array['freeze', 'unfreeze', 'floor'] and (select count(distinct t) = v_count from unnest(p_txn_ids) t) then
+    return v_starts; -- nearly always
   end if;
   for v_row in
     select e.ord, max(e.earlier) as earlier

@@ -122,17 +122,33 @@ as $$
 declare
   v_base bigint;
   v_count bigint;
+  -- Variables of their own, because only these are arrays that are quick to look into.
+  v_ords integer[] := p_legs.ords;
+  v_wallets bigint[] := p_legs.wallets;
+  v_changes bigint[] := p_legs.amounts;
+  v_balances bigint[] := p_legs.balances;
+  v_helds bigint[] := p_legs.helds;
+  v_floors bigint[] := p_legs.floors;
+  v_frozens boolean[] := p_legs.frozens;
+  v_versions bigint[] := p_legs.versions;
+  v_txn_ids uuid[] := p_batch.txn_ids;
+  v_kinds text[] := p_batch.kinds;
+  v_assets smallint[] := p_batch.assets;
+  v_mains bigint[] := p_batch.mains;
+  v_others bigint[] := p_batch.others;
+  v_amounts bigint[] := p_batch.amounts;
+  v_refs bigint[] := p_batch.refs;
+  v_requests jsonb[] := p_batch.requests;
 begin
   perform pawl.drawing(3);
   v_base := nextval('wallet.txn_seq') - 1; -- positions begin with 1
   insert into wallet.entry (wallet_id, version, txn, amount, balance, held, floor, frozen)
-  select l.wallet, l.version, v_base + l.ord, l.amount, l.balance, nullif(l.held, 0), nullif(l.floor, 0), nullif(l.frozen, false)
-  from unnest(p_legs.ords, p_legs.wallets, p_legs.amounts, p_legs.balances, p_legs.helds, p_legs.floors, p_legs.frozens, p_legs.versions)
-    l (ord, wallet, amount, balance, held, floor, frozen, version);
+  select v_wallets[l], v_versions[l], v_base + v_ords[l], v_changes[l], v_balances[l], nullif(v_helds[l], 0), nullif(v_floors[l], 0),
+         nullif(v_frozens[l], false)
+  from generate_series(1, cardinality(v_ords)) l;
   insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, ref, request)
-  select v_base + i.ord, p_at, i.txn_id, i.kind, i.asset, i.main, i.other, i.amount, i.ref, i.request
-  from unnest(p_batch.txn_ids, p_batch.kinds, p_batch.assets, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs,
-              p_batch.requests) with ordinality i (txn_id, kind, asset, main, other, amount, ref, request, ord)
+  select v_base + i, p_at, v_txn_ids[i], v_kinds[i], v_assets[i], v_mains[i], v_others[i], v_amounts[i], v_refs[i], v_requests[i]
+  from generate_series(1, cardinality(v_txn_ids)) i
   on conflict on constraint txn_key do nothing;
   get diagnostics v_count = row_count;
   if v_count < cardinality(p_batch.txn_ids) then
@@ -299,6 +315,7 @@ declare
   v_changed boolean;    -- the legs are not those of all operations as they were asked for
   v_single boolean := cardinality(p_kinds) = 1;
   v_legs wallet.legs;
+  v_striped wallet.legs; -- with the stripes of @system that were locked
   v_refusals text[];
   v_sentences text[];
   v_now timestamptz;
@@ -313,6 +330,14 @@ declare
   v_others bigint[];
   v_amounts bigint[];
   v_refs bigint[];
+  -- Of their legs.
+  v_places integer[];
+  v_is_main boolean[];
+  v_changes bigint[];
+  v_balances bigint[];
+  v_helds bigint[];
+  v_floors bigint[];
+  v_versions bigint[];
   -- These stand alone in their batch.
   v_floor bigint := case when p_kinds[1] = 'floor' then (p_requests[1] ->> 'floor')::bigint end;
   v_frozen boolean := case p_kinds[1] when 'freeze' then true when 'unfreeze' then false end;
@@ -334,13 +359,20 @@ begin
   v_at := v_now;
 
   if not v_some then -- From here on under the locks.
-    v_changed := cardinality(v_lock.busy) > 0
-      or exists (select from unnest(p_txn_ids) i (txn_id) cross join lateral (select from wallet.txn t where t.txn_id = i.txn_id limit 1) t);
-    if v_changed then
-      v_ask := wallet.refusals_under_lock(p_txn_ids, v_legs, v_lock.busy, v_refusals, v_sentences);
-      v_refusals := v_ask.refusals;
-      v_sentences := v_ask.sentences;
+    v_changed := p_refs is not null or p_kinds && array['multi', 'freeze', 'unfreeze', 'floor'] or coalesce(cardinality(v_lock.busy), 0) > 0;
+    if not v_changed then -- nearly always
+      v_striped := v_legs;
+      if v_lock.systems <> '{}' then
+        v_striped := wallet.legs_striped(v_legs, v_lock.systems, v_lock.stripes);
+      end if;
+      v_run := wallet.legs_run(v_striped, v_floor, v_frozen, v_now + c_skew, v_single, p_txn_ids);
+      v_changed := v_run.known;
     end if;
+  end if;
+  if not v_some and v_changed then
+    v_ask := wallet.refusals_under_lock(p_txn_ids, v_legs, v_lock.busy, v_refusals, v_sentences);
+    v_refusals := v_ask.refusals;
+    v_sentences := v_ask.sentences;
     if p_refs is not null then
       v_facts := wallet.batch_facts(v_batch, v_refusals, v_now);
       v_refusals := array(select coalesce(u.r, u.f) from unnest(v_refusals, v_facts.refusals) with ordinality u (r, f, n) order by n);
@@ -348,15 +380,12 @@ begin
     end if;
     if p_refs is not null or p_kinds && array['multi', 'freeze', 'unfreeze', 'floor'] then
       v_batch.amounts := wallet.batch_amounts(v_batch, v_facts.lefts);
-      v_changed := true;
     end if;
-    if v_changed then
-      v_legs := wallet.batch_legs(v_batch, v_refusals); -- what they brought then must not pay for what is asked for now
-    end if;
-    if v_lock.systems <> '{}' then
-      v_legs := wallet.legs_striped(v_legs, v_lock.systems, v_lock.stripes);
-    end if;
-    v_run := wallet.legs_run(v_legs, v_floor, v_frozen, v_now + c_skew, v_single);
+    v_legs := wallet.batch_legs(v_batch, v_refusals); -- what they brought then must not pay for what is asked for now
+    v_striped := wallet.legs_striped(v_legs, v_lock.systems, v_lock.stripes);
+    v_run := wallet.legs_run(v_striped, v_floor, v_frozen, v_now + c_skew, v_single, null);
+  end if;
+  if not v_some then
     v_legs := v_run.legs;
     v_at := greatest(v_now, v_run.last_at);
     if v_run.trouble or v_facts.slots is not null then
@@ -374,7 +403,7 @@ begin
     v_post := wallet.batch_filter(v_batch, v_refusals);
     if cardinality(v_post.ords) > 0 then
       v_legs := wallet.legs_striped(wallet.batch_legs(v_post, null), v_lock.systems, v_lock.stripes);
-      v_run := wallet.legs_run(v_legs, v_floor, v_frozen, v_now + c_skew, v_single);
+      v_run := wallet.legs_run(v_legs, v_floor, v_frozen, v_now + c_skew, v_single, null);
       v_legs := v_run.legs;
     end if;
   end if;
@@ -382,6 +411,8 @@ begin
     v_base := wallet.batch_write(v_post, v_legs, v_facts.lefts, v_at);
     v_ords := v_post.ords; v_txn_ids := v_post.txn_ids; v_kinds := v_post.kinds; v_assets := v_post.assets;
     v_mains := v_post.mains; v_others := v_post.others; v_amounts := v_post.amounts; v_refs := v_post.refs;
+    v_places := v_legs.ords; v_is_main := v_legs.mains; v_changes := v_legs.amounts; v_balances := v_legs.balances;
+    v_helds := v_legs.helds; v_floors := v_legs.floors; v_versions := v_legs.versions;
     -- A row for the leg of the wallet that the operation belongs to: it names its operation, so nothing can shift.
     return query
       select p.ord, p.txn_id, true, null::text, null::text, null::text, p.kind,
@@ -389,12 +420,12 @@ begin
              coalesce(p_others[p.ord], case when p.kind in ('topup', 'spend') then '@system' else wallet.owner_of(p.other) end),
              case when p.ref is null and p.kind <> 'multi' then coalesce(p_assets[p.ord], 'CREDIT') else wallet.asset_code(p.asset) end,
              p.amount, l.balance - l.amount, l.balance, l.held, l.balance - l.held - l.floor, l.version, l.balance, v_base + l.place, v_at
-      from unnest(v_legs.ords, v_legs.mains, v_legs.wallets, v_legs.amounts, v_legs.balances, v_legs.helds, v_legs.floors, v_legs.versions)
-        l (place, main, wallet, amount, balance, held, floor, version)
+      from (
+        select v_places[n] as place, v_changes[n] as amount, v_balances[n] as balance, v_helds[n] as held, v_floors[n] as floor, v_versions[n] as version
+        from generate_series(1, cardinality(v_places)) n where v_is_main[n]) l
       cross join lateral (
         select v_ords[l.place] as ord, v_txn_ids[l.place] as txn_id, v_kinds[l.place] as kind, v_assets[l.place] as asset,
-               v_mains[l.place] as main, v_others[l.place] as other, v_amounts[l.place] as amount, v_refs[l.place] as ref) p
-      where l.main;
+               v_mains[l.place] as main, v_others[l.place] as other, v_amounts[l.place] as amount, v_refs[l.place] as ref) p;
     if v_of.emits then
       perform wallet.emit(v_post, v_legs, v_at);
     end if;
