@@ -26,6 +26,7 @@ begin
       ('pawl.batch_look(bigint)', null, null),
       ('pawl.payloads_bytes(jsonb[])', null, null),
       ('pawl.cancel_one(bigint,text,text)', null, null),
+      ('pawl.prune_audit(integer,interval,bigint)', null, null),
       ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames))

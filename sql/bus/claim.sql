@@ -70,7 +70,7 @@ begin
       end;
       delete from pawl.ready r where r.ctid = v_row.place;
       insert into pawl.tsq (id, since, domain_id, attempt, error) values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, v_reason);
-      insert into pawl.audit (id, at, domain_id, attempt, event, details)
+      insert into pawl.event (id, at, domain_id, attempt, event, details)
       values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', v_reason));
       v_moved := v_moved + 1;
     end loop;
@@ -147,12 +147,8 @@ begin
           where r.ctid = any (v_places)
           returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
         ), leased as (
-          insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras)
-          select t.id, v_token, v_until, p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras
-          from taken t
-        ), noted as (
-          insert into pawl.audit (id, at, domain_id, attempt, event, actor)
-          select t.id, v_now, p_domain_id, t.attempt, 'RECEIVED', p_worker
+          insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker)
+          select t.id, v_token, v_until, p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker
           from taken t
         )
         select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
@@ -367,9 +363,11 @@ begin
     from lost l
     returning 1
   ), noted as (
-    insert into pawl.audit (id, at, domain_id, attempt, event, details)
-    select l.id, p_now, l.domain_id, l.attempt, 'RETRY_SCHEDULED', '{"reason": "its worker was lost"}'
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select l.id, e.at, l.domain_id, l.attempt, e.event, e.actor, e.details
     from lost l
+    cross join lateral (values (l.started_at, 'RECEIVED', l.worker, null::jsonb),
+                               (p_now, 'RETRY_SCHEDULED', null, '{"reason": "its worker was lost"}')) e (at, event, actor, details)
   )
   select (select count(*) from lost), (select count(*) from lined) into v_deleted, v_inserted;
   perform pawl.moved(v_deleted, v_inserted);

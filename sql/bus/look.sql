@@ -14,7 +14,7 @@ create or replace function pawl.command_error (p_id bigint)
   language sql stable
 as $$
   select coalesce(a.details ->> 'error', a.details ->> 'reason')
-  from pawl.audit a
+  from pawl.event a
   where a.id = p_id and a.event in ('RETRY_SCHEDULED', 'MOVED_TO_TSQ')
   order by a.at desc, a.attempt desc
   limit 1
@@ -46,7 +46,7 @@ as $$
     'ended_at', pawl.iso(o.ended_at),
     'audit', coalesce((
       select json_agg(json_build_object('event', a.event, 'at', pawl.iso(a.at), 'attempt', a.attempt, 'actor', a.actor,
-                        'details', a.details) order by a.at, a.ctid)
+                        'details', a.details) order by a.at, a.step, a.place)
       from pawl.audit a where a.id = c.id), '[]'))
   from pawl.command c
   cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d

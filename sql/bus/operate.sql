@@ -56,7 +56,7 @@ create or replace function pawl.decision_last (p_id bigint)
 as $$
   select case a.event when 'OPERATOR_RETRY' then 'retry' when 'OPERATOR_COMPLETE' then 'complete' else 'cancel' end,
          a.actor, a.details ->> 'reason', a.at
-  from pawl.audit a
+  from pawl.event a
   where a.id = p_id and (a.event in ('OPERATOR_RETRY', 'OPERATOR_CANCEL', 'OPERATOR_COMPLETE')
                          or a.event = 'CANCELED' and a.actor is not null) -- canceled while it waited
   order by a.at desc, a.attempt desc
@@ -159,7 +159,7 @@ begin
     with asked as (
       update pawl.lease l set cancel = true where l.id = any (v_left) and not l.cancel returning l.id, l.domain_id, l.attempt
     ), noted as (
-      insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
+      insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
       select a.id, v_now, a.domain_id, a.attempt, 'OPERATOR_CANCEL', v_operator,
              case when p_reason is not null then jsonb_build_object('reason', p_reason) end
       from asked a
@@ -217,7 +217,7 @@ begin
         from taken t join pawl.command c on c.id = t.id
         returning 1
       ), noted as (
-        insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
+        insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
         select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', v_operator,
                case when p_reason is not null then jsonb_build_object('reason', p_reason) end
         from taken t

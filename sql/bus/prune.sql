@@ -1,9 +1,11 @@
--- prune.sql - what is old enough goes, in bites; nobody waits for it.
+-- prune.sql - retention: delete what is old enough, in batches, without making any other transaction wait for more than 100 ms.
 --
 -- Ids grow with the time of sending, so a walk along them meets what can be old first, and ends where commands were sent too
 -- late for that. What was sent early and ended late stays, and the walk goes on behind it: `after` is where the next bite
 -- begins; null is the beginning, and as an answer: the walk is over.
--- A command's key stays in pawl.kept_key when the command goes, so that its id is not new.
+-- When a command is deleted, its key stays in pawl.kept_key, so that its id is not new, and its events in pawl.kept_audit.
+-- Lock order: command and outcome rows; then, in pawl.prune_audit, pawl.event or pawl.kept_audit exclusively, until the commit. So
+-- pawl.prune_audit is a transaction of its own, or the last call of one.
 -- Errors: QU001 a limit out of range, a negative age.
 
 create or replace function pawl.prune_commands (p_limit integer, p_older interval, inout after bigint, out gone bigint)
@@ -11,6 +13,7 @@ create or replace function pawl.prune_commands (p_limit integer, p_older interva
 as $$
 declare
   v_cutoff timestamptz := pawl.now() - p_older;
+  v_audit_start timestamptz := (select s.at from pawl.audit_start s);
   v_old bigint[];
   v_looked integer;
 begin
@@ -23,15 +26,30 @@ begin
   if v_looked < p_limit or (select c.created_at >= v_cutoff from pawl.command c where c.id = after) then
     after := null;
   end if;
-  with gone as (
-    delete from pawl.command c where c.id = any (v_old) returning c.id, c.command_id, c.domain_id, c.type, c.payload
+  if not pawl.kept_audit_make(v_old, v_audit_start) then
+    after := null; -- another process creates or drops a partition: the next walk tries again
+    gone := 0;
+    return;
+  end if;
+  with command as (
+    delete from pawl.command c where c.id = any (v_old)
+    returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender, c.sent_event
+  ), outcome as (
+    delete from pawl.outcome o where o.id = any (v_old)
+    returning o.id, o.status, o.attempts, o.started_at, o.worker, o.ended_at, o.error
+  ), key as (
+    insert into pawl.kept_key (command_id, domain_id, type, payload_hash, status, ended_at)
+    select c.command_id, c.domain_id, c.type, pawl.payload_hash(c.payload), o.status, o.ended_at
+    from command c join outcome o on o.id = c.id
+    on conflict (command_id, domain_id) do nothing
+  ), audit as (
+    insert into pawl.kept_audit (id, domain_id, command_id, created_at, sender, started_at, worker, ended_at, status, attempts, error)
+    select c.id, c.domain_id, c.command_id, case when c.sent_event is not true then c.created_at end, c.sender,
+           o.started_at, o.worker, o.ended_at, o.status, o.attempts, case when o.started_at is not null then o.error end
+    from command c join outcome o on o.id = c.id
+    where (c.sent_event is not true or o.started_at is not null) and o.ended_at >= v_audit_start
   )
-  insert into pawl.kept_key (command_id, domain_id, type, payload_hash, status, ended_at)
-  select g.command_id, g.domain_id, g.type, pawl.payload_hash(g.payload), o.status, o.ended_at
-  from gone g join pawl.outcome o on o.id = g.id
-  on conflict (command_id, domain_id) do nothing;
-  delete from pawl.outcome o where o.id = any (v_old);
-  get diagnostics gone = row_count;
+  select count(*) into gone from outcome;
   delete from pawl.batch b
   where b.id = any (array(
     select b.id from pawl.batch b
@@ -60,35 +78,60 @@ begin
 end
 $$;
 
-create or replace function pawl.prune_audit (p_limit integer, p_older interval, inout after bigint, out gone bigint)
+-- Create the partitions that the audit of these ended commands needs. False: one of them could not be created now.
+create or replace function pawl.kept_audit_make (p_ids bigint[], p_since timestamptz)
+  returns boolean
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_cutoff timestamptz := pawl.now() - p_older;
-  v_old tid[];
-  v_first bigint;
-  v_looked integer;
-  v_young boolean;
+  v_week timestamptz;
+begin
+  for v_week in
+    select distinct date_bin('7 days', o.ended_at, '2001-01-01 00:00:00+00')
+    from pawl.outcome o
+    where o.id = any (p_ids) and o.ended_at >= p_since
+  loop
+    if not pawl.partition_make('pawl.kept_audit', v_week) then
+      return false;
+    end if;
+  end loop;
+  return true;
+end
+$$;
+
+-- Show no event older than p_older, drop the partitions in which all are, and delete up to p_limit of them from the two partitions that are
+-- longer than a week. Returns how many rows were deleted.
+create or replace function pawl.prune_audit (p_limit integer, p_older interval)
+  returns bigint
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off
+as $$
+declare
+  v_now timestamptz := pawl.now();
+  v_cutoff timestamptz := v_now - p_older;
+  v_gone bigint := 0;
+  v_more bigint;
 begin
   if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
     raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
   end if;
-  select array_agg(a.ctid) filter (where a.at < v_cutoff), min(a.id), max(a.id), count(*),
-         bool_or(a.event = 'SENT' and a.at >= v_cutoff)
-  into v_old, v_first, after, v_looked, v_young
-  from (select a.ctid, a.id, a.at, a.event from pawl.audit a
-        where a.id > coalesce(prune_audit.after, -9223372036854775808) order by a.id limit p_limit) a;
-  if v_looked < p_limit or v_young then
-    after := null;
-  elsif after > v_first then
-    after := after - 1; -- some of its rows may lie behind the bite
+  update pawl.audit_start s set at = v_cutoff where s.at < v_cutoff;
+  if to_regclass('pawl.event_before') is not null then -- it is dropped in its time
+    execute 'delete from pawl.event_before e where e.ctid = any (array(
+               select e.ctid from pawl.event_before e where e.at < $1 order by e.at limit $2))'
+      using v_cutoff, p_limit;
+    get diagnostics v_gone = row_count;
   end if;
-  delete from pawl.audit a where a.ctid = any (v_old);
-  get diagnostics gone = row_count;
+  delete from pawl.event_rest e where e.ctid = any (array(
+    select e.ctid from pawl.event_rest e where e.at < v_cutoff order by e.at limit p_limit - v_gone));
+  get diagnostics v_more = row_count;
+  perform pawl.partition_make('pawl.event', v_now + w.week) from (values (interval '0'), (interval '7 days')) w (week);
+  perform pawl.partitions_drop('pawl.event', v_cutoff), pawl.partitions_drop('pawl.kept_audit', v_cutoff);
+  return v_gone + v_more;
 end
 $$;
 
--- Both from the beginning, until as many went or nothing is left. Returns how many commands or audit rows went, whichever is
+-- Both from the beginning, until as many went or nothing is left. Returns how many commands or events went, whichever is
 -- more: call again while it is the limit or above.
 create or replace function pawl.prune (p_limit integer, p_commands_older interval, p_audit_older interval)
   returns bigint
@@ -96,7 +139,6 @@ create or replace function pawl.prune (p_limit integer, p_commands_older interva
 as $$
 declare
   v_commands bigint := 0;
-  v_audit bigint := 0;
   v_gone bigint;
   v_after bigint;
 begin
@@ -105,12 +147,6 @@ begin
     v_commands := v_commands + v_gone;
     exit when v_after is null or v_commands >= p_limit;
   end loop;
-  v_after := null;
-  loop
-    select p.after, p.gone into v_after, v_gone from pawl.prune_audit(p_limit, p_audit_older, v_after) p;
-    v_audit := v_audit + v_gone;
-    exit when v_after is null or v_audit >= p_limit;
-  end loop;
-  return greatest(v_commands, v_audit);
+  return greatest(v_commands, pawl.prune_audit(p_limit, p_audit_older));
 end
 $$;

@@ -42,9 +42,13 @@ begin
       select l.domain_id, l.priority, nextval('pawl.command_seq'), l.id, l.attempt - 1, l.max_attempts, l.extras
       from (select * from released order by released.id) l
     )
-    insert into pawl.audit (id, at, domain_id, attempt, event, details)
-    select l.id, v_now, l.domain_id, l.attempt - 1, 'RETRY_SCHEDULED', '{"reason": "released before it was begun"}'
-    from released l;
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select l.id, e.at, l.domain_id, e.attempt, e.event, e.actor, e.details
+    from released l
+    cross join lateral (
+      values (l.started_at, l.attempt, 'RECEIVED', l.worker, null::jsonb),
+             (v_now, l.attempt - 1, 'RETRY_SCHEDULED', null, '{"reason": "released before it was begun"}')
+    ) e (at, attempt, event, actor, details);
   end if;
   return coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_canceled), 0);
 end

@@ -113,7 +113,6 @@ begin
     delete from pawl.ready r where (r.domain_id, r.priority, r.pos) in (
       select c.domain_id, c.priority, c.id from pawl.command c where c.id = any (v_known));
     delete from pawl.delayed d where d.id = any (v_known);
-    delete from pawl.audit a where a.id = any (v_known);
     delete from pawl.command c where c.id = any (v_known);
   end if;
   return v_known;
@@ -142,9 +141,9 @@ begin
     where p_aside is null or u.command_id <> all (p_aside)
   ), made as (
     insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to,
-                              correlation_id, batch_id, created_at)
+                              correlation_id, batch_id, created_at, sender)
     select nextval('pawl.command_seq'), p_domain_id, i.command_id, i.type, i.payload, i.bytes, i.priority, i.max_attempts,
-           i.reply_to, i.correlation_id, p_batch, p_now
+           i.reply_to, i.correlation_id, p_batch, p_now, p_actor
     from item i
     on conflict on constraint command_key do nothing
     returning id, command_id, priority, max_attempts, reply_to is not null or batch_id is not null as extras
@@ -162,10 +161,6 @@ begin
     select p_domain_id, m.priority, m.id, m.id, 0, m.max_attempts, m.extras
     from made m
     where p_delays_ms is null or not exists (select from waiting w where w.id = m.id)
-  ), noted as (
-    insert into pawl.audit (id, at, domain_id, attempt, event, command_id, actor)
-    select m.id, p_now, p_domain_id, 0, 'SENT', m.command_id, p_actor
-    from made m
   )
   select array_agg(m.id) into v_made from made m;
   return v_made;

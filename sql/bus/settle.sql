@@ -49,6 +49,8 @@ declare
   v_statuses text[];
   v_results jsonb[];
   v_errors text[];
+  v_started timestamptz[];
+  v_workers text[];
   v_extras bigint[]; -- of these a reply queue or a batch is told
   v_deleted bigint;
   v_inserted bigint;
@@ -81,17 +83,17 @@ begin
   -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
   select array_agg(h.ord), array_agg(h.place), array_agg(h.id), array_agg(h.token), array_agg(h.domain_id), array_agg(h.attempt),
          array_agg(case h.outcome when 'complete' then 'COMPLETED' else 'FAILED' end), array_agg(h.result), array_agg(h.error),
-         array_agg(h.id) filter (where h.extras)
-  into v_done, v_places, v_ids, v_tokens, v_domains, v_attempts, v_statuses, v_results, v_errors, v_extras
+         array_agg(h.started_at), array_agg(h.worker), array_agg(h.id) filter (where h.extras)
+  into v_done, v_places, v_ids, v_tokens, v_domains, v_attempts, v_statuses, v_results, v_errors, v_started, v_workers, v_extras
   from (
-    select i.ord, i.id, i.token, i.outcome, i.result, i.error, l.place, l.domain_id, l.attempt, l.extras
+    select i.ord, i.id, i.token, i.outcome, i.result, i.error, l.place, l.domain_id, l.attempt, l.extras, l.started_at, l.worker
     from (select distinct on (u.id, u.token) u.* -- a lease that was lost and the one that came after it may both be told
           from unnest(p_ids, p_tokens, p_outcomes, p_results, p_errors)
             with ordinality u (id, token, outcome, result, error, ord)
           where u.outcome in ('complete', 'reject')
           order by u.id, u.token, u.ord) i
     cross join lateral (
-      select l.ctid as place, l.domain_id, l.attempt, l.extras
+      select l.ctid as place, l.domain_id, l.attempt, l.extras, l.started_at, l.worker
       from pawl.lease l where l.id = i.id and l.token = i.token
       for update skip locked) l -- those that the caller waits for are locked already
   ) h;
@@ -99,15 +101,11 @@ begin
     with ended as (
       delete from pawl.lease l where l.ctid = any (v_places) returning 1
     ), kept as (
-      insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, result, error)
-      select e.id, e.domain_id, e.status, e.attempt, v_now, e.token, e.result, e.error
-      from unnest(v_ids, v_domains, v_statuses, v_attempts, v_tokens, v_results, v_errors)
-        e (id, domain_id, status, attempt, token, result, error)
+      insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, result, error, started_at, worker)
+      select e.id, e.domain_id, e.status, e.attempt, v_now, e.token, e.result, e.error, e.started_at, e.worker
+      from unnest(v_ids, v_domains, v_statuses, v_attempts, v_tokens, v_results, v_errors, v_started, v_workers)
+        e (id, domain_id, status, attempt, token, result, error, started_at, worker)
       returning 1
-    ), noted as (
-      insert into pawl.audit (id, at, domain_id, attempt, event, details)
-      select e.id, v_now, e.domain_id, e.attempt, e.status, case when e.error is not null then jsonb_build_object('error', e.error) end
-      from unnest(v_ids, v_domains, v_statuses, v_attempts, v_errors) e (id, domain_id, status, attempt, error)
     )
     select (select count(*) from ended), (select count(*) from kept) into v_deleted, v_inserted;
     perform pawl.moved(v_deleted, v_inserted);
@@ -129,7 +127,7 @@ begin
     perform pawl.tell(v_extras || v_canceled);
   end if;
   -- A command that never was, or that retention took: an operator can find what was said about it.
-  insert into pawl.audit (id, at, domain_id, attempt, event, command_id, details)
+  insert into pawl.event (id, at, domain_id, attempt, event, command_id, details)
   select u.id, v_now, coalesce(d.id, 0), 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, u.command_id,
          jsonb_strip_nulls(jsonb_build_object('orphan', true, 'domain', u.domain))
   from unnest(p_ids, p_outcomes, p_domains, p_command_ids) u (id, outcome, domain, command_id)
@@ -264,10 +262,13 @@ begin
     where not v_wait
     returning 1
   ), noted as (
-    insert into pawl.audit (id, at, domain_id, attempt, event, details)
-    select t.id, p_now, t.domain_id, t.attempt, 'RETRY_SCHEDULED',
-           jsonb_build_object('error', p_error, 'delay_ms', coalesce(p_delay_ms, 0))
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select t.id, e.at, t.domain_id, t.attempt, e.event, e.actor, e.details
     from taken t
+    cross join lateral (
+      values (t.started_at, 'RECEIVED', t.worker, null),
+             (p_now, 'RETRY_SCHEDULED', null, jsonb_build_object('error', p_error, 'delay_ms', coalesce(p_delay_ms, 0)))
+    ) e (at, event, actor, details)
   )
   select (select count(*) from taken), (select count(*) from put) + (select count(*) from lined) into v_deleted, v_inserted;
   perform pawl.moved(v_deleted, v_inserted);
@@ -291,9 +292,11 @@ begin
     from taken t
     returning 1
   ), noted as (
-    insert into pawl.audit (id, at, domain_id, attempt, event, details)
-    select t.id, pawl.now(), t.domain_id, t.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', p_error)
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select t.id, e.at, t.domain_id, t.attempt, e.event, e.actor, e.details
     from taken t
+    cross join lateral (values (t.started_at, 'RECEIVED', t.worker, null),
+                               (pawl.now(), 'MOVED_TO_TSQ', null, jsonb_build_object('error', p_error))) e (at, event, actor, details)
   )
   select (select count(*) from taken), (select count(*) from put) into v_deleted, v_inserted;
   perform pawl.moved(v_deleted, v_inserted);
@@ -331,13 +334,13 @@ begin
       where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos
       for update) f);
   with leased as (
-    delete from pawl.lease l where l.id = any (p_ids) returning l.id, l.domain_id, l.attempt
+    delete from pawl.lease l where l.id = any (p_ids) returning l.id, l.domain_id, l.attempt, l.started_at, l.worker
   ), waiting as (
-    delete from pawl.delayed d where d.id = any (p_ids) returning d.id, d.domain_id, d.attempt
+    delete from pawl.delayed d where d.id = any (p_ids) returning d.id, d.domain_id, d.attempt, null::timestamptz, null
   ), troubled as (
-    delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt
+    delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt, null::timestamptz, null
   ), lined as (
-    delete from pawl.ready r where r.ctid = any (v_places) returning r.id, r.domain_id, r.attempt
+    delete from pawl.ready r where r.ctid = any (v_places) returning r.id, r.domain_id, r.attempt, null::timestamptz, null
   ), ended as (
     select * from leased union all select * from waiting union all select * from troubled union all select * from lined
   ), kept as (
@@ -346,10 +349,14 @@ begin
     from ended e
     returning 1
   ), noted as (
-    insert into pawl.audit (id, at, domain_id, attempt, event, actor, details)
-    select e.id, v_now, e.domain_id, e.attempt, p_event, p_actor,
-           case when p_error is not null then jsonb_build_object('reason', p_error) end
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select e.id, v.at, e.domain_id, e.attempt, v.event, v.actor, v.details
     from ended e
+    cross join lateral (
+      values (e.started_at, 'RECEIVED', e.worker, null),
+             (v_now, p_event, p_actor, case when p_error is not null then jsonb_build_object('reason', p_error) end)
+    ) v (at, event, actor, details)
+    where v.at is not null
   )
   select (select array_agg(e.id) from ended e), (select count(*) from kept) into v_done, v_inserted;
   perform pawl.moved(coalesce(cardinality(v_done), 0), v_inserted);

@@ -26,7 +26,7 @@
 
 /* Where retention goes on: see sql/bus/prune.sql. */
 typedef struct {
-    int64_t commands_after, audit_after;
+    int64_t after;
 } Prune;
 
 /* What a task saw go through this process when it asked the database last, and until when it need not ask again. */

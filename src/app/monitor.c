@@ -245,28 +245,38 @@ static ErrorCode task_backlog(void *context, Deadline deadline, int *ret_next_ms
     return backlog_step(daemon->app->pool, deadline, &daemon->backlog, reterr);
 }
 
-#define PRUNED_COLUMNS(X, T)              \
-    X(T, int64_t, DB_I64, gone)           \
-    X(T, int64_t, DB_I64, commands_after) \
-    X(T, int64_t, DB_I64, audit_after)    \
+#define PRUNED_COLUMNS(X, T)     \
+    X(T, int64_t, DB_I64, gone)  \
+    X(T, int64_t, DB_I64, after) \
     X(T, bool, DB_BOOL, over)
 typedef struct {
     PRUNED_COLUMNS(DB_FIELD, Pruned)
 } Pruned;
 DB_SHAPE(pruned, Pruned, PRUNED_COLUMNS);
 
+#define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+typedef struct {
+    NUMBER_COLUMNS(DB_FIELD, Number)
+} Number;
+DB_SHAPE(number, Number, NUMBER_COLUMNS);
+
 static ErrorCode prune_batch(const App *app, Deadline deadline, Prune *prune, Pruned *ret_pruned, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "prune", .deadline = deadline, .arena = arena, .keyed = true};
+    Number                    events;
 
     TRY(db_call(app->pool, &options, sql_bus_prune,
-                DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_commands_days),
-                        db_i32((int32_t)app->settings.keep_audit_days), db_i64(prune->commands_after),
-                        db_i64(prune->audit_after), db_i32((int32_t)app->settings.keep_keys_days)),
+                DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_commands_days), db_i64(prune->after),
+                        db_i32((int32_t)app->settings.keep_keys_days)),
                 &pruned_shape, ret_pruned, reterr));
-    prune->commands_after = ret_pruned->commands_after;
-    prune->audit_after    = ret_pruned->audit_after;
+    prune->after = ret_pruned->after;
+    options.name = "prune_audit";
+    TRY(db_call(app->pool, &options, sql_bus_prune_audit,
+                DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_audit_days)), &number_shape, &events,
+                reterr));
+    if (events.value > ret_pruned->gone)
+        ret_pruned->gone = events.value;
     return OK;
 }
 

@@ -265,7 +265,7 @@ def a_bench_that_fails_drops_its_database():
     with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
         process = pawl.start("bench", "commands", "--count", "10000000")
         wait_until(lambda: rows_in(process, "command"), what="it sends")
-        psql(url_with_database(setting("PAWL_TEST_URL"), databases(process)[0]), "alter table pawl.audit rename to gone")
+        psql(url_with_database(setting("PAWL_TEST_URL"), databases(process)[0]), "alter table pawl.ready rename to gone")
         ended(process, 1)
         assert len(process.stderr) == 1 and process.said("^pawl: "), process.stderr
 

@@ -44,7 +44,7 @@ REPLIES = """
            count(distinct c.id)
     from (select message from pgmq.q_answers
           union all
-          select operation_data->'message' from pawl.dead_letter where operation_type = 'reply' and status <> 'resolved') r
+          select operation_data->'message' from pawl.failed_operations where operation_type = 'reply' and status <> 'resolved') r
     left join pawl.command c on c.command_id = (message->>'command_id')::uuid"""
 
 

@@ -125,8 +125,10 @@ def a_monitor_prunes_what_is_old_enough_and_nothing_else():
         db.rows("update pawl.outcome set ended_at = pawl.now() - case id "
                 f"when {numbers[ids[0]]} then interval '91 days' when {numbers[ids[1]]} then interval '31 days' "
                 f"when {numbers[ids[2]]} then interval '29 days' else interval '0' end")
-        db.rows("update pawl.audit a set at = o.ended_at from pawl.outcome o where o.id = a.id")
-        db.rows("update pawl.command set created_at = pawl.now() - interval '400 days'")  # age is that of the end
+        db.rows("update pawl.outcome set started_at = ended_at")
+        # The age of a command is that of its end.
+        db.rows("update pawl.command c set created_at = coalesce((select o.ended_at from pawl.outcome o where o.id = c.id), "
+                "pawl.now() - interval '400 days')")
         process = pawl.start("serve", "--role", "monitor")
         wait_until(lambda: db.value("select count(*) from pawl.command") == "3" or not process.is_running(), what="pruned")
         wait_until(lambda: db.value(f"select count(*) from pawl.audit where id = {numbers[ids[0]]}") == "0", what="audit too")
@@ -147,10 +149,10 @@ def a_monitor_prunes_as_much_as_comes_in():
                 "from generate_series(1, 23000) n; "
                 "insert into pawl.outcome select n, 1, 'COMPLETED', 1, now() - case when n > 5000 then interval '399 days' else '1 day' end "
                 "from generate_series(1, 23000) n; "
-                "insert into pawl.audit select n, now() - interval '399 days', 1, 0, 'SENT' from generate_series(1, 23000) n")
+                "insert into pawl.event select n, now() - interval '399 days', 1, 0, 'SENT' from generate_series(1, 23000) n")
         process = pawl.start("serve", "--role", "monitor")
         wait_until(lambda: db.value("select count(*) from pawl.outcome") == "5000", timeout=15, what="commands pruned")
-        wait_until(lambda: db.value("select count(*) from pawl.audit") == "0", timeout=15, what="audit pruned")
+        wait_until(lambda: db.value("select count(*) from pawl.event") == "0", timeout=15, what="audit pruned")
         assert process.stop() == 0 and is_clean(process), process.stderr
 
 
@@ -159,8 +161,8 @@ def how_long_things_are_kept_can_be_set():
     with Database() as db, Pawl(db) as pawl:
         send(pawl, "shop", "charge")
         work(pawl, "shop", "--noop")
-        db.rows("update pawl.outcome set ended_at = pawl.now() - interval '2 days'; "
-                "update pawl.audit set at = pawl.now() - interval '2 days'")
+        db.rows("update pawl.outcome set ended_at = pawl.now() - interval '2 days', started_at = pawl.now() - interval '2 days'; "
+                "update pawl.command set created_at = pawl.now() - interval '2 days'")
         days = {"PAWL_KEEP_COMMANDS_DAYS": "3", "PAWL_KEEP_AUDIT_DAYS": "1"}
         process = pawl.start("serve", "--role", "monitor", env=days)
         wait_until(lambda: db.value("select count(*) from pawl.audit") == "0" or not process.is_running(), what="audit goes")

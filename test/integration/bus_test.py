@@ -520,9 +520,9 @@ def retention_takes_what_ended_long_ago_and_nothing_else():
         work(pawl, "shop", "--noop")
         waiting = send(pawl, "shop", "charge", None, "--delay", "1h")
         in_tsq, = troubled(pawl, 1, "other")
-        db.rows("update pawl.outcome set ended_at = ended_at - interval '31 days'; "
+        db.rows("update pawl.outcome set ended_at = ended_at - interval '31 days', started_at = started_at - interval '31 days'; "
                 "update pawl.command set created_at = created_at - interval '31 days'; "
-                "update pawl.audit set at = at - interval '31 days'")
+                "update pawl.event set at = at - interval '31 days'")
         young = send(pawl, "young", "charge")
         work(pawl, "young", "--noop")
 
@@ -535,9 +535,12 @@ def retention_takes_what_ended_long_ago_and_nothing_else():
         assert [status(pawl, c) for c in (waiting, in_tsq, young)] == ["PENDING", "IN_TSQ", "COMPLETED"]
         kept = f"select count(*) from pawl.audit where id in (select id from pawl.audit where command_id = '{old[0]}')"
         assert db.value(kept) == "3"
-        db.rows("update pawl.audit set at = at - interval '60 days' where at < now() - interval '30 days'")
-        while prune(2):
+        assert db.value("select count(*) from pawl.kept_audit") == "3"
+        db.rows("update pawl.event set at = at - interval '60 days' where at < now() - interval '30 days'")
+        while int(db.value("select pawl.prune(2, interval '30 days', interval '24 days')")):
             pass
+        assert db.value(kept) == "0"
+        assert db.value("select count(*) from pawl.kept_audit") == "0", "its weeks were not dropped"
         assert db.value("select count(*) from pawl.audit where at < now() - interval '90 days'") == "0"
         assert db.value("select count(*) from pawl.audit where command_id = '" + young + "'") == "1"
         assert db.value("select count(*) from pawl.command") == "3"

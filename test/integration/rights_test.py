@@ -295,7 +295,7 @@ def what_was_kept_is_not_erased_by_a_negative_age():
         for sql in ["select pawl.prune(1000, interval '-1 day', interval '90 days')",
                     "select pawl.prune(1000, interval '30 days', interval '-1 day')",
                     "select pawl.prune_commands(1000, interval '-1 second', null)",
-                    "select pawl.prune_audit(1000, null, null)", "select pawl.prune_audit(null, interval '1 day', null)"]:
+                    "select pawl.prune_audit(1000, null)", "select pawl.prune_audit(null, interval '1 day')"]:
             assert "must not be negative" in attempt(db, "pawl_monitor", sql), sql
             assert "permission denied" in attempt(db, "pawl_app", sql), sql
 

@@ -24,6 +24,7 @@ begin;
 \i ../../../sql/base/array.sql
 \i ../../../sql/base/draw.sql
 \i ../../../sql/bus/domain.sql
+\i ../../../sql/bus/audit.sql
 \i ../../../sql/bus/batch.sql
 \i ../../../sql/bus/tell.sql
 \i ../../../sql/bus/send.sql

@@ -350,7 +350,7 @@ TEST(claim_goes_on_at_full_speed_after_a_restore)
     bus_send(bus, "mail", 500);
     assert_int_equal(bus_claim(bus, lane, 500, 30000, &claimed), 500);
     assert_int_equal(bus_claim(bus, lane, 500, 30000, &claimed), 0);
-    database_exec(bus->db, "truncate pawl.command, pawl.ready, pawl.lease, pawl.audit;"
+    database_exec(bus->db, "truncate pawl.command, pawl.ready, pawl.lease, pawl.event;"
                            "select setval('pawl.command_seq', 10)");
     bus_send(bus, "mail", 200);
     for (int i = 0; i < 20; i++)

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Commands whose audit was stored event by event keep every event, each shown once, and go on."""
+import os
+import subprocess
+from pathlib import Path
+
+from pawl_test import Database, main, setting, test
+
+SOURCE = Path(setting("PAWL_SOURCE"))
+MIGRATIONS = sorted((SOURCE / "sql/migrations").glob("*.sql"))
+VIEW = next(file for file in MIGRATIONS if file.name.endswith("_audit_view.sql"))
+
+# Number 1 has ended after a retry, 2 runs in its second attempt, 3 is queued, 4 waits for an operator, 5 was canceled; of 6 only the
+# audit is left; 7 runs, and nothing says since when.
+COMMANDS = """
+insert into pawl.domain_name (id, name) values (1, 'shop');
+insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, created_at)
+  select n, 1, ('00000000-0000-4000-8000-00000000000' || n)::uuid, 'charge', '{}', 4, 3, now() - interval '1 hour'
+  from unnest('{1,2,3,4,5,7}'::integer[]) n;
+select setval('pawl.command_seq', 9), setval('pawl.lease_seq', 9);
+insert into pawl.ready values (1, 4, 3, 3, 0, 3, false);
+insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras)
+  values (2, 5, now() + interval '1 hour', 1, 4, 2, 3, false), (7, 6, now() + interval '1 hour', 1, 4, 1, 3, false);
+insert into pawl.tsq values (4, now(), 1, 1, 'broken');
+insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token)
+  values (1, 1, 'COMPLETED', 2, now(), 3), (5, 1, 'CANCELED', 0, now(), null);
+insert into pawl.audit (id, at, domain_id, attempt, event, command_id, actor)
+  select n, now() - case n when 6 then interval '81 days' else '1 hour' end, 1, 0, 'SENT', ('00000000-0000-4000-8000-00000000000' || n)::uuid, 'web' from generate_series(1, 6) n;
+insert into pawl.audit (id, at, domain_id, attempt, event, actor, details) values
+  (1, now() - interval '50 min', 1, 1, 'RECEIVED', 'w1', null), (2, now() - interval '50 min', 1, 1, 'RECEIVED', 'w1', null),
+  (1, now() - interval '40 min', 1, 1, 'RETRY_SCHEDULED', null, '{"error": "busy"}'),
+  (2, now() - interval '40 min', 1, 1, 'RETRY_SCHEDULED', null, '{"error": "busy"}'),
+  (1, now() - interval '30 min', 1, 2, 'RECEIVED', 'w2', null), (2, now() - interval '30 min', 1, 2, 'RECEIVED', 'w2', null),
+  (1, now() - interval '20 min', 1, 2, 'COMPLETED', null, null),
+  (4, now() - interval '50 min', 1, 1, 'RECEIVED', 'w1', null),
+  (4, now() - interval '40 min', 1, 1, 'MOVED_TO_TSQ', null, '{"error": "broken"}'),
+  (5, now() - interval '40 min', 1, 0, 'CANCELED', 'ann', null),
+  (6, now() - interval '80 days', 1, 1, 'RECEIVED', 'w1', null), (6, now() - interval '80 days', 1, 1, 'COMPLETED', null, null);
+"""
+
+
+def psql(db, *arguments):
+    done = subprocess.run([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-Xq1", "-v", "ON_ERROR_STOP=1", "-d", db.url, *arguments],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def audit(db, numbers):
+    return db.rows("select id, extract(epoch from at), domain_id, attempt, event, command_id, actor, details from pawl.audit "
+                   f"where id in ({numbers}) order by id, at, attempt, event")
+
+
+def events(db, number):
+    return db.rows(f"select event, attempt, actor from pawl.audit where id = {number} order by at, step, place")
+
+
+@test
+def every_event_is_carried_over_once_and_commands_go_on():
+    with Database(empty=True) as db:
+        db.rows("create schema pawl")
+        at = MIGRATIONS.index(VIEW)
+        for file in MIGRATIONS[:at]:
+            psql(db, "-f", str(file))
+        psql(db, "-c", COMMANDS)
+        before = audit(db, "1, 2, 3, 4, 5, 6")
+        assert len(before) == 18, before
+        psql(db, *[word for file in MIGRATIONS[at:] for word in ("-f", str(file))])
+        psql(db, "-f", str(SOURCE / "sql/pg/query/migration_bootstrap.sql"))
+        lines = [line for line in (SOURCE / "sql/schema.txt").read_text().splitlines() if not line.startswith("#")]
+        psql(db, *[word for line in lines for word in ("-f", str(SOURCE / "sql" / line.split()[0]))])
+        assert audit(db, "1, 2, 3, 4, 5, 6") == before
+        assert db.value("select count(*) from pawl.event where id = 2") == "3", "RECEIVED of the lease is in the lease"
+        assert [row.split("|")[0] for row in events(db, 7)] == ["RECEIVED"]
+
+        # What runs ends, what is queued runs, and what waits is decided: every event once.
+        assert db.value("select status from pawl.settle('{2}', '{5}', '{complete}')") == "COMPLETED"
+        assert [row.split("|")[0] for row in events(db, 2)] == ["SENT", "RECEIVED", "RETRY_SCHEDULED", "RECEIVED", "COMPLETED"]
+        assert events(db, 2)[3:] == ["RECEIVED|2|w2", "COMPLETED|2|"], events(db, 2)
+        db.rows("select s.status from pawl.claim(1, 1, 60000, array_fill(0::bigint, array[10]), null, 'w3') c, "
+                "pawl.settle(array[c.id], array[c.token], '{reject}', p_errors => '{no}') s")
+        assert events(db, 3) == ["SENT|0|web", "RECEIVED|1|w3", "FAILED|1|"], events(db, 3)
+        db.rows("select pawl.tsq_decide('{00000000-0000-4000-8000-000000000004}', 'complete', 'ann')")
+        assert [row.split("|")[0] for row in events(db, 4)] == ["SENT", "RECEIVED", "MOVED_TO_TSQ", "OPERATOR_COMPLETE"]
+
+        # Retention deletes them, and the audit stays whole until it is old itself.
+        ended = audit(db, "1, 2, 3, 4, 5, 6")
+        db.rows("update pawl.outcome set ended_at = ended_at - interval '31 days', started_at = started_at - interval '31 days'")
+        assert db.value("select pawl.prune(100, '30 days', '90 days')") == "5"
+        assert len(audit(db, "1, 2, 3, 4, 5, 6")) == len(ended), audit(db, "1, 2, 3, 4, 5, 6")
+        assert db.value("select pawl.prune(100, '30 days', '79 days')") == "3", "the oldest of what was carried over"
+
+
+main()
