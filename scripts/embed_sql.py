@@ -5,8 +5,8 @@
 
 What a file becomes depends on where it lies:
 
-    ROOM/query/NAME.sql         const char sql_ROOM_NAME[], without the comment at its head
-    ROOM/NAME.sql               a Definition, in the order of schema.txt, word for word
+    MODULE/query/NAME.sql       const char sql_MODULE_NAME[], without the comment at its head
+    MODULE/NAME.sql             a Definition, in the order of schema.txt, word for word
     migrations/NNNN_NAME.sql    a Migration, numbered from 1 without gaps, word for word
 
 schema.txt is the manifest of definitions: one path per line, # starts a comment. It exists because a view must come
@@ -107,7 +107,7 @@ def strays_refuse(root):
     for path in files_list(root):
         if len(path.parts) == 2 or (len(path.parts) == 3 and path.parts[1] == "query"):
             continue
-        raise SqlError(f'"{path}" belongs into a module: ROOM/NAME.sql or ROOM/query/NAME.sql')
+        raise SqlError(f'"{path}" belongs into a module: MODULE/NAME.sql or MODULE/query/NAME.sql')
 
 
 def literal(text, indent):

@@ -118,7 +118,7 @@ def check_includes(files):
 
 
 def check_words(files):
-    """Leftovers, paths of somebody's machine, tabs, trailing blanks."""
+    """Leftovers, paths of one machine, tabs, trailing blanks."""
     for file in files:
         tabs_allowed = file.path.suffix in (".out", ".spec", ".sh") or file.path.name == "LICENSE"
         for number, line in enumerate(file.lines, 1):
@@ -132,6 +132,29 @@ def check_words(files):
                 yield file.at(number, "trailing blank")
         if file.text and not file.text.endswith("\n"):
             yield file.at(len(file.lines), "no newline at the end")
+
+
+def words_read():
+    """(pattern, what to write, where) of each row of scripts/words.txt."""
+    rows = []
+    for line in (ROOT / "scripts" / "words.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            *pattern, use, where = (column.strip() for column in line.split("|"))
+            rows.append((re.compile(rf"(?<![a-z])(?:{'|'.join(pattern)})(?![a-z])", re.IGNORECASE), use, where.split()))
+    return rows
+
+
+def check_vocabulary(files):
+    """A word that was replaced stays replaced."""
+    for pattern, use, where in words_read():
+        for file in files:
+            path = file.path.as_posix()
+            if path in ("scripts/words.txt", "LICENSE") or not any(
+                    place == "." or path == place or path.startswith(place + "/") for place in where):
+                continue
+            for number, line in enumerate(file.lines, 1):
+                if match := pattern.search(line):
+                    yield file.at(number, f'"{match[0]}" was replaced: write {use}')
 
 
 def check_calls(files):
@@ -159,7 +182,7 @@ def sql_like(literal):
 
 
 def check_sql_used(files):
-    """A query that nobody sends is not maintained by anybody."""
+    """A query that no C code sends is dead code."""
     words = set()
     for file in files:
         if file.path.parts[0] in ("src", "test") and file.is_c:
@@ -182,7 +205,7 @@ def check_heads(files):
 
 
 def check_built(files):
-    """A .c file that its folder's meson.build does not name is compiled by nobody."""
+    """A .c file that its folder's meson.build does not name is not compiled."""
     builds = {file.path.parent: file.text for file in files if file.path.name == "meson.build"}
     for file in files:
         if file.path.suffix == ".c" and f"{file.path.name}'" not in builds.get(file.path.parent, ""):
@@ -226,7 +249,7 @@ def declarators(declaration):
 
 
 def check_headers(files):
-    """Each header compiles alone: whoever includes it needs to know nothing else."""
+    """Each header compiles alone: no other include has to come first."""
     headers = [file for file in files if file.path.suffix == ".h" and file.path.name != "banned.h"]
     libraries = ["libpq", "libsodium", "libcurl"]
     flags = subprocess.run(["pkg-config", "--cflags", *libraries], capture_output=True, text=True).stdout.split()
@@ -283,8 +306,8 @@ def list_columns(files):
                     yield len(line), file.at(number, f"line of {len(line)} columns")
 
 
-CHECKS = [check_includes, check_words, check_calls, check_sql_in_c, check_sql_used, check_heads, check_built,
-          check_scoped, check_headers, check_proofs]
+CHECKS = [check_includes, check_words, check_vocabulary, check_calls, check_sql_in_c, check_sql_used, check_heads,
+          check_built, check_scoped, check_headers, check_proofs]
 LISTS = [list_functions, list_files, list_columns]
 
 

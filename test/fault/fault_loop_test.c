@@ -100,7 +100,7 @@ TEST(fault_loop_deed_is_done_once)
         ErrorCode code;
 
         hit = run_armed(deed_story, pool, db, n, &code);
-        /* One fault is one failure: the house has three more tries. */
+        /* One fault is one failure: the transaction is tried three more times. */
         assert_int_equal(OK, code);
         assert_int_equal(1, count_of(db, "select count(*) from deed_log where number = %ld", n));
         run_plain(deed_story, pool, db, n);

@@ -1,4 +1,4 @@
-"""pawl_test - stories through the front door: real processes, signals, sockets and a real PostgreSQL.
+"""pawl_test - integration tests: real processes, signals, sockets and a real PostgreSQL.
 
     from pawl_test import Database, Pawl, main, test
 
@@ -196,7 +196,7 @@ class Server(Process):
         wait_until(lambda: self.http("GET", "/health/ready").status == 200, timeout, "/health/ready answers 200")
 
     def last_words(self):
-        """For a story that failed: is the server alive, and what did it say last?"""
+        """For a test that failed: is the server alive, and what did it say last?"""
         code = self.process.poll()
         state = "running" if code is None else f"ended with {code}"
         return f"serve is {state}, its last lines:\n" + "\n".join(self.stderr[-40:])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""bus_ops - what the night shift sees of the bus: metrics, alerts, retention, and words that name what is missing."""
+"""bus_ops - what operators see of the bus: metrics, alerts, retention, and words that name what is missing."""
 from bus_story import new_id, send, show, work
 from pawl_test import Database, Pawl, main, test, wait_until
 from story import alert, is_clean, metric, problem, refused, stop_clean

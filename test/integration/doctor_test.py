@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""doctor - what a night shift would look at, and what to do about it."""
+"""doctor - the checks of pawl doctor, and the advice it gives."""
 import os
 import shutil
 

@@ -1,5 +1,5 @@
 /*
- * fixture.h - a server with routes that show what the room does, and a gate that holds handlers back.
+ * fixture.h - a server with routes that show what the module does, and a gate that holds handlers back.
  *
  *   GET  /live          at once           GET  /echo/{name}?limit=   the capture and the parameter
  *   POST /json          the body, back    GET  /echo/literal         wins over the capture

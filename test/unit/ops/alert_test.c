@@ -97,7 +97,7 @@ TEST(alert_is_resolved_after_two_consecutive_samples_below_its_limit)
     assert_true(look(&watch, ALERT_DLQ).firing);
     metric_set(METRIC_DLQ_SIZE, 100);
     assert_true(look(&watch, ALERT_DLQ).firing);
-    metric_set(METRIC_DLQ_SIZE, 101); /* one calm look was not enough, and does not count any more */
+    metric_set(METRIC_DLQ_SIZE, 101); /* one sample below the limit was not enough, and does not count any more */
     assert_true(look(&watch, ALERT_DLQ).firing);
     metric_set(METRIC_DLQ_SIZE, 100);
     assert_true(look(&watch, ALERT_DLQ).firing);
