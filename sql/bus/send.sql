@@ -262,7 +262,10 @@ begin
   end if;
   v_bytes := pawl.payloads_bytes(p_payloads, p_nowait);
   if v_ids is null or array_position(v_ids, null) is not null then
-    v_ids := array(select coalesce(p_command_ids[n], pawl.uuid7()) from generate_series(1, v_count) n order by n);
+    -- Not by subscripts: in an array with nulls each of them walks over all elements before it.
+    v_ids := array(select coalesce(u.id, pawl.uuid7())
+                   from rows from (unnest(p_command_ids), generate_series(1, v_count)) u (id, n)
+                   order by u.n);
   end if;
   if p_nowait then
     perform set_config('lock_timeout', '10ms', true);

@@ -37,3 +37,10 @@ select pawl.send('shop', 'charge', '{}', p_batch => '018f0000-0000-7000-8000-000
 
 -- A payload of many numbers is measured by its text, not by what jsonb takes, in time that grows with their count.
 select pawl.payload_bytes(jsonb_agg(1)) as bytes from generate_series(1, 1390000);
+
+-- Ids that are missing are made, and those that are given stay in their places.
+select s.ord, s.command_id = '00000000-0000-4000-8000-0000000000ff' as given, s.is_new
+from pawl.send('mixed', '{a,a,a}'::text[], '{1,2,3}'::jsonb[], array[null, '00000000-0000-4000-8000-0000000000ff', null]::uuid[]) s
+order by s.ord;
+select c.payload, c.command_id = '00000000-0000-4000-8000-0000000000ff' as given
+from pawl.command c where c.domain_id = pawl.domain_find('mixed') order by c.payload;
