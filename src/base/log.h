@@ -60,8 +60,8 @@ void log_error(LogLevel level, const char *module, const char *message, const Er
 /* The fields are evaluated only when the level is on. */
 #define log_write(level, module, ...) log_write_(level, module, __VA_ARGS__, (LogField){0})
 #define log_write_(level, module, message, ...)                                        \
-    do {                                                                             \
-        if (log_is_on(level))                                                        \
+    do {                                                                               \
+        if (log_is_on(level))                                                          \
             log_write_fields(level, module, message, (const LogField[]){__VA_ARGS__}); \
     } while (0)
 

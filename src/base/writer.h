@@ -33,7 +33,8 @@ void writer_text(Writer *writer, const char *name, const char *value);
 void writer_i64(Writer *writer, const char *name, int64_t value);
 void writer_real(Writer *writer, const char *name, double value);
 void writer_bool(Writer *writer, const char *name, bool value);
-void writer_time(Writer *writer, const char *name, int64_t micros); /* since 1970, as RFC 3339 in UTC with microseconds; 0: null */
+void writer_time(Writer *writer, const char *name,
+                 int64_t micros); /* since 1970, as RFC 3339 in UTC with microseconds; 0: null */
 void writer_null(Writer *writer, const char *name);
 void writer_raw(Writer *writer, const char *name, const char *json); /* valid JSON, e.g. from PostgreSQL; NULL: null */
 

@@ -36,8 +36,8 @@ static void report_print(Call *call, const VerifyReport *report)
             printf("and more\n");
         return;
     }
-    printf("the ledger is consistent: %lld rows in %.1f s, %lld seals", (long long)report->rows, (double)report->took_ms / 1000,
-           (long long)report->seals);
+    printf("the ledger is consistent: %lld rows in %.1f s, %lld seals", (long long)report->rows,
+           (double)report->took_ms / 1000, (long long)report->seals);
     if (report->unsealed > 0)
         printf(", %lld transactions too new to be sealed", (long long)report->unsealed);
     printf("\n");
@@ -67,7 +67,6 @@ ErrorCode command_wallet_verify(Call *call, Error *reterr)
         report_print(call, report);
     }
     if (report->count > 0)
-        return fail(reterr, ERR_CONFLICT, "%d%s rows are inconsistent", report->count,
-                    report->more ? " and more" : "");
+        return fail(reterr, ERR_CONFLICT, "%d%s rows are inconsistent", report->count, report->more ? " and more" : "");
     return OK;
 }

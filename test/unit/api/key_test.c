@@ -95,7 +95,8 @@ TEST(key_scopes_are_parsed_or_refused)
     assert_code(ERR_INVALID, key_scopes_parse("", &scopes, &error));
     assert_code(ERR_INVALID, key_scopes_parse("read,", &scopes, &error));
     assert_code(ERR_INVALID, key_scopes_parse("reader", &scopes, &error));
-    assert_contains(error.text, "scope must be read, wallet, treasury, command, process, rating or admin, got \"reader\"");
+    assert_contains(error.text,
+                    "scope must be read, wallet, treasury, command, process, rating or admin, got \"reader\"");
     assert_int_equal(SCOPE_ADMIN, scopes);
 }
 
