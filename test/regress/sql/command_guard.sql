@@ -14,7 +14,8 @@ from generate_series(1, 20) n,
 lateral (select n, c.id, c.token
          from pawl.claim(pawl.domain_find('till'), 1, 60000, array_fill(0::bigint, array[10]), null, 'w' || n) c) c;
 select count(*) as claimed, count(distinct token) as tokens,
-       bool_and(token > before) is not false as grow, count(distinct token - before) > 15 as scattered
+       bool_and(token > before) is not false as grow, count(distinct token - before) > 15 as scattered,
+       max(token) < 9007199254740992 as fits_a_double
 from (select token, lag(token) over (order by n) as before from claimed) c;
 select count(*) as settled_by_counting
 from (select id, lag(token) over (order by n) as token from claimed) c, generate_series(1, 100) step,
