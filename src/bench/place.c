@@ -20,8 +20,6 @@
 #define TAKEN      "42P04"
 #define NAME_BYTES 8 /* at random, behind the number of the process: containers all have the same few */
 
-SCOPED(PQconninfoOption, PQconninfoFree)
-
 #define FACTS_COLUMNS(X, T)                         \
     X(T, const char *, DB_TEXT, database)           \
     X(T, const char *, DB_TEXT, version)            \

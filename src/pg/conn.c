@@ -35,8 +35,6 @@ struct Conn {
     char                name[CONNINFO_TEXT_SIZE];
 };
 
-SCOPED(PQconninfoOption, PQconninfoFree)
-
 /*
  * Set before the user's own conninfo, so that it can say otherwise. A peer that vanished without a word is noticed after
  * 10 + 3 * 3 = 19 s when we wait, and after 10 s when we send: an order of magnitude sooner than the kernel's defaults.
@@ -50,86 +48,7 @@ static const char *const defaults[][2] = {
     {"client_encoding",     "UTF8" },
 };
 
-/* ---- conninfo ---- */
-
-static const char *option_value(const PQconninfoOption *options, const char *keyword)
-{
-    for (; options->keyword; options++)
-        if (strcmp(options->keyword, keyword) == 0)
-            return options->val && options->val[0] ? options->val : NULL;
-    return NULL;
-}
-
-/* libpq quotes what it could not understand, and that may be the password: keep the words before the first quote. */
-static void cut_at_quote(char *message)
-{
-    size_t length = strcspn(message, "\"\n");
-
-    while (length > 0 && strchr(": ", message[length - 1]))
-        length--;
-    message[length] = '\0';
-}
-
-static ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, Error *reterr)
-{
-    char             *message = NULL;
-    PQconninfoOption *options = PQconninfoParse(conninfo, &message);
-
-    if (!options) {
-        if (message)
-            cut_at_quote(message);
-        (void)fail(reterr, ERR_USAGE,
-                   "database url is malformed (%s): a right one is postgresql://user@host:5432/database",
-                   message ? message : "out of memory");
-        PQfreemem(message);
-        return ERR_USAGE;
-    }
-    *ret_options = options;
-    return OK;
-}
-
-ErrorCode conninfo_describe(const char *conninfo, char *ret_text, Error *reterr)
-{
-    static const char *const                 shown[] = {"host", "hostaddr", "port", "dbname", "user"};
-    scoped(PQconninfoFree) PQconninfoOption *options = NULL;
-    size_t                                   used    = 0;
-
-    TRY(conninfo_parse(conninfo, &options, reterr));
-    ret_text[0] = '\0';
-    for (size_t i = 0; i < COUNT(shown); i++) {
-        const char *value = option_value(options, shown[i]);
-
-        if (value && used < CONNINFO_TEXT_SIZE) {
-            int size =
-                snprintf(ret_text + used, CONNINFO_TEXT_SIZE - used, "%s%s=%s", used ? " " : "", shown[i], value);
-
-            used += size > 0 ? (size_t)size : 0;
-        }
-    }
-    return OK;
-}
-
 /* ---- opening ---- */
-
-/* The n-th item of "a,b,c"; the last one serves all further n, as libpq does for ports. */
-static void list_item(const char *list, int n, char *ret_item, size_t size)
-{
-    const char *end;
-
-    for (; n > 0 && strchr(list, ','); n--)
-        list = strchr(list, ',') + 1;
-    end = strchrnul(list, ',');
-    snprintf(ret_item, size, "%.*s", (int)(end - list), list);
-}
-
-static int list_count(const char *list)
-{
-    int count = 1;
-
-    for (; list && (list = strchr(list, ',')); list++)
-        count++;
-    return count;
-}
 
 /* The SQLSTATE inside libpq's verbose message ("FATAL:  28P01: password ..."): libpq keeps no field for it here. */
 static const char *message_sqlstate(const char *message, char *ret_sqlstate)
@@ -197,9 +116,9 @@ static ErrorCode conn_open_host(const char *conninfo, const PQconninfoOption *op
 {
     const char *keys[COUNT(defaults) + 8] = {0}, *values[COUNT(defaults) + 8] = {0};
     const char *lists[][2] = {
-        {"host",     option_value(options, "host")    },
-        {"hostaddr", option_value(options, "hostaddr")},
-        {"port",     option_value(options, "port")    }
+        {"host",     conninfo_value(options, "host")    },
+        {"hostaddr", conninfo_value(options, "hostaddr")},
+        {"port",     conninfo_value(options, "port")    }
     };
     char                     items[COUNT(lists)][256];
     size_t                   n    = 0;
@@ -215,7 +134,7 @@ static ErrorCode conn_open_host(const char *conninfo, const PQconninfoOption *op
     keys[n] = "dbname", values[n++] = conninfo;
     for (size_t i = 0; i < COUNT(lists) && hosts > 1; i++)
         if (lists[i][1]) {
-            list_item(lists[i][1], number, items[i], sizeof items[i]);
+            conninfo_item(lists[i][1], number, items[i], sizeof items[i]);
             keys[n] = lists[i][0], values[n++] = items[i];
         }
     assert(n < COUNT(keys));
@@ -245,8 +164,8 @@ ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline
     if (FAULT("pg.connect"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at pg.connect");
     TRY(conninfo_parse(conninfo, &options, reterr));
-    hosts      = list_count(option_value(options, "host"));
-    by_address = list_count(option_value(options, "hostaddr"));
+    hosts      = conninfo_count(conninfo_value(options, "host"));
+    by_address = conninfo_count(conninfo_value(options, "hostaddr"));
     hosts      = by_address > hosts ? by_address : hosts;
     if (hosts > HOSTS_MAX)
         return fail(reterr, ERR_USAGE, "database url names %d hosts: at most %d are tried", hosts, HOSTS_MAX);

@@ -28,6 +28,7 @@
 #include "base/attr.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "pg/conninfo.h"
 
 typedef struct Conn Conn;
 
@@ -74,9 +75,5 @@ int                     conn_server_version(const Conn *conn); /* 150018 */
 PGconn                 *conn_native(Conn *conn);               /* for listen.c: PQnotifies, PQsocket */
 /* Host, port, user and database without secrets, for messages and logs; borrowed from the connection. */
 const char *conn_name(const Conn *conn);
-
-/* "host=... dbname=... user=..." without password, from any URL or conninfo; ERR_USAGE says what is wrong with it. */
-#define CONNINFO_TEXT_SIZE 512
-must_check ErrorCode conninfo_describe(const char *conninfo, char *ret_text, Error *reterr);
 
 #endif
