@@ -3,10 +3,11 @@
 \i ../fake_clock.sql
 set client_min_messages = error;
 create publication everything for all tables;
--- Days from the Monday of this week on.
+-- Days from the Monday of the week in which the schema was made.
+create table monday as select p.to_at - interval '14 days' as at from pawl.partitions('pawl.event') p;
 create function clock (p_days interval) returns void language sql as $$
   delete from pawl.fake_clock;
-  insert into pawl.fake_clock (at) values (date_bin('7 days', now(), '2001-01-01 00:00:00+00') + p_days)
+  insert into pawl.fake_clock (at) select m.at + p_days from monday m
 $$;
 create function add_event () returns void language sql as $$
   insert into pawl.event (id, at, domain_id, attempt, event) values (1, pawl.now(), 1, 1, 'RECEIVED')
