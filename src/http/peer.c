@@ -27,7 +27,7 @@
 #define OUT_HEAD_MAX   ((size_t)16 << 10) /* all the headers that a response can have fit */
 #define QUICK_BODY_MAX ((size_t)64 << 10) /* reading a larger one would keep the other connections waiting */
 
-static_assert(OUT_HEAD_MAX >= RESPONSE_HEADERS_BYTES_MAX + 4 * RESPONSE_HEADERS_MAX + 1024,
+static_assert(OUT_HEAD_MAX >= RESPONSE_HEADERS_BYTES_MAX + (size_t)4 * RESPONSE_HEADERS_MAX + 1024,
               "what the server adds fits too");
 
 /* GONE: the connection was closed and freed. */

@@ -183,11 +183,12 @@ static Slot *batch_take(Combiner *combiner)
     *slot = (Slot){.count    = count,
                    .began    = clock_mono(),
                    .deadline = combiner->first->deadline,
-                   .entries  = memory_new((size_t)count, sizeof *slot->entries),
+                   .entries  = memory_new((size_t)count, sizeof(Entry *)),
                    .items    = memory_new((size_t)count, sizeof *slot->items)};
     for (int i = 0; i < count; i++) {
         Entry *entry = combiner->first;
 
+        assert(entry); /* count entries are queued */
         queue_remove(combiner, entry);
         slot->entries[i] = entry;
         slot->items[i]   = entry->item;
