@@ -3,6 +3,7 @@
 
 PAWL_LEDGER_RACE_S: how long A and B pay each other; 30 unless told. PAWL_LEDGER_HOLDS: how many holds are raced for; 10000.
 """
+import math
 import os
 import random
 import threading
@@ -17,9 +18,9 @@ from story import Session
 SEED = 77
 RACE_S = int(os.environ.get("PAWL_LEDGER_RACE_S", "30"))
 HOLDS = int(os.environ.get("PAWL_LEDGER_HOLDS", "10000"))
-HOLDS_PER_S = 500
+HOLDS_PER_ROUND = 500
 HOLD_CLIENTS = 32  # that capture, and as many that void
-FIRST_S = 4  # until the first ones expire: time enough to place them all
+FIRST_TAKES_S = 4.0  # a guess at how long the clients take for a round; then as long as the round before took
 AMOUNT = 5
 
 
@@ -84,43 +85,40 @@ def transfers_in_both_directions_meet_no_deadlock():
 
 # --- holds ---
 
-def holds_place(rows, seconds):
-    """So many each second, each to expire after as many seconds as its place says; {second: [(key, owner)]}."""
-    holds, keys = {}, []
-    for second in range(seconds):
-        group = [(new_key(), f"h{n % 20}") for n in range(HOLDS_PER_S)]
-        names = ", ".join(f"'{owner}'" for _, owner in group)
-        placed = rows(f"select count(*) from wallet.post(array_fill('hold'::text, array[{len(group)}]), "
-                      f"array{[key for key, _ in group]}::uuid[], array[{names}], "
-                      f"array_fill({AMOUNT}::bigint, array[{len(group)}]), "
-                      f"p_requests => array_fill('{{\"expires_in_s\": {second + FIRST_S}}}'::jsonb, array[{len(group)}])) p "
-                      "where p.refusal is null")
-        assert placed == [str(len(group))], placed
-        holds[second] = group
-        keys += [key for key, _ in group]
-    return holds, keys
+def holds_place(rows, expires_in_s):
+    """A round's holds, [(key, owner)], and when they expire by our clock."""
+    group = [(new_key(), f"h{n % 20}") for n in range(HOLDS_PER_ROUND)]
+    names = ", ".join(f"'{owner}'" for _, owner in group)
+    placed = rows(f"select count(*) from wallet.post(array_fill('hold'::text, array[{len(group)}]), "
+                  f"array{[key for key, _ in group]}::uuid[], array[{names}], "
+                  f"array_fill({AMOUNT}::bigint, array[{len(group)}]), "
+                  f"p_requests => array_fill('{{\"expires_in_s\": {expires_in_s}}}'::jsonb, array[{len(group)}])) p "
+                  "where p.refusal is null")
+    assert placed == [str(len(group))], placed
+    left = rows(f"select extract(epoch from max(h.expires_at) - clock_timestamp()) from wallet.hold h "
+                f"join wallet.txn t on t.id = h.id where t.txn_id = any (array{[key for key, _ in group]}::uuid[])")
+    return group, time.monotonic() + float(left[0])
 
 
-def holds_due(rows):
-    """{second: when its holds expire, by our clock}."""
-    lines = rows("select (t.request ->> 'expires_in_s')::integer, extract(epoch from max(h.expires_at) - clock_timestamp()) "
-                 "from wallet.hold h join wallet.txn t on t.id = h.id group by 1")
-    now = time.monotonic()
-    return {int(line.split("|")[0]) - FIRST_S: now + float(line.split("|")[1]) for line in lines}
+def racers(client, kind, group, start, servers, history):
+    """This client's share of a round's holds, one after the other from the start on."""
+    chance = random.Random(f"{SEED} {kind} {client} {start}")
+    yield max(0.0, start - time.monotonic())
+    for hold, owner in group[client::HOLD_CLIENTS]:
+        body, other = {"txn_id": new_key(chance)}, None
+        if kind == "capture":
+            other = body["to"] = "shop"
+        move = Move(kind, owner, other, None, f"/v1/holds/{hold}/{kind}", body)
+        yield from resolve(move, servers, chance, history)
 
 
-def racers(place, kind, holds, due, servers, history):
-    """This client's share of each second's holds, at the moment when they expire."""
-    chance = random.Random(f"{SEED} {kind} {place}")
-    for second, group in holds.items():
-        mine = group[place::HOLD_CLIENTS]
-        for n, (hold, owner) in enumerate(mine):
-            yield max(0.0, due[second] - 0.3 + 0.4 * n / len(mine) - time.monotonic())
-            body, other = {"txn_id": new_key(chance)}, None
-            if kind == "capture":
-                other = body["to"] = "shop"
-            move = Move(kind, owner, other, None, f"/v1/holds/{hold}/{kind}", body)
-            yield from resolve(move, servers, chance, history)
+def round_race(rows, servers, takes_s, history):
+    """Captures and voids so timed that the holds expire half-way through. Returns the keys, and how long the clients took."""
+    group, due = holds_place(rows, math.ceil(takes_s / 2 + 1))
+    start = due - takes_s / 2
+    Swarm(ports_of(servers)).run([racers(client, kind, group, start, len(servers), history)
+                                  for client in range(HOLD_CLIENTS) for kind in ("capture", "void")])
+    return [key for key, _ in group], time.monotonic() - start
 
 
 class Expirers:
@@ -147,18 +145,16 @@ class Expirers:
 
 @test
 def of_capture_void_and_expiry_one_wins():
-    seconds = HOLDS // HOLDS_PER_S
     with Database() as db, Pawl(db) as pawl:
         rows = rows_of(db.url)
         names = [f"h{n}" for n in range(20)]
         keys = wallets_open(rows, names, 10 * HOLDS * AMOUNT) + wallets_open(rows, ["shop"])
         servers = servers_start(pawl, 3)
-        holds, placed = holds_place(rows, seconds)
-        due = holds_due(rows)
-        history = []
+        history, placed, takes_s = [], [], FIRST_TAKES_S
         expirers = Expirers(db.url, 3)
-        Swarm(ports_of(servers)).run([racers(place, kind, holds, due, 3, history)
-                                      for place in range(HOLD_CLIENTS) for kind in ("capture", "void")])
+        for _ in range(HOLDS // HOLDS_PER_ROUND):
+            keys_placed, takes_s = round_race(rows, servers, takes_s, history)
+            placed += keys_placed
         wait_until(lambda: rows("select count(*) from wallet.hold where status = 'OPEN'") == ["0"], what="no hold is open")
         expirers.stop()
         servers_stop(servers)
