@@ -169,7 +169,9 @@ def lock_forgotten(rows):
 
 def key_forgotten(rows):
     """Nobody looks whether a key was used; and without the unique key, which would say so."""
-    replaced(rows, "wallet.post_refer", ("from wallet.txn k where k.txn_id = u.txn_id limit 1", "where false"))
+    replaced(rows, "wallet.items_referred", ("from wallet.txn k where k.txn_id = u.txn_id limit 1", "where false"))
+    replaced(rows, "wallet.legs_run", ("select from wallet.txn t where t.txn_id = p_txn_ids[1]", "select where false"),
+             ("select from wallet.txn t where t.txn_id = k.txn_id limit 1", "select where false"))
     replaced(rows, "wallet.refusals_under_lock", ("from wallet.txn t where t.txn_id = u.txn_id and u.refusal is null limit 1", "where false"))
     for function in ("wallet.batch_write", "wallet.batch_refuse"):
         replaced(rows, function, ("on conflict on constraint txn_key do nothing", ""))

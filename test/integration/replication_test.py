@@ -69,10 +69,14 @@ def an_operator_who_cancels_a_commits_wait_does_not_make_it_an_answer():
         waits = "select pid from pg_stat_activity where wait_event = 'SyncRep' and application_name = 'pawl'"
         answers = []
         join = in_threads(1, lambda _: answers.append(send(pawl, command).status))
-        first = wait_until(lambda: cluster.rows(waits), what="the commit waits")
-        cluster.rows(f"select pg_cancel_backend({first[0]})")
+
+        def canceled():
+            """Periodic tasks commit too and wait in the same way: cancel whatever waits until the command is there."""
+            cluster.rows(f"select pg_cancel_backend(w.pid) from ({waits}) w")
+            return cluster.rows("select count(*) from pawl.command") == ["1"]
+
         # It has committed here and the wait is over; the answer is still to come, by way of its key.
-        wait_until(lambda: cluster.rows("select count(*) from pawl.command") == ["1"], what="it can be seen")
+        wait_until(canceled, what="it can be seen")
         wait_until(lambda: cluster.rows(waits), what="the repeated one waits too")
         assert not answers, answers
         standbys(cluster, "")

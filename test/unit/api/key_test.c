@@ -126,7 +126,7 @@ TEST(key_is_created_found_listed_and_revoked)
     assert_ok(key_revoke(pool, soon(), arena, arena_print(arena, "%lld", (long long)list[0].id), &name, &error));
     assert_string_equal("grafana", name.name);
     assert_code(ERR_NOT_FOUND, key_revoke(pool, soon(), arena, "grafana", &name, &error));
-    assert_string_equal("key not found", error.text);
+    assert_string_equal("key \"grafana\" not found: give the name or id of a key that is not revoked", error.text);
     assert_ok(key_list(pool, soon(), arena, &list, &count, &error));
     assert_true(list[0].revoked_at > 0);
 }
