@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/page.h"
 #include "base/problem.h"
 #include "base/reader.h"
 #include "base/writer.h"
@@ -14,9 +15,8 @@
 #include "bus/settle.h"
 #include "http/suspend.h"
 
-#define DELAY_S_MAX    315360000 /* ten years */
-#define ITEMS_MAX      8000
-#define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the command that reaches it is the last one of its page */
+#define DELAY_S_MAX 315360000 /* ten years */
+#define ITEMS_MAX   8000
 
 /* ---- send ---- */
 
@@ -233,7 +233,7 @@ const RouteParameter api_command_parameters[] = {
     {"domain", "only this domain"},
     {"status", "only this status", .words = command_statuses},
     {"type", "only this type"},
-    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
     {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
     {NULL, NULL},
 };
@@ -241,7 +241,7 @@ const RouteParameter api_command_parameters[] = {
 const RouteParameter api_tsq_parameters[] = {
     {"domain", "only this domain"},
     {"type", "only this type"},
-    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
     {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
     {NULL, NULL},
 };
@@ -271,31 +271,28 @@ ErrorCode api_command_show(void *context, Request *request, Response *response, 
     return OK;
 }
 
+static int64_t row_write(Writer *writer, const void *list, int index)
+{
+    const Command *command = (const Command *)list + index;
+
+    command_write(writer, command);
+    return command->id;
+}
+
 static ErrorCode list_answer(Api *api, Request *request, const char *status, Response *response, Error *reterr)
 {
     CommandFilter filter = {.domain = request_query(request, "domain"),
                             .status = status,
                             .type   = request_query(request, "type")};
     Command      *list;
-    int64_t       limit;
-    int           count, shown = 0;
-    Writer        writer;
+    Page          page;
+    int           count;
 
-    TRY(request_query_i64(request, "limit", 1, 1000, 100, &limit, reterr));
-    TRY(request_query_i64(request, "cursor", 1, INT64_MAX, 0, &filter.before, reterr));
-    filter.limit = (int)limit;
+    TRY(page_take(request, &page, reterr));
+    filter.limit  = page.limit;
+    filter.before = page.before;
     TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "items");
-    while (shown < count && response->body.length < PAGE_BYTES_MAX)
-        command_write(&writer, &list[shown++]);
-    writer_end(&writer);
-    if (shown == limit || shown < count)
-        writer_i64(&writer, "next_cursor", list[shown - 1].id);
-    else
-        writer_null(&writer, "next_cursor");
-    writer_end(&writer);
+    page_write(&page, list, count, row_write, response);
     return OK;
 }
 

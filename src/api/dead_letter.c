@@ -5,19 +5,16 @@
 #include <stdlib.h>
 
 #include "api/api.h"
+#include "api/page.h"
 #include "base/reader.h"
 #include "bus/dead_letter.h"
-
-#define LIMIT_DEFAULT  100
-#define LIMIT_MAX      1000
-#define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the letter that reaches it is the last one of its page */
 
 static const char *const letter_status_names[] = {"pending", "retrying", "failed", "resolved", NULL};
 
 const RouteParameter api_dead_letter_parameters[] = {
     {"status", "only this status; all but resolved when absent", .words = letter_status_names},
     {"type", "only operations of this type"},
-    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = 1000, .fallback = 100},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
     {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
     {NULL, NULL},
 };
@@ -33,30 +30,27 @@ static ErrorCode id_read(Request *request, int64_t *ret_id, Error *reterr)
     return OK;
 }
 
+static int64_t row_write(Writer *writer, const void *list, int index)
+{
+    const DeadLetter *letter = (const DeadLetter *)list + index;
+
+    dead_letter_write(writer, letter);
+    return letter->id;
+}
+
 ErrorCode api_dead_letter_list(void *context, Request *request, Response *response, Error *reterr)
 {
     Api             *api    = context;
     DeadLetterFilter filter = {.status = request_query(request, "status"), .type = request_query(request, "type")};
     DeadLetter      *list;
-    int64_t          limit;
-    int              count, shown = 0;
-    Writer           writer;
+    Page             page;
+    int              count;
 
-    TRY(request_query_i64(request, "limit", 1, LIMIT_MAX, LIMIT_DEFAULT, &limit, reterr));
-    TRY(request_query_i64(request, "cursor", 1, INT64_MAX, 0, &filter.before, reterr));
-    filter.limit = (int)limit;
+    TRY(page_take(request, &page, reterr));
+    filter.limit  = page.limit;
+    filter.before = page.before;
     TRY(dead_letter_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
-    writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "items");
-    while (shown < count && response->body.length < PAGE_BYTES_MAX)
-        dead_letter_write(&writer, &list[shown++]);
-    writer_end(&writer);
-    if (shown == limit || shown < count)
-        writer_i64(&writer, "next_cursor", list[shown - 1].id);
-    else
-        writer_null(&writer, "next_cursor");
-    writer_end(&writer);
+    page_write(&page, list, count, row_write, response);
     return OK;
 }
 

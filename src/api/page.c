@@ -1,0 +1,35 @@
+/*
+ * page.c - see page.h.
+ */
+#include "api/page.h"
+
+#define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the row that reaches it is the last one of its page */
+
+ErrorCode page_take(Request *request, Page *ret_page, Error *reterr)
+{
+    int64_t limit;
+
+    TRY(request_query_i64(request, "limit", 1, PAGE_LIMIT_MAX, PAGE_LIMIT_DEFAULT, &limit, reterr));
+    TRY(request_query_i64(request, "cursor", 1, INT64_MAX, 0, &ret_page->before, reterr));
+    ret_page->limit = (int)limit;
+    return OK;
+}
+
+void page_write(const Page *page, const void *list, int count, PageRowWrite *write, Response *response)
+{
+    int     shown = 0;
+    int64_t last  = 0;
+    Writer  writer;
+
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_array(&writer, "items");
+    while (shown < count && response->body.length < PAGE_BYTES_MAX)
+        last = write(&writer, list, shown++);
+    writer_end(&writer);
+    if (shown == page->limit || shown < count)
+        writer_i64(&writer, "next_cursor", last);
+    else
+        writer_null(&writer, "next_cursor");
+    writer_end(&writer);
+}
