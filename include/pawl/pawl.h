@@ -211,8 +211,8 @@ typedef struct {
 } PawlBalance;
 
 /* Its present state. "@system" is the world outside. PAWL_NOT_FOUND: there is no such wallet. */
-PawlStatus pawl_wallet_look(Pawl *pawl, const char *owner, const char *asset, int timeout_ms, PawlBalance *ret_balance,
-                            PawlError *error);
+PawlStatus pawl_wallet_get(Pawl *pawl, const char *owner, const char *asset, int timeout_ms, PawlBalance *ret_balance,
+                           PawlError *error);
 
 /* Starts at 1, so that a forgotten one is noticed. The comments list the fields besides txn_id and metadata. */
 typedef enum {

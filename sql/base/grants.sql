@@ -42,7 +42,7 @@ as $$
     ('pawl.command_cancel',     'sender'),
     ('pawl.wake',               'sender worker'),
     ('pawl.domain_find',        'sender worker'),
-    ('pawl.horizon',            'worker'),
+    ('pawl.decided_position',            'worker'),
     ('pawl.claim',              'worker'),
     ('pawl.claim_isolate',      'worker'),
     ('pawl.has_work',           'worker'),
@@ -51,7 +51,7 @@ as $$
     ('pawl.settle',             'worker'),
     ('pawl.settle_named',       'worker'),
     ('pawl.settle_items',       'worker'),
-    ('pawl.bring_back',         'worker monitor'),
+    ('pawl.requeue_due',         'worker monitor'),
     ('pawl.command_status',     'reader'),
     ('pawl.command_number',     'reader'),
     ('pawl.commands_find',      'reader'),
@@ -100,7 +100,7 @@ as $$
     ('pawl.answer_find',        'app'),
     ('pawl.answer_keep',        'app'),
     -- wallets
-    ('wallet.look',             'reader poster'),
+    ('wallet.get',             'reader poster'),
     ('wallet.assets_of',        'reader poster'),
     ('wallet.balance_at',       'reader poster'),
     ('wallet.entries',          'reader poster'),
@@ -118,7 +118,7 @@ as $$
     ('wallet.verify',           'reader'),
     ('wallet.verify_plan',      'reader'),
     ('wallet.verify_step',      'reader'),
-    ('wallet.verify_note',      'monitor')
+    ('wallet.verify_record',      'monitor')
 $$;
 
 -- Who may read which tables and sequences; hidden columns are read by nobody.

@@ -20,6 +20,7 @@ begin
       ('pawl.batch_open(uuid,smallint,uuid[])', null, null),
       ('pawl.claim(smallint,integer,integer,bigint[],text[],text)', null, null),
       ('pawl.bring_back(integer,timestamptz,integer)', null, null),
+      ('pawl.backlog()', 'drawn', null),
       ('pawl.horizon(smallint,bigint[],text[])', null, null),
       ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
       ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),
@@ -27,7 +28,23 @@ begin
       ('pawl.payloads_bytes(jsonb[])', null, null),
       ('pawl.cancel_one(bigint,text,text)', null, null),
       ('pawl.prune_audit(integer,interval,bigint)', null, null),
-      ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null)
+      ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null),
+      ('pawl.drawing(integer)', null, null),
+      ('pawl.drawing_bound()', null, null),
+      ('pawl.drawing_oldest(integer,bigint)', null, null),
+      ('pawl.tell(bigint[])', null, null),
+      ('pawl.finish_untold(bigint[],text,text,jsonb,text,text)', null, null),
+      ('pawl.bring_back(integer,timestamptz,integer,timestamptz)', null, null),
+      ('pawl.horizon(integer,bigint[],text[])', null, null),
+      ('pawl.decisions_told(uuid[],text[],text[],text,text,text,jsonb,text)', null, null),
+      ('wallet.post_refer(text[],uuid[],text[],text[],text[],uuid[],jsonb[])', null, null),
+      ('wallet.post_told(wallet.batch,text[],bigint[])', null, null),
+      ('wallet.post_rest(wallet.batch,text[],text[],bigint[],timestamptz,integer)', null, null),
+      ('wallet.post_together(text[],uuid[],text[],bigint[],text[],text[],uuid[],jsonb[],integer,boolean)', null, null),
+      ('wallet.post_stretches(text[],uuid[],bigint[],uuid[])', null, null),
+      ('wallet.look(text[],text[])', null, null),
+      ('wallet.seal_horizon()', null, null),
+      ('wallet.verify_note(bigint)', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames))
       and (r.result is null or p.prorettype = r.result::regtype)
@@ -37,7 +54,7 @@ begin
     exception when dependent_objects_still_exist then
       select string_agg(distinct pg_describe_object(d.classid, d.objid, 0), ', ') into v_user
       from pg_depend d where d.refclassid = 'pg_proc'::regclass and d.refobjid = v_gone.oid;
-      raise exception 'function % has a new signature, and % depends on the old one: drop that, migrate, then create it again',
+      raise exception 'function % was replaced or renamed, and % depends on it: drop that, migrate, then create it again',
         v_gone.name, v_user using errcode = '2BP01';
     end;
   end loop;

@@ -234,9 +234,9 @@ $$;
 -- next_ms: when something is due next, at most p_most_ms from now, and 0 when there is more to do; looked: the time of it.
 -- due_left: the first command from p_due_since on that was due and is still there: another process moves it, or the limit was reached.
 -- running, oldest: for the proof that nothing due before `looked` appears any more. A transaction that delays commands holds the
--- allocation lock (base/draw.sql) and reads the clock under it. So whatever is due before `looked` and cannot be seen yet belongs to
+-- allocation lock (base/allocation.sql) and reads the clock under it. So whatever is due before `looked` and cannot be seen yet belongs to
 -- a transaction below `running`; once `oldest` of a later look has reached that, the look sees it.
-create or replace function pawl.bring_back (
+create or replace function pawl.requeue_due (
   p_limit integer, p_since timestamptz, p_most_ms integer, p_due_since timestamptz default '-infinity',
   out moved integer, out next_ms integer, out looked timestamptz, out due_left timestamptz, out running bigint, out oldest bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -254,8 +254,8 @@ begin
   looked := pawl.now();
   v_most := looked + p_most_ms * interval '1 ms';
   -- Not the snapshot's xmax: that is one more than the last id that has ended, and a transaction that is open may be above it.
-  running := pawl.drawing_bound();
-  oldest := pawl.drawing_oldest(2, running);
+  running := pawl.allocation_bound();
+  oldest := pawl.allocation_oldest(2, running);
   v_ids := array(
     select d.id from pawl.delayed d where d.due >= p_due_since and d.due <= looked
     order by d.due limit p_limit for update skip locked);
@@ -323,7 +323,7 @@ declare
   v_deleted bigint;
   v_inserted bigint;
 begin
-  perform pawl.drawing(2);
+  perform pawl.allocation_lock(2);
   with due as (
     delete from pawl.delayed d where d.id = any (p_ids) returning d.*
   ), lined as (
@@ -353,7 +353,7 @@ begin
   if cardinality(v_exhausted) > 0 then
     perform pawl.give_up(v_exhausted, 'its worker was lost, and no attempt is left');
   end if;
-  perform pawl.drawing(2);
+  perform pawl.allocation_lock(2);
   with lost as (
     delete from pawl.lease l
     where l.id = any (p_ids) and l.attempt < l.max_attempts and not l.cancel
@@ -379,12 +379,12 @@ begin
 end
 $$;
 
--- What a claimer needs to know to move its floor: see bus/claim.h. Numbers up to `drawn` were drawn by transactions older
--- than `running`; once `oldest` has reached it they are all decided (base/draw.sql). firsts: the first row that is there, of each priority,
+-- What a claimer needs to know to move its floor: see bus/claim.h. Numbers up to `allocated` were allocated by transactions older
+-- than `running`; once `oldest` has reached it they are all decided (base/allocation.sql). firsts: the first row that is there, of each priority,
 -- behind the floor; rows that an unfinished claim is about to take are still there, so one that dies gives them back.
-create or replace function pawl.horizon (
+create or replace function pawl.decided_position (
   p_domain_id integer, p_floors bigint[], p_types text[],
-  out drawn bigint, out running bigint, out oldest bigint, out firsts bigint[])
+  out allocated bigint, out running bigint, out oldest bigint, out firsts bigint[])
   language plpgsql volatile security definer set search_path = pawl, pg_temp
   set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
   set enable_hashjoin = off set enable_mergejoin = off
@@ -394,9 +394,9 @@ begin
           pawl.array_check('types', p_types, coalesce(cardinality(p_types), 0), 'QU001', true);
   -- In this order: whoever drew one of these numbers has an older id than ours, and is either among those who draw or has ended
   -- before the snapshot of the look.
-  select case when s.is_called then s.last_value else s.last_value - 1 end into drawn from pawl.command_seq s;
-  running := pawl.drawing_bound();
-  oldest := pawl.drawing_oldest(2, running);
+  select case when s.is_called then s.last_value else s.last_value - 1 end into allocated from pawl.command_seq s;
+  running := pawl.allocation_bound();
+  oldest := pawl.allocation_oldest(2, running);
   select array(select (select r.pos
                        from pawl.ready r
                        where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > p_floors[p.priority + 1]

@@ -5,7 +5,7 @@
 -- Verdicts: CANCELED, CANCELING (it runs; its worker is told at the next heartbeat), COMPLETED, PENDING; or why nothing was done:
 -- DECIDED (another decision was made: see decision, operator, decided_at), ENDED (it ended by itself), NOT_IN_TSQ, NOT_FOUND,
 -- AMBIGUOUS (several domains have this id: see domains).
--- Lock order: lease, delayed, tsq and ready rows, each by id; then what pawl.tell locks, once. Only pawl.command_cancel may have to
+-- Lock order: lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only pawl.command_cancel may have to
 -- start over, when a command moves while it reads.
 -- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
@@ -65,7 +65,7 @@ $$;
 
 -- The answers of a decision. p_verdicts: of the commands that it changed, NULL for the others. p_otherwise: for a command that is
 -- not where the decision needs it, and about which nothing was decided.
-create or replace function pawl.decisions_told (
+create or replace function pawl.decisions_repeated (
   p_command_ids uuid[], p_domains text[], p_verdicts text[], p_decision text, p_operator text, p_reason text, p_result jsonb,
   p_otherwise text)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
@@ -166,14 +166,14 @@ begin
     )
     select v_asked || coalesce(array_agg(a.id), '{}') into v_asked from asked a;
     v_left := array(select i from unnest(v_left) i where not i = any (v_asked) order by i);
-    v_ended := v_ended || pawl.finish_untold(v_left, 'CANCELED', 'CANCELED', null, p_reason, v_operator);
+    v_ended := v_ended || pawl.finish_without_replies(v_left, 'CANCELED', 'CANCELED', null, p_reason, v_operator);
   end loop;
   if cardinality(v_ended) > 0 then
-    perform pawl.tell(v_ended);
+    perform pawl.after_end(v_ended);
   end if;
   perform pawl.replay_barrier(); -- some answers may tell what was decided earlier
   return query
-    select * from pawl.decisions_told(p_command_ids, p_domains,
+    select * from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ended) then 'CANCELED' when i.id = any (v_asked) then 'CANCELING' end
             from unnest(v_ids) with ordinality i (id, n) order by i.n),
       'cancel', v_operator, p_reason, null, 'ENDED');
@@ -207,7 +207,7 @@ begin
   v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
   case p_decision
     when 'retry' then
-      perform pawl.drawing(2);
+      perform pawl.allocation_lock(2);
       with taken as (
         delete from pawl.tsq t where t.id = any (v_ids) returning t.id, t.domain_id, t.attempt
       ), lined as (
@@ -231,7 +231,7 @@ begin
   end case;
   perform pawl.replay_barrier(); -- some answers may tell what was decided earlier
   return query
-    select * from pawl.decisions_told(p_command_ids, p_domains,
+    select * from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ids) then
                      case p_decision when 'retry' then 'PENDING' when 'cancel' then 'CANCELED' else 'COMPLETED' end end
             from unnest(v_all) with ordinality i (id, n) order by i.n),

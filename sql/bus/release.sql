@@ -34,7 +34,7 @@ begin
     perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
   end if;
   if v_held is not null then
-    perform pawl.drawing(2);
+    perform pawl.allocation_lock(2);
     with released as (
       delete from pawl.lease l where l.id = any (v_held) returning l.*
     ), queued as (

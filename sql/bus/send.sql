@@ -289,8 +289,8 @@ begin
       perform pawl.reply_queues(p_reply_to);
     end if;
   end if;
-  perform pawl.drawing(2);
-  v_now := pawl.now(); -- under the lock: see pawl.bring_back
+  perform pawl.allocation_lock(2);
+  v_now := pawl.now(); -- under the lock: see pawl.requeue_due
   if v_is_held then
     v_made := '{}';
   elsif p_nowait and p_command_ids is not null then

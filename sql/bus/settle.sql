@@ -3,8 +3,8 @@
 -- Invariants: nothing is changed under a token that is not the lease's. An outcome is written once, by inserting it. The
 -- same settle again (an answer was lost) changes nothing and is told the same, once the command has ended by it. A row leaves
 -- its table only in a statement that inserts it into another one, and pawl.moved() raises when the numbers differ.
--- Lock order, of every function here: lease, delayed, tsq and ready rows, each by id; then, in pawl.tell, reply queues by name,
--- batch rows by id. pawl.tell is called once, after the last row was locked.
+-- Lock order, of every function here: lease, delayed, tsq and ready rows, each by id; then, in pawl.after_end, reply queues by name,
+-- batch rows by id. pawl.after_end is called once, after the last row was locked.
 -- Errors: QU001 arrays of different length, unknown outcome. XX000 a move lost a row.
 
 -- Raises when a statement deleted more or fewer rows than it inserted elsewhere.
@@ -112,7 +112,7 @@ begin
   end if;
   if cardinality(v_done) = v_count then
     if v_extras is not null then
-      perform pawl.tell(v_extras);
+      perform pawl.after_end(v_extras);
     end if;
     return query
       select u.ord::integer, true, false, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end
@@ -124,7 +124,7 @@ begin
   into v_again_ords, v_again_statuses, v_canceled
   from pawl.settle_again(p_ids, p_tokens, p_outcomes, p_errors, p_delays_ms, v_now) a;
   if v_extras is not null or v_canceled is not null then
-    perform pawl.tell(v_extras || v_canceled);
+    perform pawl.after_end(v_extras || v_canceled);
   end if;
   -- A command that never was, or that retention took: an operator can find what was said about it.
   insert into pawl.event (id, at, domain_id, attempt, event, command_id, details)
@@ -206,7 +206,7 @@ begin
     continue when not exists (select from pawl.lease l where l.id = v_item.id and l.token = v_item.token);
     ord := v_item.ord;
     if v_item.cancel then
-      perform pawl.finish_untold(array[v_item.id], 'CANCELED', 'CANCELED', null, v_item.error, null);
+      perform pawl.finish_without_replies(array[v_item.id], 'CANCELED', 'CANCELED', null, v_item.error, null);
       status := 'CANCELED';
     elsif v_item.outcome = 'fail' or v_item.attempt >= v_item.max_attempts then
       perform pawl.give_up(array[v_item.id], v_item.error);
@@ -246,7 +246,7 @@ declare
   v_deleted bigint;
   v_inserted bigint;
 begin
-  perform pawl.drawing(2);
+  perform pawl.allocation_lock(2);
   with taken as (
     delete from pawl.lease l where l.id = p_id returning l.*
   ), put as (
@@ -304,8 +304,8 @@ end
 $$;
 
 -- The end of commands wherever they are: leased, queued, delayed or in the troubleshooting queue. Those that ended
--- before are left alone. Returns the ids that ended now; the caller passes them to pawl.tell once it holds all its row locks.
-create or replace function pawl.finish_untold (
+-- before are left alone. Returns the ids that ended now; the caller passes them to pawl.after_end once it holds all its row locks.
+create or replace function pawl.finish_without_replies (
   p_ids bigint[], p_status text, p_event text, p_result jsonb, p_error text, p_actor text)
   returns bigint[]
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -371,10 +371,10 @@ create or replace function pawl.finish (
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_done bigint[] := pawl.finish_untold(p_ids, p_status, p_event, p_result, p_error, p_actor);
+  v_done bigint[] := pawl.finish_without_replies(p_ids, p_status, p_event, p_result, p_error, p_actor);
 begin
   if cardinality(v_done) > 0 then
-    perform pawl.tell(v_done);
+    perform pawl.after_end(v_done);
   end if;
   return v_done;
 end

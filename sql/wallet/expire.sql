@@ -17,7 +17,7 @@ declare
   v_count integer := 0;
 begin
   begin
-    return (select count(*) from wallet.post_together(
+    return (select count(*) from wallet.post_batch(
               array_fill('expire'::text, array[cardinality(p_holds)]), array(select gen_random_uuid() from generate_series(1, cardinality(p_holds))),
               null, null, null, null, p_holds, null, null, true) p
             where p.is_new and p.refusal is null);

@@ -25,7 +25,7 @@
 -- operation that refers to an earlier one of the stretch, because the second must see what the first one wrote; what changes how a
 -- wallet is judged stands alone. 128 operations move at most 2^60 in or out of a wallet, which is far from the range of bigint and
 -- from the floor of a stripe; more of them stay together only if their amounts are known and small.
-create or replace function wallet.post_stretches (p_kinds text[], p_txn_ids uuid[], p_amounts bigint[], p_refs uuid[])
+create or replace function wallet.post_chunks (p_kinds text[], p_txn_ids uuid[], p_amounts bigint[], p_refs uuid[])
   returns integer[]
   language plpgsql immutable
 as $$
@@ -90,12 +90,12 @@ create or replace function wallet.post_run (
 as $$
 #variable_conflict use_column
 declare
-  v_starts integer[] := wallet.post_stretches(p_kinds, p_txn_ids, p_amounts, p_refs);
+  v_starts integer[] := wallet.post_chunks(p_kinds, p_txn_ids, p_amounts, p_refs);
   v_from integer;
   v_upto integer;
 begin
   if cardinality(v_starts) = 1 then
-    return query select p.* from wallet.post_together(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
+    return query select p.* from wallet.post_batch(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
                                                       case when p_atomic then 1 end, p_nowait) p order by p.ord;
     return;
   end if;
@@ -108,7 +108,7 @@ begin
     return query
       select p.ord + v_from - 1, p.txn_id, p.is_new, p.refusal, p.sentence, p.differs, p.kind, p.owner, p.other, p.asset, p.amount,
              p.balance_before, p.balance, p.held, p.available, p.version, p.balance_now, p.number, p.at
-      from wallet.post_together(p_kinds[v_from:v_upto], p_txn_ids[v_from:v_upto], p_owners[v_from:v_upto], p_amounts[v_from:v_upto],
+      from wallet.post_batch(p_kinds[v_from:v_upto], p_txn_ids[v_from:v_upto], p_owners[v_from:v_upto], p_amounts[v_from:v_upto],
         p_others[v_from:v_upto], p_assets[v_from:v_upto], p_refs[v_from:v_upto], p_requests[v_from:v_upto],
         case when p_atomic then v_from end, p_nowait) p
       order by p.ord;
@@ -155,7 +155,7 @@ begin
   end if;
   if current_setting('transaction_isolation') = 'read committed' then
     if cardinality(p_kinds) = 1 then
-      return query select p.* from wallet.post_together(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
+      return query select p.* from wallet.post_batch(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
                                                         case when p_atomic then 1 end, false) p;
       return;
     end if;

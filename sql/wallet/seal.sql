@@ -1,7 +1,7 @@
 -- seal.sql - a chain of hashes over the books, so that a row that was changed, removed or slipped in shows, and by name.
 --
 -- Sealing runs behind the postings and stands in nobody's way: it reads what can no longer change and inserts one row per
--- block. What can no longer change: base/draw.sql tells from when on no smaller number can appear any more.
+-- block. What can no longer change: base/allocation.sql tells from when on no smaller number can appear any more.
 -- The functions that make leaves are declared stable, as the text of a row is, else PostgreSQL would not inline them. That text
 -- depends on the session's settings, so wallet.leaves, the only caller, fixes every one of them.
 -- A leaf is the hash of one row with everything that is money in it; eight bytes of each are kept to name the row, all of it
@@ -57,15 +57,15 @@ as $$
 $$;
 
 -- Up to which number nothing can change any more; -1: that is not known yet.
-create or replace function wallet.seal_horizon ()
+create or replace function wallet.seal_bound ()
   returns bigint
   language plpgsql
 as $$
 declare
-  -- In this order, for the reasons in base/draw.sql.
+  -- In this order, for the reasons in base/allocation.sql.
   v_last bigint := (select case when s.is_called then s.last_value + 9999 else -1 end from wallet.txn_seq s);
-  v_own bigint := pawl.drawing_bound();
-  v_oldest bigint := pawl.drawing_oldest(3, v_own);
+  v_own bigint := pawl.allocation_bound();
+  v_oldest bigint := pawl.allocation_oldest(3, v_own);
   v_mark wallet.seal_mark;
 begin
   if v_oldest >= v_own then
@@ -97,14 +97,14 @@ begin
   if (p_limit between 1 and 100000) is not true then
     raise exception 'limit must be from 1 to 100000' using errcode = 'QW001';
   end if;
-  -- Not a row lock: that assigns a transaction id, and wallet.seal_horizon needs one that is assigned later.
+  -- Not a row lock: that assigns a transaction id, and wallet.seal_bound needs one that is assigned later.
   begin
     lock table wallet.txn_allocation in share update exclusive mode nowait;
   exception when lock_not_available then
     return 0;
   end;
   select * into v_last from wallet.seal s order by s.id desc limit 1;
-  v_upto := wallet.seal_horizon();
+  v_upto := wallet.seal_bound();
   select count(*), case when count(*) < p_limit then v_upto else max(t.id) end into v_count, v_upto
   from (select t.id from wallet.txn t where t.id > coalesce(v_last.upto, -1) and t.id <= v_upto order by t.id limit p_limit) t;
   if v_count = 0 then

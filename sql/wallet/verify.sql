@@ -229,7 +229,7 @@ end
 $$;
 
 -- All was well up to this seal: the next incremental verification begins there.
-create or replace function wallet.verify_note (p_seal bigint)
+create or replace function wallet.verify_record (p_seal bigint)
   returns void
   language sql security definer set search_path = wallet, pawl, pg_temp
 as $$

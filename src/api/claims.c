@@ -31,7 +31,7 @@ typedef enum { GROUP_IDLE, GROUP_WAITING, GROUP_DUE, GROUP_BUSY, GROUP_STATE_COU
 struct ClaimGroup {
     Arena      *arena; /* of the names */
     const char *name, *domain;
-    Lane       *lane;
+    Claimer    *claimer;
     GroupState  state;
     WaitList    waits;
     Mono        poll_at;
@@ -44,10 +44,10 @@ typedef TAILQ_HEAD(GroupList, ClaimGroup) GroupList;
 /* Commands to be released. */
 typedef struct Undo Undo;
 struct Undo {
-    Arena   *arena;
-    Claimed *list;
-    int      count;
-    Undo    *next;
+    Arena          *arena;
+    ClaimedCommand *list;
+    int             count;
+    Undo           *next;
 };
 
 struct Claims {
@@ -68,7 +68,7 @@ struct Claims {
 
 static void group_free(ClaimGroup *group)
 {
-    lane_free(group->lane);
+    claimer_free(group->claimer);
     arena_free(group->arena);
     free(group);
 }
@@ -128,7 +128,7 @@ static ClaimGroup *group_new(Claims *claims, const ClaimWait *wait, const char *
     types         = arena_array(group->arena, const char *, wait->type_count + 1);
     for (int i = 0; i < wait->type_count; i++)
         types[i] = wait->types[i];
-    group->lane = lane_new(claims->pool, wait->domain, wait->type_count ? types : NULL, wait->worker);
+    group->claimer = claimer_new(claims->pool, wait->domain, wait->type_count ? types : NULL, wait->worker);
     TAILQ_INIT(&group->waits);
     group->state = GROUP_IDLE;
     TAILQ_INSERT_TAIL(&claims->groups[GROUP_IDLE], group, link);
@@ -159,7 +159,7 @@ static void wait_leave(ClaimWait *wait)
 }
 
 /* Under the mutex: commands that no waiter gets. */
-static void undo_add(Claims *claims, Arena *arena, Claimed *list, int count)
+static void undo_add(Claims *claims, Arena *arena, ClaimedCommand *list, int count)
 {
     Undo *undo = memory_new(1, sizeof *undo);
 
@@ -215,20 +215,20 @@ static void waits_done(WaitList *done)
 
 /* What a claim for one waiter found. */
 typedef struct {
-    Arena    *arena;
-    Claimed  *list;
-    int       count;
-    ErrorCode code;
-    Error     error;
+    Arena          *arena;
+    ClaimedCommand *list;
+    int             count;
+    ErrorCode       code;
+    Error           error;
 } Found;
 
 static Found look(ClaimGroup *group, const ClaimWait *wait)
 {
     Found found = {.arena = arena_new(ARENA_BYTES_DEFAULT)};
 
-    lane_serve(group->lane, wait->worker);
-    found.code = lane_claim(group->lane, deadline_in_ms(CALL_MS), found.arena, wait->limit, wait->lease_ms, &found.list,
-                            &found.count, &found.error);
+    claimer_serve(group->claimer, wait->worker);
+    found.code = claimer_claim(group->claimer, deadline_in_ms(CALL_MS), found.arena, wait->limit, wait->lease_ms,
+                               &found.list, &found.count, &found.error);
     if (found.code != OK)
         found.count = 0;
     return found;
@@ -376,7 +376,7 @@ static void on_notification(void *context, const char *channel, const char *payl
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&claims->mutex);
 
     (void)channel, (void)held;
-    metric_add(METRIC_NOTES_RECEIVED, payload != NULL); /* without one: notifications may have been missed */
+    metric_add(METRIC_NOTIFICATIONS_RECEIVED, payload != NULL); /* without one: notifications may have been missed */
     for (int i = GROUP_WAITING; i < GROUP_STATE_COUNT; i++)
         for (ClaimGroup *group = TAILQ_FIRST(&claims->groups[i]), *next; group; group = next) {
             next = TAILQ_NEXT(group, link);

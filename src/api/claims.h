@@ -41,10 +41,10 @@ struct ClaimWait {
     void (*on_done)(void *context);
     void *context;
     /* What came of it, at on_done. */
-    ErrorCode code;
-    Error     error;
-    Claimed  *list;
-    int       count;
+    ErrorCode       code;
+    Error           error;
+    ClaimedCommand *list;
+    int             count;
     /* Of claims.c. */
     Claims     *claims;
     ClaimGroup *group;  /* NULL: it does not wait */

@@ -13,7 +13,7 @@
 
 #define LIMIT_MAX      1000
 #define LIMIT_DEFAULT  100
-#define BITE_ENTRIES   250                 /* with the largest metadata they fit into an arena */
+#define CHUNK_ENTRIES  250                 /* with the largest metadata they fit into an arena */
 #define CSV_LINE_END   "\r\n"              /* RFC 4180 */
 #define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the entry that reaches it is the last one */
 
@@ -133,7 +133,7 @@ static ErrorCode page_fill(Page *page, Pool *pool, Request *request, Error *rete
         Entry                    *list;
         int                       count;
 
-        filter.limit = left < BITE_ENTRIES ? left : BITE_ENTRIES;
+        filter.limit = left < CHUNK_ENTRIES ? left : CHUNK_ENTRIES;
         TRY(page->list->read(pool, request_deadline(request), arena, &filter, &list, &count, reterr));
         more        = page_add(page, list, count) < count || count == filter.limit;
         filter.seen = page->last;

@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "http/suspend.h"
-#include "wallet/books.h"
+#include "wallet/entry.h"
 
 /* ---- bodies ---- */
 

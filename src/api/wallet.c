@@ -5,7 +5,7 @@
 #include "api/scope.h"
 #include "base/reader.h"
 #include "base/writer.h"
-#include "wallet/books.h"
+#include "wallet/entry.h"
 #include "wallet/ledger.h"
 
 /* ---- open ---- */
@@ -63,7 +63,7 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
                       .metadata   = wallet.metadata,
                       .created_at = wallet.created_at};
     if (!wallet.is_new)
-        TRY(ledger_look(api->ledger, request_deadline(request), arena, wallet.owner, wallet.asset, &opened, reterr));
+        TRY(ledger_get(api->ledger, request_deadline(request), arena, wallet.owner, wallet.asset, &opened, reterr));
     response->status = 201;
     writer_open(&writer, &response->body);
     wallet_write(&writer, &opened);
@@ -89,7 +89,7 @@ static ErrorCode past_answer(Api *api, Request *request, const char *at, Respons
 
     TRY(wallet_check_owner_seen("owner", owner, reterr));
     TRY(wallet_check_asset("asset", asset, reterr));
-    TRY(wallet_look_at(api->pool, request_deadline(request), request_arena(request), owner, asset, at, &past, reterr));
+    TRY(wallet_get_at(api->pool, request_deadline(request), request_arena(request), owner, asset, at, &past, reterr));
     writer_open(&writer, &response->body);
     wallet_past_write(&writer, &past);
     return OK;
@@ -105,8 +105,8 @@ ErrorCode api_wallet_show(void *context, Request *request, Response *response, E
     TRY(api_moment_take(request, "at", &at, reterr));
     if (at)
         return past_answer(api, request, at, response, reterr);
-    TRY(ledger_look(api->ledger, request_deadline(request), request_arena(request), request_capture(request, "owner"),
-                    request_query(request, "asset"), &wallet, reterr));
+    TRY(ledger_get(api->ledger, request_deadline(request), request_arena(request), request_capture(request, "owner"),
+                   request_query(request, "asset"), &wallet, reterr));
     writer_open(&writer, &response->body);
     wallet_write(&writer, &wallet);
     return OK;
@@ -121,7 +121,7 @@ ErrorCode api_owner_wallets(void *context, Request *request, Response *response,
     Writer      writer;
 
     TRY(wallet_check_owner_seen("owner", owner, reterr));
-    TRY(wallet_look_all(api->pool, request_deadline(request), request_arena(request), owner, &list, &count, reterr));
+    TRY(wallet_list(api->pool, request_deadline(request), request_arena(request), owner, &list, &count, reterr));
     if (count == 0)
         return fail(reterr, ERR_NOT_FOUND, "there is no wallet of \"%s\"", owner);
     writer_open(&writer, &response->body);

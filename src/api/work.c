@@ -37,7 +37,7 @@ static const Field claim_fields[] = {
 };
 const FieldTable api_claim_body = {"claim", claim_fields, COUNT(claim_fields), sizeof(ClaimRequest)};
 
-static void write_claimed(Writer *writer, const Claimed *list, int count)
+static void write_claimed(Writer *writer, const ClaimedCommand *list, int count)
 {
     writer_object(writer, NULL);
     writer_array(writer, "items");
@@ -105,7 +105,8 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
                         .on_done    = request_resume,
                         .context    = request,
                         .claims     = api->claims};
-    request_suspend(request, &(Suspend){.on_resume = claim_answer, .on_gone = claim_gone, .on_sent = claim_sent}, wait);
+    request_suspend(request, &(Suspend){.on_resume = claim_answer, .on_closed = claim_gone, .on_sent = claim_sent},
+                    wait);
     claims_submit(api->claims, wait);
     return OK;
 }

@@ -57,8 +57,8 @@ static ErrorCode pool_make(App *app, Error *reterr)
 /* The database has to answer before anything is promised. The pool retries by itself. */
 static ErrorCode database_check(App *app, Error *reterr)
 {
-    scoped(lease_end) Lease *lease = NULL;
-    ErrorCode                code  = pool_lease(app->pool, deadline_in_ms(APP_COMMAND_MS), &lease, reterr);
+    scoped(pool_release) Checkout *checkout = NULL;
+    ErrorCode                      code = pool_acquire(app->pool, deadline_in_ms(APP_COMMAND_MS), &checkout, reterr);
 
     return code == ERR_TIMEOUT ? ERR_UNAVAILABLE : code; /* no answer to a connection is no database */
 }

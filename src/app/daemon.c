@@ -39,7 +39,7 @@ static void start_end(int signal)
         alarm(START_GRACE_S);
 }
 
-static void start_hurry(bool may_hang)
+static void start_grace_set(bool may_hang)
 {
     start_may_hang = may_hang;
     if (may_hang && start_ended_by)
@@ -67,7 +67,7 @@ static const char *address(const Daemon *daemon, Arena *arena)
                        server_port(daemon->server));
 }
 
-static void say_ready(const Daemon *daemon, const char *token_file, bool json)
+static void print_ready(const Daemon *daemon, const char *token_file, bool json)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     const char               *url   = address(daemon, arena);
@@ -113,12 +113,12 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
     TRY(roles_check(&daemon->app->settings, reterr));
     if (daemon->app->settings.role & ROLE_API)
         TRY(server_bind(daemon->app->settings.listen, &daemon->bound_fd, reterr));
-    start_hurry(/* may_hang= */ daemon->app->settings.database_url != NULL);
+    start_grace_set(/* may_hang= */ daemon->app->settings.database_url != NULL);
     TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
     TRY(app_token(daemon->app, &daemon->token, &daemon->token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);
     TRY(parts_start(daemon, reterr));
-    say_ready(daemon, daemon->token_file, given->is_json);
+    print_ready(daemon, daemon->token_file, given->is_json);
     log_write(LOG_INFO, "daemon", "ready", LOG_INT("migrations_applied", daemon->app->migrated),
               LOG_INT("pool_max", daemon->app->settings.pool_max),
               LOG_INT("workers", daemon->workers ? (int64_t)daemon->app->settings.workers_count : 0));

@@ -47,16 +47,16 @@ typedef struct Daemon {
     Server       *server;             /* NULL without role api */
     WorkerSet    *workers;            /* NULL: none, by settings or by role */
     /* Each belongs to one periodic task. */
-    BringBack bring_back;
-    int64_t   bus_activity;
-    Backlog   backlog;
-    Prune     prune;
-    Maintain  maintain;
-    Idle      bus_idle, expire_idle, seal_idle;
-    bool      holds_shared;
-    char      holder[UUID_TEXT_SIZE];            /* of the leases on tasks: this process */
-    Mutex     mutex;                             /* guards webhook */
-    char      webhook[SETTINGS_WEBHOOK_MAX + 1]; /* "" : none */
+    Requeue  requeue;
+    int64_t  bus_activity;
+    Backlog  backlog;
+    Prune    prune;
+    Maintain maintain;
+    Idle     bus_idle, expire_idle, seal_idle;
+    bool     holds_shared;
+    char     holder[UUID_TEXT_SIZE];            /* of the leases on tasks: this process */
+    Mutex    mutex;                             /* guards webhook */
+    char     webhook[SETTINGS_WEBHOOK_MAX + 1]; /* "" : none */
 } Daemon;
 
 /* Runs until a signal ends it. */

@@ -50,7 +50,7 @@ typedef struct {
 DB_SHAPE(vitals, Vitals, VITALS_COLUMNS);
 
 #define BATCH_IDLE_S   86400
-#define LEDGER_AHEAD_S 5 /* as in sql/wallet/together.sql */
+#define LEDGER_AHEAD_S 5 /* as in sql/wallet/post_batch.sql */
 
 #define STUCK_COLUMNS(X, T)          \
     X(T, int64_t, DB_I64, expired)   \
@@ -152,13 +152,14 @@ static ErrorCode check_settings(Doctor *doctor, Finding *finding, Error *reterr)
 
 static ErrorCode check_connection(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    Mono   start = clock_mono();
-    Lease *lease = NULL;
+    Mono      start    = clock_mono();
+    Checkout *checkout = NULL;
 
-    TRY(pool_lease(doctor->app->pool, deadline_in_ms(CHECK_MS), &lease, reterr));
-    const char *text = arena_print(doctor->arena, "connected in %.1f ms (%s)",
-                                   (double)mono_us_between(start, clock_mono()) / 1e3, conn_name(lease_conn(lease)));
-    lease_end(lease);
+    TRY(pool_acquire(doctor->app->pool, deadline_in_ms(CHECK_MS), &checkout, reterr));
+    const char *text =
+        arena_print(doctor->arena, "connected in %.1f ms (%s)", (double)mono_us_between(start, clock_mono()) / 1e3,
+                    conn_name(checkout_conn(checkout)));
+    pool_release(checkout);
     TRY(ask_vitals(doctor, reterr));
     return found(finding, FINDING_OK, text, NULL);
 }
@@ -354,7 +355,8 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
                      "this must not happen: keep the database as it is and report it");
     if (stuck.unrescued)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena, "%" PRId64 " commands have a lease that ended a minute ago or earlier",
+                     arena_print(doctor->arena,
+                                 "%" PRId64 " commands have a lease that ended a minute ago or earlier",
                                  stuck.unrescued),
                      "a worker or a pawl serve with role monitor requeues them: is one running?");
     if (stuck.idle_s > BATCH_IDLE_S)

@@ -25,7 +25,7 @@
 #define BACKLOG_MS      10000
 #define LETTERS_IDLE_MS 20000
 #define LETTERS_ROWS    100 /* in one batch */
-#define BRING_BACK_MS   1000
+#define REQUEUE_MS      1000
 #define PRUNE_ROWS      1000 /* in one batch */
 #define PRUNE_STEP_MS   300
 #define PRUNE_IDLE_MS   20000 /* after all that can be old enough was read */
@@ -218,7 +218,7 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
 /* ---- commands ---- */
 
 /* Workers do this too; here it is done when none of them runs. */
-static ErrorCode task_bring_back(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_requeue(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
     bool    is_idle;
@@ -227,8 +227,8 @@ static ErrorCode task_bring_back(void *context, Deadline deadline, int *ret_next
     if (idle_goes_on(&daemon->bus_idle, bus_activity()))
         return OK;
     is_idle = daemon->bus_activity == daemon->bus_idle.activity;
-    most_ms = is_idle ? IDLE_MS : BRING_BACK_MS;
-    TRY(bring_back_step(daemon->app->pool, deadline, &daemon->bring_back, most_ms, &moved, &next_ms, reterr));
+    most_ms = is_idle ? IDLE_MS : REQUEUE_MS;
+    TRY(requeue_step(daemon->app->pool, deadline, &daemon->requeue, most_ms, &moved, &next_ms, reterr));
     daemon->bus_activity = daemon->bus_idle.activity;
     idle_begin(&daemon->bus_idle, /* more= */ !is_idle || moved > 0, next_ms);
     if (next_ms < *ret_next_ms)
@@ -400,10 +400,10 @@ static ErrorCode task_revive(void *context, Deadline deadline, int *ret_next_ms,
 static const PeriodicTask table[] = {
     {"alerts", 2000, STEP_MS, .step = task_alerts},
     {"tally", TALLY_MS, STEP_MS, .step = task_tally},
-    {"private-postgresql", 2000, REVIVE_MS, .place = TASK_OUTSIDE, .step = task_revive},
+    {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
-    {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_OUTSIDE, ROLE_MONITOR, task_dead_letters},
-    {"bring-back", BRING_BACK_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_bring_back},
+    {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},
+    {"bring-back", REQUEUE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_requeue},
     {"prune", 1000, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_prune},
     {"maintain", MAINTAIN_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_maintain},
     {"expire-holds", EXPIRE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_expire},

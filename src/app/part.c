@@ -156,7 +156,7 @@ static ErrorCode workers_start(Daemon *daemon, Error *reterr)
         ErrorCode             code    = worker_set_add(daemon->workers, &row, deadline, reterr);
 
         if (code != OK) {
-            error_prefix(reterr, "%s", section->place);
+            error_prefix(reterr, "%s", section->location);
             return code;
         }
     }

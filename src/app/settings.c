@@ -225,7 +225,7 @@ static ErrorCode worker_complete(const SettingSection *section, Arena *arena, Er
     WorkerSettings *worker = section->values;
 
     if (!worker->exec == !worker->sql)
-        return fail(reterr, ERR_USAGE, "%s must have exactly one of exec and sql", section->place);
+        return fail(reterr, ERR_USAGE, "%s must have exactly one of exec and sql", section->location);
     if (!worker->domain)
         worker->domain = section->name;
     if (worker->types_text)

@@ -11,7 +11,7 @@
 #include "base/sync.h"
 
 #define CLAIM_DEADLINE_MS 5000
-#define OUTSIDE_THREAD    (TASKS_THREADS - 1)
+#define EXTERNAL_THREAD   (TASKS_THREADS - 1)
 
 typedef struct {
     const PeriodicTask *task;
@@ -19,7 +19,7 @@ typedef struct {
     Mono                held_until; /* of the lease; single tasks only */
     bool                running;
     bool                failing; /* of its own thread while it runs */
-} Turn;
+} Schedule;
 
 typedef struct {
     Tasks    *tasks;
@@ -34,16 +34,16 @@ struct Tasks {
     int          count;
     Mutex        mutex; /* guards all below */
     Cond         wake;
-    Turn        *turns; /* the last one claims the leases, if there are single tasks */
+    Schedule    *schedules; /* the last one claims the leases, if there are single tasks */
     bool         stop;
     TaskThread   threads[TASKS_THREADS];
 };
 
 /* ---- leases ---- */
 
-static bool turn_is_single(const Turn *turn)
+static bool schedule_is_single(const Schedule *schedule)
 {
-    return turn->task->scope == TASK_SINGLE;
+    return schedule->task->scope == TASK_SINGLE;
 }
 
 /* From the moment before the call on: never later than the database's own end of the lease. */
@@ -52,8 +52,8 @@ static void leases_take(Tasks *tasks, const bool *held, Mono asked)
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
     for (int i = 0, name = 0; i < tasks->count; i++)
-        if (turn_is_single(&tasks->turns[i]))
-            tasks->turns[i].held_until = held[name++] ? mono_plus_ms(asked, TASKS_LEASE_MS) : (Mono){0};
+        if (schedule_is_single(&tasks->schedules[i]))
+            tasks->schedules[i].held_until = held[name++] ? mono_plus_ms(asked, TASKS_LEASE_MS) : (Mono){0};
     cond_broadcast(&tasks->wake);
 }
 
@@ -68,8 +68,8 @@ static ErrorCode leases_claim(void *context, Deadline deadline, int *ret_next_ms
 
     (void)ret_next_ms;
     for (int i = 0; i < tasks->count; i++)
-        if (turn_is_single(&tasks->turns[i]))
-            names[count++] = tasks->turns[i].task->name;
+        if (schedule_is_single(&tasks->schedules[i]))
+            names[count++] = tasks->schedules[i].task->name;
     TRY(tasks->claim(tasks->context, deadline, names, count, held, reterr));
     leases_take(tasks, held, asked);
     return OK;
@@ -80,43 +80,44 @@ bool tasks_holds(Tasks *tasks, const char *name)
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
     for (int i = 0; i < tasks->count; i++)
-        if (turn_is_single(&tasks->turns[i]) && strcmp(tasks->turns[i].task->name, name) == 0)
-            return mono_before(clock_mono(), tasks->turns[i].held_until);
+        if (schedule_is_single(&tasks->schedules[i]) && strcmp(tasks->schedules[i].task->name, name) == 0)
+            return mono_before(clock_mono(), tasks->schedules[i].held_until);
     return false;
 }
 
 /* ---- steps ---- */
 
-/* When the turn may run; far away while it must not. */
-static Mono turn_time(const Turn *turn, Mono now)
+/* When the schedule may run; far away while it must not. */
+static Mono schedule_time(const Schedule *schedule, Mono now)
 {
-    bool is_ours = !turn_is_single(turn) || mono_before(now, turn->held_until);
+    bool is_ours = !schedule_is_single(schedule) || mono_before(now, schedule->held_until);
 
-    return turn->running || !is_ours ? mono_plus_ms(now, TASKS_CLAIM_MS) : turn->due;
+    return schedule->running || !is_ours ? mono_plus_ms(now, TASKS_CLAIM_MS) : schedule->due;
 }
 
-static Turn *turn_next(Tasks *tasks, TaskPlace place, Mono now)
+static Schedule *schedule_next(Tasks *tasks, TaskTarget target, Mono now)
 {
-    Turn *next = NULL;
+    Schedule *next = NULL;
 
     for (int i = 0; i < tasks->count; i++) {
-        Turn *turn = &tasks->turns[i];
+        Schedule *schedule = &tasks->schedules[i];
 
-        if (turn->task->place == place && (!next || mono_before(turn_time(turn, now), turn_time(next, now))))
-            next = turn;
+        if (schedule->task->target == target &&
+            (!next || mono_before(schedule_time(schedule, now), schedule_time(next, now))))
+            next = schedule;
     }
     return next;
 }
 
 /* NULL: stop. */
-static Turn *turn_wait(Tasks *tasks, TaskPlace place)
+static Schedule *schedule_wait(Tasks *tasks, TaskTarget target)
 {
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
     while (!tasks->stop) {
-        Mono  now  = clock_mono();
-        Turn *next = turn_next(tasks, place, now);
-        Mono  time = next ? turn_time(next, now) : mono_plus_ms(now, TASKS_CLAIM_MS);
+        Mono      now  = clock_mono();
+        Schedule *next = schedule_next(tasks, target, now);
+        Mono      time = next ? schedule_time(next, now) : mono_plus_ms(now, TASKS_CLAIM_MS);
 
         if (next && !mono_before(now, time)) {
             next->running = true;
@@ -127,18 +128,18 @@ static Turn *turn_wait(Tasks *tasks, TaskPlace place)
     return NULL;
 }
 
-static void turn_end(Tasks *tasks, Turn *turn, int next_ms)
+static void schedule_end(Tasks *tasks, Schedule *schedule, int next_ms)
 {
     scoped(mutex_unlock) Mutex *lock = mutex_hold(&tasks->mutex);
 
-    turn->due     = mono_plus_ms(clock_mono(), next_ms);
-    turn->running = false;
+    schedule->due     = mono_plus_ms(clock_mono(), next_ms);
+    schedule->running = false;
     cond_broadcast(&tasks->wake);
 }
 
-static void turn_run(Tasks *tasks, Turn *turn)
+static void schedule_run(Tasks *tasks, Schedule *schedule)
 {
-    const PeriodicTask *task    = turn->task;
+    const PeriodicTask *task    = schedule->task;
     void               *context = task == &tasks->claim_task ? tasks : tasks->context;
     int                 next_ms = task->period_ms;
     Error               error   = {0};
@@ -146,31 +147,31 @@ static void turn_run(Tasks *tasks, Turn *turn)
 
     log_set_request(task->name);
     code = task->step(context, deadline_in_ms(task->deadline_ms), &next_ms, &error);
-    if (code != OK && !turn->failing)
+    if (code != OK && !schedule->failing)
         log_error(LOG_WARN, "task", "a periodic task failed and will be tried again", &error);
-    if (code == OK && turn->failing)
+    if (code == OK && schedule->failing)
         log_write(LOG_INFO, "task", "a periodic task works again");
-    turn->failing = code != OK;
+    schedule->failing = code != OK;
     log_set_request(NULL);
-    turn_end(tasks, turn, code == OK ? next_ms : task->period_ms);
+    schedule_end(tasks, schedule, code == OK ? next_ms : task->period_ms);
 }
 
 static void *thread_run(void *context)
 {
     TaskThread *thread = context;
-    TaskPlace   place  = thread->number == OUTSIDE_THREAD ? TASK_OUTSIDE : TASK_INSIDE;
-    Turn       *turn;
+    TaskTarget  target = thread->number == EXTERNAL_THREAD ? TASK_EXTERNAL : TASK_DATABASE;
+    Schedule   *schedule;
 
-    while ((turn = turn_wait(thread->tasks, place)))
-        turn_run(thread->tasks, turn);
+    while ((schedule = schedule_wait(thread->tasks, target)))
+        schedule_run(thread->tasks, schedule);
     return NULL;
 }
 
 /* ---- life ---- */
 
-static void turns_add(Tasks *tasks, const PeriodicTask *task, int delay_ms)
+static void schedules_add(Tasks *tasks, const PeriodicTask *task, int delay_ms)
 {
-    tasks->turns[tasks->count++] = (Turn){.task = task, .due = mono_plus_ms(clock_mono(), delay_ms)};
+    tasks->schedules[tasks->count++] = (Schedule){.task = task, .due = mono_plus_ms(clock_mono(), delay_ms)};
 }
 
 Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim *claim, void *context)
@@ -179,7 +180,7 @@ Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim
     bool   any_single = false;
 
     assert(count <= TASKS_MAX);
-    if (!tasks || !(tasks->turns = calloc((size_t)count + 1, sizeof *tasks->turns)))
+    if (!tasks || !(tasks->schedules = calloc((size_t)count + 1, sizeof *tasks->schedules)))
         abort();
     tasks->claim      = claim;
     tasks->context    = context;
@@ -189,11 +190,11 @@ Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim
                                        .step        = leases_claim};
     for (int i = 0; i < count; i++)
         if (!table[i].role || table[i].role & roles) {
-            turns_add(tasks, &table[i], table[i].scope == TASK_SINGLE ? 0 : table[i].period_ms);
+            schedules_add(tasks, &table[i], table[i].scope == TASK_SINGLE ? 0 : table[i].period_ms);
             any_single |= table[i].scope == TASK_SINGLE;
         }
     if (any_single)
-        turns_add(tasks, &tasks->claim_task, 0);
+        schedules_add(tasks, &tasks->claim_task, 0);
     mutex_init(&tasks->mutex);
     cond_init(&tasks->wake);
     for (int i = 0; i < TASKS_THREADS; i++) {
@@ -219,6 +220,6 @@ void tasks_free(Tasks *tasks)
         thread_join(tasks->threads[i].id);
     mutex_done(&tasks->mutex);
     cond_done(&tasks->wake);
-    free(tasks->turns);
+    free(tasks->schedules);
     free(tasks);
 }

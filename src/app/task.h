@@ -5,7 +5,7 @@
  * force. Leases are claimed for all such tasks by one call every TASKS_CLAIM_MS; a pod that stops gives them back, one that dies
  * loses them after TASKS_LEASE_MS. They save work and are no lock: a step that outlasts its lease may meet the step of
  * another pod, so every step claims its rows as if it were one of many.
- * A task that calls something outside of the database (TASK_OUTSIDE) runs on a thread of its own, so that it delays no other.
+ * A task that calls something outside of the database (TASK_EXTERNAL) runs on a thread of its own, so that it delays no other.
  * A task that fails is logged once, and once more when it works again.
  * Threads: tasks_new() starts TASKS_THREADS. Ownership: tasks_free() waits for the steps under way and joins.
  */
@@ -24,7 +24,7 @@
 #define TASKS_MAX      64
 
 typedef enum { TASK_EVERYWHERE, TASK_SINGLE } TaskScope;
-typedef enum { TASK_INSIDE, TASK_OUTSIDE } TaskPlace;
+typedef enum { TASK_DATABASE, TASK_EXTERNAL } TaskTarget;
 
 /* *ret_next_ms holds the task's period; a step may set another time until the next one. */
 typedef ErrorCode TaskStep(void *context, Deadline deadline, int *ret_next_ms, Error *reterr);
@@ -33,7 +33,7 @@ typedef struct {
     int         period_ms;
     int         deadline_ms; /* for one step */
     TaskScope   scope;
-    TaskPlace   place;
+    TaskTarget  target;
     unsigned    role; /* runs in pods that have one of these roles; 0: in every pod */
     TaskStep   *step;
 } PeriodicTask;

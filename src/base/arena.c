@@ -130,7 +130,7 @@ void arena_reset(Arena *arena)
 void *arena_alloc(Arena *arena, size_t bytes)
 {
     /* The border has measured; whoever comes here with more has forgotten to. */
-    if (!arena_has_room(arena, bytes)) {
+    if (!arena_has_space(arena, bytes)) {
         fprintf(stderr, "arena of %zu bytes has no room for %zu more\n", arena->bytes_max, bytes);
         abort();
     }
@@ -177,7 +177,7 @@ char *arena_print(Arena *arena, const char *format, ...)
     return text;
 }
 
-bool arena_has_room(const Arena *arena, size_t bytes)
+bool arena_has_space(const Arena *arena, size_t bytes)
 {
     size_t left = arena->bytes_max - arena->used;
 

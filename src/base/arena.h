@@ -2,7 +2,7 @@
  * arena.h - memory that lives as long as one request or one job, freed all at once.
  *
  * Invariants
- *   1. An arena never holds more than bytes_max; asking for more is ERR_LIMIT at the border (arena_has_room) and
+ *   1. An arena never holds more than bytes_max; asking for more is ERR_LIMIT at the border (arena_has_space) and
  *      abort() inside: what comes from outside is measured before it is copied.
  *   2. Memory is zeroed and aligned for any type.
  * Threads: one at a time. Ownership: arena_free() frees everything that was ever handed out.
@@ -34,7 +34,7 @@ typedef struct {
 } ArenaMark;
 ArenaMark arena_mark(const Arena *arena);
 void      arena_rewind(Arena *arena, ArenaMark mark);
-bool      arena_has_room(const Arena *arena, size_t bytes);
+bool      arena_has_space(const Arena *arena, size_t bytes);
 size_t    arena_used(const Arena *arena);
 
 #define arena_array(arena, Type, count) ((Type *)arena_alloc((arena), sizeof(Type) * (size_t)(count)))

@@ -140,7 +140,7 @@ ErrorCode ini_read(const char *path, const char *section, const char *word, Aren
     text_init(&text, arena, INI_BYTES_MAX);
     TRY(file_read(path, &text, reterr));
     size_t lines = lines_count(text_string(&text));
-    if (!arena_has_room(arena, lines * (sizeof(IniEntry) + sizeof(IniSection) + sizeof(IniSection *))))
+    if (!arena_has_space(arena, lines * (sizeof(IniEntry) + sizeof(IniSection) + sizeof(IniSection *))))
         return fail(reterr, ERR_USAGE, "settings file \"%s\" has too many lines", path);
     IniEntry *entries = arena_array(arena, IniEntry, lines);
     parse.sections    = arena_array(arena, const IniSection *, lines);

@@ -11,7 +11,7 @@
 
 #include <sodium.h>
 
-#define ROOM_MIN     32
+#define SPACE_MIN    32
 #define BY_PAIRS_MAX 16 /* up to here comparing is cheaper than hashing */
 
 static bool key_equals(const Key *a, const Key *b)
@@ -64,7 +64,7 @@ static const Key *repeat_by_hash(const Key *list, size_t count)
 void keys_push(Keys *keys, Key key)
 {
     if (keys->count == keys->room) {
-        keys->room = keys->room ? keys->room * 2 : ROOM_MIN;
+        keys->room = keys->room ? keys->room * 2 : SPACE_MIN;
         keys->list = realloc(keys->list, keys->room * sizeof *keys->list);
         if (!keys->list)
             abort();

@@ -54,8 +54,8 @@
     X(METRIC_HANDLERS,         GAUGE,     "pawl_handlers_running",              "",                             "handlers running in this process") \
     X(METRIC_SEND_CALLS,       COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",                "database calls that sent or settled; commands per call show the effect of combining") \
     X(METRIC_SETTLE_CALLS,     COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",              "database calls that sent or settled; commands per call show the effect of combining") \
-    X(METRIC_NOTES_SENT,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",           "notifications to workers that a domain has work") \
-    X(METRIC_NOTES_RECEIVED,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",       "notifications to workers that a domain has work") \
+    X(METRIC_NOTIFICATIONS_SENT,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",           "notifications to workers that a domain has work") \
+    X(METRIC_NOTIFICATIONS_RECEIVED,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",       "notifications to workers that a domain has work") \
     X(METRIC_READY,            GAUGE,     "pawl_commands",                      "state=\"ready\"",              "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
     X(METRIC_DELAYED,          GAUGE,     "pawl_commands",                      "state=\"delayed\"",            "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
     X(METRIC_LEASED,           GAUGE,     "pawl_commands",                      "state=\"leased\"",             "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \

@@ -30,18 +30,18 @@ typedef struct {
 } Reader;
 
 /* Where a value stands: items[3].amount is three of these. Spelled out only when something is wrong. */
-typedef struct Place Place;
-struct Place {
-    const Place *above; /* NULL: the body */
-    const char  *name;  /* NULL: the item with this index */
-    int          index;
+typedef struct Path Path;
+struct Path {
+    const Path *above; /* NULL: the body */
+    const char *name;  /* NULL: the item with this index */
+    int         index;
 };
 
 typedef struct {
     int64_t min, max;
 } Range;
 
-static ErrorCode row_read(const Reader *reader, const Place *place, const FieldTable *table, const char *object,
+static ErrorCode row_read(const Reader *reader, const Path *path, const FieldTable *table, const char *object,
                           void *ret_row);
 
 /* What is right, and how to say that something is not. */
@@ -68,14 +68,14 @@ static bool range_has(Range range, int64_t value)
     return value >= range.min && value <= range.max;
 }
 
-static void place_print(const Place *place, Text *text)
+static void path_print(const Path *path, Text *text)
 {
-    if (place->above)
-        place_print(place->above, text);
-    if (place->name)
-        text_print(text, "%s%s", text->length ? "." : "", place->name);
+    if (path->above)
+        path_print(path->above, text);
+    if (path->name)
+        text_print(text, "%s%s", text->length ? "." : "", path->name);
     else
-        text_print(text, "[%d]", place->index);
+        text_print(text, "[%d]", path->index);
 }
 
 static void words_print(const char *const *words, Text *text)
@@ -149,54 +149,54 @@ static Excerpt value_excerpt(const char *value)
     return scan_excerpt(value, scan_value_end(value));
 }
 
-static ErrorCode refuse(const Reader *reader, const Place *place, const Field *field, const char *found)
+static ErrorCode refuse(const Reader *reader, const Path *path, const Field *field, const char *found)
 {
     scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
-    place_print(place, &text);
+    path_print(path, &text);
     text_append(&text, " must be ");
     rule_print(field, &text);
     return fail(reader->reterr, ERR_INVALID, "%s, got %s", text_string(&text), found);
 }
 
-static ErrorCode refuse_value(const Reader *reader, const Place *place, const Field *field, const char *value)
+static ErrorCode refuse_value(const Reader *reader, const Path *path, const Field *field, const char *value)
 {
-    return refuse(reader, place, field, value_excerpt(value).text);
+    return refuse(reader, path, field, value_excerpt(value).text);
 }
 
-static ErrorCode refuse_item(const Reader *reader, const Place *place, const char *value)
+static ErrorCode refuse_item(const Reader *reader, const Path *path, const char *value)
 {
     scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
-    place_print(place, &text);
+    path_print(path, &text);
     return fail(reader->reterr, ERR_INVALID, "%s must be an object, got %s", text_string(&text),
                 value_excerpt(value).text);
 }
 
-static ErrorCode refuse_count(const Reader *reader, const Place *place, const Field *field, long long count)
+static ErrorCode refuse_count(const Reader *reader, const Path *path, const Field *field, long long count)
 {
     Excerpt found;
 
     snprintf(found.text, sizeof found.text, "%lld", count);
-    return refuse(reader, place, field, found.text);
+    return refuse(reader, path, field, found.text);
 }
 
-static ErrorCode refuse_missing(const Reader *reader, const Place *above, const Field *field)
+static ErrorCode refuse_missing(const Reader *reader, const Path *above, const Field *field)
 {
-    Place            place = {.above = above, .name = field->name};
-    scoped_text Text text  = {0};
+    Path             path = {.above = above, .name = field->name};
+    scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
-    place_print(&place, &text);
+    path_print(&path, &text);
     return fail(reader->reterr, ERR_INVALID, "missing field \"%s\"", text_string(&text));
 }
 
-static ErrorCode refuse_unknown(const Reader *reader, const Place *above, const FieldTable *table, const char *key)
+static ErrorCode refuse_unknown(const Reader *reader, const Path *above, const FieldTable *table, const char *key)
 {
-    Excerpt          name  = scan_excerpt(key + 1, scan_value_end(key) - 1);
-    Place            place = {.above = above, .name = name.text};
+    Excerpt          name = scan_excerpt(key + 1, scan_value_end(key) - 1);
+    Path             path = {.above = above, .name = name.text};
     const char      *names[FIELDS_MAX];
     scoped_text Text text = {0};
 
@@ -205,7 +205,7 @@ static ErrorCode refuse_unknown(const Reader *reader, const Place *above, const 
     const char *nearest = text_nearest(name.text, names, table->count);
 
     text_init(&text, NULL, TEXT_MAX_LINE);
-    place_print(&place, &text);
+    path_print(&path, &text);
     if (nearest)
         return fail(reader->reterr, ERR_INVALID, "unknown field \"%s\", did you mean \"%s\"?", text_string(&text),
                     nearest);
@@ -216,7 +216,7 @@ static ErrorCode refuse_unknown(const Reader *reader, const Place *above, const 
 
 static ErrorCode memory_get(const Reader *reader, size_t bytes, void **ret_memory)
 {
-    if (!arena_has_room(reader->arena, bytes))
+    if (!arena_has_space(reader->arena, bytes))
         return fail(reader->reterr, ERR_LIMIT, "body needs more memory than a request may use");
     *ret_memory = arena_alloc(reader->arena, bytes);
     return OK;
@@ -239,40 +239,40 @@ static bool number_copy(const char *value, char *ret_text)
     return true;
 }
 
-static ErrorCode i64_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode i64_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     char text[NUMBER_TEXT_SIZE], *end;
 
     if (!number_copy(value, text))
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     errno          = 0;
     int64_t number = strtoll(text, &end, 10);
     /* A fraction or an exponent stops strtoll before the end. */
     if (errno || *end || !range_has(number_range(field), number))
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     memcpy(ret, &number, sizeof number);
     return OK;
 }
 
-static ErrorCode real_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode real_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     Range range      = number_range(field);
     bool  has_limits = field->min != 0 || field->max != 0;
     char  text[NUMBER_TEXT_SIZE];
 
     if (!number_copy(value, text))
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     double number = strtod(text, NULL);
     if (!isfinite(number) || (has_limits && (number < (double)range.min || number > (double)range.max)))
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     memcpy(ret, &number, sizeof number);
     return OK;
 }
 
-static ErrorCode bool_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode bool_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     if (*value != 't' && *value != 'f')
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     *(bool *)ret = *value == 't';
     return OK;
 }
@@ -295,44 +295,44 @@ static bool word_is_one_of(const char *word, const char *const *words)
     return false;
 }
 
-static ErrorCode text_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode text_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     char  *text;
     size_t size;
 
     if (*value != '"')
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     TRY(string_copy(reader, value, &text, &size));
     if (field->words && !word_is_one_of(text, field->words))
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     if (!field->words && !range_has(text_range(field), (int64_t)size))
-        return refuse_count(reader, place, field, (long long)size);
+        return refuse_count(reader, path, field, (long long)size);
     memcpy(ret, &text, sizeof text);
     return OK;
 }
 
-static ErrorCode uuid_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode uuid_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     char  *text, lower[UUID_TEXT_SIZE];
     size_t size;
 
     if (*value != '"')
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     TRY(string_copy(reader, value, &text, &size));
     if (size != UUID_TEXT_SIZE - 1 || !uuid_parse(text, lower))
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     memcpy(text, lower, sizeof lower);
     memcpy(ret, &text, sizeof text);
     return OK;
 }
 
-static ErrorCode json_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode json_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     size_t size = (size_t)(scan_value_end(value) - value);
     void  *copy;
 
     if (*value == 'n')
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     TRY(memory_get(reader, size + 1, &copy));
     memcpy(copy, value, size);
     memcpy(ret, &copy, sizeof copy);
@@ -349,18 +349,18 @@ static int items_count(const char *array)
     return count;
 }
 
-static ErrorCode texts_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode texts_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     Field       one  = {field->name, FIELD_TEXT, .length_max = field->length_max, .words = field->words};
-    Place       item = {.above = place};
+    Path        item = {.above = path};
     const char *at   = value + 1;
     void       *items;
 
     if (*value != '[')
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     int count = items_count(value);
     if (!range_has(count_range(field), count))
-        return refuse_count(reader, place, field, count);
+        return refuse_count(reader, path, field, count);
     TRY(memory_get(reader, (size_t)count * sizeof(char *), &items));
     for (; scan_next(&at); at = scan_value_end(at), item.index++)
         TRY(text_read(reader, &item, &one, at, (char **)items + item.index));
@@ -368,17 +368,17 @@ static ErrorCode texts_read(const Reader *reader, const Place *place, const Fiel
     return OK;
 }
 
-static ErrorCode rows_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode rows_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
-    Place       item = {.above = place};
+    Path        item = {.above = path};
     const char *at   = value + 1;
     void       *items;
 
     if (*value != '[')
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     int count = items_count(value);
     if (!range_has(count_range(field), count))
-        return refuse_count(reader, place, field, count);
+        return refuse_count(reader, path, field, count);
     TRY(memory_get(reader, (size_t)count * field->rows->size, &items));
     for (; scan_next(&at); at = scan_value_end(at), item.index++) {
         if (*at != '{')
@@ -390,18 +390,18 @@ static ErrorCode rows_read(const Reader *reader, const Place *place, const Field
 }
 
 /* Checked by its table, then kept as it was sent. */
-static ErrorCode object_read(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret)
+static ErrorCode object_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     void *row;
 
     if (*value != '{')
-        return refuse_value(reader, place, field, value);
+        return refuse_value(reader, path, field, value);
     TRY(memory_get(reader, field->rows->size, &row));
-    TRY(row_read(reader, place, field->rows, value, row));
-    return json_read(reader, place, field, value, ret);
+    TRY(row_read(reader, path, field->rows, value, row));
+    return json_read(reader, path, field, value, ret);
 }
 
-typedef ErrorCode ValueRead(const Reader *reader, const Place *place, const Field *field, const char *value, void *ret);
+typedef ErrorCode ValueRead(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret);
 static ValueRead *const value_reads[] = {
     [FIELD_I64] = i64_read,     [FIELD_REAL] = real_read, [FIELD_BOOL] = bool_read,
     [FIELD_TEXT] = text_read,   [FIELD_UUID] = uuid_read, [FIELD_JSON] = json_read,
@@ -424,18 +424,18 @@ static const Field *field_find(const FieldTable *table, const char *key)
     return NULL;
 }
 
-static ErrorCode field_read(const Reader *reader, const Place *above, const Field *field, const char *value,
+static ErrorCode field_read(const Reader *reader, const Path *above, const Field *field, const char *value,
                             char *ret_row)
 {
-    Place place = {.above = above, .name = field->name};
+    Path path = {.above = above, .name = field->name};
 
-    TRY(value_reads[field->type](reader, &place, field, value, ret_row + field->offset));
+    TRY(value_reads[field->type](reader, &path, field, value, ret_row + field->offset));
     if (field->is_set)
         *(bool *)(ret_row + field->is_set) = true;
     return OK;
 }
 
-static ErrorCode row_read(const Reader *reader, const Place *place, const FieldTable *table, const char *object,
+static ErrorCode row_read(const Reader *reader, const Path *path, const FieldTable *table, const char *object,
                           void *ret_row)
 {
     const char *at    = object + 1;
@@ -448,15 +448,15 @@ static ErrorCode row_read(const Reader *reader, const Place *place, const FieldT
 
         at = scan_value_end(value);
         if (!field)
-            return refuse_unknown(reader, place, table, key);
+            return refuse_unknown(reader, path, table, key);
         if (*value == 'n' && !field->required)
             continue;
-        TRY(field_read(reader, place, field, value, ret_row));
+        TRY(field_read(reader, path, field, value, ret_row));
         given |= UINT64_C(1) << (field - table->fields);
     }
     for (size_t i = 0; i < table->count; i++)
         if (table->fields[i].required && !(given >> i & 1))
-            return refuse_missing(reader, place, &table->fields[i]);
+            return refuse_missing(reader, path, &table->fields[i]);
     return OK;
 }
 
@@ -472,7 +472,7 @@ ErrorCode reader_object(const char *bytes, size_t size, const FieldTable *table,
     if (*scan_space(bytes) != '{')
         return fail(reterr, ERR_INVALID, "body must be an object");
     TRY(memory_get(&reader, table->size, &row));
-    TRY(row_read(&reader, /* place= */ NULL, table, scan_space(bytes), row));
+    TRY(row_read(&reader, /* path= */ NULL, table, scan_space(bytes), row));
     memcpy(ret_struct, row, table->size);
     return OK;
 }

@@ -8,7 +8,7 @@
  *     static const FieldTable table = {"wallet", fields, COUNT(fields), sizeof(WalletRequest)};
  *     TRY(reader_object(body, size, &table, arena, &request, reterr));
  *
- * Refused with ERR_INVALID and the name and place of what is wrong ("items[3].amount must be an integer from 1 to
+ * Refused with ERR_INVALID and the name and path of what is wrong ("items[3].amount must be an integer from 1 to
  * 9007199254740991, got 1.5"): malformed JSON (line and column), bad UTF-8, NUL, duplicate keys, unknown fields,
  * missing fields, wrong types, values out of range. Nesting deeper than READER_DEPTH_MAX is refused as well. A null
  * counts as absent: fine for an optional field, refused for a required one. ERR_LIMIT: the arena is too small for it.

@@ -20,7 +20,7 @@
 /* What a row was given, and where: "PAWL_POOL_MAX in the environment". */
 typedef struct {
     const char *value; /* NULL: nowhere */
-    const char *place;
+    const char *location;
 } Given;
 
 typedef struct {
@@ -116,7 +116,7 @@ static ErrorCode refuse(const Load *load, const Setting *row, const Given *given
     scoped_text Text text = {0};
 
     text_init(&text, NULL, TEXT_MAX_LINE);
-    text_print(&text, "%s must be ", given->place);
+    text_print(&text, "%s must be ", given->location);
     setting_rule_print(row, &text);
     if (row->type == SETTING_TEXT)
         text_append(&text, "text in UTF-8");
@@ -131,7 +131,7 @@ static ErrorCode check(const Load *load, const Setting *row, const Given *given)
 {
     if (!row->check || row->check(given->value, load->reterr) == OK)
         return OK;
-    error_prefix(load->reterr, "%s", given->place);
+    error_prefix(load->reterr, "%s", given->location);
     return ERR_USAGE;
 }
 
@@ -287,11 +287,11 @@ static ErrorCode entry_take(const Load *load, const IniEntry *entry)
 
     if (!row)
         return refuse_entry(load, entry);
-    const IniEntry **place = &load->entries[row - load->table->rows];
-    if (*place)
+    const IniEntry **location = &load->entries[row - load->table->rows];
+    if (*location)
         return fail(load->reterr, ERR_USAGE, "\"%s\" in %s line %d was already set in line %d", entry->key, load->path,
-                    entry->line, (*place)->line);
-    *place = entry;
+                    entry->line, (*location)->line);
+    *location = entry;
     return OK;
 }
 
@@ -345,7 +345,7 @@ static bool given_by_flag(const Load *load, const Setting *row, Given *ret_given
         if (strcmp(flag->name, row->name) == 0)
             ret_given->value = flag->value;
     name_lower(row->name, '-', name);
-    ret_given->place = arena_print(load->arena, "--%s", name);
+    ret_given->location = arena_print(load->arena, "--%s", name);
     return ret_given->value;
 }
 
@@ -353,7 +353,7 @@ static bool given_by_environment(const Load *load, const char *name, Given *ret_
 {
     if (!name || !(ret_given->value = environment_find(load->sources->environment, name)))
         return false;
-    ret_given->place = arena_print(load->arena, "%s in the environment", name);
+    ret_given->location = arena_print(load->arena, "%s in the environment", name);
     return true;
 }
 
@@ -363,8 +363,8 @@ static bool given_by_file(const Load *load, const Setting *row, Given *ret_given
 
     if (!entry || !*entry->value) /* empty counts as unset */
         return false;
-    ret_given->value = entry->value;
-    ret_given->place = arena_print(load->arena, "%s in %s line %d", row->name, load->path, entry->line);
+    ret_given->value    = entry->value;
+    ret_given->location = arena_print(load->arena, "%s in %s line %d", row->name, load->path, entry->line);
     return true;
 }
 
@@ -433,7 +433,7 @@ ErrorCode setting_load_sections(const SettingSources *sources, Arena *arena, Set
         load.entries = arena_array(arena, const IniEntry *, group->table->count);
         TRY(entries_take(&load, &ini, section));
         list[i].name = section->name;
-        list[i].place =
+        list[i].location =
             arena_print(arena, "[%s %s] in %s line %d", section->word, section->name, load.path, section->line);
         list[i].values = arena_alloc(arena, group->size);
         TRY(values_load(&load, list[i].values));

@@ -3,7 +3,7 @@
  *
  * A row names the variable (PAWL_POOL_MAX), which is also the key in the file (pool_max, or its full name) and the flag
  * (--pool-max).
- * A wrong value stops the start with its name, its place and what would be right:
+ * A wrong value stops the start with its name, its location and what would be right:
  *     PAWL_POOL_MAX in /etc/pawl.ini line 3 must be an integer from 1 to 1000, got "ten"
  * `pawl help settings` and docs/reference.md are printed from the same table. Secrets are never printed.
  *
@@ -22,7 +22,7 @@
 
 typedef enum { SETTING_TEXT, SETTING_INT, SETTING_DURATION_MS, SETTING_BOOL, SETTING_WORD, SETTING_WORDS } SettingType;
 
-/* ERR_USAGE says what is wrong with it and what would be right, without the name and the place of the setting. */
+/* ERR_USAGE says what is wrong with it and what would be right, without the name and the location of the setting. */
 typedef ErrorCode SettingCheck(const char *word, Error *reterr);
 
 typedef struct {
@@ -59,8 +59,8 @@ typedef struct {
 } SettingGroup;
 
 typedef struct {
-    const char *name;  /* "shop" */
-    const char *place; /* "[worker shop] in /etc/pawl.ini line 3", for messages */
+    const char *name;     /* "shop" */
+    const char *location; /* "[worker shop] in /etc/pawl.ini line 3", for messages */
     void       *values;
 } SettingSection;
 

@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROOM_MIN         ((size_t)64)
+#define SPACE_MIN        ((size_t)64)
 #define NEAREST_SIZE_MAX 64 /* longer words are not typing mistakes */
 
-static char *room_move(Text *text, size_t room)
+static char *space_move(Text *text, size_t room)
 {
     if (!text->arena) {
         char *bytes = realloc(text->bytes, room);
@@ -22,7 +22,7 @@ static char *room_move(Text *text, size_t room)
             abort();
         return bytes;
     }
-    if (!arena_has_room(text->arena, room))
+    if (!arena_has_space(text->arena, room))
         return NULL;
     char *bytes = arena_alloc(text->arena, room);
     if (text->length > 0)
@@ -31,7 +31,7 @@ static char *room_move(Text *text, size_t room)
 }
 
 /* Make room for size more bytes and their NUL; false: they do not fit, and the text says so. */
-static bool room_make(Text *text, size_t size)
+static bool space_make(Text *text, size_t size)
 {
     if (text->full || size > text->length_max - text->length) {
         text->full = true;
@@ -42,13 +42,13 @@ static bool room_make(Text *text, size_t size)
         return true;
 
     size_t room = text->room * 2; /* doubling keeps a long text linear */
-    if (room < ROOM_MIN)
-        room = ROOM_MIN;
+    if (room < SPACE_MIN)
+        room = SPACE_MIN;
     if (room > text->length_max + 1)
         room = text->length_max + 1;
     if (room < needed)
         room = needed;
-    char *bytes = room_move(text, room);
+    char *bytes = space_move(text, room);
     if (!bytes) {
         text->full = true;
         return false;
@@ -86,7 +86,7 @@ void text_append(Text *text, const char *string)
 
 void text_append_bytes(Text *text, const void *bytes, size_t size)
 {
-    if (!room_make(text, size))
+    if (!space_make(text, size))
         return;
     if (size > 0)
         memcpy(text->bytes + text->length, bytes, size);
@@ -103,7 +103,7 @@ void text_print(Text *text, const char *format, ...)
 {
     va_list values;
 
-    if (!room_make(text, 0))
+    if (!space_make(text, 0))
         return;
     /* Most prints fit into the room that is there; the others are printed a second time. */
     size_t left = text->room - text->length;
@@ -113,7 +113,7 @@ void text_print(Text *text, const char *format, ...)
     assert(size >= 0);
     if ((size_t)size >= left) {
         text->bytes[text->length] = '\0';
-        if (!room_make(text, (size_t)size))
+        if (!space_make(text, (size_t)size))
             return;
         va_start(values, format);
         vsnprintf(text->bytes + text->length, (size_t)size + 1, format, values);

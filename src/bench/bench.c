@@ -68,22 +68,22 @@ void bench_init(Bench *bench, const char *url, const char *listen_url, Arena *ar
     report_init(&bench->report, arena);
 }
 
-ErrorCode bench_place(Bench *bench, Place **ret_place, Error *reterr)
+ErrorCode bench_database(Bench *bench, BenchDatabase **ret_database, Error *reterr)
 {
-    PlaceOptions options = {.url        = bench->url,
-                            .listen_url = bench->listen_url,
-                            .connections =
-                                (int)(bench->options.clients < CLIENTS_MAX ? bench->options.clients : CLIENTS_MAX) +
-                                CONNECTIONS_SPARE};
-    Place       *place   = &bench->places[bench->place_count++];
+    BenchDatabaseOptions options  = {.url         = bench->url,
+                                     .listen_url  = bench->listen_url,
+                                     .connections = (int)(bench->options.clients < CLIENTS_MAX ? bench->options.clients
+                                                                                               : CLIENTS_MAX) +
+                                                    CONNECTIONS_SPARE};
+    BenchDatabase       *database = &bench->databases[bench->database_count++];
 
-    assert(bench->place_count <= BENCH_PLACES_MAX);
-    bench_tell(bench, "making a database");
-    TRY(place_open(&options, bench->arena, place, reterr));
-    bench->report.version            = place->version;
-    bench->report.synchronous_commit = place->synchronous_commit;
-    bench->report.fsync              = place->fsync;
-    *ret_place                       = place;
+    assert(bench->database_count <= BENCH_DATABASES_MAX);
+    bench_print(bench, "making a database");
+    TRY(database_open(&options, bench->arena, database, reterr));
+    bench->report.version            = database->version;
+    bench->report.synchronous_commit = database->synchronous_commit;
+    bench->report.fsync              = database->fsync;
+    *ret_database                    = database;
     return bench_continue(bench, reterr);
 }
 
@@ -92,19 +92,19 @@ ErrorCode bench_continue(const Bench *bench, Error *reterr)
     return atomic_load(&bench->stopping) ? fail(reterr, ERR_STOPPING, "interrupted") : OK;
 }
 
-void bench_tell(Bench *bench, const char *what)
+void bench_print(Bench *bench, const char *what)
 {
     atomic_store(&bench->what, what);
 }
 
 /* A figure is worth nothing if commands were lost or doubled on the way. */
-static ErrorCode place_count(Bench *bench, const Place *place, Error *reterr)
+static ErrorCode database_count(Bench *bench, const BenchDatabase *database, Error *reterr)
 {
     TxOptions     options = {.name = "bench counts", .deadline = deadline_in_ms(COUNT_MS), .read_only = true};
     ReportCounts *sum     = &bench->report.counts, counts;
 
     options.arena = bench->arena;
-    TRY(db_call(place->pool, &options, sql_bench_counts, DB_NONE, &counts_shape, &counts, reterr));
+    TRY(db_call(database->pool, &options, sql_bench_counts, DB_NONE, &counts_shape, &counts, reterr));
     if (counts.sent != counts.ready + counts.delayed + counts.leased + counts.completed)
         return fail(reterr, ERR_INTERNAL,
                     "%lld commands were sent, %lld are completed and %lld wait: they do not add up",
@@ -119,12 +119,12 @@ static ErrorCode place_count(Bench *bench, const Place *place, Error *reterr)
 }
 
 /* Every database goes, also when one of them cannot; the first failure is the one that is told. */
-static ErrorCode places_close(Bench *bench, ErrorCode code, Error *reterr)
+static ErrorCode databases_close(Bench *bench, ErrorCode code, Error *reterr)
 {
-    bench_tell(bench, "dropping databases");
-    while (bench->place_count > 0) {
+    bench_print(bench, "dropping databases");
+    while (bench->database_count > 0) {
         Error     error  = {0};
-        ErrorCode closed = place_close(&bench->places[--bench->place_count], &error);
+        ErrorCode closed = database_close(&bench->databases[--bench->database_count], &error);
 
         if (closed != OK && (code == OK || code == ERR_STOPPING)) {
             code    = closed;
@@ -138,7 +138,7 @@ ErrorCode bench_run(Bench *bench, const BenchSection *section, int64_t value, Er
 {
     ErrorCode code = section->run(bench, value, reterr);
 
-    for (int i = 0; i < bench->place_count && code == OK; i++)
-        code = place_count(bench, &bench->places[i], reterr);
-    return places_close(bench, code, reterr);
+    for (int i = 0; i < bench->database_count && code == OK; i++)
+        code = database_count(bench, &bench->databases[i], reterr);
+    return databases_close(bench, code, reterr);
 }

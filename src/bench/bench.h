@@ -1,8 +1,8 @@
 /*
  * bench.h - measures the house: a table of sections, each in throwaway databases of its own.
  *
- * `pawl bench NAME` runs the rows of bench_sections that are asked for, one after the other. A section opens the places it
- * needs with bench_place(), measures, and puts figures into the report; bench_run() drops the places afterwards, whatever
+ * `pawl bench NAME` runs the rows of bench_sections that are asked for, one after the other. A section opens the databases it
+ * needs with bench_database(), measures, and puts figures into the report; bench_run() drops the databases afterwards, whatever
  * happened. A new bench is a row here, and a row in the table of commands.
  *
  * reterr is never NULL in this room.
@@ -18,11 +18,11 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "bench/place.h"
+#include "bench/database.h"
 #include "bench/report.h"
 
-#define BENCH_PLACES_MAX 2
-#define BENCH_DOMAIN     "bench"
+#define BENCH_DATABASES_MAX 2
+#define BENCH_DOMAIN        "bench"
 
 /* What flags say; the table that reads them is bench_options. */
 typedef struct {
@@ -30,12 +30,12 @@ typedef struct {
 } BenchOptions;
 
 typedef struct {
-    const char  *url, *listen_url; /* of the user's own database; borrowed */
-    BenchOptions options;
-    Arena       *arena;
-    Report       report;
-    Place        places[BENCH_PLACES_MAX];
-    int          place_count;
+    const char   *url, *listen_url; /* of the user's own database; borrowed */
+    BenchOptions  options;
+    Arena        *arena;
+    Report        report;
+    BenchDatabase databases[BENCH_DATABASES_MAX];
+    int           database_count;
 
     atomic_bool           stopping; /* end soon, with ERR_STOPPING */
     _Atomic int64_t       done;     /* commands or transfers so far; only grows */
@@ -70,11 +70,11 @@ must_check ErrorCode bench_run(Bench *bench, const BenchSection *section, int64_
 /* ---- for sections ---- */
 
 /* One more database; it lives until the section ends. */
-must_check ErrorCode bench_place(Bench *bench, Place **ret_place, Error *reterr);
+must_check ErrorCode bench_database(Bench *bench, BenchDatabase **ret_database, Error *reterr);
 /* ERR_STOPPING once somebody wants it to end. Asked in every loop. */
 must_check ErrorCode bench_continue(const Bench *bench, Error *reterr);
 /* What the progress line says from now on. */
-void bench_tell(Bench *bench, const char *what);
+void bench_print(Bench *bench, const char *what);
 
 BenchRun section_flood, section_single, section_delayed, section_processes;
 BenchRun section_paced, section_hold, section_hold_xid, section_latency;

@@ -14,12 +14,12 @@ static ErrorCode statement_run(Conn *conn, const char *sql, Error *reterr)
     return conn_query(conn, sql, 0, NULL, NULL, deadline_in_ms(CALL_MS), &result, reterr);
 }
 
-ErrorCode hold_begin(const Place *place, HoldKind kind, Conn **ret_conn, Error *reterr)
+ErrorCode hold_begin(const BenchDatabase *database, HoldKind kind, Conn **ret_conn, Error *reterr)
 {
     scoped(conn_close) Conn *conn = NULL;
 
     if (kind != HOLD_NOTHING) {
-        TRY(conn_open(place->url, "pawl bench hold", deadline_in_ms(CALL_MS), &conn, reterr));
+        TRY(conn_open(database->url, "pawl bench hold", deadline_in_ms(CALL_MS), &conn, reterr));
         TRY(statement_run(conn, "begin isolation level repeatable read", reterr));
         TRY(statement_run(conn, "set local idle_in_transaction_session_timeout = 0", reterr));
         TRY(statement_run(conn, "select 1", reterr)); /* takes the snapshot */

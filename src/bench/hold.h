@@ -4,7 +4,7 @@
 #ifndef BENCH_HOLD_H
 #define BENCH_HOLD_H
 
-#include "bench/place.h"
+#include "bench/database.h"
 #include "pg/conn.h"
 
 typedef enum {
@@ -14,7 +14,7 @@ typedef enum {
 } HoldKind;
 
 /* *ret_conn is NULL for HOLD_NOTHING. conn_close() ends it. */
-must_check ErrorCode hold_begin(const Place *place, HoldKind kind, Conn **ret_conn, Error *reterr);
+must_check ErrorCode hold_begin(const BenchDatabase *database, HoldKind kind, Conn **ret_conn, Error *reterr);
 /* Is it still there? The server may have ended it, and then nothing was measured. */
 must_check ErrorCode hold_check(Conn *conn, Error *reterr);
 

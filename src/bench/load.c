@@ -3,7 +3,7 @@
  */
 #include "bench/load.h"
 
-#include "bench/team.h"
+#include "bench/threads.h"
 
 #define CALL_MS     30000
 #define ARENA_BYTES ((size_t)256 << 20)
@@ -33,7 +33,7 @@ static ErrorCode batch_send(const Load *load, Arena *arena, int count, Error *re
         items[i].delay_ms = load->delay_ms;
         list[i]           = &items[i];
     }
-    return send_many(load->place->pool, deadline_in_ms(CALL_MS), arena, list, count, reterr);
+    return send_many(load->database->pool, deadline_in_ms(CALL_MS), arena, list, count, reterr);
 }
 
 static ErrorCode batches_send(Bench *bench, void *context, int thread, int64_t all, Error *reterr)
@@ -71,8 +71,8 @@ static ErrorCode singles_send(Bench *bench, void *context, int thread, int64_t c
 
 ErrorCode load_send(Bench *bench, const Load *load, int64_t *ret_us, Error *reterr)
 {
-    scoped(sender_free) Sender *sender  = load->single ? sender_new(load->place->pool) : NULL;
+    scoped(sender_free) Sender *sender  = load->single ? sender_new(load->database->pool) : NULL;
     Sending                     sending = {load, sender};
 
-    return team_run(bench, sender ? singles_send : batches_send, &sending, load->count, ret_us, reterr);
+    return threads_run(bench, sender ? singles_send : batches_send, &sending, load->count, ret_us, reterr);
 }

@@ -1,5 +1,5 @@
 /*
- * load.h - commands into a place, from several threads at once.
+ * load.h - commands into a database, from several threads at once.
  */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
@@ -10,10 +10,10 @@
 #include "bus/send.h"
 
 typedef struct {
-    Place  *place;
-    int64_t count;
-    int64_t delay_ms; /* 0: at once */
-    bool    single;   /* one at a time from each client, through a combiner, instead of in batches */
+    BenchDatabase *database;
+    int64_t        count;
+    int64_t        delay_ms; /* 0: at once */
+    bool           single;   /* one at a time from each client, through a combiner, instead of in batches */
 } Load;
 
 /* An ordinary small command. */

@@ -12,7 +12,7 @@
 #define LEASE_MS 30000
 #define CALL_MS  10000
 
-static ErrorCode claimed_settle(Probe *probe, Arena *arena, const Claimed *claimed, int count, Error *reterr)
+static ErrorCode claimed_settle(Probe *probe, Arena *arena, const ClaimedCommand *claimed, int count, Error *reterr)
 {
     SettleItem  items[LIMIT];
     SettleItem *list[LIMIT];
@@ -28,46 +28,46 @@ static ErrorCode claimed_settle(Probe *probe, Arena *arena, const Claimed *claim
     return OK;
 }
 
-static ErrorCode probe_step(Probe *probe, Lane *lane, Arena *arena, Error *reterr)
+static ErrorCode probe_step(Probe *probe, Claimer *claimer, Arena *arena, Error *reterr)
 {
-    Mono     start = clock_mono();
-    Claimed *claimed;
-    int      count;
+    Mono            start = clock_mono();
+    ClaimedCommand *claimed;
+    int             count;
 
-    TRY(lane_claim(lane, deadline_in_ms(CALL_MS), arena, LIMIT, LEASE_MS, &claimed, &count, reterr));
+    TRY(claimer_claim(claimer, deadline_in_ms(CALL_MS), arena, LIMIT, LEASE_MS, &claimed, &count, reterr));
     mutex_lock(&probe->mutex);
-    tally_add(&probe->window, mono_us_between(start, clock_mono()));
+    histogram_add(&probe->window, mono_us_between(start, clock_mono()));
     mutex_unlock(&probe->mutex);
     return count > 0 ? claimed_settle(probe, arena, claimed, count, reterr) : OK;
 }
 
 static void *probe_run(void *context)
 {
-    Probe                    *probe = context;
-    scoped(lane_free) Lane   *lane  = lane_new(probe->pool, BENCH_DOMAIN, NULL, "probe");
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    Probe                        *probe   = context;
+    scoped(claimer_free) Claimer *claimer = claimer_new(probe->pool, BENCH_DOMAIN, NULL, "probe");
+    scoped(arena_free) Arena     *arena   = arena_new(ARENA_BYTES_DEFAULT);
 
     while (!atomic_load(&probe->stopping) && probe->code == OK) {
-        probe->code = probe_step(probe, lane, arena, &probe->error);
+        probe->code = probe_step(probe, claimer, arena, &probe->error);
         arena_reset(arena);
         clock_sleep_ms(EVERY_MS);
     }
     return NULL;
 }
 
-void probe_start(Probe *probe, const Place *place)
+void probe_start(Probe *probe, const BenchDatabase *database)
 {
-    *probe = (Probe){.pool = place->pool};
+    *probe = (Probe){.pool = database->pool};
     mutex_init(&probe->mutex);
     probe->thread = thread_start("probe", probe_run, probe);
 }
 
-void probe_lap(Probe *probe, Tally *ret_window)
+void probe_lap(Probe *probe, Histogram *ret_window)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&probe->mutex);
 
     *ret_window   = probe->window;
-    probe->window = (Tally){0};
+    probe->window = (Histogram){0};
 }
 
 ErrorCode probe_end(Probe *probe, Error *reterr)

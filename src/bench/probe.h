@@ -11,8 +11,8 @@
 #include <stdatomic.h>
 
 #include "base/sync.h"
-#include "bench/place.h"
-#include "bench/tally.h"
+#include "bench/database.h"
+#include "bench/histogram.h"
 
 typedef struct {
     Pool           *pool;
@@ -20,13 +20,13 @@ typedef struct {
     atomic_bool     stopping;
     _Atomic int64_t settled;
     Mutex           mutex; /* guards window */
-    Tally           window;
+    Histogram       window;
     ErrorCode       code; /* when it has ended */
     Error           error;
 } Probe;
 
-void probe_start(Probe *probe, const Place *place);
-void probe_lap(Probe *probe, Tally *ret_window);
+void probe_start(Probe *probe, const BenchDatabase *database);
+void probe_lap(Probe *probe, Histogram *ret_window);
 /* Stop and join. */
 must_check ErrorCode probe_end(Probe *probe, Error *reterr);
 

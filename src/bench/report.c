@@ -22,12 +22,12 @@ void report_init(Report *report, Arena *arena)
 /* Behind the last one when it is not there yet. */
 static int figure_place(const Report *report, const char *section, const char *name)
 {
-    int place = 0;
+    int database = 0;
 
-    while (place < report->figure_count &&
-           (strcmp(report->figures[place].section, section) != 0 || strcmp(report->figures[place].name, name) != 0))
-        place++;
-    return place;
+    while (database < report->figure_count && (strcmp(report->figures[database].section, section) != 0 ||
+                                               strcmp(report->figures[database].name, name) != 0))
+        database++;
+    return database;
 }
 
 bool report_has(const Report *report, const char *section, const char *name)
@@ -37,11 +37,11 @@ bool report_has(const Report *report, const char *section, const char *name)
 
 void report_run(Report *report, const char *section, const char *name, Unit unit, double value)
 {
-    int     place  = figure_place(report, section, name);
-    Figure *figure = &report->figures[place];
+    int     database = figure_place(report, section, name);
+    Figure *figure   = &report->figures[database];
 
-    assert(place < REPORT_FIGURES_MAX);
-    if (place == report->figure_count) {
+    assert(database < REPORT_FIGURES_MAX);
+    if (database == report->figure_count) {
         *figure = (Figure){.section = section, .name = arena_text(report->arena, name), .unit = unit};
         report->figure_count++;
     }
@@ -51,14 +51,14 @@ void report_run(Report *report, const char *section, const char *name, Unit unit
 
 void report_window(Report *report, const Window *window)
 {
-    if (report->window_count == report->window_room) {
-        int     room  = report->window_room ? 2 * report->window_room : WINDOWS_FIRST;
+    if (report->window_count == report->window_space) {
+        int     room  = report->window_space ? 2 * report->window_space : WINDOWS_FIRST;
         Window *wider = arena_array(report->arena, Window, room);
 
         if (report->window_count)
             memcpy(wider, report->windows, sizeof *wider * (size_t)report->window_count);
-        report->windows     = wider;
-        report->window_room = room;
+        report->windows      = wider;
+        report->window_space = room;
     }
     report->windows[report->window_count++] = *window;
 }

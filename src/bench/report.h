@@ -63,7 +63,7 @@ typedef struct {
     Figure       figures[REPORT_FIGURES_MAX];
     int          figure_count;
     Window      *windows;
-    int          window_count, window_room;
+    int          window_count, window_space;
     Judgement    judgements[REPORT_JUDGEMENTS_MAX];
     int          judgement_count;
 } Report;

@@ -3,11 +3,11 @@
  * transaction open.
  */
 #include "bench/bench.h"
-#include "bench/crew.h"
 #include "bench/hold.h"
 #include "bench/load.h"
-#include "bench/pace.h"
+#include "bench/paced_load.h"
 #include "bench/probe.h"
+#include "bench/worker_thread.h"
 
 #define WARM_COUNT 50
 /* Of the paced sections: enough that a pause of the machine is caught up with, because what is asked is what lasts. */
@@ -25,17 +25,17 @@
 #define RATE_LEAST    0.95
 
 typedef struct {
-    Bench      *bench;
-    const char *section;
-    Place      *place;
-    Waker      *waker;
-    Crew        crew;
-    Stopwatch   stopwatch;
-    Probe       probe;
-    int         threads;   /* of the worker; 0: its default */
-    int64_t     warm;      /* commands of the warm-up */
-    int64_t     last_done; /* at the end of the last window */
-    int64_t     last_us;
+    Bench         *bench;
+    const char    *section;
+    BenchDatabase *database;
+    Waker         *waker;
+    WorkerThread   worker_thread;
+    Stopwatch      stopwatch;
+    Probe          probe;
+    int            threads;   /* of the worker; 0: its default */
+    int64_t        warm;      /* commands of the warm-up */
+    int64_t        last_done; /* at the end of the last window */
+    int64_t        last_us;
 } Course;
 
 /* ---- windows ---- */
@@ -44,28 +44,28 @@ static int64_t course_done(Course *course)
 {
     WorkerCounts counts;
 
-    worker_counts(course->crew.worker, &counts);
+    worker_counts(course->worker_thread.worker, &counts);
     return counts.completed - course->warm + atomic_load(&course->probe.settled);
 }
 
-static void course_window(Pace *pace, int64_t elapsed_us)
+static void course_window(PacedLoad *paced_load, int64_t elapsed_us)
 {
-    Course *course  = pace->context;
-    int64_t done    = course_done(course);
-    double  seconds = (double)(elapsed_us - course->last_us) / 1e6;
-    Tally   starts, claims;
+    Course   *course  = paced_load->context;
+    int64_t   done    = course_done(course);
+    double    seconds = (double)(elapsed_us - course->last_us) / 1e6;
+    Histogram starts, claims;
 
     stopwatch_lap(&course->stopwatch, &starts);
     probe_lap(&course->probe, &claims);
     report_window(&course->bench->report, &(Window){.section      = course->section,
                                                     .end_s        = (double)elapsed_us / 1e6,
-                                                    .offered      = (double)pace->rate,
+                                                    .offered      = (double)paced_load->rate,
                                                     .done         = (double)(done - course->last_done) / seconds,
-                                                    .backlog      = pace->sent - done,
-                                                    .start_p50_ms = tally_ms(&starts, 50),
-                                                    .start_p99_ms = tally_ms(&starts, 99),
-                                                    .claim_p50_ms = tally_ms(&claims, 50),
-                                                    .claim_p99_ms = tally_ms(&claims, 99)});
+                                                    .backlog      = paced_load->sent - done,
+                                                    .start_p50_ms = histogram_ms(&starts, 50),
+                                                    .start_p99_ms = histogram_ms(&starts, 99),
+                                                    .claim_p50_ms = histogram_ms(&claims, 50),
+                                                    .claim_p99_ms = histogram_ms(&claims, 99)});
     course->last_done = done;
     course->last_us   = elapsed_us;
 }
@@ -125,10 +125,10 @@ static ErrorCode course_warm(Course *course, Error *reterr)
         SendItem  item = load_item("0");
         SendItem *list = &item;
 
-        TRY(send_many(course->place->pool, deadline_in_ms(CALL_MS), arena, &list, 1, reterr));
-        waker_poke(course->waker, BENCH_DOMAIN);
+        TRY(send_many(course->database->pool, deadline_in_ms(CALL_MS), arena, &list, 1, reterr));
+        waker_notify(course->waker, BENCH_DOMAIN);
         course->warm++;
-        crew_wait(&course->crew, course->warm);
+        worker_thread_wait(&course->worker_thread, course->warm);
         TRY(bench_continue(course->bench, reterr));
     }
     stopwatch_reset(&course->stopwatch);
@@ -136,15 +136,15 @@ static ErrorCode course_warm(Course *course, Error *reterr)
 }
 
 /* The load, with a probe beside it where windows are asked for. */
-static ErrorCode course_run(Course *course, Pace *pace, Error *reterr)
+static ErrorCode course_run(Course *course, PacedLoad *paced_load, Error *reterr)
 {
-    bool      probed = pace->window_ms > 0;
+    bool      probed = paced_load->window_ms > 0;
     ErrorCode code, ended;
     Error     error = {0};
 
     if (probed)
-        probe_start(&course->probe, course->place);
-    code  = pace_run(pace, reterr);
+        probe_start(&course->probe, course->database);
+    code  = paced_load_run(paced_load, reterr);
     ended = probed ? probe_end(&course->probe, &error) : OK;
     if (code != OK || ended == OK)
         return code;
@@ -153,14 +153,14 @@ static ErrorCode course_run(Course *course, Pace *pace, Error *reterr)
 }
 
 /* With the worker running: warm up, run, let it finish. */
-static ErrorCode course_measure(Course *course, Pace *pace, Error *reterr)
+static ErrorCode course_measure(Course *course, PacedLoad *paced_load, Error *reterr)
 {
-    TRY(crew_listen(&course->crew, course->place, reterr));
-    bench_tell(course->bench, "warming up");
+    TRY(worker_thread_listen(&course->worker_thread, course->database, reterr));
+    bench_print(course->bench, "warming up");
     TRY(course_warm(course, reterr));
-    bench_tell(course->bench, course->section);
-    TRY(course_run(course, pace, reterr));
-    crew_wait(&course->crew, course->warm + pace->sent - atomic_load(&course->probe.settled));
+    bench_print(course->bench, course->section);
+    TRY(course_run(course, paced_load, reterr));
+    worker_thread_wait(&course->worker_thread, course->warm + paced_load->sent - atomic_load(&course->probe.settled));
     return OK;
 }
 
@@ -174,26 +174,27 @@ static void course_report(const Course *course)
         {"send to start of handler, p90", 90},
         {"send to start of handler, p99", 99}
     };
-    const Tally *all    = &course->stopwatch.all;
-    Report      *report = &course->bench->report;
+    const Histogram *all    = &course->stopwatch.all;
+    Report          *report = &course->bench->report;
 
     for (size_t i = 0; i < COUNT(marks); i++)
-        report_run(report, course->section, marks[i].name, UNIT_MS, tally_ms(all, marks[i].percent));
-    report_run(report, course->section, "send to start of handler, max", UNIT_MS, tally_max_ms(all));
+        report_run(report, course->section, marks[i].name, UNIT_MS, histogram_ms(all, marks[i].percent));
+    report_run(report, course->section, "send to start of handler, max", UNIT_MS, histogram_max_ms(all));
 }
 
-static ErrorCode course_go(Course *course, Pace *pace, Error *reterr)
+static ErrorCode course_go(Course *course, PacedLoad *paced_load, Error *reterr)
 {
-    scoped(waker_free) Waker *waker = waker_new(course->place->pool);
+    scoped(waker_free) Waker *waker = waker_new(course->database->pool);
     ErrorCode                 code, ended;
     Error                     error = {0};
 
-    course->waker = pace->waker = waker;
-    pace->context               = course;
+    course->waker = paced_load->waker = waker;
+    paced_load->context               = course;
     stopwatch_init(&course->stopwatch);
-    crew_start(&course->crew, course->bench, course->place, &course->stopwatch.base, course->threads);
-    code  = course_measure(course, pace, reterr);
-    ended = crew_end(&course->crew, &error);
+    worker_thread_start(&course->worker_thread, course->bench, course->database, &course->stopwatch.base,
+                        course->threads);
+    code  = course_measure(course, paced_load, reterr);
+    ended = worker_thread_end(&course->worker_thread, &error);
     if (code == OK && ended != OK) {
         code    = ended;
         *reterr = error;
@@ -212,15 +213,15 @@ static ErrorCode paced_run(Bench *bench, const char *section, HoldKind kind, int
     Course                   course = {.bench = bench, .section = section, .threads = THREADS};
     int                      first  = bench->report.window_count;
 
-    TRY(bench_place(bench, &course.place, reterr));
-    TRY(hold_begin(course.place, kind, &hold, reterr));
-    Pace pace = {.bench     = bench,
-                 .place     = course.place,
-                 .rate      = bench->options.rate,
-                 .ms        = ms,
-                 .window_ms = ms < WINDOWS * WINDOW_MS ? ms / WINDOWS : WINDOW_MS,
-                 .window    = course_window};
-    TRY(course_go(&course, &pace, reterr));
+    TRY(bench_database(bench, &course.database, reterr));
+    TRY(hold_begin(course.database, kind, &hold, reterr));
+    PacedLoad paced_load = {.bench     = bench,
+                            .database  = course.database,
+                            .rate      = bench->options.rate,
+                            .ms        = ms,
+                            .window_ms = ms < WINDOWS * WINDOW_MS ? ms / WINDOWS : WINDOW_MS,
+                            .window    = course_window};
+    TRY(course_go(&course, &paced_load, reterr));
     TRY(hold_check(hold, reterr));
     course_judge(&course, first);
     return OK;
@@ -246,10 +247,10 @@ ErrorCode section_latency(Bench *bench, int64_t value, Error *reterr)
     Course course = {.bench = bench, .section = "latency"};
 
     (void)value;
-    TRY(bench_place(bench, &course.place, reterr));
-    Pace pace = {.bench = bench,
-                 .place = course.place,
-                 .rate  = bench->options.rate,
-                 .ms    = bench->options.seconds * 1000};
-    return course_go(&course, &pace, reterr);
+    TRY(bench_database(bench, &course.database, reterr));
+    PacedLoad paced_load = {.bench    = bench,
+                            .database = course.database,
+                            .rate     = bench->options.rate,
+                            .ms       = bench->options.seconds * 1000};
+    return course_go(&course, &paced_load, reterr);
 }

@@ -7,12 +7,12 @@
 
 #include "base/sync.h"
 #include "base/uuid.h"
+#include "bench/alternate.h"
 #include "bench/bench.h"
+#include "bench/histogram.h"
 #include "bench/hold.h"
-#include "bench/tally.h"
-#include "bench/team.h"
-#include "bench/turns.h"
-#include "bench/weight.h"
+#include "bench/size.h"
+#include "bench/threads.h"
 #include "wallet/ledger.h"
 #include "wallet/verify.h"
 
@@ -28,11 +28,11 @@
 #define FLAT_SHARE  0.7 /* of the first third, in the last */
 
 typedef struct {
-    const Place *place;
-    Ledger      *ledger;
-    bool         hot; /* everybody pays from the first wallet */
-    Mutex        mutex;
-    Tally       *tally; /* under the mutex */
+    const BenchDatabase *database;
+    Ledger              *ledger;
+    bool                 hot; /* everybody pays from the first wallet */
+    Mutex                mutex;
+    Histogram           *histogram; /* under the mutex */
 } Market;
 
 static const char *owner_name(Arena *arena, int64_t number)
@@ -53,38 +53,38 @@ static WalletItem transfer(Arena *arena, int64_t from, int64_t to)
 }
 
 /* Post all of them; each has to succeed. */
-static ErrorCode items_post(const Place *place, Arena *arena, WalletItem *items, int count, Error *reterr)
+static ErrorCode items_post(const BenchDatabase *database, Arena *arena, WalletItem *items, int count, Error *reterr)
 {
     WalletItem **list = arena_array(arena, WalletItem *, count);
     int          refused;
 
     for (int i = 0; i < count; i++)
         list[i] = &items[i];
-    TRY(wallet_post_many(place->pool, deadline_in_ms(CALL_MS), arena, list, count, /* atomic= */ true, &refused,
+    TRY(wallet_post_many(database->pool, deadline_in_ms(CALL_MS), arena, list, count, /* atomic= */ true, &refused,
                          reterr));
     return refused < 0 ? OK : fail(reterr, ERR_INTERNAL, "%s", items[refused].error.text);
 }
 
-static ErrorCode wallets_open(Bench *bench, const Place *place, Error *reterr)
+static ErrorCode wallets_open(Bench *bench, const BenchDatabase *database, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES);
     int64_t                   count = bench->options.wallets;
 
-    bench_tell(bench, "opening wallets");
+    bench_print(bench, "opening wallets");
     for (int64_t first = 0; first < count; first += ARRAY) {
-        int         bite  = (int)(count - first < ARRAY ? count - first : ARRAY);
-        WalletItem *items = arena_array(arena, WalletItem, bite);
+        int         chunk = (int)(count - first < ARRAY ? count - first : ARRAY);
+        WalletItem *items = arena_array(arena, WalletItem, chunk);
 
-        for (int i = 0; i < bite; i++) {
+        for (int i = 0; i < chunk; i++) {
             WalletNew wallet = {.owner = owner_name(arena, first + i)};
 
-            TRY(wallet_open(place->pool, deadline_in_ms(CALL_MS), arena, &wallet, reterr));
+            TRY(wallet_open(database->pool, deadline_in_ms(CALL_MS), arena, &wallet, reterr));
             items[i]        = transfer(arena, first + i, first + i);
             items[i].kind   = WALLET_TOPUP;
             items[i].other  = NULL;
             items[i].amount = RICH;
         }
-        TRY(items_post(place, arena, items, bite, reterr));
+        TRY(items_post(database, arena, items, chunk, reterr));
         TRY(bench_continue(bench, reterr));
         arena_reset(arena);
     }
@@ -109,25 +109,25 @@ static ErrorCode client_pay(Bench *bench, void *context, int thread, int64_t cou
         TRY(bench_continue(bench, reterr));
         TRY(ledger_post(market->ledger, deadline_in_ms(CALL_MS), arena, &item, reterr));
         scoped(mutex_unlock) Mutex *held = mutex_hold(&market->mutex);
-        tally_add(market->tally, mono_us_between(start, clock_mono()));
+        histogram_add(market->histogram, mono_us_between(start, clock_mono()));
         atomic_fetch_add(&bench->done, 1);
         arena_reset(arena);
     }
     return OK;
 }
 
-static ErrorCode market_run(Bench *bench, const Place *place, bool hot, int64_t count, Tally *tally, double *ret_rate,
-                            Error *reterr)
+static ErrorCode market_run(Bench *bench, const BenchDatabase *database, bool hot, int64_t count, Histogram *histogram,
+                            double *ret_rate, Error *reterr)
 {
-    scoped(ledger_free) Ledger *ledger = ledger_new(place->pool);
-    Market                      market = {.place = place, .ledger = ledger, .hot = hot, .tally = tally};
+    scoped(ledger_free) Ledger *ledger = ledger_new(database->pool);
+    Market                      market = {.database = database, .ledger = ledger, .hot = hot, .histogram = histogram};
     int64_t                     us;
     ErrorCode                   code;
 
-    memset(tally, 0, sizeof *tally);
-    bench_tell(bench, hot ? "paying from one wallet" : "paying");
+    memset(histogram, 0, sizeof *histogram);
+    bench_print(bench, hot ? "paying from one wallet" : "paying");
     mutex_init(&market.mutex);
-    code = team_run(bench, client_pay, &market, count, &us, reterr);
+    code = threads_run(bench, client_pay, &market, count, &us, reterr);
     mutex_done(&market.mutex);
     *ret_rate = per_second(count, us);
     return code;
@@ -135,24 +135,24 @@ static ErrorCode market_run(Bench *bench, const Place *place, bool hot, int64_t 
 
 ErrorCode section_transfers(Bench *bench, int64_t value, Error *reterr)
 {
-    Report *report = &bench->report;
-    Tally  *tally  = arena_alloc(bench->arena, sizeof *tally);
-    Place  *place;
+    Report        *report    = &bench->report;
+    Histogram     *histogram = arena_alloc(bench->arena, sizeof *histogram);
+    BenchDatabase *database;
 
     (void)value;
-    TRY(bench_place(bench, &place, reterr));
-    TRY(wallets_open(bench, place, reterr));
+    TRY(bench_database(bench, &database, reterr));
+    TRY(wallets_open(bench, database, reterr));
     for (int64_t round = 0; round < bench->options.rounds; round++) {
-        Weight before, after;
+        Size   before, after;
         double rate;
 
-        TRY(weight_take(bench, place, "wallet", &before, reterr));
-        TRY(market_run(bench, place, /* hot= */ false, bench->options.count, tally, &rate, reterr));
-        TRY(weight_take(bench, place, "wallet", &after, reterr));
+        TRY(size_measure(bench, database, "wallet", &before, reterr));
+        TRY(market_run(bench, database, /* hot= */ false, bench->options.count, histogram, &rate, reterr));
+        TRY(size_measure(bench, database, "wallet", &after, reterr));
         report_run(report, "transfers", "transfers", UNIT_RATE, rate);
-        report_run(report, "transfers", "p50", UNIT_MS, tally_ms(tally, 50));
-        report_run(report, "transfers", "p99", UNIT_MS, tally_ms(tally, 99));
-        weight_report(bench, "transfers", &before, &after, bench->options.count);
+        report_run(report, "transfers", "p50", UNIT_MS, histogram_ms(histogram, 50));
+        report_run(report, "transfers", "p99", UNIT_MS, histogram_ms(histogram, 99));
+        size_report(bench, "transfers", &before, &after, bench->options.count);
     }
     return OK;
 }
@@ -185,26 +185,27 @@ static void hold_judge(Bench *bench, int first_window)
 
 ErrorCode section_transfers_hold_xid(Bench *bench, int64_t value, Error *reterr)
 {
-    scoped(conn_close) Conn *hold  = NULL;
-    Tally                   *tally = arena_alloc(bench->arena, sizeof *tally);
-    int                      first = bench->report.window_count;
+    scoped(conn_close) Conn *hold      = NULL;
+    Histogram               *histogram = arena_alloc(bench->arena, sizeof *histogram);
+    int                      first     = bench->report.window_count;
     Mono                     start;
-    Place                   *place;
+    BenchDatabase           *database;
     double                   rate;
 
-    TRY(bench_place(bench, &place, reterr));
-    TRY(wallets_open(bench, place, reterr));
-    TRY(market_run(bench, place, /* hot= */ false, bench->options.clients * WARM_EACH, tally, &rate, reterr));
-    TRY(hold_begin(place, HOLD_XID, &hold, reterr));
+    TRY(bench_database(bench, &database, reterr));
+    TRY(wallets_open(bench, database, reterr));
+    TRY(market_run(bench, database, /* hot= */ false, bench->options.clients * WARM_EACH, histogram, &rate, reterr));
+    TRY(hold_begin(database, HOLD_XID, &hold, reterr));
     start = clock_mono();
     while (mono_us_between(start, clock_mono()) < value * 1000) {
-        TRY(market_run(bench, place, /* hot= */ false, bench->options.clients * WINDOW_EACH, tally, &rate, reterr));
+        TRY(market_run(bench, database, /* hot= */ false, bench->options.clients * WINDOW_EACH, histogram, &rate,
+                       reterr));
         report_window(&bench->report, &(Window){.section      = "hold-xid",
                                                 .end_s        = (double)mono_us_between(start, clock_mono()) / 1e6,
                                                 .offered      = rate,
                                                 .done         = rate,
-                                                .start_p50_ms = tally_ms(tally, 50),
-                                                .start_p99_ms = tally_ms(tally, 99)});
+                                                .start_p50_ms = histogram_ms(histogram, 50),
+                                                .start_p99_ms = histogram_ms(histogram, 99)});
     }
     TRY(hold_check(hold, reterr));
     hold_judge(bench, first);
@@ -215,29 +216,29 @@ ErrorCode section_transfers_hold_xid(Bench *bench, int64_t value, Error *reterr)
 
 static ErrorCode hot_measure(Bench *bench, int which, int64_t value, double *ret_rate, Error *reterr)
 {
-    Tally *tally = arena_alloc(bench->arena, sizeof *tally);
+    Histogram *histogram = arena_alloc(bench->arena, sizeof *histogram);
 
     (void)value;
-    return market_run(bench, &bench->places[0], which == 1, bench->options.count, tally, ret_rate, reterr);
+    return market_run(bench, &bench->databases[0], which == 1, bench->options.count, histogram, ret_rate, reterr);
 }
 
 ErrorCode section_hot(Bench *bench, int64_t value, Error *reterr)
 {
-    Turns turns = {
+    Alternation alternation = {
         "hot", {"transfers, any wallets", "transfers, all from one wallet"},
          hot_measure, value
     };
-    Place *place;
+    BenchDatabase *database;
 
-    TRY(bench_place(bench, &place, reterr));
-    TRY(wallets_open(bench, place, reterr));
-    return turns_run(bench, &turns, reterr);
+    TRY(bench_database(bench, &database, reterr));
+    TRY(wallets_open(bench, database, reterr));
+    return alternate_run(bench, &alternation, reterr);
 }
 
 /* ---- arrays, from one thread ---- */
 
 /* from < 0: any wallets. */
-static ErrorCode arrays_post(Bench *bench, const Place *place, int64_t count, int64_t array, int64_t from,
+static ErrorCode arrays_post(Bench *bench, const BenchDatabase *database, int64_t count, int64_t array, int64_t from,
                              Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES);
@@ -245,17 +246,17 @@ static ErrorCode arrays_post(Bench *bench, const Place *place, int64_t count, in
     unsigned                  seed    = 1;
 
     for (int64_t done = 0; done < count; done += array) {
-        int         bite  = (int)(count - done < array ? count - done : array);
-        WalletItem *items = arena_array(arena, WalletItem, bite);
+        int         chunk = (int)(count - done < array ? count - done : array);
+        WalletItem *items = arena_array(arena, WalletItem, chunk);
 
-        for (int i = 0; i < bite; i++) {
+        for (int i = 0; i < chunk; i++) {
             int64_t payer = from < 0 ? rand_r(&seed) % wallets : from;
 
             items[i] = transfer(arena, payer, (payer + 1 + rand_r(&seed) % (wallets - 1)) % wallets);
         }
         TRY(bench_continue(bench, reterr));
-        TRY(items_post(place, arena, items, bite, reterr));
-        atomic_fetch_add(&bench->done, bite);
+        TRY(items_post(database, arena, items, chunk, reterr));
+        atomic_fetch_add(&bench->done, chunk);
         arena_reset(arena);
     }
     return OK;
@@ -263,15 +264,15 @@ static ErrorCode arrays_post(Bench *bench, const Place *place, int64_t count, in
 
 ErrorCode section_arrays(Bench *bench, int64_t value, Error *reterr)
 {
-    Place *place;
+    BenchDatabase *database;
 
-    TRY(bench_place(bench, &place, reterr));
-    TRY(wallets_open(bench, place, reterr));
-    bench_tell(bench, "paying in arrays");
+    TRY(bench_database(bench, &database, reterr));
+    TRY(wallets_open(bench, database, reterr));
+    bench_print(bench, "paying in arrays");
     for (int64_t round = 0; round < bench->options.rounds; round++) {
         Mono start = clock_mono();
 
-        TRY(arrays_post(bench, place, bench->options.count, value, -1, reterr));
+        TRY(arrays_post(bench, database, bench->options.count, value, -1, reterr));
         report_run(&bench->report, "arrays", "transfers", UNIT_RATE,
                    per_second(bench->options.count, mono_us_between(start, clock_mono())));
     }
@@ -283,7 +284,7 @@ ErrorCode section_arrays(Bench *bench, int64_t value, Error *reterr)
 /* The first wallet has the long history; the last one, which nobody has paid, a short one. */
 static ErrorCode history_measure(Bench *bench, int which, int64_t value, double *ret_rate, Error *reterr)
 {
-    scoped(ledger_free) Ledger *ledger = ledger_new(bench->places[0].pool);
+    scoped(ledger_free) Ledger *ledger = ledger_new(bench->databases[0].pool);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES);
     const char                 *owner  = which ? "owner 0" : "short";
     Mono                        start  = clock_mono();
@@ -292,60 +293,60 @@ static ErrorCode history_measure(Bench *bench, int which, int64_t value, double 
     (void)value;
     for (int i = 0; i < LOOKS; i++) {
         TRY(bench_continue(bench, reterr));
-        TRY(ledger_look(ledger, deadline_in_ms(CALL_MS), arena, owner, NULL, &wallet, reterr));
+        TRY(ledger_get(ledger, deadline_in_ms(CALL_MS), arena, owner, NULL, &wallet, reterr));
         arena_reset(arena);
     }
     *ret_rate = per_second(LOOKS, mono_us_between(start, clock_mono()));
     return OK;
 }
 
-static ErrorCode history_short(const Place *place, Arena *arena, Error *reterr)
+static ErrorCode history_short(const BenchDatabase *database, Arena *arena, Error *reterr)
 {
     WalletNew  wallet = {.owner = "short"};
     WalletItem items[FEW];
 
-    TRY(wallet_open(place->pool, deadline_in_ms(CALL_MS), arena, &wallet, reterr));
+    TRY(wallet_open(database->pool, deadline_in_ms(CALL_MS), arena, &wallet, reterr));
     for (int i = 0; i < FEW; i++) {
         items[i]       = transfer(arena, 0, 1);
         items[i].other = "short";
     }
-    return items_post(place, arena, items, FEW, reterr);
+    return items_post(database, arena, items, FEW, reterr);
 }
 
 ErrorCode section_history(Bench *bench, int64_t value, Error *reterr)
 {
-    Turns turns = {
+    Alternation alternation = {
         "history", {"looks at a wallet with 10 entries", NULL},
          history_measure, value
     };
-    Place *place;
+    BenchDatabase *database;
 
-    turns.names[1] = arena_print(bench->arena, "looks at a wallet with %lld entries", (long long)value);
-    TRY(bench_place(bench, &place, reterr));
-    TRY(wallets_open(bench, place, reterr));
-    bench_tell(bench, "making a history");
-    TRY(arrays_post(bench, place, value, ARRAY, 0, reterr));
-    TRY(history_short(place, bench->arena, reterr));
-    bench_tell(bench, "looking");
-    return turns_run(bench, &turns, reterr);
+    alternation.names[1] = arena_print(bench->arena, "looks at a wallet with %lld entries", (long long)value);
+    TRY(bench_database(bench, &database, reterr));
+    TRY(wallets_open(bench, database, reterr));
+    bench_print(bench, "making a history");
+    TRY(arrays_post(bench, database, value, ARRAY, 0, reterr));
+    TRY(history_short(database, bench->arena, reterr));
+    bench_print(bench, "looking");
+    return alternate_run(bench, &alternation, reterr);
 }
 
 /* ---- verify ---- */
 
 ErrorCode section_verify(Bench *bench, int64_t value, Error *reterr)
 {
-    VerifyReport *verified = arena_alloc(bench->arena, sizeof *verified);
-    VerifyOptions options  = {0};
-    Place        *place;
+    VerifyReport  *verified = arena_alloc(bench->arena, sizeof *verified);
+    VerifyOptions  options  = {0};
+    BenchDatabase *database;
 
-    TRY(bench_place(bench, &place, reterr));
-    TRY(wallets_open(bench, place, reterr));
-    bench_tell(bench, "making a history");
-    TRY(arrays_post(bench, place, value / 2, ARRAY, -1, reterr));
-    bench_tell(bench, "sealing and verifying");
+    TRY(bench_database(bench, &database, reterr));
+    TRY(wallets_open(bench, database, reterr));
+    bench_print(bench, "making a history");
+    TRY(arrays_post(bench, database, value / 2, ARRAY, -1, reterr));
+    bench_print(bench, "sealing and verifying");
     /* The first time seals, which daemons do all along. */
     for (int64_t round = 0; round <= bench->options.rounds; round++) {
-        TRY(wallet_verify(place->pool, &options, deadline_in_ms(VERIFY_MS), bench->arena, verified, reterr));
+        TRY(wallet_verify(database->pool, &options, deadline_in_ms(VERIFY_MS), bench->arena, verified, reterr));
         if (verified->count > 0)
             return fail(reterr, ERR_INTERNAL, "%s %s", verified->findings[0].which, verified->findings[0].sentence);
         report_run(&bench->report, "verify", round == 0 ? "seal and verify" : "verify", UNIT_MS,

@@ -5,15 +5,15 @@
 
 #include <stdlib.h>
 
-static void stopwatch_run(Handler *base, Task *task, SettleItem *ret_settle)
+static void stopwatch_run(Handler *base, Job *job, SettleItem *ret_settle)
 {
     Stopwatch *stopwatch = (Stopwatch *)base;
-    Mono       sent      = {strtoll(task->command->payload, NULL, 10)};
+    Mono       sent      = {strtoll(job->command->payload, NULL, 10)};
     int64_t    us        = mono_us_between(sent, clock_mono());
 
     mutex_lock(&stopwatch->mutex);
-    tally_add(&stopwatch->window, us);
-    tally_add(&stopwatch->all, us);
+    histogram_add(&stopwatch->window, us);
+    histogram_add(&stopwatch->all, us);
     mutex_unlock(&stopwatch->mutex);
     ret_settle->outcome = OUTCOME_COMPLETE;
 }
@@ -33,13 +33,13 @@ void stopwatch_reset(Stopwatch *stopwatch)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&stopwatch->mutex);
 
-    stopwatch->window = stopwatch->all = (Tally){0};
+    stopwatch->window = stopwatch->all = (Histogram){0};
 }
 
-void stopwatch_lap(Stopwatch *stopwatch, Tally *ret_window)
+void stopwatch_lap(Stopwatch *stopwatch, Histogram *ret_window)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&stopwatch->mutex);
 
     *ret_window       = stopwatch->window;
-    stopwatch->window = (Tally){0};
+    stopwatch->window = (Histogram){0};
 }

@@ -7,13 +7,13 @@
 #define BENCH_STOPWATCH_H
 
 #include "base/sync.h"
-#include "bench/tally.h"
+#include "bench/histogram.h"
 #include "bus/worker.h"
 
 typedef struct {
-    Handler base;
-    Mutex   mutex;       /* guards the tallies */
-    Tally   window, all; /* from before the send to the start of the handler */
+    Handler   base;
+    Mutex     mutex;       /* guards the tallies */
+    Histogram window, all; /* from before the send to the start of the handler */
 } Stopwatch;
 
 void stopwatch_init(Stopwatch *stopwatch);
@@ -21,6 +21,6 @@ void stopwatch_done(Stopwatch *stopwatch);
 /* Forget everything, after a warm-up. */
 void stopwatch_reset(Stopwatch *stopwatch);
 /* Take the window and begin a new one. */
-void stopwatch_lap(Stopwatch *stopwatch, Tally *ret_window);
+void stopwatch_lap(Stopwatch *stopwatch, Histogram *ret_window);
 
 #endif

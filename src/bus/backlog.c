@@ -14,7 +14,7 @@
     X(T, int64_t, DB_I64, delayed)   \
     X(T, int64_t, DB_I64, leased)    \
     X(T, int64_t, DB_I64, troubled)  \
-    X(T, int64_t, DB_I64, drawn)     \
+    X(T, int64_t, DB_I64, allocated) \
     X(T, int64_t, DB_I64, oldest)    \
     X(T, int64_t, DB_I64, oldest_ms) \
     X(T, int64_t, DB_I64, batch_idle_s)
@@ -23,7 +23,7 @@ typedef struct {
 } Counts;
 DB_SHAPE(counts, Counts, COUNTS_COLUMNS);
 
-void backlog_mark(Backlog *backlog, int64_t drawn, Mono now)
+void backlog_mark(Backlog *backlog, int64_t allocated, Mono now)
 {
     BacklogMark *marks = backlog->marks;
 
@@ -31,13 +31,13 @@ void backlog_mark(Backlog *backlog, int64_t drawn, Mono now)
         return;
     if (backlog->count == BACKLOG_MARKS)
         memmove(marks, marks + 1, sizeof *marks * (size_t)--backlog->count);
-    marks[backlog->count++] = (BacklogMark){drawn, now};
+    marks[backlog->count++] = (BacklogMark){allocated, now};
 }
 
 int64_t backlog_age_ms(const Backlog *backlog, int64_t number, Mono now)
 {
     for (int i = 0; i < backlog->count; i++)
-        if (backlog->marks[i].drawn >= number)
+        if (backlog->marks[i].allocated >= number)
             return mono_ms_between(backlog->marks[i].at, now);
     return 0;
 }
@@ -59,13 +59,13 @@ ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *r
     Mono                      start   = clock_mono(), now;
     Counts                    counts;
 
-    if (mono_before(start, backlog->rest_until))
+    if (mono_before(start, backlog->pause_until))
         return OK;
     TRY(db_call(pool, &options, sql_bus_backlog, DB_NONE, &counts_shape, &counts, reterr));
     now = clock_mono();
     if (mono_us_between(start, now) > BACKLOG_CHEAP_US)
-        backlog->rest_until = mono_plus_ms(now, mono_us_between(start, now) * BACKLOG_SHARE / 1000);
-    backlog_mark(backlog, counts.drawn, now);
+        backlog->pause_until = mono_plus_ms(now, mono_us_between(start, now) * BACKLOG_SHARE / 1000);
+    backlog_mark(backlog, counts.allocated, now);
     metric_set(METRIC_READY, counts.ready);
     metric_set(METRIC_DELAYED, counts.delayed);
     metric_set(METRIC_LEASED, counts.leased);

@@ -24,7 +24,7 @@
 #define BACKLOG_CHEAP_US 50000
 
 typedef struct {
-    int64_t drawn;
+    int64_t allocated;
     Mono    at;
 } BacklogMark;
 
@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     BacklogMark marks[BACKLOG_MARKS]; /* oldest first */
     int         count;
-    Mono        rest_until;
+    Mono        pause_until;
 } Backlog;
 
 /* Look, unless it is time to rest, and set METRIC_READY and its neighbours. */
@@ -41,8 +41,8 @@ must_check ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlo
 /* ---- the memory by itself, without a database ---- */
 
 /* The numbers have got this far; kept if the last mark is old enough. */
-void backlog_mark(Backlog *backlog, int64_t drawn, Mono now);
-/* How long ago at least this number was drawn. */
+void backlog_mark(Backlog *backlog, int64_t allocated, Mono now);
+/* How long ago at least this number was allocated. */
 int64_t backlog_age_ms(const Backlog *backlog, int64_t number, Mono now);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * claim.c - one domain's line, from where this lane remembers; and what is due, back in line. See claim.h.
+ * claim.c - one domain's line, from where this claimer remembers; and what is due, back in line. See claim.h.
  */
 #include "bus/claim.h"
 
@@ -12,24 +12,24 @@
 
 #define TYPES_MAX 100
 /* In one bite; leases that ended within this time are looked at again, because a settle that failed may have held them. */
-#define BRING_BACK_LIMIT    5000
-#define BRING_BACK_AGAIN_US 2000000
-#define BRING_BACK_FULL_MS  60000
-#define BRING_BACK_REST_MS  5000
+#define REQUEUE_LIMIT    5000
+#define REQUEUE_AGAIN_US 2000000
+#define REQUEUE_FULL_MS  60000
+#define REQUEUE_PAUSE_MS 5000
 
-DB_SHAPE(claimed, Claimed, CLAIMED_COLUMNS);
+DB_SHAPE(claimed, ClaimedCommand, CLAIMED_COLUMNS);
 
-#define HORIZON_COLUMNS(X, T)      \
-    X(T, int64_t, DB_I64, drawn)   \
-    X(T, int64_t, DB_I64, running) \
-    X(T, int64_t, DB_I64, oldest)  \
+#define DECIDED_POSITION_COLUMNS(X, T) \
+    X(T, int64_t, DB_I64, allocated)   \
+    X(T, int64_t, DB_I64, running)     \
+    X(T, int64_t, DB_I64, oldest)      \
     X(T, int64_t, DB_I64, first)
 typedef struct {
-    HORIZON_COLUMNS(DB_FIELD, HorizonRow)
-} HorizonRow;
-DB_SHAPE(horizon, HorizonRow, HORIZON_COLUMNS);
+    DECIDED_POSITION_COLUMNS(DB_FIELD, DecidedPositionRow)
+} DecidedPositionRow;
+DB_SHAPE(decided_position, DecidedPositionRow, DECIDED_POSITION_COLUMNS);
 
-DB_SHAPE(brought, Brought, BROUGHT_COLUMNS);
+DB_SHAPE(requeued, Requeued, REQUEUED_COLUMNS);
 
 #define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
 typedef struct {
@@ -37,88 +37,89 @@ typedef struct {
 } Number;
 DB_SHAPE(number, Number, NUMBER_COLUMNS);
 
-struct Lane {
+struct Claimer {
     Pool       *pool;
     Arena      *arena; /* the names */
     const char *domain, *worker;
     const char *types[TYPES_MAX];
     int         type_count; /* 0: all */
     int32_t     domain_id;  /* 0: not known yet */
-    LaneMemory  memory;
+    ClaimCursor cursor;
 };
 
-Lane *lane_new(Pool *pool, const char *domain, const char *const *types, const char *worker)
+Claimer *claimer_new(Pool *pool, const char *domain, const char *const *types, const char *worker)
 {
-    Lane *lane = calloc(1, sizeof *lane);
+    Claimer *claimer = calloc(1, sizeof *claimer);
 
-    if (!lane)
+    if (!claimer)
         abort();
-    lane->pool   = pool;
-    lane->arena  = arena_new(ARENA_BYTES_DEFAULT);
-    lane->domain = arena_text(lane->arena, domain);
-    lane->worker = arena_text(lane->arena, worker);
-    for (; types && types[lane->type_count] && lane->type_count < TYPES_MAX; lane->type_count++)
-        lane->types[lane->type_count] = arena_text(lane->arena, types[lane->type_count]);
-    return lane;
+    claimer->pool   = pool;
+    claimer->arena  = arena_new(ARENA_BYTES_DEFAULT);
+    claimer->domain = arena_text(claimer->arena, domain);
+    claimer->worker = arena_text(claimer->arena, worker);
+    for (; types && types[claimer->type_count] && claimer->type_count < TYPES_MAX; claimer->type_count++)
+        claimer->types[claimer->type_count] = arena_text(claimer->arena, types[claimer->type_count]);
+    return claimer;
 }
 
-void lane_free(Lane *lane)
+void claimer_free(Claimer *claimer)
 {
-    arena_free(lane->arena);
-    free(lane);
+    arena_free(claimer->arena);
+    free(claimer);
 }
 
-void lane_serve(Lane *lane, const char *worker)
+void claimer_serve(Claimer *claimer, const char *worker)
 {
-    lane->worker = worker;
+    claimer->worker = worker;
 }
 
 /* It stays 0 as long as nothing was sent there: whoever only looks makes no domain. */
-static ErrorCode lane_find_domain(Lane *lane, Deadline deadline, Arena *arena, Error *reterr)
+static ErrorCode claimer_find_domain(Claimer *claimer, Deadline deadline, Arena *arena, Error *reterr)
 {
     TxOptions options = {.name = "domain", .deadline = deadline, .arena = arena, .keyed = true};
     Number    number  = {0};
 
-    if (lane->domain_id)
+    if (claimer->domain_id)
         return OK;
-    TRY(db_call(lane->pool, &options, sql_bus_domain, DB_ARGS(db_text(lane->domain)), &number_shape, &number, reterr));
-    lane->domain_id = (int32_t)number.value;
+    TRY(db_call(claimer->pool, &options, sql_bus_domain, DB_ARGS(db_text(claimer->domain)), &number_shape, &number,
+                reterr));
+    claimer->domain_id = (int32_t)number.value;
     return OK;
 }
 
-static DbArg lane_types(const Lane *lane, Arena *arena)
+static DbArg claimer_types(const Claimer *claimer, Arena *arena)
 {
-    return lane->type_count ? db_texts(arena, lane->types, lane->type_count) : db_null();
+    return claimer->type_count ? db_texts(arena, claimer->types, claimer->type_count) : db_null();
 }
 
-static const int64_t *lane_places(const Lane *lane, Look look)
+static const int64_t *claimer_positions(const Claimer *claimer, ClaimFrom from)
 {
     static const int64_t beginning[PRIORITY_COUNT];
 
-    switch (look) {
-    case LOOK_FRONT:
-        return lane->memory.front;
-    case LOOK_FLOOR:
-        return lane->memory.floor;
-    case LOOK_FULL:
+    switch (from) {
+    case CLAIM_FROM_CURSOR:
+        return claimer->cursor.position;
+    case CLAIM_FROM_WATERMARK:
+        return claimer->cursor.watermark;
+    case CLAIM_FROM_START:
         break;
     }
     return beginning;
 }
 
 /* Not keyed: leases whose answer was lost are nobody's until they run out. */
-static ErrorCode claim_once(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms,
-                            Claimed **ret_list, int *ret_count, Error *reterr)
+static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
+                            ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     void *rows;
 
-    TRY(db_call_many(lane->pool, options, sql_bus_claim,
-                     DB_ARGS(db_i32(lane->domain_id), db_i32(limit), db_i32(lease_ms),
-                             db_i64s(options->arena, lane_places(lane, look), PRIORITY_COUNT),
-                             lane_types(lane, options->arena), db_text(lane->worker)),
+    TRY(db_call_many(claimer->pool, options, sql_bus_claim,
+                     DB_ARGS(db_i32(claimer->domain_id), db_i32(limit), db_i32(lease_ms),
+                             db_i64s(options->arena, claimer_positions(claimer, from), PRIORITY_COUNT),
+                             claimer_types(claimer, options->arena), db_text(claimer->worker)),
                      &claimed_shape, &rows, ret_count, reterr));
     *ret_list = rows;
-    lane_memory_took(&lane->memory, *ret_list, *ret_count);
+    claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
     metric_add(METRIC_CLAIMED, *ret_count);
     return OK;
 }
@@ -131,13 +132,13 @@ static bool failure_is_of_a_row(const Error *error)
 }
 
 /* A row that cannot be delivered is moved to the troubleshooting queue, so that it does not stop the domain. */
-static ErrorCode claim_from(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms,
-                            Claimed **ret_list, int *ret_count, Error *reterr)
+static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
+                            ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions isolating = *options;
     Number    moved     = {0};
     Error     error     = {0};
-    ErrorCode code      = claim_once(lane, options, look, limit, lease_ms, ret_list, ret_count, &error);
+    ErrorCode code      = claim_once(claimer, options, from, limit, lease_ms, ret_list, ret_count, &error);
 
     if (code == OK || !failure_is_of_a_row(&error)) {
         if (code != OK && reterr)
@@ -146,98 +147,100 @@ static ErrorCode claim_from(Lane *lane, const TxOptions *options, Look look, int
     }
     isolating.name  = "isolate";
     isolating.keyed = true;
-    TRY(db_call(lane->pool, &isolating, sql_bus_claim_isolate,
-                DB_ARGS(db_i32(lane->domain_id), db_i32(limit), lane_types(lane, options->arena)), &number_shape,
-                &moved, reterr));
-    return claim_once(lane, options, look, limit, lease_ms, ret_list, ret_count, reterr);
+    TRY(db_call(claimer->pool, &isolating, sql_bus_claim_isolate,
+                DB_ARGS(db_i32(claimer->domain_id), db_i32(limit), claimer_types(claimer, options->arena)),
+                &number_shape, &moved, reterr));
+    return claim_once(claimer, options, from, limit, lease_ms, ret_list, ret_count, reterr);
 }
 
-static ErrorCode lane_prove(Lane *lane, const TxOptions *options, Error *reterr)
+static ErrorCode claimer_prove(Claimer *claimer, const TxOptions *options, Error *reterr)
 {
-    TxOptions   reading = *options;
-    Horizon     horizon = {0};
-    HorizonRow *rows;
-    void       *any;
-    int         count;
+    TxOptions           reading          = *options;
+    DecidedPosition     decided_position = {0};
+    DecidedPositionRow *rows;
+    void               *any;
+    int                 count;
 
-    reading.name  = "horizon";
+    reading.name  = "decided position";
     reading.keyed = true; /* it changes nothing, but has a transaction id of its own, which read_only would forbid */
-    TRY(db_call_many(lane->pool, &reading, sql_bus_horizon,
-                     DB_ARGS(db_i32(lane->domain_id), db_i64s(options->arena, lane->memory.floor, PRIORITY_COUNT),
-                             lane_types(lane, options->arena)),
-                     &horizon_shape, &any, &count, reterr));
+    TRY(db_call_many(claimer->pool, &reading, sql_bus_decided_position,
+                     DB_ARGS(db_i32(claimer->domain_id),
+                             db_i64s(options->arena, claimer->cursor.watermark, PRIORITY_COUNT),
+                             claimer_types(claimer, options->arena)),
+                     &decided_position_shape, &any, &count, reterr));
     if (count != PRIORITY_COUNT)
-        return fail(reterr, ERR_INTERNAL, "horizon has %d rows", count);
-    rows    = any;
-    horizon = (Horizon){.drawn = rows[0].drawn, .running = rows[0].running, .oldest = rows[0].oldest};
+        return fail(reterr, ERR_INTERNAL, "decided_position returned %d rows", count);
+    rows = any;
+    decided_position =
+        (DecidedPosition){.allocated = rows[0].allocated, .running = rows[0].running, .oldest = rows[0].oldest};
     for (int i = 0; i < PRIORITY_COUNT; i++)
-        horizon.firsts[i] = rows[i].first;
-    lane_memory_prove(&lane->memory, &horizon);
+        decided_position.firsts[i] = rows[i].first;
+    claim_cursor_prove(&claimer->cursor, &decided_position);
     return OK;
 }
 
-/* Prove what can be proven, then claim from below the front; what both took decides when to do so again. */
-static ErrorCode claim_below(Lane *lane, const TxOptions *options, Look look, int limit, int lease_ms,
-                             Claimed **ret_list, int *ret_count, Error *reterr)
+/* Prove what can be proven, then claim from below the position; what both took decides when to do so again. */
+static ErrorCode claim_below(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
+                             ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     Mono start = clock_mono();
 
-    if (lane_memory_is_behind(&lane->memory))
-        TRY(lane_prove(lane, options, reterr));
-    TRY(claim_from(lane, options, look, limit, lease_ms, ret_list, ret_count, reterr));
-    lane_memory_looked(&lane->memory, clock_mono(), mono_us_between(start, clock_mono()));
+    if (claim_cursor_is_behind(&claimer->cursor))
+        TRY(claimer_prove(claimer, options, reterr));
+    TRY(claim_from(claimer, options, from, limit, lease_ms, ret_list, ret_count, reterr));
+    claim_cursor_measured(&claimer->cursor, clock_mono(), mono_us_between(start, clock_mono()));
     return OK;
 }
 
-/* A lane of some types walks over the commands of all others. If that took long and found nothing, prove that it need not be
+/* A claimer of some types walks over the commands of all others. If that took long and found nothing, prove that it need not be
  * done again: the first proof is a promise, the second one keeps it, unless an old transaction runs. */
-static ErrorCode lane_pass_others(Lane *lane, const TxOptions *options, Mono start, Error *reterr)
+static ErrorCode claimer_skip_others(Claimer *claimer, const TxOptions *options, Mono start, Error *reterr)
 {
-    if (lane->type_count == 0 || mono_us_between(start, clock_mono()) <= CLAIM_CHEAP_US)
+    if (claimer->type_count == 0 || mono_us_between(start, clock_mono()) <= CLAIM_CHEAP_US)
         return OK;
-    TRY(lane_prove(lane, options, reterr));
-    TRY(lane_prove(lane, options, reterr));
-    lane_memory_looked(&lane->memory, clock_mono(), mono_us_between(start, clock_mono()));
+    TRY(claimer_prove(claimer, options, reterr));
+    TRY(claimer_prove(claimer, options, reterr));
+    claim_cursor_measured(&claimer->cursor, clock_mono(), mono_us_between(start, clock_mono()));
     return OK;
 }
 
-ErrorCode lane_claim(Lane *lane, Deadline deadline, Arena *arena, int limit, int lease_ms, Claimed **ret_list,
-                     int *ret_count, Error *reterr)
+ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int limit, int lease_ms,
+                        ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "claim", .deadline = deadline, .arena = arena};
     Mono      start;
-    Look      look;
+    ClaimFrom from;
     bool      rested;
 
     *ret_list  = NULL;
     *ret_count = 0;
-    TRY(lane_find_domain(lane, deadline, arena, reterr));
-    if (!lane->domain_id)
+    TRY(claimer_find_domain(claimer, deadline, arena, reterr));
+    if (!claimer->domain_id)
         return OK;
     start  = clock_mono();
-    rested = !mono_before(start, lane->memory.rest_until);
-    look   = lane_memory_look(&lane->memory, start);
-    if (look == LOOK_FRONT) {
-        TRY(claim_from(lane, &options, look, limit, lease_ms, ret_list, ret_count, reterr));
-        if (*ret_count == 0 && lane_memory_may_look(&lane->memory, clock_mono()))
-            look = LOOK_FLOOR;
+    rested = !mono_before(start, claimer->cursor.pause_until);
+    from   = claim_cursor_from(&claimer->cursor, start);
+    if (from == CLAIM_FROM_CURSOR) {
+        TRY(claim_from(claimer, &options, from, limit, lease_ms, ret_list, ret_count, reterr));
+        if (*ret_count == 0 && claim_cursor_may_start_lower(&claimer->cursor, clock_mono()))
+            from = CLAIM_FROM_WATERMARK;
     }
-    if (look != LOOK_FRONT)
-        TRY(claim_below(lane, &options, look, limit, lease_ms, ret_list, ret_count, reterr));
-    return *ret_count == 0 && rested ? lane_pass_others(lane, &options, start, reterr) : OK;
+    if (from != CLAIM_FROM_CURSOR)
+        TRY(claim_below(claimer, &options, from, limit, lease_ms, ret_list, ret_count, reterr));
+    return *ret_count == 0 && rested ? claimer_skip_others(claimer, &options, start, reterr) : OK;
 }
 
-ErrorCode lane_has_work(Lane *lane, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr)
+ErrorCode claimer_has_work(Claimer *claimer, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr)
 {
     TxOptions options = {.name = "has work", .deadline = deadline, .arena = arena, .read_only = true};
     Number    number  = {0};
 
     *ret_has = false;
-    TRY(lane_find_domain(lane, deadline, arena, reterr));
-    if (!lane->domain_id)
+    TRY(claimer_find_domain(claimer, deadline, arena, reterr));
+    if (!claimer->domain_id)
         return OK;
-    TRY(db_call(lane->pool, &options, sql_bus_has_work, DB_ARGS(db_i32(lane->domain_id), lane_types(lane, arena)),
-                &number_shape, &number, reterr));
+    TRY(db_call(claimer->pool, &options, sql_bus_has_work,
+                DB_ARGS(db_i32(claimer->domain_id), claimer_types(claimer, arena)), &number_shape, &number, reterr));
     *ret_has = number.value != 0;
     return OK;
 }
@@ -247,52 +250,52 @@ static int64_t least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-void bring_back_prove(BringBack *state, const Brought *brought)
+void requeue_prove(Requeue *state, const Requeued *requeued)
 {
-    if (brought->running < state->last_running || brought->looked_us < state->due_us)
-        *state = (BringBack){0}; /* restored, or the clock was put back: what was proven is about another history */
-    if (state->running && brought->oldest >= state->running) {
-        int64_t proven = least(state->promised_us, brought->due_left_us);
+    if (requeued->running < state->last_running || requeued->looked_us < state->due_us)
+        *state = (Requeue){0}; /* restored, or the clock was put back: what was proven is about another history */
+    if (state->running && requeued->oldest >= state->running) {
+        int64_t proven = least(state->promised_us, requeued->due_left_us);
 
         state->due_us  = state->due_us > proven ? state->due_us : proven;
         state->running = 0;
     }
     if (!state->running) {
         state->promised_us =
-            brought->looked_us - BRING_BACK_AGAIN_US; /* a settle reads the clock before it has the lock */
-        state->running = brought->running;
+            requeued->looked_us - REQUEUE_AGAIN_US; /* a settle reads the clock before it has the lock */
+        state->running = requeued->running;
     }
-    state->last_running = brought->running;
+    state->last_running = requeued->running;
 }
 
-ErrorCode bring_back_step(Pool *pool, Deadline deadline, BringBack *state, int most_ms, int *ret_moved,
-                          int *ret_next_ms, Error *reterr)
+ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_ms, int *ret_moved, int *ret_next_ms,
+                       Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "bring back", .deadline = deadline, .arena = arena, .keyed = true};
     Mono                      start   = clock_mono();
     bool                      full    = !mono_before(start, state->full_at);
-    bool                      resting = mono_before(start, state->rest_until);
-    int64_t                   due_us  = resting ? state->looked_us - BRING_BACK_AGAIN_US : state->due_us;
+    bool                      resting = mono_before(start, state->pause_until);
+    int64_t                   due_us  = resting ? state->looked_us - REQUEUE_AGAIN_US : state->due_us;
     int64_t                   took_us;
-    Brought                   brought = {0};
+    Requeued                  requeued = {0};
 
-    TRY(db_call(pool, &options, sql_bus_bring_back,
-                DB_ARGS(db_i32(BRING_BACK_LIMIT), db_i64(full ? 0 : state->since_us), db_i32(most_ms),
+    TRY(db_call(pool, &options, sql_bus_requeue_due,
+                DB_ARGS(db_i32(REQUEUE_LIMIT), db_i64(full ? 0 : state->since_us), db_i32(most_ms),
                         db_i64(full ? 0 : due_us)),
-                &brought_shape, &brought, reterr));
+                &requeued_shape, &requeued, reterr));
     took_us = mono_us_between(start, clock_mono());
     if (full || !resting)
-        bring_back_prove(state, &brought);
+        requeue_prove(state, &requeued);
     if (full)
-        state->full_at = mono_plus_ms(start, BRING_BACK_FULL_MS);
-    else if (!resting && brought.moved == 0 && took_us > CLAIM_CHEAP_US)
-        state->rest_until = mono_plus_ms(start, least(took_us * CLAIM_LOOK_SHARE / 1000, BRING_BACK_REST_MS));
-    if (brought.next_ms > 0) { /* all that had ended was looked at */
-        state->since_us  = brought.looked_us - BRING_BACK_AGAIN_US;
-        state->looked_us = brought.looked_us;
+        state->full_at = mono_plus_ms(start, REQUEUE_FULL_MS);
+    else if (!resting && requeued.moved == 0 && took_us > CLAIM_CHEAP_US)
+        state->pause_until = mono_plus_ms(start, least(took_us * CLAIM_LOW_SHARE / 1000, REQUEUE_PAUSE_MS));
+    if (requeued.next_ms > 0) { /* all that had ended was looked at */
+        state->since_us  = requeued.looked_us - REQUEUE_AGAIN_US;
+        state->looked_us = requeued.looked_us;
     }
-    *ret_moved   = brought.moved;
-    *ret_next_ms = brought.next_ms;
+    *ret_moved   = requeued.moved;
+    *ret_next_ms = requeued.next_ms;
     return OK;
 }

@@ -36,9 +36,9 @@ static const DbShape  dead_letter_shape     = {"dead letter", dead_letter_column
     X(T, int64_t,      DB_I64,   lease)
 /* clang-format on */
 typedef struct {
-    CLAIMED_COLUMNS(DB_FIELD, Claimed)
-} Claimed;
-DB_SHAPE(claimed, Claimed, CLAIMED_COLUMNS);
+    CLAIMED_COLUMNS(DB_FIELD, ClaimedCommand)
+} ClaimedCommand;
+DB_SHAPE(claimed, ClaimedCommand, CLAIMED_COLUMNS);
 
 #define SETTLED_COLUMNS(X, T)    \
     X(T, bool, DB_BOOL, settled) \
@@ -205,7 +205,7 @@ ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int64_t id, Error *r
 typedef struct {
     const DeadLetterTypes *types;
     const DeadLetterType  *type;
-    const Claimed         *letter;
+    const ClaimedCommand  *letter;
     bool                   lost; /* the lease is not ours any more: nothing to do and nothing to report */
 } Try;
 
@@ -233,7 +233,7 @@ static ErrorCode settle(Tx *tx, const Try *try, bool worked, const Error *why, E
  */
 static ErrorCode handler_run(Tx *tx, const Try *try, Error *reterr)
 {
-    const Claimed *letter = try->letter;
+    const ClaimedCommand *letter = try->letter;
     ErrorCode code = try->type->handler(tx, letter->operation_key, letter->operation_data, try->type->context, reterr);
 
     return code == OK || reterr->sqlstate[0] || !conn_is_good(tx->conn) ? code : ERR_CONFLICT;
@@ -241,9 +241,9 @@ static ErrorCode handler_run(Tx *tx, const Try *try, Error *reterr)
 
 static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
 {
-    Try           *try    = context;
-    const Claimed *letter = try->letter;
-    const char    *status;
+    Try                  *try    = context;
+    const ClaimedCommand *letter = try->letter;
+    const char           *status;
 
     TRY(db_get_text(tx, sql_bus_dead_letter_hold, DB_ARGS(db_i64(letter->id), db_i64(letter->lease)), &status, reterr));
     try->lost = status == NULL;
@@ -287,16 +287,16 @@ static ErrorCode report(Pool *pool, Deadline deadline, Arena *arena, const Try *
 
 static ErrorCode letter_call(Pool *pool, Deadline deadline, Arena *arena, const Try *try, Error *reterr)
 {
-    const Claimed *letter = try->letter;
-    Deadline       until  = deadline_sooner(deadline, deadline_in_ms(try->types->lease_ms));
-    Error          why    = {0};
+    const ClaimedCommand *letter = try->letter;
+    Deadline              until  = deadline_sooner(deadline, deadline_in_ms(try->types->lease_ms));
+    Error                 why    = {0};
     ErrorCode code = try->type->call(until, letter->operation_key, letter->operation_data, try->type->context, &why);
 
     return report(pool, deadline, arena, try, code == OK ? NULL : &why, reterr);
 }
 
 /* A handler's failure is not ours: it is reported to the letter. Ours is not to be able to report it. */
-static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes *types, const Claimed *letter,
+static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes *types, const ClaimedCommand *letter,
                             Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
@@ -316,8 +316,8 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
 }
 
 /* NULL: nothing is due. */
-static ErrorCode claim(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterTypes *types, Claimed **ret_letter,
-                       Error *reterr)
+static ErrorCode claim(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterTypes *types,
+                       ClaimedCommand **ret_letter, Error *reterr)
 {
     /* Run again if its answer is lost: what it had claimed comes back when the lease ends. */
     TxOptions    options = {.name = "dead_letter_claim", .deadline = deadline, .arena = arena, .keyed = true};
@@ -350,7 +350,7 @@ ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types,
 
     types = types_with_defaults(types);
     for (; tried < STEP_LETTERS && !deadline_passed(deadline); tried++) {
-        Claimed *letter = NULL;
+        ClaimedCommand *letter = NULL;
 
         arena_reset(arena);
         TRY(claim(pool, deadline, arena, &types, &letter, reterr));

@@ -33,7 +33,7 @@ extern char **environ;
 
 typedef struct {
     Handler base;
-    Mutex   mutex; /* guards task->run */
+    Mutex   mutex; /* guards job->run */
     char   *program;
 } ExecHandler;
 
@@ -80,12 +80,12 @@ static bool variable_is_secret(const char *variable)
 }
 
 /* Ours, without what is secret, and with the command's own. */
-static char **environment_make(const Task *task)
+static char **environment_make(const Job *job)
 {
     static const char *const names[] = {"PAWL_COMMAND_ID=", "PAWL_DOMAIN=", "PAWL_TYPE=", "PAWL_ATTEMPT=",
                                         "PAWL_MAX_ATTEMPTS="};
-    Arena                   *arena   = task->arena;
-    const Claimed           *command = task->command;
+    Arena                   *arena   = job->arena;
+    const ClaimedCommand    *command = job->command;
     char                   **list    = arena_array(arena, char *, ENV_MAX + COUNT(names) + 1);
     size_t                   count   = 0;
 
@@ -93,7 +93,7 @@ static char **environment_make(const Task *task)
         if (!variable_is_secret(*old))
             list[count++] = *old;
     list[count++] = arena_print(arena, "%s%s", names[0], command->command_id);
-    list[count++] = arena_print(arena, "%s%s", names[1], task->domain);
+    list[count++] = arena_print(arena, "%s%s", names[1], job->domain);
     list[count++] = arena_print(arena, "%s%s", names[2], command->type);
     list[count++] = arena_print(arena, "%s%d", names[3], command->attempt);
     list[count++] = arena_print(arena, "%s%d", names[4], command->max_attempts);
@@ -328,11 +328,11 @@ static void run_judge(const Run *run, int status, Arena *arena, SettleItem *ret_
 
 /* ---- the handler ---- */
 
-static void task_publish(ExecHandler *handler, Task *task, Run *run)
+static void job_publish(ExecHandler *handler, Job *job, Run *run)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&handler->mutex);
 
-    task->run = run;
+    job->run = run;
 }
 
 static void run_close(Run *run)
@@ -344,42 +344,42 @@ static void run_close(Run *run)
     fd_close(&run->stop);
 }
 
-static void exec_run(Handler *base, Task *task, SettleItem *ret_settle)
+static void exec_run(Handler *base, Job *job, SettleItem *ret_settle)
 {
     ExecHandler *handler = (ExecHandler *)base;
-    Run         *run     = arena_alloc(task->arena, sizeof *run);
+    Run         *run     = arena_alloc(job->arena, sizeof *run);
     int          status  = 0, failed;
 
     *run = (Run){.input = -1, .output = -1, .errors = -1, .exited = -1, .kill_at = deadline_never()};
-    text_init(&run->said, task->arena, EXEC_OUTPUT_MAX);
+    text_init(&run->said, job->arena, EXEC_OUTPUT_MAX);
     run->stop        = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    run->unsent      = task->command->payload;
+    run->unsent      = job->command->payload;
     run->unsent_size = strlen(run->unsent);
-    failed           = run->stop < 0 ? errno : run_start(run, handler->program, environment_make(task));
+    failed           = run->stop < 0 ? errno : run_start(run, handler->program, environment_make(job));
     if (failed) {
-        task->not_begun = arena_print(task->arena, "program cannot be started: %s", strerror(failed));
+        job->not_begun = arena_print(job->arena, "program cannot be started: %s", strerror(failed));
         run_close(run);
         return;
     }
-    task_publish(handler, task, run);
-    if (task_is_stopped(task)) /* before stop() could see the run */
+    job_publish(handler, job, run);
+    if (job_is_stopped(job)) /* before stop() could see the run */
         run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
     run_watch(run);
-    task_publish(handler, task, NULL);
+    job_publish(handler, job, NULL);
     if (run->why !=
         END_NORMAL) /* nothing of it is left behind; its number is still its own, because it was not reaped */
         kill(-run->pid, SIGKILL);
     while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
         ;
-    run_judge(run, status, task->arena, ret_settle);
+    run_judge(run, status, job->arena, ret_settle);
     run_close(run);
 }
 
-static void exec_stop(Handler *base, Task *task)
+static void exec_stop(Handler *base, Job *job)
 {
     ExecHandler                *handler = (ExecHandler *)base;
     scoped(mutex_unlock) Mutex *held    = mutex_hold(&handler->mutex);
-    Run                        *run     = task->run;
+    Run                        *run     = job->run;
     int64_t                     one     = 1;
 
     if (run && write(run->stop, &one, sizeof one) != sizeof one)

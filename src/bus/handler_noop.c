@@ -3,4 +3,4 @@
  */
 #include "bus/handler.h"
 
-Handler handler_noop = {.at_once = true};
+Handler handler_noop = {.is_inline = true};

@@ -14,19 +14,19 @@ typedef struct {
     char     *statement;
 } SqlHandler;
 
-static ErrorCode function_call(Tx *tx, Task *task, void *context, SettleItem *ret_settle, Error *reterr)
+static ErrorCode function_call(Tx *tx, Job *job, void *context, SettleItem *ret_settle, Error *reterr)
 {
-    const SqlHandler *handler = context;
-    const Claimed    *command = task->command;
+    const SqlHandler     *handler = context;
+    const ClaimedCommand *command = job->command;
 
     ret_settle->outcome = OUTCOME_COMPLETE;
     return db_get_text(tx, handler->statement, DB_ARGS(db_jsonb(command->payload), db_uuid(command->command_id)),
                        &ret_settle->result, reterr);
 }
 
-static void sql_run(Handler *handler, Task *task, SettleItem *ret_settle)
+static void sql_run(Handler *handler, Job *job, SettleItem *ret_settle)
 {
-    tx_handler_run((TxHandler *)handler, task, function_call, /* context= */ handler, ret_settle);
+    tx_handler_run((TxHandler *)handler, job, function_call, /* context= */ handler, ret_settle);
 }
 
 /* ---- finding it ---- */

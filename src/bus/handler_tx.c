@@ -12,7 +12,7 @@
 /* What one try needs, and what it found out. */
 typedef struct {
     TxHandler     *handler;
-    Task          *task;
+    Job           *job;
     TxHandlerBody *body;
     void          *context;
     SettleItem    *item;
@@ -21,11 +21,11 @@ typedef struct {
     bool           begun;   /* the body was called, in this try or an earlier one */
 } TxRun;
 
-static void task_publish(TxHandler *handler, Task *task, Conn *conn)
+static void job_publish(TxHandler *handler, Job *job, Conn *conn)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&handler->mutex);
 
-    task->run = conn;
+    job->run = conn;
 }
 
 static ErrorCode body_call(Tx *tx, TxRun *run, Error *reterr)
@@ -33,23 +33,23 @@ static ErrorCode body_call(Tx *tx, TxRun *run, Error *reterr)
     ErrorCode code;
 
     run->begun = true;
-    task_publish(run->handler, run->task, tx->conn);
-    code = task_is_stopped(run->task) ? fail(reterr, ERR_CONFLICT, "handler was stopped")
-                                      : run->body(tx, run->task, run->context, run->item, reterr);
-    task_publish(run->handler, run->task, NULL);
+    job_publish(run->handler, run->job, tx->conn);
+    code = job_is_stopped(run->job) ? fail(reterr, ERR_CONFLICT, "handler was stopped")
+                                    : run->body(tx, run->job, run->context, run->item, reterr);
+    job_publish(run->handler, run->job, NULL);
     return code;
 }
 
-static SettleItem item_begin(const Task *task)
+static SettleItem item_begin(const Job *job)
 {
-    return (SettleItem){.id = task->command->id, .token = task->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
+    return (SettleItem){.id = job->command->id, .token = job->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
 }
 
 static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
 {
     TxRun *run = context;
 
-    *run->item   = item_begin(run->task);
+    *run->item   = item_begin(run->job);
     run->decided = run->lost = false;
     TRY(body_call(tx, run, reterr));
     run->decided = run->item->outcome != OUTCOME_COMPLETE;
@@ -82,16 +82,16 @@ static Outcome error_outcome(const Error *error)
     return OUTCOME_RETRY;
 }
 
-static void tx_handler_stop(Handler *base, Task *task)
+static void tx_handler_stop(Handler *base, Job *job)
 {
     TxHandler                  *handler = (TxHandler *)base;
     scoped(mutex_unlock) Mutex *held    = mutex_hold(&handler->mutex);
 
-    if (task->run)
-        conn_interrupt(task->run);
+    if (job->run)
+        conn_interrupt(job->run);
 }
 
-void tx_handler_init(TxHandler *handler, Pool *pool, void (*run)(Handler *handler, Task *task, SettleItem *ret_settle))
+void tx_handler_init(TxHandler *handler, Pool *pool, void (*run)(Handler *handler, Job *job, SettleItem *ret_settle))
 {
     handler->base = (Handler){.run = run, .stop = tx_handler_stop};
     handler->pool = pool;
@@ -103,10 +103,10 @@ void tx_handler_done(TxHandler *handler)
     mutex_done(&handler->mutex);
 }
 
-void tx_handler_run(TxHandler *handler, Task *task, TxHandlerBody *body, void *context, SettleItem *ret_settle)
+void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *context, SettleItem *ret_settle)
 {
-    TxRun     run     = {.handler = handler, .task = task, .body = body, .context = context, .item = ret_settle};
-    TxOptions options = {.name = "handler", .deadline = task->deadline, .arena = task->arena, .keyed = true};
+    TxRun     run     = {.handler = handler, .job = job, .body = body, .context = context, .item = ret_settle};
+    TxOptions options = {.name = "handler", .deadline = job->deadline, .arena = job->arena, .keyed = true};
     Error     error   = {0};
     ErrorCode code    = tx_run(handler->pool, &options, try_body, &run, &error);
 
@@ -116,13 +116,13 @@ void tx_handler_run(TxHandler *handler, Task *task, TxHandlerBody *body, void *c
         ret_settle->settled = ret_settle->again; /* by an earlier try whose answer was lost */
         return;
     }
-    *ret_settle         = item_begin(task);
+    *ret_settle         = item_begin(job);
     ret_settle->outcome = error_outcome(&error);
     /* An outage says nothing about a command that was not begun. One that was begun may be what ended the connection: that counts
      * as an attempt. */
     if (!run.begun && (error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED))
-        task->not_begun = arena_text(task->arena, error.text);
+        job->not_begun = arena_text(job->arena, error.text);
     ret_settle->error = error.sqlstate[0]
-                            ? arena_print(task->arena, "%s (SQLSTATE %s)", problem_stored(&error), error.sqlstate)
-                            : arena_text(task->arena, problem_stored(&error));
+                            ? arena_print(job->arena, "%s (SQLSTATE %s)", problem_stored(&error), error.sqlstate)
+                            : arena_text(job->arena, problem_stored(&error));
 }

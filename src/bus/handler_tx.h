@@ -19,17 +19,17 @@
 /* Runs inside the transaction; run again from its beginning when PostgreSQL asks for it. OK: outcome, result, error and
  * delay of *ret_settle are filled. A failure that is final decides by its SQLSTATE: QU065 is a business refusal, QU070 a
  * permanent failure, any other one is tried again. */
-typedef ErrorCode TxHandlerBody(Tx *tx, Task *task, void *context, SettleItem *ret_settle, Error *reterr);
+typedef ErrorCode TxHandlerBody(Tx *tx, Job *job, void *context, SettleItem *ret_settle, Error *reterr);
 
 typedef struct {
     Handler base;
     Pool   *pool;
-    Mutex   mutex; /* guards task->run: the connection that a body uses */
+    Mutex   mutex; /* guards job->run: the connection that a body uses */
 } TxHandler;
 
 /* run: calls tx_handler_run() with the handler's own body. */
-void tx_handler_init(TxHandler *handler, Pool *pool, void (*run)(Handler *handler, Task *task, SettleItem *ret_settle));
+void tx_handler_init(TxHandler *handler, Pool *pool, void (*run)(Handler *handler, Job *job, SettleItem *ret_settle));
 void tx_handler_done(TxHandler *handler);
-void tx_handler_run(TxHandler *handler, Task *task, TxHandlerBody *body, void *context, SettleItem *ret_settle);
+void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *context, SettleItem *ret_settle);
 
 #endif

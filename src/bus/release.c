@@ -12,7 +12,8 @@ typedef struct {
 } Released;
 DB_SHAPE(released, Released, RELEASED_COLUMNS);
 
-ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const Claimed *list, int count, Error *reterr)
+ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
+                        Error *reterr)
 {
     TxOptions options = {.name = "release", .deadline = deadline, .arena = arena, .keyed = true};
     int64_t  *ids     = arena_array(arena, int64_t, count);

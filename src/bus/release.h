@@ -9,7 +9,7 @@
 
 #include "bus/claim.h"
 
-must_check ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const Claimed *list, int count,
+must_check ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
                                    Error *reterr);
 
 #endif

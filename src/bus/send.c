@@ -186,12 +186,12 @@ static int group_order(const SendItem *a, const SendItem *b)
 typedef struct {
     SendItem *item;
     int       number;
-} Place;
+} Position;
 
-static int place_order(const void *a, const void *b)
+static int position_order(const void *a, const void *b)
 {
-    const Place *left = a, *right = b;
-    int          order = group_order(left->item, right->item);
+    const Position *left = a, *right = b;
+    int             order = group_order(left->item, right->item);
 
     return order ? order : left->number - right->number;
 }
@@ -380,17 +380,17 @@ static size_t item_bytes(const void *item)
 /* Those that may be sent, with their ids, group by group. Each of the others has its verdict. */
 static int items_prepare(Arena *arena, SendItem **items, int count, SendItem **ret_good)
 {
-    Place *places = arena_array(arena, Place, count);
-    int    good   = 0;
+    Position *positions = arena_array(arena, Position, count);
+    int       good      = 0;
 
     for (int i = 0; i < count; i++)
         if (item_prepare(items[i], &items[i]->error) == OK) {
-            places[good] = (Place){items[i], good};
+            positions[good] = (Position){items[i], good};
             good++;
         }
-    qsort(places, (size_t)good, sizeof *places, place_order);
+    qsort(positions, (size_t)good, sizeof *positions, position_order);
     for (int i = 0; i < good; i++)
-        ret_good[i] = places[i].item;
+        ret_good[i] = positions[i].item;
     return good;
 }
 
@@ -435,7 +435,7 @@ static ErrorCode items_choose(Arena *arena, SendItem **items, int count, SendIte
         return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent at once, not %d", SEND_BATCH_MAX, count);
     for (int i = 0; i < count; i++)
         bytes += item_bytes(items[i]);
-    if (!arena_has_room(arena, bytes * BYTES_FACTOR))
+    if (!arena_has_space(arena, bytes * BYTES_FACTOR))
         return fail(reterr, ERR_LIMIT, "%d commands of %zu bytes together are too large for one call", count, bytes);
     *ret_good  = arena_array(arena, SendItem *, count);
     *ret_count = items_prepare(arena, items, count, *ret_good);
@@ -479,20 +479,20 @@ static int id_order(const void *a, const void *b)
 /* The items were checked and have their ids. */
 static ErrorCode sender_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
-    Sender                   *sender = context;
-    scoped(arena_free) Arena *arena  = arena_new((CALL_BYTES_MAX + SEND_PAYLOAD_MAX) * BYTES_FACTOR);
-    SendItem                **sorted = arena_array(arena, SendItem *, count);
-    Place                    *places = arena_array(arena, Place, count);
+    Sender                   *sender    = context;
+    scoped(arena_free) Arena *arena     = arena_new((CALL_BYTES_MAX + SEND_PAYLOAD_MAX) * BYTES_FACTOR);
+    SendItem                **sorted    = arena_array(arena, SendItem *, count);
+    Position                 *positions = arena_array(arena, Position, count);
 
     for (int i = 0; i < count; i++)
         sorted[i] = items[i];
     /* Concurrent callers have no order among them. By id, so that two batches with the same ids cannot wait for each other. */
     qsort(sorted, (size_t)count, sizeof(void *), id_order);
     for (int i = 0; i < count; i++)
-        places[i] = (Place){sorted[i], i};
-    qsort(places, (size_t)count, sizeof *places, place_order);
+        positions[i] = (Position){sorted[i], i};
+    qsort(positions, (size_t)count, sizeof *positions, position_order);
     for (int i = 0; i < count; i++)
-        sorted[i] = places[i].item;
+        sorted[i] = positions[i].item;
     TRY(items_send(sender->pool, deadline, arena, sorted, count, /* nowait= */ true, reterr));
     for (int i = 0; i < count; i++)
         sorted[i]->status = command_status_constant(sorted[i]->status);

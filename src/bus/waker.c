@@ -30,11 +30,11 @@ struct Waker {
 
 #define NOTE_COLUMNS(X, T) X(T, const char *, DB_TEXT, note)
 typedef struct {
-    NOTE_COLUMNS(DB_FIELD, Note)
-} Note;
-DB_SHAPE(note, Note, NOTE_COLUMNS);
+    NOTE_COLUMNS(DB_FIELD, Notification)
+} Notification;
+DB_SHAPE(note, Notification, NOTE_COLUMNS);
 
-static ErrorCode notes_send(Pool *pool, char (*domains)[NAME_SIZE], int count, Deadline deadline, Error *reterr)
+static ErrorCode notifications_send(Pool *pool, char (*domains)[NAME_SIZE], int count, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "wake", .deadline = deadline, .arena = arena, .keyed = true};
@@ -59,9 +59,9 @@ static bool marked_send(Waker *waker, Deadline deadline)
     memcpy(domains, waker->marked, sizeof domains);
     waker->count = 0;
     mutex_unlock(&waker->mutex);
-    sent = notes_send(waker->pool, domains, count, deadline, &error) == OK;
+    sent = notifications_send(waker->pool, domains, count, deadline, &error) == OK;
     if (sent)
-        metric_add(METRIC_NOTES_SENT, count);
+        metric_add(METRIC_NOTIFICATIONS_SENT, count);
     else
         log_error(LOG_DEBUG, "waker", "workers were not told, they will look by themselves", &error);
     mutex_lock(&waker->mutex);
@@ -78,7 +78,7 @@ static void *waker_run(void *context)
             cond_wait(&waker->changed, &waker->mutex, deadline_never());
             continue;
         }
-        Deadline rest = deadline_in_ms(marked_send(waker, deadline_in_ms(SEND_MS)) ? WAKER_REST_MS : FAILED_MS);
+        Deadline rest = deadline_in_ms(marked_send(waker, deadline_in_ms(SEND_MS)) ? WAKER_INTERVAL_MS : FAILED_MS);
         while (!waker->stopping && !deadline_passed(rest))
             cond_wait(&waker->changed, &waker->mutex, rest);
     }
@@ -113,7 +113,7 @@ void waker_free(Waker *waker)
     free(waker);
 }
 
-void waker_poke(Waker *waker, const char *domain)
+void waker_notify(Waker *waker, const char *domain)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&waker->mutex);
 

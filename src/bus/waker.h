@@ -2,7 +2,7 @@
  * waker.h - tells waiting workers that a domain has work: at most one NOTIFY every few milliseconds per process, never inside
  * a sender's transaction.
  *
- * waker_poke() marks the domain and returns; a thread sends one statement for all marked domains, then rests WAKER_REST_MS.
+ * waker_notify() marks the domain and returns; a thread sends one statement for all marked domains, then rests WAKER_INTERVAL_MS.
  * Losing a note is harmless: polling is the truth.
  * Channel: WAKER_CHANNEL, payload: the domain's name; pawl.wake() in SQL knows both.
  */
@@ -12,13 +12,13 @@
 #include "base/attr.h"
 #include "pg/pool.h"
 
-#define WAKER_CHANNEL "pawl_work"
-#define WAKER_REST_MS 5
+#define WAKER_CHANNEL     "pawl_work"
+#define WAKER_INTERVAL_MS 5
 
 typedef struct Waker Waker;
 Waker               *waker_new(Pool *pool);
 void                 waker_free(Waker *waker); /* sends what is marked, if the database answers at once */
 SCOPED(Waker, waker_free)
-void waker_poke(Waker *waker, const char *domain);
+void waker_notify(Waker *waker, const char *domain);
 
 #endif

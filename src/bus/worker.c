@@ -11,29 +11,29 @@
 #include "base/memory.h"
 #include "base/metric.h"
 #include "bus/waker.h"
-#include "bus/worker_inner.h"
+#include "bus/worker_internal.h"
 #include "pg/tally.h"
 
-#define BATCH_AT_ONCE    500
-#define LEASE_MS_DEFAULT 30000
-#define CRATE_BYTES_MAX  ((size_t)1 << 30)
-#define CALL_MS          10000
-#define TALLY_CALL_MS    1000
-#define OUTAGE_MS        500
+#define BATCH_MAX               500
+#define LEASE_MS_DEFAULT        30000
+#define CLAIMED_BATCH_BYTES_MAX ((size_t)1 << 30)
+#define CALL_MS                 10000
+#define TALLY_CALL_MS           1000
+#define OUTAGE_MS               500
 /* Polls after something happened: 10 ms, 20 ms and so on up to WORKER_IDLE_MS. */
 #define BUSY_MS 10
 /* How long what is due may go unnoticed when it was not foreseen. Without work it is looked for when a poll is due anyway:
  * together below one query per second. After a note at once, but no more often than this. */
-#define LOOK_BUSY_MS 1000
-#define LOOK_NOTE_MS 100
+#define POLL_BUSY_MS     1000
+#define POLL_NOTIFIED_MS 100
 
 /* When to look next, and at what. */
 typedef struct {
-    int       idle_ms; /* until the next poll */
-    BringBack back;
-    Mono      back_at, back_last;
-    bool      foreseen; /* something is due at back_at */
-    bool      outage;
+    int     idle_ms; /* until the next poll */
+    Requeue back;
+    Mono    back_at, back_last;
+    bool    foreseen; /* something is due at back_at */
+    bool    outage;
 } Pace;
 
 /* ---- life ---- */
@@ -47,10 +47,10 @@ Worker *worker_new(const WorkerOptions *options)
     if (!worker->options.concurrency)
         worker->options.concurrency = WORKER_CONCURRENCY_DEFAULT;
     if (!worker->options.batch)
-        worker->options.batch = options->handler->at_once ? BATCH_AT_ONCE : CLAIM_MAX;
+        worker->options.batch = options->handler->is_inline ? BATCH_MAX : CLAIM_MAX;
     if (!worker->options.lease_ms)
         worker->options.lease_ms = LEASE_MS_DEFAULT;
-    worker->lane          = lane_new(options->pool, options->domain, options->types, options->name);
+    worker->claimer       = claimer_new(options->pool, options->domain, options->types, options->name);
     worker->metrics       = metric_series(&worker_metrics, options->domain);
     worker->settler       = settler_new(options->pool);
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
@@ -71,14 +71,14 @@ void worker_free(Worker *worker)
     mutex_done(&worker->mutex);
     arena_free(worker->arena);
     settler_free(worker->settler);
-    lane_free(worker->lane);
+    claimer_free(worker->claimer);
     free(worker);
 }
 
-void crate_free(Crate *crate)
+void claimed_batch_free(ClaimedBatch *claimed_batch)
 {
-    arena_free(crate->arena);
-    free(crate);
+    arena_free(claimed_batch->arena);
+    free(claimed_batch);
 }
 
 /* ---- from other threads ---- */
@@ -87,24 +87,24 @@ void worker_wake(Worker *worker)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
-    worker->poked = true;
+    worker->woken = true;
     cond_signal(&worker->changed);
 }
 
-static void worker_noted(void *context, const char *channel, const char *payload)
+static void worker_notified(void *context, const char *channel, const char *payload)
 {
     Worker *worker = context;
 
     (void)channel;
     if (payload && strcmp(payload, worker->options.domain) != 0)
         return;
-    metric_add(METRIC_NOTES_RECEIVED, payload != NULL); /* without one: notes may have been missed */
+    metric_add(METRIC_NOTIFICATIONS_RECEIVED, payload != NULL); /* without one: notes may have been missed */
     worker_wake(worker);
 }
 
 void worker_listen(Worker *worker, Listen *listen)
 {
-    listen_add(listen, WAKER_CHANNEL, worker_noted, worker);
+    listen_add(listen, WAKER_CHANNEL, worker_notified, worker);
 }
 
 void worker_stop(Worker *worker, Deadline deadline)
@@ -150,13 +150,13 @@ void worker_count(Worker *worker, const SettleItem *item)
 /* ---- the dispatcher ---- */
 
 /* Under the mutex: how many to claim now. With threads, only when about half of the places are free: fewer, larger claims. */
-static int worker_room(const Worker *worker)
+static int worker_space(const Worker *worker)
 {
     const WorkerOptions *options = &worker->options;
     int                  room    = 2 * options->concurrency - worker->held;
 
-    if (options->handler->at_once)
-        return worker->crate ? 0 : options->batch;
+    if (options->handler->is_inline)
+        return worker->claimed_batch ? 0 : options->batch;
     if (mono_before(clock_mono(), worker->paused_until))
         return 0;
     if (room < (options->concurrency + 1) / 2)
@@ -173,27 +173,27 @@ static bool take_flag(bool *flag)
 }
 
 /* Wait for a note, for the time, for room if there is none, or for the stop. Returns the room; 0: look at what is due. */
-static int worker_wait(Worker *worker, Mono until, bool for_room)
+static int worker_wait(Worker *worker, Mono until, bool for_space)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
     if (mono_before(clock_mono(), worker->paused_until) && mono_before(worker->paused_until, until))
         until = worker->paused_until;
     while (!worker->stopping && mono_before(clock_mono(), until)) {
-        if (for_room ? worker_room(worker) > 0 : worker->poked)
+        if (for_space ? worker_space(worker) > 0 : worker->woken)
             break;
         cond_wait(&worker->changed, &worker->mutex, (Deadline){until});
     }
-    return worker->stopping ? 0 : worker_room(worker);
+    return worker->stopping ? 0 : worker_space(worker);
 }
 
 /* A note may be about something delayed: then its time should be known. */
-static void note_take(Worker *worker, Pace *pace)
+static void notification_take(Worker *worker, Pace *pace)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
-    Mono                        again = mono_plus_ms(pace->back_last, LOOK_NOTE_MS);
+    Mono                        again = mono_plus_ms(pace->back_last, POLL_NOTIFIED_MS);
 
-    if (take_flag(&worker->poked) && mono_before(again, pace->back_at))
+    if (take_flag(&worker->woken) && mono_before(again, pace->back_at))
         pace->back_at = again;
 }
 
@@ -208,17 +208,17 @@ static bool worker_is_empty(Worker *worker)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
-    return worker->held == 0 && !worker->crate;
+    return worker->held == 0 && !worker->claimed_batch;
 }
 
-static ErrorCode due_bring_back(Worker *worker, Pace *pace, Error *reterr)
+static ErrorCode due_requeue(Worker *worker, Pace *pace, Error *reterr)
 {
-    int most_ms = pace->idle_ms < LOOK_BUSY_MS ? LOOK_BUSY_MS : WORKER_IDLE_MS;
+    int most_ms = pace->idle_ms < POLL_BUSY_MS ? POLL_BUSY_MS : WORKER_IDLE_MS;
     int moved, next_ms;
 
     if (mono_before(clock_mono(), pace->back_at))
         return OK;
-    TRY(bring_back_step(worker->options.pool, deadline_in_ms(CALL_MS), &pace->back, most_ms, &moved, &next_ms, reterr));
+    TRY(requeue_step(worker->options.pool, deadline_in_ms(CALL_MS), &pace->back, most_ms, &moved, &next_ms, reterr));
     /* Another pod may be moving what is due for us right now: then it pays to look again soon. */
     if (moved > 0 || pace->foreseen)
         pace->idle_ms = BUSY_MS;
@@ -230,21 +230,22 @@ static ErrorCode due_bring_back(Worker *worker, Pace *pace, Error *reterr)
 
 static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *reterr)
 {
-    scoped(crate_free) Crate *crate = memory_new(1, sizeof *crate);
+    scoped(claimed_batch_free) ClaimedBatch *claimed_batch = memory_new(1, sizeof *claimed_batch);
 
-    crate->arena      = arena_new(CRATE_BYTES_MAX);
-    crate->claimed_at = clock_mono();
-    TRY(lane_claim(worker->lane, deadline_in_ms(CALL_MS), crate->arena, room, worker->options.lease_ms, &crate->list,
-                   &crate->count, reterr));
-    metric_series_observe_us(worker->metrics, WORKER_CLAIM_SECONDS, mono_us_between(crate->claimed_at, clock_mono()));
-    metric_series_add(worker->metrics, crate->count ? WORKER_CLAIMS_WON : WORKER_CLAIMS_EMPTY, 1);
-    *ret_count = crate->left = crate->count;
-    if (crate->count == 0)
+    claimed_batch->arena      = arena_new(CLAIMED_BATCH_BYTES_MAX);
+    claimed_batch->claimed_at = clock_mono();
+    TRY(claimer_claim(worker->claimer, deadline_in_ms(CALL_MS), claimed_batch->arena, room, worker->options.lease_ms,
+                      &claimed_batch->list, &claimed_batch->count, reterr));
+    metric_series_observe_us(worker->metrics, WORKER_CLAIM_SECONDS,
+                             mono_us_between(claimed_batch->claimed_at, clock_mono()));
+    metric_series_add(worker->metrics, claimed_batch->count ? WORKER_CLAIMS_WON : WORKER_CLAIMS_EMPTY, 1);
+    *ret_count = claimed_batch->left = claimed_batch->count;
+    if (claimed_batch->count == 0)
         return OK;
     mutex_lock(&worker->mutex);
-    worker->counts.claimed += crate->count;
+    worker->counts.claimed += claimed_batch->count;
     mutex_unlock(&worker->mutex);
-    (worker->options.handler->at_once ? batches_add : jobs_add)(worker, take(crate));
+    (worker->options.handler->is_inline ? batches_add : executions_add)(worker, take(claimed_batch));
     return OK;
 }
 
@@ -255,19 +256,19 @@ static ErrorCode worker_is_drained(Worker *worker, bool *ret_drained, Error *ret
 
     if (worker->options.drain && worker_is_empty(worker)) {
         arena_reset(worker->arena);
-        TRY(lane_has_work(worker->lane, deadline_in_ms(CALL_MS), worker->arena, &has, reterr));
+        TRY(claimer_has_work(worker->claimer, deadline_in_ms(CALL_MS), worker->arena, &has, reterr));
     }
     *ret_drained = !has;
     return OK;
 }
 
-static ErrorCode worker_turn(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
+static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
 {
-    int room  = worker_wait(worker, pace->back_at, /* for_room= */ true);
+    int room  = worker_wait(worker, pace->back_at, /* for_space= */ true);
     int count = 0;
 
-    note_take(worker, pace);
-    TRY(due_bring_back(worker, pace, reterr));
+    notification_take(worker, pace);
+    TRY(due_requeue(worker, pace, reterr));
     if (room == 0)
         return OK;
     TRY(worker_claim(worker, room, &count, reterr));
@@ -280,7 +281,7 @@ static ErrorCode worker_turn(Worker *worker, Pace *pace, bool *ret_drained, Erro
         return OK;
     Mono next     = mono_plus_ms(clock_mono(), pace->idle_ms);
     pace->idle_ms = pace->idle_ms * 2 < WORKER_IDLE_MS ? pace->idle_ms * 2 : WORKER_IDLE_MS;
-    worker_wait(worker, mono_before(next, pace->back_at) ? next : pace->back_at, /* for_room= */ false);
+    worker_wait(worker, mono_before(next, pace->back_at) ? next : pace->back_at, /* for_space= */ false);
     return OK;
 }
 
@@ -298,7 +299,7 @@ static void outage_note(Worker *worker, Pace *pace, ErrorCode code, const Error 
         log_write(LOG_INFO, "worker", "getting work again", LOG_STR("domain", worker->options.domain));
     pace->outage = code != OK;
     if (code != OK)
-        worker_wait(worker, mono_plus_ms(clock_mono(), OUTAGE_MS), /* for_room= */ false);
+        worker_wait(worker, mono_plus_ms(clock_mono(), OUTAGE_MS), /* for_space= */ false);
 }
 
 /* For alerts over all processes. What cannot be written is written with the next flush. */
@@ -314,7 +315,7 @@ static ErrorCode worker_loop(Worker *worker, Error *reterr)
 
     while (!drained && !worker_is_stopping(worker)) {
         Error     error = {0};
-        ErrorCode code  = worker_turn(worker, &pace, &drained, &error);
+        ErrorCode code  = worker_cycle(worker, &pace, &drained, &error);
 
         if (code == ERR_STOPPING)
             break;
@@ -332,15 +333,15 @@ static ErrorCode worker_loop(Worker *worker, Error *reterr)
 
 ErrorCode worker_run(Worker *worker, Error *reterr)
 {
-    bool      at_once = worker->options.handler->at_once;
+    bool      is_inline = worker->options.handler->is_inline;
     ErrorCode code;
 
     mutex_lock(&worker->mutex);
     worker->closing = false; /* it may be run again after a failure */
     mutex_unlock(&worker->mutex);
-    TRY((at_once ? batches_start : jobs_start)(worker, reterr));
+    TRY((is_inline ? batches_start : executions_start)(worker, reterr));
     code = worker_loop(worker, reterr);
-    (at_once ? batches_end : jobs_end)(worker);
+    (is_inline ? batches_end : executions_end)(worker);
     counts_flush(worker, /* is_last= */ true);
     return code;
 }

@@ -2,7 +2,7 @@
  * worker.h - claims commands of one domain, runs their handler, settles them; until told to stop.
  *
  * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and settle
- * through a combiner; one keeper thread extends the leases of what is held and stops what runs too long. A handler that
+ * through a combiner; one heartbeat thread extends the leases of what is held and stops what runs too long. A handler that
  * handles whole batches at once has one thread instead, which settles a batch while the next one is claimed.
  *
  *     claimed -> WAITING -> RUNNING -> SETTLING -> gone      WAITING -> gone  [released at the stop, or its lease was lost]
@@ -36,34 +36,34 @@
 
 /* What a handler is given; borrowed while it runs. */
 typedef struct {
-    const Claimed *command;
-    const char    *domain;
-    Arena         *arena;    /* for the result and the error */
-    void          *run;      /* the handler's own, for stop(); guard it */
-    Deadline       deadline; /* of the handler; never: none */
+    const ClaimedCommand *command;
+    const char           *domain;
+    Arena                *arena;    /* for the result and the error */
+    void                 *run;      /* the handler's own, for stop(); guard it */
+    Deadline              deadline; /* of the handler; never: none */
     const char
         *not_begun; /* set by run() if the command could not be begun, for a reason that is not the command's: why */
     atomic_bool stopped;
-} Task;
+} Job;
 
 /* May be asked at any time by whoever runs it. */
-static inline bool task_is_stopped(Task *task)
+static inline bool job_is_stopped(Job *job)
 {
-    return atomic_load(&task->stopped);
+    return atomic_load(&job->stopped);
 }
 
-/* How to handle one command. run() fills outcome, result, error and delay of *ret_settle; it must look at task_is_stopped()
+/* How to handle one command. run() fills outcome, result, error and delay of *ret_settle; it must look at job_is_stopped()
  * if it can take long. It may settle by itself in a transaction of its own (--sql): then it fills the verdict too, and a
- * status tells that it did. If it could not begin (no memory, no file descriptors) it sets task->not_begun instead, and the
+ * status tells that it did. If it could not begin (no memory, no file descriptors) it sets job->not_begun instead, and the
  * command is released. Called from any handler thread. */
 typedef struct Handler Handler;
 struct Handler {
-    void (*run)(Handler *handler, Task *task, SettleItem *ret_settle);
-    /* The task's lease is lost or canceled, or time is up: end it. Called once, from another thread while run() runs; must
-     * not wait. NULL: run() looks at task_is_stopped(). */
-    void (*stop)(Handler *handler, Task *task);
+    void (*run)(Handler *handler, Job *job, SettleItem *ret_settle);
+    /* The job's lease is lost or canceled, or time is up: end it. Called once, from another thread while run() runs; must
+     * not wait. NULL: run() looks at job_is_stopped(). */
+    void (*stop)(Handler *handler, Job *job);
     /* Handle whole batches without threads (--noop): all of them complete. run is not called. */
-    bool at_once;
+    bool is_inline;
 };
 
 typedef struct {
@@ -72,7 +72,7 @@ typedef struct {
     const char *const *types;       /* NULL: all */
     const char        *name;        /* of this worker, unique per process start */
     int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
-    int                batch;       /* most commands in one claim; 0: as many as there is room for; at_once: 500 */
+    int                batch;       /* most commands in one claim; 0: as many as there is room for; is_inline: 500 */
     int                lease_ms;    /* 0: 30 s */
     int                timeout_ms;  /* a handler that runs longer is stopped and tried again; 0: none */
     bool               drain;       /* end when nothing is left: neither in line, delayed, nor leased to anyone */

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "base/metric.h"
-#include "bus/worker_inner.h"
+#include "bus/worker_internal.h"
 
 #define CALL_MS  10000
 #define AGAIN_MS 200
@@ -40,21 +40,23 @@ static void items_count(Worker *worker, const SettleItem *items, int count)
         log_write(LOG_WARN, "worker", "leases were lost, the outcomes changed nothing", LOG_INT("commands", lost));
 }
 
-static void crate_settle(Worker *worker, const Crate *crate)
+static void claimed_batch_settle(Worker *worker, const ClaimedBatch *claimed_batch)
 {
-    SettleItem  *items = arena_array(crate->arena, SettleItem, crate->count);
-    SettleItem **list  = arena_array(crate->arena, SettleItem *, crate->count);
-    Deadline     lease = {mono_plus_ms(crate->claimed_at, worker->options.lease_ms)};
-    int          open  = crate->count;
+    SettleItem  *items = arena_array(claimed_batch->arena, SettleItem, claimed_batch->count);
+    SettleItem **list  = arena_array(claimed_batch->arena, SettleItem *, claimed_batch->count);
+    Deadline     lease = {mono_plus_ms(claimed_batch->claimed_at, worker->options.lease_ms)};
+    int          open  = claimed_batch->count;
 
-    for (int i = 0; i < crate->count; i++) {
-        items[i] = (SettleItem){.id = crate->list[i].id, .token = crate->list[i].token, .outcome = OUTCOME_COMPLETE};
+    for (int i = 0; i < claimed_batch->count; i++) {
+        items[i] = (SettleItem){.id      = claimed_batch->list[i].id,
+                                .token   = claimed_batch->list[i].token,
+                                .outcome = OUTCOME_COMPLETE};
         list[i]  = &items[i];
     }
     while (open > 0) {
         settle_each(worker->options.pool, deadline_sooner(lease, deadline_in_ms(CALL_MS)), list, open);
         Error error = list[0]->error_text;
-        open        = items_open(items, crate->count, list);
+        open        = items_open(items, claimed_batch->count, list);
         if (open > 0 && deadline_passed(lease)) {
             log_error(LOG_WARN, "worker", "a batch could not be settled within its lease", &error);
             break;
@@ -62,7 +64,7 @@ static void crate_settle(Worker *worker, const Crate *crate)
         if (open > 0)
             clock_sleep_until(deadline_sooner(lease, deadline_in_ms(AGAIN_MS)));
     }
-    items_count(worker, items, crate->count);
+    items_count(worker, items, claimed_batch->count);
 }
 
 static void *batches_run(void *context)
@@ -71,21 +73,21 @@ static void *batches_run(void *context)
 
     mutex_lock(&worker->mutex);
     for (;;) {
-        while (!worker->crate && !worker->closing)
+        while (!worker->claimed_batch && !worker->closing)
             cond_wait(&worker->arrived, &worker->mutex, deadline_never());
-        if (!worker->crate)
+        if (!worker->claimed_batch)
             break;
-        Crate *crate    = take(worker->crate);
-        worker->held    = crate->count;
-        worker->running = crate->count;
+        ClaimedBatch *claimed_batch = take(worker->claimed_batch);
+        worker->held                = claimed_batch->count;
+        worker->running             = claimed_batch->count;
         cond_signal(&worker->changed);
         mutex_unlock(&worker->mutex);
-        metric_add(METRIC_HANDLERS, crate->count);
-        metric_series_add(worker->metrics, WORKER_HANDLERS, crate->count);
-        crate_settle(worker, crate);
-        metric_add(METRIC_HANDLERS, -crate->count);
-        metric_series_add(worker->metrics, WORKER_HANDLERS, -crate->count);
-        crate_free(crate);
+        metric_add(METRIC_HANDLERS, claimed_batch->count);
+        metric_series_add(worker->metrics, WORKER_HANDLERS, claimed_batch->count);
+        claimed_batch_settle(worker, claimed_batch);
+        metric_add(METRIC_HANDLERS, -claimed_batch->count);
+        metric_series_add(worker->metrics, WORKER_HANDLERS, -claimed_batch->count);
+        claimed_batch_free(claimed_batch);
         mutex_lock(&worker->mutex);
         worker->held = worker->running = 0;
         cond_signal(&worker->changed);
@@ -96,7 +98,7 @@ static void *batches_run(void *context)
 
 ErrorCode batches_start(Worker *worker, Error *reterr)
 {
-    if (!thread_try_start("settler", batches_run, worker, &worker->keeper))
+    if (!thread_try_start("settler", batches_run, worker, &worker->heartbeat))
         return fail(reterr, ERR_INTERNAL, "cannot start the thread \"settler\": %s", strerrordesc_np(errno));
     return OK;
 }
@@ -107,13 +109,13 @@ void batches_end(Worker *worker)
     worker->closing = true;
     cond_signal(&worker->arrived);
     mutex_unlock(&worker->mutex);
-    thread_join(worker->keeper);
+    thread_join(worker->heartbeat);
 }
 
-void batches_add(Worker *worker, Crate *crate)
+void batches_add(Worker *worker, ClaimedBatch *claimed_batch)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
-    worker->crate = crate;
+    worker->claimed_batch = claimed_batch;
     cond_signal(&worker->arrived);
 }

@@ -5,7 +5,7 @@
  */
 #include "base/log.h"
 #include "bus/release.h"
-#include "bus/worker_inner.h"
+#include "bus/worker_internal.h"
 
 #define CALL_MS   10000
 #define AGAIN_MS  500
@@ -46,17 +46,17 @@ void pause_end(Worker *worker)
 
 /* ---- release ---- */
 
-/* What waits, behind the job given. From here on no handler takes it. */
-static int jobs_collect(Worker *worker, Job *job, Job **ret_list)
+/* What waits, behind the execution given. From here on no handler takes it. */
+static int jobs_collect(Worker *worker, Execution *execution, Execution **ret_list)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
     int                         count = 0;
 
-    if (job)
-        ret_list[count++] = job;
-    for (Job *waiting = worker->first; waiting && count < JOBS_MAX; waiting = waiting->next)
-        if (waiting->state == JOB_WAITING) {
-            waiting->state = JOB_SETTLING;
+    if (execution)
+        ret_list[count++] = execution;
+    for (Execution *waiting = worker->first; waiting && count < JOBS_MAX; waiting = waiting->next)
+        if (waiting->state == EXECUTION_WAITING) {
+            waiting->state = EXECUTION_SETTLING;
             worker->waiting--;
             ret_list[count++] = waiting;
         }
@@ -64,11 +64,11 @@ static int jobs_collect(Worker *worker, Job *job, Job **ret_list)
 }
 
 /* Outages are waited out for as long as the worker runs. false: their leases run out. */
-static bool leases_release(Worker *worker, Arena *arena, Job **list, int count)
+static bool leases_release(Worker *worker, Arena *arena, Execution **list, int count)
 {
-    Claimed  *commands  = arena_array(arena, Claimed, count);
-    ArenaMark mark      = arena_mark(arena);
-    bool      is_logged = false;
+    ClaimedCommand *commands  = arena_array(arena, ClaimedCommand, count);
+    ArenaMark       mark      = arena_mark(arena);
+    bool            is_logged = false;
 
     for (int i = 0; i < count; i++)
         commands[i] = *list[i]->command;
@@ -88,11 +88,11 @@ static bool leases_release(Worker *worker, Arena *arena, Job **list, int count)
     }
 }
 
-void jobs_release(Worker *worker, Arena *arena, Job *job)
+void jobs_release(Worker *worker, Arena *arena, Execution *execution)
 {
-    Job **list  = arena_array(arena, Job *, JOBS_MAX);
-    int   count = jobs_collect(worker, job, list);
-    bool  is_released;
+    Execution **list  = arena_array(arena, Execution *, JOBS_MAX);
+    int         count = jobs_collect(worker, execution, list);
+    bool        is_released;
 
     if (count == 0)
         return;
@@ -100,5 +100,5 @@ void jobs_release(Worker *worker, Arena *arena, Job *job)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
     *(is_released ? &worker->counts.released : &worker->counts.lost) += count;
     for (int i = 0; i < count; i++)
-        job_drop(worker, list[i]);
+        execution_drop(worker, list[i]);
 }

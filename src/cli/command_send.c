@@ -14,9 +14,9 @@
 #include "cli/print.h"
 #include "cli/progress.h"
 
-#define LINES_AT_ONCE 1000
-#define LINES_BYTES   ((size_t)4 << 20) /* the line that reaches it is the last one of its batch */
-#define OUTAGE_MS     500
+#define LINES_MAX   1000
+#define LINES_BYTES ((size_t)4 << 20) /* the line that reaches it is the last one of its batch */
+#define OUTAGE_MS   500
 
 /* Standard input as a whole, for "-". */
 static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
@@ -64,7 +64,7 @@ static void wake(App *app, const char *domain)
 {
     scoped(waker_free) Waker *waker = waker_new(app->pool);
 
-    waker_poke(waker, domain);
+    waker_notify(waker, domain);
 }
 
 /* ---- one command ---- */
@@ -108,7 +108,7 @@ static const char *id_make(Arena *arena)
     return id;
 }
 
-/* Up to LINES_AT_ONCE lines or LINES_BYTES, each with its id; *ret_count 0: the end of the input. */
+/* Up to LINES_MAX lines or LINES_BYTES, each with its id; *ret_count 0: the end of the input. */
 static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *ret_count, Error *reterr)
 {
     char     *text = NULL;
@@ -117,7 +117,7 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
     int       count = 0;
     ErrorCode code  = OK;
 
-    while (code == OK && count < LINES_AT_ONCE && bytes < LINES_BYTES && (size = getline(&text, &room, stdin)) >= 0) {
+    while (code == OK && count < LINES_MAX && bytes < LINES_BYTES && (size = getline(&text, &room, stdin)) >= 0) {
         lines->line++;
         bytes += (size_t)size;
         while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
@@ -160,7 +160,7 @@ static ErrorCode lines_send(Lines *lines, Error *reterr)
 {
     for (;;) {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
-        SendItem                 *items[LINES_AT_ONCE];
+        SendItem                 *items[LINES_MAX];
         int                       count;
 
         TRY(lines_read(lines, arena, items, &count, reterr));

@@ -73,14 +73,14 @@ static ErrorCode item_complete(Call *call, WalletItem *item, Error *reterr)
 /* ---- posting ---- */
 
 /* It may have been posted: only the key can tell, so the user must know it. */
-static ErrorCode key_tell(const Call *call, const WalletItem *item, ErrorCode code, Error *reterr)
+static ErrorCode key_print(const Call *call, const WalletItem *item, ErrorCode code, Error *reterr)
 {
     if (!call_flag(call, "--txn-id") && error_verdict(code) != VERDICT_FINAL)
         error_prefix(reterr, "repeat with --txn-id %s", item->txn_id);
     return code;
 }
 
-static ErrorCode item_tell(Call *call, const WalletItem *item, Error *reterr)
+static ErrorCode item_print(Call *call, const WalletItem *item, Error *reterr)
 {
     Text   text;
     Writer writer;
@@ -113,7 +113,7 @@ static ErrorCode post(Call *call, WalletItem *item, Error *reterr)
     TRY(item_complete(call, item, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     code = wallet_post(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr);
-    return code == OK ? item_tell(call, item, reterr) : key_tell(call, item, code, reterr);
+    return code == OK ? item_print(call, item, reterr) : key_print(call, item, code, reterr);
 }
 
 /* OWNER N */
@@ -199,7 +199,7 @@ ErrorCode command_wallet_floor(Call *call, Error *reterr)
 
 /* ---- wallets and assets ---- */
 
-static void wallet_tell(Call *call, const WalletNew *wallet)
+static void wallet_print(Call *call, const WalletNew *wallet)
 {
     Text   text;
     Writer writer;
@@ -236,7 +236,7 @@ ErrorCode command_wallet_create(Call *call, Error *reterr)
         TRY(key_read(call, &wallet.txn_id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(wallet_open(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &wallet, reterr));
-    wallet_tell(call, &wallet);
+    wallet_print(call, &wallet);
     return OK;
 }
 

@@ -15,7 +15,7 @@
 #include "cli/progress.h"
 #include "wallet/post.h"
 
-#define LINES_AT_ONCE   1000
+#define LINES_MAX       1000
 #define CHUNK_BYTES_MAX ((size_t)16 << 20)
 #define LINE_BYTES_MAX  65536
 
@@ -234,13 +234,13 @@ static ErrorCode chunk_post(Batch *batch, const Chunk *chunk, Error *reterr)
 
 /* ---- all of them ---- */
 
-static ErrorCode post_in_bites(Batch *batch, Error *reterr)
+static ErrorCode post_in_chunks(Batch *batch, Error *reterr)
 {
     for (;;) {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
         Chunk                     chunk = {.arena = arena};
 
-        TRY(chunk_read(batch, &chunk, LINES_AT_ONCE, reterr));
+        TRY(chunk_read(batch, &chunk, LINES_MAX, reterr));
         if (chunk.count == 0)
             return OK;
         TRY(chunk_post(batch, &chunk, reterr));
@@ -248,7 +248,7 @@ static ErrorCode post_in_bites(Batch *batch, Error *reterr)
 }
 
 /* One transaction: all lines are read before anything is posted. */
-static ErrorCode post_together(Batch *batch, Error *reterr)
+static ErrorCode post_batch(Batch *batch, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
     Chunk                     chunk = {.arena = arena};
@@ -277,7 +277,7 @@ static ErrorCode batch_run(Batch *batch, Error *reterr)
     ErrorCode code;
 
     progress_begin(&batch->progress);
-    code = batch->atomic ? post_together(batch, reterr) : post_in_bites(batch, reterr);
+    code = batch->atomic ? post_batch(batch, reterr) : post_in_chunks(batch, reterr);
     progress_end(&batch->progress);
     if (batch->call->json && (decided(batch) || code == OK))
         printf("%s]\n", decided(batch) ? "" : "[");

@@ -148,13 +148,13 @@ static ErrorCode statement_open(Call *call, App *app, Statement *statement, Erro
     WalletPast         past = {0};
     int                count;
 
-    TRY(wallet_look(app->pool, deadline, call->arena, &filter->owner, &filter->asset, 1, &wallet, &count, reterr));
+    TRY(wallet_get(app->pool, deadline, call->arena, &filter->owner, &filter->asset, 1, &wallet, &count, reterr));
     if (count == 0)
         return wallet_missing(filter->owner, filter->asset, reterr);
     /* A wallet that was not there yet had nothing. */
     if (statement->since > wallet->created_at)
-        TRY(wallet_look_at(app->pool, deadline, call->arena, filter->owner, filter->asset,
-                           moment_text(call->arena, statement->since - 1), &past, reterr));
+        TRY(wallet_get_at(app->pool, deadline, call->arena, filter->owner, filter->asset,
+                          moment_text(call->arena, statement->since - 1), &past, reterr));
     statement->opening = statement->balance = past.balance;
     return OK;
 }

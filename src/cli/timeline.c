@@ -27,22 +27,22 @@ typedef struct {
     const char *created_at, *due_at, *lease_until, *ended_at;
     int64_t     attempts, max_attempts, priority;
     ReaderArray audit;
-} Story;
+} CommandDetail;
 
-#define TEXT_AT(name)                            \
-    {                                            \
-        #name, FIELD_TEXT, offsetof(Story, name) \
+#define TEXT_AT(name)                                    \
+    {                                                    \
+        #name, FIELD_TEXT, offsetof(CommandDetail, name) \
     }
-static const Field story_fields[] = {
+static const Field detail_fields[] = {
     TEXT_AT(command_id),
     TEXT_AT(domain),
     TEXT_AT(type),
     TEXT_AT(status),
-    {"attempts", FIELD_I64, offsetof(Story, attempts)},
-    {"max_attempts", FIELD_I64, offsetof(Story, max_attempts)},
-    {"priority", FIELD_I64, offsetof(Story, priority)},
-    {"payload", FIELD_JSON, offsetof(Story, payload)},
-    {"result", FIELD_JSON, offsetof(Story, result)},
+    {"attempts", FIELD_I64, offsetof(CommandDetail, attempts)},
+    {"max_attempts", FIELD_I64, offsetof(CommandDetail, max_attempts)},
+    {"priority", FIELD_I64, offsetof(CommandDetail, priority)},
+    {"payload", FIELD_JSON, offsetof(CommandDetail, payload)},
+    {"result", FIELD_JSON, offsetof(CommandDetail, result)},
     TEXT_AT(error),
     TEXT_AT(reply_to),
     TEXT_AT(correlation_id),
@@ -51,9 +51,9 @@ static const Field story_fields[] = {
     TEXT_AT(due_at),
     TEXT_AT(lease_until),
     TEXT_AT(ended_at),
-    {"audit", FIELD_ROWS, offsetof(Story, audit), .rows = &event_table},
+    {"audit", FIELD_ROWS, offsetof(CommandDetail, audit), .rows = &event_table},
 };
-static const FieldTable story_table = {"command", story_fields, COUNT(story_fields), sizeof(Story)};
+static const FieldTable detail_table = {"command", detail_fields, COUNT(detail_fields), sizeof(CommandDetail)};
 
 static void line(const char *name, const char *value)
 {
@@ -74,25 +74,25 @@ static void event_line(const Event *event)
 
 ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
 {
-    Story        story;
-    const Event *events;
+    CommandDetail detail;
+    const Event  *events;
 
-    TRY(reader_object(json, strlen(json), &story_table, arena, &story, reterr));
-    line("command", story.command_id);
-    printf("%-12s %s / %s\n", "what", story.domain, story.type);
-    printf("%-12s %s, attempt %" PRId64 " of %" PRId64 ", priority %" PRId64 "\n", "status", story.status,
-           story.attempts, story.max_attempts, story.priority);
-    line("due", story.due_at);
-    line("leased until", story.lease_until);
-    line("payload", story.payload);
-    line("result", story.result);
-    line("error", story.error);
-    line("reply to", story.reply_to);
-    line("correlation", story.correlation_id);
-    line("batch", story.batch_id);
+    TRY(reader_object(json, strlen(json), &detail_table, arena, &detail, reterr));
+    line("command", detail.command_id);
+    printf("%-12s %s / %s\n", "what", detail.domain, detail.type);
+    printf("%-12s %s, attempt %" PRId64 " of %" PRId64 ", priority %" PRId64 "\n", "status", detail.status,
+           detail.attempts, detail.max_attempts, detail.priority);
+    line("due", detail.due_at);
+    line("leased until", detail.lease_until);
+    line("payload", detail.payload);
+    line("result", detail.result);
+    line("error", detail.error);
+    line("reply to", detail.reply_to);
+    line("correlation", detail.correlation_id);
+    line("batch", detail.batch_id);
     printf("\n");
-    events = story.audit.items;
-    for (int i = 0; i < story.audit.count; i++)
+    events = detail.audit.items;
+    for (int i = 0; i < detail.audit.count; i++)
         event_line(&events[i]);
     return OK;
 }

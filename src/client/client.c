@@ -119,7 +119,7 @@ static ErrorCode response_make(const Exchange *exchange, int redirects, Arena *a
 {
     const char *host = exchange->target->host;
 
-    if (!arena_has_room(arena, exchange->body.length + exchange->head.length + strlen(host) + 128))
+    if (!arena_has_space(arena, exchange->body.length + exchange->head.length + strlen(host) + 128))
         return fail(reterr, ERR_LIMIT, "the answer of %s does not fit into what is left of the caller's memory", host);
     *ret_response          = (ClientResponse){.status    = exchange->status,
                                               .redirects = redirects,

@@ -173,7 +173,7 @@ static int next_timeout(const Loop *loop)
 }
 
 /* Names of days and months must not follow the locale, so strftime() cannot be used. */
-static void loop_tell_time(Loop *loop)
+static void loop_update_time(Loop *loop)
 {
     static const char days[7][4]    = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
     static const char months[12][4] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
@@ -218,7 +218,7 @@ static void *loop_body(void *context)
     while (atomic_load(&loop->server->phase) != SERVER_STOPPING) {
         int count = epoll_wait(loop->epoll_fd, events, EVENTS_MAX, next_timeout(loop));
 
-        loop_tell_time(loop);
+        loop_update_time(loop);
         for (int i = 0; i < count; i++)
             loop_handle(loop, &events[i]);
         take_inbox(loop);
@@ -249,7 +249,7 @@ void loop_start(Loop *loop, Server *server)
              world_random() & 0xfff, world_random() & 0xfff);
     mutex_init(&loop->mutex);
     TAILQ_INIT(&loop->inbox);
-    loop_tell_time(loop);
+    loop_update_time(loop);
     loop_watch(loop, loop->wake_fd, &loop->wake_fd);
     if (loop_accepts(loop))
         loop_watch(loop, server->listen_fd, loop);

@@ -23,7 +23,7 @@
 #include "base/metric.h"
 #include "http/server_internal.h"
 
-#define READ_ROOM      ((size_t)16 << 10) /* beside the head; a body passes through here */
+#define READ_SPACE     ((size_t)16 << 10) /* beside the head; a body passes through here */
 #define OUT_HEAD_MAX   ((size_t)16 << 10) /* all the headers that a response can have fit */
 #define QUICK_BODY_MAX ((size_t)64 << 10) /* reading a larger one would keep the other connections waiting */
 
@@ -31,12 +31,12 @@ static_assert(OUT_HEAD_MAX >= RESPONSE_HEADERS_BYTES_MAX + (size_t)4 * RESPONSE_
               "what the server adds fits too");
 
 /* GONE: the connection was closed and freed. */
-typedef enum { STEP_ON, STEP_PAUSE, STEP_GONE } Step;
+typedef enum { STEP_ON, STEP_PAUSE, STEP_CLOSED } Step;
 typedef enum { FILL_SOME, FILL_NONE, FILL_END, FILL_BROKEN } Fill;
 
-static size_t peer_room(const Server *server)
+static size_t peer_space(const Server *server)
 {
-    return (size_t)server->options.header_bytes_max + READ_ROOM;
+    return (size_t)server->options.header_bytes_max + READ_SPACE;
 }
 
 static void peer_want(Peer *peer, uint32_t events)
@@ -82,7 +82,7 @@ static void peer_request_begin(Peer *peer)
 
 static Fill peer_fill(Peer *peer)
 {
-    size_t room = peer_room(peer->loop->server) - peer->filled;
+    size_t room = peer_space(peer->loop->server) - peer->filled;
 
     assert(room > 0);
     ssize_t count = recv(peer->fd, peer->bytes + peer->filled, room, 0);
@@ -275,7 +275,7 @@ static Step step_body(Peer *peer)
         return peer_fail(peer, &error, /* close= */ !done);
     if (!done)
         return STEP_PAUSE;
-    if (!request->match.route->at_once || request->body.length > QUICK_BODY_MAX)
+    if (!request->match.route->is_inline || request->body.length > QUICK_BODY_MAX)
         return peer_submit(peer, PEER_WAITING, /* unread= */ false);
     bool ours = dispatch_run(peer->loop->server, request);
     if (!ours || request->suspend.may_wait) {
@@ -292,7 +292,7 @@ static Step peer_linger(Peer *peer)
 {
     if (shutdown(peer->fd, SHUT_WR) != 0) {
         peer_close(peer);
-        return STEP_GONE;
+        return STEP_CLOSED;
     }
     peer->state = PEER_LINGERING;
     loop_move(peer, LIST_LINGERING);
@@ -338,7 +338,7 @@ static Step step_write(Peer *peer)
         return STEP_PAUSE;
     if (count < 0) {
         peer_close(peer);
-        return STEP_GONE;
+        return STEP_CLOSED;
     }
     peer->sent += (size_t)count;
     if (peer->sent < head + body)
@@ -410,7 +410,7 @@ static void peer_read(Peer *peer)
 /* Nothing that comes now matters; only the end does. */
 static void peer_discard(Peer *peer)
 {
-    ssize_t count = recv(peer->fd, peer->bytes, peer_room(peer->loop->server), 0);
+    ssize_t count = recv(peer->fd, peer->bytes, peer_space(peer->loop->server), 0);
 
     if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR))
         peer_close(peer);
@@ -425,7 +425,7 @@ static bool peer_has_ended(const Peer *peer)
 }
 
 /* The client speaks or hangs up while its request is with an executor, or suspended. One that closes only its sending half may
- * still read, but if its request waits for work (on_gone) it is taken for gone, as other servers do. */
+ * still read, but if its request waits for work (on_closed) it is taken for gone, as other servers do. */
 static void peer_disturbed(Peer *peer, uint32_t events)
 {
     bool watched = atomic_load(&peer->request->watched);
@@ -438,12 +438,12 @@ static void peer_disturbed(Peer *peer, uint32_t events)
     /* epoll reports a hang-up whether asked or not, so the only way to silence it is to leave. */
     loop_forget(peer->loop, peer->fd);
     peer->gone = true;
-    request_gone(peer->request);
+    request_closed(peer->request);
 }
 
 Peer *peer_new(Loop *loop, int fd, bool surplus)
 {
-    Peer *peer = malloc(sizeof *peer + peer_room(loop->server));
+    Peer *peer = malloc(sizeof *peer + peer_space(loop->server));
 
     if (!peer)
         abort();

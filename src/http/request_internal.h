@@ -47,7 +47,7 @@ struct Request {
     atomic_int  holders;   /* its handler, and whoever is to resume it */
     Suspend     suspend;   /* on_resume NULL: it was not suspended */
     void       *state;     /* for its callbacks */
-    atomic_bool watched;   /* on_gone is still to be called if the client goes */
+    atomic_bool watched;   /* on_closed is still to be called if the client goes */
     bool        resumed;   /* on_resume is left to an executor, or was */
     bool        delivered; /* the whole answer went to the kernel */
 
@@ -65,8 +65,8 @@ must_check ErrorCode request_read_target(Request *request, Error *reterr);
 must_check ErrorCode request_check_query(const Request *request, Error *reterr);
 /* true: nobody else holds it. */
 bool request_let_go(Request *request);
-/* On the network thread: the client has gone. false: the request was not suspended with on_gone, or knows already. */
-bool request_gone(Request *request);
+/* On the network thread: the client has gone. false: the request was not suspended with on_closed, or knows already. */
+bool request_closed(Request *request);
 /* On the network thread: the answer was sent, or never will be. */
 void request_sent(Request *request);
 /* Take the client's id when it is sane: 1 to 64 of A-Z a-z 0-9 . _ - */

@@ -41,17 +41,17 @@ typedef struct {
 } RouteParameter;
 
 typedef struct {
-    HttpMethod        method;
-    const char       *path;
-    RouteHandler     *handler;
-    Scope             scope;   /* any one of these will do; SCOPE_NONE: open to everyone */
-    bool              at_once; /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
-    int               deadline_ms;    /* 0: the server's default */
-    const FieldTable *body;           /* JSON body; NULL: none is read */
-    bool              body_required;  /* also where every field of the table is optional */
-    bool              body_any;       /* a JSON body of any shape, where no table can describe it */
-    const RouteParameter *parameters; /* query parameters, ended by a NULL name; NULL: none allowed */
-    const char           *summary;    /* for OpenAPI and docs */
+    HttpMethod    method;
+    const char   *path;
+    RouteHandler *handler;
+    Scope         scope;        /* any one of these will do; SCOPE_NONE: open to everyone */
+    bool          is_inline;    /* runs on the network thread: must not wait, but may suspend its request (suspend.h) */
+    int           deadline_ms;  /* 0: the server's default */
+    const FieldTable     *body; /* JSON body; NULL: none is read */
+    bool                  body_required; /* also where every field of the table is optional */
+    bool                  body_any;      /* a JSON body of any shape, where no table can describe it */
+    const RouteParameter *parameters;    /* query parameters, ended by a NULL name; NULL: none allowed */
+    const char           *summary;       /* for OpenAPI and docs */
 
     /* What it answers, for OpenAPI. */
     int                   status;      /* of success; 0: 200 */

@@ -1,7 +1,7 @@
 /*
  * server.h - a small HTTP/1.1 server on epoll; knows no domain. docs/adr/0004-http.md says why it is our own.
  *
- * Network threads read requests. A route marked at_once is run there, unless its body is large; any other request goes to a
+ * Network threads read requests. A route marked is_inline is run there, unless its body is large; any other request goes to a
  * bounded queue and its connection rests until an executor thread has run the handler. A token that memory does not know
  * takes the same way, before the body is read. A handler that would wait for others suspends its request (suspend.h),
  * so that thousands of them need no thread each. TLS and HTTP/2 belong to the proxy in front.

@@ -16,7 +16,7 @@ void request_suspend(Request *request, const Suspend *suspend, void *state)
     atomic_fetch_add(&request->holders, 1);
     atomic_fetch_add(&request->peer->loop->suspended, 1);
     /* From an executor: the network thread may look for a callback at any moment. */
-    atomic_store(&request->watched, suspend->on_gone != NULL);
+    atomic_store(&request->watched, suspend->on_closed != NULL);
 }
 
 void *request_state(const Request *request)
@@ -37,11 +37,11 @@ void request_resume(void *context)
         loop_post(request->peer->loop, request->peer);
 }
 
-bool request_gone(Request *request)
+bool request_closed(Request *request)
 {
     if (!atomic_exchange(&request->watched, false))
         return false;
-    request->suspend.on_gone(request->state);
+    request->suspend.on_closed(request->state);
     return true;
 }
 

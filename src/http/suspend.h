@@ -14,7 +14,7 @@
  *   2. request_resume() may be called at any moment after request_suspend(), also before the handler has returned.
  *   3. All callbacks run on the request's network thread, so they must not wait (but see may_wait). on_resume runs when the handler has returned and
  *      the request was resumed; also for a client that has gone, because what was done stays done.
- *   4. on_gone, if given, is called at most once and before on_resume, when the client closes its connection, or its sending half:
+ *   4. on_closed, if given, is called at most once and before on_resume, when the client closes its connection, or its sending half:
  *      nothing will come of waiting. It does not resume the request by itself.
  *   5. on_sent, if given, is called exactly once, after on_resume: delivered says that the whole answer went to the kernel.
  * Ownership: state is borrowed until the last callback has returned; the request's arena is a good place.
@@ -27,7 +27,7 @@
 typedef struct {
     RouteHandler *on_resume; /* fills the response, or fails */
     bool          may_wait;  /* on_resume runs on an executor; too many requests there: 503, as for any other */
-    void (*on_gone)(void *state);
+    void (*on_closed)(void *state);
     void (*on_sent)(void *state, bool delivered);
 } Suspend;
 

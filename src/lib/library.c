@@ -56,7 +56,7 @@ Deadline library_deadline(int timeout_ms)
 void library_wake(Pawl *pawl, const Poke *pokes)
 {
     for (const Poke *poke = pokes; poke; poke = poke->next)
-        waker_poke(pawl->waker, poke->domain);
+        waker_notify(pawl->waker, poke->domain);
 }
 
 /* ---- life ---- */

@@ -83,7 +83,7 @@ PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, Paw
     if (item.code != OK && item.code != ERR_KEY_REUSED) /* only these two are told after a commit */
         item_fail(&item, item.code, &why);
     if (item_wakes(&item))
-        waker_poke(pawl->waker, item.domain);
+        waker_notify(pawl->waker, item.domain);
     sent_fill(&item, ret_sent);
     return library_answer(item.code, &why, error);
 }
@@ -135,7 +135,7 @@ PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, in
     items = items_send_each(pawl, commands, count, library_deadline(timeout_ms), arena);
     for (int i = 0; i < count; i++)
         if (item_wakes(&items[i]))
-            waker_poke(pawl->waker, items[i].domain);
+            waker_notify(pawl->waker, items[i].domain);
     bad = items_answer(items, count, ret_sent);
     return bad ? library_answer(bad->code, &bad->error, error) : library_answer(OK, &why, error);
 }

@@ -157,8 +157,8 @@ PawlStatus pawl_wallet_open(Pawl *pawl, const PawlWallet *given, int timeout_ms,
     return library_answer(code, &why, error);
 }
 
-PawlStatus pawl_wallet_look(Pawl *pawl, const char *owner, const char *asset, int timeout_ms, PawlBalance *ret_balance,
-                            PawlError *error)
+PawlStatus pawl_wallet_get(Pawl *pawl, const char *owner, const char *asset, int timeout_ms, PawlBalance *ret_balance,
+                           PawlError *error)
 {
     scoped(library_leave) Pawl *inside = library_enter(pawl);
     scoped(arena_free) Arena   *arena  = arena_new(ARENA_BYTES_DEFAULT);
@@ -166,7 +166,7 @@ PawlStatus pawl_wallet_look(Pawl *pawl, const char *owner, const char *asset, in
     Error                       why = {0};
     ErrorCode                   code;
 
-    code = ledger_look(pawl->ledger, library_deadline(timeout_ms), arena, owner, asset, &wallet, &why);
+    code = ledger_get(pawl->ledger, library_deadline(timeout_ms), arena, owner, asset, &wallet, &why);
     if (code == OK)
         *ret_balance = (PawlBalance){.balance   = wallet.balance,
                                      .held      = wallet.held,
@@ -283,7 +283,7 @@ static ErrorCode good_post_in(Tx *tx, const Items *items, Error *reterr)
 
     if (items->good_count == 0)
         return OK;
-    if (!arena_has_room(tx->arena, bytes * BYTES_FACTOR))
+    if (!arena_has_space(tx->arena, bytes * BYTES_FACTOR))
         return fail(reterr, ERR_LIMIT, "%d operations of %zu bytes together are too large for one call",
                     items->good_count, bytes);
     return wallet_post_in(tx, items->good, items->good_count, reterr);

@@ -38,42 +38,42 @@ struct PawlWorker {
 /* A PawlJob with what its functions need. */
 typedef struct {
     PawlJob     job; /* first */
-    Task       *task;
+    Job        *bus_job;
     PawlWorker *worker;
-    const char *result, *error; /* in the task's arena */
+    const char *result, *error; /* in the bus_job's arena */
     const char *defect;         /* of a result that cannot be kept */
     Poke       *pokes;
 } Given;
 
 /* ---- what a handler may do ---- */
 
-static Given given_new(PawlWorker *worker, Task *task)
+static Given given_new(PawlWorker *worker, Job *bus_job)
 {
-    const Claimed *command = task->command;
+    const ClaimedCommand *command = bus_job->command;
 
     return (Given){
-        .job    = {.command_id   = command->command_id,
-                   .domain       = task->domain,
-                   .type         = command->type,
-                   .payload      = command->payload,
-                   .attempt      = command->attempt,
-                   .max_attempts = command->max_attempts},
-        .task   = task,
-        .worker = worker
+        .job     = {.command_id   = command->command_id,
+                    .domain       = bus_job->domain,
+                    .type         = command->type,
+                    .payload      = command->payload,
+                    .attempt      = command->attempt,
+                    .max_attempts = command->max_attempts},
+        .bus_job = bus_job,
+        .worker  = worker
     };
 }
 
 void pawl_job_result(PawlJob *job, const char *json)
 {
     Given *given = (Given *)job;
-    Arena *arena = given->task->arena;
+    Arena *arena = given->bus_job->arena;
     size_t size  = json ? strlen(json) : 0;
     Error  why   = {0};
 
     given->result = given->defect = NULL;
     if (!json)
         return;
-    if (size > SETTLE_RESULT_MAX || !arena_has_room(arena, size + 1))
+    if (size > SETTLE_RESULT_MAX || !arena_has_space(arena, size + 1))
         given->defect =
             arena_print(arena, "result has %zu bytes: at most %zu are allowed", size, (size_t)SETTLE_RESULT_MAX);
     else if (reader_check(json, size, &why) != OK)
@@ -96,13 +96,13 @@ void pawl_job_error(PawlJob *job, const char *format, ...)
     for (size_t i = 0; !text_is_utf8(text, size) && i < size; i++)
         if ((unsigned char)text[i] >= 0x80)
             text[i] = '?'; /* PostgreSQL would not keep it */
-    if (arena_has_room(given->task->arena, size + 1))
-        given->error = arena_bytes(given->task->arena, text, size);
+    if (arena_has_space(given->bus_job->arena, size + 1))
+        given->error = arena_bytes(given->bus_job->arena, text, size);
 }
 
 bool pawl_job_is_stopped(const PawlJob *job)
 {
-    return task_is_stopped(((const Given *)job)->task);
+    return job_is_stopped(((const Given *)job)->bus_job);
 }
 
 /* ---- what it said ---- */
@@ -120,7 +120,7 @@ static void given_end(const Given *given, PawlOutcome said, SettleItem *ret_sett
 
     if (number < 0 || number >= (int)COUNT(outcomes)) {
         given_fail(given,
-                   arena_print(given->task->arena, "the handler returned %d, which is not a PawlOutcome", (int)said),
+                   arena_print(given->bus_job->arena, "the handler returned %d, which is not a PawlOutcome", (int)said),
                    ret_settle);
         return;
     }
@@ -137,16 +137,16 @@ static void given_end(const Given *given, PawlOutcome said, SettleItem *ret_sett
 
 /* ---- the two kinds of handler ---- */
 
-static void plain_run(Handler *handler, Task *task, SettleItem *ret_settle)
+static void plain_run(Handler *handler, Job *bus_job, SettleItem *ret_settle)
 {
     PawlWorker *worker = (PawlWorker *)handler;
-    Given       given  = given_new(worker, task);
+    Given       given  = given_new(worker, bus_job);
 
     given_end(&given, worker->options.handler(&given.job, worker->options.context), ret_settle);
 }
 
 /* After a statement that failed in passing, PAWL_JOB_RETRY means what PostgreSQL means: run it again right now. */
-static ErrorCode tx_body(Tx *tx, Task *task, void *context, SettleItem *ret_settle, Error *reterr)
+static ErrorCode tx_body(Tx *tx, Job *bus_job, void *context, SettleItem *ret_settle, Error *reterr)
 {
     Given      *given  = context;
     PawlWorker *worker = given->worker;
@@ -154,7 +154,7 @@ static ErrorCode tx_body(Tx *tx, Task *task, void *context, SettleItem *ret_sett
     PawlTx      mine   = {.tx = tx, .why = reterr, .error = &error};
     PawlOutcome said;
 
-    *given       = given_new(worker, task);
+    *given       = given_new(worker, bus_job);
     said         = worker->options.tx_handler(&given->job, &mine, worker->options.context);
     given->pokes = mine.pokes;
     if (said == PAWL_JOB_COMPLETE && conn_transaction(tx->conn) != PQTRANS_INTRANS)
@@ -162,17 +162,17 @@ static ErrorCode tx_body(Tx *tx, Task *task, void *context, SettleItem *ret_sett
     if (said == PAWL_JOB_RETRY && error_verdict(mine.code) != VERDICT_FINAL)
         return mine.code;
     if (!given->error && mine.code != OK)
-        given->error = arena_text(task->arena, problem_stored(reterr));
+        given->error = arena_text(bus_job->arena, problem_stored(reterr));
     given_end(given, said, ret_settle);
     return OK;
 }
 
-static void tx_run_handler(Handler *handler, Task *task, SettleItem *ret_settle)
+static void tx_run_handler(Handler *handler, Job *bus_job, SettleItem *ret_settle)
 {
     PawlWorker *worker = (PawlWorker *)handler;
     Given       given  = {.worker = worker};
 
-    tx_handler_run(&worker->handler, task, tx_body, &given, ret_settle);
+    tx_handler_run(&worker->handler, bus_job, tx_body, &given, ret_settle);
     if (ret_settle->settled)
         library_wake(worker->pawl, given.pokes);
 }

@@ -14,7 +14,7 @@
 
 #define MINUTE_MS      60000LL
 #define MINUTES        5  /* of the window */
-#define CALM_LOOKS     2  /* in a row, before an alert is resolved */
+#define CALM_CHECKS    2  /* in a row, before an alert is resolved */
 #define REQUESTS_LEAST 20 /* fewer requests in the window say nothing about a rate */
 
 /* Counters as they stood at one moment. */
@@ -171,7 +171,7 @@ void alerts_free(Alerts *alerts)
     free(alerts);
 }
 
-static void alert_tell(const Alerts *alerts, const Alert *alert)
+static void alert_notify(const Alerts *alerts, const Alert *alert)
 {
     log_write(alert->firing ? LOG_ERROR : LOG_INFO, "alert", alert->firing ? "alert is firing" : "alert is resolved",
               LOG_STR("alert", alert->name), LOG_INT("value", alert->value), LOG_INT("limit", alert->limit),
@@ -181,7 +181,7 @@ static void alert_tell(const Alerts *alerts, const Alert *alert)
 }
 
 /* true: the state changed; *ret_alert is a copy to tell. */
-static bool alert_look(Alerts *alerts, int i, Sample now, Alert *ret_alert)
+static bool alert_check(Alerts *alerts, int i, Sample now, Alert *ret_alert)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&alerts->mutex);
     Alert                      *alert = &alerts->list[i];
@@ -190,7 +190,7 @@ static bool alert_look(Alerts *alerts, int i, Sample now, Alert *ret_alert)
     alert->value    = rows[i].value ? rows[i].value(alerts, now) : metric_value(rows[i].source);
     above           = alert->value > alert->limit;
     alerts->calm[i] = above ? 0 : alerts->calm[i] + 1;
-    if (alert->firing ? alerts->calm[i] < CALM_LOOKS : !above)
+    if (alert->firing ? alerts->calm[i] < CALM_CHECKS : !above)
         return false;
     alert->firing = !alert->firing;
     alert->since  = clock_wall();
@@ -207,8 +207,8 @@ void alerts_step(Alerts *alerts)
     for (int i = 0; i < ALERT_COUNT; i++) {
         Alert changed;
 
-        if (alert_look(alerts, i, now, &changed))
-            alert_tell(alerts, &changed);
+        if (alert_check(alerts, i, now, &changed))
+            alert_notify(alerts, &changed);
     }
 }
 

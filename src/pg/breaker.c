@@ -35,7 +35,7 @@ static void breaker_reopen(Breaker *breaker, Mono now)
 
 void breaker_succeeded(Breaker *breaker)
 {
-    /* A lease from before the outage may still report: while not CLOSED only the probe is believed. */
+    /* A checkout from before the outage may still report: while not CLOSED only the probe is believed. */
     if (breaker->state == BREAKER_CLOSED)
         breaker->failures = 0;
 }

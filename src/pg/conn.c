@@ -14,8 +14,8 @@
 #include "base/world.h"
 #include "sql.h"
 
-#define HOSTS_MAX       16
-#define CANCELS_AT_ONCE 8
+#define HOSTS_MAX   16
+#define CANCELS_MAX 8
 /* How much sooner than the client the server gives up: a fiftieth of the time, within these. */
 #define LIMIT_MARGIN_MS_MIN 20
 #define LIMIT_MARGIN_MS_MAX 200
@@ -205,7 +205,7 @@ static void cancel_send(PGcancel *cancel)
 
     if (!cancel)
         return;
-    if (atomic_fetch_add(&cancels_running, 1) < CANCELS_AT_ONCE &&
+    if (atomic_fetch_add(&cancels_running, 1) < CANCELS_MAX &&
         thread_try_start("cancel", cancel_run, cancel, &thread)) {
         pthread_detach(thread);
         return;

@@ -17,7 +17,7 @@
  *      the url asks for something else.
  *   5. No message contains the password or a parameter's value.
  * Names are looked up by the C library, which knows no deadline: use addresses or a local resolver where that matters.
- * Threads: one at a time; a Lease guarantees it. Ownership: conn_close() frees.
+ * Threads: one at a time; a Checkout guarantees it. Ownership: conn_close() frees.
  */
 #ifndef PG_CONN_H
 #define PG_CONN_H

@@ -4,12 +4,12 @@
  */
 #include "base/log.h"
 #include "base/metric.h"
-#include "pg/pool_inner.h"
+#include "pg/pool_internal.h"
 
-/* When the breaker is open and every slot is taken by a hanging lease, look again after this. */
+/* When the breaker is open and every slot is taken by a hanging checkout, look again after this. */
 #define PROBE_LATER_MS 100
 
-static bool slot_is_surplus(const Lease *slot, Mono now)
+static bool slot_is_surplus(const Checkout *slot, Mono now)
 {
     const Pool *pool = slot->pool;
     int         open = pool->options.size_max - pool->counts[SLOT_FREE];
@@ -18,17 +18,17 @@ static bool slot_is_surplus(const Lease *slot, Mono now)
 }
 
 /* Take one idle slot that should go, or that has not been looked at since `before`; NULL: none is left. */
-static Lease *idle_take(Pool *pool, bool to_close, Mono before)
+static Checkout *idle_take(Pool *pool, bool to_close, Mono before)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     /* What is closed in a moment needs no check, and a probe that is due does not wait for one. */
     if (!to_close && (pool->closing || !breaker_is_closed(&pool->breaker)))
         return NULL;
-    for (Lease **link = &pool->idle; *link; link = &(*link)->next) {
-        Lease *slot   = *link;
-        bool   wanted = to_close ? slot_is_stale(slot) || slot_is_surplus(slot, clock_mono())
-                                 : mono_before(slot->checked_at, before);
+    for (Checkout **link = &pool->idle; *link; link = &(*link)->next) {
+        Checkout *slot   = *link;
+        bool      wanted = to_close ? slot_is_stale(slot) || slot_is_surplus(slot, clock_mono())
+                                    : mono_before(slot->checked_at, before);
 
         if (wanted) {
             *link = slot->next;
@@ -41,7 +41,7 @@ static Lease *idle_take(Pool *pool, bool to_close, Mono before)
 
 static void idle_close(Pool *pool)
 {
-    for (Lease *slot; (slot = idle_take(pool, /* to_close= */ true, (Mono){0}));) {
+    for (Checkout *slot; (slot = idle_take(pool, /* to_close= */ true, (Mono){0}));) {
         conn_close(take(slot->conn));
         slot_give_back(slot);
     }
@@ -67,7 +67,7 @@ static bool conn_answers(Pool *pool, Conn *conn)
 }
 
 /* A sick connection's slot: connect anew once, so that the next caller finds a warm one. */
-static void slot_replace(Lease *slot)
+static void slot_replace(Checkout *slot)
 {
     Pool     *pool  = slot->pool;
     Error     error = {0};
@@ -93,7 +93,7 @@ static void idle_check(Pool *pool)
     Mono start   = clock_mono();
     int  checked = 0, sick = 0;
 
-    for (Lease *slot; (slot = idle_take(pool, /* to_close= */ false, start));) {
+    for (Checkout *slot; (slot = idle_take(pool, /* to_close= */ false, start));) {
         checked++;
         slot->checked_at = clock_mono();
         if (conn_answers(pool, slot->conn)) {
@@ -114,11 +114,11 @@ static void idle_check(Pool *pool)
     idle_close(pool);
 }
 
-/* Begin the one probe, if it is time. *ret_later: it is, but every slot is taken by leases from before the outage. */
-static Lease *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
+/* Begin the one probe, if it is time. *ret_later: it is, but every slot is taken by checkouts from before the outage. */
+static Checkout *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
-    Lease                      *slot;
+    Checkout                   *slot;
 
     *ret_later = pool->breaker.state == BREAKER_OPEN && !pool->free && !pool->closing;
     if (!pool->free || pool->closing)
@@ -134,7 +134,7 @@ static Lease *probe_begin(Pool *pool, unsigned *ret_number, bool *ret_later)
     return slot;
 }
 
-static void probe_end(Lease *slot, unsigned number, Conn *conn, const Error *error)
+static void probe_end(Checkout *slot, unsigned number, Conn *conn, const Error *error)
 {
     Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -167,11 +167,11 @@ static ErrorCode probe_connect(const Pool *pool, Conn **ret_conn, Error *reterr)
 /* With a deadline of its own. true: look again soon. */
 static bool probe(Pool *pool)
 {
-    bool     later  = false;
-    unsigned number = 0;
-    Lease   *slot   = probe_begin(pool, &number, &later);
-    Conn    *conn   = NULL;
-    Error    error  = {0};
+    bool      later  = false;
+    unsigned  number = 0;
+    Checkout *slot   = probe_begin(pool, &number, &later);
+    Conn     *conn   = NULL;
+    Error     error  = {0};
 
     if (!slot)
         return later;
@@ -185,10 +185,10 @@ static bool probe(Pool *pool)
 
 /* ---- a server suspected of silence ---- */
 
-static Lease *suspect_begin(Pool *pool, bool *ret_later)
+static Checkout *suspect_begin(Pool *pool, bool *ret_later)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
-    Lease                      *slot = NULL;
+    Checkout                   *slot = NULL;
 
     if (pool->closing || !breaker_is_closed(&pool->breaker))
         pool->suspected = false;
@@ -221,10 +221,10 @@ static bool suspect_answers(const Pool *pool, Conn **conn, Error *reterr)
 /* true: look again soon, when a slot is free. */
 static bool suspect_ask(Pool *pool)
 {
-    bool   later = false, well;
-    Lease *slot  = suspect_begin(pool, &later);
-    Error  error = {0};
-    Conn  *conn;
+    bool      later = false, well;
+    Checkout *slot  = suspect_begin(pool, &later);
+    Error     error = {0};
+    Conn     *conn;
 
     if (!slot)
         return later;
@@ -304,9 +304,9 @@ void *janitor_run(void *context)
         Deadline                    next = {pool_tend(pool)};
         scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
-        while (!pool->janitor_stop && !pool->janitor_poked && cond_wait(&pool->janitor_wake, held, next))
+        while (!pool->janitor_stop && !pool->janitor_woken && cond_wait(&pool->janitor_wake, held, next))
             ;
-        pool->janitor_poked = false;
+        pool->janitor_woken = false;
         if (pool->janitor_stop)
             return NULL;
     }

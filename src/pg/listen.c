@@ -3,7 +3,7 @@
  *
  *     DOWN -> CONNECTED [it connected: every channel is listened to and called back once]
  *     CONNECTED -> UP   [the note it sent to itself through the pool came back]
- *     UP -> CONNECTED   [a note did not come back within NOTE_MS_MAX]     any -> DOWN [the connection died]
+ *     UP -> CONNECTED   [a note did not come back within PROBE_MS_MAX]     any -> DOWN [the connection died]
  *
  * The note is repeated every minute, whether the last one came back or not: a pooler may be put in between, or taken away,
  * at any time.
@@ -29,9 +29,9 @@
 
 #define CHANNELS_MAX   32
 #define CHANNEL_SIZE   64   /* what PostgreSQL's names hold, with the NUL */
-#define TURN_MS_MAX    3000 /* what one turn may wait for the database, and so listen_free() for the thread */
-#define NOTE_EVERY_MS  60000
-#define NOTE_MS_MAX    3000
+#define CYCLE_MS_MAX   3000 /* what one turn may wait for the database, and so listen_free() for the thread */
+#define PROBE_EVERY_MS 60000
+#define PROBE_MS_MAX   3000
 #define BACKOFF_MS     1000
 #define BACKOFF_MS_MAX 30000
 
@@ -59,10 +59,10 @@ struct Listen {
     int      listened;   /* the first so many channels are listened to on conn */
     int      backoff_ms; /* after the next failure */
     bool     complained; /* said that it does not work, and not yet that it works again */
-    bool     note_is_out;
-    Mono     note_at; /* when to send the next one, or when to give up the one that is out */
-    unsigned note_number;
-    char     note_channel[CHANNEL_SIZE];
+    bool     probe_is_pending;
+    Mono     probe_at; /* when to send the next one, or when to give up the one that is out */
+    unsigned probe_number;
+    char     probe_channel[CHANNEL_SIZE];
 };
 
 /* ---- waiting ---- */
@@ -107,7 +107,7 @@ static void listen_set_up(Listen *listen, bool up)
 }
 
 /* Said once per trouble, however long it lasts. */
-static void listen_complain(Listen *listen, const char *message, const Error *error)
+static void listen_mark_down(Listen *listen, const char *message, const Error *error)
 {
     listen_set_up(listen, false);
     if (!listen->complained)
@@ -115,7 +115,7 @@ static void listen_complain(Listen *listen, const char *message, const Error *er
     listen->complained = true;
 }
 
-static void listen_rejoice(Listen *listen)
+static void listen_mark_up(Listen *listen)
 {
     listen_set_up(listen, true);
     listen->backoff_ms = BACKOFF_MS;
@@ -128,8 +128,8 @@ static void listen_disconnect(Listen *listen)
 {
     if (listen->conn)
         conn_close(take(listen->conn));
-    listen->listened    = 0;
-    listen->note_is_out = false;
+    listen->listened         = 0;
+    listen->probe_is_pending = false;
 }
 
 /* ---- connected ---- */
@@ -146,8 +146,8 @@ static ErrorCode channel_listen(Listen *listen, const char *name, Deadline deadl
 static ErrorCode listen_connect(Listen *listen, Deadline deadline, Error *reterr)
 {
     TRY(conn_open(listen->conninfo, "pawl listen", deadline, &listen->conn, reterr));
-    listen->note_at = clock_mono();
-    return channel_listen(listen, listen->note_channel, deadline, reterr);
+    listen->probe_at = clock_mono();
+    return channel_listen(listen, listen->probe_channel, deadline, reterr);
 }
 
 static int channels_seen(Listen *listen)
@@ -170,58 +170,58 @@ static ErrorCode channel_begin(Listen *listen, Deadline deadline, Error *reterr)
 
 /* ---- the note to itself ---- */
 
-static ErrorCode note_send(Listen *listen, Deadline deadline, Error *reterr)
+static ErrorCode probe_send(Listen *listen, Deadline deadline, Error *reterr)
 {
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    scoped(lease_end) Lease  *lease = NULL;
-    char                      payload[16];
-    ErrorCode                 code;
+    scoped(arena_free) Arena      *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    scoped(pool_release) Checkout *checkout = NULL;
+    char                           payload[16];
+    ErrorCode                      code;
 
-    snprintf(payload, sizeof payload, "%u", ++listen->note_number);
-    TRY(pool_lease(listen->pool, deadline, &lease, reterr));
-    code = db_run(&(Tx){lease_conn(lease), arena, deadline, /* autocommit= */ true}, sql_pg_listen_note,
-                  DB_ARGS(db_text(listen->note_channel), db_text(payload)), NULL, reterr);
-    lease_report(lease, code, reterr);
+    snprintf(payload, sizeof payload, "%u", ++listen->probe_number);
+    TRY(pool_acquire(listen->pool, deadline, &checkout, reterr));
+    code = db_run(&(Tx){checkout_conn(checkout), arena, deadline, /* autocommit= */ true}, sql_pg_listen_probe,
+                  DB_ARGS(db_text(listen->probe_channel), db_text(payload)), NULL, reterr);
+    checkout_report(checkout, code, reterr);
     return code;
 }
 
 /* A note that could not be sent proves nothing about the listener: the pool has its own complaints. */
-static void note_tend(Listen *listen, Deadline deadline)
+static void probe_step(Listen *listen, Deadline deadline)
 {
     Error error = {0};
     Mono  now   = clock_mono();
 
-    if (mono_before(now, listen->note_at))
+    if (mono_before(now, listen->probe_at))
         return;
-    if (listen->note_is_out) {
+    if (listen->probe_is_pending) {
         (void)fail(&error, ERR_UNAVAILABLE, "a notification did not come back: is there a pooler in transaction mode?");
-        listen_complain(listen, "notifications do not arrive, polling goes on alone", &error);
-        listen->note_is_out = false;
-        listen->note_at     = mono_plus_ms(now, NOTE_EVERY_MS);
+        listen_mark_down(listen, "notifications do not arrive, polling goes on alone", &error);
+        listen->probe_is_pending = false;
+        listen->probe_at         = mono_plus_ms(now, PROBE_EVERY_MS);
         return;
     }
-    listen->note_is_out = note_send(listen, deadline, &error) == OK;
-    listen->note_at     = mono_plus_ms(clock_mono(), NOTE_MS_MAX);
+    listen->probe_is_pending = probe_send(listen, deadline, &error) == OK;
+    listen->probe_at         = mono_plus_ms(clock_mono(), PROBE_MS_MAX);
 }
 
-static void note_came_back(Listen *listen, const char *payload)
+static void probe_returned(Listen *listen, const char *payload)
 {
     char expected[16];
 
-    snprintf(expected, sizeof expected, "%u", listen->note_number);
+    snprintf(expected, sizeof expected, "%u", listen->probe_number);
     if (strcmp(payload, expected) != 0)
         return; /* a late one */
-    listen->note_is_out = false;
-    listen->note_at     = mono_plus_ms(clock_mono(), NOTE_EVERY_MS);
-    listen_rejoice(listen);
+    listen->probe_is_pending = false;
+    listen->probe_at         = mono_plus_ms(clock_mono(), PROBE_EVERY_MS);
+    listen_mark_up(listen);
 }
 
 /* ---- notifications ---- */
 
 static void notification_deliver(Listen *listen, const char *name, const char *payload)
 {
-    if (strcmp(name, listen->note_channel) == 0)
-        note_came_back(listen, payload);
+    if (strcmp(name, listen->probe_channel) == 0)
+        probe_returned(listen, payload);
     for (int i = 0; i < listen->listened; i++)
         if (strcmp(listen->channels[i].name, name) == 0)
             listen->channels[i].callback(listen->channels[i].context, name, payload);
@@ -244,17 +244,17 @@ static ErrorCode notifications_receive(Listen *listen, Error *reterr)
 /* ---- the thread ---- */
 
 /* One thing at a time: between two turns the thread looks whether it shall stop. */
-static ErrorCode listen_turn(Listen *listen, Error *reterr)
+static ErrorCode listen_cycle(Listen *listen, Error *reterr)
 {
-    Deadline deadline = deadline_in_ms(TURN_MS_MAX);
+    Deadline deadline = deadline_in_ms(CYCLE_MS_MAX);
 
     if (!listen->conn)
         return listen_connect(listen, deadline, reterr);
     if (listen->listened < channels_seen(listen))
         return channel_begin(listen, deadline, reterr);
-    note_tend(listen, deadline);
+    probe_step(listen, deadline);
     TRY(notifications_receive(listen, reterr)); /* also those that came with the answer to a LISTEN */
-    listen_wait(listen, PQsocket(conn_native(listen->conn)), listen->note_at);
+    listen_wait(listen, PQsocket(conn_native(listen->conn)), listen->probe_at);
     return notifications_receive(listen, reterr);
 }
 
@@ -265,10 +265,10 @@ static void *listen_run(void *context)
     while (!listen_is_stopping(listen)) {
         Error error = {0};
 
-        if (listen_turn(listen, &error) == OK)
+        if (listen_cycle(listen, &error) == OK)
             continue;
         listen_disconnect(listen);
-        listen_complain(listen, "cannot listen for notifications, polling goes on alone", &error);
+        listen_mark_down(listen, "cannot listen for notifications, polling goes on alone", &error);
         Mono again = mono_plus_ms(clock_mono(), listen->backoff_ms);
 
         listen->backoff_ms = listen->backoff_ms * 2 < BACKOFF_MS_MAX ? listen->backoff_ms * 2 : BACKOFF_MS_MAX;
@@ -295,7 +295,7 @@ Listen *listen_new(const char *conninfo, Pool *pool)
     if (!listen->conninfo || listen->wake_fd < 0)
         abort();
     uuid_new(uuid);
-    snprintf(listen->note_channel, sizeof listen->note_channel, "pawl_note_%s", uuid);
+    snprintf(listen->probe_channel, sizeof listen->probe_channel, "pawl_note_%s", uuid);
     mutex_init(&listen->mutex);
     listen->has_thread = thread_try_start("listen", listen_run, listen, &listen->thread);
     if (!listen->has_thread)

@@ -1,7 +1,7 @@
 /*
- * pool.c - herding connections between free, opening, idle, checked and leased; see pool.h for who moves them.
+ * pool.c - herding connections between free, opening, idle, checked and acquired; see pool.h for who moves them.
  */
-#include "pg/pool_inner.h"
+#include "pg/pool_internal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -25,7 +25,7 @@ static bool pool_is_quiet(const Pool *pool)
     return pool->counts[SLOT_FREE] + pool->counts[SLOT_IDLE] == pool->options.size_max;
 }
 
-void slot_move(Lease *slot, SlotState state)
+void slot_move(Checkout *slot, SlotState state)
 {
     Pool *pool = slot->pool;
 
@@ -36,9 +36,9 @@ void slot_move(Lease *slot, SlotState state)
         cond_broadcast(&pool->drained);
 }
 
-Lease *slot_pop(Lease **list, SlotState state)
+Checkout *slot_pop(Checkout **list, SlotState state)
 {
-    Lease *slot = *list;
+    Checkout *slot = *list;
 
     if (slot) {
         *list = slot->next;
@@ -47,7 +47,7 @@ Lease *slot_pop(Lease **list, SlotState state)
     return slot;
 }
 
-static void slot_push(Lease **list, Lease *slot, SlotState state)
+static void slot_push(Checkout **list, Checkout *slot, SlotState state)
 {
     slot->next = *list;
     *list      = slot;
@@ -122,33 +122,33 @@ static Waiter *waiter_next(const Pool *pool, bool connected)
     return found;
 }
 
-static void slot_hold(Lease *slot, bool urgent)
+static void slot_hold(Checkout *slot, bool urgent)
 {
     slot->ordinary = !urgent;
     slot->pool->ordinary += !urgent;
 }
 
-static void slot_let_go(Lease *slot)
+static void slot_let_go(Checkout *slot)
 {
     slot->pool->ordinary -= slot->ordinary;
     slot->ordinary = false;
 }
 
-static void slot_hand(Lease *slot, Waiter *waiter)
+static void slot_hand(Checkout *slot, Waiter *waiter)
 {
     waiter_remove(slot->pool, waiter);
     if (waiter->own)
         slot_let_go(waiter->own);
-    slot_move(slot, slot->conn ? SLOT_LEASED : SLOT_OPENING);
+    slot_move(slot, slot->conn ? SLOT_ACQUIRED : SLOT_OPENING);
     slot_hold(slot, waiter->urgent);
     waiter->slot = slot;
     cond_signal(&waiter->cond);
 }
 
-static void list_serve(Pool *pool, Lease **list, bool connected)
+static void list_serve(Pool *pool, Checkout **list, bool connected)
 {
     for (Waiter *waiter; *list && (waiter = waiter_next(pool, connected));) {
-        Lease *slot = *list;
+        Checkout *slot = *list;
 
         *list = slot->next;
         slot_hand(slot, waiter);
@@ -161,7 +161,7 @@ void waiters_serve(Pool *pool)
     list_serve(pool, &pool->free, /* connected= */ false);
 }
 
-void slot_offer(Lease *slot)
+void slot_offer(Checkout *slot)
 {
     Pool   *pool = slot->pool;
     Waiter *waiter;
@@ -178,12 +178,12 @@ void slot_offer(Lease *slot)
         waiters_serve(pool);
 }
 
-bool slot_is_stale(const Lease *slot)
+bool slot_is_stale(const Checkout *slot)
 {
     return slot->generation != slot->pool->generation || !mono_before(clock_mono(), slot->retire_at);
 }
 
-void slot_fill(Lease *slot, Conn *conn)
+void slot_fill(Checkout *slot, Conn *conn)
 {
     Pool   *pool     = slot->pool;
     int64_t lifetime = pool->options.lifetime_ms_max;
@@ -200,14 +200,14 @@ void slot_fill(Lease *slot, Conn *conn)
 void pool_gauges(const Pool *pool)
 {
     metric_set(METRIC_POOL_SIZE, pool->options.size_max - pool->counts[SLOT_FREE]);
-    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_LEASED]);
+    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_ACQUIRED]);
     metric_set(METRIC_POOL_WAITING, pool->waiting);
     metric_set(METRIC_BREAKER_STATE, pool->breaker.state);
 }
 
-static void janitor_poke(Pool *pool)
+static void janitor_wake(Pool *pool)
 {
-    pool->janitor_poked = true;
+    pool->janitor_woken = true;
     cond_signal(&pool->janitor_wake);
 }
 
@@ -219,7 +219,7 @@ void failure_note(Pool *pool, const Error *error)
     /* What is idle now was opened before the outage. */
     pool->generation++;
     pool->opened = true;
-    janitor_poke(pool);
+    janitor_wake(pool);
     waiters_refuse_late(pool);
     metric_add(METRIC_BREAKER_OPENED, 1);
     pool_gauges(pool);
@@ -313,7 +313,7 @@ bool pool_drain(Pool *pool, Deadline deadline)
     if (pool_is_quiet(pool))
         return true;
     for (int i = 0; i < pool->options.size_max; i++)
-        if (pool->slots[i].state == SLOT_LEASED && pool->slots[i].conn)
+        if (pool->slots[i].state == SLOT_ACQUIRED && pool->slots[i].conn)
             conn_interrupt(pool->slots[i].conn);
     return false;
 }
@@ -336,7 +336,7 @@ void pool_free(Pool *pool)
     mutex_unlock(&pool->mutex);
     janitor_end(pool);
     assert(pool_is_quiet(pool) && !pool->first);
-    for (Lease *slot = pool->idle; slot; slot = slot->next)
+    for (Checkout *slot = pool->idle; slot; slot = slot->next)
         conn_close(slot->conn);
     mutex_done(&pool->mutex);
     cond_done(&pool->drained);
@@ -370,7 +370,7 @@ static ErrorCode refuse(const Pool *pool, ErrorCode code, Error *reterr)
 }
 
 /* Until somebody hands over a slot, or the time is up, or nobody will come. */
-static Lease *queue_wait(Pool *pool, Deadline deadline, int wishes, Lease *own, ErrorCode *ret_refused)
+static Checkout *queue_wait(Pool *pool, Deadline deadline, int wishes, Checkout *own, ErrorCode *ret_refused)
 {
     Waiter waiter = {.refused  = OK,
                      .deadline = deadline,
@@ -393,10 +393,10 @@ static Lease *queue_wait(Pool *pool, Deadline deadline, int wishes, Lease *own, 
     return waiter.slot;
 }
 
-static ErrorCode slot_wait(Pool *pool, Deadline deadline, int wishes, Lease **ret_slot, Error *reterr)
+static ErrorCode slot_wait(Pool *pool, Deadline deadline, int wishes, Checkout **ret_slot, Error *reterr)
 {
     ErrorCode refused = OK;
-    Lease    *slot    = queue_wait(pool, deadline, wishes, /* own= */ NULL, &refused);
+    Checkout *slot    = queue_wait(pool, deadline, wishes, /* own= */ NULL, &refused);
 
     if (slot) {
         *ret_slot = slot;
@@ -406,17 +406,17 @@ static ErrorCode slot_wait(Pool *pool, Deadline deadline, int wishes, Lease **re
         return refuse(pool, refused == OK ? ERR_UNAVAILABLE : refused, reterr);
     metric_add(METRIC_POOL_WAIT_FAILED, 1);
     return fail(reterr, ERR_BUSY, "no connection became free in time: %d in use, %d more waiting",
-                pool->counts[SLOT_LEASED], pool->waiting);
+                pool->counts[SLOT_ACQUIRED], pool->waiting);
 }
 
 /* An idle connection, or a slot to connect; NULL: none for this caller. */
-static Lease *slot_find(Pool *pool, bool urgent)
+static Checkout *slot_find(Pool *pool, bool urgent)
 {
-    Lease *slot = NULL;
+    Checkout *slot = NULL;
 
     if (!breaker_is_closed(&pool->breaker) || (!urgent && !ordinary_may_take(pool)))
         return NULL;
-    slot = slot_pop(&pool->idle, SLOT_LEASED);
+    slot = slot_pop(&pool->idle, SLOT_ACQUIRED);
     if (!slot)
         slot = slot_pop(&pool->free, SLOT_OPENING);
     if (slot)
@@ -424,10 +424,10 @@ static Lease *slot_find(Pool *pool, bool urgent)
     return slot;
 }
 
-static ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Lease **ret_slot, Error *reterr)
+static ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Checkout **ret_slot, Error *reterr)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
-    Lease                      *slot;
+    Checkout                   *slot;
 
     if (pool->closing)
         return refuse(pool, ERR_STOPPING, reterr);
@@ -440,7 +440,7 @@ static ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Lease **re
         TRY(slot_wait(pool, deadline, wishes, &slot, reterr));
     if (slot->conn && ((wishes & POOL_FRESH) || slot_is_stale(slot)))
         slot_move(slot, SLOT_OPENING);
-    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_LEASED]);
+    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_ACQUIRED]);
     *ret_slot = slot;
     return OK;
 }
@@ -457,7 +457,7 @@ static int fair_ms(const Pool *pool)
 
 /* Asked before every try: the breaker may have opened since the slot was handed over, or between two tries. A connection
  * is of the generation in which it was begun: one that comes through just after the breaker opened proves nothing. */
-static ErrorCode connect_begin(Lease *slot, Error *reterr)
+static ErrorCode connect_begin(Checkout *slot, Error *reterr)
 {
     Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -466,7 +466,7 @@ static ErrorCode connect_begin(Lease *slot, Error *reterr)
     return breaker_is_closed(&pool->breaker) ? OK : refuse(pool, ERR_UNAVAILABLE, reterr);
 }
 
-ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_held, Error *reterr)
+ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error *reterr)
 {
     Pool     *pool  = slot->pool;
     Conn     *conn  = NULL;
@@ -486,12 +486,12 @@ ErrorCode slot_connect(Lease *slot, Deadline deadline, bool *ret_held, Error *re
 
     /* Not yet a success for the breaker: a server that lets us in and then says nothing would never open it. */
     slot_fill(slot, conn);
-    slot_move(slot, SLOT_LEASED);
+    slot_move(slot, SLOT_ACQUIRED);
     pool_gauges(pool);
     return OK;
 }
 
-void slot_give_back(Lease *slot)
+void slot_give_back(Checkout *slot)
 {
     Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -502,21 +502,21 @@ void slot_give_back(Lease *slot)
 
 /* The server has no connection to spare: until the next try, one of ours may become free. Returns that one, and gives ours
  * back; NULL: try again, or *ret_late. */
-static Lease *slot_swap(Lease *slot, int tries, bool urgent, Deadline deadline, bool *ret_late)
+static Checkout *slot_swap(Checkout *slot, int tries, bool urgent, Deadline deadline, bool *ret_late)
 {
     Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
-    int       alive                  = pool->counts[SLOT_LEASED] + pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED];
-    ErrorCode refused                = OK;
+    int       alive   = pool->counts[SLOT_ACQUIRED] + pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED];
+    ErrorCode refused = OK;
     Deadline  until =
         deadline_sooner(deadline, deadline_in_ms(retry_delay_ms(&pool->options.connect_retry, tries < 5 ? tries : 5)));
-    Lease *other;
+    Checkout *other;
 
     *ret_late =
         deadline_passed(deadline) || pool->closing || (!alive && tries > pool->options.connect_retry.retries_max);
     if (*ret_late)
         return NULL;
-    other = breaker_is_closed(&pool->breaker) ? slot_pop(&pool->idle, SLOT_LEASED) : NULL;
+    other = breaker_is_closed(&pool->breaker) ? slot_pop(&pool->idle, SLOT_ACQUIRED) : NULL;
     if (other) {
         slot_let_go(slot);
         slot_hold(other, urgent);
@@ -533,7 +533,7 @@ static Lease *slot_swap(Lease *slot, int tries, bool urgent, Deadline deadline, 
 }
 
 /* The tries of one caller count as one failure, and not at all when it came too late to find out. */
-static ErrorCode slot_fail(Lease *slot, ErrorCode code, bool fair, const Error *error, Error *reterr)
+static ErrorCode slot_fail(Checkout *slot, ErrorCode code, bool fair, const Error *error, Error *reterr)
 {
     Pool                       *pool = slot->pool;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -556,7 +556,7 @@ static bool pool_is_closing(Pool *pool)
 
 /* The slot is ours and OPENING: close what it held, connect, and keep trying while that makes sense. *ret_slot: this one, or
  * another one that was handed over meanwhile; then it may be OPENING too. */
-static ErrorCode slot_open(Lease *slot, int wishes, Deadline deadline, Lease **ret_slot, Error *reterr)
+static ErrorCode slot_open(Checkout *slot, int wishes, Deadline deadline, Checkout **ret_slot, Error *reterr)
 {
     Pool *pool = slot->pool;
     bool  fair = deadline_left_ms(deadline) >= fair_ms(pool);
@@ -568,7 +568,7 @@ static ErrorCode slot_open(Lease *slot, int wishes, Deadline deadline, Lease **r
         Error     error = {0};
         bool      held = false, late = false;
         ErrorCode code = slot_connect(slot, deadline, &held, &error);
-        Lease    *other;
+        Checkout *other;
 
         *ret_slot = slot;
         if (code == OK)
@@ -595,22 +595,22 @@ static ErrorCode slot_open(Lease *slot, int wishes, Deadline deadline, Lease **r
     }
 }
 
-ErrorCode pool_lease_as(Pool *pool, int wishes, Deadline deadline, Lease **ret_lease, Error *reterr)
+ErrorCode pool_acquire_as(Pool *pool, int wishes, Deadline deadline, Checkout **ret_checkout, Error *reterr)
 {
-    Lease *slot = NULL;
+    Checkout *slot = NULL;
 
     TRY(slot_take(pool, wishes, deadline, &slot, reterr));
     while (slot->state == SLOT_OPENING)
         TRY(slot_open(slot, wishes, deadline, &slot, reterr));
-    slot->answered  = false;
-    slot->leased_at = clock_mono();
-    *ret_lease      = slot;
+    slot->answered    = false;
+    slot->acquired_at = clock_mono();
+    *ret_checkout     = slot;
     return OK;
 }
 
-ErrorCode pool_lease(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr)
+ErrorCode pool_acquire(Pool *pool, Deadline deadline, Checkout **ret_checkout, Error *reterr)
 {
-    return pool_lease_as(pool, 0, deadline, ret_lease, reterr);
+    return pool_acquire_as(pool, 0, deadline, ret_checkout, reterr);
 }
 
 const BackoffPolicy *pool_operation_retry(const Pool *pool)
@@ -618,9 +618,9 @@ const BackoffPolicy *pool_operation_retry(const Pool *pool)
     return &pool->options.operation_retry;
 }
 
-Conn *lease_conn(Lease *lease)
+Conn *checkout_conn(Checkout *checkout)
 {
-    return lease->conn;
+    return checkout->conn;
 }
 
 /* A connection that broke says nothing about the next one: a restart breaks them all and is over in a second. */
@@ -630,57 +630,57 @@ static bool is_lost_connection(const Error *error)
 }
 
 /* Silence until the deadline, met by somebody who came late in the first place. */
-static bool is_impatience(const Lease *lease, const Error *error)
+static bool is_impatience(const Checkout *checkout, const Error *error)
 {
-    return error->code == ERR_TIMEOUT && mono_ms_between(lease->leased_at, clock_mono()) < fair_ms(lease->pool);
+    return error->code == ERR_TIMEOUT && mono_ms_between(checkout->acquired_at, clock_mono()) < fair_ms(checkout->pool);
 }
 
-void lease_report(Lease *lease, ErrorCode code, const Error *error)
+void checkout_report(Checkout *checkout, ErrorCode code, const Error *error)
 {
-    Pool *pool = lease->pool;
+    Pool *pool = checkout->pool;
 
     /* A refusal is an answer too: the server is well. So is a failure of the caller's own, on a connection that is. */
     if (code == OK || !error_is_infrastructure(code, error->sqlstate) ||
-        (!error->sqlstate[0] && conn_is_good(lease->conn))) {
-        lease->answered = true;
+        (!error->sqlstate[0] && conn_is_good(checkout->conn))) {
+        checkout->answered = true;
         return;
     }
     if (is_lost_connection(error))
         metric_add(METRIC_CONN_LOST, 1);
-    if (is_lost_connection(error) || is_impatience(lease, error))
+    if (is_lost_connection(error) || is_impatience(checkout, error))
         return;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
     /* It may have waited for a lock or a standby on a server that is well: before silence opens the breaker, ask. */
     if (error->code == ERR_TIMEOUT && breaker_is_near(&pool->breaker)) {
         pool->last_error = *error;
         pool->suspected  = true;
-        janitor_poke(pool);
+        janitor_wake(pool);
         return;
     }
     failure_note(pool, error);
 }
 
-void lease_end(Lease *lease)
+void pool_release(Checkout *checkout)
 {
-    Pool *pool = lease->pool;
-    bool  keep = conn_is_good(lease->conn) && conn_transaction(lease->conn) == PQTRANS_IDLE &&
-                !conn_was_interrupted(lease->conn);
+    Pool *pool = checkout->pool;
+    bool  keep = conn_is_good(checkout->conn) && conn_transaction(checkout->conn) == PQTRANS_IDLE &&
+                !conn_was_interrupted(checkout->conn);
     Conn *conn = NULL;
 
     mutex_lock(&pool->mutex);
-    if (lease->answered && keep)
+    if (checkout->answered && keep)
         breaker_succeeded(&pool->breaker);
-    lease->idle_since = clock_mono();
-    if (!keep || slot_is_stale(lease) || pool->closing)
-        conn = take(lease->conn);
+    checkout->idle_since = clock_mono();
+    if (!keep || slot_is_stale(checkout) || pool->closing)
+        conn = take(checkout->conn);
     if (conn) {
         /* Closed before the slot is free again: the server never sees more of us than size_max. */
         mutex_unlock(&pool->mutex);
         conn_close(conn);
         mutex_lock(&pool->mutex);
     }
-    slot_offer(lease);
-    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_LEASED]);
+    slot_offer(checkout);
+    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_ACQUIRED]);
     mutex_unlock(&pool->mutex);
 }
 
@@ -691,7 +691,7 @@ void pool_status(Pool *pool, PoolStatus *ret_status)
     *ret_status = (PoolStatus){
         .size          = pool->options.size_max - pool->counts[SLOT_FREE],
         .idle          = pool->counts[SLOT_IDLE] + pool->counts[SLOT_CHECKED],
-        .leased        = pool->counts[SLOT_LEASED],
+        .acquired      = pool->counts[SLOT_ACQUIRED],
         .opening       = pool->counts[SLOT_OPENING],
         .waiting       = pool->waiting,
         .size_min      = pool->options.size_min,

@@ -1,18 +1,18 @@
 /*
- * pool.h - a bounded set of PostgreSQL connections, leased one at a time.
+ * pool.h - a bounded set of PostgreSQL connections, acquired one at a time.
  *
- *     FREE    -> OPENING  [pool_lease: no idle one, room left; janitor: probe, or replacing a sick one]
- *     OPENING -> LEASED   [it connected]             OPENING -> FREE  [it did not]
- *     IDLE    -> LEASED   [pool_lease, newest first] IDLE    -> CHECKED [janitor: every 30 s `select 1`]
+ *     FREE    -> OPENING  [pool_acquire: no idle one, room left; janitor: probe, or replacing a sick one]
+ *     OPENING -> ACQUIRED   [it connected]             OPENING -> FREE  [it did not]
+ *     IDLE    -> ACQUIRED   [pool_acquire, newest first] IDLE    -> CHECKED [janitor: every 30 s `select 1`]
  *     CHECKED -> IDLE     [it answered]              CHECKED -> FREE  [it did not: closed]
- *     LEASED  -> IDLE     [lease_end]                LEASED  -> LEASED [lease_end: handed to the first waiter]
- *     LEASED  -> FREE     [lease_end: bad, old, of a former generation, or inside a transaction: closed]
+ *     ACQUIRED  -> IDLE     [pool_release]                ACQUIRED  -> ACQUIRED [pool_release: handed to the first waiter]
+ *     ACQUIRED  -> FREE     [pool_release: bad, old, of a former generation, or inside a transaction: closed]
  *     IDLE    -> FREE     [janitor: idle too long, too old; or the breaker opened: closed]
  *
  * Invariants
- *   1. leased + idle + checked + opening <= size_max, always.
+ *   1. acquired + idle + checked + opening <= size_max, always.
  *   2. An idle connection is outside any transaction.
- *   3. A lease ends exactly once: by lease_end(), or by scoped(lease_end).
+ *   3. A checkout ends exactly once: by pool_release(), or by scoped(pool_release).
  *   4. Waiters are served in the order they came, urgent ones first. A slot that becomes free goes to the first of
  *      them: no waiter sleeps while a slot it could use lies idle. Ordinary callers leave size_reserved connections to urgent ones.
  *   5. While the breaker is not closed only the janitor connects, to probe, with a deadline of its own: an impatient caller
@@ -24,8 +24,8 @@
  *      the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
  *      connection to spare: then the caller waits for one of ours. Only an answered statement sets the count back.
  * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of a
- * leased slot, and is never held across a round trip.
- * Ownership: the pool owns connections; a Lease borrows one.
+ * acquired slot, and is never held across a round trip.
+ * Ownership: the pool owns connections; a Checkout borrows one.
  */
 #ifndef PG_POOL_H
 #define PG_POOL_H
@@ -38,8 +38,8 @@
 
 #define POOL_SIZE_MAX 1000
 
-typedef struct Pool  Pool;
-typedef struct Lease Lease;
+typedef struct Pool     Pool;
+typedef struct Checkout Checkout;
 
 /* Zero means the default in the comment. */
 typedef struct {
@@ -62,7 +62,7 @@ typedef struct {
 } PoolOptions;
 
 typedef struct {
-    int          size, idle, leased, opening, waiting, size_min, size_max;
+    int          size, idle, acquired, opening, waiting, size_min, size_max;
     BreakerState breaker;
     int          next_probe_ms; /* while open */
     char         last_error[512];
@@ -70,10 +70,10 @@ typedef struct {
 
 /* ERR_USAGE: bad conninfo or sizes. ERR_INTERNAL: no thread can be started. Opens nothing yet. */
 must_check ErrorCode pool_new(const PoolOptions *options, Pool **ret_pool, Error *reterr);
-/* No more leases: waiters are told ERR_STOPPING. Waits for leases until the deadline, then cancels what runs and waits
- * no longer. false: leases were still out. */
+/* No more checkouts: waiters are told ERR_STOPPING. Waits for checkouts until the deadline, then cancels what runs and waits
+ * no longer. false: checkouts were still out. */
 bool pool_drain(Pool *pool, Deadline deadline);
-/* Every lease has ended. */
+/* Every checkout has ended. */
 void pool_free(Pool *pool);
 SCOPED(Pool, pool_free)
 
@@ -86,14 +86,14 @@ typedef enum {
 
 /* Wait until the deadline for a connection. ERR_BUSY: none became free. ERR_UNAVAILABLE: the breaker is open, or connecting
  * failed. ERR_REFUSED: the server said no. ERR_STOPPING: the pool is closing. */
-must_check ErrorCode pool_lease(Pool *pool, Deadline deadline, Lease **ret_lease, Error *reterr);
+must_check ErrorCode pool_acquire(Pool *pool, Deadline deadline, Checkout **ret_checkout, Error *reterr);
 /* The same with wishes, PoolWish bits. */
-must_check ErrorCode pool_lease_as(Pool *pool, int wishes, Deadline deadline, Lease **ret_lease, Error *reterr);
-void                 lease_end(Lease *lease);
-SCOPED(Lease, lease_end)
-Conn *lease_conn(Lease *lease);
-/* Tell the pool how a statement on this lease ended: feeds the breaker and decides whether the connection is kept. */
-void lease_report(Lease *lease, ErrorCode code, const Error *error);
+must_check ErrorCode pool_acquire_as(Pool *pool, int wishes, Deadline deadline, Checkout **ret_checkout, Error *reterr);
+void                 pool_release(Checkout *checkout);
+SCOPED(Checkout, pool_release)
+Conn *checkout_conn(Checkout *checkout);
+/* Tell the pool how a statement on this checkout ended: feeds the breaker and decides whether the connection is kept. */
+void checkout_report(Checkout *checkout, ErrorCode code, const Error *error);
 
 const BackoffPolicy *pool_operation_retry(const Pool *pool);
 

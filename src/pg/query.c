@@ -75,7 +75,7 @@ DbArg db_bytea(Arena *arena, const void *bytes, size_t size)
     const unsigned char *in    = bytes;
     char                *text;
 
-    if (!arena_has_room(arena, size * 2 + 3))
+    if (!arena_has_space(arena, size * 2 + 3))
         return (DbArg){.type = OID_BYTEA, .too_large = true};
     text    = arena_alloc(arena, size * 2 + 3);
     text[0] = '\\';

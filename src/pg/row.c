@@ -70,7 +70,7 @@ static ErrorCode read_value(const DbColumn *column, const char *text, size_t siz
     case DB_UUID:
     case DB_JSONB:
     case DB_JSON:
-        if (!arena_has_room(arena, size + 1))
+        if (!arena_has_space(arena, size + 1))
             return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
         *(const char **)ret_field = arena_bytes(arena, text, size);
         break;
@@ -87,7 +87,7 @@ ErrorCode db_rows(const PGresult *result, const DbShape *shape, Arena *arena, vo
 
     assert(shape->count <= COLUMNS_MAX);
     TRY(find_columns(result, shape, numbers, reterr));
-    if (!arena_has_room(arena, bytes))
+    if (!arena_has_space(arena, bytes))
         return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
     rows = arena_alloc(arena, bytes);
     for (int row = 0; row < count; row++)
@@ -109,7 +109,7 @@ static ErrorCode table_copy(PGresult *result, Arena *arena, DbTable *ret_table, 
     int          rows = PQntuples(result), columns = PQnfields(result);
     const char **values;
 
-    if (!arena_has_room(arena, sizeof *values * (size_t)rows * (size_t)columns))
+    if (!arena_has_space(arena, sizeof *values * (size_t)rows * (size_t)columns))
         return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
     values = arena_array(arena, const char *, rows *columns);
     for (int i = 0; i < rows * columns; i++) {
@@ -117,7 +117,7 @@ static ErrorCode table_copy(PGresult *result, Arena *arena, DbTable *ret_table, 
 
         if (PQgetisnull(result, row, column))
             continue;
-        if (!arena_has_room(arena, (size_t)PQgetlength(result, row, column) + 1))
+        if (!arena_has_space(arena, (size_t)PQgetlength(result, row, column) + 1))
             return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
         values[i] = arena_bytes(arena, PQgetvalue(result, row, column), (size_t)PQgetlength(result, row, column));
     }

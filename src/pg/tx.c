@@ -20,11 +20,11 @@
 
 /* What is known about one try besides its code. */
 typedef struct {
-    bool     leased; /* it got as far as a connection */
-    bool     began;  /* its body was run, or its statement sent */
-    bool     own;    /* it failed by itself, on a connection that is well: not the database's doing */
-    bool     doubt;  /* it may have committed */
-    Deadline limit;  /* the server's time limit for its statements */
+    bool     acquired; /* it got as far as a connection */
+    bool     began;    /* its body was run, or its statement sent */
+    bool     own;      /* it failed by itself, on a connection that is well: not the database's doing */
+    bool     doubt;    /* it may have committed */
+    Deadline limit;    /* the server's time limit for its statements */
 } Try;
 
 /* What one try does: tx_run and db_call differ only in this. */
@@ -135,19 +135,19 @@ static ErrorCode limit_begin(const TxOptions *options, Try *try, Error *reterr)
 
 static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool fresh, Try *try, Error *reterr)
 {
-    scoped(lease_end) Lease *lease = NULL;
-    ErrorCode                code  = OK;
-    Tx                       tx    = {.arena      = options->arena,
-                                      .deadline   = options->deadline,
-                                      .autocommit = work->run == run_statement,
-                                      .read_only  = options->read_only};
+    scoped(pool_release) Checkout *checkout = NULL;
+    ErrorCode                      code     = OK;
+    Tx                             tx       = {.arena      = options->arena,
+                                               .deadline   = options->deadline,
+                                               .autocommit = work->run == run_statement,
+                                               .read_only  = options->read_only};
 
-    TRY(pool_lease_as(pool,
-                      (fresh ? POOL_FRESH : 0) | (options->urgent ? POOL_URGENT : 0) |
-                          (options->prompt ? POOL_PROMPT : 0),
-                      options->deadline, &lease, reterr));
-    try->leased = true;
-    tx.conn     = lease_conn(lease);
+    TRY(pool_acquire_as(pool,
+                        (fresh ? POOL_FRESH : 0) | (options->urgent ? POOL_URGENT : 0) |
+                            (options->prompt ? POOL_PROMPT : 0),
+                        options->deadline, &checkout, reterr));
+    try->acquired = true;
+    tx.conn       = checkout_conn(checkout);
     TRY(limit_begin(options, try, reterr));
     if (work->run == run_body)
         code = tx_begin(&tx, options->read_only, reterr);
@@ -155,7 +155,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
     if (try->began)
         code = work->run(work, &tx, try, reterr);
     try->own = code != OK && !reterr->sqlstate[0] && conn_is_good(tx.conn);
-    lease_report(lease, code, reterr);
+    checkout_report(checkout, code, reterr);
     return code;
 }
 
@@ -216,7 +216,7 @@ static bool time_is_used_up(const Try *try, const Error *error)
 /* Run again? A connection that could not be had is not asked for again: the pool has tried as often as it makes sense. */
 static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdict, const Error *error)
 {
-    if (!try->leased || verdict == VERDICT_FINAL || time_is_used_up(try, error))
+    if (!try->acquired || verdict == VERDICT_FINAL || time_is_used_up(try, error))
         return false;
     if (options->lock_once && strcmp(error->sqlstate, "55P03") == 0)
         return false;

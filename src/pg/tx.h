@@ -1,7 +1,7 @@
 /*
  * tx.h - a transaction is a function, run again from its very beginning when PostgreSQL asks for it.
  *
- * tx_run leases, begins, calls the body, commits, and obeys the verdict, always within the deadline:
+ * tx_run checkouts, begins, calls the body, commits, and obeys the verdict, always within the deadline:
  *   FINAL    roll back, return
  *   RETRY    roll back, wait 100, 200, 400 ms, run again; not after a time limit that used up the request's own time
  *   EVICT    close the connection, run again on another: commit was never sent, so nothing happened

@@ -9,7 +9,7 @@
 #ifndef WALLET_CURSOR_H
 #define WALLET_CURSOR_H
 
-#include "wallet/books.h"
+#include "wallet/entry.h"
 
 /* list: "entries", "statement". number: of the last entry told. */
 const char *cursor_text(Arena *arena, const char *list, const EntryFilter *filter, int64_t number);

@@ -272,7 +272,7 @@ static ErrorCode reads_run(void *context, void **reads, int count, Deadline dead
         assets[i] = read->asset;
         named |= read->asset != NULL;
     }
-    TRY(wallet_look(ledger->pool, deadline, arena, owners, named ? assets : NULL, count, &list, &found, reterr));
+    TRY(wallet_get(ledger->pool, deadline, arena, owners, named ? assets : NULL, count, &list, &found, reterr));
     for (int i = 0; i < found; i++) {
         WalletRead *read = reads[list[i].ord - 1];
 
@@ -285,8 +285,8 @@ static ErrorCode reads_run(void *context, void **reads, int count, Deadline dead
     return OK;
 }
 
-ErrorCode ledger_look(Ledger *ledger, Deadline deadline, Arena *arena, const char *owner, const char *asset,
-                      Wallet *ret_wallet, Error *reterr)
+ErrorCode ledger_get(Ledger *ledger, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                     Wallet *ret_wallet, Error *reterr)
 {
     WalletRead read = {.owner = owner, .asset = asset, .arena = arena};
 

@@ -36,7 +36,7 @@ void ledger_submit(Ledger *ledger, LedgerPost *post);
 /* Submit and wait. Returns the item's verdict. */
 must_check ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletItem *item, Error *reterr);
 /* ERR_NOT_FOUND: there is no such wallet. asset NULL: CREDIT. */
-must_check ErrorCode ledger_look(Ledger *ledger, Deadline deadline, Arena *arena, const char *owner, const char *asset,
-                                 Wallet *ret_wallet, Error *reterr);
+must_check ErrorCode ledger_get(Ledger *ledger, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                                Wallet *ret_wallet, Error *reterr);
 
 #endif

@@ -303,30 +303,30 @@ ErrorCode wallet_post_in(Tx *tx, WalletItem **items, int count, Error *reterr)
 
 typedef struct {
     WalletItem *item;
-    int         place;
-} Place;
+    int         position;
+} Position;
 
-static int place_order(const void *a, const void *b)
+static int position_order(const void *a, const void *b)
 {
-    const Place *left = a, *right = b;
-    int          order = strcmp(left->item->txn_id, right->item->txn_id);
+    const Position *left = a, *right = b;
+    int             order = strcmp(left->item->txn_id, right->item->txn_id);
 
-    return order ? order : left->place - right->place;
+    return order ? order : left->position - right->position;
 }
 
 /* ret_first[i]: where the key of item i stands first. Returns those that do, in order. */
 static int firsts_find(Arena *arena, WalletItem **items, int count, WalletItem **ret_firsts, int *ret_first)
 {
-    Place *places = arena_array(arena, Place, count);
-    int    found  = 0;
+    Position *positions = arena_array(arena, Position, count);
+    int       found     = 0;
 
     for (int i = 0; i < count; i++)
-        places[i] = (Place){items[i], i};
-    qsort(places, (size_t)count, sizeof *places, place_order);
+        positions[i] = (Position){items[i], i};
+    qsort(positions, (size_t)count, sizeof *positions, position_order);
     for (int i = 0, run = 0; i < count; i++) {
-        if (strcmp(places[i].item->txn_id, places[run].item->txn_id) != 0)
+        if (strcmp(positions[i].item->txn_id, positions[run].item->txn_id) != 0)
             run = i;
-        ret_first[places[i].place] = places[run].place;
+        ret_first[positions[i].position] = positions[run].position;
     }
     for (int i = 0; i < count; i++)
         if (ret_first[i] == i)
@@ -440,7 +440,7 @@ ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletIt
 
     if (count < 1 || count > WALLET_BATCH_MAX)
         return fail(reterr, ERR_LIMIT, "1 to %d operations can be posted at once, not %d", WALLET_BATCH_MAX, count);
-    if (!arena_has_room(arena, items_bytes(items, count) * BYTES_FACTOR))
+    if (!arena_has_space(arena, items_bytes(items, count) * BYTES_FACTOR))
         return fail(reterr, ERR_LIMIT, "%d operations of %zu bytes together are too large for one call", count,
                     items_bytes(items, count));
     many.firsts = arena_array(arena, WalletItem *, count);

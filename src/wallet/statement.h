@@ -7,7 +7,7 @@
 #define WALLET_STATEMENT_H
 
 #include "base/text.h"
-#include "wallet/books.h"
+#include "wallet/entry.h"
 
 /* Up to filter->limit entries after the last one seen. kind plays no part. Balance and version run along: also those of
  * @system, whose entries lie in stripes. ERR_NOT_FOUND: there is no such wallet. */

@@ -10,8 +10,8 @@
 #include "sql.h"
 #include "wallet/wallet.h"
 
-#define LANES      2
-#define SEAL_BLOCK 1000
+#define VERIFY_WORKERS 2
+#define SEAL_BLOCK     1000
 
 DB_SHAPE(finding, Finding, FINDING_COLUMNS);
 
@@ -86,7 +86,7 @@ static void step_done(Verification *verification, const Step *step, ErrorCode co
         verification->options->progress(verification->options->context, verification->done, verification->total);
 }
 
-static void *lane_run(void *context)
+static void *worker_run(void *context)
 {
     Verification *verification = context;
     const Step   *step;
@@ -109,15 +109,15 @@ static void *lane_run(void *context)
 
 static ErrorCode steps_run(Verification *verification)
 {
-    pthread_t lanes[LANES];
+    pthread_t workers[VERIFY_WORKERS];
     int       started = 0; /* this thread takes all steps if no other can be had */
 
     mutex_init(&verification->mutex);
-    while (started < LANES - 1 && thread_try_start("verify", lane_run, verification, &lanes[started]))
+    while (started < VERIFY_WORKERS - 1 && thread_try_start("verify", worker_run, verification, &workers[started]))
         started++;
-    lane_run(verification);
+    worker_run(verification);
     for (int i = 0; i < started; i++)
-        thread_join(lanes[i]);
+        thread_join(workers[i]);
     mutex_done(&verification->mutex);
     return verification->code;
 }
@@ -126,7 +126,7 @@ static ErrorCode note(Tx *tx, void *context, Error *reterr)
 {
     const VerifyReport *report = context;
 
-    return db_run(tx, sql_wallet_verify_note, DB_ARGS(db_i64(report->seals)), NULL, reterr);
+    return db_run(tx, sql_wallet_verify_record, DB_ARGS(db_i64(report->seals)), NULL, reterr);
 }
 
 /* Said twice it is the same. */

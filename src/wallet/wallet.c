@@ -214,26 +214,26 @@ static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
     return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .read_only = true};
 }
 
-ErrorCode wallet_look(Pool *pool, Deadline deadline, Arena *arena, const char *const *owners, const char *const *assets,
-                      int count, Wallet **ret_list, int *ret_count, Error *reterr)
+ErrorCode wallet_get(Pool *pool, Deadline deadline, Arena *arena, const char *const *owners, const char *const *assets,
+                     int count, Wallet **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = reading("wallet_look", deadline, arena);
     void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_wallet_look,
+    TRY(db_call_many(pool, &options, sql_wallet_get,
                      DB_ARGS(db_texts(arena, owners, count), assets ? db_texts(arena, assets, count) : db_null()),
                      &wallet_shape, &rows, ret_count, reterr));
     *ret_list = rows;
     return OK;
 }
 
-ErrorCode wallet_look_all(Pool *pool, Deadline deadline, Arena *arena, const char *owner, Wallet **ret_list,
-                          int *ret_count, Error *reterr)
+ErrorCode wallet_list(Pool *pool, Deadline deadline, Arena *arena, const char *owner, Wallet **ret_list, int *ret_count,
+                      Error *reterr)
 {
     TxOptions options = reading("wallet_look_all", deadline, arena);
     void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_wallet_look_all, DB_ARGS(db_text(owner)), &wallet_shape, &rows, ret_count,
+    TRY(db_call_many(pool, &options, sql_wallet_list, DB_ARGS(db_text(owner)), &wallet_shape, &rows, ret_count,
                      reterr));
     *ret_list = rows;
     return OK;
@@ -284,8 +284,8 @@ void wallet_past_write(Writer *writer, const WalletPast *past)
     X(T, int64_t, DB_I64, version)
 DB_SHAPE(past, WalletPast, PAST_COLUMNS);
 
-ErrorCode wallet_look_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
-                         const char *at, WalletPast *ret_past, Error *reterr)
+ErrorCode wallet_get_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                        const char *at, WalletPast *ret_past, Error *reterr)
 {
     TxOptions options = reading("wallet_look_at", deadline, arena);
     void     *rows;
@@ -312,7 +312,7 @@ ErrorCode wallet_must_exist(Pool *pool, Deadline deadline, Arena *arena, const c
     Wallet *list;
     int     count;
 
-    TRY(wallet_look(pool, deadline, arena, &owner, &asset, 1, &list, &count, reterr));
+    TRY(wallet_get(pool, deadline, arena, &owner, &asset, 1, &list, &count, reterr));
     return count ? OK : wallet_missing(owner, asset, reterr);
 }
 
@@ -355,8 +355,8 @@ typedef struct {
 DB_SHAPE(number, NumberRow, NUMBER_COLUMNS);
 
 /* Done twice it finds nothing left to do, so a lost answer is simply asked again. */
-static ErrorCode bite(Pool *pool, Deadline deadline, const char *name, const char *sql, int limit, int *ret_count,
-                      Error *reterr)
+static ErrorCode chunk(Pool *pool, Deadline deadline, const char *name, const char *sql, int limit, int *ret_count,
+                       Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = name, .deadline = deadline, .arena = arena, .keyed = true};
@@ -369,10 +369,10 @@ static ErrorCode bite(Pool *pool, Deadline deadline, const char *name, const cha
 
 ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr)
 {
-    return bite(pool, deadline, "wallet_expire", sql_wallet_expire, limit, ret_count, reterr);
+    return chunk(pool, deadline, "wallet_expire", sql_wallet_expire, limit, ret_count, reterr);
 }
 
 ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr)
 {
-    return bite(pool, deadline, "wallet_seal", sql_wallet_seal, limit, ret_count, reterr);
+    return chunk(pool, deadline, "wallet_seal", sql_wallet_seal, limit, ret_count, reterr);
 }

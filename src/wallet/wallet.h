@@ -81,12 +81,11 @@ bool wallet_has_floor(const char *owner);
 void wallet_write(Writer *writer, const Wallet *wallet);
 
 /* In one snapshot; a row for each that exists, with its ord. assets may be NULL. */
-must_check ErrorCode wallet_look(Pool *pool, Deadline deadline, Arena *arena, const char *const *owners,
-                                 const char *const *assets, int count, Wallet **ret_list, int *ret_count,
-                                 Error *reterr);
+must_check ErrorCode wallet_get(Pool *pool, Deadline deadline, Arena *arena, const char *const *owners,
+                                const char *const *assets, int count, Wallet **ret_list, int *ret_count, Error *reterr);
 /* All of an owner, by asset. */
-must_check ErrorCode wallet_look_all(Pool *pool, Deadline deadline, Arena *arena, const char *owner, Wallet **ret_list,
-                                     int *ret_count, Error *reterr);
+must_check ErrorCode wallet_list(Pool *pool, Deadline deadline, Arena *arena, const char *owner, Wallet **ret_list,
+                                 int *ret_count, Error *reterr);
 
 /* How a wallet stood after the last entry not later than this moment (RFC 3339). ERR_NOT_FOUND: it was not there. */
 typedef struct {
@@ -94,8 +93,8 @@ typedef struct {
     int64_t     balance, held, available, floor, version;
 } WalletPast;
 void                 wallet_past_write(Writer *writer, const WalletPast *past);
-must_check ErrorCode wallet_look_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
-                                    const char *at, WalletPast *ret_past, Error *reterr);
+must_check ErrorCode wallet_get_at(Pool *pool, Deadline deadline, Arena *arena, const char *owner, const char *asset,
+                                   const char *at, WalletPast *ret_past, Error *reterr);
 
 /* ERR_NOT_FOUND: it is not there. */
 must_check ErrorCode wallet_must_exist(Pool *pool, Deadline deadline, Arena *arena, const char *owner,
@@ -110,9 +109,9 @@ void wallet_time_write(Writer *writer, const char *name, int64_t micros); /* 0: 
 
 /* ---- on the clock ---- */
 
-/* One bite of holds whose time is over; how many were released by this call. */
+/* One chunk of holds whose time is over; how many were released by this call. */
 must_check ErrorCode wallet_expire(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
-/* One bite of transactions that can no longer change; how many were sealed. */
+/* One chunk of transactions that can no longer change; how many were sealed. */
 must_check ErrorCode wallet_seal(Pool *pool, Deadline deadline, int limit, int *ret_count, Error *reterr);
 
 #endif

@@ -21,10 +21,10 @@ static double ns_per_cycle(Mono start)
 static ErrorCode leases_run(Pool *pool, Error *reterr)
 {
     for (int i = 0; i < CYCLES; i++) {
-        Lease *lease;
+        Checkout *lease;
 
-        TRY(pool_lease(pool, deadline_never(), &lease, reterr));
-        lease_end(lease);
+        TRY(pool_acquire(pool, deadline_never(), &lease, reterr));
+        pool_release(lease);
     }
     return OK;
 }

@@ -116,15 +116,15 @@ TEST(command_64_senders_without_a_combiner_make_one_command)
 
 static void claim_all(Racer *racer)
 {
-    scoped(lane_free) Lane *lane = lane_new(racer->bus->pool, "mail", NULL, "racer");
-    int                     none = 0;
+    scoped(claimer_free) Claimer *claimer = claimer_new(racer->bus->pool, "mail", NULL, "racer");
+    int                           none    = 0;
 
     /* Twice nothing: rows locked by others for a moment are skipped. */
     while (racer->code == OK && none < 2) {
-        Claimed *list  = NULL;
-        int      count = 0;
+        ClaimedCommand *list  = NULL;
+        int             count = 0;
 
-        racer->code = lane_claim(lane, soon(), racer->arena, 10, 30000, &list, &count, &racer->error);
+        racer->code = claimer_claim(claimer, soon(), racer->arena, 10, 30000, &list, &count, &racer->error);
         for (int i = 0; i < count && racer->code == OK; i++)
             racer->ids[racer->count++] = list[i].id;
         none = count == 0 ? none + 1 : 0;
@@ -165,9 +165,9 @@ TEST(command_64_claimers_on_1000_commands_claim_each_once)
 /* ---- settlers ---- */
 
 typedef struct {
-    Settler *settler;
-    Claimed *claimed;
-    int      count;
+    Settler        *settler;
+    ClaimedCommand *claimed;
+    int             count;
 } Contest;
 
 static const Outcome contest_outcomes[] = {OUTCOME_COMPLETE, OUTCOME_REJECT, OUTCOME_FAIL, OUTCOME_RETRY};
@@ -180,11 +180,11 @@ static void settle_all(Racer *racer)
     int            number  = atomic_fetch_add(&contest_next, 1);
 
     for (int i = 0; i < contest->count && racer->code == OK; i++) {
-        const Claimed *command = &contest->claimed[(i + number * 7) % contest->count];
-        SettleItem     item    = {.id       = command->id,
-                                  .token    = command->token,
-                                  .outcome  = contest_outcomes[number % (int)COUNT(contest_outcomes)],
-                                  .delay_ms = SETTLE_DELAY_DEFAULT};
+        const ClaimedCommand *command = &contest->claimed[(i + number * 7) % contest->count];
+        SettleItem            item    = {.id       = command->id,
+                                         .token    = command->token,
+                                         .outcome  = contest_outcomes[number % (int)COUNT(contest_outcomes)],
+                                         .delay_ms = SETTLE_DELAY_DEFAULT};
 
         racer->code                                   = settler_settle(contest->settler, soon(), &item, &racer->error);
         racer->ids[(i + number * 7) % contest->count] = item.settled ? 1 + item.outcome : 0;
@@ -195,12 +195,12 @@ TEST(command_concurrent_settles_end_it_once)
 {
     enum { RACERS = 16, CLAIMED = 50 };
     scoped(bus_free) Bus         *bus     = bus_new(16);
-    scoped(lane_free) Lane       *lane    = lane_new(bus->pool, "mail", NULL, "w1");
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
     scoped(settler_free) Settler *settler = settler_new(bus->pool);
     Contest                       contest = {.settler = settler};
 
     bus_send(bus, "mail", CLAIMED);
-    contest.count = bus_claim(bus, lane, CLAIMED, 60000, &contest.claimed);
+    contest.count = bus_claim(bus, claimer, CLAIMED, 60000, &contest.claimed);
     assert_int_equal(contest.count, CLAIMED);
     Racer *racers = race(bus, RACERS, settle_all, &contest);
     /* Whoever was told "settled" settled it in the same way: they hold one token, so that is one settle, repeated. */

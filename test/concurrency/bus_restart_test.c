@@ -49,7 +49,7 @@ typedef struct {
     Load   *load;
 } Counting;
 
-static void counting_run(Handler *base, Task *task, SettleItem *ret_settle)
+static void counting_run(Handler *base, Job *task, SettleItem *ret_settle)
 {
     (void)task;
     atomic_fetch_add(&((Counting *)base)->load->handled, 1);

@@ -61,7 +61,7 @@ static WorkerCounts workers_end(Running *list)
 }
 
 /* Every third attempt fails and comes back at once, some are refused. */
-static void moody_run(Handler *handler, Task *task, SettleItem *ret_settle)
+static void moody_run(Handler *handler, Job *task, SettleItem *ret_settle)
 {
     unsigned mood = world_random() % 30;
 
@@ -85,7 +85,7 @@ TEST(workers_end_every_command_once_and_attempts_add_up)
     workers_start(list, &options);
     for (int i = 0; i < 10; i++) {
         bus_send(bus, "mail", COMMANDS / 20);
-        waker_poke(waker, "mail");
+        waker_notify(waker, "mail");
         /* Somebody else was given these: who holds them now loses them, and they are handled again. */
         database_exec(bus->db, "update pawl.lease set token = nextval('pawl.lease_seq'), until = now() "
                                "where id in (select id from pawl.lease order by id limit 3)");

@@ -134,8 +134,8 @@ static int64_t weather(TestDatabase *db, Pool *pool, int seconds)
                 "where application_name = 'storm' and datname = current_database() order by random() limit 1) victim");
         for (Deadline next = deadline_in_ms(100); !deadline_passed(next); clock_sleep_ms(5)) {
             pool_status(pool, &status);
-            assert_true(status.leased + status.idle + status.opening <= POOL_SIZE);
-            assert_int_equal(status.size, status.leased + status.idle + status.opening);
+            assert_true(status.acquired + status.idle + status.opening <= POOL_SIZE);
+            assert_int_equal(status.size, status.acquired + status.idle + status.opening);
         }
     }
     return died;

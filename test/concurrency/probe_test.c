@@ -27,15 +27,15 @@ typedef struct {
 
 static ErrorCode ask(Pool *pool)
 {
-    scoped(PQclear) PGresult *result = NULL;
-    scoped(lease_end) Lease  *lease  = NULL;
-    Error                     error  = {0};
-    ErrorCode                 code   = pool_lease(pool, deadline_in_ms(CALL_MS), &lease, &error);
+    scoped(PQclear) PGresult      *result = NULL;
+    scoped(pool_release) Checkout *lease  = NULL;
+    Error                          error  = {0};
+    ErrorCode                      code   = pool_acquire(pool, deadline_in_ms(CALL_MS), &lease, &error);
 
     if (code != OK)
         return code;
-    code = conn_query(lease_conn(lease), "select 1", 0, NULL, NULL, deadline_in_ms(CALL_MS), &result, &error);
-    lease_report(lease, code, &error);
+    code = conn_query(checkout_conn(lease), "select 1", 0, NULL, NULL, deadline_in_ms(CALL_MS), &result, &error);
+    checkout_report(lease, code, &error);
     return code;
 }
 
@@ -173,13 +173,13 @@ TEST(probe_is_alone_and_ends_at_its_deadline)
 
 static void idle_fill(Pool *pool, int count)
 {
-    Lease *leases[8];
-    Error  error = {0};
+    Checkout *leases[8];
+    Error     error = {0};
 
     for (int i = 0; i < count; i++)
-        assert_ok(pool_lease(pool, deadline_in_ms(CALL_MS), &leases[i], &error));
+        assert_ok(pool_acquire(pool, deadline_in_ms(CALL_MS), &leases[i], &error));
     for (int i = 0; i < count; i++)
-        lease_end(leases[i]);
+        pool_release(leases[i]);
     assert_int_equal(count, status_of(pool).idle);
 }
 

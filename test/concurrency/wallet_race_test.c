@@ -45,7 +45,7 @@ static void turn(Caller *caller, int i)
     default:
         caller->failed++;
     }
-    if (ledger_look(caller->ledger, soon(), arena, from, NULL, &wallet, NULL) != OK || strcmp(wallet.owner, from) != 0)
+    if (ledger_get(caller->ledger, soon(), arena, from, NULL, &wallet, NULL) != OK || strcmp(wallet.owner, from) != 0)
         caller->failed++;
 }
 
@@ -57,13 +57,13 @@ static void *caller_run(void *context)
 }
 
 /* Four wallets with 50 each, and all callers at once. */
-static void race(Books *books, const char *txn_id, Caller *ret_callers)
+static void race(LedgerFixture *fixture, const char *txn_id, Caller *ret_callers)
 {
-    scoped(ledger_free) Ledger *ledger = ledger_new(books->pool);
+    scoped(ledger_free) Ledger *ledger = ledger_new(fixture->pool);
     pthread_t                   threads[CALLERS];
 
     for (int i = 0; i < 4; i++)
-        books_open(books, arena_print(books->arena, "w%d", i), 50);
+        ledger_fixture_open(fixture, arena_print(fixture->arena, "w%d", i), 50);
     for (int i = 0; i < CALLERS; i++) {
         ret_callers[i] = (Caller){.ledger = ledger, .txn_id = txn_id, .number = i};
         threads[i]     = thread_start("caller", caller_run, &ret_callers[i]);
@@ -78,37 +78,37 @@ static void race(Books *books, const char *txn_id, Caller *ret_callers)
 
 TEST(wallet_callers_at_once_neither_make_nor_lose_money)
 {
-    scoped(books_free) Books *books = books_new(4);
-    Caller                    callers[CALLERS];
-    int                       posted = 0;
+    scoped(ledger_fixture_free) LedgerFixture *fixture = ledger_fixture_new(4);
+    Caller                                     callers[CALLERS];
+    int                                        posted = 0;
 
-    race(books, NULL, callers);
+    race(fixture, NULL, callers);
     for (int i = 0; i < CALLERS; i++)
         posted += callers[i].posted;
-    assert_int_equal(database_get_i64(books->db,
+    assert_int_equal(database_get_i64(fixture->db,
                                       "select count(*) from wallet.txn where kind = 'transfer' and refusal is null"),
                      posted);
-    assert_int_equal(database_get_i64(books->db,
+    assert_int_equal(database_get_i64(fixture->db,
                                       "select sum(s.balance)::bigint from wallet.state s join wallet.wallet w "
                                       "on w.id = s.id where w.owner like 'w_'"),
                      200);
-    assert_int_equal(database_get_i64(books->db,
+    assert_int_equal(database_get_i64(fixture->db,
                                       "select count(*) from wallet.state s where s.balance < 0 and floor = 0"),
                      0);
 }
 
 TEST(wallet_callers_with_one_key_are_one_operation)
 {
-    scoped(books_free) Books *books = books_new(4);
-    Caller                    callers[CALLERS];
-    int                       replayed = 0;
+    scoped(ledger_fixture_free) LedgerFixture *fixture = ledger_fixture_new(4);
+    Caller                                     callers[CALLERS];
+    int                                        replayed = 0;
 
-    race(books, books_key(books), callers);
+    race(fixture, ledger_fixture_key(fixture), callers);
     for (int i = 0; i < CALLERS; i++) {
         assert_int_equal(callers[i].refused, 0);
         assert_int_equal(callers[i].balance, 43);
         replayed += callers[i].replayed;
     }
     assert_int_equal(replayed, CALLERS * TURNS - 1);
-    assert_int_equal(books_balance(books, "w1"), 57);
+    assert_int_equal(ledger_fixture_balance(fixture, "w1"), 57);
 }

@@ -27,15 +27,15 @@ typedef struct {
     Proxy    *proxy;
     Told      told;
     int       repeated, refused_well, misled;
-} Lane;
+} Claimer;
 
-static int roll(Lane *lane, int sides)
+static int roll(Claimer *lane, int sides)
 {
     return rand_r(&lane->dice) % sides;
 }
 
 /* Mostly one cut; sometimes more, up to one for every try that a transaction has. */
-static int cuts_choose(Lane *lane, int left)
+static int cuts_choose(Claimer *lane, int left)
 {
     static const int counts[] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 4};
     int              count    = counts[roll(lane, (int)COUNT(counts))];
@@ -44,7 +44,7 @@ static int cuts_choose(Lane *lane, int left)
 }
 
 /* Again with the same key, until the answer is certain. */
-static ErrorCode deed_insist(Lane *lane, Deed deed)
+static ErrorCode deed_insist(Claimer *lane, Deed deed)
 {
     for (;;) {
         ErrorCode code = deed_do(lane->pool, deadline_in_ms(DEADLINE_MS), deed, NULL);
@@ -58,7 +58,7 @@ static ErrorCode deed_insist(Lane *lane, Deed deed)
 
 static void *lane_run(void *context)
 {
-    Lane *lane = context;
+    Claimer *lane = context;
 
     for (int left = CUTS, n = 0; left > 0; n++) {
         Deed deed = {.caller = lane->number, .number = n, .bad = roll(lane, 4) == 0};
@@ -74,14 +74,14 @@ static void *lane_run(void *context)
 }
 
 /* A deed that was told ERR_UNKNOWN at first and refused at last was not done: certain after all. */
-static void told_settle(Lane *lane)
+static void told_settle(Claimer *lane)
 {
     for (int i = 0; i < lane->told.count; i++)
         if (lane->told.codes[i] == ERR_UNKNOWN)
             lane->told.codes[i] = ERR_CONFLICT;
 }
 
-static void lane_open(Lane *lane, int number, const TestDatabase *db)
+static void lane_open(Claimer *lane, int number, const TestDatabase *db)
 {
     Error error = {0};
 
@@ -91,7 +91,7 @@ static void lane_open(Lane *lane, int number, const TestDatabase *db)
     assert_ok(pool_new(&(PoolOptions){.conninfo = proxy_url(lane->proxy), .size_max = 2}, &lane->pool, &error));
 }
 
-static void lane_close(Lane *lane)
+static void lane_close(Claimer *lane)
 {
     assert_true(pool_drain(lane->pool, deadline_in_ms(DEADLINE_MS)));
     pool_free(lane->pool);
@@ -101,7 +101,7 @@ static void lane_close(Lane *lane)
 TEST(commit_cut_a_thousand_times_is_never_reported_wrongly)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
-    Lane                               *lanes = calloc(LANES, sizeof *lanes);
+    Claimer                            *lanes = calloc(LANES, sizeof *lanes);
     const Told                         *tolds[LANES];
     int                                 cuts = 0, repeated = 0, refused = 0, misled = 0;
     int64_t                             resolved = metric_value(METRIC_RESOLVED);
@@ -155,7 +155,7 @@ TEST(commit_cut_without_a_key_is_reported_as_unknown)
 
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
-    Lane                                lane  = {0};
+    Claimer                             lane  = {0};
     Error                               error = {0};
 
     database_exec(db, "create table counter (n int); insert into counter values (0)");
@@ -184,7 +184,7 @@ TEST(commit_of_a_failed_transaction_is_not_reported_as_committed)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(arena_free) Arena           *arena = arena_new(ARENA_BYTES_DEFAULT);
-    Lane                                lane  = {0};
+    Claimer                             lane  = {0};
     Error                               error = {0};
     TxOptions options = {.name = "careless", .deadline = deadline_in_ms(DEADLINE_MS), .arena = arena};
 

@@ -39,7 +39,7 @@ static void pool_close(Pool *pool)
     PoolStatus status;
 
     pool_status(pool, &status);
-    assert_int_equal(0, status.leased + status.opening + status.waiting);
+    assert_int_equal(0, status.acquired + status.opening + status.waiting);
     assert_true(pool_drain(pool, soon()));
     pool_free(pool);
 }

@@ -269,7 +269,7 @@ def a_long_poll_wakes_within_a_second_of_a_send():
             waiter = in_threads(1, lambda _: (claim(pawl, wait_s=20), time.monotonic()))
             # It waits once its first look has found nothing; a send before that would be found without any wake-up.
             wait_until(lambda now=now: db.value(
-                "select count(*) from pg_stat_activity where query ~ 'pawl.(claim|horizon|domain_find)' and state = 'idle' and "
+                "select count(*) from pg_stat_activity where query ~ 'pawl.(claim|decided_position|domain_find)' and state = 'idle' and "
                 f"datname = '{db.name}' and query_start > '{now}'") != "0", what="a first look")
             sender()
             sent_at = time.monotonic()

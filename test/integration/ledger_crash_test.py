@@ -180,7 +180,7 @@ def key_forgotten(rows):
 
 def reply_forgotten(rows):
     """A repeat is told how the wallet stands now, not how it stood then."""
-    replaced(rows, "wallet.post_told", ("e.balance - e.amount, e.balance, coalesce", "e.balance - e.amount, s.balance, coalesce"))
+    replaced(rows, "wallet.post_replay", ("e.balance - e.amount, e.balance, coalesce", "e.balance - e.amount, s.balance, coalesce"))
 
 
 def client_with_new_keys(place, count, names, servers, history, done):

@@ -148,7 +148,7 @@ def the_key_is_required_and_may_stand_in_the_header():
         for headers in ({}, {"Idempotency-Key": key}):
             again = post(server, path, {**body, "txn_id": key}, headers)
             assert (again.status, again.body) == (201, first.body) and is_replayed(again), (headers, again)
-        assert rows("select balance from wallet.look(array['ann'])") == ["1005"]
+        assert rows("select balance from wallet.get(array['ann'])") == ["1005"]
 
 
 @test
@@ -169,7 +169,7 @@ def twins_that_race_are_one():
             assert sum(not answer.replayed for answer in answers) == 1, "one of them did it"
             after = effects(rows)[0].split("|")[:2]
             assert after == [str(txns + 1), str(entries + (2 if status == 201 else 0))], (txns, entries, after)
-        assert rows("select owner, balance from wallet.look(array['ann', 'bob']) order by ord") == ["ann|900", "bob|1100"]
+        assert rows("select owner, balance from wallet.get(array['ann', 'bob']) order by ord") == ["ann|900", "bob|1100"]
         assert rows("select * from wallet.verify()") == []
 
 
@@ -313,7 +313,7 @@ def a_key_twice_in_a_batch_is_posted_once():
         assert [item.get("status") for item in verdicts] == [None, 409, None, 422, 409, None], verdicts
         assert "amount" in verdicts[3]["detail"], verdicts[3]
         assert [verdicts[0][name] for name in ("balance", "version")] == [verdicts[2][name] for name in ("balance", "version")]
-        assert rows("select owner, balance from wallet.look(array['ann', 'bob']) order by ord") == ["ann|980", "bob|1020"]
+        assert rows("select owner, balance from wallet.get(array['ann', 'bob']) order by ord") == ["ann|980", "bob|1020"]
         before = effects(rows)
         again = post(servers[1], "/v1/transfers/batch", {"items": items})
         assert (again.status, again.body) == (200, first.body) and effects(rows) == before, again
@@ -326,7 +326,7 @@ def a_key_twice_in_a_batch_is_posted_once():
         assert answer.status == 409 and effects(rows) == before, answer
         answer = post(servers[0], "/v1/transfers/batch", {"atomic": True, "items": [fresh, fresh]})
         assert answer.status == 200 and [item["posted"] for item in answer.json["items"]] == [True, True], answer
-        assert rows("select owner, balance from wallet.look(array['ann', 'bob']) order by ord") == ["ann|970", "bob|1030"]
+        assert rows("select owner, balance from wallet.get(array['ann', 'bob']) order by ord") == ["ann|970", "bob|1030"]
         assert rows("select * from wallet.verify()") == []
 
 

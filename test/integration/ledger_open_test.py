@@ -79,7 +79,7 @@ def twenty_open_transactions_do_not_stop_a_topup():
                 session.do("begin")
             for kind in ("topup", "spend", "topup"):
                 assert session.do(one(kind, f"w{number}", 10)) == ["|t"], (number, kind)
-        assert db.value("select balance from wallet.look(array['@system'])") == str(-1000 * (OPEN + 1) - 10)
+        assert db.value("select balance from wallet.get(array['@system'])") == str(-1000 * (OPEN + 1) - 10)
         for session in sessions[:OPEN]:
             session.do("commit")
         stripes = int(db.value("select count(*) from wallet.wallet where owner = '@system'"))
@@ -87,7 +87,7 @@ def twenty_open_transactions_do_not_stop_a_topup():
         for number, session in enumerate(sessions, 1):
             session.do(one("topup", f"w{number}", 10))
         assert int(db.value("select count(*) from wallet.wallet where owner = '@system'")) == stripes, "those that are free are taken"
-        assert db.value("select balance from wallet.look(array['@system'])") == str(-1020 * (OPEN + 1))
+        assert db.value("select balance from wallet.get(array['@system'])") == str(-1020 * (OPEN + 1))
         assert db.rows("select * from wallet.verify()") == []
 
 
@@ -103,7 +103,7 @@ def parts_of_the_system_have_no_limit():
                                   "array(select gen_random_uuid() from generate_series(1, 40)), array(select 'w' || n from generate_series(1, 40) n), "
                                   f"array_fill({most}::bigint, array[40])) p")
                 assert done == ["40"], done
-        assert db.value("select balance from wallet.look(array['@system'])") == "0"
+        assert db.value("select balance from wallet.get(array['@system'])") == "0"
         # Out through one stripe and in through another: each passes 2^53 far, and nothing is refused.
         with Session(db.url) as other:
             session.do(f"select 1 from wallet.post(array['topup'], array[gen_random_uuid()], array['w1'], array[{most}])")
@@ -155,7 +155,7 @@ def a_repeat_of_a_key_in_an_open_transaction_holds_up_no_neighbour():
         holder.do("select from wallet.wallet where owner = 'w1' for update")
         assert session.do(one("spend", "w1", 5, key=key)) == ["|f"]
         holder.do("rollback")
-        assert db.value("select string_agg(balance::text, ' ' order by owner) from wallet.look(array['w1', 'w2', 'w3'])") == "990 990 1005"
+        assert db.value("select string_agg(balance::text, ' ' order by owner) from wallet.get(array['w1', 'w2', 'w3'])") == "990 990 1005"
         assert db.rows("select * from wallet.verify()") == []
 
 
@@ -194,7 +194,7 @@ def a_snapshot_that_is_too_old_is_a_serialization_failure():
                     assert "could not serialize access" in str(error), error
                 else:
                     raise AssertionError("it was posted on what had changed since")
-        assert db.value("select balance from wallet.look(array['w1'])") == "990"
+        assert db.value("select balance from wallet.get(array['w1'])") == "990"
 
 
 @test

@@ -42,7 +42,7 @@ def of_64_who_spend_800_from_1000_one_succeeds():
         for answer in answers:
             assert answer.status == 201 or b'"/problems/insufficient-funds"' in answer.body, answer
             assert answer.status == 201 or b'\\"ann\\" has 200 available, 800 are needed' in answer.body, answer
-        assert rows("select balance, held, available, version from wallet.look(array['ann'])") == ["200|0|200|2"]
+        assert rows("select balance, held, available, version from wallet.get(array['ann'])") == ["200|0|200|2"]
         books_agree(rows, history, keys)
         servers_stop(servers)
 
@@ -166,7 +166,7 @@ def of_capture_void_and_expiry_one_wins():
         assert min(counts.values()) > len(placed) // 100, f"{counts}: this was no race"
         assert rows("select ref from wallet.txn where kind in ('capture', 'void', 'expire') and refusal is null "
                     "group by ref having count(*) > 1") == []
-        assert rows(f"select balance = {AMOUNT * counts['capture']} from wallet.look(array['shop'])") == ["t"]
+        assert rows(f"select balance = {AMOUNT * counts['capture']} from wallet.get(array['shop'])") == ["t"]
         assert rows("select sum(held) from wallet.state") == ["0"]
         assert rows("select refusal, count(*) > 0 from wallet.txn where refusal is not null group by refusal") == ["hold-ended|t"]
         books_agree(rows, history, keys + placed)

@@ -54,7 +54,7 @@ def books(db):
     while db.value("select wallet.seal(100)") != "0":
         pass
     assert db.rows("select * from wallet.verify()") == [], "the books are clean to begin with"
-    db.rows("select wallet.verify_note(max(id)) from wallet.seal")
+    db.rows("select wallet.verify_record(max(id)) from wallet.seal")
 
 
 def columns(db, table):

@@ -558,7 +558,7 @@ def the_example_sells_for_money():
         assert (poor.returncode, poor.stderr) == (1, 'QW011: "ann" has 750 available, 751 are needed\n'), poor
         assert installed.run(program, db.url, order, "ann", "1").returncode == 1
         assert db.rows("select id, buyer from bought") == [f"{order}|ann"]
-        assert db.value("select balance from wallet.look(array['shop'])") == "250"
+        assert db.value("select balance from wallet.get(array['shop'])") == "250"
 
 
 with Installed() as installed:

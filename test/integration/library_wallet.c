@@ -62,7 +62,7 @@ static void look(const char *owner, const char *asset)
 {
     PawlBalance found = {0};
     PawlError   error;
-    PawlStatus  status = pawl_wallet_look(pawl, owner, asset, 0, &found, &error);
+    PawlStatus  status = pawl_wallet_get(pawl, owner, asset, 0, &found, &error);
 
     printf("%s: %d %lld, held %lld, available %lld, floor %lld, version %lld%s %s\n", owner, (int)status, found.balance,
            found.held, found.available, found.floor, found.version, found.frozen ? ", frozen" : "", error.text);

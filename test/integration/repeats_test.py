@@ -88,7 +88,7 @@ def any_text_is_a_key_and_each_api_key_has_its_own():
         problem(keyed(pawl, path, {"amount": 6}, "order-17"), 422, "key-reused", "amount")
         theirs = keyed(pawl, path, body, "order-17", other)
         assert theirs.status == 201 and not is_replayed(theirs) and theirs.json["txn_id"] not in ids, theirs
-        assert db.value("select balance from wallet.look(array['ann'])") == "35"
+        assert db.value("select balance from wallet.get(array['ann'])") == "35"
         sent = same_twice(pawl, "/v1/commands", {"domain": "shop", "type": "charge"}, "order-17")
         assert status(pawl, sent.json["command_id"]) == "PENDING"
         same_twice(pawl, "/v1/commands/batch", {"items": [{"domain": "shop", "type": "charge"}]}, "order-17 batch")

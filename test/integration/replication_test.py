@@ -56,7 +56,7 @@ def a_request_is_not_answered_before_a_standby_has_it():
         wait_until(lambda: send(pawl, command).status == 201, what="the command's answer")
         wait_until(lambda: topup(pawl, txn).status == 201, what="the transaction's answer")
         assert cluster.rows("select count(*) from pawl.command") == ["1"]
-        assert cluster.rows("select balance from wallet.look(array['ann'], array['CREDIT'])") == ["5"]
+        assert cluster.rows("select balance from wallet.get(array['ann'], array['CREDIT'])") == ["5"]
         stop_clean(pawl.server)
 
 

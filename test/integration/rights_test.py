@@ -35,7 +35,7 @@ pawl.cancel              sender
 pawl.command_cancel      sender
 pawl.wake                sender worker
 pawl.domain_find         sender worker
-pawl.horizon             worker
+pawl.decided_position             worker
 pawl.claim               worker
 pawl.claim_isolate       worker
 pawl.extend              worker
@@ -43,7 +43,7 @@ pawl.release             worker
 pawl.settle              worker
 pawl.settle_named        worker
 pawl.settle_items        worker
-pawl.bring_back          worker monitor
+pawl.requeue_due          worker monitor
 pawl.claim_isolate       worker
 pawl.send_items          sender
 pawl.command_status      reader
@@ -95,7 +95,7 @@ pawl.key_revoke          admin
 pawl.answer_find         app
 pawl.answer_keep         app
 
-wallet.look              reader poster
+wallet.get              reader poster
 wallet.assets_of         reader poster
 wallet.balance_at        reader poster
 wallet.entries           reader poster
@@ -113,7 +113,7 @@ wallet.seal              monitor
 wallet.verify            reader
 wallet.verify_plan       reader
 wallet.verify_step       reader
-wallet.verify_note       monitor
+wallet.verify_record       monitor
 
 pgmq.list_queues                   reader
 pgmq.metrics                       reader

@@ -13,7 +13,7 @@
  *   2. OK: committed. ERR_UNKNOWN: committed or not, and nothing else is said of an item in doubt. Anything else: not committed.
  *   3. Errors are its own: only a bad item conflicts, only a locked one is refused for a lock.
  *   4. Not run: answered by its deadline. Run: by the latest deadline of its batch.
- * Held for every suspended request: it is resumed once, after its handler has returned and its item was answered; on_gone is
+ * Held for every suspended request: it is resumed once, after its handler has returned and its item was answered; on_closed is
  * called at most once, before that, and for a client that has gone; on_sent exactly once, after it.
  * Held at every moment: no time passes while a batch could start, nor past the deadline of a queued item.
  */
@@ -302,7 +302,7 @@ static void wire_end(Wire *wire)
 /* As dispatch_run(). Others go on at every turn. */
 static void wire_handle(Wire *wire)
 {
-    const Suspend suspend = {.on_resume = wire_resumed, .on_gone = wire_gone, .on_sent = wire_sent};
+    const Suspend suspend = {.on_resume = wire_resumed, .on_closed = wire_gone, .on_sent = wire_sent};
 
     atomic_store(&wire->request->holders, 1);
     request_suspend(wire->request, &suspend, wire);
@@ -330,7 +330,7 @@ static void net_step(void)
             wire_handle(wire);
         } else if (hung_up && !posted) {
             wire->told = true;
-            (void)request_gone(wire->request);
+            (void)request_closed(wire->request);
         } else {
             wire_end(wire);
         }

@@ -43,8 +43,8 @@ MUTANTS = {
     "resumed-too-early": (SUSPEND, "    if (request_let_go(request))\n        loop_post(",
                           "    (void)request_let_go(request);\n        loop_post("),
     "not-held": (SUSPEND, "    atomic_fetch_add(&request->holders, 1);\n", ""),
-    "gone-twice": (SUSPEND, "!atomic_exchange(&request->watched, false)", "!atomic_load(&request->watched)"),
-    "gone-unnoticed": (SUSPEND, "atomic_store(&request->watched, suspend->on_gone != NULL)", "atomic_store(&request->watched, false)"),
+    "closed-twice": (SUSPEND, "!atomic_exchange(&request->watched, false)", "!atomic_load(&request->watched)"),
+    "closed-unnoticed": (SUSPEND, "atomic_store(&request->watched, suspend->on_closed != NULL)", "atomic_store(&request->watched, false)"),
 }
 
 

@@ -4,7 +4,7 @@
 #ifndef SIM_WATCH_H
 #define SIM_WATCH_H
 
-#include "pg/pool_inner.h"
+#include "pg/pool_internal.h"
 
 void watch_begin(const Pool *pool);
 void watch_end(void);

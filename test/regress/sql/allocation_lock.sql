@@ -24,7 +24,7 @@ select * from held;
 select s.is_new from pawl.send('shop', array['t'], array['1']::jsonb[]) s;
 select o.is_new from wallet.open(array['ann']) o;
 select * from held;
-select pawl.drawing_oldest(2, 1e15::bigint) = 1e15::bigint as none_of_the_bus, pawl.drawing_oldest(3, 1e15::bigint) = 1e15::bigint as none_of_the_ledger;
+select pawl.allocation_oldest(2, 1e15::bigint) = 1e15::bigint as none_of_the_bus, pawl.allocation_oldest(3, 1e15::bigint) = 1e15::bigint as none_of_the_ledger;
 commit;
 select * from held;
 
@@ -37,10 +37,10 @@ where r.rolname like 'pawl\_%' and has_table_privilege(r.rolname, t.name, p.priv
 
 -- What is decided is proved with a transaction id that is assigned after the last value was read. The id that the caller has already
 -- could be older than a transaction that has allocated since: seals would cover rows that appear later.
-select pg_current_xact_id_if_assigned() is null as has_none, pawl.drawing_bound() = pg_current_xact_id()::text::bigint as bound_is_own;
+select pg_current_xact_id_if_assigned() is null as has_none, pawl.allocation_bound() = pg_current_xact_id()::text::bigint as bound_is_own;
 begin;
 select pg_current_xact_id() is not null as has_one;
-select pawl.drawing_bound() > pg_current_xact_id()::text::bigint as bound_is_new;
-select b.one < b.two as and_grows from (select pawl.drawing_bound() as one, pawl.drawing_bound() as two offset 0) b;
+select pawl.allocation_bound() > pg_current_xact_id()::text::bigint as bound_is_new;
+select b.one < b.two as and_grows from (select pawl.allocation_bound() as one, pawl.allocation_bound() as two offset 0) b;
 rollback;
 select count(*) from pawl.command_allocation;

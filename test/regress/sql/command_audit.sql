@@ -55,10 +55,10 @@ select send_one(4, 'web', 2::smallint);
 select count(*) from claim('w1');
 select * from audit_of(4);
 select tick('2 min');
-select moved from pawl.bring_back(10, 'epoch', 1000);
+select moved from pawl.requeue_due(10, 'epoch', 1000);
 select count(*) from claim('w2');
 select tick('2 min');
-select moved from pawl.bring_back(10, 'epoch', 1000);
+select moved from pawl.requeue_due(10, 'epoch', 1000);
 select verdict from pawl.tsq_decide(array['00000000-0000-4000-8000-000000000004']::uuid[], 'cancel', 'ann');
 select * from audit_of(4);
 

@@ -50,7 +50,7 @@ insert into pawl.batch (batch_id, name, created_at, sealed_at)
 select gen_random_uuid(), case when n = 2 then 'bad' else 'good' end, pawl.now(), pawl.now() from generate_series(1, 5) n;
 select count(pawl.send('shop', 'late', '{}', p_delay => '1 hour'));
 update pawl.delayed set due = pawl.now() - interval '1 s';
-select moved from pawl.bring_back(10, 'epoch', 1000);
+select moved from pawl.requeue_due(10, 'epoch', 1000);
 select name, count(completed_at) as completed from pawl.batch group by name order by name;
 
 -- The last command of a batch is checked when the batch is made.

@@ -7,7 +7,7 @@ select count(*) from pawl.send('b', array_fill('t'::text, '{5000}'), array_fill(
 select count(*) from pawl.send('c', array_fill('t'::text, '{3}'), array_fill('1'::jsonb, '{3}'), p_delays_ms => '{0,3600000,0}'::bigint[]);
 -- Some came back: they are queued at a later position.
 update pawl.delayed set due = pawl.now() - interval '1 s' where id in (select id from pawl.delayed order by id limit 200);
-select moved from pawl.bring_back(1000, 'epoch', 1000);
+select moved from pawl.requeue_due(1000, 'epoch', 1000);
 
 create function pg_temp.pending (p_domain text, p_before bigint, p_limit integer) returns bigint[] language sql as $$
   select array(select p from pawl.pending_ids(case when p_domain is not null then pawl.domain_find(p_domain) end, null, p_before, p_limit) p)

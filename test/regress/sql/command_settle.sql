@@ -34,7 +34,7 @@ select s.* from claim_all('shop') c, pawl.settle(array[c.id], array[c.token], '{
 select type, places, place from places order by id;
 -- Nor does a direct call.
 update pawl.delayed set due = pawl.now() - interval '1 s';
-select moved from pawl.bring_back(10, 'epoch', 1000);
+select moved from pawl.requeue_due(10, 'epoch', 1000);
 select count(pawl.retry_later(c.id, 'x', null, pawl.now())) from claim_all('shop') c;
 select type, places, place from places order by id;
 -- A move that would lose a row is an error.
@@ -59,7 +59,7 @@ select count(*) from pawl.send('desk', '{a,b,c}'::text[], '{1,2,3}'::jsonb[], p_
 select count(*) from claim_all('desk');
 update pawl.lease l set until = pawl.now() - interval '1 s', cancel = c.type = 'b' from pawl.command c where c.id = l.id;
 drop table pgmq.q_bad;
-select moved from pawl.bring_back(10, 'epoch', 1000);
+select moved from pawl.requeue_due(10, 'epoch', 1000);
 select p.type, p.places, p.place from places p join pawl.command c using (id) where c.domain_id = pawl.domain_find('desk') order by p.id;
 
 -- A row that cannot be moved at all: it stays for a minute, the others are requeued.
@@ -71,10 +71,10 @@ select count(*) from pawl.send('desk', '{a,b,c}'::text[], '{4,5,6}'::jsonb[]);
 select count(*) from claim_all('desk');
 update pawl.lease set until = pawl.now() - interval '1 s';
 \set VERBOSITY sqlstate
-select moved from pawl.bring_back(10, 'epoch', 1000);
+select moved from pawl.requeue_due(10, 'epoch', 1000);
 \set VERBOSITY default
 select count(*) as waiting, bool_and(until > pawl.now() + interval '50 s') as later from pawl.lease;
-select moved from pawl.bring_back(10, 'epoch', 1000);
+select moved from pawl.requeue_due(10, 'epoch', 1000);
 
 -- What is said about a command that does not exist can be found by what the caller knew of it.
 select * from pawl.settle_named('{0}', '{7}', '{complete}', null, null, null, '{till}', '{00000000-0000-4000-8000-0000000000ff}');

@@ -28,7 +28,7 @@ from pawl.dead_letter_settle(array(select id from pawl.failed_operations), array
 select owner, asset, floor, is_new from wallet.open(array['ann']);
 select refusal, balance
 from wallet.post(array['topup'], array['018f0000-0000-7000-8000-00000000000a']::uuid[], array['ann'], array[5]);
-select owner, balance from wallet.look(array['ann']);
+select owner, balance from wallet.get(array['ann']);
 select kind, amount from wallet.entries('ann');
 select kind, amount from wallet.statement('ann');
 select balance from wallet.balance_at('ann', pawl.now());

@@ -22,16 +22,16 @@ begin;
 \i ../../../sql/base/retire.sql
 \i ../../../sql/base/clock.sql
 \i ../../../sql/base/array.sql
-\i ../../../sql/base/draw.sql
+\i ../../../sql/base/allocation.sql
 \i ../../../sql/bus/domain.sql
 \i ../../../sql/bus/audit.sql
 \i ../../../sql/bus/batch.sql
-\i ../../../sql/bus/tell.sql
+\i ../../../sql/bus/reply.sql
 \i ../../../sql/bus/send.sql
 \i ../../../sql/bus/settle.sql
 \i ../../../sql/bus/claim.sql
 \i ../../../sql/bus/operate.sql
-\i ../../../sql/bus/look.sql
+\i ../../../sql/bus/show.sql
 \i ../../../sql/bus/prune.sql
 \i ../../../sql/base/grants.sql
 \set ECHO all

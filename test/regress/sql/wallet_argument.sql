@@ -48,9 +48,9 @@ select * from wallet.post_nowait(array['topup', 'topup'], array[k(10), k(11)], '
 select * from wallet.open('[0:1]={dan,eve}');
 select * from wallet.open(array['dan', 'eve'], p_floors => '[0:1]={0,0}');
 select * from wallet.open(null);
-select * from wallet.look('[0:1]={ann,bob}');
-select * from wallet.look(array['ann', 'bob'], array['EUR']);
-select * from wallet.look(array[['ann'], ['bob']]);
+select * from wallet.get('[0:1]={ann,bob}');
+select * from wallet.get(array['ann', 'bob'], array['EUR']);
+select * from wallet.get(array[['ann'], ['bob']]);
 select wallet.expire(null);
 select wallet.expire(0);
 select wallet.seal(null);

@@ -5,7 +5,7 @@ create function k(n integer) returns uuid language sql as $$ select lpad(n::text
 create view holds as
 select ltrim(translate(t.txn_id::text, '-', ''), '0') as key, h.amount, h.captured, h.status, to_char(h.expires_at at time zone 'UTC', 'HH24:MI:SS') as expires
 from wallet.holds h join wallet.txn t on t.id = h.id order by h.id;
-create view ann as select balance, held, available, version from wallet.look(array['ann']);
+create view ann as select balance, held, available, version from wallet.get(array['ann']);
 create view unequal as
 select s.id, s.held from wallet.state s
 where s.held <> coalesce((select sum(h.amount - h.captured) from wallet.holds h where h.wallet_id = s.id and h.status = 'OPEN'), 0);

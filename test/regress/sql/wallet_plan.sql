@@ -18,7 +18,7 @@ begin
     array['o3', null, null], p_refs => array[k(p_n + 3), k(p_n + 4), k(p_n + 1)]);
   perform wallet.post(array['multi', 'freeze', 'unfreeze'], array[k(p_n + 10), k(p_n + 11), k(p_n + 12)], array[null, 'o4', 'o4'], null,
     p_requests => array['{"legs": [{"owner": "o1", "amount": -5}, {"owner": "o4", "amount": 5}]}', null, null]::jsonb[]);
-  perform wallet.look(array['o1', 'o2', '@system']);
+  perform wallet.get(array['o1', 'o2', '@system']);
   perform wallet.expire(100);
 end
 $$;

@@ -92,7 +92,7 @@ select nextval('wallet.txn_seq');
 reset role;
 -- A reader reads.
 set role pawl_reader;
-select balance from wallet.look(array['ann']);
+select balance from wallet.get(array['ann']);
 select balance from wallet.post(array['topup'], array[k(6)], array['ann'], array[1]);
 select * from wallet.open(array['dan']);
 select wallet.expire();

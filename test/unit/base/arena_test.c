@@ -68,14 +68,14 @@ TEST(arena_has_room_up_to_its_maximum)
 {
     scoped(arena_free) Arena *arena = arena_new(1024);
 
-    assert_true(arena_has_room(arena, 1024));
-    assert_false(arena_has_room(arena, 1025));
-    assert_false(arena_has_room(arena, SIZE_MAX));
+    assert_true(arena_has_space(arena, 1024));
+    assert_false(arena_has_space(arena, 1025));
+    assert_false(arena_has_space(arena, SIZE_MAX));
     arena_alloc(arena, 1000);
-    assert_false(arena_has_room(arena, 1000));
-    assert_true(arena_has_room(arena, 16));
+    assert_false(arena_has_space(arena, 1000));
+    assert_true(arena_has_space(arena, 16));
     arena_alloc(arena, 16);
-    assert_false(arena_has_room(arena, 1));
+    assert_false(arena_has_space(arena, 1));
     assert_int_equal(arena_used(arena), 1024);
 }
 

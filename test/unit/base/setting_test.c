@@ -307,8 +307,8 @@ TEST(setting_reads_sections_with_a_name)
     assert_null(((Part *)list[1].values)->program);
     assert_int_equal(3, ((Part *)list[1].values)->count);
     assert_string_equal("none", list[2].name);
-    assert_contains(list[2].place, "[worker none] in /tmp/setting_test.");
-    assert_contains(list[2].place, " line 8");
+    assert_contains(list[2].location, "[worker none] in /tmp/setting_test.");
+    assert_contains(list[2].location, " line 8");
     unlink(made.path);
 }
 

@@ -34,7 +34,7 @@ TEST(backlog_remembers_a_day)
     int64_t end     = 3 * BACKLOG_MARKS;
 
     for (int64_t m = 1; m <= end; m++)
-        backlog_mark(&backlog, m, minute(m)); /* number m is drawn in minute m */
+        backlog_mark(&backlog, m, minute(m)); /* number m is allocated in minute m */
     assert_int_equal(backlog.count, BACKLOG_MARKS);
     assert_int_equal(backlog_age_ms(&backlog, 1, minute(end)), (BACKLOG_MARKS - 1) * MINUTE_MS);
     assert_int_equal(backlog_age_ms(&backlog, end - 7, minute(end)), 7 * MINUTE_MS);
@@ -49,7 +49,7 @@ static void bus_tell_statistics(Bus *bus)
 /* On a busy machine a look may have been dear: here it is made all the same. */
 static ErrorCode look(Bus *bus, Backlog *backlog, Error *reterr)
 {
-    backlog->rest_until = (Mono){0};
+    backlog->pause_until = (Mono){0};
     return backlog_step(bus->pool, soon(), backlog, reterr);
 }
 
@@ -107,14 +107,14 @@ TEST(backlog_age_is_the_oldest_of_all_domains_and_priorities)
 TEST(backlog_waits_longer_after_an_expensive_count)
 {
     scoped(bus_free) Bus *bus     = bus_new(2);
-    Backlog               backlog = {.rest_until = mono_plus_ms(clock_mono(), 60000)};
+    Backlog               backlog = {.pause_until = mono_plus_ms(clock_mono(), 60000)};
     Error                 error   = {0};
 
     metric_set(METRIC_READY, 77);
     assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
     assert_int_equal(metric_value(METRIC_READY), 77);
     assert_int_equal(backlog.count, 0);
-    backlog.rest_until = clock_mono();
+    backlog.pause_until = clock_mono();
     assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
     assert_int_equal(metric_value(METRIC_READY), 0);
 }

@@ -11,41 +11,41 @@
 
 TEST(claim_takes_priorities_first_and_then_the_order_of_sending)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    SendItem                urgent  = bus_item("mail", "urgent", NULL);
-    SendItem               *list    = &urgent;
-    Error                   error   = {0};
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    SendItem                      urgent  = bus_item("mail", "urgent", NULL);
+    SendItem                     *list    = &urgent;
+    Error                         error   = {0};
+    ClaimedCommand               *claimed = NULL;
 
     bus_send(bus, "mail", 3);
     urgent.priority = 9;
     assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
-    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 3);
+    assert_int_equal(bus_claim(bus, claimer, 3, 30000, &claimed), 3);
     assert_string_equal(claimed[0].type, "urgent");
     assert_string_equal(claimed[0].command_id, urgent.id);
     assert_string_equal(claimed[1].payload, "{\"n\": 1}");
     assert_string_equal(claimed[2].payload, "{\"n\": 2}");
     assert_int_equal(claimed[1].attempt, 1);
     assert_int_equal(claimed[1].max_attempts, 3);
-    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 1);
-    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 0);
+    assert_int_equal(bus_claim(bus, claimer, 3, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 3, 30000, &claimed), 0);
     assert_int_equal(bus_count(bus, "lease"), 4);
     assert_int_equal(bus_count(bus, "audit where event = 'RECEIVED' and actor = 'w1'"), 4);
 }
 
 TEST(claim_takes_only_the_types_asked_for)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", (const char *[]){"x", "y", NULL}, "w1");
-    SendItem                other   = bus_item("mail", "y", NULL);
-    SendItem               *list    = &other;
-    Error                   error   = {0};
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", (const char *[]){"x", "y", NULL}, "w1");
+    SendItem                      other   = bus_item("mail", "y", NULL);
+    SendItem                     *list    = &other;
+    Error                         error   = {0};
+    ClaimedCommand               *claimed = NULL;
 
     bus_send(bus, "mail", 3);
     assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 1);
     assert_string_equal(claimed[0].type, "y");
     assert_int_equal(bus_count(bus, "ready"), 3);
 }
@@ -62,61 +62,61 @@ TEST(claim_takes_only_the_types_asked_for)
 
 TEST(claim_of_some_types_does_not_walk_over_the_others_again)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", (const char *[]){"mine", NULL}, "w1");
-    SendItem                mine    = bus_item("mail", "mine", NULL);
-    SendItem               *list    = &mine;
-    Claimed                *claimed = NULL;
-    Error                   error   = {0};
-    int64_t                 last;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", (const char *[]){"mine", NULL}, "w1");
+    SendItem                      mine    = bus_item("mail", "mine", NULL);
+    SendItem                     *list    = &mine;
+    ClaimedCommand               *claimed = NULL;
+    Error                         error   = {0};
+    int64_t                       last;
 
     bus_send(bus, "mail", 50);
     last = database_get_i64(bus->db, "select max(id) from pawl.command");
     database_exec(bus->db, CLAIM_NOTED);
-    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 0);
+    assert_int_equal(bus_claim(bus, claimer, 3, 30000, &claimed), 0);
     assert_int_equal(database_get_i64(bus->db, "select after from public.began order by n desc limit 1"), 0);
     /* As soon as no older transaction runs, also in other databases of the server: other tests have theirs. */
     for (Deadline patience = deadline_in_ms(60000);
          database_get_i64(bus->db, "select after from public.began order by n desc limit 1") != last;) {
         assert_false(deadline_passed(patience));
-        assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 0);
+        assert_int_equal(bus_claim(bus, claimer, 3, 30000, &claimed), 0);
     }
     assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
-    assert_int_equal(bus_claim(bus, lane, 3, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 3, 30000, &claimed), 1);
     assert_string_equal(claimed[0].command_id, mine.id);
     assert_int_equal(bus_count(bus, "ready"), 50);
 }
 
 TEST(claim_refuses_a_domain_that_cannot_exist)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "no good", NULL, "w1");
-    Error                   error   = {0};
-    Claimed                *claimed = NULL;
-    int                     count;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "no good", NULL, "w1");
+    Error                         error   = {0};
+    ClaimedCommand               *claimed = NULL;
+    int                           count;
 
-    assert_code(ERR_INVALID, lane_claim(lane, soon(), bus->arena, 1, 1000, &claimed, &count, &error));
+    assert_code(ERR_INVALID, claimer_claim(claimer, soon(), bus->arena, 1, 1000, &claimed, &count, &error));
     assert_contains(error.text, "domain must be");
 }
 
 /* A sender draws its number first and commits after others were claimed. */
 TEST(claim_finds_a_smaller_number_that_commits_late)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    PGconn                 *late    = database_connect(bus->db);
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    PGconn                       *late    = database_connect(bus->db);
+    ClaimedCommand               *claimed = NULL;
 
     bus_send(bus, "mail", 1);
     PQclear(PQexec(late, "begin; select pawl.send('mail', 'late')"));
     bus_send(bus, "mail", 1);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 2);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 2);
     /* Time enough for floors to move, if they would. */
-    Deadline while_open = deadline_in_ms(3 * CLAIM_FLOOR_MS);
+    Deadline while_open = deadline_in_ms(3 * CLAIM_LOW_MS);
     while (!deadline_passed(while_open))
-        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+        assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 0);
     PQclear(PQexec(late, "commit"));
-    await(bus_claim(bus, lane, 10, 30000, &claimed) == 1);
+    await(bus_claim(bus, claimer, 10, 30000, &claimed) == 1);
     assert_string_equal(claimed[0].type, "late");
     PQfinish(late);
 }
@@ -124,100 +124,100 @@ TEST(claim_finds_a_smaller_number_that_commits_late)
 /* Another claimer locks rows, is passed by, and dies. */
 TEST(claim_finds_what_a_rolled_back_claim_gave_back)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    PGconn                 *dying   = database_connect(bus->db);
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    PGconn                       *dying   = database_connect(bus->db);
+    ClaimedCommand               *claimed = NULL;
 
     bus_send(bus, "mail", 3);
     PQclear(PQexec(dying,
                    "begin; select * from pawl.claim(pawl.domain_id('mail'), 1, 1000, array_fill(0::bigint, '{10}'), "
                    "null, 'w2')"));
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 2);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 2);
     bus_send(bus, "mail", 1);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
-    Deadline while_open = deadline_in_ms(3 * CLAIM_FLOOR_MS);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 1);
+    Deadline while_open = deadline_in_ms(3 * CLAIM_LOW_MS);
     while (!deadline_passed(while_open))
-        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+        assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 0);
     PQfinish(dying); /* rolls back */
-    await(bus_claim(bus, lane, 10, 30000, &claimed) == 1);
+    await(bus_claim(bus, claimer, 10, 30000, &claimed) == 1);
     assert_string_equal(claimed[0].payload, "{\"n\": 1}");
     assert_int_equal(claimed[0].attempt, 1); /* it was never received by anybody else */
 }
 
-/* An idle lane asks one question per claim: there is nothing left to prove. */
+/* An idle claimer asks one question per claim: there is nothing left to prove. */
 TEST(claim_of_an_idle_lane_is_one_statement)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(1);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(1);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
 
     bus_send(bus, "mail", 1);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 1);
     /* The proof waits for every transaction of the server that was running, also those of other databases. */
     Deadline patience = deadline_in_ms(60000);
     int64_t  asked    = 0;
     while (asked != 1 && !deadline_passed(patience)) {
         int64_t before = metric_value(METRIC_TX_OK);
 
-        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+        assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 0);
         asked = metric_value(METRIC_TX_OK) - before;
     }
     assert_int_equal(asked, 1);
 }
 
-#define LOOK_MS 10000 /* when to look again if nothing is due before */
+#define LOOK_MS 10000 /* when to poll again if nothing is due before */
 
-static void bring_back(Bus *bus, int *ret_moved, int *ret_next_ms)
+static void requeue(Bus *bus, int *ret_moved, int *ret_next_ms)
 {
-    BringBack state = {0};
-    Error     error = {0};
+    Requeue state = {0};
+    Error   error = {0};
 
-    assert_ok(bring_back_step(bus->pool, soon(), &state, LOOK_MS, ret_moved, ret_next_ms, &error));
+    assert_ok(requeue_step(bus->pool, soon(), &state, LOOK_MS, ret_moved, ret_next_ms, &error));
 }
 
 TEST(delayed_commands_come_when_they_are_due)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    SendItem                item    = bus_item("mail", "t", NULL);
-    SendItem               *list    = &item;
-    Error                   error   = {0};
-    Claimed                *claimed = NULL;
-    int                     moved, next_ms;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    SendItem                      item    = bus_item("mail", "t", NULL);
+    SendItem                     *list    = &item;
+    Error                         error   = {0};
+    ClaimedCommand               *claimed = NULL;
+    int                           moved, next_ms;
 
     item.delay_ms = 2000;
     assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
-    bring_back(bus, &moved, &next_ms);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 0);
+    requeue(bus, &moved, &next_ms);
     assert_int_equal(moved, 0);
     assert_in_range(next_ms, 1, 2000);
     await(({
-              bring_back(bus, &moved, &next_ms);
+              requeue(bus, &moved, &next_ms);
               moved;
           }) == 1);
     assert_int_equal(next_ms, LOOK_MS);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 1);
 }
 
 TEST(command_crash_then_recovery)
 {
-    scoped(bus_free) Bus   *bus   = bus_new(4);
-    scoped(lane_free) Lane *dead  = lane_new(bus->pool, "mail", NULL, "dead");
-    scoped(lane_free) Lane *lane  = lane_new(bus->pool, "mail", NULL, "w2");
-    Claimed                *first = NULL, *second = NULL;
-    int                     moved, next_ms;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *dead    = claimer_new(bus->pool, "mail", NULL, "dead");
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w2");
+    ClaimedCommand               *first = NULL, *second = NULL;
+    int                           moved, next_ms;
 
     bus_send(bus, "mail", 1);
     assert_int_equal(bus_claim(bus, dead, 10, 2000, &first), 1);
-    bring_back(bus, &moved, &next_ms);
+    requeue(bus, &moved, &next_ms);
     assert_int_equal(moved, 0);
     assert_in_range(next_ms, 1, 2000);
     await(({
-              bring_back(bus, &moved, &next_ms);
+              requeue(bus, &moved, &next_ms);
               moved;
           }) == 1);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &second), 1);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &second), 1);
     assert_int_equal(second->attempt, 2); /* the crash counts */
     assert_true(second->token > first->token);
     /* The first one wakes up: nothing changes, and it is told how things stand. */
@@ -233,21 +233,21 @@ TEST(command_crash_then_recovery)
 
 TEST(a_command_that_kills_its_workers_ends_in_the_troubleshooting_queue)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
-    int                     moved, next_ms;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
+    int                           moved, next_ms;
 
     bus_send(bus, "mail", 1);
     for (int i = 1; i <= 3; i++) {
-        assert_int_equal(bus_claim(bus, lane, 10, 100, &claimed), 1);
+        assert_int_equal(bus_claim(bus, claimer, 10, 100, &claimed), 1);
         assert_int_equal(claimed->attempt, i);
         await(({
-                  bring_back(bus, &moved, &next_ms);
+                  requeue(bus, &moved, &next_ms);
                   moved;
               }) == 1);
     }
-    assert_int_equal(bus_claim(bus, lane, 10, 100, &claimed), 0);
+    assert_int_equal(bus_claim(bus, claimer, 10, 100, &claimed), 0);
     assert_int_equal(bus_count(bus, "tsq where attempt = 3 and error like 'its worker was lost%'"), 1);
     assert_int_equal(bus_count(bus, "audit where event = 'MOVED_TO_TSQ'"), 1);
 }
@@ -255,26 +255,26 @@ TEST(a_command_that_kills_its_workers_ends_in_the_troubleshooting_queue)
 /* Their numbers are few, and none comes back: whoever only looks must not use them up. */
 TEST(claim_makes_no_domain)
 {
-    scoped(bus_free) Bus   *bus  = bus_new(4);
-    scoped(lane_free) Lane *lane = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *list = NULL;
-    bool                    has  = true;
-    Error                   error;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *list    = NULL;
+    bool                          has     = true;
+    Error                         error;
 
-    assert_int_equal(bus_claim(bus, lane, 1, 30000, &list), 0);
-    assert_ok(lane_has_work(lane, soon(), bus->arena, &has, &error));
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &list), 0);
+    assert_ok(claimer_has_work(claimer, soon(), bus->arena, &has, &error));
     assert_false(has);
     assert_int_equal(bus_count(bus, "domain"), 0);
     bus_send(bus, "mail", 1);
-    assert_int_equal(bus_claim(bus, lane, 1, 30000, &list), 1);
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &list), 1);
 }
 
 /* What is leased must reach its worker: an answer that is too large would cost each command an attempt. */
 TEST(claim_takes_fewer_when_payloads_are_large)
 {
-    scoped(bus_free) Bus   *bus  = bus_new(4);
-    scoped(lane_free) Lane *lane = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *list = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *list    = NULL;
 
     /* Two of 5 MB and one of 9 MB, which compress well, among small ones; some of lower priority behind them. */
     database_exec(bus->db,
@@ -283,7 +283,7 @@ TEST(claim_takes_fewer_when_payloads_are_large)
                   "from generate_series(1, 10) n");
     static const int wanted[] = {4, 2, 1, 3, 0};
     for (size_t i = 0; i < COUNT(wanted); i++)
-        assert_int_equal(bus_claim(bus, lane, 100, 30000, &list), wanted[i]);
+        assert_int_equal(bus_claim(bus, claimer, 100, 30000, &list), wanted[i]);
     assert_int_equal(bus_count(bus, "lease where attempt = 1"), 10);
 }
 
@@ -321,13 +321,13 @@ TEST(claim_plan_begins_where_work_begins)
 
 TEST(claim_moves_a_command_that_cannot_be_delivered_out_of_the_way)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
 
     database_exec(bus->db, POISON);
     bus_send(bus, "mail", 3);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 3);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 3);
     assert_int_equal(bus_count(bus, "tsq where error like 'its payload cannot be delivered: %at most 16777216 bytes%'"),
                      1);
     assert_int_equal(bus_count(bus, "audit where event = 'MOVED_TO_TSQ'"), 1);
@@ -335,31 +335,31 @@ TEST(claim_moves_a_command_that_cannot_be_delivered_out_of_the_way)
     assert_int_equal(bus_count(bus, "lease"), 3);
     /* Large numbers that can be delivered are, as many at a time as fit. */
     database_exec(bus->db, "select pawl.send('mail', 't', '[1e131071]') from generate_series(1, 100)");
-    assert_int_equal(bus_claim(bus, lane, 1000, 30000, &claimed), 63);
+    assert_int_equal(bus_claim(bus, claimer, 1000, 30000, &claimed), 63);
     assert_int_equal(strlen(claimed[0].payload), 131074);
-    assert_int_equal(bus_claim(bus, lane, 1000, 30000, &claimed), 37);
+    assert_int_equal(bus_claim(bus, claimer, 1000, 30000, &claimed), 37);
 }
 
 /* A backup of the database is restored while the worker runs: the sequence is behind the worker's cursor. */
 TEST(claim_goes_on_at_full_speed_after_a_restore)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
 
     bus_send(bus, "mail", 500);
-    assert_int_equal(bus_claim(bus, lane, 500, 30000, &claimed), 500);
-    assert_int_equal(bus_claim(bus, lane, 500, 30000, &claimed), 0);
+    assert_int_equal(bus_claim(bus, claimer, 500, 30000, &claimed), 500);
+    assert_int_equal(bus_claim(bus, claimer, 500, 30000, &claimed), 0);
     database_exec(bus->db, "truncate pawl.command, pawl.ready, pawl.lease, pawl.event;"
                            "select setval('pawl.command_seq', 10)");
     bus_send(bus, "mail", 200);
     for (int i = 0; i < 20; i++)
-        assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 10);
-    assert_int_equal(bus_claim(bus, lane, 10, 30000, &claimed), 0);
+        assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 10);
+    assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 0);
     assert_int_equal(bus_count(bus, "lease"), 200);
 }
 
-/* How many entries of the index on `due` a look reads that starts at `since`. */
+/* How many entries of the index on `due` a scan reads that starts at `since`. */
 static int64_t entries_read(Bus *bus, int64_t since_us)
 {
     static const char read[] =
@@ -369,7 +369,7 @@ static int64_t entries_read(Bus *bus, int64_t since_us)
     database_exec(bus->db, "select pg_stat_force_next_flush()");
     before = database_get_i64(bus->db, read);
     database_exec(bus->db, arena_print(bus->arena,
-                                       "select * from pawl.bring_back(5000, now(), 1000, "
+                                       "select * from pawl.requeue_due(5000, now(), 1000, "
                                        "timestamptz 'epoch' + %lld * interval '1 us')",
                                        (long long)since_us));
     database_exec(bus->db, "select pg_stat_force_next_flush()");
@@ -380,7 +380,7 @@ TEST(delayed_commands_that_are_gone_cost_nothing_behind_an_old_snapshot)
 {
     scoped(bus_free) Bus *bus   = bus_new(4);
     PGconn               *old   = database_connect(bus->db);
-    BringBack             back  = {0};
+    Requeue               back  = {0};
     Error                 error = {0};
     int                   moved, next_ms;
     int64_t               total = 0;
@@ -391,7 +391,7 @@ TEST(delayed_commands_that_are_gone_cost_nothing_behind_an_old_snapshot)
                   "from generate_series(1, 12000) n");
     /* The watermark passes them by proof, in a few looks. */
     await(({
-        assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+        assert_ok(requeue_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
         total += moved;
         back.due_us > database_get_i64(bus->db, "select pawl.micros(now() - interval '30 min')");
     }));
@@ -406,46 +406,46 @@ TEST(delayed_command_of_a_transaction_that_commits_late_is_found)
 {
     scoped(bus_free) Bus *bus   = bus_new(4);
     PGconn               *late  = database_connect(bus->db);
-    BringBack             back  = {0};
+    Requeue               back  = {0};
     Error                 error = {0};
     int                   moved = 0, next_ms;
 
     PQclear(PQexec(late, "begin; select pawl.send('mail', 't', '{}', p_delay => '1 ms')"));
-    assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+    assert_ok(requeue_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
     /* Time enough for the watermark to pass it, if it would. */
     for (Deadline while_open = deadline_in_ms(2500); !deadline_passed(while_open);) {
-        assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+        assert_ok(requeue_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
         assert_int_equal(moved, 0);
     }
     PQclear(PQexec(late, "commit"));
     await(({
-              back.rest_until = (Mono){0}; /* this machine may be slow */
-              assert_ok(bring_back_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
+              back.pause_until = (Mono){0}; /* this machine may be slow */
+              assert_ok(requeue_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
               moved;
           }) == 1);
-    assert_true(mono_before(clock_mono(), back.full_at)); /* not by the look at everything */
+    assert_true(mono_before(clock_mono(), back.full_at)); /* not by the full scan */
     PQfinish(late);
 }
 
 TEST(due_watermark_moves_by_proof_and_goes_back_with_the_server)
 {
-    BringBack back = {0};
+    Requeue back = {0};
 
-    bring_back_prove(&back, &(Brought){.looked_us = 10000000, .due_left_us = 10000001, .running = 100, .oldest = 90});
+    requeue_prove(&back, &(Requeued){.looked_us = 10000000, .due_left_us = 10000001, .running = 100, .oldest = 90});
     assert_int_equal(back.due_us, 0);
     /* 90 is still open; then it has ended. */
-    bring_back_prove(&back, &(Brought){.looked_us = 11000000, .due_left_us = 11000001, .running = 110, .oldest = 90});
+    requeue_prove(&back, &(Requeued){.looked_us = 11000000, .due_left_us = 11000001, .running = 110, .oldest = 90});
     assert_int_equal(back.due_us, 0);
-    bring_back_prove(&back, &(Brought){.looked_us = 12000000, .due_left_us = 12000001, .running = 120, .oldest = 100});
+    requeue_prove(&back, &(Requeued){.looked_us = 12000000, .due_left_us = 12000001, .running = 120, .oldest = 100});
     assert_int_equal(back.due_us, 8000000);
     /* A row that another process holds is not passed. */
-    bring_back_prove(&back, &(Brought){.looked_us = 20000000, .due_left_us = 9000000, .running = 130, .oldest = 130});
+    requeue_prove(&back, &(Requeued){.looked_us = 20000000, .due_left_us = 9000000, .running = 130, .oldest = 130});
     assert_int_equal(back.due_us, 9000000);
     /* Transaction ids, or the clock, go back. */
-    bring_back_prove(&back, &(Brought){.looked_us = 21000000, .due_left_us = 21000001, .running = 50, .oldest = 50});
+    requeue_prove(&back, &(Requeued){.looked_us = 21000000, .due_left_us = 21000001, .running = 50, .oldest = 50});
     assert_int_equal(back.due_us, 0);
-    bring_back_prove(&back, &(Brought){.looked_us = 30000000, .due_left_us = 30000001, .running = 60, .oldest = 60});
+    requeue_prove(&back, &(Requeued){.looked_us = 30000000, .due_left_us = 30000001, .running = 60, .oldest = 60});
     assert_true(back.due_us > 8000000);
-    bring_back_prove(&back, &(Brought){.looked_us = 5000000, .due_left_us = 5000001, .running = 70, .oldest = 70});
+    requeue_prove(&back, &(Requeued){.looked_us = 5000000, .due_left_us = 5000001, .running = 70, .oldest = 70});
     assert_int_equal(back.due_us, 0);
 }

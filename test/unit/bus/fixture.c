@@ -51,16 +51,17 @@ void bus_send(Bus *bus, const char *domain, int count)
         assert_true(items[i].code == OK && items[i].is_new);
 }
 
-int bus_claim(Bus *bus, Lane *lane, int limit, int lease_ms, Claimed **ret_list)
+int bus_claim(Bus *bus, Claimer *claimer, int limit, int lease_ms, ClaimedCommand **ret_list)
 {
     Error error = {0};
     int   count = 0;
 
-    assert_ok(lane_claim(lane, soon(), bus->arena, limit, lease_ms, ret_list, &count, &error));
+    assert_ok(claimer_claim(claimer, soon(), bus->arena, limit, lease_ms, ret_list, &count, &error));
     return count;
 }
 
-SettleItem bus_settle(Bus *bus, const Claimed *command, Outcome outcome, const char *result, const char *error_text)
+SettleItem bus_settle(Bus *bus, const ClaimedCommand *command, Outcome outcome, const char *result,
+                      const char *error_text)
 {
     SettleItem  item  = {.id       = command->id,
                          .token    = command->token,

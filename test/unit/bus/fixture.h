@@ -29,9 +29,9 @@ SendItem bus_item(const char *domain, const char *type, const char *payload);
 /* Commands of type "t" with payload {"n": 1..count}. */
 void bus_send(Bus *bus, const char *domain, int count);
 /* Claim, and fail the test if it fails. */
-int bus_claim(Bus *bus, Lane *lane, int limit, int lease_ms, Claimed **ret_list);
+int bus_claim(Bus *bus, Claimer *claimer, int limit, int lease_ms, ClaimedCommand **ret_list);
 /* Settle one command. */
-SettleItem bus_settle(Bus *bus, const Claimed *command, Outcome outcome, const char *result, const char *error);
+SettleItem bus_settle(Bus *bus, const ClaimedCommand *command, Outcome outcome, const char *result, const char *error);
 int64_t    bus_count(Bus *bus, const char *table);
 Deadline   soon(void);
 

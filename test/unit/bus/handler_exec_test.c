@@ -16,12 +16,12 @@
 #include "test/unit/pg/await.h"
 
 typedef struct {
-    Handler    *handler;
-    Claimed     command;
-    Task        task;
-    SettleItem  item;
-    pthread_t   thread;
-    atomic_bool done;
+    Handler       *handler;
+    ClaimedCommand command;
+    Job            task;
+    SettleItem     item;
+    pthread_t      thread;
+    atomic_bool    done;
 } Trial;
 
 static void *trial_body(void *context)
@@ -40,12 +40,12 @@ static Trial *trial_start(const char *program, const char *payload)
 
     assert_non_null(trial);
     trial->handler      = handler_exec_new(program);
-    trial->command      = (Claimed){.id           = 1,
-                                    .command_id   = "0190a000-0000-7000-8000-00000000000a",
-                                    .type         = "hello",
-                                    .payload      = payload,
-                                    .attempt      = 2,
-                                    .max_attempts = 3};
+    trial->command      = (ClaimedCommand){.id           = 1,
+                                           .command_id   = "0190a000-0000-7000-8000-00000000000a",
+                                           .type         = "hello",
+                                           .payload      = payload,
+                                           .attempt      = 2,
+                                           .max_attempts = 3};
     trial->task.command = &trial->command;
     trial->task.domain  = "mail";
     trial->task.arena   = arena_new((size_t)64 << 20);

@@ -28,23 +28,23 @@ static Handler *handler_open(Bus *bus, const char *function)
     return handler;
 }
 
-static Claimed *claimed_with(Bus *bus, const char *payload)
+static ClaimedCommand *claimed_with(Bus *bus, const char *payload)
 {
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "bank", NULL, "w1");
-    SendItem                item    = bus_item("bank", "pay", payload);
-    SendItem               *list    = &item;
-    Claimed                *claimed = NULL;
-    Error                   error   = {0};
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "bank", NULL, "w1");
+    SendItem                      item    = bus_item("bank", "pay", payload);
+    SendItem                     *list    = &item;
+    ClaimedCommand               *claimed = NULL;
+    Error                         error   = {0};
 
     assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
-    assert_int_equal(bus_claim(bus, lane, 1, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
     return claimed;
 }
 
-static SettleItem handle(Bus *bus, const Claimed *command)
+static SettleItem handle(Bus *bus, const ClaimedCommand *command)
 {
     Handler   *handler = handler_open(bus, "public.pay");
-    Task       task    = {.command = command, .domain = "bank", .arena = bus->arena, .deadline = soon()};
+    Job        task    = {.command = command, .domain = "bank", .arena = bus->arena, .deadline = soon()};
     SettleItem item    = {0};
 
     handler->run(handler, &task, &item);
@@ -93,7 +93,7 @@ TEST(sql_handler_errcodes_decide)
 TEST(sql_handler_without_its_lease_leaves_no_effect)
 {
     scoped(bus_free) Bus *bus     = bus_with_functions();
-    Claimed              *claimed = claimed_with(bus, "{}");
+    ClaimedCommand       *claimed = claimed_with(bus, "{}");
 
     database_exec(bus->db, "update pawl.lease set token = token + 1");
     SettleItem item = handle(bus, claimed);
@@ -108,7 +108,7 @@ TEST(sql_handler_effects_are_exactly_once_whatever_breaks)
 
     for (size_t i = 0; i < COUNT(points); i++) {
         scoped(bus_free) Bus *bus     = bus_with_functions();
-        Claimed              *claimed = claimed_with(bus, "{}");
+        ClaimedCommand       *claimed = claimed_with(bus, "{}");
 
         fault_arm(points[i], 1);
         SettleItem item = handle(bus, claimed);
@@ -121,7 +121,7 @@ TEST(sql_handler_effects_are_exactly_once_whatever_breaks)
     }
 }
 
-static ErrorCode body_breaks(Tx *tx, Task *task, void *context, SettleItem *ret_settle, Error *reterr)
+static ErrorCode body_breaks(Tx *tx, Job *task, void *context, SettleItem *ret_settle, Error *reterr)
 {
     (void)task;
     (void)ret_settle;
@@ -132,10 +132,10 @@ static ErrorCode body_breaks(Tx *tx, Task *task, void *context, SettleItem *ret_
 
 static SettleItem handle_in_outage(Pool *pool, Arena *arena, int *calls, const char **ret_not_begun)
 {
-    Claimed    command = {.id = 7, .token = 1};
-    Task       task    = {.command = &command, .arena = arena, .deadline = deadline_in_ms(3000)};
-    TxHandler  handler = {0};
-    SettleItem item    = {0};
+    ClaimedCommand command = {.id = 7, .token = 1};
+    Job            task    = {.command = &command, .arena = arena, .deadline = deadline_in_ms(3000)};
+    TxHandler      handler = {0};
+    SettleItem     item    = {0};
 
     tx_handler_init(&handler, pool, NULL);
     tx_handler_run(&handler, &task, body_breaks, calls, &item);

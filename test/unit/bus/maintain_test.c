@@ -62,12 +62,12 @@ TEST(maintain_drops_every_idle_reply_queue_in_steps)
 
 TEST(reply_that_could_not_be_sent_is_sent_once_when_its_queue_is_back)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
 
     database_exec(bus->db, "select pawl.send('mail', 't', '1'::jsonb, p_reply_to => 'answers')");
-    assert_int_equal(bus_claim(bus, lane, 1, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
     database_exec(bus->db, "alter table pgmq.q_answers rename to q_away");
     assert_true(bus_settle(bus, claimed, OUTCOME_COMPLETE, NULL, NULL).settled);
     assert_int_equal(bus_count(bus, "failed_operations where operation_type = 'reply' and status = 'pending'"), 1);
@@ -83,9 +83,9 @@ TEST(reply_that_could_not_be_sent_is_sent_once_when_its_queue_is_back)
 /* A last command that cannot be sent keeps the command that ends the batch from nothing. */
 TEST(batch_whose_last_command_could_not_be_sent_sends_it_later)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
 
     database_exec(bus->db,
                   "select * from pawl.batch_new('0190a000-0000-7000-8000-00000000000b', null, "
@@ -93,7 +93,7 @@ TEST(batch_whose_last_command_could_not_be_sent_sends_it_later)
                   "select pawl.send('mail', 't', '1'::jsonb, p_batch => '0190a000-0000-7000-8000-00000000000b');"
                   "select pawl.batch_seal('0190a000-0000-7000-8000-00000000000b');"
                   "alter table pawl.command add constraint no check (type <> 'done')");
-    assert_int_equal(bus_claim(bus, lane, 1, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
     assert_true(bus_settle(bus, claimed, OUTCOME_COMPLETE, NULL, NULL).settled);
     assert_int_equal(bus_count(bus, "batch where completed_at is not null"), 1);
     assert_int_equal(bus_count(bus, "failed_operations where operation_type = 'on_complete'"), 1);

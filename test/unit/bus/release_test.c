@@ -7,19 +7,19 @@
 
 TEST(release_queues_again_without_counting_the_attempt)
 {
-    scoped(bus_free) Bus   *bus   = bus_new(4);
-    scoped(lane_free) Lane *lane  = lane_new(bus->pool, "mail", NULL, "w1");
-    Error                   error = {0};
-    Claimed                *first = NULL, *second = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    Error                         error   = {0};
+    ClaimedCommand               *first = NULL, *second = NULL;
 
     bus_send(bus, "mail", 3);
-    assert_int_equal(bus_claim(bus, lane, 2, 30000, &first), 2);
+    assert_int_equal(bus_claim(bus, claimer, 2, 30000, &first), 2);
     assert_ok(lease_release(bus->pool, soon(), bus->arena, first, 2, &error));
     assert_int_equal(bus_count(bus, "lease"), 0);
     assert_int_equal(bus_count(bus, "ready where attempt = 0"), 3);
     assert_ok(lease_release(bus->pool, soon(), bus->arena, first, 2, &error)); /* again: nothing changes */
     assert_int_equal(bus_count(bus, "ready"), 3);
-    assert_int_equal(bus_claim(bus, lane, 3, 30000, &second), 3);
+    assert_int_equal(bus_claim(bus, claimer, 3, 30000, &second), 3);
     for (int i = 0; i < 3; i++)
         assert_int_equal(second[i].attempt, 1);
     assert_ok(lease_release(bus->pool, soon(), bus->arena, first, 2, &error)); /* they have other tokens by now */
@@ -29,13 +29,13 @@ TEST(release_queues_again_without_counting_the_attempt)
 
 TEST(release_ends_a_command_that_was_canceled_meanwhile)
 {
-    scoped(bus_free) Bus   *bus   = bus_new(4);
-    scoped(lane_free) Lane *lane  = lane_new(bus->pool, "mail", NULL, "w1");
-    Error                   error = {0};
-    Claimed                *list  = NULL;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    Error                         error   = {0};
+    ClaimedCommand               *list    = NULL;
 
     bus_send(bus, "mail", 2);
-    assert_int_equal(bus_claim(bus, lane, 2, 30000, &list), 2);
+    assert_int_equal(bus_claim(bus, claimer, 2, 30000, &list), 2);
     database_exec(bus->db, "update pawl.lease set cancel = true where id = (select min(id) from pawl.lease)");
     assert_ok(lease_release(bus->pool, soon(), bus->arena, list, 2, &error));
     assert_int_equal(bus_count(bus, "lease"), 0);

@@ -7,16 +7,16 @@
 
 #include "test/unit/bus/fixture.h"
 
-static Claimed *claimed_again(Bus *bus)
+static ClaimedCommand *claimed_again(Bus *bus)
 {
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
 
-    assert_int_equal(bus_claim(bus, lane, 1, 30000, &claimed), 1);
+    assert_int_equal(bus_claim(bus, claimer, 1, 30000, &claimed), 1);
     return claimed;
 }
 
-static Claimed *one_claimed(Bus *bus)
+static ClaimedCommand *one_claimed(Bus *bus)
 {
     bus_send(bus, "mail", 1);
     return claimed_again(bus);
@@ -49,7 +49,7 @@ TEST(settle_outcomes_lead_where_they_should)
 TEST(retry_follows_the_schedule_of_the_type_then_of_the_domain)
 {
     scoped(bus_free) Bus *bus     = bus_new(4);
-    Claimed              *claimed = one_claimed(bus);
+    ClaimedCommand       *claimed = one_claimed(bus);
 
     database_exec(bus->db, "insert into pawl.retry_policy select id, '*', '{1000}' from pawl.domain");
     assert_in_range(database_get_i64(bus->db, "select pawl.retry_delay_ms((select id from pawl.domain), 't', 1)"), 800,
@@ -66,7 +66,7 @@ TEST(retry_follows_the_schedule_of_the_type_then_of_the_domain)
 TEST(retry_without_delay_is_queued_immediately)
 {
     scoped(bus_free) Bus *bus     = bus_new(4);
-    Claimed              *claimed = one_claimed(bus);
+    ClaimedCommand       *claimed = one_claimed(bus);
     SettleItem            item  = {.id = claimed->id, .token = claimed->token, .outcome = OUTCOME_RETRY, .delay_ms = 0};
     SettleItem           *list  = &item;
     Error                 error = {0};
@@ -79,7 +79,7 @@ TEST(retry_without_delay_is_queued_immediately)
 TEST(settle_twice_changes_nothing)
 {
     scoped(bus_free) Bus *bus     = bus_new(4);
-    Claimed              *claimed = one_claimed(bus);
+    ClaimedCommand       *claimed = one_claimed(bus);
 
     assert_true(bus_settle(bus, claimed, OUTCOME_COMPLETE, NULL, NULL).settled);
     /* Its answer was lost: it is told the same. */
@@ -105,12 +105,12 @@ TEST(settle_keeps_an_error_text_that_is_not_utf8)
 TEST(settle_under_an_old_and_the_present_token_counts_the_present_one)
 {
     scoped(bus_free) Bus *bus    = bus_new(4);
-    Claimed              *before = one_claimed(bus);
+    ClaimedCommand       *before = one_claimed(bus);
 
     database_exec(bus->db, "update pawl.lease set until = now() - interval '1 s'");
-    database_exec(bus->db, "select pawl.bring_back(10, 'epoch', 1000)");
-    Claimed   *now      = claimed_again(bus);
-    SettleItem items[2] = {
+    database_exec(bus->db, "select pawl.requeue_due(10, 'epoch', 1000)");
+    ClaimedCommand *now      = claimed_again(bus);
+    SettleItem      items[2] = {
         {.id = before->id, .token = before->token},
         {.id = now->id,    .token = now->token   }
     };
@@ -126,8 +126,8 @@ TEST(settle_under_an_old_and_the_present_token_counts_the_present_one)
 
 TEST(settle_of_an_unknown_command_says_so_and_leaves_a_trace)
 {
-    scoped(bus_free) Bus *bus  = bus_new(4);
-    SettleItem            item = bus_settle(bus, &(Claimed){.id = 4711, .token = 1}, OUTCOME_COMPLETE, NULL, NULL);
+    scoped(bus_free) Bus *bus = bus_new(4);
+    SettleItem item = bus_settle(bus, &(ClaimedCommand){.id = 4711, .token = 1}, OUTCOME_COMPLETE, NULL, NULL);
 
     assert_false(item.settled);
     assert_string_equal(item.status, "UNKNOWN");
@@ -137,15 +137,15 @@ TEST(settle_of_an_unknown_command_says_so_and_leaves_a_trace)
 TEST(settle_keeps_a_poisoned_item_apart_from_499_others)
 {
     enum { COUNT_ = 500, BAD = 123 };
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
-    SettleItem             *items   = arena_array(bus->arena, SettleItem, COUNT_);
-    SettleItem            **list    = arena_array(bus->arena, SettleItem *, COUNT_);
-    int                     settled = 0;
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
+    SettleItem                   *items   = arena_array(bus->arena, SettleItem, COUNT_);
+    SettleItem                  **list    = arena_array(bus->arena, SettleItem *, COUNT_);
+    int                           settled = 0;
 
     bus_send(bus, "mail", COUNT_);
-    assert_int_equal(bus_claim(bus, lane, COUNT_, 30000, &claimed), COUNT_);
+    assert_int_equal(bus_claim(bus, claimer, COUNT_, 30000, &claimed), COUNT_);
     for (int i = 0; i < COUNT_; i++) {
         items[i] = (SettleItem){.id = claimed[i].id, .token = claimed[i].token, .result = i == BAD ? "1e500000" : "1"};
         list[i]  = &items[i];
@@ -162,14 +162,14 @@ TEST(settle_keeps_a_poisoned_item_apart_from_499_others)
 
 TEST(extend_reports_kept_canceled_and_lost)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(4);
-    scoped(lane_free) Lane *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                *claimed = NULL;
-    LeaseVerdict            verdicts[3];
-    Error                   error = {0};
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *claimed = NULL;
+    LeaseVerdict                  verdicts[3];
+    Error                         error = {0};
 
     bus_send(bus, "mail", 3);
-    assert_int_equal(bus_claim(bus, lane, 3, 1000, &claimed), 3);
+    assert_int_equal(bus_claim(bus, claimer, 3, 1000, &claimed), 3);
     assert_string_equal(database_get_text(bus->db,
                                           arena_print(bus->arena,
                                                       "select verdict from pawl.cancel('{%s}', 'no', 'ann')",
@@ -206,12 +206,12 @@ TEST(cancel_of_a_waiting_command_is_immediate_and_final)
 TEST(settle_does_not_wait_for_an_open_sender_into_the_same_batch)
 {
     enum { COUNT_ = 20000, STEP = 1000 };
-    static const char *const id      = "0190a000-0000-7000-8000-00000000000b";
-    scoped(bus_free) Bus    *bus     = bus_new(4);
-    scoped(lane_free) Lane  *lane    = lane_new(bus->pool, "mail", NULL, "w1");
-    Claimed                 *list    = NULL;
-    int                      settled = 0;
-    Error                    error   = {0};
+    static const char *const      id      = "0190a000-0000-7000-8000-00000000000b";
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    ClaimedCommand               *list    = NULL;
+    int                           settled = 0;
+    Error                         error   = {0};
 
     database_exec(bus->db, arena_print(bus->arena, "select * from pawl.batch_new('%s', null, null)", id));
     database_exec(bus->db, arena_print(bus->arena,
@@ -231,7 +231,7 @@ TEST(settle_does_not_wait_for_an_open_sender_into_the_same_batch)
         SettleItem               *items = arena_array(arena, SettleItem, STEP);
         SettleItem              **refs  = arena_array(arena, SettleItem *, STEP);
 
-        assert_int_equal(bus_claim(bus, lane, STEP, 600000, &list), STEP);
+        assert_int_equal(bus_claim(bus, claimer, STEP, 600000, &list), STEP);
         for (int i = 0; i < STEP; i++) {
             items[i] = (SettleItem){.id = list[i].id, .token = list[i].token};
             refs[i]  = &items[i];
@@ -248,18 +248,18 @@ TEST(settle_does_not_wait_for_an_open_sender_into_the_same_batch)
 /* An application cancels a command that runs, in a transaction that stays open: only that command waits for it. */
 TEST(settle_and_extend_do_not_wait_for_a_cancel_that_is_not_committed)
 {
-    scoped(bus_free) Bus   *bus    = bus_new(4);
-    scoped(lane_free) Lane *lane   = lane_new(bus->pool, "mail", NULL, "w1");
-    PGconn                 *holder = database_connect(bus->db);
-    Claimed                *list   = NULL;
-    SettleItem              items[4];
-    SettleItem             *refs[4];
-    int64_t                 ids[4], tokens[4];
-    LeaseVerdict            verdicts[4];
-    Error                   error = {0};
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    PGconn                       *holder  = database_connect(bus->db);
+    ClaimedCommand               *list    = NULL;
+    SettleItem                    items[4];
+    SettleItem                   *refs[4];
+    int64_t                       ids[4], tokens[4];
+    LeaseVerdict                  verdicts[4];
+    Error                         error = {0};
 
     bus_send(bus, "mail", 4);
-    assert_int_equal(bus_claim(bus, lane, 4, 60000, &list), 4);
+    assert_int_equal(bus_claim(bus, claimer, 4, 60000, &list), 4);
     for (int i = 0; i < 4; i++) {
         items[i]  = (SettleItem){.id       = list[i].id,
                                  .token    = list[i].token,
@@ -298,18 +298,18 @@ TEST(settle_and_extend_do_not_wait_for_a_cancel_that_is_not_committed)
 TEST(settle_refuses_a_result_that_is_too_large_when_written_out)
 {
     enum { NUMBERS = 200 };
-    scoped(bus_free) Bus   *bus    = bus_new(4);
-    scoped(lane_free) Lane *lane   = lane_new(bus->pool, "mail", NULL, "w1");
-    const char             *result = "1e131071";
-    Claimed                *list   = NULL;
-    SettleItem              items[2];
-    SettleItem             *refs[2] = {&items[0], &items[1]};
+    scoped(bus_free) Bus         *bus     = bus_new(4);
+    scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
+    const char                   *result  = "1e131071";
+    ClaimedCommand               *list    = NULL;
+    SettleItem                    items[2];
+    SettleItem                   *refs[2] = {&items[0], &items[1]};
 
     for (int i = 1; i < NUMBERS; i++)
         result = arena_print(bus->arena, "%s,1e131071", result);
     result = arena_print(bus->arena, "[%s]", result);
     bus_send(bus, "mail", 2);
-    assert_int_equal(bus_claim(bus, lane, 2, 60000, &list), 2);
+    assert_int_equal(bus_claim(bus, claimer, 2, 60000, &list), 2);
     for (int i = 0; i < 2; i++)
         items[i] = (SettleItem){.id = list[i].id, .token = list[i].token, .result = i ? "1" : result};
     settle_each(bus->pool, soon(), refs, 2);

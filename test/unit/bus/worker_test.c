@@ -25,7 +25,7 @@ typedef struct {
     const char *result;
 } Held;
 
-static void held_run(Handler *base, Task *task, SettleItem *ret_settle)
+static void held_run(Handler *base, Job *task, SettleItem *ret_settle)
 {
     Held *held    = (Held *)base;
     int   running = atomic_fetch_add(&held->running, 1) + 1;
@@ -33,14 +33,14 @@ static void held_run(Handler *base, Task *task, SettleItem *ret_settle)
     if (running > atomic_load(&held->running_max))
         atomic_store(&held->running_max, running);
     atomic_fetch_add(&held->begun, 1);
-    while (!atomic_load(&held->open) && !task_is_stopped(task))
+    while (!atomic_load(&held->open) && !job_is_stopped(task))
         clock_sleep_ms(2);
     atomic_fetch_sub(&held->running, 1);
-    ret_settle->outcome = task_is_stopped(task) ? OUTCOME_RETRY : held->outcome;
+    ret_settle->outcome = job_is_stopped(task) ? OUTCOME_RETRY : held->outcome;
     ret_settle->result  = held->result;
 }
 
-static void held_stop(Handler *base, Task *task)
+static void held_stop(Handler *base, Job *task)
 {
     (void)task;
     atomic_fetch_add(&((Held *)base)->stopped, 1);
@@ -270,7 +270,7 @@ typedef struct {
     atomic_int left; /* how many more it cannot begin */
 } Unable;
 
-static void unable_run(Handler *base, Task *task, SettleItem *ret_settle)
+static void unable_run(Handler *base, Job *task, SettleItem *ret_settle)
 {
     if (atomic_fetch_sub(&((Unable *)base)->left, 1) > 0)
         task->not_begun = "no file descriptors";
@@ -297,7 +297,7 @@ TEST(worker_releases_what_its_handler_could_not_begin_and_pauses)
 }
 
 /* The command's type is its outcome. */
-static void obedient_run(Handler *base, Task *task, SettleItem *ret_settle)
+static void obedient_run(Handler *base, Job *task, SettleItem *ret_settle)
 {
     (void)base;
     while (strcmp(outcome_names[ret_settle->outcome], task->command->type) != 0)
@@ -396,11 +396,11 @@ TEST(worker_that_must_stop_does_not_wait_for_a_notification)
 
 TEST(worker_takes_over_from_a_crashed_one_within_a_second_of_its_lease)
 {
-    scoped(bus_free) Bus   *bus     = bus_new(8);
-    scoped(lane_free) Lane *dead    = lane_new(bus->pool, "mail", NULL, "dead");
-    Held                    held    = HELD(.open = true);
-    Claimed                *claimed = NULL;
-    Running                 running;
+    scoped(bus_free) Bus         *bus     = bus_new(8);
+    scoped(claimer_free) Claimer *dead    = claimer_new(bus->pool, "mail", NULL, "dead");
+    Held                          held    = HELD(.open = true);
+    ClaimedCommand               *claimed = NULL;
+    Running                       running;
 
     bus_send(bus, "mail", 1);
     running_start(&running, bus,
@@ -437,14 +437,14 @@ TEST(worker_is_woken_by_a_note)
         clock_sleep_ms(700);
         still;
     }));
-    int64_t sent = metric_value(METRIC_NOTES_SENT), received = metric_value(METRIC_NOTES_RECEIVED);
+    int64_t sent = metric_value(METRIC_NOTIFICATIONS_SENT), received = metric_value(METRIC_NOTIFICATIONS_RECEIVED);
     bus_send(bus, "mail", 1);
-    waker_poke(waker, "mail");
-    waker_poke(waker, "other");
+    waker_notify(waker, "mail");
+    waker_notify(waker, "other");
     await(bus_count(bus, "outcome") == 1);
-    await(metric_value(METRIC_NOTES_SENT) - sent == 2);
-    await(metric_value(METRIC_NOTES_RECEIVED) - received >= 1); /* it may be on its way yet */
-    assert_int_equal(metric_value(METRIC_NOTES_RECEIVED) - received, 1);
+    await(metric_value(METRIC_NOTIFICATIONS_SENT) - sent == 2);
+    await(metric_value(METRIC_NOTIFICATIONS_RECEIVED) - received >= 1); /* it may be on its way yet */
+    assert_int_equal(metric_value(METRIC_NOTIFICATIONS_RECEIVED) - received, 1);
     assert_in_range(database_get_i64(bus->db, "select max(pawl.micros(at)) - min(pawl.micros(at)) from pawl.audit "
                                               "where event in ('SENT', 'RECEIVED')"),
                     0, 500000);
@@ -458,7 +458,7 @@ TEST(worker_is_woken_from_sql)
     scoped(bus_free) Bus *bus    = bus_new(8);
     Held                  held   = HELD(.open = true);
     Listen               *listen = listen_new(database_url(bus->db), bus->pool);
-    int64_t               before = metric_value(METRIC_NOTES_RECEIVED);
+    int64_t               before = metric_value(METRIC_NOTIFICATIONS_RECEIVED);
     Running               running;
 
     running_start(&running, bus, (WorkerOptions){.handler = &held.base});
@@ -466,7 +466,7 @@ TEST(worker_is_woken_from_sql)
     await(listen_is_up(listen));
     database_exec(bus->db, "select pawl.wake('other')");
     database_exec(bus->db, "select pawl.wake('mail')");
-    await(metric_value(METRIC_NOTES_RECEIVED) == before + 1);
+    await(metric_value(METRIC_NOTIFICATIONS_RECEIVED) == before + 1);
     listen_free(listen);
     running_stop(&running, 1000);
 }

@@ -142,7 +142,8 @@ static ErrorCode handle_watch(void *app, Request *request, Response *response, E
     Fixture *fixture = app;
 
     (void)response, (void)reterr;
-    request_suspend(request, &(Suspend){.on_resume = end_watch, .on_gone = watch_gone, .on_sent = watch_sent}, fixture);
+    request_suspend(request, &(Suspend){.on_resume = end_watch, .on_closed = watch_gone, .on_sent = watch_sent},
+                    fixture);
     mutex_lock(&fixture->mutex);
     fixture->resting[fixture->resting_count++] = request;
     mutex_unlock(&fixture->mutex);
@@ -205,25 +206,25 @@ enum { SCOPE_READ = 1, SCOPE_WALLET = 2 };
 static const char *const scope_names[] = {"read", "wallet", "admin", NULL};
 
 static const Route routes[] = {
-    {HTTP_GET, "/live", handle_live, .at_once = true},
-    {HTTP_GET, "/id", handle_id, .at_once = true},
+    {HTTP_GET, "/live", handle_live, .is_inline = true},
+    {HTTP_GET, "/id", handle_id, .is_inline = true},
     {HTTP_GET, "/echo/{name}", handle_echo, .parameters = echo_parameters},
     {HTTP_GET, "/echo/literal", handle_literal},
     {HTTP_DELETE, "/echo/{name}", handle_live},
     {HTTP_POST, "/json", handle_json, .body_any = true},
     {HTTP_POST, "/wait", handle_wait, .body_any = true},
-    {HTTP_POST, "/rest", handle_rest, .at_once = true, .body_any = true},
-    {HTTP_POST, "/rest-wait", handle_rest_wait, .at_once = true, .body_any = true},
-    {HTTP_POST, "/watch", handle_watch, .at_once = true, .body_any = true},
+    {HTTP_POST, "/rest", handle_rest, .is_inline = true, .body_any = true},
+    {HTTP_POST, "/rest-wait", handle_rest_wait, .is_inline = true, .body_any = true},
+    {HTTP_POST, "/watch", handle_watch, .is_inline = true, .body_any = true},
     {HTTP_POST, "/hurry", handle_wait, .deadline_ms = 50},
     {HTTP_GET, "/secret/{name}", handle_echo, SCOPE_WALLET, .parameters = echo_parameters},
-    {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .at_once = true},
+    {HTTP_GET, "/secret-at-once/{name}", handle_echo, SCOPE_WALLET, .is_inline = true},
     {HTTP_POST, "/secret-json", handle_json, SCOPE_WALLET, .body_any = true},
     {HTTP_POST, "/secret-size", handle_size, SCOPE_WALLET, .body_any = true},
     {HTTP_GET, "/internal", handle_internal},
     {HTTP_GET, "/wordless", handle_wordless},
     {HTTP_GET, "/large", handle_large},
-    {HTTP_GET, "/assets/{path*}", handle_assets, .at_once = true},
+    {HTTP_GET, "/assets/{path*}", handle_assets, .is_inline = true},
 };
 
 /* "cached" is known at once, "fresh" only to who may wait, who also learns that "stranger" is nobody; "weak" lacks the

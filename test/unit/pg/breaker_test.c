@@ -163,7 +163,7 @@ TEST(breaker_believes_only_the_probe_while_not_closed)
     Breaker  breaker = breaker_opened_at(0);
     unsigned probe   = 0;
 
-    breaker_succeeded(&breaker); /* a lease from before the outage */
+    breaker_succeeded(&breaker); /* a checkout from before the outage */
     assert_int_equal(breaker.state, BREAKER_OPEN);
     assert_true(breaker_probe(&breaker, at_ms(1000), &probe));
     breaker_succeeded(&breaker);

@@ -26,13 +26,13 @@ static Pool *pool_of(PoolOptions options)
     return pool;
 }
 
-static Lease *lease_of(Pool *pool)
+static Checkout *lease_of(Pool *pool)
 {
-    Lease *lease = NULL;
-    Error  error;
+    Checkout *checkout = NULL;
+    Error     error;
 
-    assert_ok(pool_lease(pool, deadline_in_ms(LONG_MS), &lease, &error));
-    return lease;
+    assert_ok(pool_acquire(pool, deadline_in_ms(LONG_MS), &checkout, &error));
+    return checkout;
 }
 
 static PoolStatus status_of(Pool *pool)
@@ -43,18 +43,18 @@ static PoolStatus status_of(Pool *pool)
     return status;
 }
 
-static ErrorCode ask(Lease *lease, const char *sql, int ms, Error *reterr)
+static ErrorCode ask(Checkout *checkout, const char *sql, int ms, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
-    ErrorCode code = conn_query(lease_conn(lease), sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+    ErrorCode code = conn_query(checkout_conn(checkout), sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
 
-    lease_report(lease, code, reterr);
+    checkout_report(checkout, code, reterr);
     return code;
 }
 
-static int pid_of(const Lease *lease)
+static int pid_of(const Checkout *checkout)
 {
-    return PQbackendPID(conn_native(lease_conn((Lease *)(uintptr_t)lease)));
+    return PQbackendPID(conn_native(checkout_conn((Checkout *)(uintptr_t)checkout)));
 }
 
 static void kill_pid(TestDatabase *db, int pid)
@@ -85,15 +85,15 @@ TEST(pool_opens_on_first_use_and_reuses_the_newest)
     scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
 
     assert_int_equal(status_of(pool).size, 0);
-    Lease *a = lease_of(pool), *b = lease_of(pool);
-    int    pid = pid_of(b);
-    assert_int_equal(status_of(pool).leased, 2);
-    lease_end(a);
-    lease_end(b);
+    Checkout *a = lease_of(pool), *b = lease_of(pool);
+    int       pid = pid_of(b);
+    assert_int_equal(status_of(pool).acquired, 2);
+    pool_release(a);
+    pool_release(b);
     assert_int_equal(status_of(pool).idle, 2);
     a = lease_of(pool);
     assert_int_equal(pid_of(a), pid);
-    lease_end(a);
+    pool_release(a);
     assert_int_equal(status_of(pool).size, 2);
 }
 
@@ -102,15 +102,15 @@ TEST(pool_does_not_keep_a_connection_that_was_interrupted)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
     scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
-    Lease                              *lease = lease_of(pool);
-    int                                 pid   = pid_of(lease);
+    Checkout                           *checkout = lease_of(pool);
+    int                                 pid      = pid_of(checkout);
 
-    conn_interrupt(lease_conn(lease));
-    lease_end(lease);
+    conn_interrupt(checkout_conn(checkout));
+    pool_release(checkout);
     assert_int_equal(status_of(pool).idle, 0);
-    lease = lease_of(pool);
-    assert_int_not_equal(pid_of(lease), pid);
-    lease_end(lease);
+    checkout = lease_of(pool);
+    assert_int_not_equal(pid_of(checkout), pid);
+    pool_release(checkout);
     assert_int_equal(status_of(pool).idle, 1);
 }
 
@@ -119,12 +119,12 @@ TEST(pool_closes_what_is_idle_too_long_down_to_the_minimum)
     scoped(database_free) TestDatabase *db   = database_new_empty();
     scoped(pool_free) Pool             *pool = pool_of((PoolOptions){
                     .conninfo = database_url(db), .size_min = 1, .size_max = 4, .idle_ms_max = 1000, .no_janitor = true});
-    Lease                              *leases[4];
+    Checkout                           *checkouts[4];
 
     for (int i = 0; i < 4; i++)
-        leases[i] = lease_of(pool);
+        checkouts[i] = lease_of(pool);
     for (int i = 0; i < 4; i++)
-        lease_end(leases[i]);
+        pool_release(checkouts[i]);
     pool_tend(pool);
     assert_int_equal(status_of(pool).size, 4);
     await((pool_tend(pool), status_of(pool).size == 1));
@@ -137,26 +137,26 @@ TEST(pool_recycles_the_old)
     scoped(database_free) TestDatabase *db = database_new_empty();
     scoped(pool_free) Pool             *pool =
         pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .lifetime_ms_max = 100, .no_janitor = true});
-    Lease *lease = lease_of(pool);
-    int    pid   = pid_of(lease);
+    Checkout *checkout = lease_of(pool);
+    int       pid      = pid_of(checkout);
 
     clock_sleep_ms(120); /* it must grow old */
-    lease_end(lease);
+    pool_release(checkout);
     assert_int_equal(status_of(pool).size, 0);
-    lease = lease_of(pool);
-    assert_int_not_equal(pid_of(lease), pid);
-    lease_end(lease);
+    checkout = lease_of(pool);
+    assert_int_not_equal(pid_of(checkout), pid);
+    pool_release(checkout);
 }
 
 TEST(pool_does_not_keep_a_connection_inside_a_transaction)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
     scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
-    Lease                              *lease = lease_of(pool);
+    Checkout                           *checkout = lease_of(pool);
     Error                               error;
 
-    assert_ok(ask(lease, "begin", LONG_MS, &error));
-    lease_end(lease);
+    assert_ok(ask(checkout, "begin", LONG_MS, &error));
+    pool_release(checkout);
     assert_int_equal(status_of(pool).size, 0);
 }
 
@@ -165,13 +165,13 @@ TEST(pool_health_check_replaces_a_terminated_connection)
     scoped(database_free) TestDatabase *db = database_new_empty();
     scoped(pool_free) Pool             *pool =
         pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
-    Lease *leases[3];
-    int    pids[3];
+    Checkout *checkouts[3];
+    int       pids[3];
 
     for (int i = 0; i < 3; i++)
-        leases[i] = lease_of(pool), pids[i] = pid_of(leases[i]);
+        checkouts[i] = lease_of(pool), pids[i] = pid_of(checkouts[i]);
     for (int i = 0; i < 3; i++)
-        lease_end(leases[i]);
+        pool_release(checkouts[i]);
     kill_pid(db, pids[1]);
     int64_t renewals = metric_value(METRIC_POOL_RENEWED);
     clock_sleep_ms(2);
@@ -179,11 +179,11 @@ TEST(pool_health_check_replaces_a_terminated_connection)
     assert_int_equal(status_of(pool).idle, 3);
     assert_int_equal(metric_value(METRIC_POOL_RENEWED), renewals); /* one of three is not most */
     for (int i = 0; i < 3; i++) {
-        leases[i] = lease_of(pool);
-        assert_int_not_equal(pid_of(leases[i]), pids[1]);
+        checkouts[i] = lease_of(pool);
+        assert_int_not_equal(pid_of(checkouts[i]), pids[1]);
     }
     for (int i = 0; i < 3; i++)
-        lease_end(leases[i]);
+        pool_release(checkouts[i]);
 }
 
 TEST(pool_is_renewed_when_most_are_sick)
@@ -191,23 +191,23 @@ TEST(pool_is_renewed_when_most_are_sick)
     scoped(database_free) TestDatabase *db = database_new_empty();
     scoped(pool_free) Pool             *pool =
         pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 3, .check_ms = 1, .no_janitor = true});
-    Lease *leases[3];
-    int    pids[3];
+    Checkout *checkouts[3];
+    int       pids[3];
 
     for (int i = 0; i < 3; i++)
-        leases[i] = lease_of(pool), pids[i] = pid_of(leases[i]);
+        checkouts[i] = lease_of(pool), pids[i] = pid_of(checkouts[i]);
     for (int i = 0; i < 3; i++)
-        lease_end(leases[i]);
+        pool_release(checkouts[i]);
     kill_pid(db, pids[0]);
     kill_pid(db, pids[1]);
     int64_t renewals = metric_value(METRIC_POOL_RENEWED);
     clock_sleep_ms(2);
     pool_tend(pool);
     assert_int_equal(metric_value(METRIC_POOL_RENEWED), renewals + 1);
-    Lease *lease = lease_of(pool);
+    Checkout *checkout = lease_of(pool);
     for (int i = 0; i < 3; i++)
-        assert_int_not_equal(pid_of(lease), pids[i]);
-    lease_end(lease);
+        assert_int_not_equal(pid_of(checkout), pids[i]);
+    pool_release(checkout);
 }
 
 /* ---- waiting ---- */
@@ -224,17 +224,17 @@ typedef struct {
 
 static void *caller_run(void *context)
 {
-    Caller *caller = context;
-    Lease  *lease  = NULL;
-    Mono    start  = clock_mono();
+    Caller   *caller   = context;
+    Checkout *checkout = NULL;
+    Mono      start    = clock_mono();
 
-    caller->code      = pool_lease(caller->pool, deadline_in_ms(caller->deadline_ms), &lease, &caller->error);
+    caller->code      = pool_acquire(caller->pool, deadline_in_ms(caller->deadline_ms), &checkout, &caller->error);
     caller->waited_ms = mono_ms_between(start, clock_mono());
     if (caller->code != OK)
         return NULL;
     if (caller->order)
         caller->place = atomic_fetch_add(caller->order, 1);
-    lease_end(lease);
+    pool_release(checkout);
     return NULL;
 }
 
@@ -244,7 +244,7 @@ TEST(pool_serves_waiters_in_the_order_they_came)
     scoped(database_free) TestDatabase *db = database_new_empty();
     scoped(pool_free) Pool             *pool =
         pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
-    Lease     *lease = lease_of(pool);
+    Checkout  *checkout = lease_of(pool);
     Caller     callers[COUNT_OF_WAITERS];
     pthread_t  threads[COUNT_OF_WAITERS];
     atomic_int order = 0;
@@ -254,7 +254,7 @@ TEST(pool_serves_waiters_in_the_order_they_came)
         threads[i] = thread_start("caller", caller_run, &callers[i]);
         await(status_of(pool).waiting == i + 1);
     }
-    lease_end(lease);
+    pool_release(checkout);
     for (int i = 0; i < COUNT_OF_WAITERS; i++) {
         thread_join(threads[i]);
         assert_int_equal(callers[i].code, OK);
@@ -267,15 +267,15 @@ TEST(pool_acquire_is_busy_at_the_deadline)
     scoped(database_free) TestDatabase *db = database_new_empty();
     scoped(pool_free) Pool             *pool =
         pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1, .no_janitor = true});
-    Lease *lease  = lease_of(pool);
-    Caller caller = {.pool = pool, .deadline_ms = 100};
+    Checkout *checkout = lease_of(pool);
+    Caller    caller   = {.pool = pool, .deadline_ms = 100};
 
     caller_run(&caller);
     assert_int_equal(caller.code, ERR_BUSY);
     assert_contains(caller.error.text, "no connection became free in time");
     assert_in_range(caller.waited_ms, 100, 2000);
     assert_int_equal(status_of(pool).waiting, 0);
-    lease_end(lease);
+    pool_release(checkout);
 }
 
 /* ---- breaker ---- */
@@ -285,11 +285,11 @@ static void breaker_open_by_refusal(Pool *pool, Proxy *proxy)
 {
     proxy_set_mode(proxy, PROXY_REFUSE);
     for (int i = 0; i < 5; i++) {
-        Lease *lease = NULL;
-        Error  error;
+        Checkout *checkout = NULL;
+        Error     error;
 
         assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
-        assert_code(ERR_UNAVAILABLE, pool_lease(pool, deadline_in_ms(50), &lease, &error));
+        assert_code(ERR_UNAVAILABLE, pool_acquire(pool, deadline_in_ms(50), &checkout, &error));
     }
     assert_int_not_equal(status_of(pool).breaker, BREAKER_CLOSED);
 }
@@ -323,11 +323,11 @@ TEST(pool_callers_wait_for_the_probe_that_may_come_in_time)
         (PoolOptions){.conninfo = proxy_url(proxy), .size_max = 2, .breaker_first_ms = 500, .no_janitor = true});
     Caller    callers[CALLERS], late = {.pool = pool, .deadline_ms = 100};
     pthread_t threads[CALLERS];
-    Lease    *lease = NULL;
-    Error     error = {0};
+    Checkout *checkout = NULL;
+    Error     error    = {0};
 
     breaker_open_by_refusal(pool, proxy);
-    assert_code(ERR_UNAVAILABLE, pool_lease_as(pool, POOL_PROMPT, deadline_in_ms(LONG_MS), &lease, &error));
+    assert_code(ERR_UNAVAILABLE, pool_acquire_as(pool, POOL_PROMPT, deadline_in_ms(LONG_MS), &checkout, &error));
     assert_in_range(error.retry_ms, 1, 501);
     caller_run(&late); /* its time is up before the probe */
     assert_int_equal(late.code, ERR_UNAVAILABLE);
@@ -384,13 +384,13 @@ TEST(pool_waits_for_its_own_when_the_server_is_full)
         .connect_retry    = {2, 1, 1},
         .no_janitor       = true
     });
-    Lease                  *leases[5];
+    Checkout               *checkouts[5];
     Caller                  caller = {.pool = pool, .deadline_ms = LONG_MS}, late = {.pool = pool, .deadline_ms = 200};
     int64_t                 opened;
     pthread_t               thread;
 
     for (int i = 0; i < 5; i++)
-        leases[i] = lease_of(pool);
+        checkouts[i] = lease_of(pool);
     opened = metric_value(METRIC_CONNECT_OK);
     caller_run(&late);
     assert_int_equal(late.code, ERR_BUSY);
@@ -398,11 +398,11 @@ TEST(pool_waits_for_its_own_when_the_server_is_full)
     assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
     thread = thread_start("caller", caller_run, &caller);
     await(status_of(pool).waiting == 1);
-    lease_end(leases[0]);
+    pool_release(checkouts[0]);
     thread_join(thread);
     assert_int_equal(caller.code, OK);
     for (int i = 1; i < 5; i++)
-        lease_end(leases[i]);
+        pool_release(checkouts[i]);
     assert_int_equal(status_of(pool).idle, 5); /* none was thrown away */
     assert_int_equal(metric_value(METRIC_CONNECT_OK), opened);
 }
@@ -414,22 +414,22 @@ TEST(pool_keeps_a_connection_for_urgent_callers)
     scoped(database_free) TestDatabase *db = database_new_empty();
     scoped(pool_free) Pool             *pool =
         pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 3, .size_reserved = 1, .no_janitor = true});
-    Lease    *first = lease_of(pool), *second = lease_of(pool), *urgent = NULL;
+    Checkout *first = lease_of(pool), *second = lease_of(pool), *urgent = NULL;
     Caller    ordinary = {.pool = pool, .deadline_ms = LONG_MS};
     pthread_t thread   = thread_start("caller", caller_run, &ordinary);
     Error     error;
 
     await(status_of(pool).waiting == 1);
     for (int i = 0; i < 3; i++) { /* again and again, while others wait */
-        assert_ok(pool_lease_as(pool, POOL_URGENT, deadline_in_ms(LONG_MS), &urgent, &error));
+        assert_ok(pool_acquire_as(pool, POOL_URGENT, deadline_in_ms(LONG_MS), &urgent, &error));
         assert_int_equal(status_of(pool).waiting, 1);
-        lease_end(urgent);
+        pool_release(urgent);
     }
     assert_int_equal(status_of(pool).waiting, 1);
-    lease_end(first);
+    pool_release(first);
     thread_join(thread);
     assert_int_equal(ordinary.code, OK);
-    lease_end(second);
+    pool_release(second);
 }
 
 TEST(pool_breaker_opens_refuses_at_once_and_recovers_by_itself)
@@ -451,7 +451,7 @@ TEST(pool_breaker_opens_refuses_at_once_and_recovers_by_itself)
     breaker_open_by_refusal(pool, proxy);
     proxy_set_mode(proxy, PROXY_PASS);
     await(status_of(pool).breaker == BREAKER_CLOSED); /* nobody called */
-    lease_end(lease_of(pool));
+    pool_release(lease_of(pool));
 }
 
 TEST(pool_has_exactly_one_probe_however_many_call)
@@ -486,10 +486,10 @@ TEST(pool_has_exactly_one_probe_however_many_call)
 static void silences(Pool *pool, int count)
 {
     for (int i = 0; i < count; i++) {
-        scoped(lease_end) Lease *lease = lease_of(pool);
-        Error                    error;
+        scoped(pool_release) Checkout *checkout = lease_of(pool);
+        Error                          error;
 
-        assert_code(ERR_TIMEOUT, ask(lease, "select pg_sleep(600)", 1200, &error));
+        assert_code(ERR_TIMEOUT, ask(checkout, "select pg_sleep(600)", 1200, &error));
     }
 }
 
@@ -526,7 +526,7 @@ TEST(pool_breaker_stays_closed_for_statements_that_wait_on_a_server_that_answers
     (void)pool_tend(pool);
     silences(pool, 1);
     assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
-    lease_end(lease_of(pool));
+    pool_release(lease_of(pool));
 }
 
 TEST(pool_breaker_does_not_count_impatience_nor_business)
@@ -537,14 +537,14 @@ TEST(pool_breaker_does_not_count_impatience_nor_business)
     Error error;
 
     for (int i = 0; i < 4; i++) {
-        scoped(lease_end) Lease *lease = lease_of(pool);
+        scoped(pool_release) Checkout *checkout = lease_of(pool);
 
-        assert_code(ERR_TIMEOUT, ask(lease, "select pg_sleep(600)", 20, &error));
+        assert_code(ERR_TIMEOUT, ask(checkout, "select pg_sleep(600)", 20, &error));
     }
     for (int i = 0; i < 4; i++) {
-        scoped(lease_end) Lease *lease = lease_of(pool);
+        scoped(pool_release) Checkout *checkout = lease_of(pool);
 
-        assert_code(ERR_INVALID, ask(lease, "select 1/0", LONG_MS, &error));
+        assert_code(ERR_INVALID, ask(checkout, "select 1/0", LONG_MS, &error));
     }
     assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
 }
@@ -553,11 +553,11 @@ TEST(pool_breaker_does_not_count_impatience_nor_business)
 
 TEST(pool_drain_waits_for_leases_and_refuses_the_rest)
 {
-    scoped(database_free) TestDatabase *db     = database_new_empty();
-    scoped(pool_free) Pool             *pool   = pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1});
-    Lease                              *lease  = lease_of(pool);
-    Caller                              waiter = {.pool = pool, .deadline_ms = LONG_MS};
-    pthread_t                           thread = thread_start("waiter", caller_run, &waiter);
+    scoped(database_free) TestDatabase *db       = database_new_empty();
+    scoped(pool_free) Pool             *pool     = pool_of((PoolOptions){.conninfo = database_url(db), .size_max = 1});
+    Checkout                           *checkout = lease_of(pool);
+    Caller                              waiter   = {.pool = pool, .deadline_ms = LONG_MS};
+    pthread_t                           thread   = thread_start("waiter", caller_run, &waiter);
 
     await(status_of(pool).waiting == 1);
     assert_false(pool_drain(pool, deadline_in_ms(20)));
@@ -565,22 +565,22 @@ TEST(pool_drain_waits_for_leases_and_refuses_the_rest)
     assert_int_equal(waiter.code, ERR_STOPPING);
     caller_run(&waiter);
     assert_int_equal(waiter.code, ERR_STOPPING);
-    lease_end(lease);
+    pool_release(checkout);
     assert_true(pool_drain(pool, deadline_in_ms(LONG_MS)));
 }
 
 static void *nap_run(void *context)
 {
-    Caller *caller = context;
-    Lease  *lease  = NULL;
+    Caller   *caller   = context;
+    Checkout *checkout = NULL;
 
-    caller->code = pool_lease(caller->pool, deadline_in_ms(LONG_MS), &lease, &caller->error);
+    caller->code = pool_acquire(caller->pool, deadline_in_ms(LONG_MS), &checkout, &caller->error);
     if (caller->code == OK)
-        caller->code = ask(lease, "begin", 60000, &caller->error);
+        caller->code = ask(checkout, "begin", 60000, &caller->error);
     if (caller->code == OK)
-        caller->code = ask(lease, "select pg_sleep(600)", 60000, &caller->error);
-    if (lease)
-        lease_end(lease);
+        caller->code = ask(checkout, "select pg_sleep(600)", 60000, &caller->error);
+    if (checkout)
+        pool_release(checkout);
     return NULL;
 }
 

@@ -242,7 +242,7 @@ static ErrorCode hog_body(Tx *tx, void *context, Error *reterr)
 {
     Story *story = context;
 
-    if (!arena_has_room(tx->arena, HOG_BYTES))
+    if (!arena_has_space(tx->arena, HOG_BYTES))
         return fail(reterr, ERR_LIMIT, "no room in try %d", story->tries + 1);
     (void)arena_alloc(tx->arena, HOG_BYTES);
     return story_body(tx, context, reterr);
@@ -501,19 +501,19 @@ static const char settings_sql[] =
 
 TEST(tx_leaves_no_session_state_behind)
 {
-    Place                    place   = place_new();
-    TxOptions                options = options_of(&place);
-    Story                    story   = {0};
-    scoped(lease_end) Lease *lease   = NULL;
-    int64_t                  count   = -1;
-    Error                    error;
+    Place                          place    = place_new();
+    TxOptions                      options  = options_of(&place);
+    Story                          story    = {0};
+    scoped(pool_release) Checkout *checkout = NULL;
+    int64_t                        count    = -1;
+    Error                          error;
 
     assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
-    assert_ok(pool_lease(place.pool, options.deadline, &lease, &error));
-    Tx tx = {.conn = lease_conn(lease), .arena = place.arena, .deadline = options.deadline};
+    assert_ok(pool_acquire(place.pool, options.deadline, &checkout, &error));
+    Tx tx = {.conn = checkout_conn(checkout), .arena = place.arena, .deadline = options.deadline};
     assert_ok(db_get_i64(&tx, settings_sql, DB_NONE, &count, &error));
     assert_int_equal(count, 0);
-    lease_end(take(lease));
+    pool_release(take(checkout));
     place_free(&place);
 }
 

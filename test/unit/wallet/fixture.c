@@ -12,74 +12,74 @@ Deadline soon(void)
     return deadline_in_ms(20000);
 }
 
-Books *books_new(int pool_size)
+LedgerFixture *ledger_fixture_new(int pool_size)
 {
-    Books *books = calloc(1, sizeof *books);
-    Error  error = {0};
+    LedgerFixture *fixture = calloc(1, sizeof *fixture);
+    Error          error   = {0};
 
-    assert_non_null(books);
-    books->db    = database_new();
-    books->arena = arena_new((size_t)256 << 20);
+    assert_non_null(fixture);
+    fixture->db    = database_new();
+    fixture->arena = arena_new((size_t)256 << 20);
     assert_ok(
-        pool_new(&(PoolOptions){.conninfo = database_url(books->db), .size_max = pool_size}, &books->pool, &error));
-    return books;
+        pool_new(&(PoolOptions){.conninfo = database_url(fixture->db), .size_max = pool_size}, &fixture->pool, &error));
+    return fixture;
 }
 
-void books_free(Books *books)
+void ledger_fixture_free(LedgerFixture *fixture)
 {
-    pool_free(books->pool);
-    database_free(books->db);
-    arena_free(books->arena);
-    free(books);
+    pool_free(fixture->pool);
+    database_free(fixture->db);
+    arena_free(fixture->arena);
+    free(fixture);
 }
 
-const char *books_key(Books *books)
+const char *ledger_fixture_key(LedgerFixture *fixture)
 {
     char id[UUID_TEXT_SIZE];
 
     uuid_new(id);
-    return arena_text(books->arena, id);
+    return arena_text(fixture->arena, id);
 }
 
-void books_open(Books *books, const char *owner, int64_t balance)
+void ledger_fixture_open(LedgerFixture *fixture, const char *owner, int64_t balance)
 {
     WalletNew  wallet = {.owner = owner};
     WalletItem topup  = {.kind = WALLET_TOPUP, .owner = owner, .amount = balance};
     Error      error  = {0};
 
-    assert_ok(wallet_open(books->pool, soon(), books->arena, &wallet, &error));
+    assert_ok(wallet_open(fixture->pool, soon(), fixture->arena, &wallet, &error));
     if (balance > 0)
-        assert_int_equal(books_post(books, &topup), OK);
+        assert_int_equal(ledger_fixture_post(fixture, &topup), OK);
 }
 
-ErrorCode books_post(Books *books, WalletItem *item)
+ErrorCode ledger_fixture_post(LedgerFixture *fixture, WalletItem *item)
 {
     Error error = {0};
 
     if (!item->txn_id)
-        item->txn_id = books_key(books);
+        item->txn_id = ledger_fixture_key(fixture);
     assert_ok(wallet_check(item, &error));
-    assert_ok(wallet_post(books->pool, soon(), books->arena, &item, 1, &error));
+    assert_ok(wallet_post(fixture->pool, soon(), fixture->arena, &item, 1, &error));
     return item->code;
 }
 
-WalletItem books_transfer(const char *from, const char *to, int64_t amount)
+WalletItem ledger_fixture_transfer(const char *from, const char *to, int64_t amount)
 {
     return (WalletItem){.kind = WALLET_TRANSFER, .owner = from, .other = to, .amount = amount};
 }
 
-int64_t books_balance(Books *books, const char *owner)
+int64_t ledger_fixture_balance(LedgerFixture *fixture, const char *owner)
 {
     Wallet *list;
     int     count;
     Error   error = {0};
 
-    assert_ok(wallet_look(books->pool, soon(), books->arena, &owner, NULL, 1, &list, &count, &error));
+    assert_ok(wallet_get(fixture->pool, soon(), fixture->arena, &owner, NULL, 1, &list, &count, &error));
     assert_int_equal(count, 1);
     return list[0].balance;
 }
 
-int64_t books_count(Books *books, const char *table)
+int64_t ledger_fixture_count(LedgerFixture *fixture, const char *table)
 {
-    return database_get_i64(books->db, arena_print(books->arena, "select count(*) from wallet.%s", table));
+    return database_get_i64(fixture->db, arena_print(fixture->arena, "select count(*) from wallet.%s", table));
 }

@@ -1,5 +1,5 @@
 /*
- * fixture.h - books of one's own: a database, a pool, an arena, and short ways to move money.
+ * fixture.h - fixture of one's own: a database, a pool, an arena, and short ways to move money.
  */
 #ifndef UNIT_WALLET_FIXTURE_H
 #define UNIT_WALLET_FIXTURE_H
@@ -12,21 +12,21 @@ typedef struct {
     TestDatabase *db;
     Pool         *pool;
     Arena        *arena;
-} Books;
+} LedgerFixture;
 
-Books *books_new(int pool_size);
-void   books_free(Books *books);
-SCOPED(Books, books_free)
+LedgerFixture *ledger_fixture_new(int pool_size);
+void           ledger_fixture_free(LedgerFixture *fixture);
+SCOPED(LedgerFixture, ledger_fixture_free)
 
 Deadline soon(void);
 /* A key that was never used. */
-const char *books_key(Books *books);
+const char *ledger_fixture_key(LedgerFixture *fixture);
 /* Open a wallet in CREDIT with this balance. */
-void books_open(Books *books, const char *owner, int64_t balance);
+void ledger_fixture_open(LedgerFixture *fixture, const char *owner, int64_t balance);
 /* Fill in the key if there is none, post, and return the verdict. */
-ErrorCode  books_post(Books *books, WalletItem *item);
-WalletItem books_transfer(const char *from, const char *to, int64_t amount);
-int64_t    books_balance(Books *books, const char *owner);
-int64_t    books_count(Books *books, const char *table);
+ErrorCode  ledger_fixture_post(LedgerFixture *fixture, WalletItem *item);
+WalletItem ledger_fixture_transfer(const char *from, const char *to, int64_t amount);
+int64_t    ledger_fixture_balance(LedgerFixture *fixture, const char *owner);
+int64_t    ledger_fixture_count(LedgerFixture *fixture, const char *table);
 
 #endif

@@ -12,17 +12,18 @@
 
 TEST(wallet_kinds_are_the_same_in_sql)
 {
-    scoped(books_free) Books *books = books_new(1);
+    scoped(ledger_fixture_free) LedgerFixture *fixture = ledger_fixture_new(1);
 
     for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++)
-        assert_int_equal(1, database_get_i64(books->db, arena_print(books->arena,
-                                                                    "select (wallet.kind_takes('%s') = '%s')::integer",
-                                                                    wallet_kind_names[kind], wallet_kind_takes[kind])));
+        assert_int_equal(1,
+                         database_get_i64(fixture->db, arena_print(fixture->arena,
+                                                                   "select (wallet.kind_takes('%s') = '%s')::integer",
+                                                                   wallet_kind_names[kind], wallet_kind_takes[kind])));
     /* Kinds that only the ledger itself posts are none that a caller may name. */
     assert_int_equal(WALLET_KIND_COUNT,
-                     database_get_i64(books->db, "select count(wallet.kind_takes(m[1])) from pg_constraint c, "
-                                                 "regexp_matches(pg_get_constraintdef(c.oid), '''([a-z]+)''', 'g') m "
-                                                 "where c.conname = 'txn_kind_check'"));
+                     database_get_i64(fixture->db, "select count(wallet.kind_takes(m[1])) from pg_constraint c, "
+                                                   "regexp_matches(pg_get_constraintdef(c.oid), '''([a-z]+)''', 'g') m "
+                                                   "where c.conname = 'txn_kind_check'"));
 }
 
 TEST(wallet_check_refuses_arguments_that_the_kind_does_not_take)

@@ -1,6 +1,0 @@
--- What is known about the front of the line; one row per priority, the same three numbers in each. first: null when empty
--- $1 domain number, $2 floors, $3 types or null
-select h.drawn, h.running, h.oldest, coalesce(f.pos, h.drawn + 1) as first
-from pawl.horizon($1::integer, $2::bigint[], $3::text[]) h,
-     unnest(h.firsts) with ordinality f (pos, priority)
-order by f.priority

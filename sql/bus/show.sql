@@ -1,0 +1,304 @@
+-- show.sql - reading: one command with its story, lists, counts.
+-- Times are microseconds since 1970. Nothing is locked.
+
+create or replace function pawl.iso (p_at timestamptz)
+  returns text
+  language sql immutable
+as $$
+  select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+$$;
+
+-- Why the last attempt failed, of a command that has not ended; the places it moves through on its way do not carry it.
+create or replace function pawl.command_error (p_id bigint)
+  returns text
+  language sql stable
+as $$
+  select coalesce(a.details ->> 'error', a.details ->> 'reason')
+  from pawl.event a
+  where a.id = p_id and a.event in ('RETRY_SCHEDULED', 'MOVED_TO_TSQ')
+  order by a.at desc, a.attempt desc
+  limit 1
+$$;
+
+-- All there is to know about a command, as one JSON object; NULL: unknown. A NULL domain stands for any: QU005 when several have
+-- this id.
+create or replace function pawl.command_show (p_command_id uuid, p_domain text)
+  returns json
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select json_build_object(
+    'command_id', c.command_id,
+    'domain', d.name,
+    'type', c.type,
+    'status', pawl.command_status(c.id),
+    'attempts', coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0),
+    'max_attempts', c.max_attempts,
+    'priority', c.priority,
+    'payload', c.payload,
+    'result', o.result,
+    'error', case when o.id is null then pawl.command_error(c.id) else o.error end,
+    'reply_to', c.reply_to,
+    'correlation_id', c.correlation_id,
+    'batch_id', b.batch_id,
+    'created_at', pawl.iso(c.created_at),
+    'due_at', pawl.iso(w.due),
+    'lease_until', pawl.iso(l.until),
+    'ended_at', pawl.iso(o.ended_at),
+    'audit', coalesce((
+      select json_agg(json_build_object('event', a.event, 'at', pawl.iso(a.at), 'attempt', a.attempt, 'actor', a.actor,
+                        'details', a.details) order by a.at, a.step, a.place)
+      from pawl.audit a where a.id = c.id), '[]'))
+  from pawl.command c
+  cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d
+  left join pawl.outcome o on o.id = c.id
+  left join pawl.lease l on l.id = c.id
+  left join pawl.delayed w on w.id = c.id
+  left join pawl.tsq t on t.id = c.id
+  left join lateral (select r.attempt from pawl.ready r where r.id = c.id and r.pos <> r.id limit 1) r on true
+  left join pawl.batch b on b.id = c.batch_id
+  where c.id = pawl.command_number(p_command_id, p_domain)
+$$;
+
+create or replace function pawl.command_show (p_command_id uuid)
+  returns json
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select pawl.command_show(p_command_id, null)
+$$;
+
+-- The ids of queued and delayed commands, newest first, below p_before. A command that never came back is queued at its own id, so each
+-- priority of each domain is read backwards from p_before; those that came back have an index of their own.
+-- Plan: p_limit rows of each priority of each domain, by index. With p_type, rows of other types are passed over.
+create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer)
+  returns setof bigint
+  language plpgsql stable set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_first integer := coalesce(p_domain_id, -2147483648);
+  v_last integer := coalesce(p_domain_id, 2147483647);
+begin
+  return query
+    with recursive head as (
+      (select r.domain_id, r.priority
+       from pawl.ready r
+       where r.domain_id between v_first and v_last
+       order by r.domain_id, r.priority, r.pos
+       limit 1)
+      union all
+      select n.domain_id, n.priority
+      from head h,
+      lateral (
+        select r.domain_id, r.priority
+        from pawl.ready r
+        where (r.domain_id, r.priority) > (h.domain_id, h.priority) and r.domain_id <= v_last
+        order by r.domain_id, r.priority, r.pos
+        limit 1
+      ) n
+    )
+    select p.id
+    from (
+      select q.id
+      from head h
+      cross join lateral (
+        select r.id
+        from pawl.ready r
+        where r.domain_id = h.domain_id and r.priority = h.priority and r.pos < p_before and r.pos = r.id
+          and (p_type is null or exists (select from pawl.command c where c.id = r.id and c.type = p_type))
+        order by r.pos desc
+        limit p_limit
+      ) q
+      union all
+      (select r.id
+       from pawl.ready r
+       where r.pos <> r.id and r.id < p_before and (p_domain_id is null or r.domain_id = p_domain_id)
+         and (p_type is null or exists (select from pawl.command c where c.id = r.id and c.type = p_type))
+       order by r.id desc
+       limit p_limit)
+      union all
+      (select d.id
+       from pawl.delayed d
+       where p_domain_id is null and d.id < p_before
+         and (p_type is null or exists (select from pawl.command c where c.id = d.id and c.type = p_type))
+       order by d.id desc
+       limit p_limit)
+      union all
+      (select d.id
+       from pawl.delayed d
+       where d.domain_id = p_domain_id and d.id < p_before
+         and (p_type is null or exists (select from pawl.command c where c.id = d.id and c.type = p_type))
+       order by d.id desc
+       limit p_limit)
+    ) p
+    order by p.id desc
+    limit p_limit;
+end
+$$;
+
+-- Is any command of a domain queued, delayed or leased? p_types: only these; NULL for all.
+-- Plan: by index in ready and delayed, up to the first such row; all leases, which are as many as workers hold.
+create or replace function pawl.has_work (p_domain_id integer, p_types text[])
+  returns boolean
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+begin
+  return exists (
+      select from pawl.ready r
+      where r.domain_id = p_domain_id
+        and (p_types is null or exists (select from pawl.command c where c.id = r.id and c.type = any (p_types))))
+    or exists (
+      select from pawl.delayed d
+      where d.domain_id = p_domain_id
+        and (p_types is null or exists (select from pawl.command c where c.id = d.id and c.type = any (p_types))))
+    or exists (
+      select from pawl.lease l
+      where l.domain_id = p_domain_id
+        and (p_types is null or exists (select from pawl.command c where c.id = l.id and c.type = any (p_types))));
+end
+$$;
+
+-- The ids of commands with a status, newest first, below p_before. Each status has a place of its own to look in.
+create or replace function pawl.command_ids (
+  p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer)
+  returns setof bigint
+  language plpgsql stable set search_path = pawl, pg_temp
+as $$
+begin
+  case p_status
+    when 'PENDING' then
+      return query
+        select p from pawl.pending_ids(p_domain_id, p_type, p_before, p_limit) p;
+    when 'IN_PROGRESS' then
+      return query
+        select l.id from pawl.lease l
+        where l.id < p_before and (p_domain_id is null or l.domain_id = p_domain_id)
+          and (p_type is null or exists (select from pawl.command c where c.id = l.id and c.type = p_type))
+        order by l.id desc limit p_limit;
+    when 'IN_TSQ' then
+      return query
+        select t.id from pawl.tsq t
+        where t.id < p_before and (p_domain_id is null or t.domain_id = p_domain_id)
+          and (p_type is null or exists (select from pawl.command c where c.id = t.id and c.type = p_type))
+        order by t.id desc limit p_limit;
+    when 'COMPLETED' then
+      return query
+        select o.id from pawl.outcome o
+        where o.id < p_before and o.status = 'COMPLETED' and (p_domain_id is null or o.domain_id = p_domain_id)
+          and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
+        order by o.id desc limit p_limit;
+    when 'FAILED', 'CANCELED' then
+      -- By the partial indexes of what was not completed; each statement has to name their condition, and the domain or none.
+      if p_domain_id is null then
+        return query
+          select o.id from pawl.outcome o
+          where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status
+            and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
+          order by o.id desc limit p_limit;
+      else
+        return query
+          select o.id from pawl.outcome o
+          where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status and o.domain_id = p_domain_id
+            and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
+          order by o.id desc limit p_limit;
+      end if;
+    else
+      return query
+        select c.id from pawl.command c
+        where c.id < p_before and (p_domain_id is null or c.domain_id = p_domain_id) and (p_type is null or c.type = p_type)
+        order by c.id desc limit p_limit;
+  end case;
+end
+$$;
+
+-- The same with what people want to see. An unknown domain has no commands.
+create or replace function pawl.command_list (
+  p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,
+  p_limit integer default 100)
+  returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
+                 error text)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_domain integer := (select d.id from pawl.domain_name d where d.name = p_domain order by d.id limit 1);
+  v_ids bigint[];
+begin
+  if p_domain is not null and v_domain is null then
+    return;
+  end if;
+  v_ids := array(select i from pawl.command_ids(v_domain, p_status, p_type, coalesce(p_before, 9223372036854775807), p_limit) i);
+  return query
+    select c.id, c.command_id, d.name, c.type, pawl.command_status(c.id),
+           coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0)::integer, pawl.micros(c.created_at),
+           case when o.id is null then pawl.command_error(c.id) else o.error end
+    from pawl.command c
+    cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d
+    left join pawl.outcome o on o.id = c.id
+    left join pawl.lease l on l.id = c.id
+    left join pawl.delayed w on w.id = c.id
+    left join pawl.tsq t on t.id = c.id
+    left join lateral (select r.attempt from pawl.ready r where r.id = c.id and r.pos <> r.id limit 1) r on true
+    where c.id = any (v_ids)
+    order by c.id desc;
+end
+$$;
+
+create or replace function pawl.command_count (
+  p_domain text default null, p_status text default null, p_type text default null)
+  returns bigint
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_domain integer := (select d.id from pawl.domain_name d where d.name = p_domain order by d.id limit 1);
+begin
+  if p_domain is not null and v_domain is null then
+    return 0;
+  end if;
+  return (select count(*) from pawl.command_ids(v_domain, p_status, p_type, 9223372036854775807, null));
+end
+$$;
+
+-- How much work there is, for whoever watches. Asked every few seconds, so nothing large is counted: ready, delayed and leased
+-- are what the server's statistics say (an empty line is 0, though, and what stands in it at least 1), troubled is counted
+-- up to 10000. oldest is the place of the command that has been in line for longest, NULL for none, and oldest_ms the age of
+-- one that was never delayed or claimed; for the others `allocated`, remembered, tells when a place was given out.
+-- Plan: one step per domain and priority that has work, by index.
+create or replace function pawl.backlog (
+  out ready bigint, out delayed bigint, out leased bigint, out troubled bigint, out allocated bigint, out oldest bigint,
+  out oldest_ms bigint)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+as $$
+declare
+  v_id bigint;
+begin
+  select case when s.is_called then s.last_value else s.last_value - 1 end into allocated from pawl.command_seq s;
+  with recursive head as (
+    (select r.domain_id, r.priority, r.pos, r.id
+     from pawl.ready r
+     order by r.domain_id, r.priority, r.pos
+     limit 1)
+    union all
+    select n.domain_id, n.priority, n.pos, n.id
+    from head h,
+    lateral (
+      select r.domain_id, r.priority, r.pos, r.id
+      from pawl.ready r
+      where (r.domain_id, r.priority) > (h.domain_id, h.priority)
+      order by r.domain_id, r.priority, r.pos
+      limit 1
+    ) n
+  )
+  select h.pos, h.id into oldest, v_id from head h order by h.pos limit 1;
+  if oldest = v_id then
+    select extract(epoch from pawl.now() - c.created_at) * 1000 into oldest_ms from pawl.command c where c.id = v_id;
+  end if;
+  ready := case when oldest is null then 0 else greatest(pg_stat_get_live_tuples('pawl.ready'::regclass), 1) end;
+  delayed := pg_stat_get_live_tuples('pawl.delayed'::regclass);
+  leased := pg_stat_get_live_tuples('pawl.lease'::regclass);
+  troubled := (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t);
+end
+$$;

@@ -1,0 +1,437 @@
+-- post_batch.sql - the core of wallet.post: operations of which none needs to see what another one wrote.
+-- Called by wallet.post, after its checks. Everything here runs with the rights of wallet.post.
+
+-- What was asked for besides the columns: as given, and whether an amount was left open.
+create or replace function wallet.request_of (p_kind text, p_amount bigint, p_request jsonb)
+  returns jsonb
+  language sql immutable
+as $$
+  select case when p_amount is null and p_kind in ('capture', 'refund') then coalesce(p_request, '{}') || '{"whole": true}'
+              else nullif(p_request, '{}') end
+$$;
+
+-- The operations of a batch that were not refused.
+create or replace function wallet.batch_filter (p_batch wallet.batch, p_refusals text[])
+  returns wallet.batch
+  language plpgsql immutable
+as $$
+begin
+  return (select row(array_agg(i.ord order by n), array_agg(i.kind order by n), array_agg(i.txn_id order by n), array_agg(i.asset order by n),
+             array_agg(i.main order by n), array_agg(i.other order by n), array_agg(i.amount order by n), array_agg(i.ref order by n),
+             array_agg(i.request order by n))::wallet.batch
+  from unnest(p_batch.ords, p_batch.kinds, p_batch.txn_ids, p_batch.assets, p_batch.mains, p_batch.others, p_batch.amounts,
+              p_batch.refs, p_batch.requests, p_refusals)
+    with ordinality i (ord, kind, txn_id, asset, main, other, amount, ref, request, refusal, n)
+  where i.refusal is null);
+end
+$$;
+
+-- The field in which an operation differs from the one its key was used for; null: in none.
+create or replace function wallet.difference (
+  p_txn wallet.txn, p_kind text, p_asset smallint, p_main bigint, p_other bigint, p_amount bigint, p_ref bigint, p_request jsonb)
+  returns text
+  language sql immutable
+as $$
+  select case
+    when p_txn.kind <> p_kind then 'kind'
+    when p_txn.ref is distinct from p_ref then 'ref'
+    when p_txn.asset_id is distinct from p_asset and p_kind <> 'multi' then 'asset' -- of many legs, their assets are compared
+    when p_txn.wallet_id is distinct from p_main then 'owner'
+    when p_txn.other_id is distinct from p_other then 'other'
+    when p_txn.request is not distinct from p_request and p_txn.amount = coalesce(p_amount, p_txn.amount) then null
+    when p_txn.amount <> p_amount or coalesce(p_txn.request ? 'whole', false) <> coalesce(p_request ? 'whole', false) then 'amount'
+    else (select k from unnest(array['legs', 'floor', 'expires_in_s', 'metadata']) with ordinality f (k, n)
+          where p_txn.request -> k is distinct from p_request -> k order by n limit 1)
+  end
+$$;
+
+-- Keys that have been decided, by this call or long ago: what was said then.
+create or replace function wallet.post_replay (p_batch wallet.batch, p_refusals text[], p_asked bigint[])
+  returns table (
+    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
+    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
+    balance_now bigint, number bigint, at timestamptz)
+  language plpgsql stable
+as $$
+#variable_conflict use_column
+begin
+  return query
+  select i.ord, t.txn_id, i.refusal <> 'known', t.refusal, t.sentence,
+         wallet.difference(t.row, i.kind, i.asset, i.main, i.other, i.asked, i.ref, i.request),
+         t.kind, w.owner, o.owner, a.code, t.amount, e.balance - e.amount, e.balance, coalesce(e.held, 0),
+         e.balance - coalesce(e.held, 0) - coalesce(e.floor, 0), e.version, s.balance, t.id, t.at
+  from unnest(p_batch.ords, p_batch.kinds, p_batch.txn_ids, p_batch.assets, p_batch.mains, p_batch.others, p_batch.refs,
+              p_batch.requests, p_asked, p_refusals) i (ord, kind, txn_id, asset, main, other, ref, request, asked, refusal)
+  cross join lateral (select t as row, t.* from wallet.txn t where t.txn_id = i.txn_id limit 1) t
+  cross join lateral (select a.code from wallet.asset a where a.id = t.asset_id limit 1) a
+  cross join lateral (select w.owner from wallet.wallet w where w.id = t.wallet_id limit 1) w
+  cross join lateral (select s.balance from wallet.entry s where s.wallet_id = t.wallet_id order by s.version desc limit 1) s
+  left join lateral (select o.owner from wallet.wallet o where o.id = t.other_id limit 1) o on true
+  left join lateral (select e.* from wallet.entry e where e.txn = t.id and e.wallet_id = t.wallet_id limit 1) e on true
+  where i.refusal is not null;
+end
+$$;
+
+create or replace function wallet.asset_code (p_asset smallint)
+  returns text
+  language sql stable
+as $$ select a.code from wallet.asset a where a.id = p_asset $$;
+
+-- Sends to the bus, in the same transaction: a command "wallet.posted" for each transaction and asset whose asset asks for it.
+create or replace function wallet.emit (p_batch wallet.batch, p_legs wallet.legs, p_now timestamptz)
+  returns void
+  language plpgsql
+as $$
+declare
+  -- Variables of their own, because only these are arrays that are quick to look into.
+  v_txn_ids uuid[] := p_batch.txn_ids;
+  v_kinds text[] := p_batch.kinds;
+  v_assets smallint[] := p_batch.assets;
+  v_mains bigint[] := p_batch.mains;
+  v_others bigint[] := p_batch.others;
+  v_amounts bigint[] := p_batch.amounts;
+  v_requests jsonb[] := p_batch.requests;
+  v_row record;
+begin
+  for v_row in
+    select a.emit_to, array_agg('wallet.posted'::text order by i.n, a.code) as types, array_agg(i.txn_id::text order by i.n, a.code) as txn_ids,
+           array_agg(jsonb_strip_nulls(jsonb_build_object('txn_id', i.txn_id, 'kind', i.kind, 'asset', a.code,
+             'amount', case when i.asset = l.asset_id and i.other is not null or l.moved = 0 then i.amount else l.moved end,
+             'owner', wallet.owner_of(i.main), 'other', wallet.owner_of(i.other), 'metadata', i.request -> 'metadata',
+             'at', pawl.iso(p_now))) order by i.n, a.code) as payloads
+    from (select l.ord, w.asset_id, sum(greatest(l.amount, 0))::bigint as moved
+          from unnest(p_legs.ords, p_legs.wallets, p_legs.amounts) l (ord, wallet, amount)
+          cross join lateral (select w.asset_id from wallet.wallet w where w.id = l.wallet limit 1) w
+          group by l.ord, w.asset_id) l
+    cross join lateral (select a.* from wallet.asset a where a.id = l.asset_id and a.emit_to is not null limit 1) a
+    cross join lateral (
+      select l.ord as n, v_txn_ids[l.ord] as txn_id, v_kinds[l.ord] as kind, v_assets[l.ord] as asset, v_mains[l.ord] as main,
+             v_others[l.ord] as other, v_amounts[l.ord] as amount, v_requests[l.ord] as request) i
+    group by a.emit_to
+  loop
+    perform pawl.send(v_row.emit_to, v_row.types, v_row.payloads, p_correlation_ids => v_row.txn_ids, p_actor => 'wallet');
+  end loop;
+end
+$$;
+
+-- Writes what was decided: entries, transactions, holds. Returns the number before that of the first transaction.
+create or replace function wallet.batch_write (p_batch wallet.batch, p_legs wallet.legs, p_lefts bigint[], p_at timestamptz)
+  returns bigint
+  language plpgsql
+as $$
+declare
+  v_base bigint;
+  v_count bigint;
+  -- Variables of their own, because only these are arrays that are quick to look into.
+  v_ords integer[] := p_legs.ords;
+  v_wallets bigint[] := p_legs.wallets;
+  v_changes bigint[] := p_legs.amounts;
+  v_balances bigint[] := p_legs.balances;
+  v_helds bigint[] := p_legs.helds;
+  v_floors bigint[] := p_legs.floors;
+  v_frozens boolean[] := p_legs.frozens;
+  v_versions bigint[] := p_legs.versions;
+  v_txn_ids uuid[] := p_batch.txn_ids;
+  v_kinds text[] := p_batch.kinds;
+  v_assets smallint[] := p_batch.assets;
+  v_mains bigint[] := p_batch.mains;
+  v_others bigint[] := p_batch.others;
+  v_amounts bigint[] := p_batch.amounts;
+  v_refs bigint[] := p_batch.refs;
+  v_requests jsonb[] := p_batch.requests;
+begin
+  perform pawl.allocation_lock(3);
+  v_base := nextval('wallet.txn_seq') - 1; -- positions begin with 1
+  insert into wallet.entry (wallet_id, version, txn, amount, balance, held, floor, frozen)
+  select v_wallets[l], v_versions[l], v_base + v_ords[l], v_changes[l], v_balances[l], nullif(v_helds[l], 0), nullif(v_floors[l], 0),
+         nullif(v_frozens[l], false)
+  from generate_series(1, cardinality(v_ords)) l;
+  insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, ref, request)
+  select v_base + i, p_at, v_txn_ids[i], v_kinds[i], v_assets[i], v_mains[i], v_others[i], v_amounts[i], v_refs[i], v_requests[i]
+  from generate_series(1, cardinality(v_txn_ids)) i
+  on conflict on constraint txn_key do nothing;
+  get diagnostics v_count = row_count;
+  if v_count < cardinality(p_batch.txn_ids) then
+    raise exception 'a txn_id was used at the same time for something else' using errcode = '40001';
+  end if;
+  if p_batch.kinds && array['hold', 'capture', 'void', 'expire'] then
+    perform wallet.batch_holds(p_batch, p_lefts, v_base, p_at);
+  end if;
+  return v_base;
+end
+$$;
+
+-- New holds, and the end of those that were captured whole, voided or expired. p_lefts: how much was left of what each operation
+-- of the caller's arrays refers to.
+create or replace function wallet.batch_holds (p_batch wallet.batch, p_lefts bigint[], p_base bigint, p_at timestamptz)
+  returns void
+  language plpgsql
+as $$
+begin
+  insert into wallet.hold (id, wallet_id, amount, expires_at)
+  select p_base + i.ord, i.main, i.amount, p_at + (i.request ->> 'expires_in_s')::bigint * interval '1 s'
+  from unnest(p_batch.kinds, p_batch.mains, p_batch.amounts, p_batch.requests) with ordinality i (kind, main, amount, request, ord)
+  where i.kind = 'hold';
+  -- An update in the shape of an insert that always meets its row: it goes from the operations to their holds and never, as a
+  -- join might, over all holds to the operations.
+  insert into wallet.hold (id, wallet_id, amount, status)
+  select h.id, h.wallet_id, h.amount, e.status
+  from (
+    select i.ref, case max(i.kind) filter (where i.kind <> 'capture') when 'void' then 'VOIDED' when 'expire' then 'EXPIRED'
+                  else case when sum(i.amount) = max(p_lefts[i.ord]) then 'CAPTURED' end end as status
+    from unnest(p_batch.ords, p_batch.kinds, p_batch.refs, p_batch.amounts) i (ord, kind, ref, amount)
+    where i.kind in ('capture', 'void', 'expire')
+    group by i.ref) e
+  cross join lateral (select h.* from wallet.hold h where h.id = e.ref limit 1) h
+  where e.status is not null
+  on conflict (id) do update set status = excluded.status;
+end
+$$;
+
+-- Refusals that are kept. Their keys are new, as far as can be seen under these locks.
+create or replace function wallet.batch_refuse (p_batch wallet.batch, p_refusals text[], p_sentences text[], p_at timestamptz)
+  returns void
+  language plpgsql
+as $$
+begin
+  perform pawl.allocation_lock(3);
+  insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, ref, request, refusal, sentence)
+  select b.base + i.ord, p_at, i.txn_id, i.kind, i.asset, i.main, i.other, coalesce(i.amount, 0), i.ref, i.request, i.refusal, i.sentence
+  from (select nextval('wallet.txn_seq') - 1 as base) b
+  cross join unnest(p_batch.txn_ids, p_batch.kinds, p_batch.assets, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs,
+              p_batch.requests, p_refusals, p_sentences)
+    with ordinality i (txn_id, kind, asset, main, other, amount, ref, request, refusal, sentence, ord)
+  where wallet.is_kept(i.kind, i.refusal)
+  on conflict on constraint txn_key do nothing;
+end
+$$;
+
+-- Those that are not posted: keeps the refusals that are kept, and tells all of them.
+-- p_atomic_from: null, or the position of the first operation in a call that is posted whole or not at all.
+create or replace function wallet.post_remaining (
+  p_batch wallet.batch, p_refusals text[], p_sentences text[], p_asked bigint[], p_at timestamptz, p_atomic_from integer)
+  returns table (
+    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
+    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
+    balance_now bigint, number bigint, at timestamptz)
+  language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_bad record;
+begin
+  if exists (select from unnest(p_batch.kinds, p_refusals) u (kind, refusal) where wallet.is_kept(u.kind, u.refusal)) then
+    perform wallet.batch_refuse(p_batch, p_refusals, p_sentences, p_at);
+  end if;
+  if 'known' = any (p_refusals) then
+    perform pawl.replay_barrier();
+  end if;
+  if p_atomic_from is not null then
+    select * into v_bad
+    from (select t.ord, coalesce(t.refusal, 'key-reused') as refusal, coalesce(t.sentence, t.differs || ' differs') as sentence
+          from wallet.post_replay(p_batch, p_refusals, p_asked) t where t.refusal is not null or t.differs is not null
+          union all
+          select u.n::integer, u.r, u.s from unnest(p_batch.kinds, p_refusals, p_sentences) with ordinality u (kind, r, s, n)
+          where u.r <> 'known' and not wallet.is_kept(u.kind, u.r)) b
+    order by b.ord limit 1;
+    if found then
+      raise exception 'item %: %', v_bad.ord + p_atomic_from - 1, v_bad.sentence using errcode = 'QW002', detail = v_bad.refusal;
+    end if;
+  end if;
+  return query
+    select * from wallet.post_replay(p_batch, p_refusals, p_asked)
+    union all
+    select u.n::integer, u.txn_id, false, u.r, case when u.r = 'busy' then format('the wallet of "%s" is locked by another transaction', u.s) else u.s end,
+           null, u.kind, case when u.r = 'busy' then u.s end, null, null, null, null, null, null, null, null, null, null, null
+    from unnest(p_batch.txn_ids, p_batch.kinds, p_refusals, p_sentences) with ordinality u (txn_id, kind, r, s, n)
+    where u.r <> 'known' and not wallet.is_kept(u.kind, u.r);
+end
+$$;
+
+-- The refusals, with those that are only known under the locks: "known" for keys that were decided meanwhile, "busy" for operations on
+-- wallets that another transaction has locked.
+create or replace function wallet.refusals_under_lock (
+  p_txn_ids uuid[], p_legs wallet.legs, p_busy bigint[], inout refusals text[], inout sentences text[])
+  language plpgsql
+as $$
+declare
+  v_leg record;
+begin
+  if cardinality(p_busy) > 0 then
+    for v_leg in
+      select distinct on (l.ord) l.ord, wallet.owner_of(l.wallet) as owner from unnest(p_legs.ords, p_legs.wallets) l (ord, wallet)
+      where (l.wallet in (select b from unnest(p_busy) b offset 0)) is true -- hashed
+      order by l.ord, l.wallet
+    loop
+      refusals[v_leg.ord] := 'busy';
+      sentences[v_leg.ord] := v_leg.owner; -- post_remaining makes a sentence of it
+    end loop;
+  end if;
+  select array_agg(case when k.known then 'known' else u.refusal end order by u.n)
+  into refusals
+  from unnest(p_txn_ids, refusals) with ordinality u (txn_id, refusal, n)
+  left join lateral (select true as known from wallet.txn t where t.txn_id = u.txn_id and u.refusal is null limit 1) k on true;
+end
+$$;
+
+-- The amounts that follow from the kind or from what the operation refers to.
+create or replace function wallet.batch_amounts (p_batch wallet.batch, p_lefts bigint[])
+  returns bigint[]
+  language plpgsql stable
+as $$
+begin
+  return array(
+    select case when i.kind in ('freeze', 'unfreeze', 'floor') then 0
+                when i.kind = 'multi' then (select sum(l.amount) filter (where l.amount > 0) from wallet.legs_named(i.request) l)
+                else coalesce(i.amount, i.available) end
+    from unnest(p_batch.kinds, p_batch.amounts, p_lefts, p_batch.requests) with ordinality i (kind, amount, available, request, n)
+    order by i.n);
+end
+$$;
+
+-- p_nowait: operations on wallets that another transaction has locked are refused as "busy", which is not kept, instead of waiting.
+create or replace function wallet.post_batch (
+  p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
+  p_requests jsonb[], p_atomic_from integer, p_nowait boolean)
+  returns table (
+    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
+    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
+    balance_now bigint, number bigint, at timestamptz)
+  language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  -- An entry may be this much later than the clock, so that the times of a wallet's entries grow although a clock was set back
+  -- a little. Beyond it the clock was wrong before, and is believed again at once; the order is that of the versions.
+  c_skew constant interval := interval '5 s';
+  v_of record;
+  v_ask record;
+  v_lock record;
+  v_run record;
+  v_facts wallet.facts;
+  v_batch wallet.batch; -- all of them
+  v_post wallet.batch;  -- those that are posted
+  v_some boolean;       -- some are not
+  v_changed boolean;    -- the legs are not those of all operations as they were asked for
+  v_single boolean := cardinality(p_kinds) = 1;
+  v_legs wallet.legs;
+  v_striped wallet.legs; -- with the stripes of @system that were locked
+  v_refusals text[];
+  v_sentences text[];
+  v_now timestamptz;
+  v_at timestamptz;
+  v_base bigint;
+  -- Of those that are posted. Variables of their own, because only these are arrays that are quick to look into.
+  v_ords integer[];
+  v_txn_ids uuid[];
+  v_kinds text[];
+  v_assets smallint[];
+  v_mains bigint[];
+  v_others bigint[];
+  v_amounts bigint[];
+  v_refs bigint[];
+  -- Of their legs.
+  v_places integer[];
+  v_is_main boolean[];
+  v_changes bigint[];
+  v_balances bigint[];
+  v_helds bigint[];
+  v_floors bigint[];
+  v_versions bigint[];
+  -- These stand alone in their batch.
+  v_floor bigint := case when p_kinds[1] = 'floor' then (p_requests[1] ->> 'floor')::bigint end;
+  v_frozen boolean := case p_kinds[1] when 'freeze' then true when 'unfreeze' then false end;
+begin
+  v_of := wallet.post_reference(p_kinds, p_txn_ids, p_owners, p_others, p_assets, p_refs, p_requests);
+  v_refusals := v_of.refusals;
+  v_sentences := v_of.sentences;
+  v_batch := row(case when v_single then array[1] else array(select generate_series(1, cardinality(p_kinds))) end, p_kinds, p_txn_ids, v_of.assets, v_of.mains, v_of.others,
+    -- full length: an array that begins at the first position that is set would be read from there on
+    coalesce(p_amounts, array_fill(null::bigint, array[cardinality(p_kinds)])), v_of.refs, case when p_requests is not null or p_refs is not null then
+                 array(select wallet.request_of(i.kind, i.amount, i.request)
+                       from unnest(p_kinds, p_amounts, p_requests) with ordinality i (kind, amount, request, n) order by n) end)::wallet.batch;
+  v_legs := wallet.batch_legs(v_batch, v_refusals);
+  v_some := array_position(v_refusals, null) is null; -- all are refused
+  if not v_some then
+    v_lock := wallet.post_lock(p_kinds, v_of.assets, coalesce(v_legs.wallets, '{}'), p_nowait);
+  end if;
+  v_now := pawl.now();
+  v_at := v_now;
+
+  if not v_some then -- From here on under the locks.
+    v_changed := p_refs is not null or p_kinds && array['multi', 'freeze', 'unfreeze', 'floor'] or coalesce(cardinality(v_lock.busy), 0) > 0;
+    if not v_changed then -- nearly always
+      v_striped := v_legs;
+      if v_lock.systems <> '{}' then
+        v_striped := wallet.legs_striped(v_legs, v_lock.systems, v_lock.stripes);
+      end if;
+      v_run := wallet.legs_run(v_striped, v_floor, v_frozen, v_now + c_skew, v_single, p_txn_ids);
+      v_changed := v_run.known;
+    end if;
+  end if;
+  if not v_some and v_changed then
+    v_ask := wallet.refusals_under_lock(p_txn_ids, v_legs, v_lock.busy, v_refusals, v_sentences);
+    v_refusals := v_ask.refusals;
+    v_sentences := v_ask.sentences;
+    if p_refs is not null then
+      v_facts := wallet.batch_facts(v_batch, v_refusals, v_now);
+      v_refusals := array(select coalesce(u.r, u.f) from unnest(v_refusals, v_facts.refusals) with ordinality u (r, f, n) order by n);
+      v_sentences := array(select coalesce(u.f, u.s) from unnest(v_sentences, v_facts.sentences) with ordinality u (s, f, n) order by n);
+    end if;
+    if p_refs is not null or p_kinds && array['multi', 'freeze', 'unfreeze', 'floor'] then
+      v_batch.amounts := wallet.batch_amounts(v_batch, v_facts.lefts);
+    end if;
+    v_legs := wallet.batch_legs(v_batch, v_refusals); -- what they brought then must not pay for what is asked for now
+    v_striped := wallet.legs_striped(v_legs, v_lock.systems, v_lock.stripes);
+    v_run := wallet.legs_run(v_striped, v_floor, v_frozen, v_now + c_skew, v_single, null);
+  end if;
+  if not v_some then
+    v_legs := v_run.legs;
+    v_at := greatest(v_now, v_run.last_at);
+    if v_run.trouble or v_facts.slots is not null then
+      v_ask := wallet.batch_decide(p_kinds, p_amounts, v_facts, v_legs, v_sentences, v_batch.amounts, v_refusals);
+      v_some := v_ask.refusals is distinct from v_refusals or v_ask.amounts is distinct from v_batch.amounts;
+      v_batch.amounts := v_ask.amounts;
+      v_refusals := v_ask.refusals;
+      v_sentences := v_ask.sentences;
+    end if;
+  end if;
+
+  v_post := v_batch;
+  if v_some or array_remove(v_refusals, null) <> '{}' then
+    v_some := array_remove(v_refusals, null) <> '{}';
+    v_post := wallet.batch_filter(v_batch, v_refusals);
+    if cardinality(v_post.ords) > 0 then
+      v_legs := wallet.legs_striped(wallet.batch_legs(v_post, null), v_lock.systems, v_lock.stripes);
+      v_run := wallet.legs_run(v_legs, v_floor, v_frozen, v_now + c_skew, v_single, null);
+      v_legs := v_run.legs;
+    end if;
+  end if;
+  if cardinality(v_post.ords) > 0 then
+    v_base := wallet.batch_write(v_post, v_legs, v_facts.lefts, v_at);
+    v_ords := v_post.ords; v_txn_ids := v_post.txn_ids; v_kinds := v_post.kinds; v_assets := v_post.assets;
+    v_mains := v_post.mains; v_others := v_post.others; v_amounts := v_post.amounts; v_refs := v_post.refs;
+    v_places := v_legs.ords; v_is_main := v_legs.mains; v_changes := v_legs.amounts; v_balances := v_legs.balances;
+    v_helds := v_legs.helds; v_floors := v_legs.floors; v_versions := v_legs.versions;
+    -- A row for the leg of the wallet that the operation belongs to: it names its operation, so nothing can shift.
+    return query
+      select p.ord, p.txn_id, true, null::text, null::text, null::text, p.kind,
+             coalesce(p_owners[p.ord], wallet.owner_of(p.main)),
+             coalesce(p_others[p.ord], case when p.kind in ('topup', 'spend') then '@system' else wallet.owner_of(p.other) end),
+             case when p.ref is null and p.kind <> 'multi' then coalesce(p_assets[p.ord], 'CREDIT') else wallet.asset_code(p.asset) end,
+             p.amount, l.balance - l.amount, l.balance, l.held, l.balance - l.held - l.floor, l.version, l.balance, v_base + l.place, v_at
+      from (
+        select v_places[n] as place, v_changes[n] as amount, v_balances[n] as balance, v_helds[n] as held, v_floors[n] as floor, v_versions[n] as version
+        from generate_series(1, cardinality(v_places)) n where v_is_main[n]) l
+      cross join lateral (
+        select v_ords[l.place] as ord, v_txn_ids[l.place] as txn_id, v_kinds[l.place] as kind, v_assets[l.place] as asset,
+               v_mains[l.place] as main, v_others[l.place] as other, v_amounts[l.place] as amount, v_refs[l.place] as ref) p;
+    if v_of.emits then
+      perform wallet.emit(v_post, v_legs, v_at);
+    end if;
+  end if;
+  if v_some then
+    return query select * from wallet.post_remaining(v_batch, v_refusals, v_sentences, p_amounts, v_at, p_atomic_from);
+  end if;
+end
+$$;

@@ -1,0 +1,411 @@
+/*
+ * worker_execution.c - handler threads, and the heartbeat who extends leases and stops what must stop.
+ *
+ * A execution leaves the list of what is held only when it is settled or lost; until then its lease is kept.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/metric.h"
+#include "base/problem.h"
+#include "bus/worker_internal.h"
+
+#define CALL_MS           10000
+#define AGAIN_MS          500
+#define KEEP_TIMES        3 /* heartbeats within a lease */
+#define HANDLER_BYTES_MAX ((size_t)64 << 20)
+
+/* ---- the list of what is held; under the mutex ---- */
+
+static void execution_append(Worker *worker, Execution *execution)
+{
+    execution->previous                                    = worker->last;
+    *(worker->last ? &worker->last->next : &worker->first) = execution;
+    worker->last                                           = execution;
+    worker->held++;
+    worker->waiting++;
+}
+
+void execution_drop(Worker *worker, Execution *execution)
+{
+    ClaimedBatch *claimed_batch = execution->claimed_batch;
+
+    *(execution->previous ? &execution->previous->next : &worker->first) = execution->next;
+    *(execution->next ? &execution->next->previous : &worker->last)      = execution->previous;
+    worker->held--;
+    worker->waiting -= execution->state == EXECUTION_WAITING;
+    cond_signal(&worker->changed);
+    if (--claimed_batch->left == 0)
+        claimed_batch_free(claimed_batch);
+    free(execution);
+}
+
+static Execution *execution_find_waiting(const Worker *worker)
+{
+    Execution *execution = worker->first;
+
+    while (execution && execution->state != EXECUTION_WAITING)
+        execution = execution->next;
+    return execution;
+}
+
+static Execution *execution_find(const Worker *worker, int64_t id, int64_t token)
+{
+    Execution *execution = worker->first;
+
+    while (execution && (execution->command->id != id || execution->command->token != token))
+        execution = execution->next;
+    return execution;
+}
+
+void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    for (int i = 0; i < claimed_batch->count; i++) {
+        Execution *execution = calloc(1, sizeof *execution);
+
+        if (!execution)
+            abort();
+        execution->command       = &claimed_batch->list[i];
+        execution->claimed_batch = claimed_batch;
+        execution->kept_at       = claimed_batch->claimed_at;
+        execution_append(worker, execution);
+    }
+    cond_broadcast(&worker->arrived);
+}
+
+/* ---- one execution, on a handler thread ---- */
+
+static Execution *execution_take(Worker *worker, Arena *arena)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+    Execution                  *execution;
+
+    /* Once it stops nothing is begun: what waits is given back. */
+    while (!(execution = worker->stopping ? NULL : execution_find_waiting(worker)) && !worker->closing)
+        cond_wait(&worker->arrived, &worker->mutex, deadline_never());
+    if (!execution)
+        return NULL;
+    worker->waiting--;
+    worker->running++;
+    metric_add(METRIC_HANDLERS, 1);
+    metric_series_add(worker->metrics, WORKER_HANDLERS, 1);
+    execution->state       = EXECUTION_RUNNING;
+    execution->job.command = execution->command;
+    execution->job.domain  = worker->options.domain;
+    execution->job.arena   = arena;
+    execution->job.deadline =
+        worker->options.timeout_ms ? deadline_in_ms(worker->options.timeout_ms) : deadline_never();
+    if (worker->options.timeout_ms)
+        cond_signal(&worker->ticked);
+    return execution;
+}
+
+static void item_give_back(SettleItem *item, int64_t delay_ms, const char *error)
+{
+    item->outcome  = OUTCOME_RETRY;
+    item->result   = NULL;
+    item->error    = error;
+    item->delay_ms = delay_ms;
+}
+
+/* What the handler said, in the light of why it was stopped. What was completed all the same stays so. */
+static void item_judge(const Worker *worker, StopReason why, Arena *arena, SettleItem *item)
+{
+    if (item->outcome == OUTCOME_COMPLETE)
+        return;
+    if (why == STOP_TIMEOUT)
+        item_give_back(item, SETTLE_DELAY_DEFAULT,
+                       arena_print(arena, "handler ran longer than %d ms and was stopped", worker->options.timeout_ms));
+    if (why == STOP_SHUTDOWN)
+        item_give_back(item, 0, "handler was stopped because its worker was");
+}
+
+static StopReason execution_reason(Worker *worker, const Execution *execution)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    return execution->why;
+}
+
+static bool stop_is_loss(StopReason why)
+{
+    return why == STOP_LOST || why == STOP_CANCELED;
+}
+
+bool settle_goes_on(Worker *worker, ErrorCode code)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    if (worker->closing && error_verdict(code) == VERDICT_FINAL)
+        return false;
+    return code != ERR_STOPPING && !(worker->stopping && deadline_passed(worker->stop_deadline));
+}
+
+/* Is it what the handler said that cannot be stored? Anything else that is wrong is not the command's fault. */
+static bool outcome_is_refused(const SettleItem *item, ErrorCode code)
+{
+    return (code == ERR_INVALID || code == ERR_LIMIT) && (item->result || item->outcome != OUTCOME_FAIL);
+}
+
+/* As long as the lease is ours: outages are waited out, and what cannot be stored is given up with the reason. */
+static void item_settle(Worker *worker, const Execution *execution, Arena *arena, SettleItem *item)
+{
+    bool told = false;
+
+    while (!item->status && !stop_is_loss(execution_reason(worker, execution))) {
+        Error     error = {0};
+        ErrorCode code  = settler_settle(worker->settler, deadline_in_ms(CALL_MS), item, &error);
+
+        if (code == OK)
+            break;
+        if (!told)
+            log_error(LOG_WARN, "worker", "cannot settle a command, trying on", &error);
+        told = true;
+        if (outcome_is_refused(item, code)) {
+            item->outcome = OUTCOME_FAIL;
+            item->result  = NULL;
+            item->error   = arena_print(arena, "outcome could not be stored: %s", problem_stored(&error));
+            continue;
+        }
+        if (!settle_goes_on(worker, code))
+            break;
+        clock_sleep_ms(AGAIN_MS);
+    }
+}
+
+/* status: how it stands now; NULL: that could not be asked. */
+static void loss_log(const Execution *execution, StopReason why, const SettleItem *item)
+{
+    log_write(LOG_WARN, "worker",
+              item->status || stop_is_loss(why) ? "lease was lost, the outcome changed nothing"
+                                                : "outcome could not be told, its lease runs out",
+              LOG_STR("command", execution->command->command_id), LOG_STR("outcome", outcome_names[item->outcome]),
+              LOG_STR("status", item->status ? item->status : ""));
+}
+
+static void running_end(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    worker->running--;
+    metric_add(METRIC_HANDLERS, -1);
+    metric_series_add(worker->metrics, WORKER_HANDLERS, -1);
+}
+
+static void execution_run(Worker *worker, Execution *execution, Arena *arena)
+{
+    SettleItem item  = {.id       = execution->command->id,
+                        .token    = execution->command->token,
+                        .delay_ms = SETTLE_DELAY_DEFAULT};
+    Mono       began = clock_mono();
+
+    worker->options.handler->run(worker->options.handler, &execution->job, &item);
+    metric_series_observe_us(worker->metrics, WORKER_HANDLER_SECONDS, mono_us_between(began, clock_mono()));
+    mutex_lock(&worker->mutex);
+    execution->state = EXECUTION_SETTLING;
+    mutex_unlock(&worker->mutex);
+    if (execution->job.not_begun) {
+        pause_begin(worker, execution->job.not_begun);
+        jobs_release(worker, arena, execution);
+        running_end(worker);
+        return;
+    }
+    pause_end(worker);
+    if (!item.status) {
+        item_judge(worker, execution_reason(worker, execution), arena, &item);
+        item_settle(worker, execution, arena, &item);
+    }
+    if (!item.settled)
+        loss_log(execution, execution_reason(worker, execution), &item);
+    running_end(worker);
+    mutex_lock(&worker->mutex);
+    worker_count(worker, &item);
+    worker->woken |= item.settled && item.outcome == OUTCOME_RETRY; /* its time should be known */
+    execution_drop(worker, execution);
+    mutex_unlock(&worker->mutex);
+}
+
+static void *handler_run(void *context)
+{
+    Worker                   *worker = context;
+    scoped(arena_free) Arena *arena  = arena_new(HANDLER_BYTES_MAX);
+    Execution                *execution;
+
+    while ((execution = execution_take(worker, arena))) {
+        log_set_request(execution->command->command_id);
+        execution_run(worker, execution, arena);
+        log_set_request(NULL);
+        arena_reset(arena);
+    }
+    return NULL;
+}
+
+/* ---- the heartbeat ---- */
+
+/* Under the mutex, so that run() cannot return meanwhile. */
+static void execution_stop(Worker *worker, Execution *execution, StopReason why)
+{
+    if (execution->why == STOP_NONE || stop_is_loss(why))
+        execution->why = why;
+    if (execution->state != EXECUTION_RUNNING || atomic_exchange(&execution->job.stopped, true))
+        return;
+    if (worker->options.handler->stop)
+        worker->options.handler->stop(worker->options.handler, &execution->job);
+}
+
+static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verdict, Mono asked_at)
+{
+    if (verdict == LEASE_EXTENDED) {
+        execution->kept_at = asked_at;
+        return;
+    }
+    if (verdict == LEASE_BUSY)
+        return; /* the next heartbeat asks again */
+    if (execution->state != EXECUTION_WAITING) {
+        execution_stop(worker, execution, verdict == LEASE_CANCELED ? STOP_CANCELED : STOP_LOST);
+        return;
+    }
+    worker_count(worker, &(SettleItem){.settled = false});
+    execution_drop(worker, execution);
+}
+
+/* Leases that will not last until the next heartbeat but one. */
+static int leases_collect(Worker *worker, Mono now, int every_ms, int64_t *ret_ids, int64_t *ret_tokens)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
+    int                         count = 0;
+
+    for (const Execution *execution = worker->first; execution && count < 2 * WORKER_CONCURRENCY_MAX;
+         execution                  = execution->next)
+        if (mono_ms_between(execution->kept_at, now) >= every_ms) {
+            ret_ids[count]    = execution->command->id;
+            ret_tokens[count] = execution->command->token;
+            count++;
+        }
+    return count;
+}
+
+static void leases_extend(Worker *worker, int every_ms)
+{
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    int64_t                  *ids      = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
+    int64_t                  *tokens   = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
+    LeaseVerdict             *verdicts = arena_array(arena, LeaseVerdict, 2 * WORKER_CONCURRENCY_MAX);
+    Mono                      now      = clock_mono();
+    Error                     error    = {0};
+    int                       count    = leases_collect(worker, now, every_ms, ids, tokens);
+
+    if (count == 0)
+        return;
+    if (lease_extend(worker->options.pool, deadline_in_ms(every_ms), arena, ids, tokens, count,
+                     worker->options.lease_ms, verdicts, &error) != OK) {
+        log_error(LOG_WARN, "worker", "leases could not be extended, trying on", &error);
+        return;
+    }
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+    for (int i = 0; i < count; i++) {
+        Execution *execution = execution_find(worker, ids[i], tokens[i]);
+
+        if (execution)
+            verdict_take(worker, execution, verdicts[i], now);
+    }
+}
+
+/* Under the mutex: stop what runs too long, or longer than the worker; returns when to look again. */
+static Deadline executions_stop_late(Worker *worker)
+{
+    Deadline next = worker->stopping ? worker->stop_deadline : deadline_never();
+    bool     end  = deadline_passed(next);
+
+    if (end)
+        next = deadline_never();
+    for (Execution *execution = worker->first; execution; execution = execution->next) {
+        if (execution->state != EXECUTION_RUNNING || execution->why != STOP_NONE)
+            continue;
+        if (end)
+            execution_stop(worker, execution, STOP_SHUTDOWN);
+        else if (deadline_passed(execution->job.deadline))
+            execution_stop(worker, execution, STOP_TIMEOUT);
+        else
+            next = deadline_sooner(next, execution->job.deadline);
+    }
+    return next;
+}
+
+static void *heartbeat_run(void *context)
+{
+    Worker  *worker   = context;
+    int      every_ms = worker->options.lease_ms / KEEP_TIMES;
+    Deadline beat     = deadline_in_ms(every_ms);
+
+    mutex_lock(&worker->mutex);
+    while (!worker->closing || worker->held > 0) {
+        Deadline late = executions_stop_late(worker);
+
+        cond_wait(&worker->ticked, &worker->mutex, deadline_sooner(beat, late));
+        if (!deadline_passed(beat))
+            continue;
+        mutex_unlock(&worker->mutex);
+        leases_extend(worker, every_ms);
+        beat = deadline_in_ms(every_ms);
+        mutex_lock(&worker->mutex);
+    }
+    mutex_unlock(&worker->mutex);
+    return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+/* Nothing waits for a thread any more: they end. */
+static void handlers_end(Worker *worker)
+{
+    mutex_lock(&worker->mutex);
+    worker->closing = true;
+    cond_broadcast(&worker->arrived);
+    cond_signal(&worker->ticked);
+    mutex_unlock(&worker->mutex);
+    for (int i = 0; i < worker->thread_count; i++)
+        thread_join(worker->threads[i]);
+    free(take(worker->threads));
+}
+
+ErrorCode executions_start(Worker *worker, Error *reterr)
+{
+    worker->threads      = memory_new((size_t)worker->options.concurrency, sizeof *worker->threads);
+    worker->thread_count = 0;
+    while (worker->thread_count < worker->options.concurrency &&
+           thread_try_start("handler", handler_run, worker, &worker->threads[worker->thread_count]))
+        worker->thread_count++;
+    if (worker->thread_count == worker->options.concurrency &&
+        thread_try_start("keeper", heartbeat_run, worker, &worker->heartbeat))
+        return OK;
+    (void)fail(reterr, ERR_INTERNAL, "cannot start %d threads for handlers: %s", worker->options.concurrency + 1,
+               strerrordesc_np(errno));
+    handlers_end(worker);
+    return ERR_INTERNAL;
+}
+
+void executions_end(Worker *worker)
+{
+    bool is_stopping;
+
+    arena_reset(worker->arena);
+    mutex_lock(&worker->mutex);
+    is_stopping = worker->stopping;
+    mutex_unlock(&worker->mutex);
+    if (is_stopping)
+        jobs_release(worker, worker->arena, /* execution= */ NULL);
+    handlers_end(worker);
+    jobs_release(worker, worker->arena,
+                 /* execution= */ NULL); /* the stop may have come just now: then nothing more was begun */
+    mutex_lock(&worker->mutex);
+    cond_signal(&worker->ticked);
+    mutex_unlock(&worker->mutex);
+    thread_join(worker->heartbeat);
+}

@@ -1,0 +1,90 @@
+/*
+ * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_job.c runs, settles and keeps
+ * leases, worker_release.c gives back what was not begun, worker_batch.c runs and settles for handlers that take whole batches.
+ */
+#ifndef BUS_WORKER_INTERNAL_H
+#define BUS_WORKER_INTERNAL_H
+
+#include "base/sync.h"
+#include "bus/worker.h"
+#include "bus/worker_metric.h"
+
+/* The commands of one claim and their memory, freed with the last one. */
+typedef struct {
+    Arena          *arena;
+    ClaimedCommand *list;
+    int             count;
+    int             left; /* not dropped yet; guarded by the worker's mutex */
+    Mono            claimed_at;
+} ClaimedBatch;
+
+typedef enum { EXECUTION_WAITING, EXECUTION_RUNNING, EXECUTION_SETTLING } ExecutionState;
+typedef enum { STOP_NONE, STOP_LOST, STOP_CANCELED, STOP_TIMEOUT, STOP_SHUTDOWN } StopReason;
+
+/* One command that we hold. Guarded by the mutex, but for the job, which is the handler's. */
+typedef struct Execution Execution;
+struct Execution {
+    const ClaimedCommand *command;
+    ClaimedBatch         *claimed_batch;
+    Job                   job;
+    ExecutionState        state;
+    StopReason            why;
+    Mono                  kept_at; /* when its lease was extended last */
+    Execution            *next, *previous;
+};
+
+struct Worker {
+    WorkerOptions options;
+    MetricSeries *metrics;
+    Claimer      *claimer;
+    Settler      *settler;
+    pthread_t    *threads;
+    int           thread_count;
+    pthread_t     heartbeat;
+    Arena        *arena; /* for the dispatcher's questions, emptied each turn */
+
+    Mutex         mutex;   /* guards the rest */
+    Cond          arrived; /* for handler threads: a execution waits, or closing */
+    Cond          changed; /* for the dispatcher: room, a note, or stopping */
+    Cond          ticked;  /* for the heartbeat: stopping or closing */
+    Execution    *first, *last;
+    int           held, waiting, running;
+    ClaimedBatch *claimed_batch; /* is_inline: the batch to be settled next */
+    bool          woken, stopping, closing;
+    Mono          paused_until; /* nothing is claimed before */
+    int           pause_ms;     /* the last pause; 0: the last handler began its command */
+    Deadline      stop_deadline;
+    WorkerCounts  counts;
+};
+
+/* Counting an outcome; under the mutex. */
+void worker_count(Worker *worker, const SettleItem *item);
+void claimed_batch_free(ClaimedBatch *claimed_batch);
+SCOPED(ClaimedBatch, claimed_batch_free)
+
+/* worker_execution.c */
+/* ERR_INTERNAL: a thread cannot be started, and none runs. */
+must_check ErrorCode executions_start(Worker *worker, Error *reterr);
+/* No more will come: wait for what is held, then for the threads. */
+void executions_end(Worker *worker);
+/* Takes the claimed_batch over. */
+void executions_add(Worker *worker, ClaimedBatch *claimed_batch);
+
+/* Under the mutex: it is not held any more. */
+void execution_drop(Worker *worker, Execution *execution);
+/* Is a settle that failed tried again? A worker that ends does not wait for the end of an outage, nor for a schema to be mended. */
+bool settle_goes_on(Worker *worker, ErrorCode code);
+
+/* worker_release.c */
+/* A handler could not begin its command, for a reason that is not the command's: claim nothing for 1 s, doubling up to 30 s. */
+void pause_begin(Worker *worker, const char *why);
+void pause_end(Worker *worker);
+/* Release all jobs that wait, and the one given (NULL: none), without using up their attempts; they are dropped. */
+void jobs_release(Worker *worker, Arena *arena, Execution *execution);
+
+/* worker_batch.c: the same three */
+must_check ErrorCode batches_start(Worker *worker, Error *reterr);
+void                 batches_end(Worker *worker);
+void                 batches_add(Worker *worker, ClaimedBatch *claimed_batch);
+
+#endif

@@ -1,0 +1,236 @@
+/*
+ * command_wallet_show.c - what is in a wallet, and how it came there.
+ */
+#include <string.h>
+
+#include "base/text.h"
+#include "base/uuid.h"
+#include "base/writer.h"
+#include "cli/command.h"
+#include "cli/moment.h"
+#include "cli/print.h"
+#include "cli/receipt.h"
+#include "wallet/entry.h"
+
+static const char *asset_of(const Call *call)
+{
+    const char *given = call_flag(call, "--asset");
+
+    return given ? given : WALLET_ASSET_DEFAULT;
+}
+
+static ErrorCode names_check(const Call *call, Error *reterr)
+{
+    bool is_good = wallet_check_owner_seen("OWNER", call->arguments[0], reterr) == OK &&
+                   wallet_check_asset("--asset", call_flag(call, "--asset"), reterr) == OK;
+
+    return is_good ? OK : ERR_USAGE;
+}
+
+/* ---- balance ---- */
+
+static void floor_cell(Table *table, const char *owner, int64_t floor)
+{
+    if (wallet_has_floor(owner))
+        table_cell_i64(table, floor);
+    else
+        table_cell(table, NULL);
+}
+
+static void wallets_table(Call *call, const Wallet *list, int count)
+{
+    static const char *const head[] = {"owner",  ">balance", "asset",  ">held", ">available",
+                                       ">floor", ">version", "frozen", NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < count; i++) {
+        table_cell(&table, list[i].owner);
+        table_cell_i64(&table, list[i].balance);
+        table_cell(&table, list[i].asset);
+        table_cell_i64(&table, list[i].held);
+        table_cell_i64(&table, list[i].available);
+        floor_cell(&table, list[i].owner, list[i].floor);
+        table_cell_i64(&table, list[i].version);
+        table_cell(&table, list[i].frozen ? "frozen" : NULL);
+    }
+    table_print(&table, "no wallets");
+}
+
+/* An array for --all, else the wallet itself. */
+static void wallets_json(Call *call, const Wallet *list, int count, bool is_list)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    if (is_list)
+        writer_array(&writer, NULL);
+    for (int i = 0; i < count; i++)
+        wallet_write(&writer, &list[i]);
+    if (is_list)
+        writer_end(&writer);
+    print_json(&text);
+}
+
+static void past_table(Call *call, const WalletPast *past, int64_t at)
+{
+    static const char *const head[] = {"owner",  ">balance", "asset", ">held", ">available",
+                                       ">floor", ">version", "at",    NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    table_cell(&table, past->owner);
+    table_cell_i64(&table, past->balance);
+    table_cell(&table, past->asset);
+    table_cell_i64(&table, past->held);
+    table_cell_i64(&table, past->available);
+    floor_cell(&table, past->owner, past->floor);
+    table_cell_i64(&table, past->version);
+    table_cell_time(&table, at);
+    table_print(&table, "");
+}
+
+static void past_write(Writer *writer, const void *past)
+{
+    wallet_past_write(writer, past);
+}
+
+static ErrorCode balance_past(Call *call, App *app, int64_t at, Error *reterr)
+{
+    WalletPast past;
+
+    TRY(wallet_get_at(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, call->arguments[0], asset_of(call),
+                      moment_text(call->arena, at), &past, reterr));
+    if (call->json)
+        object_print(past_write, call->arena, &past);
+    else
+        past_table(call, &past, at);
+    return OK;
+}
+
+static ErrorCode balance_now(Call *call, App *app, Error *reterr)
+{
+    Deadline    deadline = deadline_in_ms(APP_COMMAND_MS);
+    bool        is_list  = call_flag(call, "--all");
+    const char *owner = call->arguments[0], *asset = asset_of(call);
+    Wallet     *list;
+    int         count;
+
+    if (is_list)
+        TRY(wallet_list(app->pool, deadline, call->arena, owner, &list, &count, reterr));
+    else
+        TRY(wallet_get(app->pool, deadline, call->arena, &owner, &asset, 1, &list, &count, reterr));
+    if (count == 0 && !is_list)
+        return wallet_missing(owner, asset, reterr);
+    if (call->json)
+        wallets_json(call, list, count, is_list);
+    else
+        wallets_table(call, list, count);
+    return OK;
+}
+
+ErrorCode command_wallet_balance(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    int64_t                at;
+
+    TRY(names_check(call, reterr));
+    TRY(call_moment(call, "--at", &at, reterr));
+    if (call_flag(call, "--all") && (at || call_flag(call, "--asset")))
+        return fail(reterr, ERR_USAGE, "--all shows every asset as it is now: neither --asset nor --at goes with it");
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    return at ? balance_past(call, app, at, reterr) : balance_now(call, app, reterr);
+}
+
+/* ---- entries ---- */
+
+static ErrorCode filter_read(const Call *call, EntryFilter *ret_filter, Error *reterr)
+{
+    EntryFilter filter = {.owner = call->arguments[0], .asset = asset_of(call), .kind = call_flag(call, "--kind")};
+    int64_t     limit, since, until;
+
+    TRY(names_check(call, reterr));
+    TRY(call_number("--limit", call_flag(call, "--limit"), 1, ENTRIES_MAX, 100, &limit, reterr));
+    TRY(call_moment(call, "--since", &since, reterr));
+    TRY(call_moment(call, "--until", &until, reterr));
+    TRY(entry_check_kind("--kind", filter.kind, reterr) == OK ? OK : ERR_USAGE);
+    filter.limit = (int)limit;
+    filter.since = moment_text(call->arena, since);
+    filter.until = moment_text(call->arena, until);
+    *ret_filter  = filter;
+    return OK;
+}
+
+/* One by one: with their metadata they may be larger together than a Text. */
+static void entries_json(const Entry *list, int count)
+{
+    scoped_text Text text = {0};
+
+    text_init(&text, NULL, TEXT_MAX_BODY);
+    printf("[");
+    for (int i = 0; i < count; i++) {
+        Writer writer;
+
+        text_clear(&text);
+        writer_open(&writer, &text);
+        entry_write(&writer, &list[i]);
+        printf("%s%s", i ? "," : "", text_string(&text));
+    }
+    printf("]\n");
+}
+
+static void entries_table(Call *call, const Entry *list, int count)
+{
+    static const char *const head[] = {"at", "kind", ">amount", "asset", ">balance", ">held", "other", "txn_id", NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < count; i++) {
+        table_cell_time(&table, list[i].at);
+        table_cell(&table, list[i].kind);
+        table_cell_i64(&table, list[i].amount);
+        table_cell(&table, asset_of(call));
+        table_cell_i64(&table, list[i].balance);
+        table_cell_i64(&table, list[i].held);
+        table_cell(&table, list[i].other);
+        table_cell(&table, list[i].txn_id);
+    }
+    table_print(&table, "no entries");
+}
+
+ErrorCode command_wallet_entries(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    EntryFilter            filter;
+    Entry                 *list;
+    int                    count;
+
+    TRY(filter_read(call, &filter, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(entry_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &list, &count, reterr));
+    if (call->json)
+        entries_json(list, count);
+    else
+        entries_table(call, list, count);
+    return OK;
+}
+
+/* ---- one transaction ---- */
+
+ErrorCode command_wallet_show(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+    const char            *json;
+
+    if (!uuid_parse(call->arguments[0], id))
+        return fail(reterr, ERR_USAGE, "ID must be a txn_id, a UUID, got \"%.60s\"", call->arguments[0]);
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(transaction_show(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &json, reterr));
+    if (!call->json)
+        return receipt_print(json, call->arena, reterr);
+    printf("%s\n", json);
+    return OK;
+}

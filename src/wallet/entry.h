@@ -1,0 +1,52 @@
+/*
+ * entry.h - what was written: the entries of a wallet, one transaction, one hold.
+ *
+ * Threads: any. Ownership: results live in the arena.
+ */
+#ifndef WALLET_ENTRY_H
+#define WALLET_ENTRY_H
+
+#include "base/writer.h"
+#include "wallet/wallet.h"
+
+#define ENTRIES_MAX 10000
+
+#define ENTRY_COLUMNS(X, T)                \
+    X(T, int64_t, DB_I64, number)          \
+    X(T, int64_t, DB_I64, version)         \
+    X(T, const char *, DB_UUID, txn_id)    \
+    X(T, const char *, DB_TEXT, kind)      \
+    X(T, int64_t, DB_I64, amount)          \
+    X(T, int64_t, DB_I64, balance)         \
+    X(T, int64_t, DB_I64, held)            \
+    X(T, const char *, DB_TEXT, other)     \
+    X(T, const char *, DB_JSONB, metadata) \
+    X(T, int64_t, DB_TIME, at)
+typedef struct {
+    ENTRY_COLUMNS(DB_FIELD, Entry)
+} Entry;
+
+typedef struct {
+    const char *owner, *asset, *kind; /* asset NULL: CREDIT; kind NULL: all */
+    const char *since, *until;        /* RFC 3339, both included; NULL: no limit */
+    int64_t     seen;                 /* number of the last one seen; 0: none */
+    int         limit;                /* 1 to ENTRIES_MAX */
+} EntryFilter;
+
+/* A kind that entries can have, or NULL: all. ERR_INVALID names the field and the nearest kind. */
+must_check ErrorCode entry_check_kind(const char *field, const char *kind, Error *reterr);
+/* Newest first. ERR_NOT_FOUND: there is no such wallet; an empty list says that nothing matches. */
+must_check ErrorCode entry_list(Pool *pool, Deadline deadline, Arena *arena, const EntryFilter *filter,
+                                Entry **ret_list, int *ret_count, Error *reterr);
+void                 entry_write(Writer *writer, const Entry *entry);
+
+/* As JSON. ERR_NOT_FOUND: no such thing. */
+must_check ErrorCode transaction_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id,
+                                      const char **ret_json, Error *reterr);
+must_check ErrorCode hold_show(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id, const char **ret_json,
+                               Error *reterr);
+/* Only its entries, which never change. */
+must_check ErrorCode transaction_entries(Pool *pool, Deadline deadline, Arena *arena, const char *txn_id,
+                                         const char **ret_json, Error *reterr);
+
+#endif
