@@ -66,7 +66,8 @@ static const Field batch_fields[] = {
     {"on_complete", FIELD_OBJECT, offsetof(BatchRequest, on_complete), .rows = &on_complete_table,
      .help = "a command that is sent once, when the batch is sealed and all of its commands have ended"},
     {"open", FIELD_BOOL, offsetof(BatchRequest, open), .help = "more commands will be added; seal it then"},
-    {"items", FIELD_ROWS, offsetof(BatchRequest, items), .min = 0, .max = ITEMS_MAX, .rows = &api_command_send_body},
+    {"items", FIELD_ROWS, offsetof(BatchRequest, items), .min = 0, .max = ITEMS_MAX, .rows = &api_command_send_body,
+     .help = "at least one unless \"open\" is true"},
 };
 const FieldTable api_command_batch_body = {"batch", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
 
@@ -140,12 +141,15 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     return OK;
 }
 
-/* All of it before the first write: a batch whose last item is bad must not be there afterwards. */
+/* Everything is checked before the first write, so a batch with a bad last item is not created. */
 static ErrorCode batch_check(Request *request, const BatchRequest *given, SendItem *ret_list, Error *reterr)
 {
     const SendRequest *requests = given->items.items;
     SendRequest        last;
 
+    if (given->items.count == 0 && !given->open)
+        return fail(reterr, ERR_INVALID, "items must be an array of 1 to %d commands unless \"open\" is true",
+                    ITEMS_MAX);
     for (int i = 0; i < given->items.count; i++) {
         ret_list[i] = item_of(&requests[i], request_principal(request));
         if (requests[i].batch_id && (!given->batch_id || strcmp(requests[i].batch_id, given->batch_id) != 0))

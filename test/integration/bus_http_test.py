@@ -566,7 +566,9 @@ def batch_may_be_filled_later_and_empty_ones_complete_at_once():
                 part="sealed")
         settle(pawl, (claim(pawl)[0], "complete"))
         assert last_ones(db, body["batch_id"]) == 1
-        empty = post(pawl, "/v1/commands/batch", {"items": [], "on_complete": LAST}, 201)["batch_id"]
+        empty = post(pawl, "/v1/commands/batch", {"open": True, "on_complete": LAST}, 201)["batch_id"]
+        assert last_ones(db, empty) == 0
+        post(pawl, f"/v1/batches/{empty}/seal", {})
         assert last_ones(db, empty) == 1
 
 
@@ -598,6 +600,9 @@ def bad_batches_are_refused_by_field_and_nothing_is_written():
         before = counts(db)
         good = batch_body(2)
         item = good["items"][0]
+        for body in ({}, {"on_complete": LAST}, {"items": []}, {"items": [], "open": False, "name": "n"}):
+            problem(pawl.http("POST", "/v1/commands/batch", body), 400, part="items must be an array of 1 to 8000")
+            assert counts(db) == before, f"{body}: something was written"
         for change, field in [
                 ({"items": [item, {"domain": "shop"}]}, "items[1]"),
                 ({"items": [item, {**item, "domain": "a b"}]}, "items[1]"),
