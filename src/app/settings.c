@@ -172,7 +172,7 @@ static const Setting worker_rows[] = {
     {"sql", NULL, SETTING_TEXT, WORKER_AT(sql),
      .help = "schema.function that is called for each command, as by pawl work --sql"},
     {"types", NULL, SETTING_TEXT, WORKER_AT(types_text),
-     .help = "only commands of these types, with commas between; unset: all"},
+     .help = "only commands of these types, comma-separated; unset: all"},
     {"concurrency", NULL, SETTING_INT, WORKER_AT(concurrency), "8", 1, WORKER_CONCURRENCY_MAX,
      .help = "how many commands at once"},
     {"batch", NULL, SETTING_INT, WORKER_AT(batch), .min = 1, .max = CLAIM_MAX,
@@ -205,21 +205,6 @@ static int64_t clamp(int64_t value, int64_t least, int64_t most)
 
 /* ---- workers ---- */
 
-/* "a, b" to {"a", "b", NULL}; empty words are left out. */
-static const char *const *types_split(const char *text, Arena *arena)
-{
-    const char **list  = arena_array(arena, const char *, strlen(text) / 2 + 2);
-    int          count = 0;
-
-    for (const char *word = text + strspn(text, ", "); *word; word += strspn(word, ", ")) {
-        size_t size = strcspn(word, ", ");
-
-        list[count++] = arena_bytes(arena, word, size);
-        word += size;
-    }
-    return count ? list : NULL;
-}
-
 static ErrorCode worker_complete(const SettingSection *section, Arena *arena, Error *reterr)
 {
     WorkerSettings *worker = section->values;
@@ -229,7 +214,8 @@ static ErrorCode worker_complete(const SettingSection *section, Arena *arena, Er
     if (!worker->domain)
         worker->domain = section->name;
     if (worker->types_text)
-        worker->types = types_split(worker->types_text, arena);
+        TRY(worker_types_read(arena_print(arena, "%s: types", section->location), worker->types_text, arena,
+                              &worker->types, reterr));
     return OK;
 }
 

@@ -82,6 +82,17 @@ static ErrorCode check_id(const char *field, const char *text, Error *reterr)
     return OK;
 }
 
+ErrorCode send_check_type(const char *field, const char *type, Error *reterr)
+{
+    if (!type || !name_is_good(type, TYPE_LENGTH_MAX, "_.:-"))
+        return fail(
+            reterr, ERR_INVALID,
+            "%s must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
+            "got \"%.*s\"",
+            field, TYPE_LENGTH_MAX, CUT(type), type ? type : "");
+    return OK;
+}
+
 static ErrorCode check_names(const SendItem *item, Error *reterr)
 {
     if (!item->domain || !name_is_good(item->domain, DOMAIN_LENGTH_MAX, "_.:-"))
@@ -90,12 +101,7 @@ static ErrorCode check_names(const SendItem *item, Error *reterr)
             "domain must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
             "got \"%.*s\"",
             DOMAIN_LENGTH_MAX, CUT(item->domain), item->domain ? item->domain : "");
-    if (!item->type || !name_is_good(item->type, TYPE_LENGTH_MAX, "_.:-"))
-        return fail(
-            reterr, ERR_INVALID,
-            "type must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
-            "got \"%.*s\"",
-            TYPE_LENGTH_MAX, CUT(item->type), item->type ? item->type : "");
+    TRY(send_check_type("type", item->type, reterr));
     /* PGMQ takes "--" for a comment and refuses it. */
     if (item->reply_to && (!name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_.-") || strstr(item->reply_to, "--")))
         return fail(reterr, ERR_INVALID,

@@ -59,6 +59,8 @@ typedef struct {
 } SendItem;
 #define SEND_DEFAULT (-1)
 
+/* ERR_INVALID names the field: no command can have this type. */
+must_check ErrorCode send_check_type(const char *field, const char *type, Error *reterr);
 /* Check what can be known without the database: names, ranges, JSON and UTF-8. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode send_check(const SendItem *item, Error *reterr);
 

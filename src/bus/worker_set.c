@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/sync.h"
 #include "base/uuid.h"
+#include "bus/send.h"
 
 typedef struct Entry Entry;
 struct Entry {
@@ -86,6 +87,25 @@ static const char *name_make(Arena *arena)
     (void)gethostname(host, sizeof host - 1);
     uuid_new(id);
     return arena_print(arena, "%s:%d:%.8s", host, (int)getpid(), id + 28);
+}
+
+ErrorCode worker_types_read(const char *field, const char *text, Arena *arena, const char *const **ret_types,
+                            Error *reterr)
+{
+    const char **list  = arena_array(arena, const char *, strlen(text) / 2 + 2);
+    int          count = 0;
+
+    for (const char *word = text + strspn(text, ", "); *word; word += strspn(word, ", ")) {
+        size_t size = strcspn(word, ", ");
+
+        list[count] = arena_bytes(arena, word, size);
+        TRY(send_check_type(field, list[count++], reterr) == OK ? OK : ERR_USAGE);
+        word += size;
+    }
+    if (count == 0)
+        return fail(reterr, ERR_USAGE, "%s must be one or more types, comma-separated, got \"%.60s\"", field, text);
+    *ret_types = list;
+    return OK;
 }
 
 static const char *const *types_copy(Arena *arena, const char *const *types)

@@ -40,6 +40,10 @@ typedef struct {
     void *context;
 } WorkerSetStart;
 
+/* "a, b" to {"a", "b", NULL}, in the arena. ERR_USAGE names the field: no type, or one that no command can have. */
+must_check ErrorCode worker_types_read(const char *field, const char *text, Arena *arena, const char *const **ret_types,
+                                       Error *reterr);
+
 WorkerSet *worker_set_new(Pool *pool);
 /* After worker_set_wait() has returned true, or without a start. */
 void worker_set_free(WorkerSet *set);

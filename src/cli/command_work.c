@@ -22,10 +22,11 @@ typedef struct {
     Progress   progress;
 
     /* --drain without --json: what it waits for is said once it has had nothing to do for a while, then now and then. */
-    Pool       *pool; /* NULL: say nothing */
-    const char *domain, *type;
-    int64_t     claimed;
-    Mono        quiet_at; /* when it will have been idle for long enough */
+    Pool              *pool; /* NULL: say nothing */
+    const char        *domain;
+    const char *const *types; /* NULL: all */
+    int64_t            claimed;
+    Mono               quiet_at; /* when it will have been idle for long enough */
 } Watch;
 
 /* ---- signals and the live line, on the main thread ---- */
@@ -41,13 +42,24 @@ static void line_show(Watch *watch)
     progress_show_more(&watch->progress, counts.completed, "done", more);
 }
 
-/* How many commands of the domain have this status; 0 when that cannot be read now. */
-static int64_t count_of(const Watch *watch, const char *status)
+/* Commands of the domain and type with this status; 0 when they cannot be counted now. */
+static int64_t count_type(const Watch *watch, const char *status, const char *type)
 {
-    CommandFilter filter = {.domain = watch->domain, .status = status, .type = watch->type};
+    CommandFilter filter = {.domain = watch->domain, .status = status, .type = type};
     int64_t       count;
 
     return command_count(watch->pool, deadline_in_ms(COUNT_MS), &filter, &count, NULL) == OK ? count : 0;
+}
+
+static int64_t count_of(const Watch *watch, const char *status)
+{
+    int64_t count = 0;
+
+    if (!watch->types)
+        return count_type(watch, status, NULL);
+    for (const char *const *type = watch->types; *type; type++)
+        count += count_type(watch, status, *type);
+    return count;
 }
 
 static void wait_explain(Watch *watch)
@@ -137,6 +149,8 @@ static ErrorCode row_read(const Call *call, WorkerRow *ret_row, Error *reterr)
                            .exec        = call_flag(call, "--exec"),
                            .sql         = call_flag(call, "--sql"),
                            .noop        = call_flag(call, "--noop") != NULL};
+    if (call_flag(call, "--type"))
+        TRY(worker_types_read("--type", call_flag(call, "--type"), call->arena, &ret_row->types, reterr));
     if ((ret_row->exec != NULL) + (ret_row->sql != NULL) + ret_row->noop != 1)
         return fail(reterr, ERR_USAGE, "give one of --exec PROGRAM, --sql FUNCTION and --noop");
     return OK;
@@ -166,7 +180,7 @@ static ErrorCode work(Call *call, App *app, const WorkerRow *row, Error *reterr)
     scoped(listen_free) Listen        *listen  = NULL;
     Watch                              watch   = {.workers  = workers,
                                                   .domain   = row->domain,
-                                                  .type     = call_flag(call, "--type"),
+                                                  .types    = row->types,
                                                   .quiet_at = mono_plus_ms(clock_mono(), QUIET_MS)};
 
     TRY(worker_set_add(workers, row, deadline_in_ms(APP_COMMAND_MS), reterr));
@@ -183,11 +197,9 @@ ErrorCode command_work(Call *call, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
     WorkerRow              row;
-    const char            *types[] = {call_flag(call, "--type"), NULL};
-    sigset_t               set     = stop_signals();
+    sigset_t               set = stop_signals();
 
     TRY(row_read(call, &row, reterr));
-    row.types = types;
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* before the first thread: only watch_run() waits for them */
     signal(SIGPIPE, SIG_IGN);
     call->given.is_daemon = true;

@@ -314,6 +314,17 @@ def a_worker_for_one_type_leaves_the_others_and_drains_all_the_same():
 
 
 @test
+def a_worker_for_several_types_claims_all_of_them():
+    with Database() as db, Pawl(db) as pawl:
+        for kind in ("a", "b", "c"):
+            send(pawl, "shop", kind)
+        assert work(pawl, "shop", "--noop", "--type", "a, b")["completed"] == 2
+        for bad in ("", ",", "a b/c", "a;b"):
+            refused(pawl, "work", "shop", "--noop", "--drain", "--type", bad, code=2, words=["--type"])
+        assert work(pawl, "shop", "--noop", "--type", "c")["completed"] == 1
+
+
+@test
 def drain_says_what_it_waits_for():
     with Database() as db, Pawl(db) as pawl:
         send(pawl, "shop", "charge", None, "--delay", "1h")
