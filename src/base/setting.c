@@ -16,6 +16,7 @@
 #define NAME_SIZE_MAX 64
 #define SECTION       "pawl"
 #define EXCERPT_MAX   40
+#define UNIT_MISSING  ", which has no unit (ms, s, m, h or d)"
 
 /* What a row was given, and where: "PAWL_POOL_MAX in the environment". */
 typedef struct {
@@ -111,6 +112,11 @@ static void quote_print(const char *word, Text *text)
     writer_quote(text, cut);
 }
 
+static bool is_number(const char *word)
+{
+    return word[0] && word[strspn(word, "0123456789")] == '\0';
+}
+
 static ErrorCode refuse(const Load *load, const Setting *row, const Given *given)
 {
     scoped_text Text text = {0};
@@ -124,6 +130,8 @@ static ErrorCode refuse(const Load *load, const Setting *row, const Given *given
         text_append(&text, ", got ");
         quote_print(given->value, &text);
     }
+    if (row->type == SETTING_DURATION_MS && is_number(given->value))
+        text_append(&text, UNIT_MISSING);
     return fail(load->reterr, ERR_USAGE, "%s", text_string(&text));
 }
 
@@ -452,8 +460,8 @@ ErrorCode setting_duration(const char *word, int64_t *ret_ms, Error *reterr)
 
         text_init(&text, NULL, TEXT_MAX_LINE);
         quote_print(word, &text);
-        return fail(reterr, ERR_INVALID, "must be a duration such as 250ms, 10s, 5m, 1h or 2d, got %s",
-                    text_string(&text));
+        return fail(reterr, ERR_INVALID, "must be a duration such as 250ms, 10s, 5m, 1h or 2d, got %s%s",
+                    text_string(&text), is_number(word) ? UNIT_MISSING : "");
     }
     *ret_ms = ms;
     return OK;
@@ -504,7 +512,7 @@ void setting_rule_print(const Setting *row, Text *text)
     case SETTING_WORDS:
         text_append(text, "some of ");
         words_print(row->words, text);
-        text_append(text, ", with commas between");
+        text_append(text, ", comma-separated");
         break;
     }
 }

@@ -51,7 +51,7 @@ static ErrorCode conninfo_rename(Arena *arena, const char *conninfo, const char 
 
     if (!options)
         return fail(reterr, ERR_USAGE,
-                    "database url is malformed: a right one is postgresql://user@host:5432/database");
+                    "database url is malformed: it must look like postgresql://user@host:5432/database");
     text_init(&text, arena, TEXT_MAX_LINE);
     for (const PQconninfoOption *option = options; option->keyword; option++)
         if (option->val && strcmp(option->keyword, "dbname") != 0)

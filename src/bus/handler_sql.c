@@ -46,8 +46,7 @@ ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, H
     int                       count;
 
     if (!dot || dot == function || !dot[1] || strchr(dot + 1, '.'))
-        return fail(reterr, ERR_INVALID, "\"%s\" is not the name of a function: a right one is schema.function",
-                    function);
+        return fail(reterr, ERR_INVALID, "\"%s\" is not the name of a function: it must be schema.function", function);
     const char *schema = arena_bytes(arena, function, (size_t)(dot - function));
     TRY(db_call_many(pool, &options, sql_bus_handler_find, DB_ARGS(db_text(schema), db_text(dot + 1)), &statement_shape,
                      &rows, &count, reterr));

@@ -276,6 +276,17 @@ static ErrorCode command_parse(Parser *parser, const CliCommand **ret_command, E
     return OK;
 }
 
+/* The first argument of the usage line that is missing: words are separated by single spaces. */
+static ErrorCode argument_missing(const CliCommand *command, int given, Error *reterr)
+{
+    const char *word = command->usage;
+
+    for (int i = 0; i < given; i++)
+        word += strcspn(word, " ") + 1;
+    return fail(reterr, ERR_USAGE, "%.*s is missing: pawl %s%s%s %s", (int)strcspn(word, " "), word, command->group,
+                command->verb ? " " : "", command->verb ? command->verb : "", command->usage);
+}
+
 static ErrorCode arguments_parse(Parser *parser, const CliCommand *command, Error *reterr)
 {
     Call *call = parser->call;
@@ -297,8 +308,7 @@ static ErrorCode arguments_parse(Parser *parser, const CliCommand *command, Erro
         call->arguments[call->count++] = word;
     }
     if (call->count < command->least && !parser->help)
-        return fail(reterr, ERR_USAGE, "%s is missing: pawl %s%s%s %s", command->usage, command->group,
-                    command->verb ? " " : "", command->verb ? command->verb : "", command->usage);
+        return argument_missing(command, call->count, reterr);
     return OK;
 }
 

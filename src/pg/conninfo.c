@@ -3,6 +3,7 @@
  */
 #include "pg/conninfo.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,14 +15,28 @@ const char *conninfo_value(const PQconninfoOption *options, const char *keyword)
     return NULL;
 }
 
-/* libpq quotes what it could not understand, and that may be the password: keep the words before the first quote. */
-static void cut_at_quote(char *message)
+/* A quoted punctuation mark is libpq's own: missing "=" after "secret". */
+static bool is_mark(const char *quote)
 {
-    size_t length = strcspn(message, "\"\n");
+    return quote[1] && strchr("=:/]", quote[1]) && quote[2] == '"';
+}
 
-    while (length > 0 && strchr(": ", message[length - 1]))
-        length--;
-    message[length] = '\0';
+/* libpq quotes the text that it could not parse, which may be the password. Everything from the first quotation of that text to the
+ * last quotation mark is replaced by "...", so a quotation mark in the password reveals nothing. */
+static void quotes_mask(char *message)
+{
+    static const char hidden[] = "\"...\"";
+    char             *first = strchr(message, '"'), *last = strrchr(message, '"');
+
+    while (first && is_mark(first))
+        first = strchr(first + strlen("\"=\""), '"');
+    if (first && (size_t)(last - first) + 1 >= strlen(hidden)) {
+        memcpy(first, hidden, strlen(hidden));
+        memmove(first + strlen(hidden), last + 1, strlen(last + 1) + 1);
+    } else if (first) { /* too short for the dots */
+        *first = '\0';
+    }
+    message[strcspn(message, "\n")] = '\0';
 }
 
 ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, Error *reterr)
@@ -31,9 +46,9 @@ ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, E
 
     if (!options) {
         if (message)
-            cut_at_quote(message);
+            quotes_mask(message);
         (void)fail(reterr, ERR_USAGE,
-                   "database url is malformed (%s): a right one is postgresql://user@host:5432/database",
+                   "database url is malformed (%s): it must look like postgresql://user@host:5432/database",
                    message ? message : "out of memory");
         PQfreemem(message);
         return ERR_USAGE;

@@ -94,6 +94,11 @@ def an_unknown_word_is_answered_with_the_nearest_right_one():
         refused(pawl, "dlq", "list", "--limmit", "3", code=2, words=["--limmit", '"--limit"'])
         refused(pawl, "xyzzy", code=2, words=["xyzzy", "pawl help"])
         refused(pawl, "dlq", "show", code=2, words=["ID is missing"])
+        refused(pawl, "send", "shop", code=2, words=["pawl: TYPE is missing: pawl send DOMAIN TYPE [JSON|-]"])
+        refused(pawl, "wallet", "transfer", code=2, words=["pawl: FROM is missing"])
+        refused(pawl, "wallet", "transfer", "ann", "bob", code=2, words=["pawl: N is missing"])
+        refused(pawl, "migrate", code=2, words=["PAWL_DRAIN_TIMEOUT", '"30"', "no unit"], env={"PAWL_DRAIN_TIMEOUT": "30"})
+        refused(pawl, "send", "shop", "a", "--delay", "30", code=2, words=["--delay", "no unit"])
         refused(pawl, "dlq", "show", "one", code=2, words=["one", "integer"])
         refused(pawl, "key", "list", "surplus", code=2, words=["surplus"])
         refused(pawl, "serve", "--listen", code=2, words=["--listen", "value"])
@@ -155,6 +160,9 @@ def a_malformed_url_is_refused_without_its_password():
                 f"password={SECRET} nonsense=1", f"password='{SECRET}", "postgresql://[::1/db", "mysql://root@host/db"):
         with Pawl(url) as pawl:
             refused(pawl, "migrate", code=2, words=["database url", "postgresql://user@host"], secrets=[SECRET])
+    for url, reason in [("foo", 'missing "=" after "..." in connection info string'), (f"a{SECRET}=1", 'invalid connection option "..."')]:
+        with Pawl(url) as pawl:
+            refused(pawl, "migrate", code=2, words=[reason, "postgresql://user@host"], secrets=[SECRET])
 
 
 @test

@@ -192,28 +192,30 @@ TEST(setting_refuses_wrong_values_by_name_and_location)
     static const struct {
         const char *given, *expected;
     } cases[] = {
-        {"PAWL_POOL_MAX=ten",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"ten\""        },
-        {"PAWL_POOL_MAX=0",                                               "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"0\""          },
-        {"PAWL_POOL_MAX=1001",                                            "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"1001\""       },
-        {"PAWL_POOL_MAX=10x",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"10x\""        },
-        {"PAWL_POOL_MAX= 10",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \" 10\""        },
-        {"PAWL_POOL_MAX=1\n2",                                            "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"1\\n2\""      },
-        {"PAWL_OFFSET=-",                                                 "PAWL_OFFSET in the environment must be an integer, got \"-\""                           },
+        {"PAWL_POOL_MAX=ten",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"ten\""  },
+        {"PAWL_POOL_MAX=0",                                               "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"0\""    },
+        {"PAWL_POOL_MAX=1001",                                            "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"1001\"" },
+        {"PAWL_POOL_MAX=10x",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"10x\""  },
+        {"PAWL_POOL_MAX= 10",                                             "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \" 10\""  },
+        {"PAWL_POOL_MAX=1\n2",                                            "PAWL_POOL_MAX in the environment must be an integer from 1 to 1000, got \"1\\n2\""},
+        {"PAWL_OFFSET=-",                                                 "PAWL_OFFSET in the environment must be an integer, got \"-\""                     },
         {"PAWL_OFFSET=9223372036854775808",
-         "PAWL_OFFSET in the environment must be an integer, got \"9223372036854775808\""                                                                          },
+         "PAWL_OFFSET in the environment must be an integer, got \"9223372036854775808\""                                                                    },
         {"PAWL_OFFSET=aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\xc3\xa9zz",
-         "PAWL_OFFSET in the environment must be an integer, got \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\""                                                   },
-        {"PAWL_WAIT=5ms",                                                 "PAWL_WAIT in the environment must be a duration from 10ms to 1h, got \"5ms\""           },
-        {"PAWL_WAIT=2h",                                                  "PAWL_WAIT in the environment must be a duration from 10ms to 1h, got \"2h\""            },
-        {"PAWL_PAUSE=soon",                                               "PAWL_PAUSE in the environment must be a duration such as 250ms, 10s or 5m, got \"soon\""},
-        {"PAWL_AUDIT=maybe",                                              "PAWL_AUDIT in the environment must be on or off, got \"maybe\""                         },
-        {"PAWL_LOG=loud",                                                 "PAWL_LOG in the environment must be one of debug, info, warn, got \"loud\""             },
+         "PAWL_OFFSET in the environment must be an integer, got \"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...\""                                             },
+        {"PAWL_WAIT=30",                                                  "PAWL_WAIT in the environment must be a duration from 10ms to 1h, got \"30\", which has no "
+         "unit (ms, s, m, h or d)"                                                                                                                                     },
+        {"PAWL_WAIT=5ms",                                                               "PAWL_WAIT in the environment must be a duration from 10ms to 1h, got \"5ms\""},
+        {"PAWL_WAIT=2h",                                                               "PAWL_WAIT in the environment must be a duration from 10ms to 1h, got \"2h\""                                                                                                                                      },
+        {"PAWL_PAUSE=soon",                                                               "PAWL_PAUSE in the environment must be a duration such as 250ms, 10s or 5m, got \"soon\""},
+        {"PAWL_AUDIT=maybe",                                                               "PAWL_AUDIT in the environment must be on or off, got \"maybe\""                                                                                                                                     },
+        {"PAWL_LOG=loud",                                                               "PAWL_LOG in the environment must be one of debug, info, warn, got \"loud\""},
         {"PAWL_ROLE=api,boss",
-         "PAWL_ROLE in the environment must be some of api, worker, monitor, with commas between, got \"api,boss\""                                                },
+         "PAWL_ROLE in the environment must be some of api, worker, monitor, comma-separated, got \"api,boss\""                                                                                                                                },
         {"PAWL_ROLE=api,",
-         "PAWL_ROLE in the environment must be some of api, worker, monitor, with commas between, got \"api,\""                                                    },
-        {"DATABASE_URL=\xff",                                             "DATABASE_URL in the environment must be text in UTF-8, got \"\xef\xbf\xbd\""            },
-        {"PAWL_ADMIN_TOKEN=hush\xff",                                     "PAWL_ADMIN_TOKEN in the environment must be text in UTF-8"                              },
+         "PAWL_ROLE in the environment must be some of api, worker, monitor, comma-separated, got \"api,\""  },
+        {"DATABASE_URL=\xff",                                                               "DATABASE_URL in the environment must be text in UTF-8, got \"\xef\xbf\xbd\""                                                                                                                             },
+        {"PAWL_ADMIN_TOKEN=hush\xff",                                                               "PAWL_ADMIN_TOKEN in the environment must be text in UTF-8"},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -436,7 +438,7 @@ TEST(setting_page_has_columns_and_no_secret)
         "PAWL_LOG           info            info            the least level that is logged (one of debug,\n"
         "                                                   info, warn)\n"
         "PAWL_ROLE          api,worker      api,worker      what this process does (some of api, worker,\n"
-        "                                                   monitor, with commas between)\n");
+        "                                                   monitor, comma-separated)\n");
 }
 
 TEST(setting_page_without_values_shows_the_defaults)
