@@ -84,8 +84,8 @@ begin
 end
 $$;
 
--- A row per item, in order. floor: the present one. differs: the wallet was opened before, with another floor or metadata than
--- asked for now.
+-- A row per item, in order. floor: the present one. differs: the wallet was opened before with another floor or metadata than given
+-- now; a floor or metadata that is not given (null) is not compared.
 -- p_txn_ids: the caller's keys; without, the wallet itself is the key.
 create or replace function wallet.open (
   p_owners text[], p_assets text[] default null, p_floors bigint[] default null, p_metadata jsonb[] default null,
@@ -142,9 +142,9 @@ begin
   end loop;
   return query
     select u.n::integer, u.owner, coalesce(u.asset, 'CREDIT'), coalesce(s.floor, 0), u.is_new,
-           case when coalesce(e.floor, 0) <> u.floor then 'floor' when w.metadata is distinct from u.metadata then 'metadata' end,
+           case when coalesce(e.floor, 0) <> u.floor then 'floor' when w.metadata is distinct from coalesce(u.metadata, w.metadata) then 'metadata' end,
            w.created_at
-    from unnest(p_owners, p_assets, v_assets, v_floors, p_metadata, v_new) with ordinality u (owner, asset, asset_id, floor, metadata, is_new, n)
+    from unnest(p_owners, p_assets, v_assets, p_floors, p_metadata, v_new) with ordinality u (owner, asset, asset_id, floor, metadata, is_new, n)
     cross join lateral (select w.* from wallet.wallet w where w.owner = u.owner and w.asset_id = u.asset_id and w.stripe = 0 limit 1) w
     cross join lateral (select e.floor from wallet.entry e where e.wallet_id = w.id and e.version = 0 limit 1) e
     cross join lateral (select s.floor from wallet.entry s where s.wallet_id = w.id order by s.version desc limit 1) s

@@ -81,7 +81,7 @@ static void write_verdicts(Writer *writer, WalletItem *const *items, int count)
 }
 
 /* A problem document that has the verdicts as well. */
-static void write_taken_back(Writer *writer, WalletItem *const *items, int refused)
+static void write_taken_back(Writer *writer, WalletItem *const *items, int refused, const char *instance)
 {
     const Error *why = &items[refused]->error;
     char         text[sizeof why->text + 64];
@@ -91,6 +91,7 @@ static void write_taken_back(Writer *writer, WalletItem *const *items, int refus
     writer_text(writer, "title", error_text(ERR_CONFLICT));
     writer_i64(writer, "status", error_http(ERR_CONFLICT));
     writer_text(writer, "detail", text);
+    writer_text(writer, "instance", instance);
 }
 
 ErrorCode api_transfer_batch(void *context, Request *request, Response *response, Error *reterr)
@@ -114,7 +115,7 @@ ErrorCode api_transfer_batch(void *context, Request *request, Response *response
     if (given.atomic && refused >= 0) {
         response->status = error_http(ERR_CONFLICT);
         response->type   = "application/problem+json";
-        write_taken_back(&writer, items, refused);
+        write_taken_back(&writer, items, refused, request_id(request));
     }
     if (all_replayed(items, given.items.count))
         response_header(response, "Idempotency-Replayed", "true");

@@ -13,6 +13,7 @@
 typedef struct {
     const char *txn_id, *owner, *asset, *metadata;
     int64_t     floor;
+    bool        has_floor;
 } OpenRequest;
 
 static const Field open_fields[] = {
@@ -20,7 +21,7 @@ static const Field open_fields[] = {
      .help = "any name without control characters that does not begin with \"@\""},
     {"asset", FIELD_TEXT, offsetof(OpenRequest, asset), .min = 1, .length_max = 32, .help = "CREDIT when absent"},
     {"floor", FIELD_I64, offsetof(OpenRequest, floor), .min = -WALLET_AMOUNT_MAX, .max = 0,
-     .help = "how far below zero the wallet may go; 0 when absent"},
+     .is_set = offsetof(OpenRequest, has_floor), .help = "how far below zero the wallet may go; 0 when absent"},
     {"metadata", FIELD_JSON, offsetof(OpenRequest, metadata), .help = "an object, kept with the wallet"},
     {"txn_id", FIELD_UUID, offsetof(OpenRequest, txn_id), .help = "not needed: the wallet is its own key"},
 };
@@ -50,11 +51,12 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
     if (given.floor)
         TRY(api_treasury_check(request, reterr));
-    wallet = (WalletNew){.owner    = given.owner,
-                         .asset    = given.asset ? given.asset : WALLET_ASSET_DEFAULT,
-                         .metadata = given.metadata,
-                         .txn_id   = given.txn_id,
-                         .floor    = given.floor};
+    wallet = (WalletNew){.owner     = given.owner,
+                         .asset     = given.asset ? given.asset : WALLET_ASSET_DEFAULT,
+                         .metadata  = given.metadata,
+                         .txn_id    = given.txn_id,
+                         .floor     = given.floor,
+                         .has_floor = given.has_floor};
     TRY(wallet_open_nowait(api->pool, request_deadline(request), arena, &wallet, reterr));
     opened = (Wallet){.owner      = wallet.owner,
                       .asset      = wallet.asset,

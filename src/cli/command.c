@@ -10,10 +10,9 @@ static const CommandFlag list_flags[] = {
     {NULL,       NULL, NULL                                 },
 };
 static const CommandFlag key_flags[] = {
-    {"--scopes",  "LIST",
-     "read, wallet, treasury, command, process, rating, admin, joined by commas; read unless given"},
-    {"--expires", "TIME", "how long it is valid: 90d, 12h; no limit unless given"                  },
-    {NULL,        NULL,   NULL                                                                     },
+    {"--scopes",  "LIST", "read, wallet, treasury, command, process, rating, admin, comma-separated; read unless given"},
+    {"--expires", "TIME", "how long it is valid: 90d, 12h; no limit unless given"                                      },
+    {NULL,        NULL,   NULL                                                                                         },
 };
 static const CommandFlag doctor_flags[] = {
     {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; 5m unless given"},
@@ -49,8 +48,8 @@ static const CommandFlag work_flags[] = {
     {"--batch",   "N",        "most commands in one claim; as many as can start at once unless given, 500 with --noop"},
     {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"                          },
     {"--timeout", "TIME",     "how long one command may take; no limit unless given"                                  },
-    {"--type",    "T",        "only commands of this type"                                                            },
-    {"--drain",   NULL,       "end when nothing is queued, delayed or in progress"                                    },
+    {"--type",    "LIST",     "only commands of these types, comma-separated"                                         },
+    {"--drain",   NULL,       "end when nothing of the claimed types is queued, delayed or in progress"               },
     {NULL,        NULL,       NULL                                                                                    },
 };
 static const CommandFlag batch_flags[] = {
@@ -117,7 +116,7 @@ static const CommandFlag bench_commands_flags[] = {
     {"--rate",      "N",    "commands a second for the three below; 2000 unless given"        },
     {"--paced",     "TIME", "offer the rate for so long: 60s, 10m"                            },
     {"--hold",      "TIME", "the same while another connection holds an old snapshot"         },
-    {"--hold-xid",  "TIME", "the same while it also holds a transaction number"               },
+    {"--hold-xid",  "TIME", "the same while it also holds a transaction id"                   },
     {NULL,          NULL,   NULL                                                              },
 };
 static const CommandFlag bench_transfers_flags[] = {
@@ -141,12 +140,13 @@ static const CommandFlag bench_latency_flags[] = {
 /* clang-format off */
 #define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posted twice it is posted once; generated unless given"}
 #define WALLET_ASSET    {"--asset", "A", "CREDIT unless given"}
+#define WALLET_REF_ASSET {"--asset", "A", "refuse it unless ID is in this asset; not checked unless given"}
 #define WALLET_METADATA {"--metadata", "JSON", "an object stored with it"}
 #define WALLET_SINCE    {"--since", "TIME", "from this moment on: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"}
 #define WALLET_UNTIL    {"--until", "TIME", "up to this moment"}
 #define FLAGS_END       {NULL, NULL, NULL}
 static const CommandFlag wallet_flags[] = {WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END};
-static const CommandFlag wallet_void_flags[] = {WALLET_KEY, WALLET_METADATA, FLAGS_END};
+static const CommandFlag wallet_void_flags[] = {WALLET_KEY, WALLET_REF_ASSET, WALLET_METADATA, FLAGS_END};
 static const CommandFlag wallet_create_flags[] = {
     {"--floor", "N", "how far it may go below zero, such as -500; 0 unless given"},
     WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END,
@@ -158,11 +158,11 @@ static const CommandFlag wallet_hold_flags[] = {
 static const CommandFlag wallet_capture_flags[] = {
     {"--amount", "N", "a part of it; all that is left unless given"},
     {"--to", "OWNER", "who gets it; @system unless given"},
-    WALLET_KEY, WALLET_METADATA, FLAGS_END,
+    WALLET_KEY, WALLET_REF_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_refund_flags[] = {
     {"--amount", "N", "a part of it; all that is left unless given"},
-    WALLET_KEY, WALLET_METADATA, FLAGS_END,
+    WALLET_KEY, WALLET_REF_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_balance_flags[] = {
     {"--at", "TIME", "at this moment: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"},
@@ -237,8 +237,8 @@ const CliCommand cli_commands[] = {
     {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "make an API key; its token is shown once"},
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
-    {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a throwaway database"},
-    {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a throwaway database"},
+    {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a temporary database"},
+    {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a temporary database"},
     {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
     {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "show help on a command, settings, metrics, errors or routes"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},

@@ -205,8 +205,7 @@ static void wallet_print(Call *call, const WalletNew *wallet)
     Writer writer;
 
     if (!call->json) {
-        printf("wallet of %s in %s %s\n", wallet->owner, wallet->asset,
-               wallet->is_new ? "created" : "is there already");
+        printf("wallet of %s in %s %s\n", wallet->owner, wallet->asset, wallet->is_new ? "created" : "already exists");
         return;
     }
     text_init(&text, call->arena, TEXT_MAX_BODY);
@@ -231,6 +230,7 @@ ErrorCode command_wallet_create(Call *call, Error *reterr)
     TRY(wallet_check_owner("OWNER", wallet.owner, reterr) == OK ? OK : ERR_USAGE);
     TRY(wallet_check_asset("--asset", wallet.asset, reterr) == OK ? OK : ERR_USAGE);
     TRY(call_number("--floor", call_flag(call, "--floor"), -WALLET_AMOUNT_MAX, 0, 0, &wallet.floor, reterr));
+    wallet.has_floor = call_flag(call, "--floor") != NULL;
     TRY(metadata_read(call, &wallet.metadata, reterr));
     if (call_flag(call, "--txn-id")) /* without, the wallet is its own key */
         TRY(key_read(call, &wallet.txn_id, reterr));

@@ -190,7 +190,7 @@ static void chunk_json(const Batch *batch, const Chunk *chunk)
 /* People want to see what did not happen. */
 static void chunk_table(const Chunk *chunk)
 {
-    static const char *const head[] = {">line", "kind", "txn_id", "why not", NULL};
+    static const char *const head[] = {">line", "kind", "txn_id", "reason", NULL};
     Table                    table;
     int                      shown = 0;
 

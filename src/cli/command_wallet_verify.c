@@ -1,5 +1,5 @@
 /*
- * command_wallet_verify.c - do the books add up? On the terminal.
+ * command_wallet_verify.c - pawl wallet verify.
  */
 #include <stdio.h>
 
@@ -22,7 +22,7 @@ static void show(void *context, int64_t done, int64_t total)
 
 static void report_print(Call *call, const VerifyReport *report)
 {
-    static const char *const head[] = {"row", "what is wrong", NULL};
+    static const char *const head[] = {"row", "problem", NULL};
     Table                    table;
 
     if (report->count > 0) {
@@ -36,10 +36,11 @@ static void report_print(Call *call, const VerifyReport *report)
             printf("and more\n");
         return;
     }
-    printf("the ledger is consistent: %lld rows in %.1f s, %lld seals", (long long)report->rows,
-           (double)report->took_ms / 1000, (long long)report->seals);
+    printf("the ledger is consistent: %lld rows in %.1f s, %lld seal%s", (long long)report->rows,
+           (double)report->took_ms / 1000, (long long)report->seals, report->seals == 1 ? "" : "s");
     if (report->unsealed > 0)
-        printf(", %lld transactions too new to be sealed", (long long)report->unsealed);
+        printf(", %lld transaction%s too new to be sealed", (long long)report->unsealed,
+               report->unsealed == 1 ? "" : "s");
     printf("\n");
 }
 
@@ -67,6 +68,7 @@ ErrorCode command_wallet_verify(Call *call, Error *reterr)
         report_print(call, report);
     }
     if (report->count > 0)
-        return fail(reterr, ERR_CONFLICT, "%d%s rows are inconsistent", report->count, report->more ? " and more" : "");
+        return fail(reterr, ERR_CONFLICT, "%d%s row%s inconsistent", report->count, report->more ? " or more" : "",
+                    report->count == 1 && !report->more ? " is" : "s are");
     return OK;
 }

@@ -10,7 +10,8 @@
 
 #include "api/post.h"
 
-#define LINES_MAX 6
+#define LINES_MAX 7
+#define TYPE_SIZE 128
 
 const char *posting_status(const WalletItem *item)
 {
@@ -19,14 +20,22 @@ const char *posting_status(const WalletItem *item)
     return item->replayed ? "already refused" : "refused";
 }
 
+static void refusal_write(Writer *writer, const Error *error)
+{
+    char type[TYPE_SIZE];
+
+    snprintf(type, sizeof type, "/problems/%s", error_type(error));
+    writer_text(writer, "type", type);
+    writer_text(writer, "detail", error->text);
+}
+
 void posting_write(Writer *writer, const WalletItem *item)
 {
     writer_text(writer, "status", posting_status(item));
     writer_text(writer, "kind", wallet_kind_names[item->kind]);
     if (item->code != OK) {
         writer_text(writer, "txn_id", item->txn_id);
-        writer_text(writer, "type", error_type(&item->error));
-        writer_text(writer, "detail", item->error.text);
+        refusal_write(writer, &item->error);
         return;
     }
     api_posted_write(writer, item);
@@ -79,6 +88,8 @@ void posting_print(const WalletItem *item)
         printf("%-10s %s\n", item->balance < item->balance_before ? "to" : "from", item->posted_other);
     if (item->posted_amount)
         amount_add(&amounts, "amount", item->posted_amount);
+    if (item->kind == WALLET_FLOOR)
+        amount_add(&amounts, "floor", item->floor);
     amount_add(&amounts, "balance", item->balance);
     if (item->held)
         amount_add(&amounts, "held", item->held);

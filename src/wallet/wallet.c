@@ -174,8 +174,9 @@ static ErrorCode open_run(Pool *pool, const TxOptions *options, WalletNew *walle
 
     TRY(open_check(wallet, reterr));
     code = db_call(pool, options, sql_wallet_open,
-                   DB_ARGS(db_text(wallet->owner), db_text(asset), db_i64(wallet->floor), db_jsonb(wallet->metadata),
-                           db_uuid(wallet->txn_id), db_text(lock_ms)),
+                   DB_ARGS(db_text(wallet->owner), db_text(asset),
+                           wallet->floor || wallet->has_floor ? db_i64(wallet->floor) : db_null(),
+                           db_jsonb(wallet->metadata), db_uuid(wallet->txn_id), db_text(lock_ms)),
                    &opened_shape, &opened, &error);
     if (code == ERR_CONFLICT)
         return fail(reterr, ERR_KEY_REUSED, "txn_id %s was used before for another operation", wallet->txn_id);
@@ -185,9 +186,10 @@ static ErrorCode open_run(Pool *pool, const TxOptions *options, WalletNew *walle
         return code;
     }
     if (opened.differs)
-        return fail(reterr, ERR_KEY_REUSED, "the wallet of \"%s\" in %s exists already with another %s", wallet->owner,
+        return fail(reterr, ERR_KEY_REUSED, "the wallet of \"%s\" in %s already exists with another %s", wallet->owner,
                     asset, opened.differs);
     wallet->is_new      = opened.is_new;
+    wallet->floor       = opened.floor;
     wallet->created_at  = opened.created_at;
     wallet->balance_now = opened.balance_now;
     return OK;

@@ -45,14 +45,16 @@ typedef struct {
     const char *asset;    /* NULL: CREDIT */
     const char *metadata; /* JSON object; NULL: none */
     const char *txn_id;   /* NULL: the wallet is its own key */
-    int64_t     floor;    /* how far below zero it may go: -WALLET_AMOUNT_MAX to 0 */
+    int64_t     floor;    /* how far below zero it may go: -WALLET_AMOUNT_MAX to 0; afterwards the present one */
+    bool
+        has_floor; /* a floor of 0 was given, so an existing wallet must have been opened with it; other floors imply it */
 
     bool    is_new;
     int64_t created_at;  /* microseconds since 1970 */
     int64_t balance_now; /* 0 when new */
 } WalletNew;
 
-/* ERR_KEY_REUSED: it was opened with another floor or metadata, or the key was used for something else. */
+/* ERR_KEY_REUSED: it was opened with another floor or metadata than given, or the key was used for something else. */
 must_check ErrorCode wallet_open(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr);
 /* The same, but it waits at most WALLET_NOWAIT_MS for another transaction that opens the same wallet or asset: then ERR_BUSY with
  * 55P03, after a single try. For callers that share connections with others. */

@@ -9,8 +9,8 @@ import subprocess
 import tempfile
 
 from bus_story import new_id
-from pawl_test import TIMEOUT_S, Database, Pawl, Proxy, main, setting, test
-from story import SANITIZER, refused, refused_done
+from pawl_test import TIMEOUT_S, Database, Pawl, Proxy, main, setting, test, wait_until
+from story import SANITIZER, problem, refused, refused_done
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 LARGEST = 2**53 - 1
@@ -123,8 +123,51 @@ def a_repeat_is_reported_and_posted_once():
         no(pawl, "spend", "ann", "900", "--txn-id", key, words=["already refused", "205"])
         assert balance(pawl, "ann") == 5205 and before != books(db)
         assert wallet(pawl, "create", "ann")["created"] is False
-        assert "is there already" in words(pawl, "create", "ann")
+        assert "already exists" in words(pawl, "create", "ann")
         no(pawl, "create", "ann", "--floor", "-1", words=["ann", "floor"])
+
+
+@test
+def what_a_second_opening_does_not_name_is_not_compared():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        wallet(pawl, "create", "eve", "--floor", "-500", "--metadata", '{"tier": 2}')
+        again = wallet(pawl, "create", "eve")
+        assert (again["created"], again["floor"]) == (False, -500), again
+        assert pawl.http("POST", "/v1/wallets", {"owner": "eve"}).json["floor"] == -500
+        for floor in ("0", "-499"):
+            no(pawl, "create", "eve", "--floor", floor, words=["eve", "floor"])
+            problem(pawl.http("POST", "/v1/wallets", {"owner": "eve", "floor": int(floor)}), 422, part="floor")
+        no(pawl, "create", "eve", "--metadata", '{"tier": 3}', words=["eve", "metadata"])
+
+
+@test
+def a_new_floor_is_printed():
+    with Database() as db, Pawl(db) as pawl:
+        opened(pawl, ann=10)
+        assert re.search(r"^floor +-500 CREDIT$", words(pawl, "floor", "ann", "-500"), re.M)
+
+
+@test
+def the_asset_of_a_hold_or_a_transaction_can_be_checked():
+    with Database() as db, Pawl(db) as pawl:
+        opened(pawl, ann=100)
+        for verb, flags in [("capture", ()), ("void", ())]:
+            hold = wallet(pawl, "hold", "ann", "10")["txn_id"]
+            no(pawl, verb, hold, "--asset", "EUR", *flags, words=['asset is "EUR"'])
+            assert wallet(pawl, verb, hold, "--asset", "CREDIT", *flags)["status"] == "posted"
+        spent = wallet(pawl, "spend", "ann", "5")["txn_id"]
+        no(pawl, "refund", spent, "--asset", "EUR", words=['asset is "EUR"'])
+        assert wallet(pawl, "refund", spent, "--asset", "CREDIT")["status"] == "posted"
+
+
+@test
+def a_single_seal_is_not_called_seals():
+    with Database() as db, Pawl(db) as pawl:
+        opened(pawl, ann=100)
+        wait_until(lambda: int(db.value("select wallet.seal(1000)")) >= 0 and db.value("select count(*) from wallet.seal") == "1",
+                   what="a seal")
+        assert re.search(r", 1 seal(,|$)", words(pawl, "verify"), re.M), words(pawl, "verify")
 
 
 @test
@@ -335,7 +378,7 @@ def a_batch_has_a_verdict_for_each_line():
         assert done.code == 1 and "2 of 7 operations were refused" in done.stderr, done
         assert [item["status"] for item in told] == ["posted"] * 4 + ["refused", "already posted", "refused"], told
         assert [item["line"] for item in told] == [1, 2, 3, 4, 6, 7, 8]
-        assert told[4]["type"].endswith("insufficient-funds") and "eve" in told[6]["detail"], told
+        assert told[4]["type"] == "/problems/insufficient-funds" and "eve" in told[6]["detail"], told
         assert (balance(pawl, "ann"), balance(pawl, "bob"), balance(pawl, "shop")) == (48, 31, 21)
         again = pawl.run("wallet", "batch", file.name)
         assert again.code == 1 and again.stdout.endswith("0 posted, 5 already posted, 2 refused\n"), again

@@ -428,6 +428,7 @@ def an_atomic_batch_is_posted_whole_or_not_at_all():
         told = problem(answer, 409, "not-posted", "items[1]")
         assert [v["posted"] for v in told["items"]] == [False] * 3 and told["refused"] == 3, told
         assert told["items"][1]["type"] == "/problems/insufficient-funds", told
+        assert told["instance"] == answer.headers["x-request-id"], told
         assert "items[1]" in told["items"][0]["detail"] and "items[1]" in told["items"][2]["detail"], told
         assert rows(db) == before and balance(pawl, "ann") == 100
         post(pawl, path("ann", "/topup"), {"txn_id": key(), "amount": 100})
