@@ -67,6 +67,19 @@ begin
 end
 $$;
 
+-- False for a queue that its reader created: before the first send, after dropping the one that pawl made, or under another spelling of
+-- its name, which has the same tables. Also false when there is no queue.
+create or replace function pawl.reply_queue_is_own (p_name text)
+  returns boolean
+  language sql volatile
+as $$
+  select to_regclass(format('pgmq.%I', pgmq.format_table_name(p_name, 'q'))) is not null
+    and exists (
+      select from pawl.reply_queue r join pgmq.meta m on m.queue_name = r.name
+      where r.name = p_name and m.created_at <= r.created_at)
+    and not exists (select from pgmq.meta m where lower(m.queue_name) = lower(p_name) and m.queue_name <> p_name)
+$$;
+
 -- One queue that pawl made: replies older than the cutoff go, and the queue with them when no reply came since and nothing is in it
 -- or in its archive. The lock before the look keeps a reply that is just being sent from being dropped.
 create or replace function pawl.prune_reply_queue (p_name text, p_limit integer, p_cutoff timestamptz)
@@ -81,8 +94,8 @@ declare
   v_gone bigint;
   v_used boolean;
 begin
-  if not exists (select from pgmq.meta m where m.queue_name = p_name) or to_regclass(format('pgmq.%I', v_queue)) is null then
-    delete from pawl.reply_queue r where r.name = p_name; -- its reader dropped it
+  if not pawl.reply_queue_is_own(p_name) then
+    delete from pawl.reply_queue r where r.name = p_name; -- its reader dropped it, or made one of its own
     return 0;
   end if;
   execute format('delete from pgmq.%1$I where msg_id = any (array(
@@ -96,7 +109,7 @@ begin
   elsif v_known.used_at < p_cutoff then
     execute format('lock table pgmq.%I in access exclusive mode', v_queue);
     execute format('select exists (select from pgmq.%I) or exists (select from pgmq.%I)', v_queue, v_archive) into v_used;
-    if not v_used then
+    if not v_used and pawl.reply_queue_is_own(p_name) then
       perform pgmq.drop_queue(p_name);
       delete from pawl.reply_queue r where r.name = p_name;
     end if;

@@ -7,6 +7,18 @@
 -- are locked and 1 ms for each further one; 1 s for batches.
 -- Errors: QU001 too many reply queues would have to be made.
 
+-- Names that differ only by case share their tables, so the table decides. A queue that pgmq.meta has without its table is not created
+-- again: an operator has to see that it is broken.
+create or replace function pawl.reply_queue_exists (p_name text)
+  returns boolean
+  language sql stable
+as $$
+  select exists (select from pgmq.meta m where m.queue_name = p_name)
+      or exists ( -- not to_regclass(), which may not see yet what another transaction has just created
+        select from pg_catalog.pg_class c
+        where c.relnamespace = 'pgmq'::regnamespace and c.relname = pgmq.format_table_name(p_name, 'q')::name)
+$$;
+
 -- Reply queues are queues of schema pgmq, so any client of PGMQ can read them. Each new one takes two tables, their indexes
 -- and some twenty locks until the commit, so a call makes few.
 create or replace function pawl.reply_queues (p_names text[])
@@ -22,7 +34,7 @@ begin
 end
 $$;
 
--- Those that have to be created, by name.
+-- Those that have to be created, by name: one spelling of each.
 create or replace function pawl.reply_queues_new (p_names text[])
   returns text[]
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -30,9 +42,10 @@ as $$
 declare
   v_most constant integer := 100;
   v_new text[] := array(
-    select distinct n from unnest(p_names) n
-    where n is not null and not exists (select from pgmq.meta m where m.queue_name = n)
-    order by n);
+    select min(n) from unnest(p_names) n
+    where n is not null and not pawl.reply_queue_exists(n)
+    group by lower(n)
+    order by 1);
 begin
   if cardinality(v_new) > v_most then
     raise exception 'reply_to names % queues that do not exist; one call creates at most %', cardinality(v_new), v_most
@@ -42,14 +55,21 @@ begin
 end
 $$;
 
+-- Under the queue's lock, because its reader may be creating it: then it is the reader's, and is not recorded here. created_at is that
+-- of pgmq.meta, so that a queue that its reader drops and creates again is told apart (pawl.reply_queue_is_own).
 create or replace function pawl.reply_queue_create (p_name text)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 begin
+  perform pgmq.acquire_queue_lock(p_name);
+  if pawl.reply_queue_exists(p_name) then
+    return;
+  end if;
   perform pgmq.create(p_name);
-  insert into pawl.reply_queue (name, created_at, used_at) values (p_name, pawl.now(), pawl.now())
-  on conflict (name) do update set used_at = excluded.used_at, last_msg_id = 0;
+  insert into pawl.reply_queue (name, created_at, used_at)
+  select p_name, m.created_at, pawl.now() from pgmq.meta m where m.queue_name = p_name
+  on conflict (name) do update set created_at = excluded.created_at, used_at = excluded.used_at, last_msg_id = 0;
 end
 $$;
 
@@ -117,7 +137,7 @@ begin
     -- A queue that is locked costs 100 ms, from the fourth on 1 ms: the commands of others wait for this transaction.
     perform set_config('lock_timeout', case when v_waits < 3 then '100ms' else '1ms' end, true);
     begin
-      if not exists (select from pgmq.meta m where m.queue_name = v_queue) then
+      if not pawl.reply_queue_exists(v_queue) then
         v_left := v_left - 1;
         if v_left < 0 then
           raise exception 'too many reply queues are missing' using errcode = 'QU001';
