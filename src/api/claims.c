@@ -9,9 +9,9 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/metric.h"
 #include "base/sync.h"
 #include "base/text.h"
+#include "bus/metric.h"
 #include "bus/release.h"
 #include "bus/waker.h"
 #include "pg/combiner.h"
@@ -376,7 +376,8 @@ static void on_notification(void *context, const char *channel, const char *payl
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&claims->mutex);
 
     (void)channel, (void)held;
-    metric_add(METRIC_NOTIFICATIONS_RECEIVED, payload != NULL); /* without one: notifications may have been missed */
+    metric_add(&bus_metrics.notifications_received,
+               payload != NULL); /* without one: notifications may have been missed */
     for (int i = GROUP_WAITING; i < GROUP_STATE_COUNT; i++)
         for (ClaimGroup *group = TAILQ_FIRST(&claims->groups[i]), *next; group; group = next) {
             next = TAILQ_NEXT(group, link);

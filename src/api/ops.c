@@ -63,13 +63,13 @@ ErrorCode api_metrics(void *context, Request *request, Response *response, Error
 ErrorCode api_alerts(void *context, Request *request, Response *response, Error *reterr)
 {
     Api  *api = context;
-    Alert list[ALERT_COUNT];
+    Alert list[ALERTS_MAX];
+    int   count = alerts_list(api->alerts, list);
 
     (void)request;
     (void)reterr;
-    alerts_list(api->alerts, list);
     text_append(&response->body, "{\"items\":[");
-    for (int i = 0; i < ALERT_COUNT; i++) {
+    for (int i = 0; i < count; i++) {
         text_append(&response->body, i ? "," : "");
         alert_write(&list[i], &response->body);
     }

@@ -14,8 +14,8 @@
 #include "app/monitor.h"
 #include "app/part.h"
 #include "base/log.h"
-#include "base/metric.h"
 #include "base/writer.h"
+#include "bus/metric.h"
 #include "ops/webhook.h"
 
 /* After work was cut off: time to notice it. */
@@ -263,7 +263,7 @@ static bool daemon_drain(Daemon *daemon)
         return true;
     log_write(LOG_WARN, "daemon", "work in flight was cut off",
               LOG_INT("requests", daemon->server ? server_in_flight(daemon->server) : 0),
-              LOG_INT("handlers", metric_value(METRIC_HANDLERS)));
+              LOG_INT("handlers", metric_value(&bus_metrics.handlers_running)));
     return pool_drain(daemon->app->pool, deadline_in_ms(CUT_OFF_MS)) &&
            parts_wait(daemon, deadline_in_ms(CUT_OFF_MS), /* with_grace= */ false);
 }

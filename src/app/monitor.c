@@ -10,13 +10,15 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/metric.h"
 #include "base/uuid.h"
 #include "bus/dead_letter.h"
+#include "bus/metric.h"
+#include "client/metric.h"
 #include "ops/webhook.h"
 #include "pg/tally.h"
 #include "pg/tx.h"
 #include "sql.h"
+#include "wallet/metric.h"
 
 #define WEBHOOK_MS      5000
 #define STEP_MS         10000
@@ -44,23 +46,32 @@
 
 /* ---- idle periods ---- */
 
-static int64_t metrics_sum(Metric first, Metric last)
+/* What went through this process: it changes when the database may hold something new. */
+static int64_t activity_sum(Metric *const *metrics, size_t count)
 {
     int64_t sum = 0;
 
-    for (Metric metric = first; metric <= last; metric++)
-        sum += metric_value(metric);
+    for (size_t i = 0; i < count; i++)
+        sum += metric_value(metrics[i]);
     return sum;
 }
 
 static int64_t bus_activity(void)
 {
-    return metrics_sum(METRIC_SENT_NEW, METRIC_SETTLED_LOST);
+    static Metric *const metrics[] = {
+        &bus_metrics.sent_new,          &bus_metrics.sent_known,      &bus_metrics.sent_refused,
+        &bus_metrics.claimed,           &bus_metrics.settled_retried, &bus_metrics.settled_failed,
+        &bus_metrics.settled_completed, &bus_metrics.settled_lost,    &bus_metrics.settled_rejected,
+    };
+
+    return activity_sum(metrics, COUNT(metrics));
 }
 
 static int64_t ledger_activity(void)
 {
-    return metrics_sum(METRIC_LEDGER_POSTED, METRIC_LEDGER_REPLAYED);
+    static Metric *const metrics[] = {&wallet_metrics.posted, &wallet_metrics.refused, &wallet_metrics.replayed};
+
+    return activity_sum(metrics, COUNT(metrics));
 }
 
 /* true: nothing new went through this process, and the idle period is not over. */
@@ -118,11 +129,11 @@ void monitor_alert(void *context, const Alert *alert)
 
     if (!webhook_url(daemon, url, sizeof url))
         return;
-    if (alert->is_shared && !tasks_holds(daemon->tasks, SHARED_TASK))
+    if (alert->rule->is_shared && !tasks_holds(daemon->tasks, SHARED_TASK))
         return;
     text_init(&text, NULL, TEXT_MAX_LINE);
     alert_write(alert, &text);
-    snprintf(key, sizeof key, "%s-%lld", alert->name, (long long)alert->since.us);
+    snprintf(key, sizeof key, "%s-%lld", alert->rule->name, (long long)alert->since.us);
     if (webhook_queue_put(daemon->webhooks, key, text_string(&text)))
         return;
     (void)fail(&why, ERR_BUSY, "%d webhooks wait already", WEBHOOK_QUEUE_MAX);
@@ -132,13 +143,14 @@ void monitor_alert(void *context, const Alert *alert)
 /* The pod that had to send them may have died before it did: its successor sends again what is firing. */
 static void alerts_take_over(Daemon *daemon)
 {
-    Alert list[ALERT_COUNT];
+    Alert list[ALERTS_MAX];
+    int   count;
     bool  holds = tasks_holds(daemon->tasks, SHARED_TASK);
 
     if (holds && !daemon->holds_shared) {
-        alerts_list(daemon->api.alerts, list);
-        for (int i = 0; i < ALERT_COUNT; i++)
-            if (list[i].firing && list[i].is_shared)
+        count = alerts_list(daemon->api.alerts, list);
+        for (int i = 0; i < count; i++)
+            if (list[i].firing && list[i].rule->is_shared)
                 monitor_alert(daemon, &list[i]);
     }
     daemon->holds_shared = holds;
@@ -206,7 +218,8 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
 
     if (daemon->app->settings.dlq_every < *ret_next_ms)
         *ret_next_ms = (int)daemon->app->settings.dlq_every;
-    if (metric_value(METRIC_DLQ_SIZE) == 0) /* as of the last claim of tasks: an idle pod asks for nothing more */
+    if (metric_value(&bus_metrics.dead_letters) ==
+        0) /* as of the last claim of tasks: an idle pod asks for nothing more */
         return OK;
     TRY(letters_forward(daemon, deadline, reterr));
     return dead_letter_step(daemon->app->pool, deadline,
@@ -446,11 +459,11 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
         const Claim *claim = &((const Claim *)rows)[i];
 
         ret_held[i] = claim->is_held;
-        metric_set(METRIC_DLQ_SIZE, claim->letters_open);
-        metric_set(METRIC_DLQ_FAILED, claim->letters_failed);
-        metric_set(METRIC_LEDGER_AHEAD, claim->ledger_ahead_s);
-        metric_set(METRIC_HANDLERS_FAILING, failing_percent(claim->handlers, claim->handlers_failed));
-        metric_set(METRIC_RATE_LIMITED_HOUR, claim->rate_limited);
+        metric_set(&bus_metrics.dead_letters, claim->letters_open);
+        metric_set(&bus_metrics.dead_letters_failed, claim->letters_failed);
+        metric_set(&wallet_metrics.clock_ahead_s, claim->ledger_ahead_s);
+        metric_set(&bus_metrics.handlers_failing_percent, failing_percent(claim->handlers, claim->handlers_failed));
+        metric_set(&client_metrics.rate_limited_last_hour, claim->rate_limited);
     }
     return OK;
 }

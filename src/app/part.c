@@ -5,6 +5,7 @@
 
 #include "api/openapi.h"
 #include "api/routes.h"
+#include "app/alert_rules.h"
 #include "app/descriptors.h"
 #include "app/monitor.h"
 #include "base/log.h"
@@ -45,15 +46,9 @@ static void listen_stop(Daemon *daemon, Deadline drained)
 
 static Alerts *alerts_make(Daemon *daemon)
 {
-    const Settings *settings = &daemon->app->settings;
-    Alerts         *alerts   = alerts_new(monitor_alert, daemon);
+    Alerts *alerts = alerts_new(alert_rules, ALERT_COUNT, monitor_alert, daemon);
 
-    alerts_limit(alerts, ALERT_POOL, settings->alert_pool);
-    alerts_limit(alerts, ALERT_FAILING, settings->alert_failing);
-    alerts_limit(alerts, ALERT_HANDLERS, settings->alert_failing);
-    alerts_limit(alerts, ALERT_DLQ, settings->alert_dead_letters);
-    alerts_limit(alerts, ALERT_WAITING, settings->alert_waiting / 1000);
-    alerts_limit(alerts, ALERT_RATE, settings->alert_rate_limited);
+    alert_rules_limit(alerts, &daemon->app->settings);
     return alerts;
 }
 

@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/base_metric.h"
 #include "base/clock.h"
-#include "base/metric.h"
 #include "base/text.h"
 #include "base/writer.h"
 
@@ -165,7 +165,7 @@ static bool line_write(const Text *line)
     taken = taken && sink_take(line->bytes, line->length);
     if (!taken) {
         atomic_fetch_add(&left_out, 1);
-        metric_add(METRIC_LOG_LEFT_OUT, 1);
+        metric_add(&base_metrics.log_lines_left_out, 1);
     }
     errno = before;
     return taken;

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/metric.h"
+#include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -66,11 +66,11 @@ ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *r
     if (mono_us_between(start, now) > BACKLOG_CHEAP_US)
         backlog->pause_until = mono_plus_ms(now, mono_us_between(start, now) * BACKLOG_SHARE / 1000);
     backlog_mark(backlog, counts.allocated, now);
-    metric_set(METRIC_READY, counts.ready);
-    metric_set(METRIC_DELAYED, counts.delayed);
-    metric_set(METRIC_LEASED, counts.leased);
-    metric_set(METRIC_TROUBLE, counts.troubled);
-    metric_set(METRIC_BATCH_IDLE, counts.batch_idle_s);
-    metric_set(METRIC_READY_AGE, oldest_age_ms(backlog, &counts, now) / 1000);
+    metric_set(&bus_metrics.ready, counts.ready);
+    metric_set(&bus_metrics.delayed, counts.delayed);
+    metric_set(&bus_metrics.leased, counts.leased);
+    metric_set(&bus_metrics.troubleshooting, counts.troubled);
+    metric_set(&bus_metrics.batch_idle_s, counts.batch_idle_s);
+    metric_set(&bus_metrics.oldest_ready_s, oldest_age_ms(backlog, &counts, now) / 1000);
     return OK;
 }

@@ -35,7 +35,7 @@ typedef struct {
     Mono        pause_until;
 } Backlog;
 
-/* Look, unless it is time to rest, and set METRIC_READY and its neighbours. */
+/* Look, unless it is time to rest, and set bus_metrics.ready and the gauges after it. */
 must_check ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *reterr);
 
 /* ---- the memory by itself, without a database ---- */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metric.h"
+#include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -120,7 +120,7 @@ static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFro
                      &claimed_shape, &rows, ret_count, reterr));
     *ret_list = rows;
     claim_cursor_took(&claimer->cursor, *ret_list, *ret_count);
-    metric_add(METRIC_CLAIMED, *ret_count);
+    metric_add(&bus_metrics.claimed, *ret_count);
     return OK;
 }
 

@@ -10,7 +10,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/metric.h"
+#include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -153,7 +153,7 @@ ErrorCode dead_letter_count(Pool *pool, Deadline deadline, int64_t *ret_count, E
     Count     count;
 
     TRY(db_call(pool, &options, sql_bus_dead_letter_count, DB_NONE, &count_shape, &count, reterr));
-    metric_set(METRIC_DLQ_SIZE, count.count);
+    metric_set(&bus_metrics.dead_letters, count.count);
     *ret_count = count.count;
     return OK;
 }
@@ -281,7 +281,7 @@ static ErrorCode report(Pool *pool, Deadline deadline, Arena *arena, const Try *
 {
     TxOptions options = {.name = "dead_letter_report", .deadline = deadline, .arena = arena, .keyed = true};
 
-    metric_add(why ? METRIC_DLQ_RETRY_FAILED : METRIC_DLQ_RETRY_OK, 1);
+    metric_add(why ? &bus_metrics.dead_letter_retry_failed : &bus_metrics.dead_letter_retry_ok, 1);
     return tx_run(pool, &options, report_body, &(Report){try, why}, reterr);
 }
 
@@ -309,7 +309,7 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
     if (try.type->call)
         return letter_call(pool, deadline, arena, &try, reterr);
     if (tx_run(pool, &options, try_body, &try, &why) == OK) {
-        metric_add(METRIC_DLQ_RETRY_OK, 1);
+        metric_add(&bus_metrics.dead_letter_retry_ok, 1);
         return OK;
     }
     return try.lost ? OK : report(pool, deadline, arena, &try, &why, reterr);

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metric.h"
 #include "base/reader.h"
 #include "base/text.h"
 #include "bus/command.h"
+#include "bus/metric.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -409,10 +409,10 @@ void send_count(SendItem *const *items, int count)
         refused += items[i]->code != OK && !items[i]->busy;
         busy += items[i]->busy;
     }
-    metric_add(METRIC_SEND_CALLS, 1);
-    metric_add(METRIC_SENT_NEW, new);
-    metric_add(METRIC_SENT_REFUSED, refused);
-    metric_add(METRIC_SENT_KNOWN, count - new - refused - busy);
+    metric_add(&bus_metrics.send_calls, 1);
+    metric_add(&bus_metrics.sent_new, new);
+    metric_add(&bus_metrics.sent_refused, refused);
+    metric_add(&bus_metrics.sent_known, count - new - refused - busy);
 }
 
 static ErrorCode items_send(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, bool nowait,

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metric.h"
 #include "base/text.h"
 #include "bus/command.h"
+#include "bus/metric.h"
 #include "bus/send.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
@@ -199,7 +199,7 @@ ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **
     TRY(db_call_many(pool, &options, sql_bus_settle, settle_args(arena, items, count, /* nowait= */ true, list),
                      &settled_shape, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, items, count, reterr));
-    metric_add(METRIC_SETTLE_CALLS, 1);
+    metric_add(&bus_metrics.settle_calls, 1);
     for (int i = 0; i < count; i++)
         items[i]->settled |= items[i]->again;
     return OK;
@@ -207,14 +207,14 @@ ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **
 
 void settle_count(const SettleItem *item)
 {
-    static const Metric metrics[OUTCOME_COUNT] = {
-        [OUTCOME_COMPLETE] = METRIC_SETTLED_COMPLETED,
-        [OUTCOME_RETRY]    = METRIC_SETTLED_RETRIED,
-        [OUTCOME_FAIL]     = METRIC_SETTLED_FAILED,
-        [OUTCOME_REJECT]   = METRIC_SETTLED_REJECTED,
+    static Metric *const metrics[OUTCOME_COUNT] = {
+        [OUTCOME_COMPLETE] = &bus_metrics.settled_completed,
+        [OUTCOME_RETRY]    = &bus_metrics.settled_retried,
+        [OUTCOME_FAIL]     = &bus_metrics.settled_failed,
+        [OUTCOME_REJECT]   = &bus_metrics.settled_rejected,
     };
 
-    metric_add(item->settled ? metrics[item->outcome] : METRIC_SETTLED_LOST, 1);
+    metric_add(item->settled ? metrics[item->outcome] : &bus_metrics.settled_lost, 1);
 }
 
 /* ---- one bad item never fails the others ---- */

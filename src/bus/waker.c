@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/metric.h"
 #include "base/sync.h"
+#include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -61,7 +61,7 @@ static bool marked_send(Waker *waker, Deadline deadline)
     mutex_unlock(&waker->mutex);
     sent = notifications_send(waker->pool, domains, count, deadline, &error) == OK;
     if (sent)
-        metric_add(METRIC_NOTIFICATIONS_SENT, count);
+        metric_add(&bus_metrics.notifications_sent, count);
     else
         log_error(LOG_DEBUG, "waker", "workers were not told, they will look by themselves", &error);
     mutex_lock(&waker->mutex);

@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/metric.h"
+#include "bus/metric.h"
 #include "bus/waker.h"
 #include "bus/worker_internal.h"
 #include "pg/tally.h"
@@ -51,7 +51,7 @@ Worker *worker_new(const WorkerOptions *options)
     if (!worker->options.lease_ms)
         worker->options.lease_ms = LEASE_MS_DEFAULT;
     worker->claimer       = claimer_new(options->pool, options->domain, options->types, options->name);
-    worker->metrics       = metric_series(&worker_metrics, options->domain);
+    worker->metrics       = metric_series(&worker_metric_table, options->domain);
     worker->settler       = settler_new(options->pool);
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();
@@ -98,7 +98,7 @@ static void worker_notified(void *context, const char *channel, const char *payl
     (void)channel;
     if (payload && strcmp(payload, worker->options.domain) != 0)
         return;
-    metric_add(METRIC_NOTIFICATIONS_RECEIVED, payload != NULL); /* without one: notes may have been missed */
+    metric_add(&bus_metrics.notifications_received, payload != NULL); /* without one: notes may have been missed */
     worker_wake(worker);
 }
 
@@ -128,22 +128,25 @@ void worker_counts(Worker *worker, WorkerCounts *ret_counts)
 
 void worker_count(Worker *worker, const SettleItem *item)
 {
-    static const WorkerMetric metrics[OUTCOME_COUNT] = {[OUTCOME_COMPLETE] = WORKER_COMPLETED,
-                                                        [OUTCOME_RETRY]    = WORKER_RETRIED,
-                                                        [OUTCOME_FAIL]     = WORKER_FAILED,
-                                                        [OUTCOME_REJECT]   = WORKER_REJECTED};
-    int64_t *const            fields[]               = {[WORKER_COMPLETED] = &worker->counts.completed,
-                                                        [WORKER_RETRIED]   = &worker->counts.retried,
-                                                        [WORKER_FAILED]    = &worker->counts.failed,
-                                                        [WORKER_REJECTED]  = &worker->counts.rejected,
-                                                        [WORKER_LOST]      = &worker->counts.lost};
-    WorkerMetric              metric                 = item->settled ? metrics[item->outcome] : WORKER_LOST;
+    WorkerMetrics *metrics = worker->metrics;
+    WorkerCounts  *counts  = &worker->counts;
+    const struct {
+        Metric  *metric;
+        int64_t *count;
+    } by_outcome[OUTCOME_COUNT] =
+        {
+            [OUTCOME_COMPLETE] = {&metrics->completed, &counts->completed},
+            [OUTCOME_RETRY]    = {&metrics->retried,   &counts->retried  },
+            [OUTCOME_FAIL]     = {&metrics->failed,    &counts->failed   },
+            [OUTCOME_REJECT]   = {&metrics->rejected,  &counts->rejected },
+    },
+      lost = {&metrics->lost, &counts->lost}, *counted = item->settled ? &by_outcome[item->outcome] : &lost;
 
     /* The last attempt has no next one: it is in troubleshooting, as a permanent failure is. */
-    if (metric == WORKER_RETRIED && item->status && strcmp(item->status, "IN_TSQ") == 0)
-        metric = WORKER_FAILED;
-    ++*fields[metric];
-    metric_series_add(worker->metrics, metric, 1);
+    if (item->settled && item->outcome == OUTCOME_RETRY && item->status && strcmp(item->status, "IN_TSQ") == 0)
+        counted = &by_outcome[OUTCOME_FAIL];
+    ++*counted->count;
+    metric_add(counted->metric, 1);
     settle_count(item);
 }
 
@@ -236,9 +239,8 @@ static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *r
     claimed_batch->claimed_at = clock_mono();
     TRY(claimer_claim(worker->claimer, deadline_in_ms(CALL_MS), claimed_batch->arena, room, worker->options.lease_ms,
                       &claimed_batch->list, &claimed_batch->count, reterr));
-    metric_series_observe_us(worker->metrics, WORKER_CLAIM_SECONDS,
-                             mono_us_between(claimed_batch->claimed_at, clock_mono()));
-    metric_series_add(worker->metrics, claimed_batch->count ? WORKER_CLAIMS_WON : WORKER_CLAIMS_EMPTY, 1);
+    metric_observe_us(&worker->metrics->claim_seconds, mono_us_between(claimed_batch->claimed_at, clock_mono()));
+    metric_add(claimed_batch->count ? &worker->metrics->claims_won : &worker->metrics->claims_empty, 1);
     *ret_count = claimed_batch->left = claimed_batch->count;
     if (claimed_batch->count == 0)
         return OK;

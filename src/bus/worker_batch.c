@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "base/metric.h"
+#include "bus/metric.h"
 #include "bus/worker_internal.h"
 
 #define CALL_MS  10000
@@ -82,11 +82,11 @@ static void *batches_run(void *context)
         worker->running             = claimed_batch->count;
         cond_signal(&worker->changed);
         mutex_unlock(&worker->mutex);
-        metric_add(METRIC_HANDLERS, claimed_batch->count);
-        metric_series_add(worker->metrics, WORKER_HANDLERS, claimed_batch->count);
+        metric_add(&bus_metrics.handlers_running, claimed_batch->count);
+        metric_add(&worker->metrics->handlers_running, claimed_batch->count);
         claimed_batch_settle(worker, claimed_batch);
-        metric_add(METRIC_HANDLERS, -claimed_batch->count);
-        metric_series_add(worker->metrics, WORKER_HANDLERS, -claimed_batch->count);
+        metric_add(&bus_metrics.handlers_running, -claimed_batch->count);
+        metric_add(&worker->metrics->handlers_running, -claimed_batch->count);
         claimed_batch_free(claimed_batch);
         mutex_lock(&worker->mutex);
         worker->held = worker->running = 0;

@@ -10,8 +10,8 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/metric.h"
 #include "base/problem.h"
+#include "bus/metric.h"
 #include "bus/worker_internal.h"
 
 #define CALL_MS           10000
@@ -93,8 +93,8 @@ static Execution *execution_take(Worker *worker, Arena *arena)
         return NULL;
     worker->waiting--;
     worker->running++;
-    metric_add(METRIC_HANDLERS, 1);
-    metric_series_add(worker->metrics, WORKER_HANDLERS, 1);
+    metric_add(&bus_metrics.handlers_running, 1);
+    metric_add(&worker->metrics->handlers_running, 1);
     execution->state       = EXECUTION_RUNNING;
     execution->job.command = execution->command;
     execution->job.domain  = worker->options.domain;
@@ -194,8 +194,8 @@ static void running_end(Worker *worker)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
     worker->running--;
-    metric_add(METRIC_HANDLERS, -1);
-    metric_series_add(worker->metrics, WORKER_HANDLERS, -1);
+    metric_add(&bus_metrics.handlers_running, -1);
+    metric_add(&worker->metrics->handlers_running, -1);
 }
 
 static void execution_run(Worker *worker, Execution *execution, Arena *arena)
@@ -206,7 +206,7 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
     Mono       began = clock_mono();
 
     worker->options.handler->run(worker->options.handler, &execution->job, &item);
-    metric_series_observe_us(worker->metrics, WORKER_HANDLER_SECONDS, mono_us_between(began, clock_mono()));
+    metric_observe_us(&worker->metrics->handler_seconds, mono_us_between(began, clock_mono()));
     mutex_lock(&worker->mutex);
     execution->state = EXECUTION_SETTLING;
     mutex_unlock(&worker->mutex);

@@ -34,14 +34,14 @@ struct Execution {
 };
 
 struct Worker {
-    WorkerOptions options;
-    MetricSeries *metrics;
-    Claimer      *claimer;
-    Settler      *settler;
-    pthread_t    *threads;
-    int           thread_count;
-    pthread_t     heartbeat;
-    Arena        *arena; /* for the dispatcher's questions, emptied each turn */
+    WorkerOptions  options;
+    WorkerMetrics *metrics;
+    Claimer       *claimer;
+    Settler       *settler;
+    pthread_t     *threads;
+    int            thread_count;
+    pthread_t      heartbeat;
+    Arena         *arena; /* for the dispatcher's questions, emptied each turn */
 
     Mutex         mutex;   /* guards the rest */
     Cond          arrived; /* for handler threads: a execution waits, or closing */

@@ -8,9 +8,8 @@
 
 #include "api/routes.h"
 #include "app/settings.h"
-#include "base/metric.h"
+#include "base/module.h"
 #include "base/problem.h"
-#include "bus/worker_metric.h"
 #include "cli/print.h"
 
 /* ---- settings: a page of its own for people, because what they mean is long ---- */
@@ -80,9 +79,6 @@ static const ListColumn metric_columns[] = {
     {"meaning", "meaning", CELL_TEXT, offsetof(MetricLine, meaning)},
 };
 
-/* Tables of modules whose metrics have a label that is known at run time only. */
-static const MetricTable *const metric_tables[] = {&worker_metrics};
-
 static MetricLine metric_line(const MetricRow *row, const char *label)
 {
     static const char *const kinds[] = {
@@ -93,21 +89,22 @@ static MetricLine metric_line(const MetricRow *row, const char *label)
 
 static void metrics_print(bool json, Arena *arena)
 {
-    ListShape   shape = {metric_columns, COUNT(metric_columns), sizeof(MetricLine), "", NULL};
-    size_t      most = METRIC_COUNT, count = 0;
-    MetricLine *lines;
+    ListShape          shape = {metric_columns, COUNT(metric_columns), sizeof(MetricLine), "", NULL};
+    size_t             count = 0;
+    const MetricTable *table;
+    MetricLine        *lines;
 
-    for (size_t i = 0; i < COUNT(metric_tables); i++)
-        most += metric_tables[i]->count;
-    lines = arena_array(arena, MetricLine, most);
-    for (Metric metric = 0; metric < METRIC_COUNT; metric++)
-        lines[count++] = metric_line(&metric_rows[metric], metric_rows[metric].label);
-    for (size_t i = 0; i < COUNT(metric_tables); i++)
-        for (size_t j = 0; j < metric_tables[i]->count; j++) {
-            const MetricRow *row = &metric_tables[i]->rows[j];
+    for (size_t i = 0; (table = module_metrics(i)); i++)
+        count += table->count;
+    lines = arena_array(arena, MetricLine, count);
+    count = 0;
+    for (size_t i = 0; (table = module_metrics(i)); i++)
+        for (size_t j = 0; j < table->count; j++) {
+            const MetricRow *row = &table->metrics[j].row;
 
-            lines[count++] = metric_line(row, arena_print(arena, "%s=\"...\"%s%s", metric_tables[i]->label,
-                                                          row->label[0] ? "," : "", row->label));
+            lines[count++] = metric_line(row, table->label ? arena_print(arena, "%s=\"...\"%s%s", table->label,
+                                                                         row->label[0] ? "," : "", row->label)
+                                                           : row->label);
         }
     list_print(&shape, arena, json, lines, (int)count);
 }

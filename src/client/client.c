@@ -10,8 +10,8 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "base/metric.h"
 #include "client/exchange.h"
+#include "client/metric.h"
 #include "client/retry_after.h"
 
 static void curl_prepare(void)
@@ -130,7 +130,7 @@ static ErrorCode response_make(const Exchange *exchange, int redirects, Arena *a
                                               .head      = head_copy(&exchange->head, arena)};
     ret_response->retry_ms = retry_after_ms(client_header(ret_response, "Retry-After"), clock_wall());
     if (exchange->status == 429)
-        metric_add(METRIC_RATE_LIMITED, 1);
+        metric_add(&client_metrics.rate_limited, 1);
     return OK;
 }
 

@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#include "base/metric.h"
 #include "base/sync.h"
+#include "http/metric.h"
 
 struct Executor {
     ExecutorRun *run;
@@ -33,7 +33,7 @@ static void *executor_take(Executor *executor)
     void *item      = executor->queue[executor->first];
     executor->first = (executor->first + 1) % executor->queue_max;
     executor->count--;
-    metric_add(METRIC_HTTP_QUEUE, -1);
+    metric_add(&http_metrics.queue, -1);
     return item;
 }
 
@@ -74,7 +74,7 @@ bool executor_submit(Executor *executor, void *item)
     if (executor->count == executor->queue_max || executor->stopping)
         return false;
     executor->queue[(executor->first + executor->count++) % executor->queue_max] = item;
-    metric_add(METRIC_HTTP_QUEUE, 1);
+    metric_add(&http_metrics.queue, 1);
     cond_signal(&executor->filled);
     return true;
 }
@@ -87,7 +87,7 @@ void executor_stop(Executor *executor)
     mutex_unlock(&executor->mutex);
     for (int i = 0; i < executor->thread_count; i++)
         thread_join(executor->threads[i]);
-    metric_add(METRIC_HTTP_QUEUE, -executor->count);
+    metric_add(&http_metrics.queue, -executor->count);
 }
 
 void executor_free(Executor *executor)

@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/metric.h"
+#include "http/metric.h"
 #include "http/server_internal.h"
 
 #define READ_SPACE     ((size_t)16 << 10) /* beside the head; a body passes through here */
@@ -115,13 +115,17 @@ static void peer_name_request(Peer *peer)
 
 static void count_answer(const Request *request)
 {
-    int     status = request->response.status;
-    int64_t us     = request->began.ns == 0 ? 0 : mono_us_between(request->began, clock_mono());
+    static Metric *const by_class[] = {[2] = &http_metrics.status_2xx,
+                                       &http_metrics.status_3xx,
+                                       &http_metrics.status_4xx,
+                                       &http_metrics.status_5xx};
+    int                  status     = request->response.status;
+    int64_t              us         = request->began.ns == 0 ? 0 : mono_us_between(request->began, clock_mono());
 
     assert(status >= 200 && status <= 599);
-    metric_add((Metric)(METRIC_HTTP_1XX + status / 100 - 1), 1);
+    metric_add(by_class[status / 100], 1);
     if (request->began.ns != 0)
-        metric_observe_us(METRIC_HTTP_SECONDS, us);
+        metric_observe_us(&http_metrics.seconds, us);
     log_write(LOG_DEBUG, "http", "request answered", LOG_STR("id", request->id),
               LOG_STR("method", request->head.method), LOG_STR("path", request->head.target), LOG_INT("status", status),
               LOG_INT("us", us));
@@ -194,7 +198,7 @@ static Step peer_submit(Peer *peer, PeerState state, bool unread)
     peer_leave(peer, state);
     if (executor_submit(server->executor, peer))
         return STEP_PAUSE;
-    metric_add(METRIC_HTTP_SHED, 1);
+    metric_add(&http_metrics.shed, 1);
     fail(&error, ERR_BUSY, "too many requests are waiting");
     return peer_fail(peer, &error, /* close= */ unread);
 }
@@ -451,7 +455,7 @@ Peer *peer_new(Loop *loop, int fd, bool surplus)
     text_init(&peer->out, /* arena= */ NULL, OUT_HEAD_MAX);
     atomic_fetch_add(&loop->server->open, 1);
     atomic_fetch_add(&loop->server->active, 1);
-    metric_add(METRIC_HTTP_CONNECTIONS, 1);
+    metric_add(&http_metrics.connections, 1);
     return peer;
 }
 
@@ -540,7 +544,7 @@ static bool peer_hand_over(Peer *peer)
     atomic_fetch_sub(&peer->loop->suspended, 1);
     if (executor_submit(peer->loop->server->executor, peer))
         return true;
-    metric_add(METRIC_HTTP_SHED, 1);
+    metric_add(&http_metrics.shed, 1);
     fail(&error, ERR_BUSY, "too many requests are waiting");
     dispatch_fail(request, &error);
     return false;
@@ -584,7 +588,7 @@ void peer_close(Peer *peer)
     TAILQ_REMOVE(&peer->loop->lists[peer->list].peers, peer, link);
     loop_forget(peer->loop, peer->fd);
     close(peer->fd);
-    metric_add(METRIC_HTTP_CONNECTIONS, -1);
+    metric_add(&http_metrics.connections, -1);
     atomic_fetch_sub(&server->open, 1);
     if (peer->state != PEER_LINGERING)
         peer_passive(server);

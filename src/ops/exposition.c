@@ -1,55 +1,51 @@
 /*
- * exposition.c - see exposition.h. Rows of one name stand together in the metric table, so HELP and TYPE are said once.
+ * exposition.c - see exposition.h. Rows of one name stand together in a table of metrics, so HELP and TYPE are written once.
  */
 #include "ops/exposition.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/metric_series.h"
+#include "base/module.h"
 
 static const char *const kinds[] = {
     [METRIC_COUNTER] = "counter", [METRIC_GAUGE] = "gauge", [METRIC_HISTOGRAM] = "histogram"};
 
-/* Prometheus counts buckets from below: each holds all that is not above its bound. labels: "" or pairs, each ended by a comma. */
-static void write_histogram(Text *text, const char *name, const char *labels, const MetricHistogram *histogram)
+/* labels: "" or pairs, each ended by a comma. more: "" or one more pair. */
+static void write_name(Text *text, const char *name, const char *suffix, const char *labels, const char *more)
 {
-    int64_t sum = 0;
+    size_t length = strlen(labels);
 
+    if (length && !more[0])
+        length--; /* without the comma */
+    text_print(text, length || more[0] ? "%s%s{%.*s%s} " : "%s%s%.*s%s ", name, suffix, (int)length, labels, more);
+}
+
+/* Prometheus' buckets are cumulative: each counts all values that are not above its bound. */
+static void write_histogram(Text *text, const Metric *metric, const char *labels)
+{
+    const char     *name = metric->row.name;
+    int64_t         sum  = 0;
+    MetricHistogram histogram;
+
+    metric_histogram(metric, &histogram);
     for (int i = 0; i < METRIC_BUCKETS; i++) {
-        sum += histogram->buckets[i];
-        text_print(text, "%s_bucket{%sle=\"%g\"} %" PRId64 "\n", name, labels, (double)metric_bounds_us[i] / 1e6, sum);
+        char bound[32];
+
+        sum += histogram.buckets[i];
+        snprintf(bound, sizeof bound, "le=\"%g\"", (double)metric_bounds_us[i] / 1e6);
+        write_name(text, name, "_bucket", labels, bound);
+        text_print(text, "%" PRId64 "\n", sum);
     }
-    sum += histogram->buckets[METRIC_BUCKETS];
-    /* The count is the last bucket, not the counter beside it: a reader must see them equal at any moment. */
-    text_print(text, "%s_bucket{%sle=\"+Inf\"} %" PRId64 "\n", name, labels, sum);
-    if (labels[0]) {
-        int length = (int)strlen(labels) - 1; /* without the comma */
-
-        text_print(text, "%s_sum{%.*s} %.6f\n", name, length, labels, (double)histogram->sum_us / 1e6);
-        text_print(text, "%s_count{%.*s} %" PRId64 "\n", name, length, labels, sum);
-        return;
-    }
-    text_print(text, "%s_sum %.6f\n", name, (double)histogram->sum_us / 1e6);
-    text_print(text, "%s_count %" PRId64 "\n", name, sum);
+    write_name(text, name, "_bucket", labels, "le=\"+Inf\"");
+    text_print(text, "%" PRId64 "\n", histogram.count);
+    write_name(text, name, "_sum", labels, "");
+    text_print(text, "%.6f\n", (double)histogram.sum_us / 1e6);
+    write_name(text, name, "_count", labels, "");
+    text_print(text, "%" PRId64 "\n", histogram.count);
 }
 
-static void write_value(Text *text, Metric metric)
-{
-    const MetricRow *row = &metric_rows[metric];
-
-    if (row->label[0])
-        text_print(text, "%s{%s} %" PRId64 "\n", row->name, row->label, metric_value(metric));
-    else
-        text_print(text, "%s %" PRId64 "\n", row->name, metric_value(metric));
-}
-
-static void write_heading(Text *text, const MetricRow *row)
-{
-    text_print(text, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, kinds[row->kind]);
-}
-
-/* A value of a label comes from users: Prometheus escapes three characters. */
+/* A label's value may come from users: Prometheus escapes three characters. */
 static void label_print(Text *labels, const char *name, const char *value)
 {
     text_print(labels, "%s=\"", name);
@@ -64,24 +60,23 @@ static void label_print(Text *labels, const char *name, const char *value)
     text_append(labels, "\",");
 }
 
-static void write_series(Text *text, const MetricSeries *series, const MetricTable *table, size_t index)
+/* series: NULL if the table has no label. */
+static void write_metric(Text *text, const MetricTable *table, size_t row, const MetricSeries *series)
 {
-    const MetricRow *row    = &table->rows[index];
+    const Metric    *metric = series ? &metric_series_metrics(series)[row] : &table->metrics[row];
     scoped_text Text labels = {0};
 
     text_init(&labels, NULL, TEXT_MAX_LINE);
-    label_print(&labels, table->label, metric_series_label(series));
-    if (row->label[0])
-        text_print(&labels, "%s,", row->label);
-    if (row->kind == METRIC_HISTOGRAM) {
-        MetricHistogram histogram;
-
-        metric_series_histogram(series, index, &histogram);
-        write_histogram(text, row->name, text_string(&labels), &histogram);
+    if (series)
+        label_print(&labels, table->label, metric_series_value(series));
+    if (metric->row.label[0])
+        text_print(&labels, "%s,", metric->row.label);
+    if (metric->row.kind == METRIC_HISTOGRAM) {
+        write_histogram(text, metric, text_string(&labels));
         return;
     }
-    text_print(text, "%s{%.*s} %" PRId64 "\n", row->name, (int)labels.length - 1, text_string(&labels),
-               metric_series_value(series, index));
+    write_name(text, metric->row.name, "", text_string(&labels), "");
+    text_print(text, "%" PRId64 "\n", metric_value(metric));
 }
 
 /* All values of one name stand together, so rows come before series. */
@@ -89,34 +84,26 @@ static void write_table(Text *text, const MetricTable *table)
 {
     const char *last = "";
 
+    if (table->label && !metric_series_next(table, NULL))
+        return;
     for (size_t i = 0; i < table->count; i++) {
-        if (strcmp(table->rows[i].name, last) != 0)
-            write_heading(text, &table->rows[i]);
-        last = table->rows[i].name;
-        for (const MetricSeries *series = NULL; (series = metric_series_next(table, series));)
-            write_series(text, series, table, i);
+        const MetricRow *row = &table->metrics[i].row;
+
+        if (strcmp(row->name, last) != 0)
+            text_print(text, "# HELP %s %s\n# TYPE %s %s\n", row->name, row->help, row->name, kinds[row->kind]);
+        last = row->name;
+        if (!table->label)
+            write_metric(text, table, i, NULL);
+        else
+            for (const MetricSeries *series = NULL; (series = metric_series_next(table, series));)
+                write_metric(text, table, i, series);
     }
 }
 
 void exposition_write(Text *text)
 {
     const MetricTable *table;
-    const char        *last = "";
 
-    for (Metric metric = 0; metric < METRIC_COUNT; metric++) {
-        const MetricRow *row = &metric_rows[metric];
-
-        if (strcmp(row->name, last) != 0)
-            write_heading(text, row);
-        last = row->name;
-        if (row->kind == METRIC_HISTOGRAM) {
-            MetricHistogram histogram;
-
-            metric_histogram(metric, &histogram);
-            write_histogram(text, row->name, "", &histogram);
-        } else
-            write_value(text, metric);
-    }
-    for (size_t i = 0; (table = metric_series_table(i)); i++)
+    for (size_t i = 0; (table = module_metrics(i)); i++)
         write_table(text, table);
 }

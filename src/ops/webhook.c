@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/metric.h"
+#include "ops/metric.h"
 
 #define BODY_BYTES  ((size_t)4 << 10)
 #define ARENA_BYTES (BODY_BYTES + 2 * CLIENT_HEAD_BYTES_MAX)
@@ -33,7 +33,7 @@ ErrorCode webhook_post(Client *client, const char *url, const char *key, const c
                              .truncate        = true};
     ErrorCode     code    = post(client, &request, reterr);
 
-    metric_add(code == OK ? METRIC_WEBHOOK_OK : METRIC_WEBHOOK_FAILED, 1);
+    metric_add(code == OK ? &ops_metrics.webhook_ok : &ops_metrics.webhook_failed, 1);
     if (code != OK)
         error_prefix(reterr, "webhook");
     return code;

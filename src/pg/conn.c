@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "base/metric.h"
 #include "base/sync.h"
 #include "base/world.h"
+#include "pg/metric.h"
 #include "sql.h"
 
 #define HOSTS_MAX   16
@@ -178,7 +178,7 @@ ErrorCode conn_open(const char *conninfo, const char *application_name, Deadline
         if (code == OK)
             break;
     }
-    metric_add(code == OK ? METRIC_CONNECT_OK : METRIC_CONNECT_FAILED, 1);
+    metric_add(code == OK ? &pg_metrics.connect_ok : &pg_metrics.connect_failed, 1);
     return code;
 }
 
@@ -492,7 +492,7 @@ static ErrorCode statement_run(StatementRun *run, Conn *conn, const char *sql, i
         return fail(reterr, ERR_UNAVAILABLE, "fault at pg.query");
     }
     code = run(conn, sql, count, types, values, deadline, ret_result, reterr);
-    metric_observe_us(METRIC_QUERY_SECONDS, mono_us_between(start, clock_mono()));
+    metric_observe_us(&pg_metrics.query_seconds, mono_us_between(start, clock_mono()));
     return code;
 }
 

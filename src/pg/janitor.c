@@ -3,7 +3,7 @@
  * breaker is open. One thread per pool; a test may call pool_tend() itself.
  */
 #include "base/log.h"
-#include "base/metric.h"
+#include "pg/metric.h"
 #include "pg/pool_internal.h"
 
 /* When the breaker is open and every slot is taken by a hanging checkout, look again after this. */
@@ -61,7 +61,7 @@ static bool conn_answers(Pool *pool, Conn *conn)
 
     if (code == OK && conn_is_good(conn))
         return true;
-    metric_add(METRIC_CONN_LOST, 1);
+    metric_add(&pg_metrics.connections_lost, 1);
     log_error(LOG_WARN, "pool", "a connection failed its health check", &error);
     return false;
 }
@@ -108,7 +108,7 @@ static void idle_check(Pool *pool)
     mutex_lock(&pool->mutex);
     pool->generation++;
     mutex_unlock(&pool->mutex);
-    metric_add(METRIC_POOL_RENEWED, 1);
+    metric_add(&pg_metrics.pool_renewed, 1);
     log_write(LOG_WARN, "pool", "most connections were sick: the whole pool is renewed", LOG_INT("sick", sick),
               LOG_INT("checked", checked));
     idle_close(pool);

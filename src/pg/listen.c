@@ -20,10 +20,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/metric.h"
 #include "base/sync.h"
 #include "base/uuid.h"
 #include "pg/conn.h"
+#include "pg/metric.h"
 #include "pg/query.h"
 #include "sql.h"
 
@@ -103,7 +103,7 @@ static void listen_set_up(Listen *listen, bool up)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&listen->mutex);
 
     listen->up = up;
-    metric_set(METRIC_LISTEN_UP, up);
+    metric_set(&pg_metrics.listen_up, up);
 }
 
 /* Said once per trouble, however long it lasts. */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metric.h"
 #include "base/world.h"
+#include "pg/metric.h"
 
 /* A try that was given less than this, and less than a whole try, says more about its caller's patience than about the
  * server. */
@@ -199,10 +199,10 @@ void slot_fill(Checkout *slot, Conn *conn)
 
 void pool_gauges(const Pool *pool)
 {
-    metric_set(METRIC_POOL_SIZE, pool->options.size_max - pool->counts[SLOT_FREE]);
-    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_ACQUIRED]);
-    metric_set(METRIC_POOL_WAITING, pool->waiting);
-    metric_set(METRIC_BREAKER_STATE, pool->breaker.state);
+    metric_set(&pg_metrics.pool_connections, pool->options.size_max - pool->counts[SLOT_FREE]);
+    metric_set(&pg_metrics.pool_in_use, pool->counts[SLOT_ACQUIRED]);
+    metric_set(&pg_metrics.pool_waiting, pool->waiting);
+    metric_set(&pg_metrics.breaker_state, pool->breaker.state);
 }
 
 static void janitor_wake(Pool *pool)
@@ -221,7 +221,7 @@ void failure_note(Pool *pool, const Error *error)
     pool->opened = true;
     janitor_wake(pool);
     waiters_refuse_late(pool);
-    metric_add(METRIC_BREAKER_OPENED, 1);
+    metric_add(&pg_metrics.breaker_opened, 1);
     pool_gauges(pool);
 }
 
@@ -290,8 +290,8 @@ ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
         pool->slots[i].pool = pool;
         slot_push(&pool->free, &pool->slots[i], SLOT_FREE);
     }
-    metric_set(METRIC_POOL_MIN, options.size_min);
-    metric_set(METRIC_POOL_MAX, options.size_max);
+    metric_set(&pg_metrics.pool_min, options.size_min);
+    metric_set(&pg_metrics.pool_max, options.size_max);
     if (!options.no_janitor && !thread_try_start("janitor", janitor_run, pool, &pool->janitor)) {
         (void)fail(reterr, ERR_INTERNAL, "cannot start the thread \"janitor\": %s", strerrordesc_np(errno));
         pool->options.no_janitor = true;
@@ -360,7 +360,7 @@ static ErrorCode refuse(const Pool *pool, ErrorCode code, Error *reterr)
 {
     if (code == ERR_STOPPING)
         return fail(reterr, ERR_STOPPING, "shutting down");
-    metric_add(METRIC_BREAKER_REFUSED, 1);
+    metric_add(&pg_metrics.breaker_refused, 1);
     (void)fail(reterr, ERR_UNAVAILABLE, "database is unavailable, next try in %d ms: %s", next_probe_ms(pool),
                pool->last_error.text);
     error_set_sqlstate(reterr, pool->last_error.sqlstate);
@@ -404,7 +404,7 @@ static ErrorCode slot_wait(Pool *pool, Deadline deadline, int wishes, Checkout *
     }
     if (refused != OK || !breaker_is_closed(&pool->breaker))
         return refuse(pool, refused == OK ? ERR_UNAVAILABLE : refused, reterr);
-    metric_add(METRIC_POOL_WAIT_FAILED, 1);
+    metric_add(&pg_metrics.pool_wait_timeouts, 1);
     return fail(reterr, ERR_BUSY, "no connection became free in time: %d in use, %d more waiting",
                 pool->counts[SLOT_ACQUIRED], pool->waiting);
 }
@@ -440,7 +440,7 @@ static ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Checkout *
         TRY(slot_wait(pool, deadline, wishes, &slot, reterr));
     if (slot->conn && ((wishes & POOL_FRESH) || slot_is_stale(slot)))
         slot_move(slot, SLOT_OPENING);
-    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_ACQUIRED]);
+    metric_set(&pg_metrics.pool_in_use, pool->counts[SLOT_ACQUIRED]);
     *ret_slot = slot;
     return OK;
 }
@@ -646,7 +646,7 @@ void checkout_report(Checkout *checkout, ErrorCode code, const Error *error)
         return;
     }
     if (is_lost_connection(error))
-        metric_add(METRIC_CONN_LOST, 1);
+        metric_add(&pg_metrics.connections_lost, 1);
     if (is_lost_connection(error) || is_impatience(checkout, error))
         return;
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
@@ -680,7 +680,7 @@ void pool_release(Checkout *checkout)
         mutex_lock(&pool->mutex);
     }
     slot_offer(checkout);
-    metric_set(METRIC_POOL_IN_USE, pool->counts[SLOT_ACQUIRED]);
+    metric_set(&pg_metrics.pool_in_use, pool->counts[SLOT_ACQUIRED]);
     mutex_unlock(&pool->mutex);
 }
 

@@ -5,19 +5,9 @@
 
 #include <string.h>
 
-#include "base/metric.h"
+#include "base/module.h"
 #include "pg/tx.h"
 #include "sql.h"
-
-/* What is counted: the sum of some counters. A refusal for business reasons is a good end of a handler. */
-static const struct {
-    const char *name;
-    Metric      first, last;
-} rows[TALLY_NAMES] = {
-    {"handlers",        METRIC_SETTLED_COMPLETED, METRIC_SETTLED_REJECTED},
-    {"handlers_failed", METRIC_SETTLED_RETRIED,   METRIC_SETTLED_FAILED  },
-    {"rate_limited",    METRIC_RATE_LIMITED,      METRIC_RATE_LIMITED    },
-};
 
 static Tally own = {.mutex = {.native = PTHREAD_MUTEX_INITIALIZER}};
 
@@ -26,26 +16,18 @@ Tally *tally_own(void)
     return &own;
 }
 
-static int64_t row_value(int row)
-{
-    int64_t sum = 0;
-
-    for (Metric metric = rows[row].first; metric <= rows[row].last; metric++)
-        sum += metric_value(metric);
-    return sum;
-}
-
 /* Under the mutex: what to write now; false: nothing. */
 static bool flush_begin(Tally *tally)
 {
-    bool any = tally->is_unsure;
+    bool             any = tally->is_unsure;
+    const MetricSum *sum;
 
     if (tally->is_running)
         return false;
     if (!tally->source[0])
         uuid_new(tally->source);
-    for (int i = 0; i < TALLY_NAMES && !tally->is_unsure; i++) {
-        tally->unsure[i] = row_value(i) - tally->stored[i];
+    for (int i = 0; i < TALLY_SUMS_MAX && !tally->is_unsure && (sum = module_sum((size_t)i)); i++) {
+        tally->unsure[i] = metric_sum(sum) - tally->stored[i];
         any |= tally->unsure[i] > 0;
     }
     if (!any)
@@ -59,7 +41,7 @@ static void flush_end(Tally *tally, ErrorCode code)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&tally->mutex);
 
-    for (int i = 0; i < TALLY_NAMES && code == OK; i++)
+    for (int i = 0; i < TALLY_SUMS_MAX && code == OK; i++)
         tally->stored[i] += tally->unsure[i];
     tally->is_unsure  = code != OK;
     tally->is_running = false;
@@ -75,14 +57,14 @@ static ErrorCode flush_write(const Tally *tally, Pool *pool, Deadline deadline, 
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "tally", .deadline = deadline, .arena = arena, .keyed = true};
-    const char               *names[TALLY_NAMES];
-    int64_t                   counts[TALLY_NAMES];
+    const char               *names[TALLY_SUMS_MAX];
+    int64_t                   counts[TALLY_SUMS_MAX];
     int                       count = 0;
     Added                     added;
 
-    for (int i = 0; i < TALLY_NAMES; i++)
+    for (int i = 0; i < TALLY_SUMS_MAX; i++)
         if (tally->unsure[i] > 0) {
-            names[count]    = rows[i].name;
+            names[count]    = module_sum((size_t)i)->name;
             counts[count++] = tally->unsure[i];
         }
     return db_call(pool, &options, sql_pg_tally_add,

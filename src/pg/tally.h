@@ -1,9 +1,10 @@
 /*
- * tally.h - what this process has counted, written to pawl.tally for alerts about all processes together.
+ * tally.h - sums of this process's counters, added to table pawl.tally for alerts about all processes together.
  *
- * A flush carries what was counted since the last one that is known to have been stored, and only if that is anything. One whose
- * answer was lost is repeated under its number with the same counts, so nothing is counted twice.
- * Threads: any; a flush that is under way is not joined by another.
+ * The sums are those of all modules (base/module.h). A flush adds what was counted since the last flush that is known to be stored;
+ * if nothing was, it sends no statement. A flush whose outcome is unknown is repeated under its number with the same
+ * counts, so nothing is counted twice.
+ * Threads: any; while one thread flushes, a flush by another returns OK without doing anything.
  */
 #ifndef PG_TALLY_H
 #define PG_TALLY_H
@@ -12,20 +13,20 @@
 #include "base/uuid.h"
 #include "pg/pool.h"
 
-#define TALLY_MS    10000 /* between two flushes */
-#define TALLY_NAMES 3
+#define TALLY_MS       10000 /* between two flushes */
+#define TALLY_SUMS_MAX 8
 
 typedef struct {
     Mutex   mutex; /* guards the rest */
     char    source[UUID_TEXT_SIZE];
-    int64_t stored[TALLY_NAMES]; /* of the counters */
-    int64_t unsure[TALLY_NAMES]; /* in the flush that is under way or has failed */
-    int64_t flush;               /* its number */
+    int64_t stored[TALLY_SUMS_MAX]; /* of each sum */
+    int64_t unsure[TALLY_SUMS_MAX]; /* in the flush that is under way or has failed */
+    int64_t flush;                  /* its number */
     bool    is_unsure, is_running;
     Mono    next;
 } Tally;
 
-/* The one of this process, for all that run in it. */
+/* The tally of this process, shared by its parts. */
 Tally *tally_own(void);
 
 /* Flush if it is time. A failure is repeated with the next flush. */

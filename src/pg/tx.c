@@ -10,7 +10,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
-#include "base/metric.h"
+#include "pg/metric.h"
 #include "pg/retry.h"
 
 /* How much longer than the deadline a transaction may sit idle before the server ends it: we are stopped or gone. */
@@ -196,13 +196,13 @@ static void rollback_log(const char *name, int tries, ErrorCode code, const Erro
 /* doubt: some try may have committed. settled: the last one came to an end of its own, so it has looked at the key. */
 static ErrorCode work_end(const TxOptions *options, ErrorCode code, int tries, bool doubt, bool settled, Error *reterr)
 {
-    metric_add(code == OK ? METRIC_TX_OK : METRIC_TX_FAILED, 1);
+    metric_add(code == OK ? &pg_metrics.tx_ok : &pg_metrics.tx_failed, 1);
     if (code == OK && tries > 1)
-        metric_add(METRIC_RETRY_OK, 1);
+        metric_add(&pg_metrics.retries_ok, 1);
     if (doubt && !settled)
         return unknown(options->name, reterr);
     if (doubt)
-        metric_add(METRIC_RESOLVED, 1);
+        metric_add(&pg_metrics.commits_resolved, 1);
     return code;
 }
 
@@ -265,7 +265,7 @@ static ErrorCode work_run(Pool *pool, const TxOptions *options, Work *work, Erro
                 *reterr = error;
             return code;
         }
-        metric_add(METRIC_RETRY, 1);
+        metric_add(&pg_metrics.retries, 1);
         retry_log(options->name, tries, try.doubt, &error);
         arena_rewind(options->arena, mark); /* the next try begins as the first one did */
     }

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metric.h"
 #include "base/writer.h"
 #include "pg/tx.h"
 #include "sql.h"
+#include "wallet/metric.h"
 
 /* As arrays in text form, being built, items take several times as much. */
 #define BYTES_FACTOR 8
@@ -226,9 +226,9 @@ static void verdicts_count(WalletItem *const *items, int count)
             posted++;
         else if (!wallet_is_locked(items[i]))
             refused++;
-    metric_add(METRIC_LEDGER_POSTED, posted);
-    metric_add(METRIC_LEDGER_REFUSED, refused);
-    metric_add(METRIC_LEDGER_REPLAYED, replayed);
+    metric_add(&wallet_metrics.posted, posted);
+    metric_add(&wallet_metrics.refused, refused);
+    metric_add(&wallet_metrics.replayed, replayed);
 }
 
 static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows, int row_count, Error *reterr)

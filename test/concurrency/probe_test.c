@@ -5,8 +5,8 @@
  */
 #include <stdatomic.h>
 
-#include "base/metric.h"
 #include "base/sync.h"
+#include "pg/metric.h"
 #include "test/concurrency/deed.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
@@ -214,7 +214,7 @@ TEST(drain_does_not_wait_for_health_checks)
 
     idle_fill(pool, 8);
     proxy_set_mode(proxy, PROXY_STALL);
-    for (Deadline deadline = deadline_in_ms(10000); metric_value(METRIC_CONN_LOST) == 0; clock_sleep_ms(1))
+    for (Deadline deadline = deadline_in_ms(10000); metric_value(&pg_metrics.connections_lost) == 0; clock_sleep_ms(1))
         assert_false(deadline_passed(deadline));
     Mono start = clock_mono();
     assert_true(pool_drain(pool, deadline_in_ms(10000)));

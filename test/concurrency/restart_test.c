@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "base/metric.h"
 #include "base/sync.h"
+#include "pg/metric.h"
 #include "test/concurrency/deed.h"
 #include "test/harness/server.h"
 #include "test/harness/test.h"
@@ -131,7 +131,7 @@ TEST(restart_of_a_moment_fails_no_call)
     PoolOptions                          wish   = {.conninfo = test_server_url(server, "postgres")};
     Load                                 load   = {0};
     Caller                              *crew   = calloc(CALLERS, sizeof *crew);
-    int64_t                              opened = metric_value(METRIC_BREAKER_OPENED);
+    int64_t                              opened = metric_value(&pg_metrics.breaker_opened);
     Error                                error  = {0};
 
     assert_non_null(crew);
@@ -150,7 +150,7 @@ TEST(restart_of_a_moment_fails_no_call)
     /* Calls whose commit was cut and resolved by their key included. */
     for (int i = 0; i < CALLERS; i++)
         assert_int_equal(0, crew[i].failed);
-    print_message("# the breaker opened %d times\n", (int)(metric_value(METRIC_BREAKER_OPENED) - opened));
+    print_message("# the breaker opened %d times\n", (int)(metric_value(&pg_metrics.breaker_opened) - opened));
     assert_true(pool_drain(load.pool, deadline_in_ms(60000)));
     pool_free(load.pool);
     free(crew);

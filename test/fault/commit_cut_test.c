@@ -7,8 +7,8 @@
  */
 #include <stdlib.h>
 
-#include "base/metric.h"
 #include "base/sync.h"
+#include "pg/metric.h"
 #include "pg/tx.h"
 #include "test/concurrency/deed.h"
 #include "test/harness/database.h"
@@ -104,7 +104,7 @@ TEST(commit_cut_a_thousand_times_is_never_reported_wrongly)
     Claimer                            *lanes = calloc(LANES, sizeof *lanes);
     const Told                         *tolds[LANES];
     int                                 cuts = 0, repeated = 0, refused = 0, misled = 0;
-    int64_t                             resolved = metric_value(METRIC_RESOLVED);
+    int64_t                             resolved = metric_value(&pg_metrics.commits_resolved);
 
     assert_non_null(lanes);
     deed_prepare(database_url(db));
@@ -130,7 +130,7 @@ TEST(commit_cut_a_thousand_times_is_never_reported_wrongly)
     assert_int_equal(0, judgement.wrong);
     assert_int_equal(refused, judgement.refused);
     assert_true(refused > 0 && repeated > 0);
-    assert_true(metric_value(METRIC_RESOLVED) - resolved > 0);
+    assert_true(metric_value(&pg_metrics.commits_resolved) - resolved > 0);
     for (int i = 0; i < LANES; i++)
         lane_close(&lanes[i]);
     free(lanes);

@@ -7,9 +7,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/metric.h"
+#include "app/alert_rules.h"
 #include "bus/dead_letter.h"
 #include "ops/webhook.h"
+#include "pg/metric.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
@@ -30,7 +31,7 @@
 TEST(alert_changes_state_without_a_webhook)
 {
     Daemon daemon = {0};
-    Alert  alert  = {.name = "breaker_open", .firing = true};
+    Alert  alert  = {.rule = &alert_rules[ALERT_BREAKER], .firing = true};
 
     mutex_init(&daemon.mutex);
     monitor_alert(&daemon, &alert);
@@ -59,7 +60,7 @@ static void pod_start(Pod *pod, const char *url)
         .role = ROLE_MONITOR, .dlq_every = 300000, .dlq_tries = 3, .keep_commands_days = 30, .keep_audit_days = 90};
     pod->daemon.app = &pod->app;
     mutex_init(&pod->daemon.mutex);
-    pod->daemon.api.alerts = alerts_new(monitor_alert, &pod->daemon);
+    pod->daemon.api.alerts = alerts_new(alert_rules, ALERT_COUNT, monitor_alert, &pod->daemon);
     assert_ok(client_new(&webhook_client, &pod->daemon.client, &error));
     pod->daemon.webhooks = monitor_webhooks(&pod->daemon);
     pod->daemon.tasks    = monitor_start(&pod->daemon);
@@ -82,7 +83,7 @@ static int64_t statements(void)
 {
     MetricHistogram histogram;
 
-    metric_histogram(METRIC_QUERY_SECONDS, &histogram);
+    metric_histogram(&pg_metrics.query_seconds, &histogram);
     return histogram.count;
 }
 
@@ -178,7 +179,7 @@ TEST(monitor_webhooks_that_hang_delay_no_task_and_hold_no_transaction)
     scoped(database_free) TestDatabase *db     = database_new();
     Silent                              silent = silent_new();
     static Pod                          pod;
-    Alert                               alert = {.name = "breaker-open", .firing = true, .summary = "", .unit = ""};
+    Alert                               alert = {.rule = &alert_rules[ALERT_BREAKER], .firing = true};
     Error                               why = {.text = "down"}, error = {0};
     int64_t                             id;
     int                                 total = WEBHOOK_QUEUE_MAX + 2;

@@ -12,8 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/base_metric.h"
 #include "base/log.h"
-#include "base/metric.h"
 #include "base/reader.h"
 #include "base/sync.h"
 #include "base/text.h"
@@ -278,7 +278,7 @@ static void read_away(int fd)
 
 static void log_into_the_void(int reader, int writer)
 {
-    int64_t before = metric_value(METRIC_LOG_LEFT_OUT);
+    int64_t before = metric_value(&base_metrics.log_lines_left_out);
     int64_t lost;
     char    last[4096];
 
@@ -286,7 +286,7 @@ static void log_into_the_void(int reader, int writer)
     for (int i = 0; i < VOID_LINES; i++) /* without the mend this never ends */
         log_write(LOG_INFO, "test",
                   "a line that is long enough to fill what is between the writer and the reader soon");
-    lost = metric_value(METRIC_LOG_LEFT_OUT) - before;
+    lost = metric_value(&base_metrics.log_lines_left_out) - before;
     assert_in_range(lost, 1, VOID_LINES);
     assert_int_equal(fcntl(writer, F_GETFL) & O_NONBLOCK, 0); /* others may share it */
     read_away(reader);

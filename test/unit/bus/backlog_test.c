@@ -3,7 +3,7 @@
  */
 #include "bus/backlog.h"
 
-#include "base/metric.h"
+#include "bus/metric.h"
 #include "test/unit/bus/fixture.h"
 
 #define MINUTE_MS 60000
@@ -60,9 +60,9 @@ TEST(backlog_puts_the_counts_per_state_into_the_metrics)
     Error                 error   = {0};
 
     assert_ok(look(bus, &backlog, &error));
-    assert_int_equal(metric_value(METRIC_READY), 0);
-    assert_int_equal(metric_value(METRIC_TROUBLE), 0);
-    assert_int_equal(metric_value(METRIC_READY_AGE), 0);
+    assert_int_equal(metric_value(&bus_metrics.ready), 0);
+    assert_int_equal(metric_value(&bus_metrics.troubleshooting), 0);
+    assert_int_equal(metric_value(&bus_metrics.oldest_ready_s), 0);
     database_exec(
         bus->db,
         "select pawl.send('shop', 'a', p_delay => '1 hour') from generate_series(1, 3);"
@@ -74,10 +74,10 @@ TEST(backlog_puts_the_counts_per_state_into_the_metrics)
         "  (select array_agg(token) from (select token from pawl.lease limit 2) l), '{fail,fail}', null, null, null)");
     bus_tell_statistics(bus);
     assert_ok(look(bus, &backlog, &error));
-    assert_int_equal(metric_value(METRIC_READY), 27);
-    assert_int_equal(metric_value(METRIC_DELAYED), 3);
-    assert_int_equal(metric_value(METRIC_LEASED), 3);
-    assert_int_equal(metric_value(METRIC_TROUBLE), 2);
+    assert_int_equal(metric_value(&bus_metrics.ready), 27);
+    assert_int_equal(metric_value(&bus_metrics.delayed), 3);
+    assert_int_equal(metric_value(&bus_metrics.leased), 3);
+    assert_int_equal(metric_value(&bus_metrics.troubleshooting), 2);
 }
 
 TEST(backlog_age_is_the_oldest_of_all_domains_and_priorities)
@@ -91,17 +91,17 @@ TEST(backlog_age_is_the_oldest_of_all_domains_and_priorities)
                   "select pawl.send('b', 't', p_priority => 9); select pawl.send('c', 't');"
                   "update pawl.command set created_at = pawl.now() - interval '20 minutes' where type = 'old'");
     assert_ok(look(bus, &backlog, &error));
-    assert_in_range(metric_value(METRIC_READY_AGE), 1200, 1260);
+    assert_in_range(metric_value(&bus_metrics.oldest_ready_s), 1200, 1260);
     /* One that was delayed for long has not been in line for long: its age begins when it gets there. */
     database_exec(bus->db, "delete from pawl.ready where id in (select id from pawl.command where type <> 'old');"
                            "update pawl.ready set pos = nextval('pawl.command_seq')");
     assert_ok(look(bus, &backlog, &error));
-    assert_int_equal(metric_value(METRIC_READY_AGE), 0);
+    assert_int_equal(metric_value(&bus_metrics.oldest_ready_s), 0);
     backlog.count = 0;
     backlog_mark(&backlog, database_get_i64(bus->db, "select last_value from pawl.command_seq"),
                  mono_plus_ms(clock_mono(), -400000));
     assert_ok(look(bus, &backlog, &error));
-    assert_in_range(metric_value(METRIC_READY_AGE), 400, 460);
+    assert_in_range(metric_value(&bus_metrics.oldest_ready_s), 400, 460);
 }
 
 TEST(backlog_waits_longer_after_an_expensive_count)
@@ -110,11 +110,11 @@ TEST(backlog_waits_longer_after_an_expensive_count)
     Backlog               backlog = {.pause_until = mono_plus_ms(clock_mono(), 60000)};
     Error                 error   = {0};
 
-    metric_set(METRIC_READY, 77);
+    metric_set(&bus_metrics.ready, 77);
     assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
-    assert_int_equal(metric_value(METRIC_READY), 77);
+    assert_int_equal(metric_value(&bus_metrics.ready), 77);
     assert_int_equal(backlog.count, 0);
     backlog.pause_until = clock_mono();
     assert_ok(backlog_step(bus->pool, soon(), &backlog, &error));
-    assert_int_equal(metric_value(METRIC_READY), 0);
+    assert_int_equal(metric_value(&bus_metrics.ready), 0);
 }

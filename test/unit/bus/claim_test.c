@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "base/metric.h"
+#include "pg/metric.h"
 #include "test/unit/bus/fixture.h"
 #include "test/unit/pg/await.h"
 
@@ -158,10 +158,10 @@ TEST(claim_of_an_idle_lane_is_one_statement)
     Deadline patience = deadline_in_ms(60000);
     int64_t  asked    = 0;
     while (asked != 1 && !deadline_passed(patience)) {
-        int64_t before = metric_value(METRIC_TX_OK);
+        int64_t before = metric_value(&pg_metrics.tx_ok);
 
         assert_int_equal(bus_claim(bus, claimer, 10, 30000, &claimed), 0);
-        asked = metric_value(METRIC_TX_OK) - before;
+        asked = metric_value(&pg_metrics.tx_ok) - before;
     }
     assert_int_equal(asked, 1);
 }

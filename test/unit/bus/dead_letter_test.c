@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/fault.h"
-#include "base/metric.h"
 #include "base/sync.h"
+#include "bus/metric.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
@@ -317,17 +317,18 @@ TEST(dead_letter_fails_three_times_then_waits_for_an_operator)
 
 TEST(dead_letter_lost_commit_is_not_done_again)
 {
-    scoped(database_free) TestDatabase *db   = database_with_effect();
-    scoped(pool_free) Pool             *pool = pool_open(db);
-    int64_t worked = metric_value(METRIC_DLQ_RETRY_OK), failed = metric_value(METRIC_DLQ_RETRY_FAILED);
+    scoped(database_free) TestDatabase *db     = database_with_effect();
+    scoped(pool_free) Pool             *pool   = pool_open(db);
+    int64_t                             worked = metric_value(&bus_metrics.dead_letter_retry_ok),
+            failed                             = metric_value(&bus_metrics.dead_letter_retry_failed);
 
     (void)letter_put(pool, "pay", "k");
     letters_are_due(db);
     fault_arm("pg.commit.after", 1);
     assert_int_equal(1, step(pool, TYPES(working)));
     fault_arm_nth(0);
-    assert_int_equal(worked + 1, metric_value(METRIC_DLQ_RETRY_OK));
-    assert_int_equal(failed, metric_value(METRIC_DLQ_RETRY_FAILED));
+    assert_int_equal(worked + 1, metric_value(&bus_metrics.dead_letter_retry_ok));
+    assert_int_equal(failed, metric_value(&bus_metrics.dead_letter_retry_failed));
     assert_int_equal(1, database_get_i64(db, "select count(*) from effect"));
     assert_int_equal(1, database_get_i64(db, "select count(*) from pawl.failed_operations"
                                              " where status = 'resolved' and retry_count = 1"));

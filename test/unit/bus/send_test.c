@@ -5,9 +5,9 @@
 
 #include <string.h>
 
-#include "base/metric.h"
 #include "base/sync.h"
 #include "base/text.h"
+#include "bus/metric.h"
 #include "test/unit/bus/fixture.h"
 
 #define ID "0190a000-0000-7000-8000-00000000000a"
@@ -59,18 +59,18 @@ TEST(send_counts_what_became_of_each_item)
     SendItem              items[3] = {bus_item("mail", "hello", NULL), bus_item("post", "hello", NULL),
                                       bus_item("mail", "bye", NULL)};
     SendItem             *list[]   = {&items[0], &items[1], &items[2]};
-    int64_t               calls = metric_value(METRIC_SEND_CALLS), new = metric_value(METRIC_SENT_NEW);
-    int64_t               known = metric_value(METRIC_SENT_KNOWN), refused = metric_value(METRIC_SENT_REFUSED);
-    Error                 error = {0};
+    int64_t               calls = metric_value(&bus_metrics.send_calls), new = metric_value(&bus_metrics.sent_new);
+    int64_t known = metric_value(&bus_metrics.sent_known), refused = metric_value(&bus_metrics.sent_refused);
+    Error   error = {0};
 
     items[0].command_id = ID;
     items[2].command_id = ID;
     assert_ok(send_many(bus->pool, soon(), bus->arena, list, 3, &error)); /* two domains: a transaction */
     assert_ok(send_many(bus->pool, soon(), bus->arena, list, 1, &error));
-    assert_int_equal(metric_value(METRIC_SEND_CALLS) - calls, 2);
-    assert_int_equal(metric_value(METRIC_SENT_NEW) - new, 2);
-    assert_int_equal(metric_value(METRIC_SENT_REFUSED) - refused, 1);
-    assert_int_equal(metric_value(METRIC_SENT_KNOWN) - known, 1);
+    assert_int_equal(metric_value(&bus_metrics.send_calls) - calls, 2);
+    assert_int_equal(metric_value(&bus_metrics.sent_new) - new, 2);
+    assert_int_equal(metric_value(&bus_metrics.sent_refused) - refused, 1);
+    assert_int_equal(metric_value(&bus_metrics.sent_known) - known, 1);
 }
 
 TEST(send_many_takes_several_domains_and_leaves_out_what_is_wrong)

@@ -9,10 +9,11 @@
 
 #include "base/fault.h"
 #include "base/log.h"
-#include "base/metric.h"
 #include "base/sync.h"
 #include "bus/handler.h"
+#include "bus/metric.h"
 #include "bus/waker.h"
+#include "pg/metric.h"
 #include "test/unit/bus/fixture.h"
 #include "test/unit/pg/await.h"
 
@@ -140,7 +141,7 @@ TEST(worker_noop_completes_whole_batches)
 TEST(worker_noop_says_how_many_leases_were_lost)
 {
     FILE   *file       = tmpfile();
-    int64_t lost       = metric_value(METRIC_SETTLED_LOST), given_up;
+    int64_t lost       = metric_value(&bus_metrics.settled_lost), given_up;
     char    text[8192] = "";
     Running running;
 
@@ -161,7 +162,7 @@ TEST(worker_noop_says_how_many_leases_were_lost)
     assert_contains(text, "commands=7");
     assert_int_equal(counts.lost, 7);
     assert_int_equal(counts.completed, 0);
-    assert_int_equal(metric_value(METRIC_SETTLED_LOST) - lost, 7);
+    assert_int_equal(metric_value(&bus_metrics.settled_lost) - lost, 7);
     assert_int_equal(given_up, 7);
 }
 
@@ -293,7 +294,7 @@ TEST(worker_releases_what_its_handler_could_not_begin_and_pauses)
     assert_in_range(counts.released, 1, 4);
     assert_int_equal(counts.claimed, 10 + counts.released);
     assert_true(mono_ms_between(start, clock_mono()) >= 1000);
-    assert_int_equal(metric_value(METRIC_HANDLERS), 0);
+    assert_int_equal(metric_value(&bus_metrics.handlers_running), 0);
 }
 
 /* The command's type is its outcome. */
@@ -306,12 +307,12 @@ static void obedient_run(Handler *base, Job *task, SettleItem *ret_settle)
 
 TEST(worker_counts_outcomes_in_the_metrics)
 {
-    static const Metric   metrics[] = {METRIC_SETTLED_COMPLETED, METRIC_SETTLED_RETRIED, METRIC_SETTLED_FAILED,
-                                       METRIC_SETTLED_REJECTED, METRIC_CLAIMED};
+    static Metric *const  metrics[] = {&bus_metrics.settled_completed, &bus_metrics.settled_retried,
+                                       &bus_metrics.settled_failed, &bus_metrics.settled_rejected, &bus_metrics.claimed};
     static const int      wanted[]  = {4, 3, 2, 1, 10};
     scoped(bus_free) Bus *bus       = bus_new(8);
     Handler               handler   = {.run = obedient_run};
-    int64_t               before[COUNT(metrics)], calls = metric_value(METRIC_SETTLE_CALLS);
+    int64_t               before[COUNT(metrics)], calls = metric_value(&bus_metrics.settle_calls);
     Running               running;
 
     for (size_t i = 0; i < COUNT(metrics); i++)
@@ -322,8 +323,8 @@ TEST(worker_counts_outcomes_in_the_metrics)
     running_end(&running);
     for (size_t i = 0; i < COUNT(metrics); i++)
         assert_int_equal(metric_value(metrics[i]) - before[i], wanted[i]);
-    assert_in_range(metric_value(METRIC_SETTLE_CALLS) - calls, 1, 10);
-    assert_int_equal(metric_value(METRIC_HANDLERS), 0);
+    assert_in_range(metric_value(&bus_metrics.settle_calls) - calls, 1, 10);
+    assert_int_equal(metric_value(&bus_metrics.handlers_running), 0);
 }
 
 TEST(worker_gives_up_what_cannot_be_stored)
@@ -344,14 +345,14 @@ TEST(worker_does_not_blame_a_command_for_what_is_wrong_with_the_schema)
     scoped(bus_free) Bus *bus  = bus_new(8);
     Held                  held = HELD(.result = "[7]");
     Running               running;
-    int64_t               failed = metric_value(METRIC_TX_FAILED);
+    int64_t               failed = metric_value(&pg_metrics.tx_failed);
 
     bus_send(bus, "mail", 1);
     running_start(&running, bus, (WorkerOptions){.handler = &held.base});
     await(held.begun == 1);
     database_exec(bus->db, "alter function pawl.settle_items rename to elsewhere");
     held.open = true;
-    await(metric_value(METRIC_TX_FAILED) >= failed + 2);
+    await(metric_value(&pg_metrics.tx_failed) >= failed + 2);
     database_exec(bus->db, "alter function pawl.elsewhere rename to settle_items");
     await(bus_count(bus, "outcome where status = 'COMPLETED' and result = '[7]'") == 1);
     running_stop(&running, 5000);
@@ -431,20 +432,21 @@ TEST(worker_is_woken_by_a_note)
     /* Let it fall asleep: the pause between two polls is a second or more by then. */
     int64_t asked = -1;
     await(({
-        int64_t now   = metric_value(METRIC_TX_OK);
+        int64_t now   = metric_value(&pg_metrics.tx_ok);
         bool    still = now == asked;
         asked         = now;
         clock_sleep_ms(700);
         still;
     }));
-    int64_t sent = metric_value(METRIC_NOTIFICATIONS_SENT), received = metric_value(METRIC_NOTIFICATIONS_RECEIVED);
+    int64_t sent     = metric_value(&bus_metrics.notifications_sent),
+            received = metric_value(&bus_metrics.notifications_received);
     bus_send(bus, "mail", 1);
     waker_notify(waker, "mail");
     waker_notify(waker, "other");
     await(bus_count(bus, "outcome") == 1);
-    await(metric_value(METRIC_NOTIFICATIONS_SENT) - sent == 2);
-    await(metric_value(METRIC_NOTIFICATIONS_RECEIVED) - received >= 1); /* it may be on its way yet */
-    assert_int_equal(metric_value(METRIC_NOTIFICATIONS_RECEIVED) - received, 1);
+    await(metric_value(&bus_metrics.notifications_sent) - sent == 2);
+    await(metric_value(&bus_metrics.notifications_received) - received >= 1); /* it may be on its way yet */
+    assert_int_equal(metric_value(&bus_metrics.notifications_received) - received, 1);
     assert_in_range(database_get_i64(bus->db, "select max(pawl.micros(at)) - min(pawl.micros(at)) from pawl.audit "
                                               "where event in ('SENT', 'RECEIVED')"),
                     0, 500000);
@@ -458,7 +460,7 @@ TEST(worker_is_woken_from_sql)
     scoped(bus_free) Bus *bus    = bus_new(8);
     Held                  held   = HELD(.open = true);
     Listen               *listen = listen_new(database_url(bus->db), bus->pool);
-    int64_t               before = metric_value(METRIC_NOTIFICATIONS_RECEIVED);
+    int64_t               before = metric_value(&bus_metrics.notifications_received);
     Running               running;
 
     running_start(&running, bus, (WorkerOptions){.handler = &held.base});
@@ -466,7 +468,7 @@ TEST(worker_is_woken_from_sql)
     await(listen_is_up(listen));
     database_exec(bus->db, "select pawl.wake('other')");
     database_exec(bus->db, "select pawl.wake('mail')");
-    await(metric_value(METRIC_NOTIFICATIONS_RECEIVED) == before + 1);
+    await(metric_value(&bus_metrics.notifications_received) == before + 1);
     listen_free(listen);
     running_stop(&running, 1000);
 }
@@ -479,9 +481,9 @@ TEST(worker_without_work_asks_less_than_once_a_second)
 
     running_start(&running, bus, (WorkerOptions){.handler = &held.base});
     clock_sleep_ms(4000); /* the pauses have grown to their full length */
-    int64_t before = metric_value(METRIC_TX_OK);
+    int64_t before = metric_value(&pg_metrics.tx_ok);
     clock_sleep_ms(8000);
-    assert_in_range(metric_value(METRIC_TX_OK) - before, 2, 8);
+    assert_in_range(metric_value(&pg_metrics.tx_ok) - before, 2, 8);
     running_stop(&running, 1000);
 }
 

@@ -9,9 +9,9 @@
 #include <sys/socket.h>
 
 #include "base/fault.h"
-#include "base/metric.h"
 #include "base/text.h"
 #include "client/client.h"
+#include "client/metric.h"
 #include "test/harness/test.h"
 #include "test/unit/client/names.h"
 #include "test/unit/client/receiver.h"
@@ -614,7 +614,7 @@ TEST(client_judges_statuses_and_says_when_to_try_again)
         {"HTTP/1.1 999 ?\r\n",                                                  ERR_UNAVAILABLE, 0                        },
     };
     scoped_caller Caller caller  = {0};
-    int64_t              limited = metric_value(METRIC_RATE_LIMITED);
+    int64_t              limited = metric_value(&client_metrics.rate_limited);
 
     caller_init(&caller, (ClientOptions){0});
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -629,7 +629,7 @@ TEST(client_judges_statuses_and_says_when_to_try_again)
         assert_int_equal(rows[i].retry_ms, caller.error.retry_ms);
         assert_int_equal(rows[i].retry_ms, caller.response.retry_ms);
     }
-    assert_int_equal(limited + 2, metric_value(METRIC_RATE_LIMITED));
+    assert_int_equal(limited + 2, metric_value(&client_metrics.rate_limited));
 }
 
 /* ---- where requests may go ---- */

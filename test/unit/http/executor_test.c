@@ -5,8 +5,8 @@
 
 #include <stdatomic.h>
 
-#include "base/metric.h"
 #include "base/sync.h"
+#include "http/metric.h"
 #include "test/harness/test.h"
 
 /* The item: a handler that tells when it began and ends when it may. */
@@ -52,6 +52,6 @@ TEST(executor_stop_lets_the_running_finish_and_refuses_the_rest)
     thread_join(thread);
     assert_false(executor_submit(executor, &late)); /* stopped, and still there to say so */
     assert_int_equal(atomic_load(&late.runs), 0);
-    assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 0);
+    assert_int_equal(metric_value(&http_metrics.queue), 0);
     executor_free(executor);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "base/metric.h"
+#include "http/metric.h"
 #include "test/harness/test.h"
 #include "test/unit/http/fixture.h"
 #include "test/unit/http/raw.h"
@@ -140,13 +140,13 @@ TEST(limit_of_the_time_to_take_an_answer)
     scoped_raw Raw         client = {0};
 
     fixture_init(&f, (ServerOptions){.read_ms_max = 200});
-    int64_t before = metric_value(METRIC_HTTP_CONNECTIONS);
+    int64_t before = metric_value(&http_metrics.connections);
     raw_open(&client, f.port);
     setsockopt(client.fd, SOL_SOCKET, SO_RCVBUF, &(int){4096}, sizeof(int));
     raw_send(&client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
     assert_true(fixture_wait_in_flight(&f, 1));
     assert_true(fixture_wait_in_flight(&f, 0)); /* given up */
-    for (Deadline d = deadline_in_ms(RAW_WAIT_MS); metric_value(METRIC_HTTP_CONNECTIONS) != before;) {
+    for (Deadline d = deadline_in_ms(RAW_WAIT_MS); metric_value(&http_metrics.connections) != before;) {
         assert_false(deadline_passed(d));
         clock_sleep_ms(1);
     }
@@ -158,7 +158,7 @@ TEST(limit_of_the_queue)
     Raw                   *clients = calloc(4, sizeof *clients);
 
     fixture_init(&f, (ServerOptions){.executor_threads = 1, .queue_max = 2});
-    int64_t shed = metric_value(METRIC_HTTP_SHED);
+    int64_t shed = metric_value(&http_metrics.shed);
     for (int i = 0; i < 3; i++) { /* one runs, two wait */
         raw_open(&clients[i], f.port);
         raw_send(&clients[i], "POST /wait HTTP/1.1\r\n" HOST "\r\n");
@@ -173,8 +173,8 @@ TEST(limit_of_the_queue)
                                     "Authorization: Bearer fresh\r\nContent-Length: 1000000\r\n\r\n");
     assert_true(answer_is_problem(&unread, 503));
     assert_string_equal(answer_header(&unread, "Connection"), "close");
-    assert_int_equal(metric_value(METRIC_HTTP_SHED), shed + 2);
-    assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 2);
+    assert_int_equal(metric_value(&http_metrics.shed), shed + 2);
+    assert_int_equal(metric_value(&http_metrics.queue), 2);
 
     Answer live = raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n"); /* what runs at once is not touched */
     assert_int_equal(live.status, 200);
@@ -187,7 +187,7 @@ TEST(limit_of_the_queue)
         assert_int_equal(answer.status, 200);
         raw_done(&clients[i]);
     }
-    assert_int_equal(metric_value(METRIC_HTTP_QUEUE), 0);
+    assert_int_equal(metric_value(&http_metrics.queue), 0);
     free(clients);
 }
 

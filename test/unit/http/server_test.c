@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/metric.h"
+#include "http/metric.h"
 #include "test/harness/test.h"
 #include "test/unit/http/fixture.h"
 #include "test/unit/http/raw.h"
@@ -540,10 +540,10 @@ TEST(server_counts_what_it_answers)
     scoped_fixture Fixture f = {0};
 
     fixture_init(&f, (ServerOptions){0});
-    int64_t good = metric_value(METRIC_HTTP_2XX), bad = metric_value(METRIC_HTTP_4XX);
+    int64_t good = metric_value(&http_metrics.status_2xx), bad = metric_value(&http_metrics.status_4xx);
     raw_ask(f.port, "GET /live HTTP/1.1\r\n" HOST "\r\n");
     raw_ask(f.port, "GET /nowhere HTTP/1.1\r\n" HOST "\r\n");
     raw_ask(f.port, "nonsense\r\n");
-    assert_int_equal(metric_value(METRIC_HTTP_2XX), good + 1);
-    assert_int_equal(metric_value(METRIC_HTTP_4XX), bad + 2);
+    assert_int_equal(metric_value(&http_metrics.status_2xx), good + 1);
+    assert_int_equal(metric_value(&http_metrics.status_4xx), bad + 2);
 }

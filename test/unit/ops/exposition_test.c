@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metric_series.h"
+#include "base/module.h"
 #include "ops/exposition.h"
+#include "ops/metric.h"
+#include "pg/metric.h"
 
 static int count_of(const char *text, const char *part)
 {
@@ -36,19 +38,23 @@ static double value_of(const char *text, const char *begin)
     return strtod(line + strlen(begin), NULL);
 }
 
-TEST(exposition_says_help_and_type_once_for_each_name)
+TEST(exposition_writes_help_and_type_once_for_each_name)
 {
-    scoped_text Text text = {0};
+    scoped_text Text   text = {0};
+    const MetricTable *table;
 
+    metric_series(&alert_metric_table, "breaker-open");
     text_make(&text);
-    for (int i = 0; i < METRIC_COUNT; i++) {
-        char line[128];
+    for (size_t t = 0; (table = module_metrics(t)); t++)
+        for (size_t i = 0; i < table->count; i++) {
+            char line[128];
+            int  wanted = !table->label || metric_series_next(table, NULL);
 
-        snprintf(line, sizeof line, "# HELP %s ", metric_rows[i].name);
-        assert_int_equal(count_of(text_string(&text), line), 1);
-        snprintf(line, sizeof line, "# TYPE %s ", metric_rows[i].name);
-        assert_int_equal(count_of(text_string(&text), line), 1);
-    }
+            snprintf(line, sizeof line, "# HELP %s ", table->metrics[i].row.name);
+            assert_int_equal(count_of(text_string(&text), line), wanted);
+            snprintf(line, sizeof line, "# TYPE %s ", table->metrics[i].row.name);
+            assert_int_equal(count_of(text_string(&text), line), wanted);
+        }
     assert_contains(text_string(&text), "# TYPE pawl_retries_total counter\n");
     assert_contains(text_string(&text), "# TYPE pawl_pool_in_use gauge\n");
     assert_contains(text_string(&text), "# TYPE pawl_query_seconds histogram\n");
@@ -56,13 +62,15 @@ TEST(exposition_says_help_and_type_once_for_each_name)
 
 TEST(exposition_shows_values_with_their_labels)
 {
-    scoped_text Text text = {0};
+    scoped_text Text text    = {0};
+    AlertMetrics    *letters = metric_series(&alert_metric_table, "dead-letters");
 
-    metric_set(METRIC_POOL_IN_USE, 7);
-    metric_set(METRIC_ALERT_DLQ, 1);
+    metric_series(&alert_metric_table, "breaker-open");
+    metric_set(&pg_metrics.pool_in_use, 7);
+    metric_set(&letters->firing, 1);
     text_make(&text);
-    metric_set(METRIC_POOL_IN_USE, 0);
-    metric_set(METRIC_ALERT_DLQ, 0);
+    metric_set(&pg_metrics.pool_in_use, 0);
+    metric_set(&letters->firing, 0);
     assert_contains(text_string(&text), "\npawl_pool_in_use 7\n");
     assert_contains(text_string(&text), "\npawl_alert_firing{alert=\"dead-letters\"} 1\n");
     assert_contains(text_string(&text), "\npawl_alert_firing{alert=\"breaker-open\"} 0\n");
@@ -73,10 +81,10 @@ TEST(exposition_histograms_add_up)
     scoped_text Text text = {0};
     double           last = 0;
 
-    metric_observe_us(METRIC_QUERY_SECONDS, 1);
-    metric_observe_us(METRIC_QUERY_SECONDS, metric_bounds_us[0]);
-    metric_observe_us(METRIC_QUERY_SECONDS, metric_bounds_us[0] + 1);
-    metric_observe_us(METRIC_QUERY_SECONDS, metric_bounds_us[METRIC_BUCKETS - 1] + 1);
+    metric_observe_us(&pg_metrics.query_seconds, 1);
+    metric_observe_us(&pg_metrics.query_seconds, metric_bounds_us[0]);
+    metric_observe_us(&pg_metrics.query_seconds, metric_bounds_us[0] + 1);
+    metric_observe_us(&pg_metrics.query_seconds, metric_bounds_us[METRIC_BUCKETS - 1] + 1);
     text_make(&text);
     for (int i = 0; i < METRIC_BUCKETS; i++) {
         char   line[128];
@@ -106,23 +114,30 @@ TEST(exposition_ends_each_line)
     assert_int_equal(strncmp(bytes, "# HELP ", 7), 0);
 }
 
-static const MetricRow series_rows[] = {
-    {"A", METRIC_COUNTER,   "test_claims_total",  "outcome=\"won\"",   "claims"         },
-    {"B", METRIC_COUNTER,   "test_claims_total",  "outcome=\"empty\"", "claims"         },
-    {"C", METRIC_HISTOGRAM, "test_claim_seconds", "",                  "time of a claim"},
-};
-static const MetricTable series_table = {"domain", series_rows, COUNT(series_rows)};
+#define TEST_METRICS(X)                                                   \
+    X(won, COUNTER, "test_claims_total", "outcome=\"won\"", "claims")     \
+    X(empty, COUNTER, "test_claims_total", "outcome=\"empty\"", "claims") \
+    X(seconds, HISTOGRAM, "test_claim_seconds", "", "time of a claim")    \
+    X(labelled, HISTOGRAM, "test_step_seconds", "step=\"a\"", "time of a step")
+typedef struct {
+    TEST_METRICS(METRIC_FIELD)
+} TestMetrics;
+static const TestMetrics test_metrics = {TEST_METRICS(METRIC_INIT)};
+static const MetricTable test_table   = METRIC_TABLE("domain", test_metrics);
+static const Module      test_module  = {"test", {&test_table}, NULL};
+MODULE_JOIN(test_module)
 
-TEST(exposition_shows_series_by_their_label)
+TEST(exposition_writes_each_series_with_its_label)
 {
-    MetricSeries    *shop = metric_series(&series_table, "shop"), *odd = metric_series(&series_table, "a\"b\\c\nd");
+    TestMetrics     *shop = metric_series(&test_table, "shop"), *odd = metric_series(&test_table, "a\"b\\c\nd");
     scoped_text Text text = {0};
 
-    assert_ptr_equal(shop, metric_series(&series_table, "shop"));
-    metric_series_add(shop, 0, 3);
-    metric_series_add(odd, 1, 4);
-    metric_series_observe_us(shop, 2, 300);
-    metric_series_observe_us(shop, 2, 99000000);
+    assert_ptr_equal(shop, metric_series(&test_table, "shop"));
+    metric_add(&shop->won, 3);
+    metric_add(&odd->empty, 4);
+    metric_observe_us(&shop->seconds, 300);
+    metric_observe_us(&shop->seconds, 99000000);
+    metric_observe_us(&shop->labelled, 300);
     text_make(&text);
     assert_int_equal(1, count_of(text_string(&text), "# TYPE test_claims_total counter\n"));
     assert_int_equal(1, count_of(text_string(&text), "# TYPE test_claim_seconds histogram\n"));
@@ -133,24 +148,6 @@ TEST(exposition_shows_series_by_their_label)
     assert_true(value_of(text_string(&text), "test_claim_seconds_bucket{domain=\"shop\",le=\"+Inf\"} ") == 2);
     assert_true(value_of(text_string(&text), "test_claim_seconds_count{domain=\"shop\"} ") == 2);
     assert_true(value_of(text_string(&text), "test_claim_seconds_sum{domain=\"shop\"} ") > 99.0);
-}
-
-static const MetricTable many_table = {"domain", series_rows, COUNT(series_rows)};
-
-TEST(metric_series_are_bounded)
-{
-    MetricSeries *other = NULL;
-    char          name[16];
-    int           count = 0;
-
-    for (int i = 0; i < METRIC_SERIES_MAX + 50; i++) {
-        snprintf(name, sizeof name, "d%d", i);
-        other = metric_series(&many_table, name);
-        assert_string_equal(metric_series_label(other), i < METRIC_SERIES_MAX ? name : "other");
-    }
-    for (const MetricSeries *series = NULL; (series = metric_series_next(&many_table, series));)
-        count++;
-    assert_int_equal(METRIC_SERIES_MAX + 1, count);
-    assert_ptr_equal(other, metric_series(&many_table, "one more"));
-    assert_string_equal("d7", metric_series_label(metric_series(&many_table, "d7")));
+    assert_true(value_of(text_string(&text), "test_step_seconds_bucket{domain=\"shop\",step=\"a\",le=\"+Inf\"} ") == 1);
+    assert_true(value_of(text_string(&text), "test_step_seconds_count{domain=\"shop\",step=\"a\"} ") == 1);
 }

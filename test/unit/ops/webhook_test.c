@@ -3,7 +3,7 @@
  */
 #include <string.h>
 
-#include "base/metric.h"
+#include "ops/metric.h"
 #include "ops/webhook.h"
 #include "test/harness/test.h"
 #include "test/unit/client/receiver.h"
@@ -20,7 +20,7 @@ TEST(webhook_posts_json_under_its_key)
     scoped_receiver Receiver    receiver = {0};
     scoped(client_free) Client *client   = NULL;
     Error                       error    = {0};
-    int64_t                     sent     = metric_value(METRIC_WEBHOOK_OK);
+    int64_t                     sent     = metric_value(&ops_metrics.webhook_ok);
 
     receiver_init(&receiver, answer_text, "HTTP/1.1 204 No Content\r\n\r\n");
     assert_ok(client_new(&webhook_client, &client, &error));
@@ -31,7 +31,7 @@ TEST(webhook_posts_json_under_its_key)
     assert_contains(receiver_last(&receiver), "\r\nIdempotency-Key: \"alert-1\"");
     assert_contains(receiver_last(&receiver), "\n\n{\"alert\":\"x\"}");
     assert_int_equal(1, atomic_load(&receiver.connections));
-    assert_int_equal(sent + 3, metric_value(METRIC_WEBHOOK_OK));
+    assert_int_equal(sent + 3, metric_value(&ops_metrics.webhook_ok));
 }
 
 TEST(webhook_outcome_follows_from_the_status)
@@ -54,7 +54,7 @@ TEST(webhook_outcome_follows_from_the_status)
     };
     scoped(client_free) Client *client = NULL;
     Error                       error  = {0};
-    int64_t                     failed = metric_value(METRIC_WEBHOOK_FAILED);
+    int64_t                     failed = metric_value(&ops_metrics.webhook_failed);
 
     assert_ok(client_new(&webhook_client, &client, &error));
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -66,7 +66,7 @@ TEST(webhook_outcome_follows_from_the_status)
         assert_contains(error.text, rows[i].words);
         assert_int_equal(rows[i].retry_ms, error.retry_ms);
     }
-    assert_int_equal(failed + (int)COUNT(rows) - 1, metric_value(METRIC_WEBHOOK_FAILED));
+    assert_int_equal(failed + (int)COUNT(rows) - 1, metric_value(&ops_metrics.webhook_failed));
 }
 
 /* It is delivered whatever the receiver has to say about it. */

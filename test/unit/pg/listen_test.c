@@ -9,8 +9,8 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/metric.h"
 #include "base/sync.h"
+#include "pg/metric.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
 #include "test/harness/test.h"
@@ -95,7 +95,7 @@ TEST(listen_hears_what_others_notify)
         listen_add(listen, "bell", hear, &heard);
         assert_true(heard_wait(&heard, 0, 1));
         assert_true(up_wait(listen, true));
-        assert_int_equal(1, metric_value(METRIC_LISTEN_UP));
+        assert_int_equal(1, metric_value(&pg_metrics.listen_up));
         listen_add(listen, "horn", hear, &other); /* while it waits */
         assert_true(heard_wait(&other, 0, 1));
         database_exec(db, "notify bell, 'ding'");
@@ -105,7 +105,7 @@ TEST(listen_hears_what_others_notify)
         assert_true(heard_wait(&other, 1, 1));
         assert_int_equal(1, heard.hints);
     }
-    assert_int_equal(0, metric_value(METRIC_LISTEN_UP));
+    assert_int_equal(0, metric_value(&pg_metrics.listen_up));
     heard_done(&heard);
     heard_done(&other);
 }

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/metric.h"
 #include "base/sync.h"
+#include "pg/metric.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
 #include "test/harness/server.h"
@@ -173,11 +173,11 @@ TEST(pool_health_check_replaces_a_terminated_connection)
     for (int i = 0; i < 3; i++)
         pool_release(checkouts[i]);
     kill_pid(db, pids[1]);
-    int64_t renewals = metric_value(METRIC_POOL_RENEWED);
+    int64_t renewals = metric_value(&pg_metrics.pool_renewed);
     clock_sleep_ms(2);
     pool_tend(pool);
     assert_int_equal(status_of(pool).idle, 3);
-    assert_int_equal(metric_value(METRIC_POOL_RENEWED), renewals); /* one of three is not most */
+    assert_int_equal(metric_value(&pg_metrics.pool_renewed), renewals); /* one of three is not most */
     for (int i = 0; i < 3; i++) {
         checkouts[i] = lease_of(pool);
         assert_int_not_equal(pid_of(checkouts[i]), pids[1]);
@@ -200,10 +200,10 @@ TEST(pool_is_renewed_when_most_are_sick)
         pool_release(checkouts[i]);
     kill_pid(db, pids[0]);
     kill_pid(db, pids[1]);
-    int64_t renewals = metric_value(METRIC_POOL_RENEWED);
+    int64_t renewals = metric_value(&pg_metrics.pool_renewed);
     clock_sleep_ms(2);
     pool_tend(pool);
-    assert_int_equal(metric_value(METRIC_POOL_RENEWED), renewals + 1);
+    assert_int_equal(metric_value(&pg_metrics.pool_renewed), renewals + 1);
     Checkout *checkout = lease_of(pool);
     for (int i = 0; i < 3; i++)
         assert_int_not_equal(pid_of(checkout), pids[i]);
@@ -303,12 +303,12 @@ TEST(pool_breaker_counts_a_caller_once_however_often_it_tries)
                                 .no_janitor = true
     });
     Caller                              caller   = {.pool = pool, .deadline_ms = LONG_MS};
-    int64_t                             failures = metric_value(METRIC_CONNECT_FAILED);
+    int64_t                             failures = metric_value(&pg_metrics.connect_failed);
 
     proxy_set_mode(proxy, PROXY_REFUSE);
     caller_run(&caller);
     assert_int_equal(caller.code, ERR_UNAVAILABLE);
-    assert_int_equal(metric_value(METRIC_CONNECT_FAILED), failures + 6); /* the first try and five more */
+    assert_int_equal(metric_value(&pg_metrics.connect_failed), failures + 6); /* the first try and five more */
     assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
     caller_run(&caller);
     assert_int_equal(status_of(pool).breaker, BREAKER_OPEN);
@@ -391,7 +391,7 @@ TEST(pool_waits_for_its_own_when_the_server_is_full)
 
     for (int i = 0; i < 5; i++)
         checkouts[i] = lease_of(pool);
-    opened = metric_value(METRIC_CONNECT_OK);
+    opened = metric_value(&pg_metrics.connect_ok);
     caller_run(&late);
     assert_int_equal(late.code, ERR_BUSY);
     assert_string_equal(late.error.sqlstate, "53300");
@@ -404,7 +404,7 @@ TEST(pool_waits_for_its_own_when_the_server_is_full)
     for (int i = 1; i < 5; i++)
         pool_release(checkouts[i]);
     assert_int_equal(status_of(pool).idle, 5); /* none was thrown away */
-    assert_int_equal(metric_value(METRIC_CONNECT_OK), opened);
+    assert_int_equal(metric_value(&pg_metrics.connect_ok), opened);
 }
 
 /* ---- connections kept for heartbeats ---- */

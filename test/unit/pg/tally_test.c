@@ -4,9 +4,28 @@
 #include "pg/tally.h"
 
 #include "base/fault.h"
-#include "base/metric.h"
+#include "base/module.h"
 #include "test/harness/database.h"
 #include "test/harness/test.h"
+
+/* As the modules above pg have them. */
+#define TEST_METRICS(X)                                              \
+    X(completed, COUNTER, "test_total", "outcome=\"completed\"", "") \
+    X(retried, COUNTER, "test_total", "outcome=\"retried\"", "")     \
+    X(failed, COUNTER, "test_total", "outcome=\"failed\"", "")       \
+    X(rejected, COUNTER, "test_total", "outcome=\"rejected\"", "")   \
+    X(rate_limited, COUNTER, "test_rate_limited_total", "", "")
+static struct {
+    TEST_METRICS(METRIC_FIELD)
+} metrics                     = {TEST_METRICS(METRIC_INIT)};
+static const MetricSum sums[] = {
+    {"handlers", {&metrics.completed, &metrics.retried, &metrics.failed, &metrics.rejected}},
+    {"handlers_failed", {&metrics.retried, &metrics.failed}},
+    {"rate_limited", {&metrics.rate_limited}},
+    {0},
+};
+static const Module tally_module = {"tally-test", {NULL}, sums};
+MODULE_JOIN(tally_module)
 
 typedef struct {
     TestDatabase *db;
@@ -34,10 +53,8 @@ static void tally_begin(Tally *tally)
 {
     *tally = (Tally){0};
     mutex_init(&tally->mutex);
-    tally->stored[0] = metric_value(METRIC_SETTLED_COMPLETED) + metric_value(METRIC_SETTLED_RETRIED) +
-                       metric_value(METRIC_SETTLED_FAILED) + metric_value(METRIC_SETTLED_REJECTED);
-    tally->stored[1] = metric_value(METRIC_SETTLED_RETRIED) + metric_value(METRIC_SETTLED_FAILED);
-    tally->stored[2] = metric_value(METRIC_RATE_LIMITED);
+    for (size_t i = 0; i < COUNT(sums) - 1; i++)
+        tally->stored[i] = metric_sum(&sums[i]);
 }
 
 static int64_t sum_of(const Place *place, const char *column)
@@ -64,10 +81,10 @@ TEST(tally_sums_what_processes_counted)
     tally_begin(&second); /* both see this process's counters: as two processes that counted the same */
     flush(&first, &place);
     assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 0); /* nothing happened */
-    metric_add(METRIC_SETTLED_COMPLETED, 7);
-    metric_add(METRIC_SETTLED_FAILED, 2);
-    metric_add(METRIC_SETTLED_REJECTED, 1);
-    metric_add(METRIC_RATE_LIMITED, 6);
+    metric_add(&metrics.completed, 7);
+    metric_add(&metrics.failed, 2);
+    metric_add(&metrics.rejected, 1);
+    metric_add(&metrics.rate_limited, 6);
     flush(&first, &place);
     flush(&first, &place); /* nothing new */
     flush(&second, &place);
@@ -75,7 +92,7 @@ TEST(tally_sums_what_processes_counted)
     assert_int_equal(sum_of(&place, "handlers"), 20);
     assert_int_equal(sum_of(&place, "handlers_failed"), 4);
     assert_int_equal(sum_of(&place, "rate_limited"), 12);
-    metric_add(METRIC_SETTLED_COMPLETED, 1);
+    metric_add(&metrics.completed, 1);
     flush(&second, &place);
     assert_int_equal(sum_of(&place, "handlers"), 21);
     place_free(&place);
@@ -88,21 +105,21 @@ TEST(tally_of_a_lost_answer_is_counted_once)
     Error error;
 
     tally_begin(&tally);
-    metric_add(METRIC_RATE_LIMITED, 3);
+    metric_add(&metrics.rate_limited, 3);
     flush(&tally, &place);
     /* As if the answer had been lost: the process repeats the flush, whatever it has counted since. */
     tally.stored[2] -= 3;
     tally.unsure[0] = tally.unsure[1] = 0;
     tally.unsure[2]                   = 3;
     tally.is_unsure                   = true;
-    metric_add(METRIC_RATE_LIMITED, 2);
+    metric_add(&metrics.rate_limited, 2);
     flush(&tally, &place);
     assert_int_equal(sum_of(&place, "rate_limited"), 3);
     flush(&tally, &place);
     assert_int_equal(sum_of(&place, "rate_limited"), 5);
     /* A failed flush is made up for. */
     fault_arm("pg.query", 1000);
-    metric_add(METRIC_RATE_LIMITED, 4);
+    metric_add(&metrics.rate_limited, 4);
     assert_true(tally_flush(&tally, place.pool, deadline_in_ms(500), &error) != OK);
     fault_arm_nth(0);
     flush(&tally, &place);
@@ -122,7 +139,7 @@ TEST(tally_forgets_old_counts)
         " from generate_series(1, 8);"
         "insert into pawl.tally select pawl.now() - interval '61 minutes', 'rate_limited', 1, gen_random_uuid(), 1");
     assert_int_equal(sum_of(&place, "rate_limited"), 0);
-    metric_add(METRIC_RATE_LIMITED, 1);
+    metric_add(&metrics.rate_limited, 1);
     flush(&tally, &place);
     assert_int_equal(sum_of(&place, "rate_limited"), 1);
     assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 2);

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/metric.h"
+#include "pg/metric.h"
 #include "test/harness/database.h"
 #include "test/harness/proxy.h"
 #include "test/harness/test.h"
@@ -161,14 +161,14 @@ TEST(tx_lost_commit_is_resolved_by_the_key)
     for (size_t i = 0; i < COUNT(moments); i++) {
         Place     place    = place_new();
         TxOptions options  = options_of(&place);
-        int64_t   resolved = metric_value(METRIC_RESOLVED);
+        int64_t   resolved = metric_value(&pg_metrics.commits_resolved);
         Error     error;
 
         options.keyed = true;
         proxy_cut_commit(place.proxy, moments[i], 1);
         assert_ok(tx_run(place.pool, &options, keyed_body, NULL, &error));
         assert_int_equal(log_count(&place), 1);
-        assert_int_equal(metric_value(METRIC_RESOLVED), resolved + 1);
+        assert_int_equal(metric_value(&pg_metrics.commits_resolved), resolved + 1);
         place_free(&place);
     }
 }
@@ -480,7 +480,7 @@ TEST(tx_failure_of_the_body_itself_is_not_the_databases)
     Place      place   = place_new();
     TxOptions  options = options_of(&place);
     int        tries   = 0;
-    int64_t    lost    = metric_value(METRIC_CONN_LOST);
+    int64_t    lost    = metric_value(&pg_metrics.connections_lost);
     PoolStatus status;
     Error      error;
 
@@ -490,7 +490,7 @@ TEST(tx_failure_of_the_body_itself_is_not_the_databases)
     assert_int_equal(tries, 6);
     assert_int_equal(status.breaker, BREAKER_CLOSED);
     assert_int_equal(status.idle, 1); /* the same connection each time */
-    assert_int_equal(metric_value(METRIC_CONN_LOST), lost);
+    assert_int_equal(metric_value(&pg_metrics.connections_lost), lost);
     place_free(&place);
 }
 

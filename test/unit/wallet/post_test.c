@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#include "base/metric.h"
 #include "test/unit/wallet/fixture.h"
+#include "wallet/metric.h"
 
 #define ID "0190a000-0000-7000-8000-00000000000a"
 
@@ -82,7 +82,7 @@ TEST(wallet_refusal_is_kept_under_its_key_with_its_type)
     scoped(ledger_fixture_free) LedgerFixture *fixture = ledger_fixture_new(4);
     WalletItem                                 spend   = {.kind = WALLET_SPEND, .owner = "ann", .amount = 5};
     WalletItem                                 topup   = {.kind = WALLET_TOPUP, .owner = "ann", .amount = 5};
-    int64_t                                    count   = metric_value(METRIC_LEDGER_REFUSED);
+    int64_t                                    count   = metric_value(&wallet_metrics.refused);
 
     ledger_fixture_open(fixture, "ann", 0);
     assert_int_equal(ledger_fixture_post(fixture, &spend), ERR_CONFLICT);
@@ -93,7 +93,7 @@ TEST(wallet_refusal_is_kept_under_its_key_with_its_type)
     assert_int_equal(ledger_fixture_post(fixture, &spend), ERR_CONFLICT);
     assert_true(spend.replayed);
     assert_int_equal(spend.balance_now, 5);
-    assert_int_equal(metric_value(METRIC_LEDGER_REFUSED), count + 1);
+    assert_int_equal(metric_value(&wallet_metrics.refused), count + 1);
 }
 
 TEST(wallet_unknown_names_leave_no_trace)

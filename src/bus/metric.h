@@ -1,0 +1,43 @@
+/*
+ * metric.h - what senders, workers and monitors of the bus count. Workers also count by domain: bus/worker_metric.h.
+ */
+#ifndef BUS_METRIC_H
+#define BUS_METRIC_H
+
+#include "base/metric.h"
+
+/* clang-format off */
+#define BUS_METRICS(X) \
+    X(dead_letters,             GAUGE,     "pawl_dead_letters",                  "",                          "dead letters that are pending, retrying or failed") \
+    X(dead_letters_failed,      GAUGE,     "pawl_dead_letters_failed",           "",                          "dead letters whose tries are exhausted") \
+    X(dead_letter_retry_ok,     COUNTER,   "pawl_dead_letter_retries_total",     "outcome=\"ok\"",            "dead letters retried, by outcome") \
+    X(dead_letter_retry_failed, COUNTER,   "pawl_dead_letter_retries_total",     "outcome=\"failed\"",        "dead letters retried, by outcome") \
+    X(sent_new,                 COUNTER,   "pawl_commands_sent_total",           "outcome=\"new\"",           "commands sent from this process, by outcome") \
+    X(sent_known,               COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",         "commands sent from this process, by outcome") \
+    X(sent_refused,             COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",       "commands sent from this process, by outcome") \
+    X(claimed,                  COUNTER,   "pawl_commands_claimed_total",        "",                          "commands leased to workers by this process") \
+    X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(handlers_running,         GAUGE,     "pawl_handlers_running",              "",                          "handlers running in this process") \
+    X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent or settled; commands per call show the effect of combining") \
+    X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent or settled; commands per call show the effect of combining") \
+    X(notifications_sent,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",        "notifications to workers that a domain has work") \
+    X(notifications_received,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",    "notifications to workers that a domain has work") \
+    X(ready,                    GAUGE,     "pawl_commands",                      "state=\"ready\"",           "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(delayed,                  GAUGE,     "pawl_commands",                      "state=\"delayed\"",         "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(leased,                   GAUGE,     "pawl_commands",                      "state=\"leased\"",          "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(troubleshooting,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"", "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(oldest_ready_s,           GAUGE,     "pawl_commands_oldest_ready_seconds", "",                          "age of the command that has been queued for longest; kept by monitors") \
+    X(batch_idle_s,             GAUGE,     "pawl_batches_open_idle_seconds",     "",                          "how long an open batch has had no new command; kept by monitors") \
+    X(handlers_failing_percent, GAUGE,     "pawl_handlers_failing_percent",      "",                          "handlers of all processes that failed within 5 minutes, of 20 at least; kept by monitors")
+/* clang-format on */
+
+typedef struct {
+    BUS_METRICS(METRIC_FIELD)
+} BusMetrics;
+extern BusMetrics bus_metrics;
+
+#endif

@@ -1,0 +1,27 @@
+/*
+ * metric.h - what the HTTP server counts.
+ */
+#ifndef HTTP_METRIC_H
+#define HTTP_METRIC_H
+
+#include "base/metric.h"
+
+/* clang-format off */
+#define HTTP_METRICS(X) \
+    X(status_1xx,  COUNTER,   "pawl_http_requests_total",  "code=\"1xx\"", "requests answered, by class of status") \
+    X(status_2xx,  COUNTER,   "pawl_http_requests_total",  "code=\"2xx\"", "requests answered, by class of status") \
+    X(status_3xx,  COUNTER,   "pawl_http_requests_total",  "code=\"3xx\"", "requests answered, by class of status") \
+    X(status_4xx,  COUNTER,   "pawl_http_requests_total",  "code=\"4xx\"", "requests answered, by class of status") \
+    X(status_5xx,  COUNTER,   "pawl_http_requests_total",  "code=\"5xx\"", "requests answered, by class of status") \
+    X(queue,       GAUGE,     "pawl_http_queue",           "",             "requests waiting for an executor") \
+    X(shed,        COUNTER,   "pawl_http_shed_total",      "",             "requests refused because the queue was full") \
+    X(connections, GAUGE,     "pawl_http_connections",     "",             "client connections open") \
+    X(seconds,     HISTOGRAM, "pawl_http_request_seconds", "",             "time from request read to answer ready")
+/* clang-format on */
+
+typedef struct {
+    HTTP_METRICS(METRIC_FIELD)
+} HttpMetrics;
+extern HttpMetrics http_metrics;
+
+#endif

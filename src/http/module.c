@@ -1,0 +1,12 @@
+/*
+ * module.c - what module http contributes; see base/module.h.
+ */
+#include "base/module.h"
+
+#include "http/metric.h"
+
+HttpMetrics http_metrics = {HTTP_METRICS(METRIC_INIT)};
+
+static const MetricTable metric_table = METRIC_TABLE(NULL, http_metrics);
+static const Module      http_module  = {"http", {&metric_table}, NULL};
+MODULE_JOIN(http_module)
