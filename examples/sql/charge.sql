@@ -5,7 +5,8 @@
 --     pawl work shop --sql shop.charge
 --
 -- The function runs in the transaction that ends its command. Both happen or neither, whatever dies in between, so there is
--- nothing to do here about being called twice.
+-- nothing to do here about being called twice. It is SECURITY DEFINER, so it runs with the rights of its owner and not with those of the
+-- worker, which may have more; pawl refuses it otherwise.
 
 create schema if not exists shop;
 
@@ -16,7 +17,7 @@ create table if not exists shop.account (
 
 create or replace function shop.charge (payload jsonb, command_id uuid)
   returns jsonb
-  language plpgsql
+  language plpgsql security definer set search_path = shop, pg_temp
 as $$
 declare
   v_amount bigint := (payload ->> 'amount')::bigint;

@@ -45,6 +45,8 @@ as $$
     ('pawl.decided_position',            'worker'),
     ('pawl.claim',              'worker'),
     ('pawl.claim_isolate',      'worker'),
+    ('pawl.handler_is_safe',    'worker'),
+    ('pawl.handler_call',       'worker'),
     ('pawl.has_work',           'worker'),
     ('pawl.extend',             'worker'),
     ('pawl.release',            'worker'),

@@ -11,7 +11,8 @@
 
 typedef struct {
     TxHandler base;
-    char     *statement;
+    char     *schema;
+    char     *name;
 } SqlHandler;
 
 static ErrorCode function_call(Tx *tx, Job *job, void *context, SettleItem *ret_settle, Error *reterr)
@@ -20,7 +21,9 @@ static ErrorCode function_call(Tx *tx, Job *job, void *context, SettleItem *ret_
     const ClaimedCommand *command = job->command;
 
     ret_settle->outcome = OUTCOME_COMPLETE;
-    return db_get_text(tx, handler->statement, DB_ARGS(db_jsonb(command->payload), db_uuid(command->command_id)),
+    return db_get_text(tx, sql_bus_handler_call,
+                       DB_ARGS(db_text(handler->schema), db_text(handler->name), db_jsonb(command->payload),
+                               db_uuid(command->command_id)),
                        &ret_settle->result, reterr);
 }
 
@@ -31,11 +34,14 @@ static void sql_run(Handler *handler, Job *job, SettleItem *ret_settle)
 
 /* ---- finding it ---- */
 
-#define STATEMENT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
+#define FOUND_COLUMNS(X, T)            \
+    X(T, bool, DB_BOOL, is_safe)       \
+    X(T, const char *, DB_TEXT, owner) \
+    X(T, const char *, DB_TEXT, connected)
 typedef struct {
-    STATEMENT_COLUMNS(DB_FIELD, Statement)
-} Statement;
-DB_SHAPE(statement, Statement, STATEMENT_COLUMNS);
+    FOUND_COLUMNS(DB_FIELD, Found)
+} Found;
+DB_SHAPE(found, Found, FOUND_COLUMNS);
 
 ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, Handler **ret_handler, Error *reterr)
 {
@@ -48,17 +54,24 @@ ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, H
     if (!dot || dot == function || !dot[1] || strchr(dot + 1, '.'))
         return fail(reterr, ERR_INVALID, "\"%s\" is not the name of a function: it must be schema.function", function);
     const char *schema = arena_bytes(arena, function, (size_t)(dot - function));
-    TRY(db_call_many(pool, &options, sql_bus_handler_find, DB_ARGS(db_text(schema), db_text(dot + 1)), &statement_shape,
+    TRY(db_call_many(pool, &options, sql_bus_handler_find, DB_ARGS(db_text(schema), db_text(dot + 1)), &found_shape,
                      &rows, &count, reterr));
     if (count == 0)
         return fail(reterr, ERR_NOT_FOUND, "function %s(payload jsonb, command_id uuid) returns jsonb does not exist",
                     function);
+    const Found *found = rows;
+    if (!found->is_safe)
+        return fail(reterr, ERR_DENIED,
+                    "function %s belongs to \"%s\" and would run with the rights of \"%s\": "
+                    "its owner must alter it to be security definer",
+                    function, found->owner, found->connected);
     SqlHandler *handler = calloc(1, sizeof *handler);
     if (!handler)
         abort();
     tx_handler_init(&handler->base, pool, sql_run);
-    handler->statement = strdup(((const Statement *)rows)->value);
-    if (!handler->statement)
+    handler->schema = strdup(schema);
+    handler->name   = strdup(dot + 1);
+    if (!handler->schema || !handler->name)
         abort();
     *ret_handler = &handler->base.base;
     return OK;
@@ -69,6 +82,7 @@ void handler_sql_free(Handler *base)
     SqlHandler *handler = (SqlHandler *)base;
 
     tx_handler_done(&handler->base);
-    free(handler->statement);
+    free(handler->schema);
+    free(handler->name);
     free(handler);
 }

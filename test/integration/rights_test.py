@@ -38,6 +38,8 @@ pawl.domain_find         sender worker
 pawl.decided_position             worker
 pawl.claim               worker
 pawl.claim_isolate       worker
+pawl.handler_is_safe     worker
+pawl.handler_call        worker
 pawl.extend              worker
 pawl.release             worker
 pawl.settle              worker

@@ -3,8 +3,8 @@
 import os
 import signal
 
-from bus_story import events, send, show, wait_status
-from pawl_test import Database, Pawl, main, test, wait_until
+from bus_story import events, send, show, wait_status, work
+from pawl_test import Database, Pawl, main, psql, test, wait_until
 from story import is_clean, metric, refused, stop_clean
 
 DOUBLE = """create schema app;
@@ -172,6 +172,24 @@ def a_worker_that_cannot_work_stops_the_start():
             settings(pawl, text)
             refused(pawl, "serve", "--listen", "127.0.0.1:0", code=code, words=words)
         assert db.value("select count(*) from pawl.domain") == "0"
+
+
+@test
+def a_handler_of_the_applications_login_runs_as_that_login():
+    with Pawl() as pawl:
+        assert pawl.run("db", "start").code == 0 and pawl.run("migrate").code == 0
+        url = pawl.run("db", "url").stdout.strip()
+        psql(url, "create table app.who (name text); create function app.note (payload jsonb, command_id uuid) returns jsonb "
+                  "language sql as $$ insert into app.who values (current_user) returning '{}'::jsonb $$")
+        sent = send(pawl, "shop", "charge")
+        words = ["app.note", '"app"', '"pawl"', "security definer"]
+        refused(pawl, "work", "shop", "--sql", "app.note", "--drain", code=1, words=words)
+        settings(pawl, "[worker shop]\nsql = app.note\n")
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=1, words=["[worker shop]", *words])
+        psql(url, "alter function app.note(jsonb, uuid) security definer")
+        work(pawl, "shop", "--sql", "app.note")
+        assert show(pawl, sent)["status"] == "COMPLETED" and psql(url, "select * from app.who") == ["app"]
+        assert pawl.run("db", "stop").code == 0
 
 
 main()

@@ -1,6 +1,6 @@
--- The statement that calls a handler; no row: there is no such function.
+-- A handler; no row: there is no such function.
 -- $1 schema, $2 name
-select format('select %I.%I($1::jsonb, $2::uuid)::text as value', n.nspname, p.proname) as value
+select pawl.handler_is_safe(p.oid) as is_safe, p.proowner::regrole::text as owner, current_user::text as connected
 from pg_catalog.pg_proc p
 join pg_catalog.pg_namespace n on n.oid = p.pronamespace
 where n.nspname = $1::text and p.proname = $2::text and p.prokind = 'f' and not p.proretset

@@ -1,6 +1,8 @@
 /*
  * handler_sql_test.c - the function's effects and the settling commit together, whatever breaks in between.
  */
+#include <unistd.h>
+
 #include "base/fault.h"
 #include "bus/handler.h"
 #include "bus/handler_tx.h"
@@ -180,4 +182,52 @@ TEST(sql_handler_must_exist)
     assert_code(ERR_NOT_FOUND, handler_sql_new(bus->pool, soon(), "public.pay(); drop table effect", &handler, &error));
     assert_code(ERR_NOT_FOUND, handler_sql_new(bus->pool, soon(), "public.nothing", &handler, &error));
     assert_contains(error.text, "public.nothing(payload jsonb, command_id uuid) returns jsonb does not exist");
+}
+
+/* A function that writes down as whom it runs; it belongs to a role without rights over the connection's. */
+static void function_of_another_role(Bus *bus, const char *role)
+{
+    char text[512];
+
+    snprintf(
+        text, sizeof text,
+        "create role %s; create table who (name text); grant insert on who to %s; grant create on schema public to %s; "
+        "create function public.own(payload jsonb, command_id uuid) returns jsonb language sql as "
+        "$$ insert into public.who values (current_user) returning '{}'::jsonb $$; "
+        "alter function public.own owner to %s",
+        role, role, role, role);
+    database_exec(bus->db, text);
+}
+
+TEST(sql_handler_of_another_role_runs_with_that_role_s_rights_only)
+{
+    scoped(bus_free) Bus *bus     = bus_with_functions();
+    Handler              *handler = NULL;
+    Error                 error   = {0};
+    char                  role[32], text[128];
+
+    snprintf(role, sizeof role, "pawl_test_own_%d", (int)getpid());
+    function_of_another_role(bus, role);
+    assert_code(ERR_DENIED, handler_sql_new(bus->pool, soon(), "public.own", &handler, &error));
+    assert_contains(error.text, role);
+    assert_contains(error.text, "security definer");
+
+    /* One that was replaced while the worker runs is not called either. */
+    database_exec(bus->db, "alter function public.own security definer");
+    handler         = handler_open(bus, "public.own");
+    Job        task = {.command = claimed_with(bus, "{}"), .domain = "bank", .arena = bus->arena, .deadline = soon()};
+    SettleItem settled = {0}, refused = {0};
+    handler->run(handler, &task, &settled);
+    database_exec(bus->db, "alter function public.own security invoker immutable");
+    task.command = claimed_with(bus, "{}");
+    handler->run(handler, &task, &refused);
+    handler_sql_free(handler);
+
+    assert_string_equal(settled.status, "COMPLETED");
+    assert_int_equal(refused.outcome, OUTCOME_RETRY);
+    assert_contains(refused.error, "security definer");
+    snprintf(text, sizeof text, "select count(*) filter (where name = '%s') * 10 + count(*) from who", role);
+    assert_int_equal(database_get_i64(bus->db, text), 11);
+    snprintf(text, sizeof text, "drop owned by %s; drop role %s", role, role);
+    database_exec(bus->db, text);
 }
