@@ -2,8 +2,9 @@
 """docs - the commands in README.md and docs/*.md run, and print what the document shows.
 
 A fenced block of type console is run: lines that begin with "$ " are commands, "> " continues one, the rest is output. Ids, tokens
-and times may differ, runs of spaces count as one, and "..." stands for any text in a line or, alone, for any lines. All blocks of a
-document run in one shell, against one server with a database of their own.
+and times may differ, runs of spaces count as one, and "..." stands for any text in a line or, alone, for any lines. Each document runs
+by itself, in one shell against a new database with TOKEN set, and all of them run one after another against one database, in the
+order in which README.md lists them.
 """
 import os
 import re
@@ -66,7 +67,8 @@ def run(pawl, server, folder, found):
     for number, (command, _) in enumerate(found):
         command = command.replace("127.0.0.1:8080", address).replace("/var/lib/pawl", pawl.home)
         script.append(f"printf '\\n\\036{number}\\n'\n{{ {command}\n}} 2>&1")
-    env = {**pawl.env, "PATH": os.pathsep.join((setting("PAWL_BUILD"), setting("PAWL_TEST_BIN"), pawl.env["PATH"]))}
+    env = {**pawl.env, "TOKEN": Pawl.TOKEN,
+           "PATH": os.pathsep.join((setting("PAWL_BUILD"), setting("PAWL_TEST_BIN"), pawl.env["PATH"]))}
     done = subprocess.run(["bash", "-c", "\n".join(script)], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
     said = {}
     for part in done.stdout.split("\036")[1:]:
@@ -76,26 +78,32 @@ def run(pawl, server, folder, found):
     return [said[number] for number in range(len(found))]
 
 
-def check(path):
-    found = steps(path)
-    assert found, f"{path} has no block of type console"
+def check(*paths):
+    """Each document in a shell of its own, one after another, against one database."""
     folder = tempfile.mkdtemp(prefix="pawl-docs.", dir="/tmp")
     try:
-        os.symlink(setting("PAWL_BUILD"), os.path.join(folder, "build"))
         os.symlink(os.path.join(SOURCE, "examples"), os.path.join(folder, "examples"))
         with Database() as db, Pawl(db) as pawl:
             server = pawl.serve()
             with open(os.path.join(pawl.home, "token"), "w", encoding="ascii") as file:
                 file.write(Pawl.TOKEN)
-            for (command, shown), said in zip(found, run(pawl, server, folder, found)):
-                wanted = [line.strip() for line in shown if line.strip()]
-                got = [line for line in said.splitlines() if line.strip()]
-                assert matches(wanted, got), f"{path}: {command}\nprinted\n{said}\nnot\n" + "\n".join(shown)
+            for path in paths:
+                found = steps(path)
+                assert found, f"{path} has no block of type console"
+                for (command, shown), said in zip(found, run(pawl, server, folder, found)):
+                    wanted = [line.strip() for line in shown if line.strip()]
+                    got = [line for line in said.splitlines() if line.strip()]
+                    assert matches(wanted, got), f"{path}: {command}\nprinted\n{said}\nnot\n" + "\n".join(shown)
     finally:
         shutil.rmtree(folder)
 
 
-DOCUMENTS = ["README.md", "docs/bus.md", "docs/http.md", "docs/ledger.md"]
+DOCUMENTS = ["README.md", "docs/bus.md", "docs/ledger.md", "docs/http.md"]
+
+
+@test
+def documents_run_one_after_another_on_one_database():
+    check(*DOCUMENTS)
 
 
 @test

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""examples - each example under examples/ does what it says. The story "library" has those in C that handle and book."""
+"""examples - each example under examples/ does what it says. The test "library" has those in C that handle and post."""
+import configparser
 import os
 import subprocess
 import sys
@@ -38,6 +39,28 @@ def shell_handler_charges_refuses_and_survives_a_second_run():
         pawl.env["RECEIPTS"] = "/does/not/exist"
         work(pawl, "shop", "--exec", handler)
         assert show(pawl, later)["attempts"] == 2 and show(pawl, later)["status"] == "IN_TSQ"
+
+
+def seconds(text):
+    return int(text.removesuffix("s"))
+
+
+@test
+def systemd_unit_stops_no_sooner_than_pawl_and_does_not_restart_wrong_settings():
+    unit = configparser.RawConfigParser(strict=False)
+    unit.optionxform = str
+    unit.read(os.path.join(EXAMPLES, "systemd/pawl.service"))
+    service = unit["Service"]
+    with Pawl(None) as pawl:
+        rows = {row["setting"]: row for row in pawl.run("help", "settings", "--json").json}
+        limits = [seconds(rows[name]["default"]) for name in ("PAWL_DRAIN_TIMEOUT", "PAWL_CLOSE_TIMEOUT")]
+        assert seconds(service["TimeoutStopSec"]) > sum(limits) + 5, (service["TimeoutStopSec"], limits)
+        program, *arguments = service["ExecStart"].split()
+        assert os.path.basename(program) == "pawl" and arguments == ["serve"], service["ExecStart"]
+        wrong = pawl.run(*arguments, env={"PAWL_POOL_MAX": "none"})
+        assert str(wrong.code) == service["RestartPreventExitStatus"], wrong
+    assert service["Environment"] == "PAWL_HOME=/var/lib/" + service["StateDirectory"]
+    assert service["ExecReload"].split()[1] == "-HUP"
 
 
 @test
