@@ -65,8 +65,8 @@ static ErrorCode database_check(App *app, Error *reterr)
 
 static ErrorCode schema_reach(App *app, AppReach reach, Error *reterr)
 {
-    bool mine    = app->cluster != NULL;
-    bool migrate = reach == APP_MIGRATED ? strcmp(app->settings.migrate, "auto") == 0 : mine;
+    bool is_private = app->cluster != NULL;
+    bool migrate    = strcmp(app->settings.migrate, "auto") == 0 && (reach == APP_MIGRATED || is_private);
 
     if (migrate)
         TRY(migrate_run(app->pool, &schema_embedded, deadline_in_ms(APP_START_MS), &app->migrated, reterr));

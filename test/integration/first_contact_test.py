@@ -9,7 +9,7 @@ import stat
 import tempfile
 
 from pawl_test import Pawl, main, test, wait_until
-from story import UserPawl, alert, kill_postmaster, postmaster_pid, problem, stop_clean
+from story import UserPawl, alert, kill_postmaster, postmaster_pid, problem, refused, stop_clean
 
 ROUTES = [
     ("get", "/health/live"), ("get", "/health/ready"), ("get", "/metrics"), ("get", "/openapi.json"),
@@ -85,6 +85,13 @@ def first_start(pawl):
     stop_clean(pawl.server)
     assert postmaster_pid(pawl.home) == 0, "the private PostgreSQL was left behind"
     return token
+
+
+@test
+def a_command_migrates_the_private_database_only_where_it_may():
+    with Pawl() as pawl:
+        refused(pawl, "send", "shop", "charge", code=1, words=["pawl migrate"], env={"PAWL_MIGRATE": "check"}, timeout=120)
+        assert pawl.run("send", "shop", "charge", timeout=120).code == 0
 
 
 @test
