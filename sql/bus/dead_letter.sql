@@ -25,7 +25,7 @@ as $$
 $$;
 
 -- Keep operations of an application that failed; one row out per item, in any order. An unresolved twin is left as it is and its id
--- returned. Types that are reserved are refused.
+-- returned. Types that are reserved are refused, and so are data of more than 16 MiB as text. Messages are cut after 8192 characters.
 create or replace function pawl.dead_letter_put (
   p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[],
   p_delay_ms integer default 300000)
@@ -38,6 +38,7 @@ begin
     raise exception 'type must not be one of %, which are reserved', array_to_string(pawl.dead_letter_reserved(), ', ')
       using errcode = 'PW003';
   end if;
+  perform pawl.json_check('data', p_data, 'PW003');
   return query select k.item, k.id, k.is_new from pawl.dead_letter_keep(p_types, p_keys, p_data, p_messages, p_codes, p_delay_ms) k;
 end
 $$;
@@ -78,7 +79,7 @@ begin
     loop
       insert into pawl.failed_operations
         (operation_type, operation_key, operation_data, error_message, error_code, created_at, next_retry_at)
-      values (v_item.type, v_item.key, v_item.data, v_item.message, v_item.code, v_now,
+      values (v_item.type, v_item.key, v_item.data, left(v_item.message, 8192), v_item.code, v_now,
               v_now + p_delay_ms * interval '1 ms')
       on conflict (operation_type, operation_key) where status <> 'resolved' do nothing
       returning failed_operations.id into id;
@@ -199,7 +200,7 @@ begin
     ), moved as (
       update pawl.failed_operations f
       set status = case when i.worked then 'resolved' when f.retry_count >= p_tries_max then 'failed' else 'pending' end,
-          error_message = coalesce(i.message, f.error_message),
+          error_message = coalesce(left(i.message, 8192), f.error_message),
           error_code = coalesce(i.code, f.error_code),
           lease_until = null,
           next_retry_at = v_now + p_delay_ms * interval '1 ms'

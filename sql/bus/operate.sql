@@ -203,6 +203,7 @@ begin
   if p_decision <> 'complete' and p_result is not null then
     raise exception 'result is for complete, not for %', p_decision using errcode = 'QU001';
   end if;
+  perform pawl.json_check('result', array[p_result], 'QU001');
   v_all := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
   v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
   case p_decision

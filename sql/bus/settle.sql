@@ -5,7 +5,7 @@
 -- its table only in a statement that inserts it into another one, and pawl.moved() raises when the numbers differ.
 -- Lock order, of every function here: lease, delayed, tsq and ready rows, each by id; then, in pawl.after_end, reply queues by name,
 -- batch rows by id. pawl.after_end is called once, after the last row was locked.
--- Errors: QU001 arrays of different length, unknown outcome. XX000 a move lost a row.
+-- Errors: QU001 arrays of different length, unknown outcome, a result too large. XX000 a move lost a row.
 
 -- Raises when a statement deleted more or fewer rows than it inserted elsewhere.
 create or replace function pawl.moved (p_deleted bigint, p_inserted bigint)
@@ -22,7 +22,7 @@ $$;
 -- A row per item. settled: by this call. again: it had been, by this very settle under this token; a caller that has written
 -- something in this transaction must roll back then as well.
 -- Outcomes: complete, retry, fail (permanent: to the troubleshooting queue), reject (business refusal).
--- p_delays_ms: for retry, instead of the schedule.
+-- p_results: at most 16 MiB as text each. p_errors: cut after 8192 characters. p_delays_ms: for retry, instead of the schedule.
 -- p_domains and p_command_ids say what the caller believes it settles, so that the trace of a command that does not
 -- exist (id 0 when the caller never knew it) can be found by them.
 -- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for.
@@ -66,6 +66,10 @@ begin
           pawl.array_check('delays_ms', p_delays_ms, v_count, 'QU001', true),
           pawl.array_check('domains', p_domains, v_count, 'QU001', true),
           pawl.array_check('command_ids', p_command_ids, v_count, 'QU001', true);
+  perform pawl.json_check('result', p_results, 'QU001') where p_results is not null;
+  if exists (select from unnest(p_errors) e where octet_length(e) > 8192) then
+    p_errors := array(select left(u.e, 8192) from unnest(p_errors) with ordinality u (e, n) order by u.n);
+  end if;
   if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
     raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
   end if;
