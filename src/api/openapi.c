@@ -519,11 +519,13 @@ static void write_headers(Writer *writer)
 /* The values of a problem's type, as they stand in documents. */
 static void write_problem_types(Writer *writer)
 {
+    Problem problem;
+
     writer_array(writer, "enum");
-    for (size_t i = 0; i < problem_count; i++) {
+    for (size_t i = 0; problem_at(i, &problem); i++) {
         char type[128];
 
-        snprintf(type, sizeof type, "/problems/%s", problem_rows[i].type);
+        snprintf(type, sizeof type, "/problems/%s", problem.type);
         writer_text(writer, NULL, type);
     }
     writer_end(writer);

@@ -88,14 +88,14 @@ ErrorCode api_openapi(void *context, Request *request, Response *response, Error
 
 ErrorCode api_problem(void *context, Request *request, Response *response, Error *reterr)
 {
-    const char    *type    = request_capture(request, "type");
-    const Problem *problem = problem_find(type);
+    const char *type = request_capture(request, "type");
+    Problem     problem;
 
     (void)context;
-    if (!problem)
+    if (!problem_find(type, &problem))
         return fail(reterr, ERR_NOT_FOUND, "no problem has the type \"%.64s\"", type);
     response->type = "text/plain; charset=utf-8";
-    text_print(&response->body, "%s\n\nStatus %d: %s\n\n%s\n%s\n", problem->type, error_http(problem->code),
-               error_text(problem->code), problem->meaning, problem->action);
+    text_print(&response->body, "%s\n\nStatus %d: %s\n\n%s\n%s\n", problem.type, error_http(problem.code),
+               error_text(problem.code), problem.meaning, problem.action);
     return OK;
 }

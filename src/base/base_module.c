@@ -7,5 +7,5 @@
 BaseMetrics base_metrics = {BASE_METRICS(METRIC_INIT)};
 
 static const MetricTable metric_table = METRIC_TABLE(NULL, base_metrics);
-static const Module      base_module  = {"base", {&metric_table}, NULL};
+static const Module      base_module  = {.name = "base", .metrics = {&metric_table}};
 MODULE_JOIN(base_module)

@@ -1,9 +1,10 @@
 /*
- * error.h - everything the house knows about a kind of failure, in one table.
+ * error.h - error codes in one table, and errors with a message.
  *
- * A row holds the words, the stable name in problem documents, the HTTP status, the exit code and the verdict.
- * Functions return the code; an Error carries the words for people. The text is written once, where the fact is
+ * A row holds the text, the stable type in problem documents, the HTTP status, the exit code and the verdict.
+ * Functions return the code; an Error carries the message. It is written once, where the fact is
  * known; callers pass reterr on, or put context before it with error_prefix().
+ * Each module has a table of the SQLSTATEs that its SQL raises (SqlState, joined by base/module.h).
  *
  * Threads: no shared state. Ownership: an Error owns nothing; file and type point to constants.
  */
@@ -54,13 +55,22 @@ typedef enum { VERDICT_FINAL, VERDICT_RETRY, VERDICT_RESOLVE, VERDICT_EVICT } Ve
 typedef enum { ERROR_CODES(X) ERROR_CODE_COUNT } ErrorCode;
 #undef X
 
+/* A SQLSTATE that a module's SQL raises, or a prefix of several. */
+typedef struct {
+    const char *sqlstate; /* NULL ends a table */
+    ErrorCode   code;
+    bool        is_outage;        /* the server's fault: counts towards opening the breaker */
+    const char *type;             /* of problem documents, more specific than the code's; NULL: the code's */
+    const char *meaning, *action; /* with a type: what it means, and what a client can do */
+} SqlState;
+
 /* What went wrong, for people. The code is for programs. */
 typedef struct {
     ErrorCode   code;
-    char        sqlstate[6]; /* "" when PostgreSQL did not speak */
+    char        sqlstate[6]; /* "": not from PostgreSQL */
     const char *file;        /* NULL until error_set() */
     int         line;
-    int         retry_ms; /* when it may go better; 0: not known */
+    int         retry_ms; /* after which a retry may succeed; 0: not known */
     char        text[512];
 } Error;
 
@@ -81,22 +91,21 @@ void error_prefix(Error *reterr, const char *format, ...) printf_like(2, 3);
 /* Remember which SQLSTATE PostgreSQL gave; "" or NULL for none. */
 void error_set_sqlstate(Error *reterr, const char *sqlstate);
 
-/* The code for a SQLSTATE: the longest matching prefix in the table wins. NULL: the connection died. */
+/* The code for a SQLSTATE: the longest matching prefix in the tables of the modules wins; ERR_INTERNAL if there is none. NULL or "":
+ * the connection broke, ERR_UNAVAILABLE. */
 ErrorCode error_from_sqlstate(const char *sqlstate);
 
 const char *error_text(ErrorCode code);
 const char *error_name(ErrorCode code); /* "ERR_BUSY" */
-/* The stable name for problem documents: a room's own SQLSTATE may have a finer one than its code. */
+/* The stable type for problem documents; a SQLSTATE may have a more specific one than its code. */
 const char *error_type(const Error *error);
 int         error_http(ErrorCode code);
 int         error_exit(ErrorCode code);
 Verdict     error_verdict(ErrorCode code);
-/* Failures of the database or the way to it; only these feed the breaker. */
+/* Failures of the server or of the connection to it; only these count towards opening the breaker. */
 bool error_is_infrastructure(ErrorCode code, const char *sqlstate);
-/* Every name of error_type() with its code: first the codes' own, then the SQLSTATEs'. false: there are not that many. */
-bool error_type_at(size_t index, const char **ret_type, ErrorCode *ret_code);
 
-/* The only macro in the house that returns. */
+/* The only macro that returns. */
 #define TRY(expression)                \
     do {                               \
         ErrorCode try_ = (expression); \

@@ -1,5 +1,5 @@
 /*
- * module.h - what a module contributes to tables that the whole program reads: its metrics.
+ * module.h - what a module contributes to tables that the whole program reads: metrics and SQLSTATEs.
  *
  * A module defines one Module in its module.c, beside the metrics that its other files count, and joins it with MODULE_JOIN(),
  * before main() or while a library is loaded. So a program has the rows of exactly the modules it is linked with, and no program
@@ -10,6 +10,7 @@
 #ifndef BASE_MODULE_H
 #define BASE_MODULE_H
 
+#include "base/error.h"
 #include "base/metric.h"
 
 #define MODULES_MAX       32
@@ -19,6 +20,7 @@ typedef struct {
     const char        *name;
     const MetricTable *metrics[MODULE_TABLES_MAX + 1]; /* NULL: no more */
     const MetricSum   *sums;                           /* a row without a name ends them; NULL: none */
+    const SqlState    *states;                         /* a row without a SQLSTATE ends them; NULL: none */
 } Module;
 
 /* A second join of a module changes nothing. */

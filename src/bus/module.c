@@ -20,8 +20,32 @@ static const MetricSum sums[] = {
     {"handlers_failed", {&bus_metrics.settled_retried, &bus_metrics.settled_failed}},
     {0}
 };
+/* PW: dead letters. QU: commands. */
+/* clang-format off */
+static const SqlState states[] = {
+    {"PW001", ERR_NOT_FOUND},
+    {"PW002", ERR_CONFLICT},
+    {"PW003", ERR_INVALID},
+    {"QU001", ERR_INVALID},
+    {"QU002", ERR_KEY_REUSED},
+    {"QU004", ERR_NOT_FOUND},
+    {"QU065", ERR_CONFLICT}, /* raised by a handler in SQL: a business refusal */
+    {"QU070", ERR_CONFLICT}, /* likewise: no further attempt would help */
+    {"QU005", ERR_CONFLICT, .type = "ambiguous-id",
+     .meaning = "Several domains have a command of this id.",
+     .action = "Name the command's domain with ?domain=."},
+    {"QU006", ERR_CONFLICT, .type = "decided-otherwise",
+     .meaning = "An operator has decided about the command already, in another way.",
+     .action = "The detail says what was decided, by whom and when; a decision is not changed."},
+    {"QU003", ERR_CONFLICT, .type = "batch-closed",
+     .meaning = "The batch is sealed and takes no more commands.",
+     .action = "Send them in another batch."},
+    {0}
+};
+/* clang-format on */
+
 static const Module bus_module = {
-    "bus", {&metric_table, &worker_metric_table},
-     sums
+    .name = "bus", .metrics = {&metric_table, &worker_metric_table},
+         .sums = sums, .states = states
 };
 MODULE_JOIN(bus_module)

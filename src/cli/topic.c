@@ -132,19 +132,21 @@ static void errors_print(bool json, Arena *arena)
                                            [VERDICT_RESOLVE] = "asks the key",
                                            [VERDICT_EVICT]   = "runs it again on a new connection"};
     ListShape                shape      = {error_columns, COUNT(error_columns), sizeof(ErrorLine), "", NULL};
-    ErrorLine               *lines      = arena_array(arena, ErrorLine, (int)problem_count);
+    ErrorLine               *lines;
+    Problem                  row;
+    size_t                   count = 0;
 
-    for (size_t i = 0; i < problem_count; i++) {
-        const Problem *row = &problem_rows[i];
-
-        lines[i] = (ErrorLine){row->type,
-                               verdicts[error_verdict(row->code)],
-                               row->meaning,
-                               row->action,
-                               error_http(row->code),
-                               error_exit(row->code)};
-    }
-    list_print(&shape, arena, json, lines, (int)problem_count);
+    while (problem_at(count, &row))
+        count++;
+    lines = arena_array(arena, ErrorLine, count);
+    for (size_t i = 0; problem_at(i, &row); i++)
+        lines[i] = (ErrorLine){row.type,
+                               verdicts[error_verdict(row.code)],
+                               row.meaning,
+                               row.action,
+                               error_http(row.code),
+                               error_exit(row.code)};
+    list_print(&shape, arena, json, lines, (int)count);
 }
 
 /* ---- routes ---- */

@@ -12,5 +12,5 @@ static const MetricSum   sums[]       = {
     {"rate_limited", {&client_metrics.rate_limited}},
     {0}
 };
-static const Module client_module = {"client", {&metric_table}, sums};
+static const Module client_module = {.name = "client", .metrics = {&metric_table}, .sums = sums};
 MODULE_JOIN(client_module)

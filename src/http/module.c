@@ -8,5 +8,5 @@
 HttpMetrics http_metrics = {HTTP_METRICS(METRIC_INIT)};
 
 static const MetricTable metric_table = METRIC_TABLE(NULL, http_metrics);
-static const Module      http_module  = {"http", {&metric_table}, NULL};
+static const Module      http_module  = {.name = "http", .metrics = {&metric_table}};
 MODULE_JOIN(http_module)

@@ -12,7 +12,6 @@ const MetricTable         alert_metric_table = METRIC_TABLE("alert", alert_metri
 
 static const MetricTable metric_table = METRIC_TABLE(NULL, ops_metrics);
 static const Module      ops_module   = {
-    "ops", {&alert_metric_table, &metric_table},
-     NULL
+           .name = "ops", .metrics = {&alert_metric_table, &metric_table}
 };
 MODULE_JOIN(ops_module)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "app/app.h"
+#include "base/problem.h"
 #include "test/harness/test.h"
 
 /* Every row of every table, in one list. */
@@ -54,4 +55,101 @@ TEST(modules_of_the_program_have_joined)
     for (size_t i = 0; i < COUNT(names); i++)
         assert_string_equal(module_at(i)->name, names[i]);
     assert_null(module_at(COUNT(names)));
+}
+
+TEST(sqlstates_of_all_modules_have_their_codes)
+{
+    static const struct {
+        const char *sqlstate;
+        ErrorCode   code;
+    } rows[] = {
+        {NULL,    ERR_UNAVAILABLE},
+        {"",      ERR_UNAVAILABLE},
+        {"40001", ERR_BUSY       },
+        {"40P01", ERR_BUSY       },
+        {"40003", ERR_UNKNOWN    },
+        {"08007", ERR_UNKNOWN    },
+        {"08006", ERR_UNAVAILABLE},
+        {"57P01", ERR_UNAVAILABLE},
+        {"57P03", ERR_UNAVAILABLE},
+        {"57000", ERR_BUSY       },
+        {"57014", ERR_TIMEOUT    },
+        {"53100", ERR_UNAVAILABLE},
+        {"53300", ERR_BUSY       },
+        {"55P03", ERR_BUSY       },
+        {"55006", ERR_BUSY       },
+        {"55000", ERR_INTERNAL   },
+        {"25006", ERR_UNAVAILABLE},
+        {"25P03", ERR_UNAVAILABLE},
+        {"25P04", ERR_UNAVAILABLE},
+        {"25P02", ERR_INTERNAL   },
+        {"0A000", ERR_INTERNAL   },
+        {"23505", ERR_CONFLICT   },
+        {"23514", ERR_INVALID    },
+        {"22P02", ERR_INVALID    },
+        {"28P01", ERR_REFUSED    },
+        {"3D000", ERR_REFUSED    },
+        {"42501", ERR_DENIED     },
+        {"42601", ERR_INTERNAL   },
+        {"58030", ERR_UNAVAILABLE},
+        {"XX000", ERR_INTERNAL   },
+        {"PW001", ERR_NOT_FOUND  },
+        {"PW002", ERR_CONFLICT   },
+        {"PW003", ERR_INVALID    },
+        {"QW001", ERR_INVALID    },
+        {"QW002", ERR_CONFLICT   },
+        {"QW009", ERR_DENIED     },
+        {"QW011", ERR_CONFLICT   },
+        {"QW019", ERR_INVALID    },
+        {"QW021", ERR_NOT_FOUND  },
+        {"QW099", ERR_INTERNAL   },
+        {"ZZ999", ERR_INTERNAL   },
+        {"5",     ERR_INTERNAL   },
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        ErrorCode code = error_from_sqlstate(rows[i].sqlstate);
+        if (code != rows[i].code)
+            print_error("SQLSTATE %s is %s\n", rows[i].sqlstate ? rows[i].sqlstate : "NULL", error_name(code));
+        assert_int_equal(code, rows[i].code);
+    }
+}
+
+TEST(sqlstates_of_outages_feed_the_breaker)
+{
+    static const char *const sick[] = {"08006", "08007", "53200", "57P01", "57P03", "58030"};
+    static const char *const fine[] = {"23505", "40001", "40P01", "40003", "55P03", "57014", "57000", "53300",
+                                       "53100", "25006", "25P03", "28P01", "42601", "PW001", "XX000", "ZZ999"};
+
+    for (size_t i = 0; i < COUNT(sick); i++)
+        assert_true(error_is_infrastructure(error_from_sqlstate(sick[i]), sick[i]));
+    for (size_t i = 0; i < COUNT(fine); i++)
+        assert_false(error_is_infrastructure(error_from_sqlstate(fine[i]), fine[i]));
+}
+
+TEST(every_type_of_problem_is_listed_once_with_a_meaning)
+{
+    Problem       a, b;
+    const Module *module;
+    size_t        count = 0, typed = 0;
+
+    for (; problem_at(count, &a); count++) {
+        assert_true(a.meaning && *a.meaning && a.action && *a.action);
+        assert_true(problem_find(a.type, &b));
+        assert_int_equal(a.code, b.code);
+        for (size_t i = 0; i < count; i++)
+            assert_true(problem_at(i, &b) && strcmp(a.type, b.type) != 0);
+    }
+    for (size_t i = 0; (module = module_at(i)); i++)
+        for (const SqlState *row = module->states; row && row->sqlstate; row++) {
+            Error error = {.code = row->code};
+
+            error_set_sqlstate(&error, row->sqlstate);
+            assert_true(problem_find(error_type(&error), &b));
+            typed += row->type != NULL;
+        }
+    assert_true(typed > 10);
+    assert_int_equal(count, ERROR_CODE_COUNT - 1 + typed);
+    assert_false(problem_find("ok", &b));
+    assert_false(problem_find("", &b));
 }
