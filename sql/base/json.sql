@@ -14,8 +14,8 @@ declare
   v_bytes bigint := 0;
   v_number jsonb;
 begin
-  -- Below 1000 bytes there are at most 83 numbers, of at most 147456 digits.
-  if pg_column_size(p_value) >= 1000 then
+  -- Below 1000 bytes there are at most 83 numbers, of at most 147456 digits. An array, because its elements are never compressed.
+  if pg_column_size(array[p_value]) >= 1000 then
     -- By way of an array: jsonb_path_query() returns n numbers in time that grows with the square of n.
     for v_number in
       select e.value from jsonb_array_elements(jsonb_path_query_array(p_value, 'strict $.** ? (@.type() == "number")')) e (value)

@@ -27,7 +27,7 @@ begin
     for update skip locked);
   if cardinality(v_ids) > 0 then
     update pawl.batch b set sealed_at = pawl.now(), expired = true where b.id = any (v_ids);
-    perform pawl.batch_check(v_ids);
+    perform pawl.batch_check_apart(v_ids);
   end if;
   return cardinality(v_ids);
 end

@@ -8,6 +8,63 @@
 -- pawl.prune_audit is a transaction of its own, or the last call of one.
 -- Errors: QU001 a limit out of range, a negative age.
 
+-- Delete these ended commands and keep what stays of them. Returns how many.
+create or replace function pawl.prune_ids (p_ids bigint[], p_audit_start timestamptz)
+  returns bigint
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_gone bigint;
+begin
+  with command as (
+    delete from pawl.command c where c.id = any (p_ids)
+    returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender, c.sent_event
+  ), outcome as (
+    delete from pawl.outcome o where o.id = any (p_ids)
+    returning o.id, o.status, o.attempts, o.started_at, o.worker, o.ended_at, o.error
+  ), key as (
+    insert into pawl.kept_key (command_id, domain_id, type, payload_hash, status, ended_at)
+    select c.command_id, c.domain_id, c.type, pawl.payload_hash(c.payload), o.status, o.ended_at
+    from command c join outcome o on o.id = c.id
+    on conflict (command_id, domain_id) do nothing
+  ), audit as (
+    insert into pawl.kept_audit (id, domain_id, command_id, created_at, sender, started_at, worker, ended_at, status, attempts, error)
+    select c.id, c.domain_id, c.command_id, case when c.sent_event is not true then c.created_at end, c.sender,
+           o.started_at, o.worker, o.ended_at, o.status, o.attempts, case when o.started_at is not null then o.error end
+    from command c join outcome o on o.id = c.id
+    where (c.sent_event is not true or o.started_at is not null) and o.ended_at >= p_audit_start
+  )
+  select count(*) into v_gone from outcome;
+  return v_gone;
+end
+$$;
+
+-- The same. One that fails stops none beside it: what fails together is halved until it is alone, and stays for the next walk.
+create or replace function pawl.prune_apart (p_ids bigint[], p_audit_start timestamptz)
+  returns bigint
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_count integer := coalesce(cardinality(p_ids), 0);
+begin
+  if v_count = 0 then
+    return 0;
+  end if;
+  begin
+    return pawl.prune_ids(p_ids, p_audit_start);
+  exception when others then
+    if pawl.is_transient(sqlstate) then
+      raise;
+    end if;
+    if v_count = 1 then
+      raise warning 'command number % cannot be deleted: %', p_ids[1], sqlerrm;
+      return 0;
+    end if;
+  end;
+  return pawl.prune_apart(p_ids[:v_count / 2], p_audit_start) + pawl.prune_apart(p_ids[v_count / 2 + 1:], p_audit_start);
+end
+$$;
+
 create or replace function pawl.prune_commands (p_limit integer, p_older interval, inout after bigint, out gone bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -31,25 +88,7 @@ begin
     gone := 0;
     return;
   end if;
-  with command as (
-    delete from pawl.command c where c.id = any (v_old)
-    returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender, c.sent_event
-  ), outcome as (
-    delete from pawl.outcome o where o.id = any (v_old)
-    returning o.id, o.status, o.attempts, o.started_at, o.worker, o.ended_at, o.error
-  ), key as (
-    insert into pawl.kept_key (command_id, domain_id, type, payload_hash, status, ended_at)
-    select c.command_id, c.domain_id, c.type, pawl.payload_hash(c.payload), o.status, o.ended_at
-    from command c join outcome o on o.id = c.id
-    on conflict (command_id, domain_id) do nothing
-  ), audit as (
-    insert into pawl.kept_audit (id, domain_id, command_id, created_at, sender, started_at, worker, ended_at, status, attempts, error)
-    select c.id, c.domain_id, c.command_id, case when c.sent_event is not true then c.created_at end, c.sender,
-           o.started_at, o.worker, o.ended_at, o.status, o.attempts, case when o.started_at is not null then o.error end
-    from command c join outcome o on o.id = c.id
-    where (c.sent_event is not true or o.started_at is not null) and o.ended_at >= v_audit_start
-  )
-  select count(*) into gone from outcome;
+  gone := pawl.prune_apart(v_old, v_audit_start);
   delete from pawl.batch b
   where b.id = any (array(
     select b.id from pawl.batch b

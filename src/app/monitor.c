@@ -273,24 +273,28 @@ typedef struct {
 } Number;
 DB_SHAPE(number, Number, NUMBER_COLUMNS);
 
+/* Two steps, each a transaction: the second is run although the first one failed. The first error is returned. */
 static ErrorCode prune_batch(const App *app, Deadline deadline, Prune *prune, Pruned *ret_pruned, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "prune", .deadline = deadline, .arena = arena, .keyed = true};
-    Number                    events;
+    Number                    events  = {0};
+    Error                     error   = {0};
+    ErrorCode                 commands, audit;
 
-    TRY(db_call(app->pool, &options, sql_bus_prune,
-                DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_commands_days), db_i64(prune->after),
-                        db_i32((int32_t)app->settings.keep_keys_days)),
-                &pruned_shape, ret_pruned, reterr));
-    prune->after = ret_pruned->after;
+    commands = db_call(app->pool, &options, sql_bus_prune,
+                       DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_commands_days),
+                               db_i64(prune->after), db_i32((int32_t)app->settings.keep_keys_days)),
+                       &pruned_shape, ret_pruned, reterr);
+    if (commands == OK)
+        prune->after = ret_pruned->after;
     options.name = "prune_audit";
-    TRY(db_call(app->pool, &options, sql_bus_prune_audit,
-                DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_audit_days)), &number_shape, &events,
-                reterr));
+    audit        = db_call(app->pool, &options, sql_bus_prune_audit,
+                           DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_audit_days)), &number_shape, &events,
+                    commands == OK ? reterr : &error);
     if (events.value > ret_pruned->gone)
         ret_pruned->gone = events.value;
-    return OK;
+    return commands == OK ? audit : commands;
 }
 
 /* As many batches as a step has time for: retention must not be slower than what it takes away comes in. */

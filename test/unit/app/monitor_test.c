@@ -138,6 +138,19 @@ TEST(monitor_one_idle_pod_sends_less_than_a_statement_per_second)
     pod_stop(&pod);
 }
 
+TEST(monitor_prunes_the_audit_although_commands_cannot_be_pruned)
+{
+    scoped(database_free) TestDatabase *db  = database_new();
+    Pod                                 pod = {0};
+
+    database_exec(
+        db, "create or replace function pawl.prune_commands (p_limit integer, p_older interval, inout after bigint, "
+            "out gone bigint) language plpgsql as $$ begin raise exception 'broken'; end $$");
+    pod_start(&pod, database_url(db));
+    AWAIT(database_get_i64(db, "select count(*) from pawl.audit_start where at > '-infinity'") == 1);
+    pod_stop(&pod);
+}
+
 TEST(monitor_a_pod_that_stops_is_followed_by_another)
 {
     scoped(database_free) TestDatabase *db = database_new();
