@@ -2,6 +2,7 @@
 """Turns the files of sql/ into C strings.
 
     embed_sql.py DIR OUT.c OUT.h DEPFILE
+    embed_sql.py --print DIR PATH        the text of one file as the database gets it
 
 What a file becomes depends on where it lies:
 
@@ -12,12 +13,16 @@ What a file becomes depends on where it lies:
 schema.txt is the manifest of definitions: one path per line, # starts a comment. It exists because a view must come
 after the function it calls, and an order that is written down can be read. "PATH unless extension NAME" is a definition
 that is left out of databases where that extension is installed.
+
+plan.txt has named profiles of planner settings; "set plan = NAME" in a definition stands for the settings of one.
 """
 import re
 import sys
 from pathlib import Path
 
 MANIFEST = "schema.txt"
+PLANS = "plan.txt"
+PLAN_USE = re.compile(r"\bset plan = (\w+)")
 NAME = re.compile(r"[a-z][a-z0-9_]*")
 MIGRATION = re.compile(r"(\d{4})_([a-z][a-z0-9_]*)")
 DEFINITION = re.compile(r"(\S+)(?:\s+unless\s+extension\s+([a-z][a-z0-9_]*))?")
@@ -84,7 +89,38 @@ def definitions_find(root):
             raise SqlError(f'{MANIFEST} names "{path}" twice')
     for path in sorted(present.difference(ordered)):
         raise SqlError(f'"{path}" is missing from {MANIFEST}')
-    return [(path, (root / path).read_text(encoding="utf-8"), extension) for path, extension in entries]
+    plans = plans_read(root / PLANS)
+    return [(path, plans_expand(path, (root / path).read_text(encoding="utf-8"), plans), extension)
+            for path, extension in entries]
+
+
+def plans_read(path):
+    """{name: settings}; a profile may name profiles above it."""
+    plans = {}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    for line in lines:
+        line = line.split("#", 1)[0].strip()
+        if not line:
+            continue
+        name, colon, entries = line.partition(":")
+        if not colon or not NAME.fullmatch(name) or name in plans:
+            raise SqlError(f'{PLANS} says "{line}": not "NAME: entries", or a name for the second time')
+        settings = []
+        for entry in map(str.strip, entries.split(",")):
+            if entry not in plans and not re.fullmatch(r"[a-z_]+ = \w+", entry):
+                raise SqlError(f'{PLANS}: "{entry}" of {name} is neither a setting nor a profile above it')
+            settings += plans.get(entry, [entry])
+        plans[name] = settings
+    return plans
+
+
+def plans_expand(path, text, plans):
+    """The text with the settings of the profiles that it names."""
+    def settings(match):
+        if match[1] not in plans:
+            raise SqlError(f'"{path}" names plan {match[1]}, which {PLANS} does not have')
+        return " ".join(f"set {setting}" for setting in plans[match[1]])
+    return PLAN_USE.sub(settings, text)
 
 
 def manifest_read(path):
@@ -163,7 +199,7 @@ def depfile_render(root, target):
     """What ninja watches: the files, and the folders too, so that a new file is noticed without a new meson setup."""
     folders = [root] + sorted(path for path in root.rglob("*") if path.is_dir())
     files = [root / path for path in files_list(root)]
-    manifest = [root / MANIFEST] if (root / MANIFEST).exists() else []
+    manifest = [root / name for name in (MANIFEST, PLANS) if (root / name).exists()]
     return f"{target}: " + " ".join(str(path).replace(" ", "\\ ") for path in folders + manifest + files) + "\n"
 
 
@@ -174,6 +210,10 @@ def write_if_changed(path, text):
 
 
 def main(args):
+    if args[:1] == ["--print"] and len(args) == 3:
+        root = Path(args[1])
+        print(plans_expand(args[2], (root / args[2]).read_text(encoding="utf-8"), plans_read(root / PLANS)), end="")
+        return
     if len(args) != 4:
         raise SqlError("usage: embed_sql.py DIR OUT.c OUT.h DEPFILE")
     root, source, header, depfile = map(Path, args)

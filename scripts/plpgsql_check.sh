@@ -12,7 +12,8 @@ run_psql()
 files=(pg/query/migration_bootstrap_schema.sql pg/query/migration_bootstrap.sql migrations/*.sql)
 while read -r file; do files+=("$file"); done < <(sed 's/#.*//; s/ unless .*//; /^[[:space:]]*$/d' schema.txt)
 for file in "${files[@]}"; do
-    PGOPTIONS='-c client_min_messages=warning' run_psql --single-transaction --file="$file" >/dev/null
+    ../scripts/embed_sql.py --print . "$file" |
+        PGOPTIONS='-c client_min_messages=warning' run_psql --single-transaction --file=- >/dev/null
 done
 
 # Findings that are no mistakes: an argument that keeps the planner from calling the function, a composite among several

@@ -138,7 +138,7 @@ $$;
 create or replace function pawl.batch_check (p_ids bigint[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set plan = ordered_cached
 as $$
 declare
   v_batch pawl.batch;
@@ -213,7 +213,7 @@ $$;
 create or replace function pawl.batch_sweep (p_limit integer)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set enable_seqscan = off set enable_bitmapscan = off
+  set plan = ordered
 as $$
 declare
   v_first bigint;

@@ -3,9 +3,6 @@
 -- Invariants: a token only grows, and settle, extend and rescue name it. A command has at most one lease.
 -- Lock order: rows of ready, skipping locked ones, so that claims never wait.
 -- Errors: QU001 limit or lease out of range.
--- Plans: these tables fill and empty within seconds, so what the planner believes about their size is often wrong, and a
--- claim that scans them once is slow for as long as its plan lives. Hence the settings on each function: always by index,
--- row by row; and without jit, which a forbidden scan would set off.
 
 -- How many of these commands, from the first on, have payloads that fit into `bytes` together as text, and what is left of that.
 -- Payloads below 1000 bytes, whose length is not stored, count as 1000. An error (54000) when one cannot be delivered at all.
@@ -37,8 +34,7 @@ $$;
 create or replace function pawl.claim_isolate (p_domain_id integer, p_limit integer, p_types text[])
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 declare
   v_row record;
@@ -98,8 +94,7 @@ create or replace function pawl.claim (
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
                  max_attempts smallint, priority smallint, pos bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
@@ -174,8 +169,7 @@ $$;
 create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer)
   returns table (ord integer, verdict text)
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
@@ -240,8 +234,7 @@ create or replace function pawl.requeue_due (
   p_limit integer, p_since timestamptz, p_most_ms integer, p_due_since timestamptz default '-infinity',
   out moved integer, out next_ms integer, out looked timestamptz, out due_left timestamptz, out running bigint, out oldest bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 declare
   v_most timestamptz;
@@ -386,8 +379,7 @@ create or replace function pawl.decided_position (
   p_domain_id integer, p_floors bigint[], p_types text[],
   out allocated bigint, out running bigint, out oldest bigint, out firsts bigint[])
   language plpgsql volatile security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 begin
   perform pawl.array_check('floors', p_floors, 10, 'QU001'),

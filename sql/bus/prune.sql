@@ -101,7 +101,7 @@ $$;
 create or replace function pawl.prune_keys (p_limit integer, p_older interval)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off
+  set plan = index_cached
 as $$
 declare
   v_gone bigint;
@@ -143,7 +143,7 @@ $$;
 create or replace function pawl.prune_audit (p_limit integer, p_older interval)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off
+  set plan = index_cached
 as $$
 declare
   v_now timestamptz := pawl.now();

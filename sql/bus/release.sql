@@ -8,8 +8,7 @@
 create or replace function pawl.release (p_ids bigint[], p_tokens bigint[])
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 declare
   v_now timestamptz := pawl.now();

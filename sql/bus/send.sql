@@ -195,7 +195,7 @@ create or replace function pawl.send_items (
   p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text)
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set plan = ordered_cached
 as $$
 #variable_conflict use_column
 declare

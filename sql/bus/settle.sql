@@ -32,8 +32,7 @@ create or replace function pawl.settle_items (
   p_domains text[], p_command_ids uuid[])
   returns table (ord integer, settled boolean, again boolean, status text)
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
@@ -313,8 +312,7 @@ create or replace function pawl.finish_without_replies (
   p_ids bigint[], p_status text, p_event text, p_result jsonb, p_error text, p_actor text)
   returns bigint[]
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 declare
   v_now timestamptz := pawl.now();

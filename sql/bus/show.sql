@@ -72,8 +72,7 @@ $$;
 create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer)
   returns setof bigint
   language plpgsql stable set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 declare
   v_first integer := coalesce(p_domain_id, -2147483648);
@@ -141,8 +140,7 @@ $$;
 create or replace function pawl.has_work (p_domain_id integer, p_types text[])
   returns boolean
   language plpgsql stable security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 begin
   return exists (
@@ -270,7 +268,7 @@ create or replace function pawl.backlog (
   out ready bigint, out delayed bigint, out leased bigint, out troubled bigint, out allocated bigint, out oldest bigint,
   out oldest_ms bigint)
   language plpgsql stable security definer set search_path = pawl, pg_temp
-  set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed
 as $$
 declare
   v_id bigint;

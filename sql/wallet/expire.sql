@@ -39,8 +39,7 @@ $$;
 create or replace function wallet.expire (p_limit integer default 100)
   returns integer
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_material = off
-  set enable_hashjoin = off set enable_mergejoin = off set lock_timeout = '1s'
+  set plan = posting set lock_timeout = '1s'
 as $$
 declare
   c_failures constant integer := 1000; -- in one call

@@ -56,8 +56,7 @@ create or replace function wallet.get (p_owners text[], p_assets text[] default 
   returns table (ord integer, owner text, asset text, balance bigint, held bigint, available bigint, floor bigint, version bigint,
                  frozen boolean, metadata jsonb, created_at timestamptz)
   language plpgsql stable security definer set search_path = wallet, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_material = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = posting
 as $$
 #variable_conflict use_column
 begin
@@ -118,7 +117,7 @@ create or replace function wallet.entries (
   returns table (number bigint, version bigint, txn_id uuid, kind text, amount bigint, balance bigint, held bigint, other text, metadata jsonb,
                  at timestamptz)
   language sql stable security definer set search_path = wallet, pg_temp
-  set jit = off set enable_seqscan = off
+  set plan = index
 as $$
   select e.*
   from wallet.asset a

@@ -92,7 +92,7 @@ create or replace function wallet.open (
   p_txn_ids uuid[] default null)
   returns table (ord integer, owner text, asset text, floor bigint, is_new boolean, differs text, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set plan = ordered_cached
 as $$
 #variable_conflict use_column
 declare

@@ -144,8 +144,7 @@ create or replace function wallet.post (
     balance_now bigint, -- and at this time
     number bigint, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_material = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = posting
 as $$
 #variable_conflict use_column
 begin
@@ -183,8 +182,7 @@ create or replace function wallet.post_nowait (
     asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
     balance_now bigint, number bigint, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_material = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = posting
 as $$
 begin
   perform wallet.post_check(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests);

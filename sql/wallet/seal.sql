@@ -33,7 +33,7 @@ $$;
 create or replace function wallet.leaves (p_after bigint, p_upto bigint)
   returns table (txn bigint, kind text, id bigint, leaf bytea)
   language sql stable
-  set jit = off set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off
+  set plan = ordered set enable_hashjoin = off
   set bytea_output = 'hex' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres' set timezone = 'UTC' set extra_float_digits = 1
 as $$
   select t.id, 'txn', 0::bigint, wallet.leaf_txn(t)
@@ -85,7 +85,7 @@ $$;
 create or replace function wallet.seal (p_limit integer default 1000)
   returns integer
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set enable_seqscan = off
+  set plan = index
 as $$
 declare
   v_last wallet.seal;

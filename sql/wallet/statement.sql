@@ -9,7 +9,7 @@ create or replace function wallet.statement (
   returns table (number bigint, version bigint, txn_id uuid, kind text, amount bigint, balance bigint, held bigint, other text,
                  metadata jsonb, at timestamptz)
   language sql stable security definer set search_path = wallet, pg_temp
-  set jit = off set enable_seqscan = off
+  set plan = index
 as $$
   with stripe as materialized (
     select w.id, greatest(0, case when p_since is not null then wallet.version_at(w.id, null, p_since - interval '1 us') end,

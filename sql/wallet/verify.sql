@@ -28,7 +28,7 @@ $$;
 create or replace function wallet.verify_seals (p_first bigint, p_last bigint)
   returns table (what text, which text, sentence text)
   language plpgsql stable security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set enable_seqscan = off
+  set plan = index
 as $$
 declare
   v_seal wallet.seal;
@@ -58,7 +58,7 @@ $$;
 create or replace function wallet.verify_txns (p_after bigint, p_upto bigint)
   returns table (what text, which text, sentence text)
   language sql stable security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set enable_seqscan = off
+  set plan = index
 as $$
   select v.what, v.which, v.sentence
   from (
@@ -112,7 +112,7 @@ $$;
 create or replace function wallet.verify_wallets (p_after bigint, p_upto bigint)
   returns table (what text, which text, sentence text)
   language sql stable security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set enable_seqscan = off
+  set plan = index
 as $$
   select 'wallet', format('wallet %s', v.id), v.sentence
   from (
@@ -131,7 +131,7 @@ $$;
 create or replace function wallet.verify_holds (p_after bigint, p_upto bigint)
   returns table (what text, which text, sentence text)
   language sql stable security definer set search_path = wallet, pawl, pg_temp
-  set jit = off set enable_seqscan = off
+  set plan = index
 as $$
   select 'hold', format('hold %s', v.id), v.sentence
   from (
