@@ -84,6 +84,18 @@ static printf_like(3, 0) void line_print(char *buffer, size_t size_max, const ch
     flatten(buffer);
 }
 
+static void peer_keep(Error *error, const char *peer)
+{
+    size_t at = strlen(error->text) + 1, length = at < sizeof error->text ? sizeof error->text - at - 1 : 0;
+
+    length         = text_cut(peer, strlen(peer), length);
+    error->peer_at = length ? (uint16_t)at : 0;
+    if (length) {
+        memcpy(error->text + at, peer, length);
+        error->text[at + length] = '\0';
+    }
+}
+
 ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, const char *format, ...)
 {
     char    text[sizeof reterr->text + 1];
@@ -99,9 +111,27 @@ ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, c
     return code;
 }
 
+void error_set_peer(Error *reterr, const char *format, ...)
+{
+    char    peer[sizeof reterr->text + 1];
+    va_list values;
+
+    if (!reterr)
+        return;
+    va_start(values, format);
+    line_print(peer, sizeof reterr->text - 1, format, values);
+    va_end(values);
+    peer_keep(reterr, peer);
+}
+
+const char *error_peer(const Error *error)
+{
+    return error->peer_at ? error->text + error->peer_at : "";
+}
+
 void error_prefix(Error *reterr, const char *format, ...)
 {
-    char    text[2 * sizeof reterr->text + 2];
+    char    text[2 * sizeof reterr->text + 2], peer[sizeof reterr->text];
     va_list values;
 
     if (!reterr)
@@ -112,8 +142,10 @@ void error_prefix(Error *reterr, const char *format, ...)
     size_t length = strlen(text);
     length += (size_t)snprintf(text + length, sizeof text - length, ": %s", reterr->text);
     length = text_cut(text, length, sizeof reterr->text - 1);
+    snprintf(peer, sizeof peer, "%s", error_peer(reterr));
     memcpy(reterr->text, text, length);
     reterr->text[length] = '\0';
+    peer_keep(reterr, peer);
 }
 
 void error_set_sqlstate(Error *reterr, const char *sqlstate)

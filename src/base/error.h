@@ -13,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/attr.h"
 
@@ -71,6 +72,7 @@ typedef struct {
     const char *file;        /* NULL until error_set() */
     int         line;
     int         retry_ms; /* after which a retry may succeed; 0: not known */
+    uint16_t    peer_at;  /* see error_set_peer(); 0: none */
     char        text[512];
 } Error;
 
@@ -87,6 +89,11 @@ ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, c
 
 /* Put context before the text: error_prefix(reterr, "migration %d", 3) gives "migration 3: ...". */
 void error_prefix(Error *reterr, const char *format, ...) printf_like(2, 3);
+
+/* The other server that the error is about, such as "hooks.example.com port 443". Only the log shows it: it is kept behind the text's NUL,
+ * so the text can be stored and sent to clients, who must not learn the names of internal hosts. Cut to what fits. */
+void        error_set_peer(Error *reterr, const char *format, ...) printf_like(2, 3);
+const char *error_peer(const Error *error); /* "" for none */
 
 /* Remember which SQLSTATE PostgreSQL gave; "" or NULL for none. */
 void error_set_sqlstate(Error *reterr, const char *sqlstate);

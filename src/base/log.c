@@ -250,14 +250,20 @@ void log_write_fields(LogLevel level, const char *module, const char *message, c
 
 void log_error(LogLevel level, const char *module, const char *message, const Error *error)
 {
-    const LogField fields[] = {
+    LogField fields[] = {
         LOG_STR("error", error->text),
         LOG_STR("code", error_name(error->code)),
         LOG_STR("file", error->file),
         LOG_INT("line", error->line),
-        LOG_STR(*error->sqlstate ? "sqlstate" : NULL, error->sqlstate), /* PostgreSQL did not speak: the list ends */
+        {0},
+        {0}, /* an unset field ends the list */
         {0},
     };
+    int count = 4;
 
+    if (*error->sqlstate)
+        fields[count++] = (LogField)LOG_STR("sqlstate", error->sqlstate);
+    if (*error_peer(error))
+        fields[count] = (LogField)LOG_STR("peer", error_peer(error));
     log_write_fields(level, module, message, fields);
 }

@@ -120,7 +120,7 @@ static ErrorCode response_make(const Exchange *exchange, int redirects, Arena *a
     const char *host = exchange->target->host;
 
     if (!arena_has_space(arena, exchange->body.length + exchange->head.length + strlen(host) + 128))
-        return fail(reterr, ERR_LIMIT, "the answer of %s does not fit into what is left of the caller's memory", host);
+        return fail(reterr, ERR_LIMIT, "the response does not fit into what is left of the caller's memory");
     *ret_response          = (ClientResponse){.status    = exchange->status,
                                               .redirects = redirects,
                                               .truncated = exchange->body_is_long,
@@ -142,9 +142,10 @@ ErrorCode client_judge(const ClientResponse *response, Error *reterr)
     if (status >= 200 && status < 300)
         return OK;
     if (code == ERR_RATE)
-        (void)fail(reterr, code, "%s asks for fewer requests (status 429)", response->host);
+        (void)fail(reterr, code, "the server asks for fewer requests (status 429)");
     else
-        (void)fail(reterr, code, "%s answered with status %d", response->host, status);
+        (void)fail(reterr, code, "the server responded with status %d", status);
+    error_set_peer(reterr, "%s", response->host);
     if (reterr)
         reterr->retry_ms = response->retry_ms;
     return code;
@@ -163,10 +164,10 @@ static ErrorCode target_check(const Client *client, const Target *target, Error 
 {
     if (hosts_allow(client->options.allowed_hosts, target))
         return OK;
-    return fail(reterr, ERR_DENIED, "%s port %d is not one of the allowed hosts", target->host, target->port);
+    return fail(reterr, ERR_DENIED, "the server is not one of the allowed hosts");
 }
 
-/* Where the answer sends us; ret_target->url stays NULL when it is the last one. */
+/* The target of a redirect; ret_target->url stays NULL when the response is none. */
 static ErrorCode redirect_find(const Exchange *exchange, int redirects, Target *ret_target, Error *reterr)
 {
     char location[CLIENT_URL_BYTES_MAX + 1];
@@ -176,8 +177,23 @@ static ErrorCode redirect_find(const Exchange *exchange, int redirects, Target *
         !exchange_header(exchange, "Location", location, sizeof location))
         return OK;
     if (redirects == redirects_max)
-        return fail(reterr, ERR_REFUSED, "%s redirects again after %d redirects", exchange->target->host, redirects);
+        return fail(reterr, ERR_REFUSED, "the server redirects again after %d redirects", redirects);
     return target_redirect(exchange->target, location, ret_target, reterr);
+}
+
+/* One request and its response; ret_next->url stays NULL unless it redirects. Errors name the server as their peer. */
+static ErrorCode send_hop(Exchange *exchange, int redirects, Target *ret_next, Error *reterr)
+{
+    const Target *target = exchange->target;
+    ErrorCode     code   = target_check(exchange->client, target, reterr);
+
+    if (code == OK)
+        code = exchange_run(exchange, reterr);
+    if (code == OK)
+        code = redirect_find(exchange, redirects, ret_next, reterr);
+    if (code != OK)
+        error_set_peer(reterr, "%s port %d", target->host, target->port);
+    return code;
 }
 
 static ErrorCode send_hops(Client *client, const ClientRequest *request, Arena *arena, ClientResponse *ret_response,
@@ -194,9 +210,7 @@ static ErrorCode send_hops(Client *client, const ClientRequest *request, Arena *
                                              .target       = target,
                                              .with_secrets = target_is_same_origin(target, &first)};
 
-        TRY(target_check(client, target, reterr));
-        TRY(exchange_run(&exchange, reterr));
-        TRY(redirect_find(&exchange, redirects, &next, reterr));
+        TRY(send_hop(&exchange, redirects, &next, reterr));
         if (!next.url)
             return response_make(&exchange, redirects, arena, ret_response, reterr);
         target_done(&redirected);

@@ -227,62 +227,56 @@ static bool was_sent(const Exchange *exchange)
 
 static ErrorCode fail_connect(const Exchange *exchange, Error *reterr)
 {
-    const char *host   = exchange->target->host;
-    long        errnum = 0;
+    long errnum = 0;
 
     if (exchange->met_private)
-        return fail(reterr, ERR_DENIED, "%s has a private address, and only public ones are allowed", host);
+        return fail(reterr, ERR_DENIED, "the server has a private address, and only public ones are allowed");
     (void)curl_easy_getinfo(exchange->curl, CURLINFO_OS_ERRNO, &errnum);
-    return fail(reterr, ERR_UNAVAILABLE, "%s port %d cannot be connected to: %s", host, exchange->target->port,
+    return fail(reterr, ERR_UNAVAILABLE, "the server cannot be connected to: %s",
                 errnum ? strerror((int)errnum) : curl_easy_strerror(CURLE_COULDNT_CONNECT));
 }
 
 /* Our own limits first: libcurl only knows that a callback said no. */
 static ErrorCode fail_own(const Exchange *exchange, CURLcode code, Error *reterr)
 {
-    const char *host = exchange->target->host;
-
     if (exchange->head_is_long)
-        return fail(reterr, ERR_LIMIT, "%s answered with more than %zu bytes of headers", host, CLIENT_HEAD_BYTES_MAX);
+        return fail(reterr, ERR_LIMIT, "the response has more than %zu bytes of headers", CLIENT_HEAD_BYTES_MAX);
     if (exchange->body_is_long)
-        return fail(reterr, ERR_LIMIT, "%s answered with a body of more than %zu bytes", host,
-                    exchange->body.length_max);
+        return fail(reterr, ERR_LIMIT, "the response has a body of more than %zu bytes", exchange->body.length_max);
     if (code == CURLE_ABORTED_BY_CALLBACK)
-        return fail(reterr, ERR_STOPPING, "the request to %s was given up: the process is shutting down", host);
+        return fail(reterr, ERR_STOPPING, "the request was abandoned: the process is shutting down");
     return OK;
 }
 
 /* libcurl's own messages may repeat what a server said, so its codes are put into words here. */
 static ErrorCode exchange_fail(const Exchange *exchange, CURLcode code, Error *reterr)
 {
-    const char *host = exchange->target->host;
-    bool        sent = was_sent(exchange);
+    bool sent = was_sent(exchange);
 
     TRY(fail_own(exchange, code, reterr));
     switch (code) { /* NOLINT(clang-diagnostic-switch-enum) */
     case CURLE_COULDNT_RESOLVE_HOST:
-        return fail(reterr, ERR_UNAVAILABLE, "host %s was not found", host);
+        return fail(reterr, ERR_UNAVAILABLE, "the host was not found");
     case CURLE_COULDNT_CONNECT:
         return fail_connect(exchange, reterr);
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_ISSUER_ERROR:
-        return fail(reterr, ERR_REFUSED, "the certificate of %s is not trusted, or is for another name", host);
+        return fail(reterr, ERR_REFUSED, "the server's certificate is not trusted, or is for another name");
     case CURLE_SSL_CACERT_BADFILE:
         return fail(reterr, ERR_REFUSED,
                     "the file of trusted certificates cannot be read; the system's is in the package ca-certificates");
     case CURLE_SSL_CONNECT_ERROR:
-        return fail(reterr, ERR_UNAVAILABLE, "%s did not agree on a TLS connection", host);
+        return fail(reterr, ERR_UNAVAILABLE, "the server did not agree on a TLS connection");
     case CURLE_OPERATION_TIMEDOUT:
-        return sent ? fail(reterr, ERR_UNKNOWN, "%s did not answer in time", host)
-                    : fail(reterr, ERR_TIMEOUT, "%s was not reached in time", host);
+        return sent ? fail(reterr, ERR_UNKNOWN, "the server did not respond in time")
+                    : fail(reterr, ERR_TIMEOUT, "the server was not reached in time");
     case CURLE_GOT_NOTHING:
     case CURLE_PARTIAL_FILE:
     case CURLE_RECV_ERROR:
     case CURLE_SEND_ERROR:
-        return fail(reterr, sent ? ERR_UNKNOWN : ERR_UNAVAILABLE, "%s gave no complete answer", host);
+        return fail(reterr, sent ? ERR_UNKNOWN : ERR_UNAVAILABLE, "the server sent no complete response");
     default:
-        return fail(reterr, sent ? ERR_UNKNOWN : ERR_UNAVAILABLE, "the request to %s failed: %s", host,
-                    curl_easy_strerror(code));
+        return fail(reterr, sent ? ERR_UNKNOWN : ERR_UNAVAILABLE, "the request failed: %s", curl_easy_strerror(code));
     }
 }
 
@@ -315,7 +309,7 @@ ErrorCode exchange_run(Exchange *exchange, Error *reterr)
     if (atomic_load(&client->stopping))
         return fail(reterr, ERR_STOPPING, "no request is sent any more: the process is shutting down");
     if (deadline_passed(exchange->request->deadline))
-        return fail(reterr, ERR_TIMEOUT, "%s was not reached in time", exchange->target->host);
+        return fail(reterr, ERR_TIMEOUT, "the server was not reached in time");
     exchange->curl = handle_take(&client->handles, exchange->target);
     set_connection(exchange);
     set_limits(exchange);

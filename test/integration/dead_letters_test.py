@@ -37,6 +37,10 @@ def a_webhook_that_failed_is_a_dead_letter_and_delivered_later():
         shown = pawl.run("dlq", "show", str(letter), "--json").json
         assert shown["operation_data"]["state"] == "firing" and "status 500" in shown["error_message"], shown
         assert "s3cr3t" not in str(shown)
+        letters = pawl.http("GET", "/v1/dead-letters?type=alert_webhook")
+        assert len(letters.json["items"]) == 1 and b"127.0.0.1" not in letters.body, letters
+        wait_until(lambda: any("127.0.0.1" in line and "the webhook failed" in line for line in pawl.server.stderr),
+                   what="the log names the receiver")
         key = shown["operation_key"]
         assert receiver.posts[0][0] == f'"{key}"', receiver.posts
         receiver.status = 204
@@ -59,7 +63,7 @@ def a_webhook_is_repeated_no_sooner_than_retry_after():
         row = wait_until(lambda: db.rows(
             "select error_message, next_retry_at > pawl.now() + interval '50 minutes' from pawl.failed_operations "
             "where operation_type = 'alert_webhook'"), what="kept")
-        assert row == ["webhook: 127.0.0.1 asks for fewer requests (status 429)|t"], row
+        assert row == ["webhook: the server asks for fewer requests (status 429)|t"], row
         assert metric(pawl, "pawl_rate_limited_total") == 1
         stop_clean(pawl.server)
 

@@ -199,3 +199,28 @@ TEST(error_try_returns_the_first_failure)
     assert_int_equal(try_twice(OK, OK, &calls), OK);
     assert_int_equal(calls, 3);
 }
+
+TEST(error_peer_is_kept_behind_the_text)
+{
+    Error error = {0};
+    char  long_text[sizeof error.text];
+
+    (void)fail(&error, ERR_TIMEOUT, "the server did not respond in time");
+    assert_string_equal("", error_peer(&error));
+    error_set_peer(&error, "%s port %d", "hooks.test", 443);
+    error_prefix(&error, "webhook");
+    Error copy = error;
+    assert_string_equal("webhook: the server did not respond in time", copy.text);
+    assert_string_equal("hooks.test port 443", error_peer(&copy));
+    error_set_peer(&copy, "%s", "other");
+    assert_string_equal("other", error_peer(&copy));
+
+    /* There is no space behind a text that fills the buffer. */
+    memset(long_text, 'x', sizeof long_text - 1);
+    long_text[sizeof long_text - 1] = '\0';
+    (void)fail(&error, ERR_TIMEOUT, "%s", long_text);
+    error_set_peer(&error, "hooks.test");
+    assert_string_equal("", error_peer(&error));
+    (void)fail(&error, ERR_TIMEOUT, "again");
+    assert_string_equal("", error_peer(&error));
+}

@@ -125,7 +125,7 @@ TEST(tls_certificate_must_be_trusted_and_for_this_name)
     assert_code(ERR_REFUSED, ask(NULL, "loopback.test", server.port, &response, arena, &error));
     assert_contains(error.text, "certificate"); /* not trusted, or the system has none that are */
     assert_code(ERR_REFUSED, ask(server.cert, "other.test", server.port, &response, arena, &error));
-    assert_string_equal("the certificate of other.test is not trusted, or is for another name", error.text);
+    assert_string_equal("the server's certificate is not trusted, or is for another name", error.text);
     assert_code(ERR_REFUSED, ask(server.cert, "127.0.0.1", server.port, &response, arena, &error));
     assert_code(ERR_REFUSED, ask("/nowhere.pem", "loopback.test", server.port, &response, arena, &error));
     assert_string_equal(
@@ -144,6 +144,6 @@ TEST(tls_is_not_given_up_for_a_server_without_it)
     receiver_init(&receiver, answer_text_close, "");
     receiver_greet(&receiver, "HTTP/1.1 400 this is no TLS\r\n\r\n");
     assert_code(ERR_UNAVAILABLE, ask(NULL, "loopback.test", receiver.port, &response, arena, &error));
-    assert_string_equal("loopback.test did not agree on a TLS connection", error.text);
+    assert_string_equal("the server did not agree on a TLS connection", error.text);
     assert_int_equal(0, atomic_load(&receiver.requests));
 }
