@@ -1,5 +1,5 @@
 /*
- * handler.h - the handlers that come with the house: nothing, a program, a function in SQL.
+ * handler.h - the handlers that come with pawl: nothing, a program, a function in SQL.
  *
  * Ownership: each *_new() has its *_free(), called after worker_run() returned.
  */
@@ -19,7 +19,8 @@ extern Handler handler_noop;
  *     exit 65   business refusal        exit 70   permanent failure        any other end: to be tried again
  *
  * Standard error is the error's text: its last EXEC_ERROR_MAX bytes. More output than EXEC_OUTPUT_MAX ends the program,
- * permanently: it would say as much the next time. When stopped, the group gets SIGTERM, and SIGKILL EXEC_GRACE_MS later.
+ * permanently: it would say as much the next time. When stopped, the group gets SIGTERM, and what is left of it EXEC_GRACE_MS later
+ * gets SIGKILL.
  */
 #define EXEC_OUTPUT_MAX ((size_t)1 << 20)
 #define EXEC_ERROR_MAX  ((size_t)SETTLE_ERROR_MAX)

@@ -1,11 +1,13 @@
 /*
  * handler_exec.c - one program per command; see handler.h for the contract with it.
  *
- * Whoever runs the handler feeds, reads and reaps its own child in one poll loop: no other thread ever waits for a child or
+ * The handler thread feeds, reads and reaps its own child in one poll loop: no other thread ever waits for a child or
  * sends it a signal. stop() only writes to an eventfd. The child is reaped last, so that while we send signals to its group
- * the number cannot belong to somebody else. SIGPIPE is blocked in handler threads (thread_start), so a program that does
- * not read its input costs nothing.
+ * the number cannot belong to another process. The shell often ends before the program that it started, so a stopped run lasts
+ * until its group has no process left. SIGPIPE is blocked in handler threads (thread_start), so a program that does not read
+ * its input costs nothing.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -51,6 +53,8 @@ typedef struct {
     int         exited;                /* pidfd; -1: none could be had */
     int         stop;                  /* eventfd */
     bool        told;                  /* it was written to */
+    bool        ended;                 /* the child has; it is not reaped yet */
+    bool        killed;                /* SIGKILL was sent to its group */
     const char *unsent;
     size_t      unsent_size;
     Text        said;
@@ -181,6 +185,7 @@ static void run_end(Run *run, EndReason why, int signal, int grace_ms)
     if (run->why == END_NORMAL)
         run->why = why;
     kill(-run->pid, signal);
+    run->killed |= signal == SIGKILL;
     run->kill_at = deadline_sooner(run->kill_at, deadline_in_ms(grace_ms));
 }
 
@@ -225,24 +230,67 @@ static bool run_has_exited(const Run *run)
     return waitid(P_PID, (id_t)run->pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == run->pid;
 }
 
-/* Until the program itself has ended; what it left in the background may keep the pipes open for as long as it likes. */
+/* Of a folder of /proc: does it belong to this group, and is it more than an entry that was not reaped yet? */
+static bool process_is_of(const char *name, pid_t group)
+{
+    char  path[64], line[512];
+    FILE *file;
+    char  state = 'X';
+    int   found = 0;
+
+    snprintf(path, sizeof path, "/proc/%.20s/stat", name);
+    file = fopen(path, "re");
+    if (!file)
+        return false;
+    /* "12 (name) S 1 11": the name may contain blanks and parentheses. */
+    const char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+    if (!rest || sscanf(rest, ") %c %*d %d", &state, &found) != 2)
+        found = 0;
+    fclose(file);
+    return found == group && state != 'Z' && state != 'X';
+}
+
+/* Not by kill(-group, 0): that also counts what was not reaped, the shell among it. Without /proc: no. */
+static bool group_is_alive(pid_t group)
+{
+    DIR *folder = opendir("/proc");
+    bool found  = false;
+
+    for (const struct dirent *entry; folder && !found && (entry = readdir(folder));)
+        found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' && process_is_of(entry->d_name, group);
+    if (folder)
+        closedir(folder);
+    return found;
+}
+
+/* What was not stopped may leave processes behind in the background: they keep the pipes open for as long as they like. */
+static bool run_is_over(const Run *run)
+{
+    return run->ended && (run->why != END_STOPPED || run->killed || !group_is_alive(run->pid));
+}
+
+/* How long to wait for an event; -1: for as long as it takes. */
+static int run_wait_ms(const Run *run)
+{
+    int  left  = run->kill_at.at.ns == INT64_MAX ? -1 : deadline_left_ms(run->kill_at);
+    bool polls = run->exited < 0 || run->ended; /* the end of a group is no event */
+
+    return polls && (left < 0 || left > EXIT_POLL_MS) ? EXIT_POLL_MS : left;
+}
+
+/* Until the program has ended. */
 static void run_watch(Run *run)
 {
-    bool exited = false;
-
-    while (!exited) {
+    while (!run_is_over(run)) {
         struct pollfd fds[] = {
-            {run->input,                 POLLOUT, 0},
-            {run->output,                POLLIN,  0},
-            {run->errors,                POLLIN,  0},
-            {run->exited,                POLLIN,  0},
-            {run->told ? -1 : run->stop, POLLIN,  0}
+            {run->input,                    POLLOUT, 0},
+            {run->output,                   POLLIN,  0},
+            {run->errors,                   POLLIN,  0},
+            {run->ended ? -1 : run->exited, POLLIN,  0},
+            {run->told ? -1 : run->stop,    POLLIN,  0}
         };
-        int left = run->kill_at.at.ns == INT64_MAX ? -1 : deadline_left_ms(run->kill_at);
 
-        if (run->exited < 0 && (left < 0 || left > EXIT_POLL_MS))
-            left = EXIT_POLL_MS;
-        if (poll(fds, COUNT(fds), left) < 0)
+        if (poll(fds, COUNT(fds), run_wait_ms(run)) < 0)
             continue;
         if (fds[0].revents)
             input_write(run);
@@ -250,13 +298,13 @@ static void run_watch(Run *run)
             stream_read(run, &run->output);
         if (fds[2].revents)
             stream_read(run, &run->errors);
-        exited = run->exited < 0 ? run_has_exited(run) : fds[3].revents != 0;
+        run->ended |= run->exited < 0 ? run_has_exited(run) : fds[3].revents != 0;
         if (fds[4].revents) {
             run->told = true;
             run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
         }
-        if (!exited && deadline_passed(run->kill_at)) {
-            kill(-run->pid, SIGKILL);
+        if (deadline_passed(run->kill_at)) {
+            run_end(run, run->why, SIGKILL, 0);
             run->kill_at = deadline_never();
         }
     }
@@ -445,6 +493,25 @@ ErrorCode handler_exec_check(const char *program, Error *reterr)
     return OK;
 }
 
+/* A path and plain arguments: then the shell can become the program. */
+static bool line_is_plain(const char *line)
+{
+    const char *word;
+    size_t      size = program_word(line, &word);
+
+    return size > 0 && word == line && memchr(word, '/', size) && line[strspn(line, WORD_CHARACTERS " ")] == '\0';
+}
+
+/* exec, so that signals reach the program alone and the exit status after SIGTERM is its own, not that of a shell. */
+static char *line_make(const char *program)
+{
+    char *line = NULL;
+
+    if (asprintf(&line, line_is_plain(program) ? "exec %s" : "%s", program) < 0)
+        abort();
+    return line;
+}
+
 Handler *handler_exec_new(const char *program)
 {
     ExecHandler *handler = calloc(1, sizeof *handler);
@@ -452,9 +519,7 @@ Handler *handler_exec_new(const char *program)
     if (!handler)
         abort();
     handler->base    = (Handler){.run = exec_run, .stop = exec_stop};
-    handler->program = strdup(program);
-    if (!handler->program)
-        abort();
+    handler->program = line_make(program);
     mutex_init(&handler->mutex);
     return &handler->base;
 }

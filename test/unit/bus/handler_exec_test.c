@@ -224,6 +224,59 @@ TEST(exec_stop_is_gentle_first)
     assert_true(mono_ms_between(start, clock_mono()) < EXEC_GRACE_MS);
 }
 
+static bool file_says(const char *path, const char *text)
+{
+    FILE *file     = fopen(path, "r");
+    char  line[16] = "";
+    bool  said     = file && fgets(line, sizeof line, file) && strncmp(line, text, strlen(text)) == 0;
+
+    if (file)
+        fclose(file);
+    return said;
+}
+
+/* Stop a program that needs a while to clean up. The tail is what follows it on the line. */
+static Trial *trial_stopped(const char *tail, const char *path)
+{
+    char  script[] = "/tmp/pawl-script-XXXXXX", line[128];
+    FILE *file     = fdopen(mkstemp(script), "w");
+
+    assert_non_null(file);
+    fprintf(file, "trap 'sleep 0.3; echo clean > %s; exit 65' TERM; echo ready > %s; while :; do sleep 0.05; done\n",
+            path, path);
+    fclose(file);
+    snprintf(line, sizeof line, "/bin/sh %s%s", script, tail);
+    Trial *trial = trial_start(line, "{}");
+    await(file_says(path, "ready"));
+    trial_stop(trial);
+    thread_join(trial->thread);
+    unlink(script);
+    return trial;
+}
+
+/* The shell of `sh -c LINE` dies of SIGTERM at once, while the program that it started cleans up. */
+TEST(exec_stop_waits_for_the_program_and_not_only_for_its_shell)
+{
+    char path[] = "/tmp/pawl-state-XXXXXX";
+
+    close(mkstemp(path));
+    scoped(trial_free) Trial *trial = trial_stopped("; true", path);
+    assert_true(file_says(path, "clean"));
+    assert_int_equal(trial->item.outcome, OUTCOME_RETRY);
+    unlink(path);
+}
+
+TEST(exec_of_a_plain_line_takes_the_exit_status_after_sigterm)
+{
+    char path[] = "/tmp/pawl-state-XXXXXX";
+
+    close(mkstemp(path));
+    scoped(trial_free) Trial *trial = trial_stopped("", path);
+    assert_true(file_says(path, "clean"));
+    assert_int_equal(trial->item.outcome, OUTCOME_REJECT);
+    unlink(path);
+}
+
 static int fds_count(void)
 {
     DIR *folder = opendir("/proc/self/fd");
