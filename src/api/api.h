@@ -21,6 +21,9 @@
 #include "pg/pool.h"
 #include "wallet/ledger.h"
 
+/* How long a request waits for a row that another transaction has locked, with a connection of the pool; then it is answered 503. */
+#define API_LOCK_MS 100
+
 typedef struct Api {
     Pool       *pool; /* the daemon's */
     KeyCache   *keys;

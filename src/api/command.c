@@ -20,6 +20,9 @@
 
 /* ---- send ---- */
 
+/* Longer than API_LOCK_MS: a twin of up to 8000 commands may just be committing. */
+#define BATCH_LOCK_MS 1000
+
 typedef struct {
     const char *domain, *type, *payload, *command_id, *reply_to, *correlation_id, *batch_id;
     double      delay_s;
@@ -193,7 +196,8 @@ static ErrorCode batch_post(Api *api, Request *request, const BatchRequest *give
             list[i].command_id = api_key_derive(arena, given->batch_id, i);
         items[i] = &list[i];
     }
-    TRY(batch_send(api->pool, request_deadline(request), arena, &batch, items, count, ret_batch_id, reterr));
+    TRY(batch_send(api->pool, request_deadline(request), BATCH_LOCK_MS, arena, &batch, items, count, ret_batch_id,
+                   reterr));
     for (int i = 0; i < count; i++)
         if (list[i].code == OK && list[i].is_new && list[i].delay_ms == 0)
             waker_notify(api->waker, list[i].domain);
@@ -331,7 +335,7 @@ ErrorCode api_batch_seal(void *context, Request *request, Response *response, Er
 
     TRY(id_read(request, id, reterr));
     TRY(api_nothing_take(request, reterr));
-    TRY(batch_seal(api->pool, request_deadline(request), request_arena(request), id, reterr));
+    TRY(batch_seal(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), id, reterr));
     return api_batch_show(context, request, response, reterr);
 }
 
@@ -394,8 +398,8 @@ ErrorCode api_command_cancel(void *context, Request *request, Response *response
     Decision     *made;
 
     TRY(decide_read(request, id, &given, reterr));
-    TRY(command_cancel(api->pool, request_deadline(request), request_arena(request), (CommandNames){ids, domains, 1},
-                       given.reason, given.operator, & made, reterr));
+    TRY(command_cancel(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
+                       (CommandNames){ids, domains, 1}, given.reason, given.operator, & made, reterr));
     return decision_answer(id, made, response, reterr);
 }
 
@@ -407,8 +411,9 @@ static ErrorCode tsq_answer(Api *api, Request *request, TsqAction action, Respon
     Decision     *made;
 
     TRY(decide_read(request, id, &given, reterr));
-    TRY(tsq_decide(api->pool, request_deadline(request), request_arena(request), (CommandNames){ids, domains, 1},
-                   &(TsqDecision){action, given.operator, given.reason, given.result}, &made, reterr));
+    TRY(tsq_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
+                   (CommandNames){ids, domains, 1}, &(TsqDecision){action, given.operator, given.reason, given.result},
+                   &made, reterr));
     return decision_answer(id, made, response, reterr);
 }
 

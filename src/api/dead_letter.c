@@ -63,7 +63,8 @@ ErrorCode api_dead_letter_retry(void *context, Request *request, Response *respo
 
     TRY(id_read(request, &id, reterr));
     TRY(api_nothing_take(request, reterr));
-    TRY(dead_letter_retry(api->pool, request_deadline(request), request_arena(request), id, &letter, reterr));
+    TRY(dead_letter_retry(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), id, &letter,
+                          reterr));
     writer_open(&writer, &response->body);
     dead_letter_write(&writer, &letter);
     return OK;
@@ -75,7 +76,7 @@ ErrorCode api_dead_letter_delete(void *context, Request *request, Response *resp
     int64_t id;
 
     TRY(id_read(request, &id, reterr));
-    TRY(dead_letter_delete(api->pool, request_deadline(request), id, reterr));
+    TRY(dead_letter_delete(api->pool, request_deadline(request), API_LOCK_MS, id, reterr));
     response->status = 204;
     return OK;
 }

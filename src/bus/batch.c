@@ -45,10 +45,10 @@ static char *id_new(Arena *arena)
 }
 
 /* Keyed by the ids, which are made before the first try. */
-ErrorCode batch_send(Pool *pool, Deadline deadline, Arena *arena, const BatchNew *batch, SendItem **items, int count,
-                     const char **ret_batch_id, Error *reterr)
+ErrorCode batch_send(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const BatchNew *batch, SendItem **items,
+                     int count, const char **ret_batch_id, Error *reterr)
 {
-    TxOptions    options = {.name = "batch_send", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {.name = "batch_send", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
     BatchSending sending = {batch, batch->batch_id ? arena_text(arena, batch->batch_id) : id_new(arena), items, count};
 
     for (int i = 0; i < count; i++) {
@@ -63,9 +63,9 @@ ErrorCode batch_send(Pool *pool, Deadline deadline, Arena *arena, const BatchNew
     return OK;
 }
 
-ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr)
+ErrorCode batch_seal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const char *batch_id, Error *reterr)
 {
-    TxOptions options = {.name = "batch_seal", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {.name = "batch_seal", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
 
     return tx_run(pool, &options, seal, (void *)(uintptr_t)batch_id, reterr);
 }

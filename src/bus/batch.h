@@ -41,12 +41,13 @@ typedef struct {
     bool        open;        /* more commands will be added */
 } BatchNew;
 
-/* A batch and its commands, count may be 0; a verdict for each. ERR_KEY_REUSED: it exists with another name or
+/* A batch and its commands, count may be 0; a verdict for each. lock_ms: as in bus/command.h. ERR_KEY_REUSED: it exists with another name or
  * on_complete. ERR_CONFLICT: it is sealed and does not have all of these commands. */
-must_check ErrorCode batch_send(Pool *pool, Deadline deadline, Arena *arena, const BatchNew *batch, SendItem **items,
-                                int count, const char **ret_batch_id, Error *reterr);
+must_check ErrorCode batch_send(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const BatchNew *batch,
+                                SendItem **items, int count, const char **ret_batch_id, Error *reterr);
 /* No more commands will come. ERR_NOT_FOUND. */
-must_check ErrorCode batch_seal(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Error *reterr);
+must_check ErrorCode batch_seal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const char *batch_id,
+                                Error *reterr);
 /* ERR_NOT_FOUND. */
 must_check ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
                                     Error *reterr);

@@ -47,9 +47,9 @@ static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
 }
 
 /* The same decision again changes nothing and is told the same, so a run whose commit was lost is simply repeated. */
-static TxOptions deciding(const char *name, Deadline deadline, Arena *arena)
+static TxOptions deciding(const char *name, Deadline deadline, int lock_ms, Arena *arena)
 {
-    return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .keyed = true};
+    return (TxOptions){.name = name, .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
 }
 
 ErrorCode command_status_check(const char *status, Error *reterr)
@@ -157,10 +157,10 @@ static ErrorCode decisions_take(void *rows, int got, int count, Decision **ret_l
     return OK;
 }
 
-ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, CommandNames names, const char *reason,
-                         const char *actor, Decision **ret_list, Error *reterr)
+ErrorCode command_cancel(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
+                         const char *reason, const char *actor, Decision **ret_list, Error *reterr)
 {
-    TxOptions options = deciding("command_cancel", deadline, arena);
+    TxOptions options = deciding("command_cancel", deadline, lock_ms, arena);
     void     *rows;
     int       got;
 
@@ -171,11 +171,11 @@ ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, CommandNam
     return decisions_take(rows, got, names.count, ret_list, reterr);
 }
 
-ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, CommandNames names, const TsqDecision *decision,
-                     Decision **ret_list, Error *reterr)
+ErrorCode tsq_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
+                     const TsqDecision *decision, Decision **ret_list, Error *reterr)
 {
     static const char *const actions[] = {[TSQ_RETRY] = "retry", [TSQ_CANCEL] = "cancel", [TSQ_COMPLETE] = "complete"};
-    TxOptions                options   = deciding("tsq_decide", deadline, arena);
+    TxOptions                options   = deciding("tsq_decide", deadline, lock_ms, arena);
     void                    *rows;
     int                      got;
 

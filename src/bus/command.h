@@ -79,8 +79,9 @@ typedef struct {
     const char *const *domains;
     int                count;
 } CommandNames;
-must_check ErrorCode command_cancel(Pool *pool, Deadline deadline, Arena *arena, CommandNames names, const char *reason,
-                                    const char *actor, Decision **ret_list, Error *reterr);
+/* lock_ms: how long a row that another transaction has locked is waited for, with a connection; then ERR_BUSY. 0: until the deadline. */
+must_check ErrorCode command_cancel(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
+                                    const char *reason, const char *actor, Decision **ret_list, Error *reterr);
 
 typedef enum { TSQ_RETRY, TSQ_CANCEL, TSQ_COMPLETE } TsqAction;
 typedef struct {
@@ -89,7 +90,7 @@ typedef struct {
     const char *reason; /* NULL: none */
     const char *result; /* TSQ_COMPLETE: JSON or NULL */
 } TsqDecision;
-must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, Arena *arena, CommandNames names,
+must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
                                 const TsqDecision *decision, Decision **ret_list, Error *reterr);
 /* The verdict about one command as an error: OK unless it was refused. ERR_NOT_FOUND, ERR_CONFLICT. */
 must_check ErrorCode decision_check(const char *command_id, const Decision *decision, Error *reterr);

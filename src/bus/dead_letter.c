@@ -177,23 +177,24 @@ static ErrorCode retry_body(Tx *tx, void *context, Error *reterr)
     return db_one(tx, sql_bus_dead_letter_find, DB_ARGS(db_i64(call->id)), &dead_letter_shape, &call->letter, reterr);
 }
 
-ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
-                            Error *reterr)
+ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, int64_t id,
+                            DeadLetter *ret_letter, Error *reterr)
 {
     /* Keyed by its id: making it due twice is making it due. */
-    TxOptions options = {.name = "dead_letter_retry", .deadline = deadline, .arena = arena, .keyed = true};
-    RetryCall call    = {.id = id};
+    TxOptions options = {
+        .name = "dead_letter_retry", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
+    RetryCall call = {.id = id};
 
     TRY(not_found(id, tx_run(pool, &options, retry_body, &call, reterr), reterr));
     *ret_letter = call.letter;
     return OK;
 }
 
-ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int64_t id, Error *reterr)
+ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int lock_ms, int64_t id, Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    TxOptions                 options = {.name = "dead_letter_delete", .deadline = deadline, .arena = arena};
-    Count                     deleted;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions options = {.name = "dead_letter_delete", .deadline = deadline, .lock_ms = lock_ms, .arena = arena};
+    Count     deleted;
 
     TRY(db_call(pool, &options, sql_bus_dead_letter_delete, DB_ARGS(db_i64(id)), &count_shape, &deleted, reterr));
     return not_found(id, deleted.count == 1 ? OK : ERR_NOT_FOUND, reterr);

@@ -94,10 +94,10 @@ must_check ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *aren
 must_check ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
                                       Error *reterr);
 /* By hand: due at once, tries start again. ERR_CONFLICT: already resolved, or being retried right now. */
-must_check ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
-                                       Error *reterr);
+must_check ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, int64_t id,
+                                       DeadLetter *ret_letter, Error *reterr);
 /* A try under way finds its letter gone and rolls back. */
-must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int64_t id, Error *reterr);
+must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int lock_ms, int64_t id, Error *reterr);
 /* One turn of the job, letter by letter and at most a hundred: claim one that is due, run its handler, settle. Types
  * without a handler stay as they are. Call it more often than delay_ms: each letter knows when it is due. */
 must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried,

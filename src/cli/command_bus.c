@@ -150,8 +150,9 @@ ErrorCode command_command_cancel(Call *call, Error *reterr)
 
     TRY(id_check(call, id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, (CommandNames){ids, domains, 1},
-                       call_flag(call, "--reason"), operator_name(call), &decision, reterr));
+    TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+                       (CommandNames){ids, domains, 1}, call_flag(call, "--reason"), operator_name(call), &decision,
+                       reterr));
     return decision_print(call, id, decision, reterr);
 }
 
@@ -173,8 +174,8 @@ static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, E
     Decision   *made;
 
     TRY(id_check(call, id, reterr));
-    TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, (CommandNames){ids, domains, 1}, decision,
-                   &made, reterr));
+    TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+                   (CommandNames){ids, domains, 1}, decision, &made, reterr));
     return decision_print(call, id, made, reterr);
 }
 
@@ -206,8 +207,8 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
             ids[i]     = list[i].command_id;
             domains[i] = list[i].domain;
         }
-        TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, (CommandNames){ids, domains, count}, decision,
-                       &made, reterr));
+        TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
+                       (CommandNames){ids, domains, count}, decision, &made, reterr));
         for (int i = 0; i < count; i++)
             done += made[i].is_new;
         filter.before = list[count - 1].id;
@@ -298,7 +299,8 @@ ErrorCode command_batch_create(Call *call, Error *reterr)
         return ERR_USAGE;
     }
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(batch_send(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &batch, /* items= */ NULL, 0, &id, reterr));
+    TRY(batch_send(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, &batch, /* items= */ NULL,
+                   0, &id, reterr));
     printf(call->json ? "{\"batch_id\":\"%s\"}\n" : "%s\n", id);
     return OK;
 }
@@ -310,6 +312,6 @@ ErrorCode command_batch_seal(Call *call, Error *reterr)
 
     TRY(id_check(call, id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(batch_seal(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, reterr));
+    TRY(batch_seal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, reterr));
     return batch_print(call, app, id, reterr);
 }

@@ -103,7 +103,8 @@ ErrorCode command_dlq_retry(Call *call, Error *reterr)
 
     TRY(letter_id(call, &id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(dead_letter_retry(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, id, &letter, reterr));
+    TRY(dead_letter_retry(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &letter,
+                          reterr));
     letter_print(call, &letter);
     if (!letter.retried_by && !call->json) /* retried_by is null in JSON */
         fprintf(stderr,
@@ -120,7 +121,7 @@ ErrorCode command_dlq_delete(Call *call, Error *reterr)
 
     TRY(letter_id(call, &id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(dead_letter_delete(app->pool, deadline_in_ms(APP_COMMAND_MS), id, reterr));
+    TRY(dead_letter_delete(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, id, reterr));
     if (call->json)
         printf("{\"id\":%" PRId64 ",\"deleted\":true}\n", id);
     else

@@ -55,17 +55,18 @@ static bool answer_is_lost(const Conn *conn, ErrorCode code, const Error *error)
 /* ---- a whole transaction ---- */
 
 /* One round trip. Only `set local`: nothing outlives the transaction. */
-static ErrorCode tx_begin(Tx *tx, bool read_only, Error *reterr)
+static ErrorCode tx_begin(Tx *tx, const TxOptions *options, Error *reterr)
 {
     char sql[256];
     int  left = deadline_left_ms(tx->deadline);
 
     int limit = conn_limit_ms(tx->deadline);
+    int lock  = options->lock_ms > 0 && options->lock_ms < limit ? options->lock_ms : limit;
 
     snprintf(sql, sizeof sql,
              "begin isolation level read committed%s; set local statement_timeout = %d; set local lock_timeout = %d; "
              "set local idle_in_transaction_session_timeout = %d",
-             read_only ? " read only" : "", limit, limit,
+             options->read_only ? " read only" : "", limit, lock,
              left < INT32_MAX - IDLE_MARGIN_MS ? left + IDLE_MARGIN_MS : 0);
     return db_run(tx, sql, DB_NONE, NULL, reterr);
 }
@@ -122,6 +123,13 @@ static ErrorCode run_statement(Work *work, Tx *tx, Try *try, Error *reterr)
     return code;
 }
 
+static ErrorCode statement_body(Tx *tx, void *context, Error *reterr)
+{
+    Work *work = context;
+
+    return db_many(tx, work->sql, work->args, work->shape, &work->rows, &work->count, reterr);
+}
+
 /* ---- the loop ---- */
 
 /* The server's limit ends a little before the deadline. What is sent later than that ends in doubt rather than in an answer. */
@@ -150,7 +158,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
     tx.conn       = checkout_conn(checkout);
     TRY(limit_begin(options, try, reterr));
     if (work->run == run_body)
-        code = tx_begin(&tx, options->read_only, reterr);
+        code = tx_begin(&tx, options, reterr);
     try->began = code == OK;
     if (try->began)
         code = work->run(work, &tx, try, reterr);
@@ -218,7 +226,7 @@ static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdi
 {
     if (!try->acquired || verdict == VERDICT_FINAL || time_is_used_up(try, error))
         return false;
-    if (options->lock_once && strcmp(error->sqlstate, "55P03") == 0)
+    if ((options->lock_once || options->lock_ms > 0) && strcmp(error->sqlstate, "55P03") == 0)
         return false;
     return verdict != VERDICT_RESOLVE || options->keyed || options->read_only;
 }
@@ -281,6 +289,8 @@ ErrorCode db_call_many(Pool *pool, const TxOptions *options, const char *sql, Db
 {
     Work work = {.run = run_statement, .sql = sql, .args = args, .shape = shape};
 
+    if (options->lock_ms > 0) /* which can be said in a transaction only */
+        work.run = run_body, work.body = statement_body, work.context = &work;
     TRY(work_run(pool, options, &work, reterr));
     *ret_rows  = work.rows;
     *ret_count = work.count;

@@ -32,6 +32,7 @@ typedef struct {
     Arena      *arena;     /* where rows live; rewound between tries, freed by the caller */
     int         tries_max; /* with the first one; 0: the pool's operation_retry */
     bool        keyed;     /* the body begins with the key check: it may be run again after a lost commit */
+    int         lock_ms;   /* how long it waits for a lock, and then lock_once; 0: until the deadline */
     bool        lock_once; /* a lock that is not granted (55P03) is not tried again: the caller does that */
     bool        read_only; /* nothing to commit: a lost commit is simply run again */
     bool        urgent;    /* may use the pool's reserved connections: heartbeats */

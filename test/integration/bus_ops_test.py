@@ -2,7 +2,7 @@
 """bus_ops - what operators see of the bus: metrics, alerts, retention, and words that name what is missing."""
 from bus_story import new_id, send, show, work
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import alert, is_clean, metric, problem, refused, stop_clean
+from story import Session, alert, in_threads, is_clean, metric, problem, refused, stop_clean
 
 
 def claim(pawl, limit=1):
@@ -205,6 +205,39 @@ def alerts_count_over_all_processes():
             db.value("select pawl.tally_add(gen_random_uuid(), 1, '{rate_limited}', '{6}')")
         wait_until(lambda: alert(pawl, "rate-limited")["state"] == "firing", what="six and six are more than ten")
         stop_clean(pawl.server)
+
+
+@test
+def what_another_transaction_holds_is_answered_with_busy_and_keeps_no_connection():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
+        pawl.serve()
+        running, stuck = [pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "pay"}).json["command_id"] for _ in range(2)]
+        batch = pawl.http("POST", "/v1/commands/batch", {"open": True, "items": [
+            {"domain": "shop", "type": "pay", "command_id": "00000000-0000-4000-8000-00000000000d"}]}).json["batch_id"]
+        items = {item["command_id"]: item for item in claim(pawl, 2)}
+        settle(pawl, (items[stuck], "fail", 0))
+        letter = db.value("select id from pawl.dead_letter_put(array['mail'], array['1'], array['1']::jsonb[], array['x'], array['y'])")
+        held = {f"/v1/commands/{running}/cancel": {}, f"/v1/tsq/{stuck}/retry": {}, f"/v1/tsq/{stuck}/complete": {},
+                f"/v1/batches/{batch}/seal": {}, f"/v1/dead-letters/{letter}/retry": {},
+                "/v1/commands/batch": {"batch_id": batch, "items": [
+                    {"domain": "shop", "type": "pay", "command_id": "00000000-0000-4000-8000-00000000000d"}]}}
+        other.do("begin")
+        for table in ("lease", "tsq", "batch", "failed_operations"):
+            other.do(f"select from pawl.{table} for update")
+        for path, body in held.items():
+            problem(pawl.http("POST", path, body), 503, kind="try-again")
+        problem(pawl.http("DELETE", f"/v1/dead-letters/{letter}"), 503, kind="try-again")
+        # Far more of them than there are connections: what needs no such row is served between them.
+        answers = in_threads(60, lambda n: pawl.http(*(("POST", f"/v1/commands/{running}/cancel", {}) if n % 3 else
+                                                       ("GET", f"/v1/commands/{running}"))))()
+        assert sorted({answer.status for answer in answers}) == [200, 503], sorted(answer.status for answer in answers)
+        assert all(answer.status == 200 for n, answer in enumerate(answers) if n % 3 == 0)
+        other.do("rollback")
+        for path, body in held.items():
+            if "complete" not in path:
+                answer = pawl.http("POST", path, body)
+                assert answer.status in (200, 201), (path, answer.body)
+        assert pawl.http("DELETE", f"/v1/dead-letters/{letter}").status == 204
 
 
 main()

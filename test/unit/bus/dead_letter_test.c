@@ -306,7 +306,7 @@ TEST(dead_letter_fails_three_times_then_waits_for_an_operator)
     assert_true(letter.last_retry_at >= letter.created_at);
     assert_int_equal(0, database_get_i64(db, "select count(*) from effect"));
 
-    assert_ok(dead_letter_retry(pool, soon(), arena, id, &letter, &error));
+    assert_ok(dead_letter_retry(pool, soon(), /* lock_ms= */ 0, arena, id, &letter, &error));
     assert_string_equal("pending", letter.status);
     assert_int_equal(0, letter.retry_count);
     assert_int_equal(1, step(pool, TYPES(working)));
@@ -568,12 +568,12 @@ TEST(dead_letter_retry_refuses_what_is_resolved_or_running)
 
     letters_are_due(db);
     database_exec(db, "select pawl.dead_letter_claim(array['pay'], 1, 60000, 3)");
-    assert_code(ERR_CONFLICT, dead_letter_retry(pool, soon(), arena, id, &letter, &error));
+    assert_code(ERR_CONFLICT, dead_letter_retry(pool, soon(), /* lock_ms= */ 0, arena, id, &letter, &error));
     assert_contains(error.text, "dead letter is retrying");
     database_exec(db, "update pawl.failed_operations set status = 'resolved', lease_until = null");
-    assert_code(ERR_CONFLICT, dead_letter_retry(pool, soon(), arena, id, &letter, &error));
+    assert_code(ERR_CONFLICT, dead_letter_retry(pool, soon(), /* lock_ms= */ 0, arena, id, &letter, &error));
     assert_contains(error.text, "dead letter is resolved");
-    assert_code(ERR_NOT_FOUND, dead_letter_retry(pool, soon(), arena, id + 1, &letter, &error));
+    assert_code(ERR_NOT_FOUND, dead_letter_retry(pool, soon(), /* lock_ms= */ 0, arena, id + 1, &letter, &error));
     assert_contains(error.text, "not found");
     assert_contains(error.text, arena_print(arena, "dead letter %lld", (long long)id + 1));
 }
@@ -588,8 +588,8 @@ TEST(dead_letter_delete_forgets_one)
     DeadLetter                          letter;
     Error                               error = {0};
 
-    assert_ok(dead_letter_delete(pool, soon(), id, &error));
-    assert_code(ERR_NOT_FOUND, dead_letter_delete(pool, soon(), id, &error));
+    assert_ok(dead_letter_delete(pool, soon(), /* lock_ms= */ 0, id, &error));
+    assert_code(ERR_NOT_FOUND, dead_letter_delete(pool, soon(), /* lock_ms= */ 0, id, &error));
     assert_code(ERR_NOT_FOUND, dead_letter_find(pool, soon(), arena, id, &letter, &error));
     assert_string_equal("b", letter_find(pool, arena, other).operation_key);
     assert_ok(dead_letter_count(pool, soon(), &count, &error));
