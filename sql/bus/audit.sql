@@ -8,6 +8,39 @@
 -- Locks: readers none. Partitions are created and dropped under an exclusive lock on pawl.event or pawl.kept_audit, for which they wait
 -- 100 ms at most; claims and settles of completed commands use neither table.
 
+-- What of a user depends on a table, by name; null: nothing.
+create or replace function pawl.users_of (p_table regclass)
+  returns text
+  language sql stable set search_path = pg_catalog, pg_temp
+as $$
+  select string_agg(distinct case when c.oid is null then pg_describe_object(d.classid, d.objid, 0)
+                                  else format('%s %s', case c.relkind when 'm' then 'materialized view' else 'view' end, c.oid::regclass) end,
+                    ', ')
+  from pg_depend d
+  left join pg_rewrite r on d.classid = 'pg_rewrite'::regclass and r.oid = d.objid
+  left join pg_class c on c.oid = r.ev_class
+  where d.refclassid = 'pg_class'::regclass and d.refobjid = p_table and d.deptype = 'n'
+    and d.classid in ('pg_rewrite'::regclass, 'pg_proc'::regclass)
+$$;
+
+-- pawl.audit was a table once (migration 19), and is the first partition of pawl.event now. A view of a user that was created on it still
+-- reads that table: the events up to the migration, and later none. So the definitions are not applied before it is gone.
+create or replace function pawl.audit_check ()
+  returns void
+  language plpgsql set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_table regclass := to_regclass('pawl.event_before');
+begin
+  if (select c.relispartition from pg_class c where c.oid = v_table) and pawl.users_of(v_table) is not null then
+    raise exception 'pawl.audit is a view now, and % reads the table that it was, %: drop that, migrate, then create it again',
+      pawl.users_of(v_table), v_table using errcode = '2BP01';
+  end if;
+end
+$$;
+
+do $$ begin perform pawl.audit_check(); end $$;
+
 -- Ordered by (at, step, place): step and place decide between events of the same microsecond.
 create or replace view pawl.audit as
   select a.* from (
@@ -57,7 +90,16 @@ as $$
   where i.inhparent = p_parent and b.bound <> 'DEFAULT'
 $$;
 
--- Create the partition for the week of p_at unless there is one for it. False: another transaction is using the table, or the default
+-- Is there a partition for this time, other than the default one?
+create or replace function pawl.partition_covers (p_parent regclass, p_at timestamptz)
+  returns boolean
+  language sql stable set search_path = pawl, pg_temp
+as $$
+  select exists (select from pawl.partitions(p_parent) p where (p.from_at is null or p.from_at <= p_at) and p_at < p.to_at)
+$$;
+
+-- Create the partition for the week of p_at unless there is one for it. Its name is that of the week, with a number where a table has the
+-- name that is no partition, because an operator has detached it. False: another transaction is using the table, or the default
 -- partition has rows of that week; then they stay there.
 create or replace function pawl.partition_make (p_parent regclass, p_at timestamptz)
   returns boolean
@@ -65,11 +107,17 @@ create or replace function pawl.partition_make (p_parent regclass, p_at timestam
 as $$
 declare
   v_from timestamptz := date_bin('7 days', p_at, '2001-01-01 00:00:00+00');
-  v_name text := format('%s_%s', (select c.relname from pg_catalog.pg_class c where c.oid = p_parent), to_char(v_from, 'YYYYMMDD'));
+  v_week text := format('%s_%s', (select c.relname from pg_catalog.pg_class c where c.oid = p_parent), to_char(v_from, 'YYYYMMDD'));
+  v_name text := v_week;
+  v_number integer := 1;
 begin
-  if exists (select from pawl.partitions(p_parent) p where (p.from_at is null or p.from_at <= p_at) and p_at < p.to_at) then
+  if pawl.partition_covers(p_parent, p_at) then
     return true;
   end if;
+  while to_regclass(format('pawl.%I', v_name)) is not null loop
+    v_number := v_number + 1;
+    v_name := format('%s_%s', v_week, v_number);
+  end loop;
   execute format('create table pawl.%I (like %s including defaults including constraints)', v_name, p_parent);
   if not exists (select from pg_catalog.pg_index i where i.indrelid = p_parent and i.indisprimary) then
     execute format('alter table pawl.%I replica identity full', v_name);
@@ -77,8 +125,8 @@ begin
   execute format('alter table %s attach partition pawl.%I for values from (%L) to (%L)', p_parent, v_name, v_from,
     v_from + interval '7 days');
   return true;
-exception when lock_not_available or check_violation or duplicate_table then
-  return false; -- duplicate: another process has just made it
+exception when lock_not_available or check_violation or duplicate_table or invalid_object_definition then
+  return pawl.partition_covers(p_parent, p_at); -- another process may have made it just now
 end
 $$;
 
@@ -93,12 +141,32 @@ declare
 begin
   for v_name in select p.name from pawl.partitions(p_parent) p where p.to_at <= p_cutoff order by p.to_at loop
     begin
-      execute format('drop table %s', v_name);
+      begin
+        execute format('drop table %s', v_name);
+      exception when dependent_objects_still_exist then
+        perform pawl.partition_retire(p_parent, v_name);
+      end;
       v_dropped := v_dropped + 1;
     exception when lock_not_available then
       return v_dropped;
     end;
   end loop;
   return v_dropped;
+end
+$$;
+
+-- A partition that something of a user depends on, such as a view that was created on pawl.audit when that was a table: its rows go, and
+-- the table stays, detached, so that this is said once.
+create or replace function pawl.partition_retire (p_parent regclass, p_name regclass)
+  returns void
+  language plpgsql set search_path = pawl, pg_temp
+as $$
+declare
+  v_users text := pawl.users_of(p_name);
+begin
+  execute format('alter table %s detach partition %s', p_parent, p_name);
+  execute format('truncate %s', p_name);
+  raise warning 'table % is older than the audit''s retention and was emptied, not dropped, because % depends on it: drop both',
+    p_name, v_users;
 end
 $$;
