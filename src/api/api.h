@@ -63,8 +63,7 @@ extern const FieldTable api_command_send_body, api_command_batch_body, api_decid
     api_extend_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
-extern const FieldTable api_wallet_open_body, api_amount_body, api_transfer_body, api_transfer_batch_body,
-    api_hold_body, api_capture_body, api_void_body, api_refund_body, api_multi_body, api_freeze_body, api_floor_body;
+extern const FieldTable api_wallet_open_body, api_transfer_batch_body;
 
 /* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
  * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */

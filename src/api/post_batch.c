@@ -2,8 +2,8 @@
  * post_batch.c - many transfers in one request and one transaction, a verdict for each.
  */
 #include "api/api.h"
-#include "api/post.h"
 #include "base/problem.h"
+#include "wallet/operation.h"
 
 typedef struct {
     bool        atomic;
@@ -13,21 +13,21 @@ typedef struct {
 static const Field batch_fields[] = {
     {"atomic", FIELD_BOOL, offsetof(BatchRequest, atomic), .help = "all or none; false when absent"},
     {"items", FIELD_ROWS, offsetof(BatchRequest, items), .required = true, .min = 1, .max = WALLET_BATCH_MAX,
-     .rows = &api_transfer_body},
+     .rows = &wallet_operation_tables[WALLET_TRANSFER]},
 };
 const FieldTable api_transfer_batch_body = {"transfers", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
 
 /* The header's key is that of all items that have none of their own. */
 static ErrorCode items_take(Request *request, const BatchRequest *given, WalletItem **ret_items, Error *reterr)
 {
-    Arena             *arena = request_arena(request);
-    const PostRequest *rows  = given->items.items;
-    const char        *key   = NULL;
+    Arena               *arena = request_arena(request);
+    const WalletRequest *rows  = given->items.items;
+    const char          *key   = NULL;
 
     TRY(api_key_take(request, NULL, &key, reterr));
     for (int i = 0; i < given->items.count; i++) {
         ret_items[i]  = arena_array(arena, WalletItem, 1);
-        *ret_items[i] = api_item_of(WALLET_TRANSFER, &rows[i]);
+        *ret_items[i] = wallet_request_item(WALLET_TRANSFER, &rows[i]);
         if (key && !ret_items[i]->txn_id)
             ret_items[i]->txn_id = api_key_derive(arena, key, i);
         if (wallet_check(ret_items[i], reterr) != OK) {
@@ -44,15 +44,10 @@ static void write_verdict(Writer *writer, const WalletItem *item)
     writer_object(writer, NULL);
     writer_bool(writer, "posted", item->code == OK);
     if (item->code == OK) {
-        api_posted_write(writer, item);
+        wallet_posted_write(writer, item);
     } else {
-        char type[128];
-
-        snprintf(type, sizeof type, "/problems/%s", error_type(&item->error));
-        writer_text(writer, "txn_id", item->txn_id);
-        writer_text(writer, "type", type);
         writer_i64(writer, "status", error_http(item->code));
-        writer_text(writer, "detail", problem_detail(&item->error));
+        wallet_refusal_write(writer, item);
     }
     writer_end(writer);
 }

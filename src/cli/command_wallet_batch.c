@@ -3,6 +3,7 @@
  *
  * Each line has its key (txn_id), so a run that was interrupted is simply run again: what was posted is told again.
  */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,98 +14,114 @@
 #include "cli/posting.h"
 #include "cli/print.h"
 #include "cli/progress.h"
-#include "wallet/post.h"
+#include "wallet/operation.h"
 
 #define LINES_MAX       1000
 #define CHUNK_BYTES_MAX ((size_t)16 << 20)
 #define LINE_BYTES_MAX  65536
+#define FIELDS_MAX      16
 
 /* ---- one line ---- */
 
+/* A line is read twice: first by the names of its fields, to find its kind; then by the table of that kind. */
 typedef struct {
-    const char *kind, *txn_id, *owner, *from, *to, *asset, *hold, *transaction, *metadata;
-    int64_t     amount, expires_in_s, floor;
-    bool        has_floor;
-    ReaderArray legs;
+    WalletRequest operation; /* first, so that the offsets of its fields are those of the line */
+    const char   *kind;      /* NULL: transfer */
+    const char   *given[FIELDS_MAX];
 } Line;
 
-static const Field line_fields[] = {
-    {"kind", FIELD_TEXT, offsetof(Line, kind)},
-    {"txn_id", FIELD_UUID, offsetof(Line, txn_id), .required = true},
-    {"metadata", FIELD_JSON, offsetof(Line, metadata)},
-#define COMMON_FIELDS 3  /* these every kind has */
-    {"owner", FIELD_TEXT, offsetof(Line, owner)},
-    {"from", FIELD_TEXT, offsetof(Line, from)},
-    {"to", FIELD_TEXT, offsetof(Line, to)},
-    {"amount", FIELD_I64, offsetof(Line, amount), .min = 1, .max = WALLET_AMOUNT_MAX},
-    {"asset", FIELD_TEXT, offsetof(Line, asset)},
-    {"hold", FIELD_UUID, offsetof(Line, hold)},
-    {"transaction", FIELD_UUID, offsetof(Line, transaction)},
-    {"expires_in_s", FIELD_I64, offsetof(Line, expires_in_s), .min = 1, .max = WALLET_EXPIRES_IN_S_MAX},
-    {"floor", FIELD_I64, offsetof(Line, floor), .is_set = offsetof(Line, has_floor)},
-    {"legs", FIELD_ROWS, offsetof(Line, legs), .min = WALLET_LEGS_MIN, .max = WALLET_LEGS_MAX,
-     .rows = &wallet_leg_table},
-};
-static const FieldTable line_table = {"operation", line_fields, COUNT(line_fields), sizeof(Line)};
+typedef struct {
+    Field      fields[FIELDS_MAX];
+    FieldTable table;
+} LineTable;
 
-static bool line_has(const Line *line, const Field *field)
+typedef struct {
+    LineTable names;                    /* of the fields of all kinds */
+    LineTable kinds[WALLET_KIND_COUNT]; /* the fields of each */
+} LineTables;
+
+static bool table_has(const FieldTable *table, const char *name)
 {
-    const void *value = (const char *)line + field->offset;
-
-    if (field->type == FIELD_I64)
-        return *(const int64_t *)value != 0;
-    if (field->type == FIELD_ROWS)
-        return ((const ReaderArray *)value)->count != 0;
-    return *(const char *const *)value != NULL;
+    for (size_t i = 0; i < table->count; i++)
+        if (strcmp(table->fields[i].name, name) == 0)
+            return true;
+    return false;
 }
 
-static ErrorCode line_check(const Line *line, WalletKind kind, Error *reterr)
+static void line_table_init(LineTable *table)
 {
-    for (size_t i = COMMON_FIELDS; i < COUNT(line_fields); i++)
-        if (line_has(line, &line_fields[i]) && !wallet_kind_has_field(kind, line_fields[i].name))
-            return fail(reterr, ERR_INVALID, "%s has no field \"%s\"", wallet_kind_names[kind], line_fields[i].name);
-    if (kind == WALLET_FLOOR && !line->has_floor)
-        return fail(reterr, ERR_INVALID, "missing field \"floor\"");
+    table->fields[0] = (Field){"kind", FIELD_TEXT, offsetof(Line, kind)};
+    table->table     = (FieldTable){"operation", table->fields, 1, sizeof(Line)};
+}
+
+static void line_table_add(LineTable *table, Field field)
+{
+    assert(table->table.count < FIELDS_MAX);
+    table->fields[table->table.count++] = field;
+}
+
+static void line_tables_make(LineTables *ret_tables)
+{
+    LineTable *names = &ret_tables->names;
+
+    line_table_init(names);
+    for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++) {
+        const FieldTable *own = &wallet_operation_tables[kind];
+
+        line_table_init(&ret_tables->kinds[kind]);
+        for (size_t i = 0; i < own->count; i++) {
+            line_table_add(&ret_tables->kinds[kind], own->fields[i]);
+            if (!table_has(&names->table, own->fields[i].name))
+                line_table_add(names,
+                               (Field){own->fields[i].name, FIELD_JSON, offsetof(Line, given[names->table.count])});
+        }
+    }
+}
+
+static ErrorCode kind_read(const LineTables *tables, const char *text, size_t size, Arena *arena, WalletKind *ret_kind,
+                           Error *reterr)
+{
+    const FieldTable *names = &tables->names.table;
+    Line              line;
+
+    TRY(reader_object(text, size, names, arena, &line, reterr));
+    *ret_kind = WALLET_TRANSFER;
+    if (line.kind)
+        TRY(wallet_kind_find("kind", line.kind, ret_kind, reterr));
+    for (size_t i = 1; i < names->count; i++)
+        if (line.given[i] && !table_has(&tables->kinds[*ret_kind].table, names->fields[i].name))
+            return fail(reterr, ERR_INVALID, "%s has no field \"%s\"", wallet_kind_names[*ret_kind],
+                        names->fields[i].name);
     return OK;
 }
 
-static ErrorCode item_read(const char *text, size_t size, Arena *arena, WalletItem *item, Error *reterr)
+static ErrorCode item_read(const LineTables *tables, const char *text, size_t size, Arena *arena, WalletItem *ret_item,
+                           Error *reterr)
 {
+    WalletKind kind;
     Line       line;
-    WalletKind kind = WALLET_TRANSFER; /* unless it says so */
 
     if (size > LINE_BYTES_MAX)
         return fail(reterr, ERR_LIMIT, "%zu bytes: at most %d are allowed", size, LINE_BYTES_MAX);
-    TRY(reader_object(text, size, &line_table, arena, &line, reterr));
-    if (line.kind)
-        TRY(wallet_kind_find("kind", line.kind, &kind, reterr));
-    TRY(line_check(&line, kind, reterr));
-    *item = (WalletItem){
-        .kind         = kind,
-        .txn_id       = line.txn_id,
-        .owner        = line.owner ? line.owner : line.from,
-        .other        = line.to,
-        .asset        = line.asset,
-        .ref          = line.hold ? line.hold : line.transaction,
-        .amount       = line.amount,
-        .expires_in_s = line.expires_in_s,
-        .floor        = line.floor,
-        .legs         = {line.legs.items, line.legs.count},
-        .metadata     = line.metadata
-    };
-    return wallet_check(item, reterr);
+    TRY(kind_read(tables, text, size, arena, &kind, reterr));
+    TRY(reader_object(text, size, &tables->kinds[kind].table, arena, &line, reterr));
+    if (!line.operation.txn_id) /* over HTTP it may be in a header */
+        return fail(reterr, ERR_INVALID, "missing field \"txn_id\"");
+    *ret_item = wallet_request_item(kind, &line.operation);
+    return wallet_check(ret_item, reterr);
 }
 
 /* ---- lines in chunks ---- */
 
 typedef struct {
-    Call    *call;
-    App     *app;
-    FILE    *file;
-    bool     atomic;
-    Progress progress;
-    int64_t  line; /* read so far */
-    int64_t  posted, repeated, refused;
+    Call             *call;
+    App              *app;
+    FILE             *file;
+    const LineTables *tables;
+    bool              atomic;
+    Progress          progress;
+    int64_t           line; /* read so far */
+    int64_t           posted, repeated, refused;
 } Batch;
 
 typedef struct {
@@ -119,7 +136,7 @@ static ErrorCode chunk_line(Batch *batch, Chunk *chunk, const char *text, size_t
 {
     WalletItem *item = arena_array(chunk->arena, WalletItem, 1);
 
-    if (item_read(text, size, chunk->arena, item, reterr) != OK) {
+    if (item_read(batch->tables, text, size, chunk->arena, item, reterr) != OK) {
         error_prefix(reterr, "line %" PRId64, batch->line);
         return reterr->code;
     }
@@ -290,9 +307,11 @@ static ErrorCode batch_run(Batch *batch, Error *reterr)
 
 static ErrorCode file_post(Call *call, FILE *file, Error *reterr)
 {
-    scoped(app_close) App *app   = NULL;
-    Batch                  batch = {.call = call, .atomic = call_flag(call, "--atomic"), .file = file};
+    scoped(app_close) App *app = NULL;
+    LineTables             tables;
+    Batch batch = {.call = call, .atomic = call_flag(call, "--atomic"), .file = file, .tables = &tables};
 
+    line_tables_make(&tables);
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     batch.app = app;
     return batch_run(&batch, reterr);

@@ -8,10 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "api/post.h"
+#include "wallet/operation.h"
 
 #define LINES_MAX 7
-#define TYPE_SIZE 128
 
 const char *posting_status(const WalletItem *item)
 {
@@ -20,25 +19,15 @@ const char *posting_status(const WalletItem *item)
     return item->replayed ? "already refused" : "refused";
 }
 
-static void refusal_write(Writer *writer, const Error *error)
-{
-    char type[TYPE_SIZE];
-
-    snprintf(type, sizeof type, "/problems/%s", error_type(error));
-    writer_text(writer, "type", type);
-    writer_text(writer, "detail", error->text);
-}
-
 void posting_write(Writer *writer, const WalletItem *item)
 {
     writer_text(writer, "status", posting_status(item));
     writer_text(writer, "kind", wallet_kind_names[item->kind]);
     if (item->code != OK) {
-        writer_text(writer, "txn_id", item->txn_id);
-        refusal_write(writer, &item->error);
+        wallet_refusal_write(writer, item);
         return;
     }
-    api_posted_write(writer, item);
+    wallet_posted_write(writer, item);
     writer_i64(writer, "balance_now", item->balance_now);
 }
 

@@ -7,11 +7,27 @@
 
 #include "base/text.h"
 
-#define X(id, name, takes) name,
+#define X(id, name, subjects) name,
 const char *const wallet_kind_names[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
 #undef X
-#define X(id, name, takes) takes,
+
+#define REQUIRED(argument, field) " " #argument
+#define OPTIONAL(argument, field) " " #argument "?"
+#define X(id, name, subjects)     (WALLET_##id##_TAKES(REQUIRED, OPTIONAL, )) + 1,
 const char *const wallet_kind_takes[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
+#undef X
+
+typedef struct {
+    const char *argument, *field;
+} ArgumentName;
+#define NAME(argument, field) {#argument, field},
+/* clang-format off */
+#define X(id, name, subjects) static const ArgumentName id##_names[] = {WALLET_##id##_TAKES(NAME, NAME, ) {NULL, NULL}};
+WALLET_KINDS(X)
+#undef X
+/* clang-format on */
+#define X(id, name, subjects) id##_names,
+static const ArgumentName *const kind_names[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
 #undef X
 
 /* No argument's name contains another one's. */
@@ -24,26 +40,21 @@ ArgumentNeed wallet_kind_needs(WalletKind kind, const char *argument)
     return found[strlen(argument)] == '?' ? ARGUMENT_OPTIONAL : ARGUMENT_REQUIRED;
 }
 
-const char *wallet_field_name(WalletKind kind, const char *argument)
+static const char *field_find(WalletKind kind, const char *argument)
 {
-    if (strcmp(argument, "owner") == 0)
-        return kind == WALLET_TRANSFER ? "from" : "owner";
-    if (strcmp(argument, "other") == 0)
-        return "to";
-    if (strcmp(argument, "ref") == 0)
-        return kind == WALLET_REFUND ? "transaction" : "hold";
-    return argument;
+    for (const ArgumentName *name = kind_names[kind]; name->argument; name++)
+        if (strcmp(name->argument, argument) == 0)
+            return name->field;
+    return NULL;
 }
 
-bool wallet_kind_has_field(WalletKind kind, const char *field)
+const char *wallet_field_name(WalletKind kind, const char *argument)
 {
-    static const char *const arguments[] = {"owner", "other", "amount",       "asset",   "ref",
-                                            "legs",  "floor", "expires_in_s", "metadata"};
+    const char *field = field_find(kind, argument);
 
-    for (size_t i = 0; i < COUNT(arguments); i++)
-        if (strcmp(wallet_field_name(kind, arguments[i]), field) == 0)
-            return wallet_kind_needs(kind, arguments[i]) != ARGUMENT_NONE;
-    return false;
+    for (WalletKind other = 0; !field && other < WALLET_KIND_COUNT; other++)
+        field = field_find(other, argument);
+    return field ? field : argument;
 }
 
 ErrorCode wallet_kind_find(const char *field, const char *name, WalletKind *ret_kind, Error *reterr)

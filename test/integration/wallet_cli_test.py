@@ -416,7 +416,7 @@ def a_bad_line_is_named():
                           (json.dumps({**good, "kind": "transfr"}), "did you mean transfer"),
                           (json.dumps({**good, "owner": "ann"}), 'transfer has no field "owner"'),
                           (json.dumps({"kind": "floor", "txn_id": new_id(), "owner": "ann"}), 'missing field "floor"'),
-                          (json.dumps({"kind": "capture", "txn_id": new_id()}), "hold must be a UUID"),
+                          (json.dumps({"kind": "capture", "txn_id": new_id()}), 'missing field "hold"'),
                           (json.dumps({"kind": "refund", "txn_id": new_id(), "hold": new_id()}), 'no field "hold"'),
                           (json.dumps({k: v for k, v in good.items() if k != "txn_id"}), "txn_id"),
                           ('{"txn_id":"%s","from":"ann","to":"bob","amount":1,"metadata":{"n":1e500000}}' % new_id(), "metadata"),

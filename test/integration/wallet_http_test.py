@@ -418,6 +418,22 @@ def a_batch_has_a_verdict_for_each_in_order():
 
 
 @test
+def the_asset_of_a_hold_or_a_transaction_can_be_checked():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        opened(pawl, "ann", amount=100)
+        hold, spent = key(), key()
+        post(pawl, "/v1/holds", {"txn_id": hold, "owner": "ann", "amount": 10})
+        post(pawl, path("ann", "/spend"), {"txn_id": spent, "amount": 5})
+        for route in (f"/v1/holds/{hold}/capture", f"/v1/holds/{hold}/void", f"/v1/transactions/{spent}/refund"):
+            problem(pawl.http("POST", route, {"txn_id": key(), "asset": "EUR"}), 400, "asset-mismatch", "EUR")
+        post(pawl, f"/v1/holds/{hold}/capture", {"txn_id": key(), "asset": "CREDIT", "amount": 4})
+        post(pawl, f"/v1/holds/{hold}/void", {"txn_id": key(), "asset": "CREDIT"})
+        post(pawl, f"/v1/transactions/{spent}/refund", {"txn_id": key(), "asset": "CREDIT"})
+        assert balance(pawl, "ann") == 96
+
+
+@test
 def an_atomic_batch_is_posted_whole_or_not_at_all():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()

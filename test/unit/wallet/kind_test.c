@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "test/unit/wallet/fixture.h"
+#include "wallet/operation.h"
 
 #define ID "0190a000-0000-7000-8000-00000000000a"
 
@@ -66,13 +67,39 @@ TEST(wallet_check_refuses_arguments_that_the_kind_does_not_take)
     assert_int_equal(refused, 57);
 }
 
-TEST(wallet_kind_has_the_fields_of_its_arguments)
+/* The tables that HTTP, OpenAPI and the command line read have the arguments of the kind, required where they are required. */
+TEST(wallet_operation_fields_are_the_arguments_of_the_kind)
 {
-    assert_true(wallet_kind_has_field(WALLET_TRANSFER, "from"));
-    assert_false(wallet_kind_has_field(WALLET_TRANSFER, "owner"));
-    assert_true(wallet_kind_has_field(WALLET_CAPTURE, "hold"));
-    assert_true(wallet_kind_has_field(WALLET_REFUND, "transaction"));
-    assert_false(wallet_kind_has_field(WALLET_REFUND, "hold"));
-    assert_false(wallet_kind_has_field(WALLET_SPEND, "to"));
-    assert_false(wallet_kind_has_field(WALLET_SPEND, ""));
+    static const char *const arguments[] = {"owner", "other", "amount",       "asset",   "ref",
+                                            "legs",  "floor", "expires_in_s", "metadata"};
+
+    for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++) {
+        const FieldTable *all = &wallet_operation_tables[kind], *body = &wallet_operation_bodies[kind];
+        size_t            taken = 1; /* txn_id */
+
+        assert_string_equal(wallet_kind_names[kind], all->noun);
+        assert_string_equal("txn_id", body->fields[0].name); /* without the subject it is first */
+        assert_in_range(all->count - body->count, 0, 1);
+        for (size_t i = 0; i < COUNT(arguments); i++) {
+            ArgumentNeed need  = wallet_kind_needs(kind, arguments[i]);
+            const Field *found = NULL;
+
+            for (size_t j = 0; j < all->count; j++)
+                if (strcmp(all->fields[j].name, wallet_field_name(kind, arguments[i])) == 0)
+                    found = &all->fields[j];
+            assert_int_equal(need != ARGUMENT_NONE, found != NULL);
+            assert_true(!found || found->required == (need == ARGUMENT_REQUIRED));
+            taken += found != NULL;
+        }
+        assert_int_equal(taken, all->count);
+    }
+}
+
+TEST(wallet_fields_have_the_names_of_the_interface)
+{
+    assert_string_equal("from", wallet_field_name(WALLET_TRANSFER, "owner"));
+    assert_string_equal("owner", wallet_field_name(WALLET_SPEND, "owner"));
+    assert_string_equal("hold", wallet_field_name(WALLET_CAPTURE, "ref"));
+    assert_string_equal("transaction", wallet_field_name(WALLET_REFUND, "ref"));
+    assert_string_equal("to", wallet_field_name(WALLET_SPEND, "other")); /* not taken: its name elsewhere */
 }

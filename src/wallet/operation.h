@@ -1,0 +1,33 @@
+/*
+ * operation.h - operations as JSON: the fields of each kind, and the verdict.
+ *
+ * The tables are made from the arguments in kind.h; HTTP bodies, OpenAPI and the lines of pawl wallet batch are read by them.
+ * Threads: any; the tables are constant. Ownership: texts of a request live in the reader's arena.
+ */
+#ifndef WALLET_OPERATION_H
+#define WALLET_OPERATION_H
+
+#include "base/reader.h"
+#include "base/writer.h"
+#include "wallet/post.h"
+
+typedef struct {
+    const char *txn_id, *owner, *other, *asset, *ref, *metadata;
+    int64_t     amount, expires_in_s, floor;
+    bool        has_floor;
+    ReaderArray legs; /* of WalletLeg */
+} WalletRequest;
+
+/* Every field of the kind, into a WalletRequest. */
+extern const FieldTable wallet_operation_tables[WALLET_KIND_COUNT];
+/* The same without the subject: an HTTP body whose path names the owner, the hold or the transaction. */
+extern const FieldTable wallet_operation_bodies[WALLET_KIND_COUNT];
+
+WalletItem wallet_request_item(WalletKind kind, const WalletRequest *request);
+
+/* Members of an object that is open: what was posted and the wallet's state after it. */
+void wallet_posted_write(Writer *writer, const WalletItem *item);
+/* The same for one that was not posted: txn_id, the type of the problem, and the reason. */
+void wallet_refusal_write(Writer *writer, const WalletItem *item);
+
+#endif
