@@ -71,13 +71,15 @@ $$;
 -- its name, which has the same tables. Also false when there is no queue.
 create or replace function pawl.reply_queue_is_own (p_name text)
   returns boolean
-  language sql volatile
+  language plpgsql
 as $$
-  select to_regclass(format('pgmq.%I', pgmq.format_table_name(p_name, 'q'))) is not null
+begin
+  return to_regclass(format('pgmq.%I', pgmq.format_table_name(p_name, 'q'))) is not null
     and exists (
       select from pawl.reply_queue r join pgmq.meta m on m.queue_name = r.name
       where r.name = p_name and m.created_at <= r.created_at)
-    and not exists (select from pgmq.meta m where lower(m.queue_name) = lower(p_name) and m.queue_name <> p_name)
+    and not exists (select from pgmq.meta m where lower(m.queue_name) = lower(p_name) and m.queue_name <> p_name);
+end
 $$;
 
 -- One queue that pawl made: replies older than the cutoff go, and the queue with them when no reply came since and nothing is in it

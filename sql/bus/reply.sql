@@ -11,12 +11,14 @@
 -- again: an operator has to see that it is broken.
 create or replace function pawl.reply_queue_exists (p_name text)
   returns boolean
-  language sql stable
+  language plpgsql volatile -- each call has a new snapshot: the queue may just have been created
 as $$
-  select exists (select from pgmq.meta m where m.queue_name = p_name)
+begin
+  return exists (select from pgmq.meta m where m.queue_name = p_name)
       or exists ( -- not to_regclass(), which may not see yet what another transaction has just created
         select from pg_catalog.pg_class c
-        where c.relnamespace = 'pgmq'::regnamespace and c.relname = pgmq.format_table_name(p_name, 'q')::name)
+        where c.relnamespace = 'pgmq'::regnamespace and c.relname = pgmq.format_table_name(p_name, 'q')::name);
+end
 $$;
 
 -- Reply queues are queues of schema pgmq, so any client of PGMQ can read them. Each new one takes two tables, their indexes
