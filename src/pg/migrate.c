@@ -265,6 +265,28 @@ static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
     return definitions_are_current(&state, schema) ? OK : definitions_apply(tx, schema, &state, reterr);
 }
 
+typedef struct {
+    const char *names; /* NULL: none */
+} Dependents;
+
+static ErrorCode dependents_read(Tx *tx, void *context, Error *reterr)
+{
+    return db_get_text(tx, sql_pg_migration_dependents, DB_NONE, &((Dependents *)context)->names, reterr);
+}
+
+/* PostgreSQL says what cannot be changed, and not because of what: a view of a user stands in the way of a table's change. */
+static void dependents_name(Pool *pool, Deadline deadline, Arena *arena, Error *error)
+{
+    TxOptions  options = {.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true};
+    Dependents found   = {0};
+
+    if (strcmp(error->sqlstate, "2BP01") != 0 && strcmp(error->sqlstate, "0A000") != 0)
+        return;
+    if (tx_run(pool, &options, dependents_read, &found, NULL) != OK || !found.names)
+        return;
+    error_prefix(error, "%.300s depends on pawl's tables: drop it, migrate, then create it again", found.names);
+}
+
 /* Another process has the lock: sleep a little, unless there is no time left for more. */
 static ErrorCode lock_wait(Deadline deadline, Error *reterr)
 {
@@ -281,7 +303,9 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
     TxOptions                 options = {.name = "migrate", .deadline = deadline, .arena = arena, .keyed = true};
     Step                      step    = {.schema = schema};
+    Error                     error   = {0};
     int                       applied = 0;
+    ErrorCode                 code;
 
     TRY(tx_run(pool, &(TxOptions){.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true},
                step_read, &step, reterr));
@@ -289,7 +313,14 @@ ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *
     step.done = step.state.applied_count == schema->migration_count && definitions_are_current(&step.state, schema);
     while (!step.done) {
         arena_reset(arena);
-        TRY(tx_run(pool, &options, step_run, &step, reterr));
+        code = tx_run(pool, &options, step_run, &step, &error);
+        if (code != OK) {
+            if (step.applied)
+                dependents_name(pool, deadline, arena, &error);
+            if (reterr)
+                *reterr = error;
+            return code;
+        }
         applied += step.applied;
         if (!step.locked)
             TRY(lock_wait(deadline, reterr));

@@ -177,6 +177,40 @@ TEST(migrate_failure_names_the_migration_and_leaves_the_one_before)
     assert_int_equal(0, database_get_i64(db, "select count(*) from pawl.thing"));
 }
 
+/* What of a user stands in the way of a change is named, and what to do about it; once it is gone, the migration is applied. */
+TEST(migrate_names_the_view_that_keeps_a_table_from_being_changed)
+{
+    static const struct {
+        const char *create, *name, *change;
+    } rows[] = {
+        {"create view public.seen as select number from pawl.thing",              "view public.seen depends on",
+         "alter table pawl.thing alter column number type bigint"                                                                       },
+        {"create materialized view public.seen as select number from pawl.thing",
+         "materialized view public.seen depends on",                                                             "drop table pawl.thing"},
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        scoped(database_free) TestDatabase *db      = database_new_empty();
+        scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
+        Migration                           both[2] = {
+            two_migrations[0], {2, "change", rows[i].change}
+        };
+        Schema schema = {both, 1, first_definitions, 1};
+        Error  error  = {0};
+        int    applied;
+
+        assert_ok(migrate_run(pool, &schema, soon(), &applied, &error));
+        database_exec(db, rows[i].create);
+        schema.migration_count = 2;
+        assert_int_not_equal(OK, migrate_run(pool, &schema, soon(), &applied, &error));
+        assert_contains(error.text, rows[i].name);
+        assert_contains(error.text, "drop it, migrate, then create it again");
+        assert_contains(error.text, "migration 2 \"change\": cannot ");
+        database_exec(db, i == 0 ? "drop view public.seen" : "drop materialized view public.seen");
+        assert_ok(migrate_run(pool, &schema, soon(), &applied, &error));
+    }
+}
+
 TEST(migrate_applies_definitions_again_when_their_text_changed)
 {
     scoped(database_free) TestDatabase *db      = database_new_empty();
