@@ -106,9 +106,10 @@ void tx_handler_done(TxHandler *handler)
 void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *context, SettleItem *ret_settle)
 {
     TxRun     run     = {.handler = handler, .job = job, .body = body, .context = context, .item = ret_settle};
-    TxOptions options = {.name = "handler", .deadline = job->deadline, .arena = job->arena, .keyed = true};
-    Error     error   = {0};
-    ErrorCode code    = tx_run(handler->pool, &options, try_body, &run, &error);
+    TxOptions options = {
+        .name = "handler", .deadline = job->deadline, .arena = job->arena, .keyed = true, .is_foreign = true};
+    Error     error = {0};
+    ErrorCode code  = tx_run(handler->pool, &options, try_body, &run, &error);
 
     if (code == OK || run.decided)
         return;

@@ -190,10 +190,11 @@ PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *given, PawlBody *
 {
     scoped(library_leave) Pawl *inside  = library_enter(pawl);
     scoped(arena_free) Arena   *arena   = arena_new(LIBRARY_ARENA_BYTES);
-    TxOptions                   options = {.name     = given->name ? given->name : "transaction",
-                                           .deadline = library_deadline(given->timeout_ms),
-                                           .arena    = arena,
-                                           .keyed    = given->keyed};
+    TxOptions                   options = {.name       = given->name ? given->name : "transaction",
+                                           .deadline   = library_deadline(given->timeout_ms),
+                                           .arena      = arena,
+                                           .keyed      = given->keyed,
+                                           .is_foreign = true};
     Call                        call    = {.body = body, .context = context};
     Error                       why     = {0};
     ErrorCode                   code    = tx_run(pawl->pool, &options, call_body, &call, &why);

@@ -398,6 +398,35 @@ static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *ty
     return receive_all(conn, deadline, ret_result, reterr);
 }
 
+/* The first statement decides. A session that may not have been reset is not used again. */
+static ErrorCode reset_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                           Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    scoped(PQclear) PGresult *first = NULL;
+    ErrorCode                 code;
+
+    (void)count, (void)types, (void)values;
+    if (!PQsendQuery(conn->native, sql))
+        return conn_lost(conn, reterr);
+    TRY(send_all(conn, deadline, reterr));
+    TRY(next_result(conn, deadline, &first, reterr));
+    if (!first)
+        return conn_lost(conn, reterr);
+    code = result_is_good(first) ? OK : result_failed(conn, first, reterr);
+    conn->condemned |= code != OK;
+    for (;;) {
+        scoped(PQclear) PGresult *result = NULL;
+
+        if (next_result(conn, deadline, &result, NULL) != OK || !result)
+            break;
+        conn->condemned |= !result_is_good(result);
+    }
+    conn->condemned |= PQstatus(conn->native) == CONNECTION_BAD;
+    if (code == OK)
+        *ret_result = take(first);
+    return code;
+}
+
 /* ---- one statement with limits, in a pipeline ---- */
 
 bool conn_has_time(Deadline deadline)
@@ -536,6 +565,20 @@ ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr)
     scoped(PQclear) PGresult *result = NULL;
 
     return commit_run(query_run, conn, "commit", 0, NULL, NULL, deadline, &result, reterr);
+}
+
+ErrorCode conn_commit_reset(Conn *conn, Deadline deadline, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    return commit_run(reset_run, conn, sql_pg_commit_reset, 0, NULL, NULL, deadline, &result, reterr);
+}
+
+ErrorCode conn_rollback_reset(Conn *conn, Deadline deadline, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    return statement_run(reset_run, conn, sql_pg_rollback_reset, 0, NULL, NULL, deadline, &result, reterr);
 }
 
 /* ---- questions ---- */

@@ -12,7 +12,8 @@
  *      one is given up the socket is closed without a cancel. Outside a transaction conn_call() sets statement_timeout and
  *      lock_timeout, which end a statement before its commit begins. A statement inside a transaction that is given up is
  *      canceled, best effort, when the connection is closed.
- *   3. Session state is never set: what a transaction needs is `set local`. So PgBouncer in transaction mode works.
+ *   3. Session state is never set: what a transaction needs is `set local`. So PgBouncer in transaction mode works. What handlers and
+ *      the bodies of a library's users set ends with their transaction (conn_commit_reset).
  *   4. Several hosts are tried one after the other, each with an equal share of the time; the writable one wins unless
  *      the url asks for something else.
  *   5. No message contains the password or a parameter's value.
@@ -56,6 +57,10 @@ must_check ErrorCode conn_read(Conn *conn, const char *sql, int count, const Oid
                                Deadline deadline, PGresult **ret_result, Error *reterr);
 /* Commit the open transaction. ERR_STOPPING: it was interrupted before, and nothing was sent. ERR_UNKNOWN: as above. */
 must_check ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr);
+/* The same after code that is not pawl's: settings, advisory locks, temporary tables and all else that outlives a transaction are
+ * removed from the session in the same round trip. Where that fails the connection is closed. */
+must_check ErrorCode conn_commit_reset(Conn *conn, Deadline deadline, Error *reterr);
+must_check ErrorCode conn_rollback_reset(Conn *conn, Deadline deadline, Error *reterr);
 /* The time limit for a statement that the client waits for until the deadline: a little less, so that the server's own answer
  * comes first and the connection lives. */
 int conn_limit_ms(Deadline deadline);

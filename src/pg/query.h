@@ -28,6 +28,7 @@ typedef struct {
     Deadline deadline;
     bool     autocommit; /* each statement is a transaction of its own, with the server's limits */
     bool     read_only;  /* and writes nothing, so that it may be canceled */
+    bool     is_foreign; /* runs code that is not pawl's: the session is reset at its end */
 } Tx;
 
 /* One bound parameter. Build it with db_i64() and friends, never by hand. One that did not fit into the arena fails the

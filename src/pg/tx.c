@@ -74,9 +74,15 @@ static ErrorCode tx_begin(Tx *tx, const TxOptions *options, Error *reterr)
 static void tx_rollback(Tx *tx)
 {
     /* No time or no connection left: closing it rolls back as well. */
-    if (!conn_is_good(tx->conn) || conn_transaction(tx->conn) == PQTRANS_IDLE)
+    if (!conn_is_good(tx->conn))
         return;
-    if (deadline_passed(tx->deadline) || db_run(tx, "rollback", DB_NONE, NULL, NULL) != OK)
+    if (conn_transaction(tx->conn) == PQTRANS_IDLE) { /* ended by the body itself, or by its commit */
+        if (tx->is_foreign)
+            conn_condemn(tx->conn);
+        return;
+    }
+    if (deadline_passed(tx->deadline) || (tx->is_foreign ? conn_rollback_reset(tx->conn, tx->deadline, NULL)
+                                                         : db_run(tx, "rollback", DB_NONE, NULL, NULL)) != OK)
         conn_condemn(tx->conn);
 }
 
@@ -93,7 +99,7 @@ static ErrorCode tx_commit(Tx *tx, Try *try, Error *reterr)
         return fail(reterr, ERR_INTERNAL, "a statement failed and the body went on: rolled back");
     if (conn_transaction(tx->conn) == PQTRANS_IDLE)
         return fail(reterr, ERR_INTERNAL, "the body ended its transaction by itself");
-    code = conn_commit(tx->conn, tx->deadline, reterr);
+    code = (tx->is_foreign ? conn_commit_reset : conn_commit)(tx->conn, tx->deadline, reterr);
     if (code == OK && FAULT("pg.commit.after")) {
         conn_condemn(tx->conn);
         code = fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.after");
@@ -148,7 +154,8 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
     Tx                             tx       = {.arena      = options->arena,
                                                .deadline   = options->deadline,
                                                .autocommit = work->run == run_statement,
-                                               .read_only  = options->read_only};
+                                               .read_only  = options->read_only,
+                                               .is_foreign = options->is_foreign};
 
     TRY(pool_acquire_as(pool,
                         (fresh ? POOL_FRESH : 0) | (options->urgent ? POOL_URGENT : 0) |

@@ -35,8 +35,10 @@ typedef struct {
     int         lock_ms;   /* how long it waits for a lock, and then lock_once; 0: until the deadline */
     bool        lock_once; /* a lock that is not granted (55P03) is not tried again: the caller does that */
     bool        read_only; /* nothing to commit: a lost commit is simply run again */
-    bool        urgent;    /* may use the pool's reserved connections: heartbeats */
-    bool        prompt;    /* refused at once while the breaker is open: the caller can do without the database */
+    bool
+        is_foreign; /* the body runs code that is not pawl's: whatever it leaves in the session is removed at the end */
+    bool urgent;    /* may use the pool's reserved connections: heartbeats */
+    bool prompt;    /* refused at once while the breaker is open: the caller can do without the database */
 } TxOptions;
 
 must_check ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *context, Error *reterr);

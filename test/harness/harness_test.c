@@ -315,6 +315,8 @@ TEST(wire_knows_a_commit)
 {
     assert_true(wire_is_commit("commit", 6));
     assert_true(wire_is_commit(" Commit ; ", 10));
+    assert_true(wire_is_commit("commit; reset all", 17));
+    assert_false(wire_is_commit("reset all; commit", 17));
     assert_false(wire_is_commit("commit prepared 'x'", 19));
     assert_false(wire_is_commit("", 0));
 }

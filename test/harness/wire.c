@@ -57,7 +57,10 @@ bool wire_is_commit(const char *sql, size_t length)
         sql++;
         length--;
     }
-    while (length && (isspace((unsigned char)sql[length - 1]) || sql[length - 1] == ';'))
+    const char *end = memchr(sql, ';', length);
+    if (end)
+        length = (size_t)(end - sql);
+    while (length && isspace((unsigned char)sql[length - 1]))
         length--;
     return length == strlen(word) && !strncasecmp(sql, word, length);
 }

@@ -23,7 +23,7 @@ bool wire_head(const char *bytes, size_t size, bool in_session, WireMessage *ret
 /* The SQL of a Query or Parse message, NULL for any other; as much of it as there is when it is cut short. Borrowed,
  * and terminated by a NUL only if the message is whole: the length stands in *ret_length. */
 const char *wire_sql(const char *bytes, size_t size, size_t *ret_length);
-/* Is this "commit", in any case, with or without blanks and a semicolon? */
+/* Is its first statement "commit", in any case, with or without blanks? */
 bool wire_is_commit(const char *sql, size_t length);
 bool wire_contains(const char *sql, size_t length, const char *part);
 

@@ -6,7 +6,14 @@
 #include "base/fault.h"
 #include "bus/handler.h"
 #include "bus/handler_tx.h"
+#include "pg/tx.h"
 #include "test/unit/bus/fixture.h"
+
+#define LEFTOVER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
+typedef struct {
+    LEFTOVER_COLUMNS(DB_FIELD, Leftover)
+} Leftover;
+DB_SHAPE(leftover, Leftover, LEFTOVER_COLUMNS);
 
 static Bus *bus_with_functions(void)
 {
@@ -120,6 +127,43 @@ TEST(sql_handler_effects_are_exactly_once_whatever_breaks)
         assert_string_equal(item.status, "COMPLETED");
         assert_int_equal(effects(bus), 1);
         assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED'"), 1);
+    }
+}
+
+/* What outlives a transaction: settings, advisory locks, temporary tables, channels. Asked on a connection of the pool. */
+static int64_t session_leftovers(Bus *bus)
+{
+    TxOptions options = {.name = "leftovers", .deadline = soon(), .arena = bus->arena, .read_only = true};
+    Leftover  left    = {-1};
+    Error     error   = {0};
+
+    assert_ok(
+        db_call(bus->pool, &options,
+                "select (select count(*) from pg_settings where source = 'session' and name in "
+                "('synchronous_commit', 'search_path')) + (select count(*) from pg_locks where locktype = 'advisory' "
+                "and pid = pg_backend_pid()) + (select count(*) from pg_class where oid = to_regclass('pg_temp.mine')) "
+                "+ (select count(*) from pg_listening_channels()) as value",
+                DB_NONE, &leftover_shape, &left, &error));
+    return left.value;
+}
+
+TEST(sql_handler_leaves_nothing_in_its_session)
+{
+    static const char *const payloads[] = {"{\"n\": 1}", "{\"code\": \"22012\"}", "{\"code\": \"QU065\"}"};
+    scoped(bus_free) Bus    *bus        = bus_new(1); /* the next statement has the same connection */
+
+    database_exec(
+        bus->db,
+        "create function public.pay(payload jsonb, command_id uuid) returns jsonb language plpgsql as $$ "
+        "begin perform set_config('synchronous_commit', 'off', false), set_config('search_path', 'pg_temp', false), "
+        "pg_advisory_lock(7); create temp table mine (n integer); listen gossip; "
+        "if payload ? 'code' then raise exception 'not today' using errcode = payload->>'code'; end if; "
+        "return null; end $$");
+    for (size_t i = 0; i < COUNT(payloads); i++) {
+        SettleItem item = handle(bus, claimed_with(bus, payloads[i]));
+
+        assert_true(item.outcome == OUTCOME_COMPLETE ? item.settled : item.error != NULL);
+        assert_int_equal(session_leftovers(bus), 0);
     }
 }
 

@@ -517,6 +517,42 @@ TEST(tx_leaves_no_session_state_behind)
     place_free(&place);
 }
 
+static ErrorCode littering_body(Tx *tx, void *context, Error *reterr)
+{
+    const char *last = context;
+
+    TRY(db_run(tx, "set statement_timeout = 12345; select pg_advisory_lock(7)", DB_NONE, NULL, reterr));
+    return db_run(tx, last, DB_NONE, NULL, reterr);
+}
+
+/* Of handlers and the bodies of a library's users: whether they end well, badly, or end the transaction by themselves. */
+TEST(tx_of_foreign_code_leaves_no_session_state_behind)
+{
+    static const char *const ends[]  = {"select 1", "select 1/0", "commit"};
+    Place                    place   = place_new();
+    TxOptions                options = options_of(&place);
+    Error                    error;
+
+    options.is_foreign = true;
+    for (size_t i = 0; i < COUNT(ends); i++) {
+        scoped(pool_release) Checkout *checkout = NULL;
+        int64_t                        settings = -1, locks = -1;
+
+        assert_int_equal(tx_run(place.pool, &options, littering_body, (void *)(uintptr_t)ends[i], &error) == OK, i == 0);
+        assert_ok(pool_acquire(place.pool, options.deadline, &checkout, &error));
+        Tx tx = {.conn = checkout_conn(checkout), .arena = place.arena, .deadline = options.deadline};
+        assert_ok(db_get_i64(&tx, settings_sql, DB_NONE, &settings, &error));
+        assert_ok(db_get_i64(&tx,
+                             "select count(*) as value from pg_locks where locktype = 'advisory' and "
+                             "pid = pg_backend_pid()",
+                             DB_NONE, &locks, &error));
+        assert_int_equal(settings, 0);
+        assert_int_equal(locks, 0);
+        pool_release(take(checkout));
+    }
+    place_free(&place);
+}
+
 TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
 {
     static const char sql[]   = "with k as (insert into done values ($1) on conflict do nothing returning 1)"
