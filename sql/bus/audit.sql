@@ -41,37 +41,39 @@ $$;
 
 do $$ begin perform pawl.audit_check(); end $$;
 
--- Ordered by (at, step, place): step and place decide between events of the same microsecond.
+-- Ordered by (at, step, place): step and place decide between events of the same microsecond. By id it is read by index; by command_id
+-- too, but for pawl.event and pawl.kept_audit, which are scanned.
 create or replace view pawl.audit as
   select a.* from (
     select c.id, c.created_at as at, c.domain_id, 0::smallint as attempt, 'SENT'::text as event, c.command_id, c.sender as actor,
            null::jsonb as details, 0 as step, null::tid as place
     from pawl.command c where c.sent_event is not true
     union all
-    select e.id, e.at, e.domain_id, e.attempt, e.event, e.command_id, e.actor, e.details,
+    select e.id, e.at, e.domain_id, e.attempt, e.event,
+           coalesce(e.command_id, c.command_id, (select k.command_id from pawl.kept_audit k where k.id = e.id limit 1)), e.actor, e.details,
            case when e.event = 'SENT' then 0
                 when e.event = 'OPERATOR_CANCEL' then 3
                 when e.event in ('COMPLETED', 'FAILED', 'CANCELED', 'OPERATOR_COMPLETE') then 4
                 else 1 end, e.ctid
-    from pawl.event e
+    from pawl.event e left join pawl.command c on c.id = e.id
     union all
-    select l.id, l.started_at, l.domain_id, l.attempt, 'RECEIVED', null, l.worker, null, 2, null
-    from pawl.lease l
+    select l.id, l.started_at, l.domain_id, l.attempt, 'RECEIVED', c.command_id, l.worker, null, 2, null
+    from pawl.lease l join pawl.command c on c.id = l.id
     union all
-    select o.id, o.started_at, o.domain_id, o.attempts, 'RECEIVED', null, o.worker, null, 2, null
-    from pawl.outcome o where o.started_at is not null
+    select o.id, o.started_at, o.domain_id, o.attempts, 'RECEIVED', c.command_id, o.worker, null, 2, null
+    from pawl.outcome o join pawl.command c on c.id = o.id where o.started_at is not null
     union all
-    select o.id, o.ended_at, o.domain_id, o.attempts, o.status, null, null,
+    select o.id, o.ended_at, o.domain_id, o.attempts, o.status, c.command_id, null,
            case when o.error is not null then jsonb_build_object('error', o.error) end, 4, null
-    from pawl.outcome o where o.started_at is not null
+    from pawl.outcome o join pawl.command c on c.id = o.id where o.started_at is not null
     union all
     select k.id, k.created_at, k.domain_id, 0::smallint, 'SENT', k.command_id, k.sender, null, 0, null
     from pawl.kept_audit k where k.created_at is not null
     union all
-    select k.id, k.started_at, k.domain_id, k.attempts, 'RECEIVED', null, k.worker, null, 2, null
+    select k.id, k.started_at, k.domain_id, k.attempts, 'RECEIVED', k.command_id, k.worker, null, 2, null
     from pawl.kept_audit k where k.started_at is not null
     union all
-    select k.id, k.ended_at, k.domain_id, k.attempts, k.status, null, null,
+    select k.id, k.ended_at, k.domain_id, k.attempts, k.status, k.command_id, null,
            case when k.error is not null then jsonb_build_object('error', k.error) end, 4, null
     from pawl.kept_audit k where k.started_at is not null
   ) a
