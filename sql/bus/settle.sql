@@ -307,7 +307,7 @@ end
 $$;
 
 -- The end of commands wherever they are: leased, queued, delayed or in the troubleshooting queue. Those that ended
--- before are left alone. Returns the ids that ended now; the caller passes them to pawl.after_end once it holds all its row locks.
+-- before are left alone. p_error: the reason in the audit, and the command's error unless it is completed. Returns the ids that ended now; the caller passes them to pawl.after_end once it holds all its row locks.
 create or replace function pawl.finish_without_replies (
   p_ids bigint[], p_status text, p_event text, p_result jsonb, p_error text, p_actor text)
   returns bigint[]
@@ -347,7 +347,7 @@ begin
     select * from leased union all select * from waiting union all select * from troubled union all select * from lined
   ), kept as (
     insert into pawl.outcome (id, domain_id, status, attempts, ended_at, result, error)
-    select e.id, e.domain_id, p_status, e.attempt, v_now, p_result, p_error
+    select e.id, e.domain_id, p_status, e.attempt, v_now, p_result, case when p_status <> 'COMPLETED' then p_error end
     from ended e
     returning 1
   ), noted as (
