@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # plpgsql_check.sh - reads every PL/pgSQL function with the extension of that name: types, unused and shadowed names,
-# statements that cannot run. Wants a throwaway cluster: test/harness/cluster.sh run scripts/plpgsql_check.sh
+# statements that cannot run. Needs a temporary cluster: test/harness/cluster.sh run scripts/plpgsql_check.sh
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../sql"
 

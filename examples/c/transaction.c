@@ -15,7 +15,7 @@ typedef struct {
     char        total[32];
 } Order;
 
-static PawlStatus order_book(PawlTx *tx, void *context)
+static PawlStatus order_place(PawlTx *tx, void *context)
 {
     Order      *order = context;
     const char *row[] = {order->key, order->amount};
@@ -50,7 +50,7 @@ int main(int argc, char **argv)
     status =
         shop_open(argv[1], "orders (key text primary key, amount bigint not null check (amount > 0))", &pawl, &error);
     if (status == PAWL_OK)
-        status = pawl_transaction(pawl, &options, order_book, &order, &error);
+        status = pawl_transaction(pawl, &options, order_place, &order, &error);
     if (status == PAWL_OK)
         printf("%s %s, total %s\n", order.key, order.is_new ? "booked" : "was booked before", order.total);
     return shop_close(pawl, status, &error);

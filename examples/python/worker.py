@@ -87,7 +87,7 @@ class Heartbeat:
 
 
 def outcome(item):
-    """What settle is told: complete, reject (final), fail (an operator decides) or retry."""
+    """The outcome for settle: complete, reject (final), fail (an operator decides) or retry."""
     try:
         return {"outcome": "complete", "result": HANDLERS[item["type"]](item["payload"], item["command_id"])}
     except Refused as refusal:

@@ -4,7 +4,7 @@
 #     PAWL_DATABASE_URL=postgresql:///shop ./wallet.sh ann 250 3d6f0a52-6a0e-4c3c-9d53-8a3f2c5b7e10
 #
 # The order's own id is the key of the hold, so the script may be run again at any time, after a crash or a lost connection
-# as well: what was posted is told again, and nothing is taken twice. The key of the second step is made from the first.
+# as well: what was posted is reported again, and nothing is taken twice. The key of the second step is made from the first.
 set -eu
 
 customer=$1

@@ -264,7 +264,7 @@ typedef struct {
     long long balance_before, balance, held, available, version;
     const char
              *type;  /* of a refusal, for programs: "insufficient-funds", "key-reused", ...; a constant. NULL: posted */
-    PawlError error; /* PAWL_OK: posted. PAWL_REFUSED, PAWL_NOT_FOUND: why not */
+    PawlError error; /* PAWL_OK: posted. PAWL_REFUSED, PAWL_NOT_FOUND: the reason */
 } PawlPosted;
 
 /* timeout_ms 0: 10 s. Threads that post at the same time share a transaction. A refusal that depends on the ledger is

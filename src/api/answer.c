@@ -1,10 +1,10 @@
 /*
- * answer.c - the header Idempotency-Key on a POST that has no id in its body: a repeat is answered with the bytes that were
- * kept under the key.
+ * answer.c - the header Idempotency-Key on a POST that has no id in its body: a repeat gets the bytes that were stored under
+ * the key.
  *
- * The answer is kept after the deed, in a transaction of its own. So the deeds behind these routes are harmless when done twice,
- * each for its own reason (a decision about one command, a settlement under a lease); the key adds that a late repeat does
- * nothing at all. Refusals are not kept: the same request may succeed later.
+ * The response is stored after the operation, in a transaction of its own. So the operations behind these routes are idempotent by
+ * themselves (a decision about one command, a settle under a lease); the key adds that a late repeat does nothing at all.
+ * Refusals are not stored: the same request may succeed later.
  */
 #include <sodium.h>
 #include <string.h>
@@ -64,7 +64,7 @@ static ErrorCode answer_find(Pool *pool, Request *request, const char *key, cons
     return OK;
 }
 
-/* The deed is done and its answer is right, kept or not. */
+/* The operation has committed, so its response is sent even if it could not be stored. */
 static void answer_keep(Pool *pool, Request *request, const char *key, const Response *response)
 {
     TxOptions options = {.name     = "answer_keep",
@@ -81,7 +81,7 @@ static void answer_keep(Pool *pool, Request *request, const char *key, const Res
         log_error(LOG_WARN, "http", "an answer could not be kept under its Idempotency-Key", &error);
 }
 
-/* Run the handler, or answer what it answered under the same key. */
+/* Run the handler, or send the response that is stored under the same key. */
 static ErrorCode answer_once(Api *api, Request *request, RouteHandler *handler, Response *response, Error *reterr)
 {
     const char *key;

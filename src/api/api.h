@@ -21,7 +21,7 @@
 #include "pg/pool.h"
 #include "wallet/ledger.h"
 
-/* How long a request waits for a row that another transaction has locked, with a connection of the pool; then it is answered 503. */
+/* How long a request waits for a row that another transaction has locked, with a connection of the pool; then it gets 503. */
 #define API_LOCK_MS 100
 
 typedef struct Api {
@@ -46,7 +46,7 @@ RouteHandler api_policy_show, api_policy_set, api_policy_reset;
 RouteHandler api_batch_show, api_batch_seal, api_claim, api_settle, api_extend;
 RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 
-/* The same, but a repeat under one Idempotency-Key is answered with the kept bytes. */
+/* The same, but a repeat under one Idempotency-Key gets the stored bytes. */
 RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once, api_settle_once, api_extend_once;
 RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
 
@@ -70,16 +70,16 @@ extern const FieldTable api_wallet_open_body, api_transfer_batch_body;
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
 /* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
 must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
-/* For the audit: "shop (ann)", the name of the key first, what the client says about itself beside it. The admin's token belongs to no key, so
- * there it stands alone. said NULL or empty: the principal. */
+/* For the audit: "shop (ann)", the name of the key first, then what the client says about itself. The admin token belongs to no key, so
+ * with it the name is what the client says. said NULL or empty: the principal. */
 const char *api_actor(Request *request, const char *said);
-/* The key under which this API key's answer is kept, whatever the header's text is; NULL: there is no header. */
+/* The key under which this API key's response is stored, whatever the header's text is; NULL: there is no header. */
 must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
 /* ERR_INVALID: there is a header. why: a clause. */
 must_check ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr);
-/* The id of an item that was given none, in a request that was: the same request again names the same items. */
+/* The id of an item without one, in a request with a key: the same request again names the same items. */
 const char *api_key_derive(Arena *arena, const char *key, int number);
-/* A route that asks for nothing: no body, or {}. */
+/* A route without fields: no body, or {}. */
 must_check ErrorCode api_nothing_take(Request *request, Error *reterr);
 /* The {txn_id} of the path. */
 must_check ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr);

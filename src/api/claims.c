@@ -36,7 +36,7 @@ struct ClaimGroup {
     WaitList    waits;
     Mono        poll_at;
     bool        notified; /* while it was busy */
-    Error       error;    /* why the last look failed; code OK: it did not */
+    Error       error;    /* why the last claim failed; code OK: it did not */
     TAILQ_ENTRY(ClaimGroup) link;
 };
 typedef TAILQ_HEAD(GroupList, ClaimGroup) GroupList;
@@ -248,7 +248,7 @@ static void found_give(Claims *claims, ClaimWait *wait, Found *found)
     wait->error = found->error;
 }
 
-/* Under the mutex: a look found nothing, or failed. That is so for every waiter that was there when it began: up to `last`. */
+/* Under the mutex: a claim found nothing, or failed. That is so for every waiter that was there when it began: up to `last`. */
 static void group_looked(Claims *claims, ClaimGroup *group, int64_t last, const Found *found)
 {
     ClaimWait *wait;
@@ -261,7 +261,7 @@ static void group_looked(Claims *claims, ClaimGroup *group, int64_t last, const 
     }
 }
 
-/* An outage is waited out, as long as the waiter likes. */
+/* During an outage the waiter waits on, up to its own limit. */
 static bool found_is_final(const Found *found)
 {
     return found->code != OK && error_verdict(found->code) == VERDICT_FINAL;
@@ -274,7 +274,7 @@ static bool group_has_new(const ClaimGroup *group)
     return last && !last->looked;
 }
 
-/* Under the mutex, which it leaves for the claim and to report. */
+/* Under the mutex, which it releases for the claim and for on_done. */
 static void group_serve(Claims *claims, ClaimGroup *group)
 {
     ClaimWait *wait = TAILQ_FIRST(&group->waits);
@@ -310,7 +310,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     mutex_lock(&claims->mutex);
 }
 
-/* Under the mutex, which it leaves. A lease that cannot be released ends by its time. */
+/* Under the mutex, which it releases. A lease that cannot be released expires. */
 static void undo_run(Claims *claims)
 {
     Undo *undo  = claims->undo;
@@ -487,7 +487,7 @@ void claims_free(Claims *claims)
             TAILQ_REMOVE(&claims->groups[i], group, link);
             group_free(group);
         }
-    for (Undo *undo; (undo = claims->undo) != NULL;) { /* the database is gone by now: their leases end by their time */
+    for (Undo *undo; (undo = claims->undo) != NULL;) { /* the database is unavailable by now: their leases expire */
         claims->undo = undo->next;
         arena_free(undo->arena);
         free(undo);

@@ -1,9 +1,9 @@
 /*
- * claims.h - claims for workers that come over HTTP: one wait list per domain and set of types, and no thread for each waiter.
+ * claims.h - claims over HTTP: one wait list per domain and set of types, and no thread for each waiter.
  *
  * A group is a domain with a set of types: its claim cursor (bus/claim.h), shared by all requests, and the requests that wait, in
  * the order they came. Few threads serve all groups: one claim at a time for a group, for its first waiter. A claim that finds
- * commands is followed by the next waiter's at once; one that finds none answers for all waiters of the group, however many.
+ * commands is followed immediately by the next waiter's; one that finds none counts for all waiters of the group, however many.
  *
  *     submitted -> group is due                        group is due -> claim for the first waiter
  *     notification of the domain -> group is due       found nothing -> all wait for the next poll, 1 s later
@@ -11,8 +11,8 @@
  * Invariants
  *   1. on_done comes exactly once for each submitted wait, under no lock. `until` bounds it, and the claim under way then.
  *   2. A wait that was canceled gets no commands: if a claim for it was under way, what it found is released, and no attempt counts.
- *   3. A notification makes only groups of its domain look, one claim each. An idle group costs one claim a second, with any number
- *      of waiters. A wait takes no memory beyond itself, however often its group looks.
+ *   3. A notification makes only groups of its domain claim, once each. An idle group costs one claim a second, with any number
+ *      of waiters. A wait takes no memory beyond itself, however often its group claims.
  *   4. At most GROUPS_KEPT groups without waiters keep their cursor; the one not used for longest goes first.
  * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.
  */
@@ -37,10 +37,10 @@ struct ClaimWait {
     int                type_count; /* 0: all */
     int                limit, lease_ms;
     const char        *worker;
-    Deadline           until; /* wait for work until then; already passed: a single look */
+    Deadline           until; /* wait for work until then; already passed: a single claim */
     void (*on_done)(void *context);
     void *context;
-    /* What came of it, at on_done. */
+    /* The outcome, at on_done. */
     ErrorCode       code;
     Error           error;
     ClaimedCommand *list;
@@ -49,7 +49,7 @@ struct ClaimWait {
     Claims     *claims;
     ClaimGroup *group;  /* NULL: it does not wait */
     Arena      *arena;  /* of the list */
-    int64_t     number; /* in the order of coming */
+    int64_t     number; /* in the order of arrival */
     bool        looked, running, canceled;
     TAILQ_ENTRY(ClaimWait) link;
 };
@@ -64,7 +64,7 @@ SCOPED(Claims, claims_free)
 void claims_submit(Claims *claims, ClaimWait *wait);
 /* Its client is gone: it is done as soon as no claim for it is under way, maybe in here. Also right before claims_submit(). */
 void claims_cancel(Claims *claims, ClaimWait *wait);
-/* After on_done. delivered false: the answer did not reach the client, so its commands are released. */
+/* After on_done. delivered false: the response did not reach the client, so its commands are released. */
 void claims_end(ClaimWait *wait, bool delivered);
 
 #endif

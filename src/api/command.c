@@ -1,5 +1,5 @@
 /*
- * command.c - commands over HTTP: send, look, claim, settle, extend, and the troubleshooting queue.
+ * command.c - commands and batches over HTTP: send, show, list, cancel, and the troubleshooting queue.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,16 +31,18 @@ typedef struct {
 } SendRequest;
 
 static const Field send_fields[] = {
-    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63, .help = "who handles it"},
+    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63,
+     .help = "domain whose workers handle it: 1 to 63 letters, digits, _ . : -"},
     {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100,
-     .help = "what is to be done"},
+     .help = "what is to be done: 1 to 100 letters, digits, _ . : -"},
     {"payload", FIELD_JSON, offsetof(SendRequest, payload), .help = "any JSON for the handler; {} when absent"},
     {"command_id", FIELD_UUID, offsetof(SendRequest, command_id), .help = "sent twice it is one command"},
     {"delay_s", FIELD_REAL, offsetof(SendRequest, delay_s), .min = 0, .max = DELAY_S_MAX, .help = "not before"},
     {"priority", FIELD_I64, offsetof(SendRequest, priority), .min = 0, .max = 9,
      .is_set = offsetof(SendRequest, priority_given), .help = "9 is first; 4 when absent"},
     {"max_attempts", FIELD_I64, offsetof(SendRequest, max_attempts), .min = 1, .max = 1000, .help = "3 when absent"},
-    {"reply_to", FIELD_TEXT, offsetof(SendRequest, reply_to), .length_max = 47, .help = "queue that gets the outcome"},
+    {"reply_to", FIELD_TEXT, offsetof(SendRequest, reply_to), .length_max = 47,
+     .help = "queue that gets the outcome: 1 to 47 letters, digits, _ . and single -"},
     {"correlation_id", FIELD_TEXT, offsetof(SendRequest, correlation_id), .length_max = 200},
     {"batch_id", FIELD_UUID, offsetof(SendRequest, batch_id)},
 };
@@ -48,9 +50,10 @@ const FieldTable api_command_send_body = {"command", send_fields, COUNT(send_fie
 
 /* The command that is sent when a batch is complete. */
 static const Field on_complete_fields[] = {
-    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63, .help = "who handles it"},
+    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63,
+     .help = "domain whose workers handle it: 1 to 63 letters, digits, _ . : -"},
     {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100,
-     .help = "what is to be done"},
+     .help = "what is to be done: 1 to 100 letters, digits, _ . : -"},
     {"payload", FIELD_JSON, offsetof(SendRequest, payload),
      .help = "any JSON for the handler; the command's correlation_id is the batch_id"},
 };
@@ -89,8 +92,8 @@ static SendItem item_of(const SendRequest *given, const char *actor)
                       .actor          = actor};
 }
 
-/* A repeat answers with the bytes of the first answer, so the status is the one that every command is accepted with; the present
- * one is a header. */
+/* A repeat gets the bytes of the first response, so the status here is the one that every new command has; the present one is in
+ * a header. */
 static void write_sent(Writer *writer, const SendItem *item)
 {
     writer_object(writer, NULL);
@@ -235,7 +238,7 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     return OK;
 }
 
-/* ---- look ---- */
+/* ---- read ---- */
 
 const RouteParameter api_command_parameters[] = {
     {"domain", "only this domain"},

@@ -1,8 +1,8 @@
 /*
- * entry.c - what changed a wallet, over HTTP: entries from the newest, statements from the oldest.
+ * entry.c - the entries of a wallet over HTTP: entries newest first, statements oldest first.
  *
- * Both are answered in pages. A page is read in chunks with an arena each, and it ends early where it grows large: its
- * cursor tells where to go on.
+ * Both are returned in pages. A page is read in chunks with an arena each, and it ends early where it grows large: its
+ * cursor is where the next page starts.
  */
 #include <string.h>
 
@@ -55,7 +55,7 @@ typedef struct {
     bool        csv;
     Text       *body;
     Writer      writer;
-    int64_t     last; /* number of the last entry told */
+    int64_t     last; /* number of the last entry written */
     const char *next; /* cursor; NULL: there is no more */
 } Page;
 
@@ -104,13 +104,13 @@ static void page_end(Page *page)
     writer_end(&page->writer);
 }
 
-/* How many of them were told before the page was large enough. */
+/* How many of them were written before the page was large enough. */
 static int page_add(Page *page, const Entry *list, int count)
 {
-    int told = 0;
+    int written = 0;
 
-    while (told < count && page->body->length < PAGE_BYTES_MAX) {
-        const Entry *entry = &list[told++];
+    while (written < count && page->body->length < PAGE_BYTES_MAX) {
+        const Entry *entry = &list[written++];
 
         if (page->csv) {
             entry_csv_write(page->body, entry);
@@ -120,7 +120,7 @@ static int page_add(Page *page, const Entry *list, int count)
         }
         page->last = entry->number;
     }
-    return told;
+    return written;
 }
 
 static ErrorCode page_fill(Page *page, Pool *pool, Request *request, Error *reterr)

@@ -1,5 +1,5 @@
 /*
- * example.h - answers of the ledger as OpenAPI shows them; a story compares them with the real ones.
+ * example.h - responses of the ledger as OpenAPI shows them; a test compares them with real ones.
  */
 #ifndef API_EXAMPLE_H
 #define API_EXAMPLE_H

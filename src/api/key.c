@@ -1,5 +1,5 @@
 /*
- * key.c - tokens in, hashes to the database; see key_cache.c for the answers that are remembered.
+ * key.c - tokens in, hashes to the database; see key_cache.c for the cache.
  */
 #include "api/key.h"
 
@@ -111,7 +111,7 @@ static bool name_is_good(const char *name)
            strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.-") == length;
 }
 
-/* The token is lost with the answer, so a repeat cannot return it: the key can only be revoked. */
+/* The token is lost with the response, so a repeat cannot return it: the key can only be revoked. */
 static ErrorCode key_in_doubt(const char *name, Error *reterr)
 {
     return fail(

@@ -7,11 +7,10 @@
  * Invariants
  *   1. Neither the database nor the cache holds a token, and no message contains one.
  *   2. The admin token needs no database; it is compared by hash, in constant time.
- *   3. The cache is bounded: KEY_CACHE_SIZE answers, kept for 5 s. So a revoked key works for 5 s more at most. A flood
- *      of unknown tokens never pushes out a live answer about a known one, and costs 50 statements a second at most.
- *   4. While the database cannot be asked, a key that it knew at most 65 s ago is still honoured: an outage turns no
- *      caller away at the door. It is never honoured beyond its own expiry, which
- *      the database's clock decides.
+ *   3. The cache is bounded: KEY_CACHE_SIZE verdicts, kept for 5 s. So a revoked key works for 5 s more at most. A flood
+ *      of unknown tokens never evicts a live verdict about a known one, and costs 50 statements a second at most.
+ *   4. While the database is unavailable, a key that it knew at most 65 s ago stays valid, so an outage denies no client
+ *      access. A key is never valid beyond its own expiry, which the database's clock decides.
  * Threads: any. Ownership: key_cache_free() frees.
  */
 #ifndef API_KEY_H
@@ -76,8 +75,8 @@ typedef struct KeyCache KeyCache;
 KeyCache *key_cache_new(Pool *pool, const char *admin_token);
 void      key_cache_free(KeyCache *cache);
 SCOPED(KeyCache, key_cache_free)
-/* A ServerAuth. ret_name holds KEY_NAME_SIZE bytes. ERR_NO_TOKEN: unknown, revoked or expired. try_cache: ask memory
- * only, ERR_BUSY when that does not know. Else the codes of a query. */
+/* A ServerAuth. ret_name holds KEY_NAME_SIZE bytes. ERR_NO_TOKEN: unknown, revoked or expired. try_cache: read the cache
+ * only, ERR_BUSY when it has no entry. Else the codes of a query. */
 must_check ErrorCode key_cache_check(KeyCache *cache, const char *token, bool try_cache, Deadline deadline,
                                      Scope *ret_scopes, char *ret_name, Error *reterr);
 

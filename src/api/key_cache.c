@@ -1,11 +1,11 @@
 /*
- * key_cache.c - answers about tokens, remembered for a few seconds; the invariants stand in key.h.
+ * key_cache.c - verdicts about tokens, cached for a few seconds; the invariants are in key.h.
  *
- * What is not remembered is looked up through a combiner: one statement for all tokens that are being asked about. While some of
+ * What is not cached is looked up through a combiner: one statement for all tokens that are queued. While some of
  * them are unknown, the next lookup waits a moment: unknown tokens cost at most 50 statements per second.
  *
- * Buckets of a few entries, chosen by the hash, which is as good as random. In a full bucket the entry that would be
- * missed least makes room: first one that is past its use, then one about an unknown token, then the oldest.
+ * Buckets of a few entries, chosen by the hash, which is as good as random. In a full bucket the least useful
+ * entry is evicted: first an expired one, then one about an unknown token, then the oldest.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@
 #define BUCKET_COUNT    (KEY_CACHE_SIZE / BUCKET_SIZE)
 #define FRESH_MS        5000
 #define UNKNOWN_MS      20    /* between two lookups while unknown tokens come */
-#define GRACE_MS        60000 /* beyond fresh, while the database cannot be asked */
+#define GRACE_MS        60000 /* beyond fresh, while the database is unavailable */
 #define LOOKUPS_MAX     500
 #define ARENA_BYTES_MAX ((size_t)1 << 20)
 
@@ -29,7 +29,7 @@ typedef struct {
     KeyHash hash;
     Mono    asked_at;
     bool    expires;
-    Mono    expires_at; /* by the database's clock when it was asked, carried on by ours that never jumps */
+    Mono    expires_at; /* by the database's clock at the lookup, continued by the monotonic clock */
     Scope   scopes;     /* SCOPE_NONE: the token is unknown */
     bool    used;
     char    name[KEY_NAME_SIZE];
@@ -85,7 +85,7 @@ static bool cache_get(KeyCache *cache, const KeyHash *hash, Entry *ret_entry)
     return false;
 }
 
-/* How much an entry would be missed: its class first, then its youth. */
+/* The least is evicted first: by class, then by age. */
 static int64_t entry_worth(const Entry *entry)
 {
     int64_t age_ms = entry_age_ms(entry);
@@ -112,7 +112,7 @@ static void cache_put(KeyCache *cache, const Entry *entry)
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&cache->mutex);
     Entry                      *victim = victim_of(bucket_of(cache, &entry->hash), &entry->hash);
 
-    /* An unknown token does not push out one that is known and in use. */
+    /* An unknown token does not evict one that is known and in use. */
     if (entry->scopes != SCOPE_NONE || victim->scopes == SCOPE_NONE || entry_age_ms(victim) > FRESH_MS + GRACE_MS ||
         hash_is_equal(&victim->hash, &entry->hash))
         *victim = *entry;
@@ -139,7 +139,7 @@ static ErrorCode found_take(Entry *entry, const Found *found, Error *reterr)
     return OK;
 }
 
-/* Each of the entries has its hash; an answer of either kind fills the rest. */
+/* Each of the entries has its hash; a verdict of either kind fills the rest. */
 static ErrorCode lookups_run(void *context, void **entries, int count, Deadline deadline, Error *reterr)
 {
     KeyCache                 *cache = context;

@@ -12,7 +12,7 @@ typedef struct {
 } KeyHash;
 
 KeyHash key_hash(const char *token);
-/* Does it look like one that key_token_new() made? Anything else is not worth a question to the database. */
+/* Has it the form that key_token_new() makes? No other text causes a query. */
 bool key_token_is_ours(const char *token);
 
 #endif

@@ -9,7 +9,7 @@
 #include "http/route.h"
 
 const char *openapi_text(const RouteTable *table, Arena *arena);
-/* The same, ready to be answered; the text is in the arena. */
+/* The same as an asset; the text is in the arena. */
 Asset openapi_asset(const RouteTable *table, Arena *arena);
 
 #endif

@@ -15,7 +15,7 @@ ErrorCode api_live(void *context, Request *request, Response *response, Error *r
     return OK;
 }
 
-/* Anyone may ask: the words that name hosts and users are for the log. */
+/* The route is open to everyone: texts that name hosts and users go to the log only. */
 static ErrorCode ready_write(Request *request, const Error *verdict, Response *response, Error *reterr)
 {
     if (verdict->code != OK)

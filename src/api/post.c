@@ -1,8 +1,8 @@
 /*
- * post.c - money moves over HTTP: one operation per request, answered by its verdict.
+ * post.c - operations on wallets over HTTP: one per request; the response is its verdict.
  *
- * A verdict that is kept under its key is answered by the same bytes each time, refusals too: so the instance of such a
- * problem is the transaction and not the request.
+ * A verdict that is kept under its key gets the same bytes each time, refusals too: so the instance of such a problem is the
+ * transaction and not the request.
  */
 #include "api/api.h"
 #include "http/suspend.h"
@@ -17,7 +17,7 @@ static ErrorCode item_read(Request *request, WalletKind kind, WalletItem *ret_it
     size_t        size;
     const char   *body = request_body(request, &size);
 
-    if (size == 0) /* the header may have said all there is to say */
+    if (size == 0) /* the header may have the key, and no other field is required */
         body = "{}", size = 2;
     TRY(reader_object(body, size, &wallet_operation_bodies[kind], request_arena(request), &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
@@ -41,7 +41,7 @@ static void headers_add(Request *request, Response *response, const WalletItem *
         response_header(response, "Idempotency-Replayed", "true");
 }
 
-/* A refusal that was decided is the answer for ever; what only failed may be tried again. */
+/* A refusal that was decided is the response from now on; what failed may be retried. */
 static ErrorCode refusal_answer(Request *request, const WalletItem *item, Response *response, Error *reterr)
 {
     if (!item->decided_at) {
@@ -110,7 +110,7 @@ POST_HANDLER(api_freeze, WALLET_FREEZE)
 POST_HANDLER(api_unfreeze, WALLET_UNFREEZE)
 POST_HANDLER(api_floor, WALLET_FLOOR)
 
-/* @system pays: what it pays was not there before. */
+/* A leg in which @system pays creates money. */
 static bool legs_create_money(WalletLegs legs)
 {
     for (int i = 0; i < legs.count; i++)
@@ -119,7 +119,7 @@ static bool legs_create_money(WalletLegs legs)
     return false;
 }
 
-/* Many wallets changed, so it is told how each of them stood: one more read from the database, on a thread that may wait. */
+/* Many wallets changed, so the response has the state of each: one more read from the database, on a thread that may wait. */
 static ErrorCode transaction_answer(void *context, Request *request, Response *response, Error *reterr)
 {
     Api              *api  = context;

@@ -60,7 +60,7 @@ static bool all_replayed(WalletItem *const *items, int count)
     return true;
 }
 
-/* Nothing in them says whether they are new, so that a repeat has the bytes of its first answer. */
+/* Nothing in them says whether they are new, so that a repeat has the bytes of the first response. */
 static void write_verdicts(Writer *writer, WalletItem *const *items, int count)
 {
     int64_t posted = 0;

@@ -45,7 +45,7 @@ static bool is_new(const Ready *ready)
     return ready->checked.ns != 0 && mono_ms_between(ready->checked, clock_mono()) < READY_MS;
 }
 
-/* One check for all who wait for it, unless one has ended while they were queued. */
+/* One check for all queued callers, unless another has ended while they were queued. */
 static ErrorCode checks_run(void *context, void **waits, int count, Deadline deadline, Error *reterr)
 {
     Ready *ready = context;

@@ -1,5 +1,5 @@
 /*
- * schema.c - see api_schema.h.
+ * schema.c - see schema.h.
  */
 #include "api/schema.h"
 

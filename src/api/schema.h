@@ -1,5 +1,5 @@
 /*
- * schema.h - the shapes of all answers, one table per shape; see http/answer.h.
+ * schema.h - the shapes of all responses, one table per shape; see http/answer.h.
  */
 #ifndef API_SCHEMA_H
 #define API_SCHEMA_H

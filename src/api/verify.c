@@ -1,5 +1,5 @@
 /*
- * verify.c - do the books add up? Over HTTP.
+ * verify.c - verification of the ledger over HTTP.
  */
 #include <string.h>
 
@@ -11,7 +11,7 @@ const RouteParameter api_verify_parameters[] = {
     {NULL, NULL}
 };
 
-/* What was found is the answer, whatever it is: 200. */
+/* Findings are a result, not an error: 200. */
 ErrorCode api_verify(void *context, Request *request, Response *response, Error *reterr)
 {
     Api *api              = context;

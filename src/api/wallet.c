@@ -1,5 +1,5 @@
 /*
- * wallet.c - wallets over HTTP: open, look, look back; and one transaction, one hold.
+ * wallet.c - wallets over HTTP: open, read the present and a past state; one transaction, one hold.
  */
 #include "api/api.h"
 #include "api/scope.h"
@@ -34,8 +34,8 @@ ErrorCode api_treasury_check(const Request *request, Error *reterr)
     return fail(reterr, ERR_DENIED, "the token must have the scope treasury to create money or set a floor");
 }
 
-/* The wallet is its own key, so a second request does nothing; it is answered with the wallet's present state, because a body
- * that says "balance": 0 about a wallet that holds money would be taken for the truth. */
+/* The wallet is its own key, so a second request changes nothing. Its response has the wallet's present state, because clients would take
+ * the "balance": 0 of the first response for the present balance. */
 ErrorCode api_wallet_open(void *context, Request *request, Response *response, Error *reterr)
 {
     Api        *api   = context;
@@ -75,7 +75,7 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     return OK;
 }
 
-/* ---- look ---- */
+/* ---- read ---- */
 
 const RouteParameter api_wallet_parameters[] = {
     {"asset", "CREDIT when absent"},

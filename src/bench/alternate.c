@@ -1,5 +1,5 @@
 /*
- * alternate.c - see alternation.h.
+ * alternate.c - see alternate.h.
  */
 #include "bench/alternate.h"
 

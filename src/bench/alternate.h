@@ -1,6 +1,5 @@
 /*
- * alternate.h - what is compared is measured in alternation, and each round begins with the other one: what the machine does meanwhile
- * falls on both.
+ * alternate.h - variants that are compared run alternately, in an order that changes with each round, so other load affects both.
  */
 #ifndef BENCH_ALTERNATE_H
 #define BENCH_ALTERNATE_H

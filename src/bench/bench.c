@@ -118,7 +118,7 @@ static ErrorCode database_count(Bench *bench, const BenchDatabase *database, Err
     return OK;
 }
 
-/* Every database goes, also when one of them cannot; the first failure is the one that is told. */
+/* Drops every database, also after one could not be dropped; returns the first failure. */
 static ErrorCode databases_close(Bench *bench, ErrorCode code, Error *reterr)
 {
     bench_print(bench, "dropping databases");

@@ -1,11 +1,11 @@
 /*
- * bench.h - measures the house: a table of sections, each in throwaway databases of its own.
+ * bench.h - pawl bench: a table of sections, each measured in temporary databases of its own.
  *
- * `pawl bench NAME` runs the rows of bench_sections that are asked for, one after the other. A section opens the databases it
+ * `pawl bench NAME` runs the rows of bench_sections that are selected, one after the other. A section opens the databases it
  * needs with bench_database(), measures, and puts figures into the report; bench_run() drops the databases afterwards, whatever
  * happened. A new bench is a row here, and a row in the table of commands.
  *
- * reterr is never NULL in this room.
+ * reterr is never NULL in this module.
  *
  * Threads: bench_run() belongs to one thread. stopping, done and what may be used by any.
  */
@@ -64,14 +64,14 @@ extern const BenchOption bench_options[];
 extern const int         bench_option_count;
 
 void bench_init(Bench *bench, const char *url, const char *listen_url, Arena *arena);
-/* Run one section and drop its databases. ERR_STOPPING: it was told to. */
+/* Run one section and drop its databases. ERR_STOPPING: it was interrupted. */
 must_check ErrorCode bench_run(Bench *bench, const BenchSection *section, int64_t value, Error *reterr);
 
 /* ---- for sections ---- */
 
 /* One more database; it lives until the section ends. */
 must_check ErrorCode bench_database(Bench *bench, BenchDatabase **ret_database, Error *reterr);
-/* ERR_STOPPING once somebody wants it to end. Asked in every loop. */
+/* ERR_STOPPING after an interrupt. Called in every loop. */
 must_check ErrorCode bench_continue(const Bench *bench, Error *reterr);
 /* What the progress line says from now on. */
 void bench_print(Bench *bench, const char *what);

@@ -1,8 +1,8 @@
 /*
- * database.h - a throwaway database beside the user's own: a bench measures there and touches nothing else.
+ * database.h - a temporary database beside the configured one: measurements run there and touch nothing else.
  *
  * Invariants
- *   1. What is measured is measured in the database that was just created: after connecting, its name is asked for, so that
+ *   1. What is measured is measured in the database that was just created: after connecting, its name is queried, so that
  *      a pooler that leads every name to one database is found out before anything is written.
  *   2. The name is remembered before the database is created, so database_close() drops it however far database_open() came.
  * Threads: one opens and closes; the pool may be used by any.
@@ -18,7 +18,7 @@
 
 typedef struct {
     char        name[DATABASE_NAME_SIZE]; /* "" until it may exist */
-    const char *home;                     /* url of the database it stands beside; borrowed */
+    const char *home;                     /* url of the configured database; borrowed */
     const char *url, *listen_url;         /* the same servers, this database */
     const char *version, *synchronous_commit, *fsync;
     Pool       *pool;

@@ -1,8 +1,8 @@
 /*
- * histogram.h - many times in little memory: percentiles of any number of microseconds, each within 2 %.
+ * histogram.h - percentiles in little memory: those of any number of microseconds, each within 2 %.
  *
  * Below HISTOGRAM_EXACT a bucket is one microsecond; above, each doubling is cut into HISTOGRAM_EXACT / 2 buckets.
- * Threads: one at a time; whoever shares one guards it.
+ * Threads: one at a time; the owner of a shared one guards it.
  */
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H

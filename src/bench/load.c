@@ -7,7 +7,7 @@
 
 #define CALL_MS     30000
 #define ARENA_BYTES ((size_t)256 << 20)
-#define PAYLOAD     "{\"to\": \"somebody\", \"amount\": 100}"
+#define PAYLOAD     "{\"to\": \"ann\", \"amount\": 100}"
 
 typedef struct {
     const Load *load;

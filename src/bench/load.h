@@ -1,5 +1,5 @@
 /*
- * load.h - commands into a database, from several threads at once.
+ * load.h - sends commands from several threads at the same time.
  */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
@@ -12,7 +12,7 @@
 typedef struct {
     BenchDatabase *database;
     int64_t        count;
-    int64_t        delay_ms; /* 0: at once */
+    int64_t        delay_ms; /* 0: none */
     bool           single;   /* one at a time from each client, through a combiner, instead of in batches */
 } Load;
 

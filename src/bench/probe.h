@@ -1,5 +1,5 @@
 /*
- * probe.h - a second, leisurely worker on the same domain that times each of its claims: one round trip, found something or not.
+ * probe.h - a second worker on the same domain, polling slowly, that times each of its claims: one round trip each.
  *
  * What it finds it settles. So it sees what a claim costs by itself, apart from waiting and waking.
  * Threads: its own; probe_lap() and probe_settled() from any.

@@ -36,7 +36,7 @@ typedef struct {
     double      runs[REPORT_RUNS_MAX];
 } Figure;
 
-/* A stretch of an offered load. */
+/* A time window of an offered load. */
 typedef struct {
     const char *section;
     double      end_s;         /* since the load began */

@@ -1,6 +1,6 @@
 /*
- * section_paced.c - a load at its own rate: how soon handlers start, and whether that lasts while somebody holds a
- * transaction open.
+ * section_paced.c - a load at a fixed rate: how soon handlers start, and whether that lasts while another connection
+ * holds a transaction open.
  */
 #include "bench/bench.h"
 #include "bench/hold.h"
@@ -17,8 +17,8 @@
 #define WINDOWS   6 /* at least so many, also of a short load */
 
 /* What "flat" allows: half of the backlog more and a tenth of a second's worth, half of the delay more and 5 ms, and
- * 5 % less than is offered. The claims of the probe are shown and not judged: looking below the front costs an idle
- * worker more while a transaction is held, and is rationed for that reason. */
+ * 5 % less than is offered. The claims of the probe are shown and not judged: reading below the cursor costs an idle
+ * worker more while a transaction is held, and is rate-limited for that reason. */
 #define BACKLOG_SHARE 10
 #define GROWTH        1.5
 #define SLACK_MS      5

@@ -1,6 +1,6 @@
 /*
  * section_transfers.c - how many transfers a second, how long one takes, and what it weighs: any wallets, one wallet, in
- * arrays; how long it takes to look at a wallet with a history, and to verify all of it.
+ * arrays; how long it takes to read a wallet with a history, and to verify all of it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,7 +30,7 @@
 typedef struct {
     const BenchDatabase *database;
     Ledger              *ledger;
-    bool                 hot; /* everybody pays from the first wallet */
+    bool                 hot; /* all transfers are from the first wallet */
     Mutex                mutex;
     Histogram           *histogram; /* under the mutex */
 } Market;
@@ -281,7 +281,7 @@ ErrorCode section_arrays(Bench *bench, int64_t value, Error *reterr)
 
 /* ---- a long history ---- */
 
-/* The first wallet has the long history; the last one, which nobody has paid, a short one. */
+/* The first wallet has the long history; the last one, without transfers, a short one. */
 static ErrorCode history_measure(Bench *bench, int which, int64_t value, double *ret_rate, Error *reterr)
 {
     scoped(ledger_free) Ledger *ledger = ledger_new(bench->databases[0].pool);

@@ -1,5 +1,5 @@
 /*
- * threads.c - see team.h.
+ * threads.c - see threads.h.
  */
 #include "bench/threads.h"
 

@@ -1,5 +1,5 @@
 /*
- * worker_process.c - see processes_started.h.
+ * worker_process.c - see worker_process.h.
  */
 #include "bench/worker_process.h"
 
@@ -122,7 +122,7 @@ static ErrorCode process_judge(const WorkerProcesses *processes_started, int sta
 static ErrorCode worker_processes_wait(WorkerProcesses *processes_started, const Bench *bench, ErrorCode code,
                                        Error *reterr)
 {
-    bool told = false;
+    bool signaled = false;
 
     for (int left = processes_started->count; left > 0;) {
         for (int i = 0; i < processes_started->count; i++) {
@@ -138,9 +138,9 @@ static ErrorCode worker_processes_wait(WorkerProcesses *processes_started, const
         }
         if (code == OK)
             code = bench_continue(bench, reterr);
-        if (code != OK && !told) {
+        if (code != OK && !signaled) {
             worker_processes_signal(processes_started, SIGTERM);
-            told = true;
+            signaled = true;
         }
         if (left > 0)
             clock_sleep_ms(LOOK_MS);

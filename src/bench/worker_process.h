@@ -8,7 +8,7 @@
 
 #define WORKER_PROCESSES_MAX 16
 
-/* Start them and wait until all have ended. When the bench is to stop they are told to, and waited for. */
+/* Start them and wait until all have ended. When the bench is interrupted they are signaled and waited for. */
 must_check ErrorCode worker_processes_run(Bench *bench, const BenchDatabase *database, int processes, Error *reterr);
 
 #endif

@@ -43,14 +43,14 @@ ErrorCode worker_thread_listen(WorkerThread *worker_thread, const BenchDatabase 
 
 void worker_thread_wait(WorkerThread *worker_thread, int64_t count)
 {
-    WorkerCounts counts = {0};
-    int64_t      told   = 0, handled;
+    WorkerCounts counts  = {0};
+    int64_t      counted = 0, handled;
 
     for (;;) {
         worker_counts(worker_thread->worker, &counts);
         handled = counts.completed + counts.lost;
-        atomic_fetch_add(&worker_thread->bench->done, handled - told);
-        told = handled;
+        atomic_fetch_add(&worker_thread->bench->done, handled - counted);
+        counted = handled;
         if (handled >= count || atomic_load(&worker_thread->ended) || atomic_load(&worker_thread->bench->stopping))
             return;
         clock_sleep_ms(LOOK_MS);

@@ -1,7 +1,7 @@
 /*
  * worker_thread.h - a worker of this process on a thread of its own, as `pawl work` is one.
  *
- * Ownership: whoever starts a worker_thread ends it, also after a failure.
+ * Ownership: the caller of worker_thread_start() ends it, also after a failure.
  */
 #ifndef BENCH_WORKER_THREAD_H
 #define BENCH_WORKER_THREAD_H
@@ -27,7 +27,7 @@ void worker_thread_start(WorkerThread *worker_thread, Bench *bench, const BenchD
                          int threads);
 /* Be woken by notifications from now on; returns when they arrive, or after some seconds without. */
 must_check ErrorCode worker_thread_listen(WorkerThread *worker_thread, const BenchDatabase *database, Error *reterr);
-/* Until it has handled this many since its start. Also when it ends by itself, or is told to stop: worker_thread_end() says why. */
+/* Until it has handled this many since its start. Also when it ends by itself, or is stopped: worker_thread_end() returns the reason. */
 void worker_thread_wait(WorkerThread *worker_thread, int64_t count);
 /* Stop, join, free. The error is the worker's own, or "interrupted". */
 must_check ErrorCode worker_thread_end(WorkerThread *worker_thread, Error *reterr);

@@ -20,7 +20,7 @@ typedef struct {
     Call  *call;
     int    setting_count;
     bool   help;
-    bool   plain; /* "--" was there: no more flags */
+    bool   plain; /* after "--" there are no flags */
 } Parser;
 
 const char *call_flag(const Call *call, const char *name)
@@ -121,7 +121,7 @@ static ErrorCode unknown_flag(Parser *parser, const CliCommand *command, const c
     return unknown("flag", name, words, count, reterr);
 }
 
-/* The words that may stand at this place: groups, or the verbs of one group. */
+/* The words that are valid here: groups, or the verbs of one group. */
 static ErrorCode unknown_word(const char *group, const char *word, Error *reterr)
 {
     const char *words[WORDS_MAX];

@@ -40,17 +40,17 @@ static const CommandFlag send_flags[] = {
     {NULL,               NULL,    NULL                                                                   },
 };
 static const CommandFlag work_flags[] = {
-    {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"  },
+    {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"        },
     {"--sql",     "FUNCTION",
-     "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command" },
-    {"--noop",    NULL,       "complete everything: for measuring"                                                    },
-    {"-j",        "N",        "how many at once; 8 unless given"                                                      },
-    {"--batch",   "N",        "most commands in one claim; as many as can start at once unless given, 500 with --noop"},
-    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"                          },
-    {"--timeout", "TIME",     "how long one command may take; no limit unless given"                                  },
-    {"--type",    "LIST",     "only commands of these types, comma-separated"                                         },
-    {"--drain",   NULL,       "end when nothing of the claimed types is queued, delayed or in progress"               },
-    {NULL,        NULL,       NULL                                                                                    },
+     "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command"       },
+    {"--noop",    NULL,       "complete everything: for measuring"                                                          },
+    {"-j",        "N",        "how many handlers run at the same time; 8 unless given"                                      },
+    {"--batch",   "N",        "most commands in one claim; as many as there are free handlers unless given, 500 with --noop"},
+    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"                                },
+    {"--timeout", "TIME",     "how long one command may take; no limit unless given"                                        },
+    {"--type",    "LIST",     "only commands of these types, comma-separated"                                               },
+    {"--drain",   NULL,       "end when nothing of the claimed types is queued, delayed or in progress"                     },
+    {NULL,        NULL,       NULL                                                                                          },
 };
 static const CommandFlag batch_flags[] = {
     {"--id",          "UUID", "idempotency key: created twice it is one batch; generated unless given"    },
@@ -113,7 +113,7 @@ static const CommandFlag bench_commands_flags[] = {
     {"--single",    NULL,   "send one at a time from each client, instead of in batches"      },
     {"--delayed",   "N",    "handle with N delayed commands in the domain, in turns with none"},
     {"--processes", "N",    "handle by N processes together, in turns with one"               },
-    {"--rate",      "N",    "commands a second for the three below; 2000 unless given"        },
+    {"--rate",      "N",    "commands per second for the three below; 2000 unless given"      },
     {"--paced",     "TIME", "offer the rate for so long: 60s, 10m"                            },
     {"--hold",      "TIME", "the same while another connection holds an old snapshot"         },
     {"--hold-xid",  "TIME", "the same while it also holds a transaction id"                   },
@@ -122,7 +122,7 @@ static const CommandFlag bench_commands_flags[] = {
 static const CommandFlag bench_transfers_flags[] = {
     {"--count",    "N",    "transfers in each round; 100000 unless given"                   },
     {"--rounds",   "N",    "how often each figure is measured; 3 unless given"              },
-    {"--clients",  "N",    "threads that ask, one transfer at a time; 64 unless given"      },
+    {"--clients",  "N",    "threads that post one transfer at a time; 64 unless given"      },
     {"--wallets",  "N",    "wallets they move money between; 1000 unless given"             },
     {"--hold-xid", "TIME", "pay for so long while another connection holds a transaction id"},
     {"--hot",      NULL,   "all of them pay from one wallet, in turns with any"             },
@@ -132,9 +132,9 @@ static const CommandFlag bench_transfers_flags[] = {
     {NULL,         NULL,   NULL                                                             },
 };
 static const CommandFlag bench_latency_flags[] = {
-    {"--rate",    "N",  "commands a second; 100 unless given"},
-    {"--seconds", "N",  "for how long; 20 unless given"      },
-    {NULL,        NULL, NULL                                 },
+    {"--rate",    "N",  "commands per second; 100 unless given"},
+    {"--seconds", "N",  "for how long; 20 unless given"        },
+    {NULL,        NULL, NULL                                   },
 };
 
 /* clang-format off */

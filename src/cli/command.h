@@ -1,7 +1,7 @@
 /*
- * command.h - the table of commands; parsing, help and the check for near misses are made from it.
+ * command.h - the table of commands; parsing, help and suggestions are made from it.
  *
- * cli parses, prints and exits; it decides nothing. Data goes to standard output, words to standard error. Every
+ * cli parses, prints and exits; it decides nothing. Data goes to standard output, messages to standard error. Every
  * command takes --json, --config FILE and every setting as a flag (PAWL_POOL_MAX is --pool-max).
  */
 #ifndef CLI_COMMAND_H
@@ -61,8 +61,8 @@ must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t f
 /* A UUID given as a flag, in its usual form; NULL when it was not given. ERR_USAGE names it. */
 must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);
 
-/* Turn argv into a command and a call. ERR_USAGE says what is wrong and what is near. Flags and arguments may be mixed; flags
- * that every command takes may stand before it; behind "--" everything is an argument. A --help anywhere selects
+/* Turn argv into a command and a call. ERR_USAGE says what is wrong and suggests the nearest word. Flags and arguments may be mixed; flags
+ * that every command takes may precede it; after "--" everything is an argument. A --help anywhere selects
  * the command help, on what was named so far. */
 must_check ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_command, Error *reterr);
 

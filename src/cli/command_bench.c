@@ -1,5 +1,5 @@
 /*
- * command_bench.c - bench: flags in, a report out, and an ear for Ctrl-C, because the database has to go also then.
+ * command_bench.c - pawl bench: reads the flags, prints the report, and handles Ctrl-C, because the temporary database must be dropped then as well.
  */
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * command_bus.c - looking at commands and batches, and deciding about them.
+ * command_bus.c - pawl command, pawl tsq and pawl batch: list, show, decide.
  */
 #include <inttypes.h>
 #include <pwd.h>
@@ -179,7 +179,7 @@ static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, E
     return decision_print(call, id, made, reterr);
 }
 
-/* All that match, in chunks: the filter is asked again until it finds no more, or none of a chunk could be decided. */
+/* All that match, in chunks: the query is repeated until it finds no more, or none of a chunk could be decided. */
 static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, Error *reterr)
 {
     CommandFilter filter;

@@ -1,5 +1,5 @@
 /*
- * command_db.c - the private PostgreSQL by hand.
+ * command_db.c - pawl db: the private PostgreSQL.
  */
 #include "base/writer.h"
 #include "cli/command.h"

@@ -59,7 +59,7 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
     return OK;
 }
 
-/* Workers may be waiting: one note, best effort. */
+/* Workers may be waiting: one notification, best effort. */
 static void wake(App *app, const char *domain)
 {
     scoped(waker_free) Waker *waker = waker_new(app->pool);
@@ -141,8 +141,8 @@ static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *r
     return code;
 }
 
-/* A restart of the database is waited out: who pipes in lines cannot tell which of them to send again. They have their ids,
- * so that none becomes two commands. */
+/* Waits out a restart of the database, because the user cannot know which lines to send again. Lines keep their ids, so
+ * none becomes two commands. */
 static ErrorCode lines_put(App *app, SendItem **items, int count, Error *reterr)
 {
     for (Deadline deadline = deadline_in_ms(APP_COMMAND_MS);;) {

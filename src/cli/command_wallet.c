@@ -1,5 +1,5 @@
 /*
- * command_wallet.c - wallets come into being and money moves.
+ * command_wallet.c - pawl wallet: open wallets and post operations.
  *
  * Every operation has its key. One that the user gives with --txn-id is posted once, however often it is sent; without, one
  * is made and printed, and when the outcome is unclear the message names it.
@@ -17,9 +17,9 @@
 
 #define MS_PER_S 1000
 
-/* ---- what was asked for ---- */
+/* ---- arguments ---- */
 
-/* The argument at this place, or the one that a flag gives, as an amount. */
+/* An amount, from an argument or a flag. */
 static ErrorCode amount_read(const char *what, const char *text, int64_t *ret_amount, Error *reterr)
 {
     return call_number(what, text, 1, WALLET_AMOUNT_MAX, /* fallback= */ 0, ret_amount, reterr);
@@ -72,7 +72,7 @@ static ErrorCode item_complete(Call *call, WalletItem *item, Error *reterr)
 
 /* ---- posting ---- */
 
-/* It may have been posted: only the key can tell, so the user must know it. */
+/* It may have been posted, and only a repeat under its key shows whether it was, so the message has the key. */
 static ErrorCode key_print(const Call *call, const WalletItem *item, ErrorCode code, Error *reterr)
 {
     if (!call_flag(call, "--txn-id") && error_verdict(code) != VERDICT_FINAL)

@@ -1,7 +1,7 @@
 /*
  * command_wallet_batch.c - many operations, one JSON object per line, posted in chunks or all together.
  *
- * Each line has its key (txn_id), so a run that was interrupted is simply run again: what was posted is told again.
+ * Each line has its key (txn_id), so an interrupted run can be repeated: what was posted is reported as already posted.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -127,7 +127,7 @@ typedef struct {
 typedef struct {
     Arena       *arena;
     WalletItem **items;
-    int64_t     *lines; /* where each of them stands */
+    int64_t     *lines; /* the line number of each */
     int          count;
     size_t       bytes;
 } Chunk;
@@ -204,7 +204,7 @@ static void chunk_json(const Batch *batch, const Chunk *chunk)
     }
 }
 
-/* People want to see what did not happen. */
+/* Only refusals: what was posted is counted. */
 static void chunk_table(const Chunk *chunk)
 {
     static const char *const head[] = {">line", "kind", "txn_id", "reason", NULL};

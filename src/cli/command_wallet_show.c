@@ -1,5 +1,5 @@
 /*
- * command_wallet_show.c - what is in a wallet, and how it came there.
+ * command_wallet_show.c - pawl wallet balance, entries and show.
  */
 #include <string.h>
 

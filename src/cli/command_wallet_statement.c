@@ -1,7 +1,7 @@
 /*
  * command_wallet_statement.c - the entries of a wallet from the oldest to the newest, between its two balances.
  *
- * Read and written page by page, so it may be as long as it likes.
+ * Read and written page by page, so its length is not bounded by memory.
  */
 #include <inttypes.h>
 
@@ -138,7 +138,7 @@ static void json_foot(const Statement *statement, Arena *arena)
            statement->balance);
 }
 
-/* ---- from the books ---- */
+/* ---- from the ledger ---- */
 
 static ErrorCode statement_open(Call *call, App *app, Statement *statement, Error *reterr)
 {

@@ -21,7 +21,7 @@ typedef struct {
     WorkerSet *workers;
     Progress   progress;
 
-    /* --drain without --json: what it waits for is said once it has had nothing to do for a while, then now and then. */
+    /* --drain without --json: what it waits for is printed once it has been idle for a while, then every minute. */
     Pool              *pool; /* NULL: say nothing */
     const char        *domain;
     const char *const *types; /* NULL: all */
@@ -109,7 +109,8 @@ static void watch_run(Watch *watch)
 
         line_show(watch);
         wait_explain(watch);
-        if (signal > 0 && stopping) /* twice: at once; leases bring back what was begun */
+        if (signal > 0 &&
+            stopping) /* second signal: exit now; commands in progress are requeued when their leases expire */
             _exit(EXIT_FAILURE);
         if (signal > 0) {
             stopping = true;

@@ -11,7 +11,7 @@
 
 #define LEFT 30
 
-/* NULL stands for any. */
+/* NULL matches any. */
 static bool is_meant(const CliCommand *command, const char *group, const char *verb)
 {
     return (!group || strcmp(command->group, group) == 0) &&

@@ -52,7 +52,7 @@ static void error_print(bool json, ErrorCode code, int status, const Error *erro
         fprintf(stderr, "pawl: %s\n", error->text[0] ? error->text : error_text(code));
 }
 
-/* Also where the command line is too wrong to be parsed. */
+/* Also if the command line cannot be parsed. */
 static bool wants_json(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)

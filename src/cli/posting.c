@@ -72,7 +72,7 @@ void posting_print(const WalletItem *item)
     printf("%-10s %s\n", "txn_id", item->txn_id);
     if (item->posted_owner)
         printf("%-10s %s\n", item->kind == WALLET_TRANSFER ? "from" : "owner", item->posted_owner);
-    /* That it came from @system or went there goes without saying. */
+    /* @system is not printed. */
     if (item->posted_other && strcmp(item->posted_other, WALLET_SYSTEM) != 0)
         printf("%-10s %s\n", item->balance < item->balance_before ? "to" : "from", item->posted_other);
     if (item->posted_amount)

@@ -1,5 +1,5 @@
 /*
- * posting.h - what came of an operation on wallets, for people and as JSON.
+ * posting.h - the verdict on an operation, as text and as JSON.
  */
 #ifndef CLI_POSTING_H
 #define CLI_POSTING_H

@@ -57,7 +57,7 @@ void table_cell_time(Table *table, int64_t micros)
     table_cell(table, arena_print(table->arena, "%.10s %.8sZ", text, text + 11));
 }
 
-/* Characters, not bytes: a continuation byte takes no room on the screen. */
+/* Characters, not bytes: a continuation byte has no width on the screen. */
 static int width(const char *text)
 {
     int count = 0;
@@ -113,7 +113,7 @@ void object_print(RowWrite *write, Arena *arena, const void *row)
 
 /* ---- lists ---- */
 
-/* A cell where it stands in its row; only the one that its type names is read. */
+/* A cell at its offset in the row; only the one that its type names is read. */
 static int64_t cell_number(CellType type, const void *cell)
 {
     return type == CELL_I32 ? *(const int32_t *)cell : *(const int64_t *)cell;

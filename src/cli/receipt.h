@@ -1,5 +1,5 @@
 /*
- * receipt.h - one transaction of the books with everything it changed, as people read it.
+ * receipt.h - one transaction of the ledger with everything it changed, as text.
  */
 #ifndef CLI_RECEIPT_H
 #define CLI_RECEIPT_H

@@ -1,5 +1,5 @@
 /*
- * timeline.h - one command's detail for people: what it is, how it stands, and what happened to it when.
+ * timeline.h - one command's detail for people: what it is, its state, and its events with their times.
  */
 #ifndef CLI_TIMELINE_H
 #define CLI_TIMELINE_H

@@ -127,9 +127,9 @@ static const ListColumn error_columns[] = {
 
 static void errors_print(bool json, Arena *arena)
 {
-    static const char *const verdicts[] = {[VERDICT_FINAL]   = "tells the caller",
+    static const char *const verdicts[] = {[VERDICT_FINAL]   = "returns it to the caller",
                                            [VERDICT_RETRY]   = "runs it again",
-                                           [VERDICT_RESOLVE] = "asks the key",
+                                           [VERDICT_RESOLVE] = "looks the key up",
                                            [VERDICT_EVICT]   = "runs it again on a new connection"};
     ListShape                shape      = {error_columns, COUNT(error_columns), sizeof(ErrorLine), "", NULL};
     ErrorLine               *lines;

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* true: loopback, private, shared, link-local, documentation, multicast, reserved, and IPv6 addresses that stand for such an IPv4
+/* true: loopback, private, shared, link-local, documentation, multicast, reserved, and IPv6 addresses that map to such an IPv4
  * address; also any family but IPv4 and IPv6. */
 bool address_is_private(const struct sockaddr *address);
 

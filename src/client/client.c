@@ -1,5 +1,5 @@
 /*
- * client.c - see client.h: redirects, and the answer as the caller gets it. One hop is in exchange.c.
+ * client.c - see client.h: redirects, and the response as the caller gets it. One hop is in exchange.c.
  */
 #include "client/client.h"
 

@@ -1,5 +1,5 @@
 /*
- * answer.h - the shape of an answer's JSON, for OpenAPI: what FieldTable is for bodies. Handlers write their answers by
+ * answer.h - the shape of a response's JSON, for OpenAPI: what FieldTable is for request bodies. Handlers write their responses
  * themselves; a test compares what they write with these tables.
  */
 #ifndef HTTP_ANSWER_H

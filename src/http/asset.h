@@ -1,13 +1,13 @@
 /*
- * asset.h - answers that stay the same while the process runs: files in the binary, the OpenAPI document.
+ * asset.h - static responses, which do not change while the process runs: files in the binary, the OpenAPI document.
  *
  *     {HTTP_GET, "/assets/{path*}", api_assets, ...}
  *     return assets_answer(&table, request_capture(request, "path"), request, response, reterr);
  *
  * Invariants
- *   1. An answer has a strong ETag, made from the content and different for its gzip variant. If-None-Match with that tag is answered 304
+ *   1. A response has a strong ETag, made from the content and different for its gzip variant. If-None-Match with that tag gets 304
  *      without a body.
- *   2. The gzip variant is sent where Accept-Encoding prefers it; every answer of an asset that has one says Vary: Accept-Encoding.
+ *   2. The gzip variant is sent where Accept-Encoding prefers it; every response with an asset that has one says Vary: Accept-Encoding.
  *   3. The bytes are sent from where they are: no copy is made for a request.
  *   4. A path is looked up in the table and nowhere else: no path reaches a file system.
  * Threads: asset_prepare() before the first request; then any, nothing changes. Ownership: the bytes are borrowed for as long as
@@ -31,7 +31,7 @@ typedef struct {
 typedef struct {
     const char *path;  /* in its table: "app.js" */
     const char *type;  /* "text/javascript; charset=utf-8" */
-    const char *cache; /* Cache-Control; NULL: "no-cache", which is kept, but asked for each time */
+    const char *cache; /* Cache-Control; NULL: "no-cache", which clients keep and revalidate each time */
     AssetBytes  plain;
     AssetBytes  gzip;                                                    /* .bytes NULL: there is none */
     char        plain_etag[ASSET_ETAG_SIZE], gzip_etag[ASSET_ETAG_SIZE]; /* filled by asset_prepare() */

@@ -31,7 +31,7 @@ static ErrorCode chunk_line(const char *bytes, size_t size, size_t *ret_length, 
     return OK;
 }
 
-/* "1a2b" or "1a2b;extension": extensions are read over, as RFC 9112, 7.1.1 asks. */
+/* "1a2b" or "1a2b;extension": extensions are ignored, as RFC 9112, 7.1.1 requires. */
 static ErrorCode chunk_size(const char *line, size_t length, bool done, uint64_t *ret_size, Error *reterr)
 {
     uint64_t size   = 0;

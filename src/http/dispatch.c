@@ -1,8 +1,8 @@
 /*
- * dispatch.c - what happens to a request between its bytes and its answer.
+ * dispatch.c - the steps from a request's bytes to its response.
  *
- * Whatever can be refused by the head alone is refused before the body is read: a stranger cannot make us hold
- * megabytes. A token that the cache does not know is checked on an executor, and the body waits in the socket for that.
+ * What can be refused by the head alone is refused before the body is read, so an unauthenticated client cannot make the server hold
+ * megabytes. A token that the cache does not know is checked on an executor; the body stays in the socket until then.
  */
 #include <assert.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static bool is_json(const char *type)
     }
 }
 
-/* What curl -d and others say when nobody told them what they send. It is read as JSON, and refused if it is none. */
+/* The default type of curl -d and others. The body is read as JSON, and refused if it is none. */
 static bool is_unsaid(const char *type)
 {
     return strcasecmp(type, "application/x-www-form-urlencoded") == 0;
@@ -206,7 +206,7 @@ void dispatch_resumed(Server *server, Request *request)
     dispatch(server, request, run_end);
 }
 
-/* What the client is not told. An outage fails thousands of requests in the same way, so at most one a second is written. */
+/* Details that the response does not have. An outage fails thousands of requests in the same way, so at most one line a second is written. */
 static void confidential_log(const Request *request, const Error *error)
 {
     static _Atomic int64_t last_s, skipped;

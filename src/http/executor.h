@@ -2,7 +2,7 @@
  * executor.h - a fixed number of threads behind a queue of fixed size: what may wait for a database runs here.
  *
  * Invariants
- *   1. At most queue_max items wait; one more is refused at once, which is the server's back-pressure.
+ *   1. At most queue_max items wait; one more is refused immediately, which is the server's back-pressure.
  *   2. An item is run exactly once, or, when the executor is stopped first, not at all.
  * Threads: submit from any thread. Ownership: items stay the submitter's; the queue only points to them.
  */
@@ -21,7 +21,7 @@ Executor *executor_new(int threads, int queue_max, ExecutorRun *run);
 must_check bool executor_submit(Executor *executor, void *item);
 /* Let running items finish, forget those that wait, join the threads. What is submitted from now on is refused. */
 void executor_stop(Executor *executor);
-/* After executor_stop(), when nobody submits any more. */
+/* After executor_stop(), when no thread submits any more. */
 void executor_free(Executor *executor);
 
 #endif

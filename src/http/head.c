@@ -2,7 +2,7 @@
  * head.c - the request line and the headers.
  *
  * Invariants
- *   1. A byte is looked at a bounded number of times, however the client slices the request.
+ *   1. A byte is read a bounded number of times, however the client slices the request.
  *   2. Bad bytes are refused as soon as they are seen, not when the line is complete.
  *   3. When the head is done, exactly one of these holds: no body, content_length >= 0, chunked.
  */
@@ -74,7 +74,7 @@ static ErrorCode request_line(Head *head, char *line, Error *reterr)
     head->method   = line;
     head->target   = target;
     head->minor    = version[7] - '0';
-    head->close    = head->minor == 0; /* 1.0 clients are answered and let go */
+    head->close    = head->minor == 0; /* 1.0 clients get one response per connection */
     return OK;
 }
 

@@ -30,13 +30,13 @@ typedef struct {
 
     int64_t content_length; /* -1: none was given */
     bool    chunked;
-    bool    close; /* the client wants the connection closed after the answer */
+    bool    close; /* the client wants the connection closed after the response */
     bool    expects_continue;
     size_t  length; /* of the whole head, once it is done */
 
-    /* Where the parser stands. */
+    /* The parser's position. */
     size_t   line; /* start of the line that is being read */
-    size_t   seen; /* bytes looked at so far */
+    size_t   seen; /* bytes read so far */
     unsigned once; /* headers that may come once and have come */
 } Head;
 

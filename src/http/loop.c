@@ -23,7 +23,7 @@
 
 #define EVENTS_MAX      64
 #define ACCEPTS_MAX     64  /* per turn, so that open connections are served in between */
-#define REFUSED_MAX     128 /* connections over the limit that are told so; beyond, they are just closed */
+#define REFUSED_MAX     128 /* connections over the limit that get a 503; more are closed without one */
 #define LINGER_MS       2000
 #define ACCEPT_AGAIN_MS 100
 #define SPARE_MAX       64 /* requests kept for later; more are freed */
@@ -60,7 +60,7 @@ static void deal_out(Server *server, int fd)
     loop_post(loop, peer_new(loop, fd, open >= max));
 }
 
-/* Out of descriptors: a level-triggered listener would spin, so it is left alone for a moment. */
+/* Out of descriptors: a level-triggered listener would spin, so it is disabled for a moment. */
 static void accept_pause(Loop *loop)
 {
     if (!loop->accept_failed)
@@ -70,7 +70,7 @@ static void accept_pause(Loop *loop)
     loop->accept_again = mono_plus_ms(loop->now, ACCEPT_AGAIN_MS);
 }
 
-/* false: nobody is left to accept, or nobody can be. */
+/* false: no connection is left to accept, or none can be accepted. */
 static bool accept_some(Loop *loop)
 {
     Server *server = loop->server;
@@ -102,7 +102,7 @@ static void accept_resume(Loop *loop)
         loop_watch(loop, loop->server->listen_fd, loop);
 }
 
-/* Who stands in the backlog came in time; then the door is shut. */
+/* Connections in the backlog arrived in time and are accepted; then the listener is closed. */
 static void accept_last(Loop *loop)
 {
     while (accept_some(loop))
@@ -266,7 +266,7 @@ void loop_post(Loop *loop, Peer *peer)
 {
     mutex_lock(&loop->mutex);
     if (TAILQ_EMPTY(&loop->inbox))
-        loop_wake(loop); /* under the mutex: whoever takes the last suspended one may free the loop */
+        loop_wake(loop); /* under the mutex: the thread that takes the last suspended one may free the loop */
     TAILQ_INSERT_TAIL(&loop->inbox, peer, posted);
     mutex_unlock(&loop->mutex);
 }
@@ -318,7 +318,7 @@ void loop_request_end(Loop *loop, Request *request)
     loop->spare_count++;
 }
 
-/* Whoever is to resume a request still holds it. */
+/* The party that is to resume a request still holds it. */
 static void await_suspended(Loop *loop)
 {
     struct pollfd woken = {.fd = loop->wake_fd, .events = POLLIN};

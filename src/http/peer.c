@@ -1,14 +1,14 @@
 /*
- * peer.c - one connection: reads requests, one at a time, and writes their answers. The states are drawn in
+ * peer.c - one connection: reads requests, one at a time, and writes their responses. The diagram of states is in
  * server_internal.h.
  *
  * Invariants
- *   1. A request in state ASKING or WAITING belongs to the executor, or to whoever will resume it; the loop does not touch
- *      it, and does not free the connection, until loop_post() brings it back.
+ *   1. A request in state ASKING or WAITING belongs to the executor, or to the party that will resume it; the loop does not touch
+ *      it, and does not free the connection, until loop_post() returns it.
  *   2. The buffer does not move and its first `used` bytes do not change while a request is under way: the head's
  *      strings lie there.
- *   3. A connection that is closed after an answer lingers: closing with unread bytes would make the kernel reset it,
- *      and the client might never see the answer.
+ *   3. A connection that is closed after a response lingers: closing with unread bytes would make the kernel reset it,
+ *      and the client might never see the response.
  */
 #include <assert.h>
 #include <errno.h>
@@ -50,7 +50,7 @@ static void peer_want(Peer *peer, uint32_t events)
     peer->interest = events;
 }
 
-/* It no longer keeps a drain waiting. */
+/* A drain no longer waits for it. */
 static void peer_passive(Server *server)
 {
     atomic_fetch_sub(&server->active, 1);
@@ -168,7 +168,7 @@ static bool head_has_body(const Head *head)
     return head->content_length > 0 || head->chunked;
 }
 
-/* A client that asked first gets its answer now; one that did not wait needs none. */
+/* A client that sent Expect: 100-continue and waits gets 100 Continue now; one that did not wait needs none. */
 static void peer_say_continue(Peer *peer)
 {
     static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -177,10 +177,10 @@ static void peer_say_continue(Peer *peer)
         return;
     ssize_t count = send(peer->fd, line, sizeof line - 1, MSG_NOSIGNAL);
     if (count != (ssize_t)sizeof line - 1)
-        peer->close = true; /* the socket's buffer is full before a first answer: nobody reads */
+        peer->close = true; /* the socket's buffer is full before the first response: the client does not read */
 }
 
-/* Somebody else has the request now. */
+/* Another thread has the request now. */
 static void peer_leave(Peer *peer, PeerState state)
 {
     peer->state   = state;
@@ -274,7 +274,7 @@ static Step step_body(Peer *peer)
 
     if (read_body(peer, &done, &error) != OK)
         return peer_fail(peer, &error, /* close= */ true);
-    /* At its first byte where there should be none: a client without a token makes us hold no more than one buffer. */
+    /* At its first byte where there should be none: a client without a token makes the server hold no more than one buffer. */
     if (dispatch_body(request, &error) != OK)
         return peer_fail(peer, &error, /* close= */ !done);
     if (!done)
@@ -304,7 +304,7 @@ static Step peer_linger(Peer *peer)
     return STEP_PAUSE;
 }
 
-/* The answer is out. The bytes behind this request are the beginning of the next one. */
+/* The response was sent. The bytes behind this request are the beginning of the next one. */
 static Step peer_next(Peer *peer)
 {
     peer_request_end(peer);
@@ -373,7 +373,7 @@ static bool peer_is_away(const Peer *peer)
     return peer->state == PEER_ASKING || peer->state == PEER_WAITING;
 }
 
-/* Go on as far as bytes and buffers allow, then tell epoll what is missing. */
+/* Go on as far as bytes and buffers allow, then register with epoll what is missing. */
 static void peer_advance(Peer *peer)
 {
     Step step;
@@ -381,8 +381,8 @@ static void peer_advance(Peer *peer)
     do
         step = peer_step(peer);
     while (step == STEP_ON);
-    /* While a request is with its executor epoll is left alone: most clients stay silent until they have the
-     * answer, and a system call is saved. peer_event() deals with the others. */
+    /* While a request is with its executor epoll is left alone: most clients send nothing until they have the
+     * response, and a system call is saved. peer_event() deals with the others. */
     if (step == STEP_PAUSE && !peer_is_away(peer))
         peer_want(peer, peer->state == PEER_WRITING ? EPOLLOUT : EPOLLIN);
 }
@@ -428,7 +428,7 @@ static bool peer_has_ended(const Peer *peer)
     return recv(peer->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* The client speaks or hangs up while its request is with an executor, or suspended. One that closes only its sending half may
+/* The client sends or hangs up while its request is with an executor, or suspended. One that closes only its sending half may
  * still read, but if its request waits for work (on_closed) it is taken for gone, as other servers do. */
 static void peer_disturbed(Peer *peer, uint32_t events)
 {
@@ -436,7 +436,7 @@ static void peer_disturbed(Peer *peer, uint32_t events)
     bool hung_up = events & (EPOLLHUP | EPOLLERR);
 
     if (!hung_up && !(watched && (events & EPOLLRDHUP || peer_has_ended(peer)))) {
-        peer_want(peer, watched ? EPOLLRDHUP : 0); /* it speaks: what it says comes after the answer */
+        peer_want(peer, watched ? EPOLLRDHUP : 0); /* it sent something: that is read after the response */
         return;
     }
     /* epoll reports a hang-up whether asked or not, so the only way to silence it is to leave. */
@@ -574,7 +574,7 @@ void peer_drain(Peer *peer)
 {
     if (peer->state != PEER_HEAD || peer->request)
         return;
-    if (peer_fill(peer) == FILL_SOME) /* a request that came in time is answered */
+    if (peer_fill(peer) == FILL_SOME) /* a request that arrived in time gets its response */
         peer_advance(peer);
     else
         peer_close(peer);

@@ -1,5 +1,5 @@
 /*
- * request.c - from the bytes of the target to decoded words, and what handlers ask for.
+ * request.c - decodes the request target, and the functions that handlers call.
  */
 #include "http/request_internal.h"
 

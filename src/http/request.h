@@ -1,7 +1,7 @@
 /*
  * request.h - one HTTP request as a handler sees it: method, path, captures, query, headers, body, deadline.
  *
- * Ownership: everything is borrowed from the request and lives until the answer was sent.
+ * Ownership: everything is borrowed from the request and lives until the response was sent.
  * Threads: one at a time: first the network thread, then one executor.
  */
 #ifndef HTTP_REQUEST_H
@@ -14,14 +14,15 @@
 #include "base/clock.h"
 #include "base/error.h"
 
-/* A HEAD request is a GET whose answer is sent without its body. */
+/* A HEAD request is a GET whose response is sent without its body. */
 typedef enum { HTTP_GET, HTTP_POST, HTTP_PUT, HTTP_DELETE, HTTP_METHOD_COUNT } HttpMethod;
 
 typedef struct Request Request;
 
 Arena      *request_arena(Request *request);
 Deadline    request_deadline(const Request *request);
-const char *request_id(const Request *request); /* the client's X-Request-Id if it is sane, else ours; echoed */
+const char *request_id(
+    const Request *request); /* the client's X-Request-Id if it is well-formed, else a generated one; echoed */
 HttpMethod  request_method(const Request *request);
 const char *request_path(const Request *request); /* as it was sent, without the query */
 /* What stood in {owner} or {path*}: percent-decoded, UTF-8 checked before the handler runs. name must be in the route's path. */

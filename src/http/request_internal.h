@@ -1,7 +1,7 @@
 /*
  * request_internal.h - what a request holds, for the files of this module.
  *
- * Requests are kept and used again: begin, read, answer, end. The head's strings lie in the connection's buffer.
+ * Requests are reused: begin, read, respond, end. The head's strings lie in the connection's buffer.
  */
 #ifndef HTTP_REQUEST_INTERNAL_H
 #define HTTP_REQUEST_INTERNAL_H
@@ -28,7 +28,7 @@ struct Request {
     char         id[REQUEST_ID_MAX + 1];
 
     HttpMethod method;
-    bool       is_head; /* answer without the body */
+    bool       is_head; /* response without the body */
     RoutePath  path;
     RouteMatch match;
     int        query_count;
@@ -44,12 +44,12 @@ struct Request {
     Text     body; /* on the heap: it grows while it arrives */
     Response response;
 
-    atomic_int  holders;   /* its handler, and whoever is to resume it */
+    atomic_int  holders;   /* its handler, and the party that is to resume it */
     Suspend     suspend;   /* on_resume NULL: it was not suspended */
     void       *state;     /* for its callbacks */
     atomic_bool watched;   /* on_closed is still to be called if the client goes */
     bool        resumed;   /* on_resume is left to an executor, or was */
-    bool        delivered; /* the whole answer went to the kernel */
+    bool        delivered; /* the whole response was written to the socket */
 
     Request *next; /* in the list of spare ones */
 };
@@ -63,13 +63,13 @@ void request_begin(Request *request);
 must_check ErrorCode request_read_target(Request *request, Error *reterr);
 /* ERR_INVALID: a query parameter that the route does not list. */
 must_check ErrorCode request_check_query(const Request *request, Error *reterr);
-/* true: nobody else holds it. */
+/* true: it has no other holder. */
 bool request_let_go(Request *request);
 /* On the network thread: the client has gone. false: the request was not suspended with on_closed, or knows already. */
 bool request_closed(Request *request);
-/* On the network thread: the answer was sent, or never will be. */
+/* On the network thread: the response was sent, or never will be. */
 void request_sent(Request *request);
-/* Take the client's id when it is sane: 1 to 64 of A-Z a-z 0-9 . _ - */
+/* Take the client's id when it is well-formed: 1 to 64 of A-Z a-z 0-9 . _ - */
 bool request_take_id(Request *request);
 
 #endif

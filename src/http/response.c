@@ -1,5 +1,5 @@
 /*
- * response.c - answers as bytes, and errors as problem documents.
+ * response.c - responses as bytes, and errors as problem documents.
  */
 #include "http/response.h"
 
@@ -46,7 +46,7 @@ static const char *reason_of(int status)
     return "";
 }
 
-/* printf() would cost more than the rest of a small answer. */
+/* printf() would cost more than the rest of a small response. */
 static void append_number(Text *text, size_t number)
 {
     char  digits[24];
@@ -108,7 +108,7 @@ const char *response_content(const Response *response, size_t *ret_size)
     return response->borrowed ? response->borrowed : response->body.bytes;
 }
 
-/* In whole seconds. Where nobody knows better: a busy queue is free again in a moment; a database takes longer to come back. */
+/* In whole seconds. Unless the error has a time: 1 s for a full queue, which empties quickly, and 5 s for an unavailable database. */
 static int retry_after_s(const Error *error)
 {
     if (error->retry_ms > 0)

@@ -1,8 +1,8 @@
 /*
- * response.h - one HTTP answer: status, headers, body in the request's arena or borrowed. Errors are RFC 9457 problem documents.
+ * response.h - one HTTP response: status, headers, body in the request's arena or borrowed. Errors are RFC 9457 problem documents.
  *
  * The type of a problem is a relative reference, "/problems/insufficient-funds": stable, readable, resolved against
- * whatever address the server has, and bound to no domain name that someone must keep.
+ * whatever address the server has, and independent of any domain name.
  */
 #ifndef HTTP_RESPONSE_H
 #define HTTP_RESPONSE_H
@@ -31,7 +31,7 @@ typedef struct {
 
 void response_init(Response *response, Arena *arena);
 void response_header(Response *response, const char *name, const char *value); /* borrowed or in the arena */
-/* Send these bytes, which must stay until the answer was sent, instead of the body. */
+/* Send these bytes, which must stay valid until the response was sent, instead of the body. */
 void response_borrow(Response *response, const char *bytes, size_t size);
 /* What is sent behind the head; nothing with 204 and 304. */
 const char *response_content(const Response *response, size_t *ret_size);
@@ -39,7 +39,7 @@ const char *response_content(const Response *response, size_t *ret_size);
  * 429, WWW-Authenticate with 401. Texts for operators stay in the log (base/problem.h). */
 void response_problem(Response *response, const Error *error, const char *instance);
 
-/* What the server adds to an answer's head. */
+/* What the server adds to a response's head. */
 typedef struct {
     const char *date; /* as HTTP writes it */
     const char *request_id;

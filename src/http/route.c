@@ -1,6 +1,6 @@
 /*
- * route.c - finds the row for a path. A table has some dozens of rows and most differ in an early segment, so a walk
- * over all of them costs less than the system call that brought the request.
+ * route.c - finds the row for a path. A table has some dozens of rows and most differ in an early segment, so
+ * comparing all of them costs less than the system call that read the request.
  */
 #include "http/route.h"
 
@@ -33,7 +33,7 @@ void scope_print(const char *const *names, Scope scopes, char *ret_text)
     assert(used < SCOPE_TEXT_SIZE);
 }
 
-/* Step over one segment of a pattern: "/wallets/{owner}" gives "wallets". NULL: the pattern ends. */
+/* Skip one segment of a pattern: "/wallets/{owner}" gives "wallets". NULL: the pattern ends. */
 static const char *pattern_next(const char **pattern, size_t *ret_length)
 {
     const char *segment = *pattern;
@@ -52,7 +52,7 @@ static bool segment_is_tail(const char *segment, size_t length)
     return segment[0] == '{' && length > 3 && segment[length - 2] == '*';
 }
 
-/* Each segment stands for itself: joined by slashes, no two paths are the same text, and none leads upwards. */
+/* Segments are distinct: joined by slashes, no two paths are the same text, and none leads upwards. */
 static bool tail_matches(const RoutePath *path, int from)
 {
     for (int i = from; i < path->count; i++) {

@@ -53,15 +53,15 @@ typedef struct {
     const RouteParameter *parameters;    /* query parameters, ended by a NULL name; NULL: none allowed */
     const char           *summary;       /* for OpenAPI and docs */
 
-    /* What it answers, for OpenAPI. */
+    /* Its responses, for OpenAPI. */
     int                   status;      /* of success; 0: 200 */
     const AnswerTable    *answer;      /* the JSON; NULL: none */
     const AnswerTable    *answer_or;   /* another shape that it may have; NULL: none */
     const char           *answer_type; /* besides JSON, or instead of it: "text/csv"; NULL: none */
     const char           *example;     /* of the JSON; NULL: none */
-    const char *const    *headers;     /* of the answer, besides X-Request-Id, ended by NULL; NULL: none */
-    const RouteParameter *captures;    /* for what stands in the path; NULL: as everywhere */
-    bool                  conditional; /* has an ETag, and If-None-Match is answered 304 (asset.h) */
+    const char *const    *headers;     /* of the response, besides X-Request-Id, ended by NULL; NULL: none */
+    const RouteParameter *captures;    /* for the captures of the path; NULL: the usual ones */
+    bool                  conditional; /* has an ETag, and If-None-Match gets 304 (asset.h) */
     bool                  key_refused; /* a POST that takes no Idempotency-Key */
 } Route;
 
@@ -89,7 +89,7 @@ typedef struct {
  * method may be HTTP_METHOD_COUNT: one that no row can have. */
 must_check ErrorCode route_find(const RouteTable *table, HttpMethod method, const RoutePath *path,
                                 RouteMatch *ret_match, Error *reterr);
-/* What stands where the route's path has {name} or {name*}; the latter is joined by slashes in the arena. NULL: it has no such
+/* The text captured by {name} or {name*} of the route's path; the latter is joined by slashes in the arena. NULL: it has no such
  * capture. */
 const char *route_capture(const Route *route, const RoutePath *path, const char *name, Arena *arena);
 /* "GET, HEAD, POST" for a set of methods, in at least ROUTE_ALLOW_SIZE bytes. */

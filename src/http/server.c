@@ -1,5 +1,5 @@
 /*
- * server.c - birth, drain and end of the server; the work is in loop.c, peer.c and dispatch.c.
+ * server.c - starts, drains and ends the server; the work is in loop.c, peer.c and dispatch.c.
  */
 #include "http/server.h"
 

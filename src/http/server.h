@@ -2,21 +2,21 @@
  * server.h - a small HTTP/1.1 server on epoll; knows no domain. docs/adr/0004-http.md says why it is our own.
  *
  * Network threads read requests. A route marked is_inline is run there, unless its body is large; any other request goes to a
- * bounded queue and its connection rests until an executor thread has run the handler. A token that memory does not know
- * takes the same way, before the body is read. A handler that would wait for others suspends its request (suspend.h),
- * so that thousands of them need no thread each. TLS and HTTP/2 belong to the proxy in front.
+ * bounded queue, and its connection is idle until an executor thread has run the handler. A token that the cache does not know
+ * is checked there as well, before the body is read. A handler that would have to wait suspends its request (suspend.h), so
+ * thousands of them need no thread each. TLS and HTTP/2 belong to the proxy in front.
  *
  * Invariants
  *   1. Nothing is unbounded: connections, header bytes, body bytes, the queue, the time to send a request, the time to
- *      answer it, the time to take the answer. Over a limit: 413, 431, 408, or 503 with Retry-After, always as
+ *      process it, the time to read the response. Over a limit: 413, 431, 408, or 503 with Retry-After, always as
  *      problem+json.
- *   2. A request is owned by one side at a time: network thread, queue, executor, whoever will resume it, network thread.
+ *   2. A request is owned by one side at a time: network thread, queue, executor, the party that will resume it, network thread.
  *   3. Before a handler runs: the route exists (404, 405 with Allow), the token has the scope (401, 403), the body fits
  *      (413) and is JSON by its content type, or has none, or that of a form, which clients put in by themselves (415). All
- *      of it before the body is read: a stranger makes us hold no more than the connection's buffer.
- *   4. When connections_max are open, a new one takes the place of the oldest stranger's (no token was accepted on it) that has
- *      sent no whole request head. Only if there is none it is answered 503.
- *   5. server_drain(): no new connections, requests under way are answered with Connection: close, then all is closed.
+ *      of it before the body is read: an unauthenticated client makes the server hold no more than the connection's buffer.
+ *   4. When connections_max are open, a new one replaces the oldest unauthenticated one (no token was accepted on it) that has
+ *      sent no whole request head. Only if there is none it gets 503.
+ *   5. server_drain(): no new connections, requests in progress get their response with Connection: close, then all connections are closed.
  * Threads: server_new starts network_threads + executor_threads. Ownership: server_free() joins them.
  */
 #ifndef HTTP_SERVER_H
@@ -28,8 +28,8 @@
 
 typedef struct Server Server;
 
-/* Who is this? *ret_scopes gets what the token may do, ret_name (64 bytes) its name. ERR_NO_TOKEN: unknown. May ask the
- * database, so it runs on an executor; try_cache=true asks only memory and answers ERR_BUSY when that does not know. */
+/* Who is this? *ret_scopes gets what the token may do, ret_name (64 bytes) its name. ERR_NO_TOKEN: unknown. May query the
+ * database, so it runs on an executor; try_cache=true reads only the cache and returns ERR_BUSY when that has no entry. */
 typedef ErrorCode ServerAuth(void *app, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
                              char *ret_name, Error *reterr);
 
@@ -47,22 +47,22 @@ typedef struct {
     int         connections_max;  /* 4096 */
     int         body_bytes_max;   /* 8 MiB */
     int         header_bytes_max; /* 16 KiB, with the request line */
-    int         read_ms_max;      /* 10 s for a whole request to arrive, for an idle connection, for taking an answer */
-    int         deadline_ms;      /* 10 s for the answer */
+    int         read_ms_max; /* 10 s for a whole request to arrive, for an idle connection, for reading a response */
+    int         deadline_ms; /* 10 s for the response */
 } ServerOptions;
 
-/* Reserve an address, so that what follows is not begun in vain. Connections are refused until server_new(), which takes the
+/* Reserve an address, before anything else is started. Connections are refused until server_new(), which takes the
  * socket over. Errors as there. */
 must_check ErrorCode server_bind(const char *listen, int *ret_fd, Error *reterr);
 /* ERR_USAGE: listen is malformed or no address of this machine. ERR_CONFLICT: the address is in use. */
 must_check ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *reterr);
 int                  server_port(const Server *server);
-/* Stop accepting; wait until every request under way has been answered or the deadline passes. false: some were not. */
+/* Stop accepting; wait until every request in progress has got its response or the deadline passes. false: some were not. */
 bool server_drain(Server *server, Deadline deadline);
 /* Waits for running handlers and for suspended requests, which their deadlines bound; requests still in the queue are
  * dropped. */
 void server_free(Server *server);
 SCOPED(Server, server_free)
-int server_in_flight(Server *server); /* requests with executors, and their answers under way */
+int server_in_flight(Server *server); /* requests with executors, and their responses being sent */
 
 #endif

@@ -39,8 +39,7 @@ typedef TAILQ_HEAD(PeerQueue, Peer) PeerQueue;
  */
 typedef enum { PEER_HEAD, PEER_ASKING, PEER_BODY, PEER_WAITING, PEER_WRITING, PEER_LINGERING } PeerState;
 
-/* Every connection is in exactly one list of its loop. All of a list have the same time limit, so the one whose time
- * is up first stands in front. */
+/* Every connection is in exactly one list of its loop. All of a list have the same time limit, so the one that expires first is at the front. */
 typedef enum { LIST_MOVING, LIST_WAITING, LIST_LINGERING, LIST_COUNT } PeerListName;
 typedef struct {
     PeerQueue peers;
@@ -53,15 +52,15 @@ struct Peer {
     PeerState    state;
     PeerListName list;
     Mono         since;    /* when it came into this list, or when its request began to arrive */
-    uint32_t     interest; /* what epoll was asked for */
+    uint32_t     interest; /* the events registered with epoll */
     bool         gone;     /* the client hung up while an executor had the request */
     bool         close;    /* after the answer */
-    bool         surplus;  /* accepted beyond the limit: it takes the place of a stranger, or gets 503 and goes */
-    bool         known;    /* a token was accepted on it; until then it is a stranger's */
-    bool         counted;  /* its request is in server->in_flight */
-    Request     *request;  /* NULL while idle */
-    Text         out;      /* the answer's head */
-    size_t       sent;     /* of head and body */
+    bool         surplus; /* accepted beyond the limit: it replaces an unauthenticated one, or gets 503 and is closed */
+    bool         known;   /* a token was accepted on it; until then it is unauthenticated */
+    bool         counted; /* its request is in server->in_flight */
+    Request     *request; /* NULL while idle */
+    Text         out;     /* the answer's head */
+    size_t       sent;    /* of head and body */
     TAILQ_ENTRY(Peer) link;
     TAILQ_ENTRY(Peer) posted;
     size_t used;   /* bytes of the request that are done with */
@@ -88,7 +87,7 @@ struct Loop {
     Mono      accept_again;  /* after descriptors ran out; .ns 0: accepting */
     bool      accept_failed; /* and the log has it */
 
-    atomic_int suspended; /* requests that somebody will resume */
+    atomic_int suspended; /* requests that will be resumed */
 
     Mutex     mutex; /* guards inbox */
     PeerQueue inbox; /* new ones, and those whose executor is done */
@@ -108,7 +107,7 @@ struct Server {
     atomic_int phase;     /* ServerPhase */
     atomic_int open;      /* connections, all */
     atomic_int active;    /* connections that are not lingering */
-    atomic_int in_flight; /* requests with executors, or whose answer is under way from there */
+    atomic_int in_flight; /* requests with executors, or whose response is being sent */
     atomic_int drained;   /* loops that have closed their idle connections */
     Mutex      mutex;     /* for the condition only */
     Cond       quiet;     /* active or drained changed while draining */
@@ -122,7 +121,7 @@ void loop_post(Loop *loop, Peer *peer); /* any thread: the loop takes the connec
  * report it. */
 void loop_forget(Loop *loop, int fd);
 void loop_move(Peer *peer, PeerListName list);
-/* Close the oldest connection of a stranger from whom no whole request head has come. false: there is none besides `but`. */
+/* Close the oldest unauthenticated connection without a complete request head. false: there is none besides `but`. */
 bool     loop_evict(Loop *loop, const Peer *but);
 Request *loop_request(Loop *loop);
 void     loop_request_end(Loop *loop, Request *request);
@@ -139,10 +138,10 @@ void  peer_close(Peer *peer);
 void  peer_execute(void *peer); /* on an executor */
 
 /* dispatch.c */
-/* The head is complete: find the route, look at the token and at the body's frame. OK without request->authentic: the
+/* The head is complete: find the route, check the token and the body's framing. OK without request->authentic: the
  * token is for dispatch_token(). */
 must_check ErrorCode dispatch_head(Server *server, Request *request, Error *reterr);
-/* On an executor: ask who this is. request->authentic, or the response is filled. */
+/* On an executor: check the token. request->authentic, or the response is filled. */
 void dispatch_token(Server *server, Request *request);
 /* Some of the body has come. */
 must_check ErrorCode dispatch_body(const Request *request, Error *reterr);

@@ -21,7 +21,7 @@ static inline bool syntax_is_visible(unsigned char c)
     return c > ' ' && c < 0x7f;
 }
 
-/* What may stand in the value of a header: visible, space, tab, and bytes of UTF-8. */
+/* What the value of a header may contain: visible, space, tab, and bytes of UTF-8. */
 static inline bool syntax_is_field(unsigned char c)
 {
     return (c >= ' ' && c != 0x7f) || c == '\t';

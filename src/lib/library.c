@@ -1,5 +1,5 @@
 /*
- * library.c - the public front: opaque handles and plain words over the rooms behind it. Here: the pool and transactions.
+ * library.c - the public functions for the pool and transactions: opaque handles over the modules.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +53,10 @@ Deadline library_deadline(int timeout_ms)
     return deadline_in_ms(timeout_ms ? timeout_ms : LIBRARY_TIMEOUT_MS);
 }
 
-void library_wake(Pawl *pawl, const Poke *pokes)
+void library_wake(Pawl *pawl, const WakeDomain *wakes)
 {
-    for (const Poke *poke = pokes; poke; poke = poke->next)
-        waker_notify(pawl->waker, poke->domain);
+    for (const WakeDomain *wake = wakes; wake; wake = wake->next)
+        waker_notify(pawl->waker, wake->domain);
 }
 
 /* ---- life ---- */
@@ -66,7 +66,7 @@ const char *pawl_version(void)
     return PAWL_VERSION;
 }
 
-/* A library does not speak for its program: what happened is in PawlError. */
+/* A library does not write to its program's standard error: what happened is in PawlError. */
 static void be_silent(void)
 {
     log_set_level(LOG_OFF);
@@ -155,9 +155,9 @@ PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
 /* ---- transactions ---- */
 
 typedef struct {
-    PawlBody *body;
-    void     *context;
-    Poke     *pokes;
+    PawlBody   *body;
+    void       *context;
+    WakeDomain *wakes;
 } Call;
 
 /* What the body refused by itself, with our own message. */
@@ -168,7 +168,7 @@ static ErrorCode refused(const PawlTx *tx, PawlStatus status, Error *reterr)
         [PAWL_UNAVAILABLE] = ERR_UNAVAILABLE, [PAWL_UNKNOWN] = ERR_INTERNAL,    [PAWL_FAILED] = ERR_INTERNAL};
 
     if (tx->code != OK && status == status_of(tx->code))
-        return tx->code; /* the words are there already */
+        return tx->code; /* the message was set before */
     if (status < PAWL_REFUSED || status > PAWL_FAILED)
         return fail(reterr, ERR_INTERNAL, "the body returned %d, which is not a PawlStatus", (int)status);
     return fail(reterr, codes[status], "the body rolled back");
@@ -182,7 +182,7 @@ static ErrorCode call_body(Tx *tx, void *context, Error *reterr)
     PawlStatus status;
 
     status      = call->body(&mine, call->context);
-    call->pokes = mine.pokes;
+    call->wakes = mine.wakes;
     return status == PAWL_OK ? OK : refused(&mine, status, reterr);
 }
 
@@ -200,7 +200,7 @@ PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *given, PawlBody *
     ErrorCode                   code    = tx_run(pawl->pool, &options, call_body, &call, &why);
 
     if (code == OK)
-        library_wake(pawl, call.pokes);
+        library_wake(pawl, call.wakes);
     return library_answer(code, &why, error);
 }
 

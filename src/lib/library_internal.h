@@ -1,6 +1,6 @@
 /*
- * library_internal.h - what the files of the library's front share: library.c has the database, library_send.c sends commands,
- * library_work.c handles them, library_wallet.c moves money.
+ * library_internal.h - what the files of the library share: library.c has the pool and transactions, send.c sends commands, work.c
+ * handles them, wallet.c posts to the ledger.
  */
 #ifndef LIB_LIBRARY_INTERNAL_H
 #define LIB_LIBRARY_INTERNAL_H
@@ -30,19 +30,19 @@ struct Pawl {
     int   calls; /* under way */
 };
 
-/* A domain that was sent to: its workers are told after the commit. In the transaction's arena. */
-typedef struct Poke Poke;
-struct Poke {
+/* A domain that was sent to: its workers are notified after the commit. In the transaction's arena. */
+typedef struct WakeDomain WakeDomain;
+struct WakeDomain {
     const char *domain;
-    Poke       *next;
+    WakeDomain *next;
 };
 
 struct PawlTx {
-    Tx        *tx;
-    ErrorCode  code; /* of the last call that failed */
-    Error     *why;
-    PawlError *error;
-    Poke      *pokes;
+    Tx         *tx;
+    ErrorCode   code; /* of the last call that failed */
+    Error      *why;
+    PawlError  *error;
+    WakeDomain *wakes;
 };
 
 /* scoped(library_leave) Pawl *inside = library_enter(pawl);  pawl_close() waits for the end of the block. */
@@ -51,9 +51,9 @@ void  library_leave(Pawl *pawl);
 SCOPED(Pawl, library_leave)
 
 Deadline library_deadline(int timeout_ms);
-/* A failure in the words of the header; error may be NULL. */
+/* The status and error of the public header; error may be NULL. */
 PawlStatus library_answer(ErrorCode code, const Error *why, PawlError *error);
 /* The transaction that sent these has committed. */
-void library_wake(Pawl *pawl, const Poke *pokes);
+void library_wake(Pawl *pawl, const WakeDomain *wakes);
 
 #endif

@@ -38,7 +38,7 @@ static PawlStatus sent_fill(const SendItem *item, PawlSent *ret_sent)
     return sent.error.status;
 }
 
-/* What was said of it counts for nothing: its transaction failed. */
+/* Its verdict is void: its transaction failed. */
 static void item_fail(SendItem *item, ErrorCode code, const Error *why)
 {
     item->code   = code;
@@ -80,7 +80,7 @@ PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, Paw
 
     item.code  = sender_send(pawl->sender, library_deadline(timeout_ms), &item, &why);
     item.error = why;
-    if (item.code != OK && item.code != ERR_KEY_REUSED) /* only these two are told after a commit */
+    if (item.code != OK && item.code != ERR_KEY_REUSED) /* only these two are verdicts of a committed transaction */
         item_fail(&item, item.code, &why);
     if (item_wakes(&item))
         waker_notify(pawl->waker, item.domain);
@@ -144,15 +144,15 @@ PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, in
 
 static void tx_remember(PawlTx *tx, const char *domain)
 {
-    Poke *poke = tx->pokes;
+    WakeDomain *wake = tx->wakes;
 
-    while (poke && strcmp(poke->domain, domain) != 0)
-        poke = poke->next;
-    if (poke)
+    while (wake && strcmp(wake->domain, domain) != 0)
+        wake = wake->next;
+    if (wake)
         return;
-    poke      = arena_alloc(tx->tx->arena, sizeof *poke);
-    *poke     = (Poke){.domain = arena_text(tx->tx->arena, domain), .next = tx->pokes};
-    tx->pokes = poke;
+    wake      = arena_alloc(tx->tx->arena, sizeof *wake);
+    *wake     = (WakeDomain){.domain = arena_text(tx->tx->arena, domain), .next = tx->wakes};
+    tx->wakes = wake;
 }
 
 static const char *id_make(Arena *arena)

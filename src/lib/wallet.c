@@ -1,8 +1,8 @@
 /*
  * wallet.c - the ledger from C: wallets, and operations alone, many, or as part of a transaction.
  *
- * Everything that PostgreSQL would raise an error about is refused here, with its field: an error would end the
- * transaction of a caller.
+ * What PostgreSQL would raise an error about is refused here, with its field: an error would abort the caller's
+ * transaction.
  */
 #include <assert.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static_assert(KIND_OF(PAWL_FLOOR) == WALLET_FLOOR && WALLET_FLOOR + 1 == WALLET_
 
 /* ---- what an operation may have ---- */
 
-/* wallet_check() looks at the rest. */
+/* wallet_check() checks the rest. */
 static ErrorCode check_fields(const PawlOperation *given, Error *reterr)
 {
     if (given->kind < PAWL_TOPUP || given->kind > PAWL_FLOOR)
@@ -97,7 +97,7 @@ static ErrorCode item_take(const PawlOperation *given, Arena *arena, WalletItem 
     return code;
 }
 
-/* What was said of it counts for nothing: its transaction failed. */
+/* Its verdict is void: its transaction failed. */
 static void item_fail(WalletItem *item, ErrorCode code, const Error *why)
 {
     item->code     = code;
@@ -208,7 +208,7 @@ typedef struct {
 static ErrorCode items_take(const PawlOperation *operations, int count, Arena *arena, Items *ret_items, Error *reterr)
 {
     if (count < 1 || count > WALLET_BATCH_MAX)
-        return fail(reterr, ERR_LIMIT, "1 to %d operations can be posted at once, not %d", WALLET_BATCH_MAX, count);
+        return fail(reterr, ERR_LIMIT, "1 to %d operations can be posted in one call, got %d", WALLET_BATCH_MAX, count);
     *ret_items = (Items){.all   = arena_array(arena, WalletItem, count),
                          .good  = arena_array(arena, WalletItem *, count),
                          .count = count};
@@ -238,7 +238,7 @@ static size_t items_weigh(WalletItem *const *items, int count)
     return bytes;
 }
 
-/* ERR_LIMIT is answered by halves: what does not fit into one transaction goes into two, in order. */
+/* On ERR_LIMIT the caller splits the items in half: what does not fit into one transaction goes into two, in order. */
 static ErrorCode items_post(void *context, void **list, int count, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(LIBRARY_ARENA_BYTES);

@@ -2,8 +2,8 @@
  * work.c - a worker in the caller's process, whose handler is a function in C.
  *
  * Invariants
- *   1. A worker has a pool of its own, with room for every handler's transaction, a claim, a settle and a heartbeat at
- *      once: handlers cannot keep their leases from being extended.
+ *   1. A worker has a pool of its own, large enough for every handler's transaction, a claim, a settle and a heartbeat
+ *      at the same time, so handlers cannot prevent their leases from being extended.
  *   2. pawl_worker_stop() only posts a semaphore, so a signal handler may call it; the thread in pawl_worker_run() waits for it.
  */
 #include <errno.h>
@@ -42,7 +42,7 @@ typedef struct {
     PawlWorker *worker;
     const char *result, *error; /* in the bus_job's arena */
     const char *defect;         /* of a result that cannot be kept */
-    Poke       *pokes;
+    WakeDomain *wakes;
 } Given;
 
 /* ---- what a handler may do ---- */
@@ -85,7 +85,7 @@ void pawl_job_result(PawlJob *job, const char *json)
 void pawl_job_error(PawlJob *job, const char *format, ...)
 {
     Given  *given = (Given *)job;
-    char    text[SETTLE_ERROR_MAX + sizeof "1234"]; /* room for the rest of the last character */
+    char    text[SETTLE_ERROR_MAX + sizeof "1234"]; /* and the rest of the last character */
     size_t  size;
     va_list values;
 
@@ -156,7 +156,7 @@ static ErrorCode tx_body(Tx *tx, Job *bus_job, void *context, SettleItem *ret_se
 
     *given       = given_new(worker, bus_job);
     said         = worker->options.tx_handler(&given->job, &mine, worker->options.context);
-    given->pokes = mine.pokes;
+    given->wakes = mine.wakes;
     if (said == PAWL_JOB_COMPLETE && conn_transaction(tx->conn) != PQTRANS_INTRANS)
         return mine.code != OK ? mine.code : fail(reterr, ERR_INTERNAL, "the handler ended its transaction by itself");
     if (said == PAWL_JOB_RETRY && error_verdict(mine.code) != VERDICT_FINAL)
@@ -174,7 +174,7 @@ static void tx_run_handler(Handler *handler, Job *bus_job, SettleItem *ret_settl
 
     tx_handler_run(&worker->handler, bus_job, tx_body, &given, ret_settle);
     if (ret_settle->settled)
-        library_wake(worker->pawl, given.pokes);
+        library_wake(worker->pawl, given.wakes);
 }
 
 /* ---- life ---- */
@@ -208,7 +208,7 @@ static int pool_size(const PawlWork *options)
     return wanted < most ? wanted : most;
 }
 
-/* The row has a handler of its own, so nothing is asked and nothing can be refused. */
+/* The row has a handler of its own, so nothing is queried and nothing can be refused. */
 static ErrorCode worker_make(PawlWorker *worker, Error *reterr)
 {
     const PawlWork *options = &worker->options;

@@ -487,7 +487,7 @@ def a_refused_operation_does_not_keep_its_neighbours_from_being_posted():
         assert told[5:9] == ["item: " + posted(700, 700, 700, 700, 0, 3), "item: " + posted(700, 700, 0, 0, 0, 4),
                              "item: " + posted(100, 300, 200, 0, 200, 2, "replayed"),
                              f"item: 1 new key-reused: {reused} (0 0)"], told
-        assert told[9:] == ["all: 1 " + refusal, "good: 0", "none: 1 1 to 8000 operations can be posted at once, not 0",
+        assert told[9:] == ["all: 1 " + refusal, "good: 0", "none: 1 1 to 8000 operations can be posted in one call, got 0",
                             "ann: " + stands(0, 0, 0, 0, 4), "bob: " + stands(200, 0, 200, 0, 2)], told
 
 
