@@ -98,8 +98,7 @@ create or replace function pawl.claim (
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := pawl.now();
-  v_until timestamptz := v_now + p_lease_ms * interval '1 ms';
+  v_now timestamptz;
   v_left integer := p_limit;
   v_after bigint[] := p_after;
   v_last bigint;
@@ -136,6 +135,7 @@ begin
         v_left := 0;
       end if;
       v_token := coalesce(v_token, pawl.lease_token());
+      v_now := pawl.now(); -- after the select: whatever it found was sent before, so the audit shows RECEIVED after SENT
       return query
         with taken as (
           -- They are locked and rows here are never updated, so they are still where they were.
@@ -144,7 +144,7 @@ begin
           returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
         ), leased as (
           insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker)
-          select t.id, v_token, v_until, p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker
+          select t.id, v_token, v_now + p_lease_ms * interval '1 ms', p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker
           from taken t
         )
         select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos

@@ -133,7 +133,7 @@ create or replace function pawl.command_cancel (
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := pawl.now();
+  v_now timestamptz;
   v_operator text := pawl.operator_name(p_operator);
   v_ids bigint[];
   v_left bigint[];
@@ -155,6 +155,7 @@ begin
       raise exception 'command is moving too fast to be canceled' using errcode = '55P03';
     end if;
     perform from pawl.lease l where l.id = any (v_left) order by l.id for update;
+    v_now := pawl.now(); -- under the lock: after the claim that it may have waited for
     -- Who asked and why is noted now: the worker that ends it does not know.
     with asked as (
       update pawl.lease l set cancel = true where l.id = any (v_left) and not l.cancel returning l.id, l.domain_id, l.attempt

@@ -315,7 +315,7 @@ create or replace function pawl.finish_without_replies (
   set plan = keyed_cached
 as $$
 declare
-  v_now timestamptz := pawl.now();
+  v_now timestamptz;
   v_places tid[];
   v_done bigint[];
   v_inserted bigint;
@@ -324,6 +324,7 @@ begin
   perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
   perform from pawl.delayed d where d.id = any (p_ids) order by d.id for update;
   perform from pawl.tsq t where t.id = any (p_ids) order by t.id for update;
+  v_now := pawl.now(); -- under the locks: after the claim that it may have waited for
   -- Row by row, as in settle; and rows of ready are never updated, so they are where they are found.
   v_places := array(
     select f.place

@@ -96,3 +96,25 @@ select (select count(*) from pawl.audit) as events,
 select tick('59 days 1 min');
 select pawl.prune(100, '30 days', '90 days') > 0 as more;
 select count(*) as events from pawl.audit;
+
+-- Sent and committed while a claim is under way, after it has begun and before it reads the queue: still received after it was sent.
+create sequence ticks;
+create table armed (command integer);
+create or replace function pawl.now () returns timestamptz language plpgsql as $$
+declare
+  v_at timestamptz := timestamptz '2027-01-01 00:00 UTC' + nextval('public.ticks') * interval '1 s';
+  v_n integer;
+begin
+  delete from public.armed returning command into v_n;
+  if v_n is not null then
+    perform public.send_one(v_n);
+  end if;
+  return v_at;
+end
+$$;
+select send_one(9);
+insert into armed values (0);
+create temp table taken as select * from pawl.claim(pawl.domain_find('shop'), 10, 60000, array_fill(0::bigint, array[10]), null, 'w1');
+select (select count(*) from armed) as armed, count(*) as sent from pawl.command;
+select count(*) as received, count(*) filter (where r.at < s.at) as before_sent
+from pawl.audit r join pawl.audit s on s.id = r.id and s.event = 'SENT' where r.event = 'RECEIVED';
