@@ -236,7 +236,7 @@ class Done:
 class Pawl:
     """The program under test, with a home and an environment of its own."""
 
-    TOKEN = "story-token-0123456789abcdef"
+    TOKEN = "test-token-0123456789abcdef"
 
     def __init__(self, db=None, env=None, home=None):
         """db: a Database or a URL; None: pawl's private PostgreSQL below home."""

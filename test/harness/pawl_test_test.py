@@ -62,12 +62,12 @@ def pawl_runs_serves_and_stops():
             before = os.environ.get("PAWL_BIN")
             os.environ["PAWL_BIN"] = program
             try:
-                pawl_story()
+                pawl_script()
             finally:
                 os.environ.pop("PAWL_BIN") if before is None else os.environ.update(PAWL_BIN=before)
 
 
-def pawl_story():
+def pawl_script():
     with Pawl("postgresql://nowhere/none") as pawl:
         done = pawl.run("version")
         assert (done.code, done.stdout, done.stderr) == (3, "out\n", "err\n")
@@ -98,10 +98,10 @@ def proxy_cuts_a_commit_of_psql():
 
 @test
 def failures_are_seen():
-    story = "from pawl_test import main, test\n@test\ndef good(): pass\n@test\ndef bad(): assert False, 'sum'\nmain()\n"
+    script = "from pawl_test import main, test\n@test\ndef good(): pass\n@test\ndef bad(): assert False, 'sum'\nmain()\n"
     environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.abspath(__file__))}
     environment.pop("PAWL_TEST", None)
-    done = subprocess.run([sys.executable, "-c", story], env=environment, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert done.returncode == 1
     for line in ("1..2\nok 1 - good", "not ok 2 - bad", "# AssertionError: sum"):
         assert line in done.stdout, done.stdout

@@ -21,7 +21,7 @@ typedef struct {
     size_t  coming; /* not yet here, but clear when they arrive: the rest of a message already looked at */
     int64_t due_ms; /* not before this moment */
     bool    ended;  /* `from` has no more to say */
-    bool    closed; /* and `to` was told */
+    bool    closed; /* and `to` was shut down */
 } Pipe;
 
 /* Milliseconds of the real clock, whatever World is installed. */

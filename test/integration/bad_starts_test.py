@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from pawl_test import Database, Pawl, Proxy, main, psql, setting, test
-from story import IS_ROOT, Cluster, UserPawl, disk_fill, postmaster_pid, refused, small_disk
+from helpers import IS_ROOT, Cluster, UserPawl, disk_fill, postmaster_pid, refused, small_disk
 
 SECRET = "hunter2-hunter2"
 NOWHERE = "postgresql://postgres@127.0.0.1:1/postgres"

@@ -9,9 +9,9 @@ import subprocess
 import tempfile
 import urllib.parse
 
-from bus_story import counts, send
+from bus_helpers import counts, send
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, url_with_database, wait_until
-from story import IS_ROOT, as_postgres, free_port, is_clean, refused
+from helpers import IS_ROOT, as_postgres, free_port, is_clean, refused
 
 INTERRUPTED = 75
 TINY = ("--count", "1000", "--rounds", "2")
@@ -200,9 +200,9 @@ def without_json_a_table_is_printed_with_the_commit_settings():
         assert process.said(r"^PostgreSQL \d+.*, synchronous_commit off, fsync off, \d+ CPUs$"), process.stdout
         assert process.said(r"^send +commands +\d+ +/s +\d+$"), process.stdout
         assert process.said(r"^handle +WAL +\d+ +bytes each +\d+$"), process.stdout
-        told = pawl.run("help", "bench").stdout
+        got = pawl.run("help", "bench").stdout
         for word in ("bench commands", "--hold-xid", "--processes", "bench latency", "--seconds"):
-            assert word in told, told
+            assert word in got, got
 
 
 # --- what it leaves ---

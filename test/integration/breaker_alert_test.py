@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""breaker_alert - the database goes away and comes back: live all the time, ready only with it, told both times."""
+"""breaker_alert - an outage of the database: live all the time, ready only while it is up, an alert for both changes."""
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
-from story import Receiver, alert, metric, problem, stop_clean
+from helpers import Receiver, alert, metric, problem, stop_clean
 
 # A request counts once, however often it tries to connect: five of them open the breaker, and a silent server makes each wait.
 ENV = {"PAWL_BREAKER_OPEN": "1s", "PAWL_CONNECT_TIMEOUT": "1s", "PAWL_REQUEST_TIMEOUT": "2s"}

@@ -6,17 +6,17 @@ import signal
 import subprocess
 
 from pawl_test import Database, Pawl, Process, Proxy, main, test, wait_until
-from story import Cluster, Session, is_clean
+from helpers import Cluster, Session, is_clean
 
 SEED = 20260
 KILLS = 50
 LEASE_S = 5
 # No key on purpose: an effect that happened twice is two rows.
 EFFECT = """
-create schema story;
-create table story.effect (command_id uuid);
-create function story.effect(payload jsonb, command_id uuid) returns jsonb language sql as $$
-  insert into story.effect values (command_id);
+create schema shop;
+create table shop.effect (command_id uuid);
+create function shop.effect(payload jsonb, command_id uuid) returns jsonb language sql as $$
+  insert into shop.effect values (command_id);
   select pg_sleep(0.005);
   select payload
 $$;
@@ -65,7 +65,7 @@ def replies_are_complete(session, count):
 
 
 def effects_are_single(session, count):
-    assert session.do("select count(*), count(distinct command_id) from story.effect") == [f"{count}|{count}"]
+    assert session.do("select count(*), count(distinct command_id) from shop.effect") == [f"{count}|{count}"]
 
 
 def stop_all(workers):
@@ -101,7 +101,7 @@ def file_make(path):
 
 @test
 def killed_workers_lose_nothing_and_do_nothing_twice():
-    jobs = {"effects": (10000, ["--sql", "story.effect"]), "nothings": (8000, ["--noop", "--batch", "3"]),
+    jobs = {"effects": (10000, ["--sql", "shop.effect"]), "nothings": (8000, ["--noop", "--batch", "3"]),
             "programs": (2000, ["--exec", "cat"])}
     total = sum(count for count, _ in jobs.values())
     chance = random.Random(SEED)
@@ -198,7 +198,7 @@ def a_restarted_server_is_waited_out():
             Pawl(cluster.url(), env={"PAWL_BREAKER_OPEN": "1s"}) as pawl:
         assert pawl.run("migrate").code == 0
         cluster.rows(EFFECT)
-        workers = [pawl.start("work", "load", "--lease", "2s", "--sql", "story.effect") for _ in range(3)]
+        workers = [pawl.start("work", "load", "--lease", "2s", "--sql", "shop.effect") for _ in range(3)]
         senders = [sender_start(pawl) for _ in range(senders_count)]
         for turn in range(rounds):
             for sender in senders:

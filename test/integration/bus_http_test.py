@@ -5,9 +5,9 @@ import signal
 import tempfile
 import time
 
-from bus_story import counts, events, new_id, replies, retry_at_once, send, show, wait_status, work
+from bus_helpers import counts, events, new_id, replies, retry_at_once, send, show, wait_status, work
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Session, in_threads, problem, refused, stop_clean
+from helpers import Session, in_threads, problem, refused, stop_clean
 
 
 def post(pawl, path, body, status=200, **rest):

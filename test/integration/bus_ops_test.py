@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """bus_ops - what operators see of the bus: metrics, alerts, retention, and words that name what is missing."""
-from bus_story import new_id, send, show, work
+from bus_helpers import new_id, send, show, work
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Session, alert, in_threads, is_clean, metric, problem, refused, stop_clean
+from helpers import Session, alert, in_threads, is_clean, metric, problem, refused, stop_clean
 
 
 def claim(pawl, limit=1):
@@ -45,11 +45,11 @@ def a_command_in_troubleshooting_raises_an_alert_until_an_operator_decides():
         send(pawl, "shop", "remind", None, "--delay", "1h")
         assert work(pawl, "shop", "--exec", "exit 70", "--type", "charge")["failed"] == 1
         wait_until(lambda: metric(pawl, "pawl_commands", 'state="troubleshooting"') == 1, what="counted")
-        wait_until(lambda: metric(pawl, "pawl_commands", 'state="delayed"') == 1, what="the server told its statistics")
+        wait_until(lambda: metric(pawl, "pawl_commands", 'state="delayed"') == 1, what="the statistics are written")
         assert metric(pawl, "pawl_commands", 'state="ready"') == 0
-        wait_until(lambda: alert(pawl, "troubleshooting")["state"] == "firing", what="told")
+        wait_until(lambda: alert(pawl, "troubleshooting")["state"] == "firing", what="the alert")
         assert "pawl tsq list" in alert(pawl, "troubleshooting")["summary"]
-        assert pawl.run("tsq", "cancel", given_up, "--reason", "story").code == 0
+        assert pawl.run("tsq", "cancel", given_up, "--reason", "test").code == 0
         wait_until(lambda: alert(pawl, "troubleshooting")["state"] == "resolved", what="resolved")
         stop_clean(pawl.server)
 
@@ -62,7 +62,7 @@ def a_command_queued_for_too_long_raises_an_alert():
         wait_until(lambda: metric(pawl, "pawl_commands", 'state="ready"') == 1, what="counted")
         assert metric(pawl, "pawl_commands_oldest_ready_seconds") < 300 and alert(pawl, "commands-waiting")["state"] == "ok"
         db.rows("update pawl.command set created_at = created_at - interval '301 seconds'")
-        wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "firing", what="told")
+        wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "firing", what="the alert")
         assert metric(pawl, "pawl_commands_oldest_ready_seconds") > 300
         work(pawl, "shop", "--noop")
         wait_until(lambda: alert(pawl, "commands-waiting")["state"] == "resolved", what="resolved")
@@ -76,7 +76,7 @@ def a_batch_that_was_abandoned_raises_an_alert_and_is_found_by_the_doctor():
         pawl.serve()
         db.rows("select * from pawl.batch_new('00000000-0000-4000-8000-00000000000b', 'night', null)")
         db.rows("update pawl.batch set created_at = created_at - interval '25 hours'")
-        wait_until(lambda: alert(pawl, "batch-abandoned")["state"] == "firing", what="told")
+        wait_until(lambda: alert(pawl, "batch-abandoned")["state"] == "firing", what="the alert")
         doctor = pawl.run("doctor", "--json")
         finding, = [row for row in doctor.json if row["check"] == "stuck rows"]
         assert finding["state"] == "warn" and "25 hours" in finding["found"], finding
@@ -93,7 +93,7 @@ def a_ledger_that_is_ahead_of_the_clock_raises_an_alert():
         assert metric(pawl, "pawl_ledger_clock_ahead_seconds") == 0 and alert(pawl, "ledger-clock")["state"] == "ok"
         moved = "set session_replication_role = replica; update wallet.txn set at = at {} interval '1 hour' where id = (select max(id) from wallet.txn)"
         db.rows(moved.format("+"))
-        wait_until(lambda: alert(pawl, "ledger-clock")["state"] == "firing", what="told")
+        wait_until(lambda: alert(pawl, "ledger-clock")["state"] == "firing", what="the alert")
         assert 3500 < metric(pawl, "pawl_ledger_clock_ahead_seconds") <= 3600
         db.rows(moved.format("-"))
         wait_until(lambda: alert(pawl, "ledger-clock")["state"] == "resolved", what="resolved")

@@ -8,9 +8,9 @@ import subprocess
 import tempfile
 import time
 
-from bus_story import (counts, events, new_id, replies, retry_at_once, send, show, status, wait_status, work)
+from bus_helpers import (counts, events, new_id, replies, retry_at_once, send, show, status, wait_status, work)
 from pawl_test import TIMEOUT_S, Database, Done, Pawl, main, setting, test, wait_until
-from story import is_clean, refused, refused_done
+from helpers import is_clean, refused, refused_done
 
 
 class Folder(tempfile.TemporaryDirectory):
@@ -157,7 +157,7 @@ def send_lines_sends_them_all_and_names_a_bad_one():
         refused_done(pawl.feed(b"{}\n", "send", "shop", "charge", "--lines", "--id", new_id()), 2, ["--id", "--lines"])
         refused_done(pawl.feed(b"{}\n", "send", "shop", "charge", "{}", "--lines"), 2, ["--lines"])
         late = pawl.feed(good[:good.index(b"\n", 12000) + 1] + b"{\n", "send", "shop", "charge", "--lines")
-        assert late.code == 1 and "1000 sent" in late.stderr, late  # whole batches before the bad line stay, and are told
+        assert late.code == 1 and "1000 sent" in late.stderr, late  # whole batches before the bad line stay, and are counted
         assert pawl.feed(b"", "send", "shop", "charge", "--lines").stdout == "0 sent\n"
 
 
@@ -190,7 +190,7 @@ def exec_handler_outcome_of_every_exit_status():
         done = work(pawl, "shop", "--exec", script)
         assert done == {"claimed": 11, "completed": 3, "retried": 3, "failed": 4, "rejected": 1, "lost": 0, "released": 0}, done
         retried = ["SENT", "RECEIVED", "RETRY_SCHEDULED", "RECEIVED", "MOVED_TO_TSQ"]
-        for kind, wanted, result, error, story in [
+        for kind, wanted, result, error, events in [
                 ("json", "COMPLETED", {"paid": 7}, None, ["SENT", "RECEIVED", "COMPLETED"]),
                 ("words", "COMPLETED", None, None, ["SENT", "RECEIVED", "COMPLETED"]),
                 ("none", "COMPLETED", None, None, ["SENT", "RECEIVED", "COMPLETED"]),
@@ -201,7 +201,7 @@ def exec_handler_outcome_of_every_exit_status():
                 ("signal", "IN_TSQ", None, "ended by signal 9 (Killed)", retried)]:
             command = show(pawl, sent[kind])
             found = (command["status"], command["result"], command["error"], events(command))
-            assert found == (wanted, result, error, story), f"{kind}: {found}"
+            assert found == (wanted, result, error, events), f"{kind}: {found}"
 
 
 @test

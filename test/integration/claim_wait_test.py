@@ -6,7 +6,7 @@ import socket
 import time
 
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, wait_until
-from story import Session, metric, stop_clean
+from helpers import Session, metric, stop_clean
 
 POLLERS = 2000
 

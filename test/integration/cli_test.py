@@ -8,7 +8,7 @@ import urllib.request
 import uuid
 
 from pawl_test import Database, Pawl, main, psql, setting, test, wait_until
-from story import dead_letters_put, refused
+from helpers import dead_letters_put, refused
 
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
             "tsq cancel", "tsq complete", "batch create", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
@@ -156,7 +156,7 @@ def tables_are_aligned_and_empty_ones_say_so():
         assert empty.code == 0 and empty.stdout == "" and "no dead letters" in empty.stderr
         letter, = dead_letters_put(db, ["a"])
         table = pawl.run("dlq", "list").stdout.splitlines()
-        assert len(table) == 2 and "created" in table[0] and re.search(rf"\b{letter}\b.*story.*pending.*it broke", table[1])
+        assert len(table) == 2 and "created" in table[0] and re.search(rf"\b{letter}\b.*sample.*pending.*it broke", table[1])
         shown = pawl.run("dlq", "show", str(letter)).stdout
         assert "status      pending" in shown and "last retry  never" in shown
         db.rows("update pawl.failed_operations set error_message = E'two\\nlines\\tand \\033[31mred'")
@@ -310,9 +310,9 @@ def failed_json(pawl, *arguments, code, kind, part="", env=None):
     done = pawl.run(*arguments, env=env)
     assert done.code == code and done.stdout == "", (arguments, done)
     assert done.stderr.count("\n") == 1, done.stderr
-    told = json.loads(done.stderr)
-    assert set(told) == {"type", "title", "detail", "exit"} and told["exit"] == code, told
-    assert told["type"] == "/problems/" + kind and part in told["detail"], told
+    got = json.loads(done.stderr)
+    assert set(got) == {"type", "title", "detail", "exit"} and got["exit"] == code, got
+    assert got["type"] == "/problems/" + kind and part in got["detail"], got
 
 
 @test

@@ -3,7 +3,7 @@
 import uuid
 
 from pawl_test import Pawl, main, test, wait_until
-from story import Cluster, Session, problem, stop_clean
+from helpers import Cluster, Session, problem, stop_clean
 
 USER = "quietuser"
 
@@ -31,10 +31,10 @@ def requests():
 def names_nothing(pawl, secrets, kinds):
     for method, path, body in requests():
         answer = pawl.http(method, path, body)
-        told = problem(answer, 503)
-        assert told["type"] in kinds, (path, told)
+        got = problem(answer, 503)
+        assert got["type"] in kinds, (path, got)
         for secret in secrets:
-            assert secret not in answer.body.decode(), (path, secret, told)
+            assert secret not in answer.body.decode(), (path, secret, got)
 
 
 @test
@@ -54,8 +54,8 @@ def an_outage_and_an_overload_name_nothing_to_clients():
                 waiting = [request for request in requests() if request[1] == "/v1/wallets/ann/topup"]
                 for method, path, body in waiting:
                     answer = pawl.http(method, path, body)
-                    told = problem(answer, 503)
-                    assert not any(secret in answer.body.decode() for secret in secrets), told
+                    got = problem(answer, 503)
+                    assert not any(secret in answer.body.decode() for secret in secrets), got
                 session.do("rollback")
             cluster._ctl("-m", "fast", "stop")
             names_nothing(pawl, secrets, {"/problems/database-unavailable", "/problems/timed-out", "/problems/try-again"})

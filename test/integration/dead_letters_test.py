@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""dead_letters - what failed is kept, shown, retried and forgotten; alerts about it are told exactly once."""
+"""dead_letters - what failed is kept, shown, retried and forgotten; alerts about it are sent exactly once."""
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Receiver, alert, dead_letters_put, metric, problem, refused, stop_clean
+from helpers import Receiver, alert, dead_letters_put, metric, problem, refused, stop_clean
 
 
 @test
@@ -9,13 +9,13 @@ def too_many_dead_letters_notify_once_and_resolve_once():
     with Database() as db, Receiver() as receiver, Pawl(db, env={"PAWL_ALERT_WEBHOOK": receiver.url}) as pawl:
         pawl.serve()
         dead_letters_put(db, [f"key-{i}" for i in range(101)])
-        wait_until(lambda: receiver.states("dead-letters") == ["firing"], what="the webhook is told")
+        wait_until(lambda: receiver.states("dead-letters") == ["firing"], what="the webhook was called")
         shown = alert(pawl, "dead-letters")
         assert shown["state"] == "firing" and shown["value"] == 101 and shown["limit"] == 100, shown
         assert metric(pawl, "pawl_alert_firing", 'alert="dead-letters"') == 1
         assert metric(pawl, "pawl_dead_letters") == 101
         db.rows("delete from pawl.failed_operations where operation_key = 'key-0'")
-        wait_until(lambda: receiver.states("dead-letters") == ["firing", "resolved"], what="the end is told")
+        wait_until(lambda: receiver.states("dead-letters") == ["firing", "resolved"], what="the webhook was called again")
         assert alert(pawl, "dead-letters")["state"] == "resolved"
         assert metric(pawl, "pawl_alert_firing", 'alert="dead-letters"') == 0
         keys = [key for key, _ in receiver.posts]

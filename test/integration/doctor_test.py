@@ -4,7 +4,7 @@ import os
 import shutil
 
 from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
-from story import IS_ROOT, Cluster, Session, dead_letters_put, disk_fill, metric, small_disk
+from helpers import IS_ROOT, Cluster, Session, dead_letters_put, disk_fill, metric, small_disk
 
 CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
           "wraparound", "disk", "stuck rows", "ledger clock"]
@@ -99,7 +99,7 @@ def a_missing_schema_is_found():
 def a_transaction_that_holds_vacuum_back_is_found_with_its_process():
     with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
         pid = session.do("begin isolation level repeatable read; select pg_backend_pid()")[0]
-        # Other stories share the server and may be older; ours is the oldest once they have ended.
+        # Other tests share the server and may be older; ours is the oldest once they have ended.
 
         def found():
             row = examine(pawl, "--long-tx", "1s")[1]["long transactions"]
@@ -107,7 +107,7 @@ def a_transaction_that_holds_vacuum_back_is_found_with_its_process():
 
         row = wait_until(found, what="our process is named")
         assert f"pg_terminate_backend({pid})" in row["advice"]
-        assert examine(pawl)[1]["long transactions"]["state"] == "ok", "five minutes, unless told otherwise"
+        assert examine(pawl)[1]["long transactions"]["state"] == "ok", "five minutes by default"
         session.do("rollback")
 
 

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import tempfile
 
-from bus_story import new_id, replies, retry_at_once, send, show, wait_status, work
+from bus_helpers import new_id, replies, retry_at_once, send, show, wait_status, work
 from pawl_test import TIMEOUT_S, Database, Pawl, Process, main, setting, test, wait_until
 
 EXAMPLES = os.path.join(setting("PAWL_SOURCE"), "examples")

@@ -9,7 +9,7 @@ import stat
 import tempfile
 
 from pawl_test import Pawl, main, test, wait_until
-from story import UserPawl, alert, kill_postmaster, postmaster_pid, problem, refused, stop_clean
+from helpers import UserPawl, alert, kill_postmaster, postmaster_pid, problem, refused, stop_clean
 
 ROUTES = [
     ("get", "/health/live"), ("get", "/health/ready"), ("get", "/metrics"), ("get", "/openapi.json"),
@@ -29,7 +29,7 @@ ROUTES = [
     ("post", "/v1/holds"), ("get", "/v1/holds/{txn_id}"), ("post", "/v1/holds/{txn_id}/capture"),
     ("post", "/v1/holds/{txn_id}/void"), ("get", "/v1/ledger/verify"), ("get", "/problems/{type}"),
 ]
-# Making a data directory takes seconds: the stories about an old home share one.
+# Making a data directory takes seconds: the tests about an old home share one.
 HOME = tempfile.mkdtemp(prefix="pawl-home.", dir="/tmp")
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
@@ -45,8 +45,8 @@ def serve_fresh(pawl):
         return text.read().strip()
 
 
-def doors_are_open(pawl, token):
-    """Each door answers who may pass, and nobody else."""
+def routes_are_guarded(pawl, token):
+    """Each route is open to the tokens that may use it, and to no others."""
     assert pawl.http("GET", "/health/live", token=None).json == {"status": "live"}
     assert pawl.http("GET", "/health/ready", token=None).json == {"status": "ready"}
     for path in ("/metrics", "/v1/alerts", "/openapi.json", "/v1/dead-letters"):
@@ -75,7 +75,7 @@ def interface_is_described(pawl, token):
 
 def first_start(pawl):
     token = serve_fresh(pawl)
-    doors_are_open(pawl, token)
+    routes_are_guarded(pawl, token)
     interface_is_described(pawl, token)
     server_pid = postmaster_pid(pawl.home)
     assert server_pid > 0

@@ -9,7 +9,7 @@ import socket
 import time
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import dead_letters_put, in_threads, metric, stop_clean
+from helpers import dead_letters_put, in_threads, metric, stop_clean
 
 AUTH = f"Authorization: Bearer {Pawl.TOKEN}\r\n".encode()
 SEED = 20261115

@@ -3,7 +3,7 @@
 import re
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import dead_letters_put, problem, refused, stop_clean
+from helpers import dead_letters_put, problem, refused, stop_clean
 
 
 def create(pawl, name, *flags):
@@ -182,8 +182,8 @@ def creating_a_key_says_its_scopes_and_when_it_expires():
         assert lasts == str(90 * 86400), lasts
         refused(pawl, "key", "create", "e", "--expires", "90", code=2, words=["--expires", "such as 250ms", '"90"'])
         refused(pawl, "key", "create", "Not Right", code=2, words=['"Not Right"'])
-        told = refused(pawl, "key", "create", "e", "--scopes", "root", code=2, words=['"root"'])
-        scopes = re.search("scope must be (.*), got", told).group(1).replace(" or ", ", ").split(", ")
+        got = refused(pawl, "key", "create", "e", "--scopes", "root", code=2, words=['"root"'])
+        scopes = re.search("scope must be (.*), got", got).group(1).replace(" or ", ", ").split(", ")
         shown = pawl.run("help", "key", "create").stdout
         assert len(scopes) == 7 and all(scope in shown for scope in scopes), (scopes, shown)
         assert db.value("select count(*) from pawl.api_key") == "4"

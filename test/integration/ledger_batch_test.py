@@ -2,15 +2,15 @@
 """ledger_batch - many operations in one call are decided as if each had come alone.
 
 Two databases get the same operations in the same order, by chance: one in calls of many, the other one by one. Every verdict
-must be the same, and so must the books. PAWL_LEDGER_OPERATIONS: how many; 6000 unless told.
+must be the same, and so must the ledgers. PAWL_LEDGER_OPERATIONS: how many; 6000 by default.
 """
 import json
 import os
 import random
 
-from ledger_story import new_key
+from ledger_helpers import new_key
 from pawl_test import Database, main, test
-from story import Session
+from helpers import Session
 
 SEED = int(os.environ.get("PAWL_LEDGER_SEED", "11"))
 OPERATIONS = int(os.environ.get("PAWL_LEDGER_OPERATIONS", "6000"))
@@ -174,7 +174,7 @@ def many_in_one_call_are_decided_as_if_each_had_come_alone():
 
 @test
 def all_or_none_is_one_of_the_two():
-    """A call that is atomic is posted as if each had come alone, or it raises an error and leaves the books as they were."""
+    """A call that is atomic is posted as if each had come alone, or it raises an error and leaves the ledger as they were."""
     ends = {"posted": 0, "taken back": 0}
     with Database() as many, Database() as alone, Session(alone.url) as single:
         many.rows(OPENING)

@@ -1,15 +1,15 @@
-"""ledger_checker - do the books agree with what the clients saw?
+"""ledger_checker - does the ledger agree with what the clients saw?
 
 A history is a list of operations as their clients lived through them: what was asked for, and every attempt with its key,
-when it was sent, when and how it was answered (status None: no answer, so nobody knows). The books are read from the
+when it was sent, when and how it was answered (status None: no answer, so nobody knows). The ledger is read from the
 database afterwards. check() compares the two and returns findings, each a sentence that begins with its kind:
 
     unresolved      a key was tried and its client never learnt what became of it
-    lost            acknowledged, but not in the books
+    lost            acknowledged, but not in the ledger
     doubled         one operation, more than one effect
-    refused-posted  refused, but in the books
-    unasked         in the books, but nobody asked for it
-    answer          what was answered is not what the books say
+    refused-posted  refused, but in the ledger
+    unasked         in the ledger, but nobody asked for it
+    answer          what was answered is not what the ledger says
     replay          one key was answered in two ways, or a repeat does not say that it is one
     broken          an answer that no client should get: 500 and its like
     legs            a transaction's entries are not what its kind, wallets and amount ask for
@@ -96,7 +96,7 @@ def decided(status):
     return status is not None and status < 500 and status not in UNDECIDED
 
 
-# --- reading the books ---
+# --- reading the ledger ---
 
 def number(text):
     return int(text) if text else None
@@ -108,7 +108,7 @@ def typed(row, kind):
                   for value, hint in zip(row.split("|"), kind.__annotations__.values())))
 
 
-def books_read(rows):
+def ledger_read(rows):
     """rows: a function that runs SQL and returns lines, columns separated by |. Owners must not contain one."""
     wallets = {}
     for line in rows("select w.id, a.code, w.owner from wallet.wallet w join wallet.asset a on a.id = w.asset_id"):
@@ -134,12 +134,12 @@ def grouped(items, key):
     return groups
 
 
-# --- the books by themselves ---
+# --- the ledger by themselves ---
 
-def legs_wanted(txn, books):
+def legs_wanted(txn, ledger):
     """What a transaction must do: {owner: amount}."""
     def owner(wallet):
-        return books.wallets[wallet][0] if wallet else "@system"
+        return ledger.wallets[wallet][0] if wallet else "@system"
 
     who, other = owner(txn.wallet), owner(txn.other)
     if txn.refusal:
@@ -151,21 +151,21 @@ def legs_wanted(txn, books):
     return {who: 0}
 
 
-def check_legs(books, entries_of):
-    for txn in books.txns:
+def check_legs(ledger, entries_of):
+    for txn in ledger.txns:
         entries = entries_of.get(txn.number, [])
         if txn.kind not in ("multi", "refund"):
-            found = {books.wallets[entry.wallet][0]: entry.amount for entry in entries}
-            wanted = legs_wanted(txn, books)
+            found = {ledger.wallets[entry.wallet][0]: entry.amount for entry in entries}
+            wanted = legs_wanted(txn, ledger)
             if found != wanted or len(entries) != len(wanted):
                 yield f"legs: {txn.kind} {txn.key} has {found}, not {wanted}"
-    numbers = {txn.number for txn in books.txns}
+    numbers = {txn.number for txn in ledger.txns}
     for txn, entries in entries_of.items():
         if txn not in numbers:
             yield f"unasked: entries of transaction {txn}, which is not there"
         totals = defaultdict(int)
         for entry in entries:
-            totals[books.wallets[entry.wallet][1]] += entry.amount
+            totals[ledger.wallets[entry.wallet][1]] += entry.amount
         if any(totals.values()):
             yield f"sum: entries of transaction {txn} sum to {dict(totals)}"
 
@@ -190,14 +190,14 @@ def check_wallet(wallet, entries, kinds):
         balance, held = entry.balance, entry.held
 
 
-def check_wallets(books):
-    kinds = {txn.number: txn for txn in books.txns}
-    by_wallet = grouped(books.entries, lambda entry: entry.wallet)
+def check_wallets(ledger):
+    kinds = {txn.number: txn for txn in ledger.txns}
+    by_wallet = grouped(ledger.entries, lambda entry: entry.wallet)
     for wallet, entries in by_wallet.items():
         yield from check_wallet(wallet, entries, kinds)
     totals = defaultdict(int)
-    for state in books.states:
-        totals[books.wallets[state.wallet][1]] += state.balance
+    for state in ledger.states:
+        totals[ledger.wallets[state.wallet][1]] += state.balance
         last = by_wallet[state.wallet][-1] if by_wallet[state.wallet] else None
         if last is None or (last.version, last.balance, last.held) != (state.version, state.balance, state.held):
             yield f"state: wallet {state.wallet} stands at {state}, its last entry is {last}"
@@ -206,10 +206,10 @@ def check_wallets(books):
             yield f"sum: balances of {asset} sum to {total}"
 
 
-def check_holds(books):
-    about = grouped((txn for txn in books.txns if txn.ref is not None and not txn.refusal), lambda txn: txn.ref)
+def check_holds(ledger):
+    about = grouped((txn for txn in ledger.txns if txn.ref is not None and not txn.refusal), lambda txn: txn.ref)
     open_of = defaultdict(int)
-    for hold in books.holds:
+    for hold in ledger.holds:
         captured = sum(txn.amount for txn in about[hold.number] if txn.kind == "capture")
         ends = [txn.kind for txn in about[hold.number] if txn.kind in ("void", "expire")]
         wanted = {"void": "VOIDED", "expire": "EXPIRED"}[ends[0]] if ends else \
@@ -218,12 +218,12 @@ def check_holds(books):
             yield f"hold: {hold}, but captured were {captured}, and it was ended by {ends}"
         if hold.status == "OPEN":
             open_of[hold.wallet] += hold.amount - hold.captured
-    for state in books.states:
+    for state in ledger.states:
         if state.held != open_of[state.wallet]:
             yield f"hold: wallet {state.wallet} holds {state.held}, its open holds are {open_of[state.wallet]}"
 
 
-# --- the books against what clients saw ---
+# --- the ledger against what clients saw ---
 
 def check_resolved(operation):
     """Every key that was sent has an answer that decides, and never two different ones."""
@@ -244,12 +244,12 @@ def answer_of(operation):
     return next((attempt for attempt in operation.attempts if decided(attempt.status)), None)
 
 
-def check_answer(operation, answer, txn, entry, books):
+def check_answer(operation, answer, txn, entry, ledger):
     """An acknowledged operation against its transaction and its owner's entry."""
-    other = books.wallets[txn.other][0] if txn.other and txn.kind in ("transfer", "capture") else None
+    other = ledger.wallets[txn.other][0] if txn.other and txn.kind in ("transfer", "capture") else None
     asked = (operation.kind, operation.owner, operation.other)
-    if asked != (txn.kind, books.wallets[txn.wallet][0], other) or operation.amount not in (None, txn.amount):
-        yield f"answer: {asked} {operation.amount} was asked for under {txn.key}, the books have {txn}"
+    if asked != (txn.kind, ledger.wallets[txn.wallet][0], other) or operation.amount not in (None, txn.amount):
+        yield f"answer: {asked} {operation.amount} was asked for under {txn.key}, the ledger has {txn}"
     try:
         body = json.loads(answer.body)
     except ValueError:
@@ -259,10 +259,10 @@ def check_answer(operation, answer, txn, entry, books):
     kept = (txn.key, txn.amount, entry.balance - entry.amount, entry.balance, entry.held,
             entry.balance - entry.held - entry.floor, entry.version)
     if said != kept:
-        yield f"answer: {txn.kind} {txn.key} was answered {said}, the books say {kept}"
+        yield f"answer: {txn.kind} {txn.key} was answered {said}, the ledger says {kept}"
 
 
-def check_operation(operation, txns_of, entries_of, books):
+def check_operation(operation, txns_of, entries_of, ledger):
     keys = {attempt.key for attempt in operation.attempts}
     txns = [txn for key in keys for txn in txns_of.get(key, ()) if not txn.refusal]
     answer = answer_of(operation)
@@ -278,14 +278,14 @@ def check_operation(operation, txns_of, entries_of, books):
         if entry is None:
             yield f"lost: {name} was acknowledged, its owner has no entry"
         else:
-            yield from check_answer(operation, answer, txns[0], entry, books)
+            yield from check_answer(operation, answer, txns[0], entry, ledger)
     elif txns:
-        yield f"refused-posted: {name} was answered {answer.status}, the books have {txns[0]}"
+        yield f"refused-posted: {name} was answered {answer.status}, the ledger has {txns[0]}"
 
 
-def check_asked(history, books, asked_elsewhere):
+def check_asked(history, ledger, asked_elsewhere):
     keys = {attempt.key for operation in history for attempt in operation.attempts}
-    for txn in books.txns:
+    for txn in ledger.txns:
         if txn.key not in keys and txn.key not in asked_elsewhere and txn.kind not in ("open", "expire"):
             yield f"unasked: {txn}"
 
@@ -310,15 +310,15 @@ def check_order(history, txns_of, entries_of):
                 latest, who = invoked, key
 
 
-def check(history, books, asked_elsewhere=()):
-    """All findings; none: the books and the clients agree."""
-    entries_of = grouped(books.entries, lambda entry: entry.txn)
-    txns_of = grouped(books.txns, lambda txn: txn.key)
-    findings = [*check_legs(books, entries_of), *check_wallets(books), *check_holds(books),
-                *check_asked(history, books, frozenset(asked_elsewhere)), *check_order(history, txns_of, entries_of)]
+def check(history, ledger, asked_elsewhere=()):
+    """All findings; none: the ledger and the clients agree."""
+    entries_of = grouped(ledger.entries, lambda entry: entry.txn)
+    txns_of = grouped(ledger.txns, lambda txn: txn.key)
+    findings = [*check_legs(ledger, entries_of), *check_wallets(ledger), *check_holds(ledger),
+                *check_asked(history, ledger, frozenset(asked_elsewhere)), *check_order(history, txns_of, entries_of)]
     for operation in history:
         findings.extend(check_resolved(operation))
-        findings.extend(check_operation(operation, txns_of, entries_of, books))
+        findings.extend(check_operation(operation, txns_of, entries_of, ledger))
     return findings
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ledger_checker - does the checker find what it is there for? Small books by hand, sound first, then with one error each."""
+"""ledger_checker - does the checker find what it is there for? Small ledgers by hand, sound first, then with one error each."""
 import json
 
 from ledger_checker import Attempt, Books, Entry, Hold, Operation, State, Txn, check, kinds_of
@@ -36,10 +36,10 @@ def sound():
 
 
 def found(change):
-    """The kinds of findings after one change to sound books and histories."""
-    history, books = sound()
-    change(history, books)
-    return kinds_of(check(history, books))
+    """The kinds of findings after one change to sound ledger and histories."""
+    history, ledger = sound()
+    change(history, ledger)
+    return kinds_of(check(history, ledger))
 
 
 def put(rows, place, **fields):
@@ -52,11 +52,11 @@ def attempt_put(history, operation, attempt, **fields):
 
 @test
 def a_sound_ledger_has_no_finding():
-    history, books = sound()
-    assert check(history, books) == []
+    history, ledger = sound()
+    assert check(history, ledger) == []
 
 
-# What is done to the sound books, and which kind of finding must be among those that show.
+# What is done to the sound ledger, and which kind of finding must be among those that show.
 PLANTED = {
     "a client gave up": ("unresolved", lambda h, b: attempt_put(h, 0, 2, status=None)),
     "a client took an overload for an answer": ("unresolved", lambda h, b: h[0].attempts.pop()),
@@ -71,10 +71,10 @@ PLANTED = {
     "refused, but posted": ("refused-posted", lambda h, b: attempt_put(h, 3, 0, status=409, body=b"{}")),
     "posted, and nobody asked": ("unasked", lambda h, b: h.pop()),
     "entries without a transaction": ("unasked", lambda h, b: b.txns.pop()),
-    "told another balance": ("answer", lambda h, b: attempt_put(h, 3, 0, body=body("k4", 20, 70, 71, 3, 20))),
-    "told another version": ("answer", lambda h, b: attempt_put(h, 3, 0, body=body("k4", 20, 70, 70, 4, 20))),
-    "told another held amount": ("answer", lambda h, b: attempt_put(h, 3, 0, body=body("k4", 20, 70, 70, 3, 10))),
-    "told no JSON": ("answer", lambda h, b: attempt_put(h, 3, 0, body=b"ok")),
+    "reported another balance": ("answer", lambda h, b: attempt_put(h, 3, 0, body=body("k4", 20, 70, 71, 3, 20))),
+    "reported another version": ("answer", lambda h, b: attempt_put(h, 3, 0, body=body("k4", 20, 70, 70, 4, 20))),
+    "reported another held amount": ("answer", lambda h, b: attempt_put(h, 3, 0, body=body("k4", 20, 70, 70, 3, 10))),
+    "reported no JSON": ("answer", lambda h, b: attempt_put(h, 3, 0, body=b"ok")),
     "posted for another owner": ("answer", lambda h, b: put(h, 0, owner="bob")),
     "posted with another amount": ("answer", lambda h, b: put(h, 1, amount=31)),
     "posted to somebody else": ("answer", lambda h, b: put(h, 1, other="ann")),
@@ -117,10 +117,10 @@ def every_kind_of_finding_has_a_planted_error():
 @test
 def what_may_overlap_is_not_an_error_of_order():
     # The capture began before the hold was answered: either order would be right.
-    history, books = sound()
+    history, ledger = sound()
     attempt_put(history, 3, 0, answered=7.2)
     attempt_put(history, 4, 0, invoked=6.1, answered=6.4)
-    assert check(history, books) == []
+    assert check(history, ledger) == []
 
 
 main()

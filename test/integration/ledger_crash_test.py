@@ -2,10 +2,10 @@
 """ledger_crash - money moves while servers are killed and PostgreSQL restarts, and every client learns what became of it.
 
 64 clients send transfers between 200 wallets to three servers. One server is killed each second and started again; PostgreSQL
-is stopped as in a crash once. A client that got no answer tries the same key on another server until it is told. Afterwards
-the checker (ledger_checker.py) compares what they saw with the books.
+is stopped as in a crash once. A client that got no answer tries the same key on another server until it gets one. Afterwards
+the checker (ledger_checker.py) compares what they saw with the ledger.
 
-PAWL_LEDGER_TRANSFERS: how many; 20000 unless told, because each second counts in CI; 100000 is the number that is promised.
+PAWL_LEDGER_TRANSFERS: how many; 20000 by default, because each second counts in CI; 100000 is the number that is promised.
 
 Then errors are planted, into the functions or into the clients, and the checker must find them.
 """
@@ -15,11 +15,11 @@ import signal
 import threading
 import time
 
-from ledger_checker import Operation, books_read, check, kinds_of
-from ledger_story import books_agree, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_checker import Operation, ledger_read, check, kinds_of
+from ledger_helpers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import RETRY_S, SwarmProcess, resolve, spend, topup, transfer, try_once
 from pawl_test import Database, Pawl, main, test
-from story import Cluster, is_clean
+from helpers import Cluster, is_clean
 
 SEED = 1492
 TRANSFERS = int(os.environ.get("PAWL_LEDGER_TRANSFERS", "20000"))
@@ -145,7 +145,7 @@ def killed_servers_and_a_restarted_database_lose_nothing_and_do_nothing_twice():
         assert len(history) == TRANSFERS
         unclear = sum(len(operation.attempts) > 2 or operation.attempts[0].status is None for operation in history)
         assert unclear, "no answer was lost: nothing was tested"
-        books_agree(rows, history, keys)
+        ledger_agrees(rows, history, keys)
         posted = sum(operation.attempts[-1].status == 201 for operation in history)
         print(f"# {TRANSFERS} in {took:.1f} s, {posted} posted, {killer.kills} kills, {unclear} without a first answer")
 
@@ -162,7 +162,7 @@ def replaced(rows, function, *changes):
 
 
 def lock_forgotten(rows):
-    """Without the key of entries: that alone would turn most of it into errors instead of wrong books."""
+    """Without the key of entries: that alone would turn most of it into errors instead of wrong entries."""
     replaced(rows, "wallet.post_lock", ("for no key update skip locked", ""), ("for no key update", ""))
     rows("alter table wallet.entry drop constraint entry_pkey; create index on wallet.entry (wallet_id, version)")
 
@@ -179,7 +179,7 @@ def key_forgotten(rows):
 
 
 def reply_forgotten(rows):
-    """A repeat is told how the wallet stands now, not how it stood then."""
+    """A repeat gets the wallet's present balance in the header, not the balance of the first response."""
     replaced(rows, "wallet.post_replay", ("e.balance - e.amount, e.balance, coalesce", "e.balance - e.amount, s.balance, coalesce"))
 
 
@@ -209,7 +209,7 @@ def findings_of(plant=lambda rows: None, make=None, count=3000, wallets=20):
             history = swarm.result(TIMEOUT_S)
         finally:
             swarm.stop()
-        return check(history, books_read(rows), keys)
+        return check(history, ledger_read(rows), keys)
 
 
 @test

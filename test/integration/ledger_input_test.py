@@ -8,7 +8,7 @@ import re
 import urllib.parse
 from typing import NamedTuple
 
-from ledger_story import new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_helpers import new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import Request, Swarm
 from pawl_test import Database, Pawl, main, test
 
@@ -258,7 +258,7 @@ def trouble(case, answer):
 
 
 def wallets_hash(rows):
-    """Every byte of the books."""
+    """Every byte of the ledger."""
     return [rows(f"select count(*), md5(string_agg(t::text, ' ' order by t::text)) from wallet.{table} t")[0] for table in TABLES]
 
 

@@ -3,10 +3,10 @@
 import random
 from contextlib import contextmanager
 
-from ledger_story import books_agree, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_helpers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import Request, Swarm, resolve, transfer
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
-from story import Cluster, Session, problem
+from helpers import Cluster, Session, problem
 
 TWINS = 32
 CUTS = 60
@@ -262,10 +262,10 @@ def an_answer_that_was_lost_on_the_way_is_found_again():
             move = transfer(new_key(), *(("ann", "bob") if turn % 2 else ("bob", "ann")), 1 if turn % 5 else 10 ** 6)
             Swarm([server.port]).run([resolve(move, 1, chance, history)])
             first = history[-1].attempts[0]
-            assert first.status in (201, 409), f"{moment}: the client was told {first}"
+            assert first.status in (201, 409), f"{moment}: the client got {first}"
         cuts = proxy.do("counts")["cuts"]
         assert cuts >= CUTS, f"only {cuts} connections were cut"
-        # Cut again and again: the client is told to try the same key, and it was done once.
+        # Cut again and again: the response says to try the same key, and the operation was done once.
         proxy.do("cut-on answered 1000 wallet.post")
         move = transfer(new_key(), "ann", "bob", 3)
         answer = post(server, move.path, move.body)
@@ -273,7 +273,7 @@ def an_answer_that_was_lost_on_the_way_is_found_again():
         proxy.do("cut-on answered 0 wallet.post")
         Swarm([server.port]).run([resolve(move, 1, chance, history)])
         assert history[-1].attempts[-1].status == 201 and history[-1].attempts[-1].replayed, history[-1]
-        books_agree(rows, history, keys)
+        ledger_agrees(rows, history, keys)
         servers_stop([server])
 
 

@@ -3,9 +3,9 @@
 import json
 from contextlib import ExitStack
 
-from ledger_story import new_key
+from ledger_helpers import new_key
 from pawl_test import Database, Pawl, main, test
-from story import Session
+from helpers import Session
 
 OPEN = 20  # more than @system has stripes
 

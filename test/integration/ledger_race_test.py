@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """ledger_race - many want the same money at the same moment, from several servers.
 
-PAWL_LEDGER_RACE_S: how long A and B pay each other; 30 unless told. PAWL_LEDGER_HOLDS: how many holds are raced for; 10000.
+PAWL_LEDGER_RACE_S: how long A and B pay each other; 30 by default. PAWL_LEDGER_HOLDS: how many holds are raced for; 10000.
 """
 import math
 import os
@@ -10,10 +10,10 @@ import threading
 import time
 
 from ledger_checker import Operation
-from ledger_story import books_agree, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
+from ledger_helpers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import Move, Request, Swarm, resolve, spend, transfer, try_once
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Session
+from helpers import Session
 
 SEED = 77
 RACE_S = int(os.environ.get("PAWL_LEDGER_RACE_S", "30"))
@@ -43,7 +43,7 @@ def of_64_who_spend_800_from_1000_one_succeeds():
             assert answer.status == 201 or b'"/problems/insufficient-funds"' in answer.body, answer
             assert answer.status == 201 or b'\\"ann\\" has 200 available, 800 are needed' in answer.body, answer
         assert rows("select balance, held, available, version from wallet.get(array['ann'])") == ["200|0|200|2"]
-        books_agree(rows, history, keys)
+        ledger_agrees(rows, history, keys)
         servers_stop(servers)
 
 
@@ -78,7 +78,7 @@ def transfers_in_both_directions_meet_no_deadlock():
         deadlocks = rows("select deadlocks from pg_stat_database where datname = current_database()")
         servers_stop(servers)
         batched = rows("select txn_id from wallet.txn where kind = 'transfer'")
-        books_agree(rows, history, keys + batched)
+        ledger_agrees(rows, history, keys + batched)
         print(f"# {len(history)} transfers, deadlocks inside PostgreSQL: {deadlocks[0]}")
         assert deadlocks == ["0"], deadlocks
 
@@ -169,7 +169,7 @@ def of_capture_void_and_expiry_one_wins():
         assert rows(f"select balance = {AMOUNT * counts['capture']} from wallet.get(array['shop'])") == ["t"]
         assert rows("select sum(held) from wallet.state") == ["0"]
         assert rows("select refusal, count(*) > 0 from wallet.txn where refusal is not null group by refusal") == ["hold-ended|t"]
-        books_agree(rows, history, keys + placed)
+        ledger_agrees(rows, history, keys + placed)
 
 
 main()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""ledger_restore - pg_dump, restore on another server, verify: clean; and the restored books go on."""
+"""ledger_restore - pg_dump, restore on another server, verify: clean; and the restored ledger continues."""
 import os
 import random
 import subprocess
 
-from ledger_checker import books_read, check
-from ledger_story import new_key, rows_of, servers_stop, wallets_open
+from ledger_checker import ledger_read, check
+from ledger_helpers import new_key, rows_of, servers_stop, wallets_open
 from ledger_swarm import Swarm, resolve, spend, topup, transfer
 from pawl_test import Pawl, main, setting, test, wait_until
-from story import Cluster, Session
+from helpers import Cluster, Session
 
 MOVES = 2000
 SEALED = "select coalesce(max(upto), -1) >= (select max(id) from wallet.txn) from wallet.seal"
@@ -95,7 +95,7 @@ def a_restored_ledger_verifies_and_accepts_postings():
             assert rows("select * from wallet.verify(true)") == []
             verify(pawl, rows)
             assert rows("select id, upto, hash from wallet.seal order by id") == before
-            assert not check(history, books_read(rows), [*keys, hold])
+            assert not check(history, ledger_read(rows), [*keys, hold])
             server = pawl.serve()
             again = server.http("POST", *request_of(history[0]), Pawl.TOKEN)
             assert again.body == history[0].attempts[-1].body and again.headers["idempotency-replayed"] == "true", again
@@ -108,7 +108,7 @@ def a_restored_ledger_verifies_and_accepts_postings():
             servers_stop([server])
             wait_until(lambda: rows("select wallet.seal()") == ["0"] and rows(SEALED) == ["t"], what="sealing goes on")
             verify(pawl, rows)
-            assert not check(history, books_read(rows), keys)
+            assert not check(history, ledger_read(rows), keys)
             assert rows("select has_function_privilege('pawl_app', p.oid, 'execute'), "
                         "has_table_privilege('pawl_app', 'wallet.entry', 'update, delete') "
                         "from pg_proc p where p.oid = 'wallet.post'::regproc") == ["t|f"]

@@ -3,7 +3,7 @@
 import random
 
 from pawl_test import Database, Pawl, main, test
-from story import Session, problem
+from helpers import Session, problem
 
 SEED = 20261115
 TRIES = 100
@@ -49,11 +49,11 @@ select wallet.seal(100), wallet.seal(100), wallet.seal(100);
 """
 
 
-def books(db):
+def ledger_rows(db):
     db.rows(BOOKS)
     while db.value("select wallet.seal(100)") != "0":
         pass
-    assert db.rows("select * from wallet.verify()") == [], "the books are clean to begin with"
+    assert db.rows("select * from wallet.verify()") == [], "the ledger is consistent at first"
     db.rows("select wallet.verify_record(max(id)) from wallet.seal")
 
 
@@ -95,7 +95,7 @@ def tamper(session, dice, table, column, kind):
 def any_changed_byte_is_found_and_its_row_is_named():
     dice = random.Random(SEED)
     with Database() as db:
-        books(db)
+        ledger_rows(db)
         places = [(table, *column) for table in NAMES for column in columns(db, table)]
         with Session(db.url) as session:
             session.do("set session_replication_role = replica")
@@ -115,7 +115,7 @@ def any_changed_byte_is_found_and_its_row_is_named():
 @test
 def a_removed_row_is_found():
     with Database() as db:
-        books(db)
+        ledger_rows(db)
         with Session(db.url) as session:
             session.do("set session_replication_role = replica")
             for table in ("txn", "entry", "wallet", "hold", "seal"):
@@ -128,7 +128,7 @@ def a_removed_row_is_found():
 @test
 def findings_are_reported_on_the_command_line_and_over_http():
     with Database() as db, Pawl(db) as pawl:
-        books(db)
+        ledger_rows(db)
         pawl.serve("--role", "api")
         done = pawl.run("wallet", "verify")
         assert done.code == 0 and done.stdout.startswith("the ledger is consistent: "), done

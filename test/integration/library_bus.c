@@ -1,7 +1,7 @@
 /*
- * library_bus.c - a program that uses the bus through libpawl in every way the story "library" wants to see.
+ * library_bus.c - a program that uses the bus through libpawl in every way that the test "library" needs.
  *
- *     library_bus URL SCENARIO        prints what it was told, one line for each answer; the story looks at the database
+ *     library_bus URL SCENARIO        prints what each call returned, one line each; the test reads the database
  */
 #include <pawl/pawl.h>
 #include <pthread.h>

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import tempfile
 
-from bus_story import counts, new_id, retry_at_once, send, show, wait_status
+from bus_helpers import counts, new_id, retry_at_once, send, show, wait_status
 from pawl_test import TIMEOUT_S, Database, Pawl, Process, Proxy, main, setting, test, wait_until
-from story import backends
+from helpers import backends
 
 SOURCE, BUILD = setting("PAWL_SOURCE"), setting("PAWL_BUILD")
 BUS = os.path.join(BUILD, "test/integration/library_bus")
@@ -58,14 +58,14 @@ class Installed:
         return subprocess.run([program, *arguments], env=self.env, capture_output=True, text=True, timeout=TIMEOUT_S)
 
     def bus(self, db, scenario):
-        """What library_bus.c was told, line by line."""
+        """What library_bus.c was got, line by line."""
         url = db.url if isinstance(db, Database) else db
         done = self.run(BUS, url, scenario)
         assert done.returncode == 0 and done.stderr == "", (done.stdout, done.stderr[-4000:])
         return done.stdout.splitlines()
 
     def wallet(self, db, scenario):
-        """What library_wallet.c was told, line by line."""
+        """What library_wallet.c was got, line by line."""
         url = db.url if isinstance(db, Database) else db
         done = self.run(WALLET, url, scenario)
         assert done.returncode == 0 and done.stderr == "", (done.stdout, done.stderr[-4000:])
@@ -80,26 +80,26 @@ def an_installed_library_serves_a_program():
     with Database(empty=True) as db:
         program = installed.compile("examples/c/transaction.c")
 
-        def book(key, amount, url=db.url):
+        def place(key, amount, url=db.url):
             return installed.run(program, url, key, amount)
 
-        first = book("order-1", "250")
+        first = place("order-1", "250")
         assert (first.returncode, first.stdout, first.stderr) == (0, "order-1 booked, total 250\n", "")
-        assert book("order-1", "250").stdout == "order-1 was booked before, total 250\n"
-        assert book("order-2", "50").stdout == "order-2 booked, total 300\n"
-        bad = book("order-3", "-1")
+        assert place("order-1", "250").stdout == "order-1 was booked before, total 250\n"
+        assert place("order-2", "50").stdout == "order-2 booked, total 300\n"
+        bad = place("order-3", "-1")
         assert bad.returncode == 1 and bad.stderr.startswith("23514: "), bad
         assert db.value("select count(*) from orders") == "2"
-        dead = book("order-4", "1", "postgresql://postgres@127.0.0.1:1/postgres")
+        dead = place("order-4", "1", "postgresql://postgres@127.0.0.1:1/postgres")
         assert dead.returncode == 1 and "refused" in dead.stderr, dead
-        wrong = book("order-4", "1", "postgresql://[::1/x")
+        wrong = place("order-4", "1", "postgresql://[::1/x")
         assert wrong.returncode == 1 and "malformed" in wrong.stderr, wrong
         with Proxy(db) as proxy:
             proxy.do("cut-on answered 1 insert into orders")
-            again = book("order-5", "7", proxy.url)
+            again = place("order-5", "7", proxy.url)
             assert again.stdout == "order-5 booked, total 307\n", again
             proxy.do("cut-commit answered 2")  # the table's commit, and the order's
-            again = book("order-6", "3", proxy.url)
+            again = place("order-6", "3", proxy.url)
             assert again.returncode == 0 and again.stdout.endswith("total 310\n"), again
         assert db.value("select sum(amount) from orders") == "310"
 
@@ -119,15 +119,15 @@ def the_library_shows_its_promised_names_and_no_others():
 @test
 def a_command_is_sent_once_and_refusals_say_why():
     with Database() as db, Pawl(db) as pawl:
-        told = dict(line.split(": ", 1) for line in installed.bus(db, "send"))
-        assert told["full"] == "0 new PENDING " and told["again"] == "0 known PENDING ", told
-        assert told["other payload"] == \
-            f"1 known PENDING command {THE_ID} exists already: payload differs from what was sent first", told
-        assert told["defaults"] == told["lowest"] == "0 new PENDING ", told
+        got = dict(line.split(": ", 1) for line in installed.bus(db, "send"))
+        assert got["full"] == "0 new PENDING " and got["again"] == "0 known PENDING ", got
+        assert got["other payload"] == \
+            f"1 known PENDING command {THE_ID} exists already: payload differs from what was sent first", got
+        assert got["defaults"] == got["lowest"] == "0 new PENDING ", got
         for label, words in (("no domain", "domain must be"), ("bad json", "payload"), ("bad id", "command_id must be a UUID"),
                              ("bad priority", "priority must be an integer from 0 to 9, got 10")):
-            assert told[label].startswith("1 known - ") and words in told[label], (label, told)
-        assert told["no batch"].startswith("2 known - batch") and "not found" in told["no batch"], told
+            assert got[label].startswith("1 known - ") and words in got[label], (label, got)
+        assert got["no batch"].startswith("2 known - batch") and "not found" in got["no batch"], got
         found = db.rows("select type, payload, priority, max_attempts, reply_to, correlation_id from pawl.command order by id")
         assert found == ['charge|{"order": 7}|9|5|answers|order-7', "plain|{}|4|3||", "lowest|{}|0|3||"], found
         assert db.value("select due > now() + interval '59 min' from pawl.delayed") == "t"
@@ -137,12 +137,12 @@ def a_command_is_sent_once_and_refusals_say_why():
 @test
 def a_bad_command_does_not_keep_its_neighbours_from_being_sent():
     with Database() as db:
-        told = installed.bus(db, "many")
-        assert [line.split()[1] for line in told[:7]] == ["0", "1", "1", "1", "0", "2", "0"], told
-        assert told[0] == "a: 0 new PENDING " and told[4] == "e: 0 new PENDING " and told[6] == "a: 0 known PENDING ", told
-        assert 'type is "d", it was sent as "a"' in told[3], told
-        assert told[7] == "all: " + re.sub(r"b: 1 known - ", "1 ", told[1]), told
-        assert told[8:] == ["good: 0", "none: 1"], told
+        got = installed.bus(db, "many")
+        assert [line.split()[1] for line in got[:7]] == ["0", "1", "1", "1", "0", "2", "0"], got
+        assert got[0] == "a: 0 new PENDING " and got[4] == "e: 0 new PENDING " and got[6] == "a: 0 known PENDING ", got
+        assert 'type is "d", it was sent as "a"' in got[3], got
+        assert got[7] == "all: " + re.sub(r"b: 1 known - ", "1 ", got[1]), got
+        assert got[8:] == ["good: 0", "none: 1"], got
         assert db.rows("select type from pawl.command order by id") == ["a", "e"]
 
 
@@ -150,13 +150,13 @@ def a_bad_command_does_not_keep_its_neighbours_from_being_sent():
 def a_command_sent_in_a_transaction_shares_its_fate():
     with Database() as db:
         db.rows("create table mine (id integer generated always as identity)")
-        told = installed.bus(db, "outbox")
+        got = installed.bus(db, "outbox")
         refusal = f'command {THE_ID} exists already: type is "refused", it was sent as "committed"'
-        assert told[0:2] == ["rolled-back: 0 new PENDING ", "end: 1 the body rolled back"], told
-        assert told[2:6] == ["committed: 0 new PENDING ", "end: 0 ", "committed: 0 known PENDING ", "end: 0 "], told
-        assert told[6].startswith("refused-and-swallowed: 1 known PENDING ") and told[7] == "end: 0 ", told
-        assert told[8:10] == ["refused: 1 known PENDING " + refusal, "end: 1 " + refusal], told
-        assert told[10].startswith("bad type: 1 known - type must be") and told[11] == "end: 0 ", told
+        assert got[0:2] == ["rolled-back: 0 new PENDING ", "end: 1 the body rolled back"], got
+        assert got[2:6] == ["committed: 0 new PENDING ", "end: 0 ", "committed: 0 known PENDING ", "end: 0 "], got
+        assert got[6].startswith("refused-and-swallowed: 1 known PENDING ") and got[7] == "end: 0 ", got
+        assert got[8:10] == ["refused: 1 known PENDING " + refusal, "end: 1 " + refusal], got
+        assert got[10].startswith("bad type: 1 known - type must be") and got[11] == "end: 0 ", got
         assert db.rows("select type from pawl.command") == ["committed"]
         assert db.value("select count(*) from mine") == "4"
 
@@ -164,11 +164,11 @@ def a_command_sent_in_a_transaction_shares_its_fate():
 @test
 def many_commands_sent_in_a_transaction_share_its_fate():
     with Database() as db:
-        told = installed.bus(db, "outbox-many")
-        verdicts = ["a: 0 new PENDING ", told[1], "c: 0 new PENDING "]
-        assert told[1].startswith("b: 1 known - payload"), told
-        refusal = told[1].removeprefix("b: 1 known - ")
-        assert told == [*verdicts, "end: 1 " + refusal, *verdicts, "end: 0 "], told
+        got = installed.bus(db, "outbox-many")
+        verdicts = ["a: 0 new PENDING ", got[1], "c: 0 new PENDING "]
+        assert got[1].startswith("b: 1 known - payload"), got
+        refusal = got[1].removeprefix("b: 1 known - ")
+        assert got == [*verdicts, "end: 1 " + refusal, *verdicts, "end: 0 "], got
         assert db.rows("select type, priority from pawl.command order by id") == ["a|4", "c|7"]
 
 
@@ -179,8 +179,8 @@ def a_lost_answer_leaves_one_command():
         assert installed.bus(proxy.url, "one") == ["one: 0 known PENDING "]
         assert db.value("select count(*) from pawl.command") == "1"
         assert proxy.do("counts")["cuts"] == 1
-    told = installed.bus("postgresql://postgres@127.0.0.1:1/postgres", "one")
-    assert told[0].startswith(f"one: {UNAVAILABLE} known - ") and "refused" in told[0], told
+    got = installed.bus("postgresql://postgres@127.0.0.1:1/postgres", "one")
+    assert got[0].startswith(f"one: {UNAVAILABLE} known - ") and "refused" in got[0], got
 
 
 @test
@@ -198,7 +198,7 @@ def workers_are_notified_of_sent_commands():
                 hear("listen pawl_work")
                 wait_until(lambda: hear("select 'listening'") or ear.said("listening"), what="it listens")
                 installed.bus(db, scenario)
-                wait_until(lambda: hear("select 1") == domains, what=f"{domains} are told")
+                wait_until(lambda: hear("select 1") == domains, what=f"{domains} are got")
             finally:
                 ear.kill()
 
@@ -222,16 +222,16 @@ def a_handler_decides_how_a_command_ends():
         kinds = ("complete", "retry", "fail", "reject", "silent", "bad-result", "large-result", "mistake", "unheard-of")
         ids = {kind: send(pawl, "shop", kind, {"order": 7}) for kind in kinds}
         assert installed.bus(db, "work") == ["11 claimed, 1 completed, 2 retried, 7 failed, 1 rejected, 0 lost, 0 running"]
-        told = {kind: outcome(pawl, ids[kind]) for kind in kinds}
-        assert told["complete"] == ("COMPLETED", {"attempt": 1, "of": 3, "payload": {"order": 7}}, None), told
-        assert told["retry"] == ("IN_TSQ", None, "not yet: 3"), told
-        assert told["fail"] == ("IN_TSQ", None, "bad bytes ?(, ??"), told
-        assert told["reject"] == ("FAILED", None, "not today \u00e9"), told
-        assert told["silent"] == ("IN_TSQ", None, "the handler gave no reason"), told
-        assert told["bad-result"][2].startswith("result is no JSON: "), told
-        assert told["large-result"][2] == "result has 5242879 bytes: at most 4194304 are allowed", told
-        assert told["mistake"] == ("IN_TSQ", None, "the handler returned 3, which is not a PawlOutcome"), told
-        assert told["unheard-of"][2] == "no such type in domain shop", told
+        got = {kind: outcome(pawl, ids[kind]) for kind in kinds}
+        assert got["complete"] == ("COMPLETED", {"attempt": 1, "of": 3, "payload": {"order": 7}}, None), got
+        assert got["retry"] == ("IN_TSQ", None, "not yet: 3"), got
+        assert got["fail"] == ("IN_TSQ", None, "bad bytes ?(, ??"), got
+        assert got["reject"] == ("FAILED", None, "not today \u00e9"), got
+        assert got["silent"] == ("IN_TSQ", None, "the handler gave no reason"), got
+        assert got["bad-result"][2].startswith("result is no JSON: "), got
+        assert got["large-result"][2] == "result has 5242879 bytes: at most 4194304 are allowed", got
+        assert got["mistake"] == ("IN_TSQ", None, "the handler returned 3, which is not a PawlOutcome"), got
+        assert got["unheard-of"][2] == "no such type in domain shop", got
 
 
 @test
@@ -247,10 +247,10 @@ def a_handler_gets_sigterm_at_its_timeout():
 def a_worker_stops_when_another_thread_says_so():
     with Database() as db, Pawl(db) as pawl:
         ids = [send(pawl, "shop", "hang") for _ in range(4)]
-        told = installed.bus(db, "stop")
-        assert told[0] == "again: 1 a worker can be run once", told
-        assert re.fullmatch(r"(2|3|4) claimed, 0 completed, \1 retried, 0 failed, 0 rejected, 0 lost, 0 running", told[1]), told
-        assert told[2].startswith("0 claimed, "), told
+        got = installed.bus(db, "stop")
+        assert got[0] == "again: 1 a worker can be run once", got
+        assert re.fullmatch(r"(2|3|4) claimed, 0 completed, \1 retried, 0 failed, 0 rejected, 0 lost, 0 running", got[1]), got
+        assert got[2].startswith("0 claimed, "), got
         assert {show(pawl, hung)["status"] for hung in ids} == {"PENDING"}
         stopped = db.value("select count(*) from pawl.audit where details::text like '%was stopped because its worker was%'")
         assert int(stopped) >= 2, stopped  # and perhaps one that began just before
@@ -283,10 +283,10 @@ def a_worker_listens_for_work():
 def a_worker_with_wrong_options_is_refused():
     with Database() as db:
         before = counts(db)
-        told = installed.bus(db, "options")
-        assert [line.split()[0] for line in told] == ["1"] * 7, told
-        for line, words in zip(told, ("domain", "handler", "handler", "concurrency", "lease_ms", "timeout_ms", "domain")):
-            assert words in line, told
+        got = installed.bus(db, "options")
+        assert [line.split()[0] for line in got] == ["1"] * 7, got
+        for line, words in zip(got, ("domain", "handler", "handler", "concurrency", "lease_ms", "timeout_ms", "domain")):
+            assert words in line, got
         assert counts(db) == before
 
 
@@ -313,14 +313,14 @@ def what_a_handler_writes_in_its_transaction_happens_exactly_once_or_never():
         ids = {kind: send(pawl, "shop", kind, None, "--max-attempts", "1") for kind in kinds}
         assert installed.bus(db, "work-in-tx") == \
             ["8 claimed, 2 completed, 0 retried, 5 failed, 1 rejected, 0 lost, 0 running"]
-        told = {kind: outcome(pawl, ids[kind]) for kind in kinds}
-        assert told["write"] == told["deadlock"] == ("COMPLETED", "done", None), told
+        got = {kind: outcome(pawl, ids[kind]) for kind in kinds}
+        assert got["write"] == got["deadlock"] == ("COMPLETED", "done", None), got
         assert show(pawl, ids["deadlock"])["attempts"] == 1 and db.value("select last_value from stumbles") == "2"
-        assert told["reject"] == ("FAILED", None, "the handler gave no reason"), told
-        assert told["give-up"][0] == told["later"][0] == "IN_TSQ", told
-        assert told["broken"] == ("IN_TSQ", None, "division by zero"), told
-        assert told["swallowed"] == ("IN_TSQ", None, "division by zero (SQLSTATE 22012)"), told
-        assert told["ended"] == ("IN_TSQ", None, "the handler ended its transaction by itself"), told
+        assert got["reject"] == ("FAILED", None, "the handler gave no reason"), got
+        assert got["give-up"][0] == got["later"][0] == "IN_TSQ", got
+        assert got["broken"] == ("IN_TSQ", None, "division by zero"), got
+        assert got["swallowed"] == ("IN_TSQ", None, "division by zero (SQLSTATE 22012)"), got
+        assert got["ended"] == ("IN_TSQ", None, "the handler ended its transaction by itself"), got
         assert sorted(db.rows("select id from effect")) == sorted([ids["write"], ids["deadlock"]])
         assert db.value("select count(*) from pawl.command where type = 'note'") == "2"
 
@@ -345,8 +345,8 @@ def a_lost_commit_of_a_handler_has_its_effect_once():
         db.rows(STUMBLE)
         written = send(pawl, "shop", "write")
         proxy.do("cut-commit answered 1")
-        told = installed.bus(proxy.url, "work-in-tx")
-        assert told == ["1 claimed, 1 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"], told
+        got = installed.bus(proxy.url, "work-in-tx")
+        assert got == ["1 claimed, 1 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"], got
         assert proxy.do("counts")["cuts"] == 1
         assert db.rows("select id from effect") == [written] and show(pawl, written)["attempts"] == 1
 
@@ -355,8 +355,8 @@ def a_lost_commit_of_a_handler_has_its_effect_once():
 def senders_and_two_workers_share_a_process():
     with Database() as db:
         db.rows(STUMBLE)
-        told = installed.bus(db, "storm")
-        assert told == ["200 claimed, 200 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"] * 2, told
+        got = installed.bus(db, "storm")
+        assert got == ["200 claimed, 200 completed, 0 retried, 0 failed, 0 rejected, 0 lost, 0 running"] * 2, got
         assert db.value("select count(*) from effect") == "200"
         assert db.value("select count(*) from pawl.outcome where status = 'COMPLETED'") == "400"
         assert db.value("select count(*) from pawl.command where type = 'note'") == "200"
@@ -409,17 +409,17 @@ FIELDS_WRONG = 32
 @test
 def a_wallet_is_opened_once_and_read():
     with Database() as db:
-        told = installed.wallet(db, "open")
-        words = dict(line.split(": ", 1) for line in told[:10])
-        assert words["first"] == "0 new " and words["again"] == "0 known " and words["full"] == "0 new ", told
-        assert words["floor"] == '1 known the wallet of "ann" in CREDIT exists already with another floor', told
-        assert words["key"] == f"1 known txn_id {txn_id(7)} was used before for another operation", told
+        got = installed.wallet(db, "open")
+        words = dict(line.split(": ", 1) for line in got[:10])
+        assert words["first"] == "0 new " and words["again"] == "0 known " and words["full"] == "0 new ", got
+        assert words["floor"] == '1 known the wallet of "ann" in CREDIT exists already with another floor', got
+        assert words["key"] == f"1 known txn_id {txn_id(7)} was used before for another operation", got
         for label, field in (("no owner", "owner"), ("bad asset", "asset"), ("bad floor", "floor"), ("bad id", "txn_id"),
                              ("bad metadata", "metadata")):
-            assert words[label].startswith(f"1 known {field}"), (label, told)
-        assert told[10:12] == ["ann: " + stands(0, 0, 0, 0, 0), "ann: " + stands(0, 0, 50, -50, 0)], told
-        assert told[12].startswith("bob: 2 ") and told[12].endswith('there is no wallet of "bob" in CREDIT'), told
-        assert told[13].startswith("@system: 0 0, "), told
+            assert words[label].startswith(f"1 known {field}"), (label, got)
+        assert got[10:12] == ["ann: " + stands(0, 0, 0, 0, 0), "ann: " + stands(0, 0, 50, -50, 0)], got
+        assert got[12].startswith("bob: 2 ") and got[12].endswith('there is no wallet of "bob" in CREDIT'), got
+        assert got[13].startswith("@system: 0 0, "), got
         assert db.rows("select owner, metadata from wallet.wallet where owner <> '@system' order by id") == \
             ["ann|", 'ann|{"tier": 1}']
 
@@ -427,23 +427,23 @@ def a_wallet_is_opened_once_and_read():
 @test
 def every_kind_of_operation_is_posted():
     with Database() as db, Pawl(db) as pawl:
-        told = installed.wallet(db, "kinds")
-        words = dict(line.split(": ", 1) for line in told)
-        assert {kind: words[kind] for kind in KINDS} == KINDS, told
-        assert words["frozen"].startswith("1 new wallet-frozen: "), told
-        assert told[9] == "ann: " + stands(1120, 0, 1120, 0, 10, ", frozen"), told
-        assert told[-2:] == ["ann: " + stands(1120, 0, 1220, -100, 12), "bob: " + stands(370, 0, 370, 0, 3)], told
+        got = installed.wallet(db, "kinds")
+        words = dict(line.split(": ", 1) for line in got)
+        assert {kind: words[kind] for kind in KINDS} == KINDS, got
+        assert words["frozen"].startswith("1 new wallet-frozen: "), got
+        assert got[9] == "ann: " + stands(1120, 0, 1120, 0, 10, ", frozen"), got
+        assert got[-2:] == ["ann: " + stands(1120, 0, 1220, -100, 12), "bob: " + stands(370, 0, 370, 0, 3)], got
         assert pawl.run("wallet", "verify").code == 0
 
 
 @test
 def every_kind_of_operation_is_posted_in_one_transaction():
     with Database() as db:
-        told = installed.wallet(db, "kinds-in-tx")
-        assert told[:11] == ["item: " + verdict for verdict in KINDS.values()], told
-        assert told[11] == "item: 1 new hold-ended: the hold is voided (0 0)", told
-        assert told[12] == "item: 1 new over-refunded: 0 of 100 are left to refund (0 0)", told
-        assert told[13:] == ["ann: " + stands(1120, 0, 1220, -100, 12), "bob: " + stands(380, 0, 380, 0, 3)], told
+        got = installed.wallet(db, "kinds-in-tx")
+        assert got[:11] == ["item: " + verdict for verdict in KINDS.values()], got
+        assert got[11] == "item: 1 new hold-ended: the hold is voided (0 0)", got
+        assert got[12] == "item: 1 new over-refunded: 0 of 100 are left to refund (0 0)", got
+        assert got[13:] == ["ann: " + stands(1120, 0, 1220, -100, 12), "bob: " + stands(380, 0, 380, 0, 3)], got
 
 
 @test
@@ -465,12 +465,12 @@ def a_key_decides_once_and_a_refusal_is_remembered():
 def a_bad_operation_is_refused_and_its_field_is_named():
     for scenario in ("bad", "bad-in-tx"):
         with Database() as db:
-            told = installed.wallet(db, scenario)
-            assert len(told) == FIELDS_WRONG + (scenario == "bad"), told
-            for line in told[:FIELDS_WRONG]:
+            got = installed.wallet(db, scenario)
+            assert len(got) == FIELDS_WRONG + (scenario == "bad"), got
+            for line in got[:FIELDS_WRONG]:
                 field, words = line.split(": ", 1)
                 assert words.startswith(f"1 new invalid-request: {field}"), line
-            for line in told[FIELDS_WRONG:]:
+            for line in got[FIELDS_WRONG:]:
                 assert line.startswith("number: 1 new invalid-request: metadata must have no number"), line
             assert db.rows("select kind from wallet.txn where kind <> 'open'") == ["topup"]
 
@@ -478,17 +478,17 @@ def a_bad_operation_is_refused_and_its_field_is_named():
 @test
 def a_refused_operation_does_not_keep_its_neighbours_from_being_posted():
     with Database() as db:
-        told = installed.wallet(db, "many")
+        got = installed.wallet(db, "many")
         reused = f'txn_id {txn_id(4)} was used before with another "amount"'
         refusal = '"bob" has 300 available, 301 are needed'
-        assert told[:3] == ["item: " + posted(300, 1000, 700, 0, 700, 2), f"item: 1 new insufficient-funds: {refusal} (0 0)",
-                            "item: " + posted(100, 300, 200, 0, 200, 2)], told
-        assert told[3].startswith("item: 1 new invalid-request: owner") and "metadata" in told[4], told
-        assert told[5:9] == ["item: " + posted(700, 700, 700, 700, 0, 3), "item: " + posted(700, 700, 0, 0, 0, 4),
+        assert got[:3] == ["item: " + posted(300, 1000, 700, 0, 700, 2), f"item: 1 new insufficient-funds: {refusal} (0 0)",
+                            "item: " + posted(100, 300, 200, 0, 200, 2)], got
+        assert got[3].startswith("item: 1 new invalid-request: owner") and "metadata" in got[4], got
+        assert got[5:9] == ["item: " + posted(700, 700, 700, 700, 0, 3), "item: " + posted(700, 700, 0, 0, 0, 4),
                              "item: " + posted(100, 300, 200, 0, 200, 2, "replayed"),
-                             f"item: 1 new key-reused: {reused} (0 0)"], told
-        assert told[9:] == ["all: 1 " + refusal, "good: 0", "none: 1 1 to 8000 operations can be posted in one call, got 0",
-                            "ann: " + stands(0, 0, 0, 0, 4), "bob: " + stands(200, 0, 200, 0, 2)], told
+                             f"item: 1 new key-reused: {reused} (0 0)"], got
+        assert got[9:] == ["all: 1 " + refusal, "good: 0", "none: 1 1 to 8000 operations can be posted in one call, got 0",
+                            "ann: " + stands(0, 0, 0, 0, 4), "bob: " + stands(200, 0, 200, 0, 2)], got
 
 
 @test
@@ -501,11 +501,11 @@ def operations_too_large_for_one_transaction_are_posted_in_order():
 def an_operation_in_a_transaction_shares_its_fate():
     with Database() as db:
         db.rows("create table mine (id integer generated always as identity)")
-        told = installed.wallet(db, "tx")
+        got = installed.wallet(db, "tx")
         spent, reused = posted(400, 1000, 600, 0, 600, 2), f'txn_id {txn_id(2)} was used before with another "amount"'
         before, after = "ann: " + stands(1000, 0, 1000, 0, 1), "ann: " + stands(600, 0, 600, 0, 2)
         poor, nobody = '"ann" has 600 available, 900 are needed', 'there is no wallet of "zoe" in CREDIT'
-        assert told == [
+        assert got == [
             "post: " + spent, "end: 1 the body rolled back", before,
             "post: " + spent, "end: 0 ", after,
             "post: " + spent.replace("new", "replayed"), "end: 0 ", after,
@@ -513,7 +513,7 @@ def an_operation_in_a_transaction_shares_its_fate():
             f"post: 1 new insufficient-funds: {poor} (0 0)", "end: 1 " + poor, after,
             f"post: 1 new insufficient-funds: {poor} (0 0)", "end: 0 ", after,
             f"post: 2 new wallet-unknown: {nobody} (0 0)", "end: 2 " + nobody, after,
-            'pair: 1 "ann" has 100 available, 500 are needed', after], told
+            'pair: 1 "ann" has 100 available, 500 are needed', after], got
         assert db.value("select count(*) from mine") == "3"
         assert db.rows("select txn_id, refusal from wallet.txn where kind <> 'open' order by id") == \
             [txn_id(1) + "|", txn_id(2) + "|", txn_id(3) + "|insufficient-funds"]
@@ -530,8 +530,8 @@ def sixteen_threads_spend_what_there_is_and_no_more():
 @test
 def a_transaction_that_lost_a_deadlock_over_wallets_is_run_again():
     with Database() as db:
-        told = installed.wallet(db, "crossing")
-        assert told[1:] == ["ends: 0 0, runs: 3", "ann: " + stands(1000, 2, 998, 0, 3), "bob: " + stands(1000, 2, 998, 0, 3)], told
+        got = installed.wallet(db, "crossing")
+        assert got[1:] == ["ends: 0 0, runs: 3", "ann: " + stands(1000, 2, 998, 0, 3), "bob: " + stands(1000, 2, 998, 0, 3)], got
 
 
 @test
@@ -541,8 +541,8 @@ def a_lost_answer_leaves_one_operation():
         proxy.do("cut-on answered 1 wallet.post")
         assert installed.wallet(proxy.url, "one") == ["one: " + posted(400, 1000, 600, 0, 600, 2, "replayed")]
         assert proxy.do("counts")["cuts"] == 1
-    told = installed.wallet("postgresql://postgres@127.0.0.1:1/postgres", "one")
-    assert told[0].startswith(f"one: {UNAVAILABLE} new database-unavailable: ") and "refused" in told[0], told
+    got = installed.wallet("postgresql://postgres@127.0.0.1:1/postgres", "one")
+    assert got[0].startswith(f"one: {UNAVAILABLE} new database-unavailable: ") and "refused" in got[0], got
 
 
 @test

@@ -3,9 +3,9 @@
 import re
 import uuid
 
-from bus_story import send, work
+from bus_helpers import send, work
 from pawl_test import Database, Pawl, main, test
-from story import dead_letters_put, problem, stop_clean
+from helpers import dead_letters_put, problem, stop_clean
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
@@ -69,10 +69,10 @@ class Tour:
 
     def ask(self, method, template, body=None, query="", status=None, headers=None, **places):
         answer = self.pawl.http(method, template.format(**places) + query, body, headers=headers)
-        told = self.api["paths"][template][method.lower()]["responses"]
-        wanted = status or int(next(iter(told)))
+        got = self.api["paths"][template][method.lower()]["responses"]
+        wanted = status or int(next(iter(got)))
         assert answer.status == wanted, (method, template, answer)
-        row = resolve(self.api, told.get(str(wanted)) or told[f"{wanted // 100}XX"])
+        row = resolve(self.api, got.get(str(wanted)) or got[f"{wanted // 100}XX"])
         kind = answer.headers.get("content-type", "").split(";")[0]
         assert ("content" in row) == (wanted != 204) and (wanted == 204 or kind in row["content"]), (template, kind, row)
         if kind in ("application/json", "application/problem+json"):
@@ -110,8 +110,8 @@ def the_description_is_complete():
             assert keyed == (method == "post" and not path.endswith("/claim")), path
             if "requestBody" in row:
                 filled = re.sub(r"{(\w+)}", lambda part: "1" if "dead-letters" in path else new_key(), path)
-                told = pawl.http(method.upper(), filled, headers={"Idempotency-Key": new_key()} if keyed else None)
-                assert (told.status == 400) == row["requestBody"]["required"], (path, told)
+                got = pawl.http(method.upper(), filled, headers={"Idempotency-Key": new_key()} if keyed else None)
+                assert (got.status == 400) == row["requestBody"]["required"], (path, got)
         batch = rows["post", "/v1/commands/batch"]["requestBody"]["content"]["application/json"]["schema"]["properties"]
         last = batch["on_complete"]
         assert (last["type"], last["required"], set(last["properties"])) == (
@@ -152,8 +152,8 @@ def each_type_of_problem_has_a_page():
             page = pawl.http("GET", kind, token=None)
             assert page.status == 200 and page.headers["content-type"].startswith("text/plain"), (kind, page)
             assert kind.removeprefix("/problems/") in page.body.decode() and page.body.count(b"\n") >= 5, page.body
-        told = problem(pawl.http("POST", "/v1/wallets", {}), 400)
-        assert pawl.http("GET", told["type"], token=None).status == 200, told
+        got = problem(pawl.http("POST", "/v1/wallets", {}), 400)
+        assert pawl.http("GET", got["type"], token=None).status == 200, got
         problem(pawl.http("GET", "/problems/no-such-thing", token=None), 404, part="no-such-thing")
         listed = pawl.run("help", "errors", "--json").json
         assert {"/problems/" + row["type"] for row in listed} == set(

@@ -4,9 +4,9 @@ import os
 import re
 import subprocess
 
-from bus_story import send, status, work
+from bus_helpers import send, status, work
 from pawl_test import TIMEOUT_S, Pawl, main, setting, test
-from story import IS_ROOT, Cluster, refused, stop_clean
+from helpers import IS_ROOT, Cluster, refused, stop_clean
 
 DOCS = os.path.join(setting("PAWL_SOURCE"), "docs/operations.md")
 

@@ -7,7 +7,7 @@ import tempfile
 import urllib.parse
 
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, test, wait_until
-from story import IS_ROOT, as_postgres, dead_letters_put, free_port, metric, stop_clean
+from helpers import IS_ROOT, as_postgres, dead_letters_put, free_port, metric, stop_clean
 
 POOL = 3  # connections to the server, fewer than pawl opens to the pooler
 STATE = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout", "transaction_read_only",
@@ -99,10 +99,10 @@ def done(pawl, *arguments, stdin=""):
 
 def bus_works(db, pawl):
     """Functions and programs, ends good and bad, operators, replies: three workers."""
-    db.rows("create schema story; create table story.effect (command_id uuid); "
-            "create function story.effect(payload jsonb, command_id uuid) returns jsonb language sql as "
-            "$$ insert into story.effect values (command_id); select payload $$")
-    workers = [pawl.start("work", "functions", "--sql", "story.effect") for _ in range(2)]
+    db.rows("create schema shop; create table shop.effect (command_id uuid); "
+            "create function shop.effect(payload jsonb, command_id uuid) returns jsonb language sql as "
+            "$$ insert into shop.effect values (command_id); select payload $$")
+    workers = [pawl.start("work", "functions", "--sql", "shop.effect") for _ in range(2)]
     workers.append(pawl.start("work", "programs", "--exec", 'read n; [ "$n" -lt 200 ] || exit 70; echo "$n"'))
     numbers = "".join(f"{n}\n" for n in range(1000))
     assert done(pawl, "send", "functions", "count", "--lines", "--reply-to", "answers", stdin=numbers) == {"sent": 1000}
@@ -116,7 +116,7 @@ def bus_works(db, pawl):
     assert done(pawl, "tsq", "retry", retried)["status"] == "PENDING"
     wait_until(lambda: done(pawl, "command", "show", retried)["status"] == "IN_TSQ", what="it failed again")
     assert done(pawl, "tsq", "cancel", "--all", "--yes") == {"decided": 1}
-    assert db.value("select count(*), count(distinct command_id) from story.effect") == "1000|1000"
+    assert db.value("select count(*), count(distinct command_id) from shop.effect") == "1000|1000"
     assert db.value("select count(*), count(distinct message->>'command_id') from pgmq.q_answers") == "1203|1203"
     assert db.value("select count(*) from pawl.outcome join pawl.command using (id) where result = payload") == "1200"
     for worker in workers:

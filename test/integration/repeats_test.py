@@ -3,9 +3,9 @@
 import hashlib
 import uuid
 
-from bus_story import events, retry_at_once, send, show, status, work
+from bus_helpers import events, retry_at_once, send, show, status, work
 from pawl_test import Database, Pawl, main, test
-from story import Session, dead_letters_put, problem, stop_clean
+from helpers import Session, dead_letters_put, problem, stop_clean
 
 
 def new_key():

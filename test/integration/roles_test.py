@@ -4,7 +4,7 @@ import os
 import signal
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Receiver, alert, backends, dead_letters_put, is_clean, metric, refused, stop_clean
+from helpers import Receiver, alert, backends, dead_letters_put, is_clean, metric, refused, stop_clean
 
 
 def serve_without_http(pawl, *arguments):

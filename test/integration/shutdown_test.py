@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from pawl_test import Database, Pawl, Proxy, main, setting, test, wait_until
-from story import Session, backends, in_threads, is_clean, metric, postmaster_pid, stop_clean
+from helpers import Session, backends, in_threads, is_clean, metric, postmaster_pid, stop_clean
 
 LOCK = "begin; lock table pawl.failed_operations in access exclusive mode"
 WORKERS = 2

@@ -8,9 +8,9 @@ import re
 import subprocess
 import tempfile
 
-from bus_story import new_id
+from bus_helpers import new_id
 from pawl_test import TIMEOUT_S, Database, Pawl, Proxy, main, setting, test, wait_until
-from story import SANITIZER, problem, refused, refused_done
+from helpers import SANITIZER, problem, refused, refused_done
 
 NOBODY = "00000000-0000-4000-8000-000000000000"
 LARGEST = 2**53 - 1
@@ -47,7 +47,7 @@ def balance(pawl, owner, *flags):
     return wallet(pawl, "balance", owner, *flags)["balance"]
 
 
-def books(db):
+def ledger_rows(db):
     return db.value("select concat_ws(' ', (select count(*) from wallet.txn), (select count(*) from wallet.entry), "
                     "(select count(*) from wallet.wallet), (select sum(amount) from wallet.entry))")
 
@@ -108,7 +108,7 @@ def a_repeat_is_reported_and_posted_once():
         opened(pawl, ann=1000)
         first = wallet(pawl, "spend", "ann", "800")
         same = ["spend", "ann", "800", "--txn-id", first["txn_id"].upper()]
-        before = books(db)
+        before = ledger_rows(db)
         again = wallet(pawl, *same)
         assert again == {**first, "status": "already posted"}, again
         assert "already posted" in words(pawl, *same)
@@ -121,7 +121,7 @@ def a_repeat_is_reported_and_posted_once():
         assert "already" not in no(pawl, "spend", "ann", "900", "--txn-id", key, words=["205", "900"])
         wallet(pawl, "topup", "ann", "5000")
         no(pawl, "spend", "ann", "900", "--txn-id", key, words=["already refused", "205"])
-        assert balance(pawl, "ann") == 5205 and before != books(db)
+        assert balance(pawl, "ann") == 5205 and before != ledger_rows(db)
         assert wallet(pawl, "create", "ann")["created"] is False
         assert "already exists" in words(pawl, "create", "ann")
         no(pawl, "create", "ann", "--floor", "-1", words=["ann", "floor"])
@@ -211,7 +211,7 @@ def refusals_are_one_sentence():
 def bad_input_names_its_argument_and_writes_nothing():
     with Database() as db, Pawl(db) as pawl:
         opened(pawl, ann=200, bob=0)
-        before = books(db)
+        before = ledger_rows(db)
         for bad in ("0", "-1", "1.5", "1e3", "", "ten", "0x10", str(LARGEST + 1), "9" * 40):
             no(pawl, "topup", "ann", bad, code=2, words=["N must be an integer", bad])
             no(pawl, "transfer", "ann", "bob", bad, code=2, words=["N must be an integer", bad])
@@ -243,7 +243,7 @@ def bad_input_names_its_argument_and_writes_nothing():
         no(pawl, "balance", "ann", "--all", "--at", "1m", code=2, words=["--all"])
         refused_done(pawl.run("wallet", "statement", "ann", "--csv", "--json"), 2, ["--csv"], is_json=True)
         no(pawl, "batch", "/does/not/exist", code=2, words=["/does/not/exist"])
-        assert books(db) == before
+        assert ledger_rows(db) == before
 
 
 @test
@@ -308,12 +308,12 @@ def a_statement_adds_up_over_pages():
                          "metadata": {"note": f'"{n}", said'}} for n in range(1500)))
         assert len(wallet(pawl, "batch", stdin=moves)) == 1500
         left = 10000 - sum(n % 7 + 1 for n in range(1500))
-        told = wallet(pawl, "statement", "ann")
-        assert (told["opening"], told["closing"], told["in"], told["out"]) == (0, left, 10000, left - 10000), told["closing"]
-        assert [row["version"] for row in told["entries"]] == list(range(1, 1502))
-        assert told["entries"][-1]["balance"] == left == balance(pawl, "ann")
+        got = wallet(pawl, "statement", "ann")
+        assert (got["opening"], got["closing"], got["in"], got["out"]) == (0, left, 10000, left - 10000), got["closing"]
+        assert [row["version"] for row in got["entries"]] == list(range(1, 1502))
+        assert got["entries"][-1]["balance"] == left == balance(pawl, "ann")
         rows = list(csv.DictReader(io.StringIO(words(pawl, "statement", "ann", "--csv"))))
-        assert [int(row["balance"]) for row in rows] == [row["balance"] for row in told["entries"]]
+        assert [int(row["balance"]) for row in rows] == [row["balance"] for row in got["entries"]]
         assert [row["at"] for row in rows] == db.rows("select to_char(at at time zone 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') "
                                                       "from wallet.txn where kind in ('topup', 'transfer') order by id")
         assert json.loads(rows[1]["metadata"]) == {"note": '"0", said'} and rows[1]["other"] == "bob"
@@ -374,11 +374,11 @@ def a_batch_has_a_verdict_for_each_line():
         file.write(lines(*good) + "\n" + lines(poor, good[0], {"txn_id": new_id(), "from": "ann", "to": "eve", "amount": 1}))
         file.flush()
         done = pawl.run("wallet", "batch", file.name, "--json")
-        told = done.json
+        got = done.json
         assert done.code == 1 and "2 of 7 operations were refused" in done.stderr, done
-        assert [item["status"] for item in told] == ["posted"] * 4 + ["refused", "already posted", "refused"], told
-        assert [item["line"] for item in told] == [1, 2, 3, 4, 6, 7, 8]
-        assert told[4]["type"] == "/problems/insufficient-funds" and "eve" in told[6]["detail"], told
+        assert [item["status"] for item in got] == ["posted"] * 4 + ["refused", "already posted", "refused"], got
+        assert [item["line"] for item in got] == [1, 2, 3, 4, 6, 7, 8]
+        assert got[4]["type"] == "/problems/insufficient-funds" and "eve" in got[6]["detail"], got
         assert (balance(pawl, "ann"), balance(pawl, "bob"), balance(pawl, "shop")) == (48, 31, 21)
         again = pawl.run("wallet", "batch", file.name)
         assert again.code == 1 and again.stdout.endswith("0 posted, 5 already posted, 2 refused\n"), again
@@ -392,11 +392,11 @@ def an_atomic_batch_is_posted_whole_or_not_at_all():
     with Database() as db, Pawl(db) as pawl:
         opened(pawl, ann=100, bob=0)
         first, second = ({"txn_id": new_id(), "from": "ann", "to": "bob", "amount": 60} for _ in range(2))
-        before = books(db)
+        before = ledger_rows(db)
         done = pawl.run("wallet", "batch", "--atomic", stdin=lines(first, second))
         refused_done(done, 1, ["nothing was posted", "line 2", "40"])
         refused_done(pawl.run("wallet", "batch", "--atomic", "--json", stdin=lines(first, second)), 1, ["line 2"], is_json=True)
-        assert books(db) == before
+        assert ledger_rows(db) == before
         wallet(pawl, "topup", "ann", "20")
         assert words(pawl, "batch", "--atomic", stdin=lines(first, second)) == "2 posted, 0 already posted, 0 refused\n"
         assert balance(pawl, "bob") == 120
@@ -410,7 +410,7 @@ def a_bad_line_is_named():
     with Database() as db, Pawl(db) as pawl:
         opened(pawl, ann=100, bob=0)
         good = {"txn_id": new_id(), "from": "ann", "to": "bob", "amount": 1}
-        before = books(db)
+        before = ledger_rows(db)
         for bad, word in (("{", "column"), ("[]", "object"), (json.dumps({**good, "amount": 0}), "amount"),
                           (json.dumps({**good, "amount": 1.5}), "amount"), (json.dumps({**good, "amout": 1}), "amout"),
                           (json.dumps({**good, "kind": "transfr"}), "did you mean transfer"),
@@ -431,7 +431,7 @@ def a_bad_line_is_named():
             multi = {"kind": "multi", "txn_id": new_id(), "legs": legs}
             refused_done(pawl.run("wallet", "batch", stdin=lines(good, multi)), 1, ["line 2", word])
         refused_done(pawl.run("wallet", "batch", stdin=lines(good, {**good, "legs": [ann, bob]})), 1, ["line 2", 'no field "legs"'])
-        assert books(db) == before, "lines are read before they are posted"
+        assert ledger_rows(db) == before, "lines are read before they are posted"
 
 
 @test
@@ -440,9 +440,9 @@ def each_transaction_sends_a_command_when_asked():
         opened(pawl, ann=100)
         assert wallet(pawl, "events", "CREDIT", "ledger") == {"asset": "CREDIT", "domain": "ledger"}
         spent = wallet(pawl, "spend", "ann", "7")
-        told = pawl.run("command", "list", "--domain", "ledger", "--json").json
-        assert [item["type"] for item in told] == ["wallet.posted"], told
-        payload = pawl.run("command", "show", told[0]["command_id"], "--json").json["payload"]
+        got = pawl.run("command", "list", "--domain", "ledger", "--json").json
+        assert [item["type"] for item in got] == ["wallet.posted"], got
+        payload = pawl.run("command", "show", got[0]["command_id"], "--json").json["payload"]
         assert (payload["txn_id"], payload["owner"], payload["amount"]) == (spent["txn_id"], "ann", 7), payload
         assert "nothing" in words(pawl, "events", "CREDIT", "off")
         wallet(pawl, "spend", "ann", "7")
@@ -483,11 +483,11 @@ def the_curl_example_moves_money_in_each_run():
         for _ in range(2):
             done = example("curl/wallet.sh", env=env)
             assert done.returncode == 0, done
-            told = [json.loads(line) for line in done.stdout.splitlines()]
-            buyer, seller = told[0]["owner"], told[1]["owner"]
-            assert told[3] == told[4] and (told[3]["from"], told[3]["to"], told[3]["balance"]) == (buyer, seller, 700), told
-            assert told[5]["balance"] == 700 and [item["amount"] for item in told[6]["items"]] == [300], told
-            assert told[7]["status"] == 409 and told[7]["type"].endswith("insufficient-funds"), told[7]
+            got = [json.loads(line) for line in done.stdout.splitlines()]
+            buyer, seller = got[0]["owner"], got[1]["owner"]
+            assert got[3] == got[4] and (got[3]["from"], got[3]["to"], got[3]["balance"]) == (buyer, seller, 700), got
+            assert got[5]["balance"] == 700 and [item["amount"] for item in got[6]["items"]] == [300], got
+            assert got[7]["status"] == 409 and got[7]["type"].endswith("insufficient-funds"), got[7]
             assert (balance(pawl, buyer), balance(pawl, seller)) == (700, 300)
 
 

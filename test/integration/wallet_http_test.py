@@ -7,7 +7,7 @@ import urllib.parse
 import uuid
 
 from pawl_test import Database, Pawl, main, test, wait_until
-from story import Cluster, Session, in_threads, metric, problem, stop_clean
+from helpers import Cluster, Session, in_threads, metric, problem, stop_clean
 
 MAX = 2**53 - 1
 MONEY = ("balance_before", "balance", "held", "available", "version")
@@ -53,7 +53,7 @@ def rows(db):
 
 
 def adds_up(db):
-    """The equations of the books."""
+    """The equations of the ledger."""
     assert db.value("select count(*) from (select t.asset_id from wallet.entry e join wallet.txn t on t.id = e.txn join "
                     "wallet.wallet w on w.id = e.wallet_id group by w.asset_id, t.asset_id having sum(e.amount) <> 0) x") == "0"
     assert db.value("select count(*) from wallet.state s where s.balance <> (select sum(e.amount) from wallet.entry e "
@@ -132,9 +132,9 @@ def every_mutation_answers_the_same_bytes_twice():
         def same(where, body, **fields):
             answer = twice(pawl, where, {"txn_id": key(), **body})
             assert answer.status == 201 and answer.headers["pawl-balance"] == str(answer.json["balance"]), answer
-            told = answer.json
-            assert told.pop("at").endswith("Z") and told.pop("txn_id"), told
-            assert told == {"asset": "CREDIT", **fields}, told
+            got = answer.json
+            assert got.pop("at").endswith("Z") and got.pop("txn_id"), got
+            assert got == {"asset": "CREDIT", **fields}, got
 
         def after(*money):
             return dict(zip(MONEY, money))
@@ -175,12 +175,12 @@ def a_repeat_gets_the_first_answer_and_the_present_state():
         # A refusal is kept as well, though by now it could be done.
         short = {"txn_id": key(), "amount": 1000}
         refused = twice(pawl, path("ann", "/spend"), short)
-        told = problem(refused, 409, "insufficient-funds", '"ann" has 95 available, 1000 are needed')
-        assert told["instance"] == f"/v1/transactions/{short['txn_id']}", told
+        got = problem(refused, 409, "insufficient-funds", '"ann" has 95 available, 1000 are needed')
+        assert got["instance"] == f"/v1/transactions/{short['txn_id']}", got
         post(pawl, path("ann", "/topup"), {"txn_id": key(), "amount": 2000})
         later = post(pawl, path("ann", "/spend"), short, 409)
         assert later.body == refused.body and later.headers["pawl-balance"] == "2095", later
-        kept = get(pawl, told["instance"])
+        kept = get(pawl, got["instance"])
         assert (kept["status"], kept["refusal"], kept["entries"]) == ("refused", "insufficient-funds", []), kept
         assert metric(pawl, "pawl_ledger_operations_total", 'outcome="replayed"') == 3
         assert metric(pawl, "pawl_ledger_operations_total", 'outcome="refused"') == 1
@@ -403,14 +403,14 @@ def a_batch_has_a_verdict_for_each_in_order():
         twin = item(3)
         items = [item(10), item(1000), item(to="who"), used, {**used, "amount": 3}, twin, twin, {**twin, "to": "eve"}, item(85)]
         first = post(pawl, "/v1/transfers/batch", {"items": items}, 200)
-        told = first.json
-        assert (told["posted"], told["refused"]) == (5, 4), told
-        assert [v["txn_id"] for v in told["items"]] == [i["txn_id"] for i in items]
-        assert [v["posted"] for v in told["items"]] == [True, False, False, True, False, True, True, False, True], told
-        assert [v["type"] for v in told["items"] if not v["posted"]] == [
-            "/problems/insufficient-funds", "/problems/wallet-unknown", "/problems/key-reused", "/problems/key-reused"], told
-        assert "amount" in told["items"][4]["detail"] and '"to"' in told["items"][7]["detail"], told
-        assert [v["balance"] for v in told["items"] if v["posted"]] == [88, 98, 85, 85, 0], told
+        got = first.json
+        assert (got["posted"], got["refused"]) == (5, 4), got
+        assert [v["txn_id"] for v in got["items"]] == [i["txn_id"] for i in items]
+        assert [v["posted"] for v in got["items"]] == [True, False, False, True, False, True, True, False, True], got
+        assert [v["type"] for v in got["items"] if not v["posted"]] == [
+            "/problems/insufficient-funds", "/problems/wallet-unknown", "/problems/key-reused", "/problems/key-reused"], got
+        assert "amount" in got["items"][4]["detail"] and '"to"' in got["items"][7]["detail"], got
+        assert [v["balance"] for v in got["items"] if v["posted"]] == [88, 98, 85, 85, 0], got
         assert post(pawl, "/v1/transfers/batch", {"items": items}, 200).body == first.body
         assert balance(pawl, "ann") == 0 and balance(pawl, "bob") == 200
         adds_up(db)
@@ -441,11 +441,11 @@ def an_atomic_batch_is_posted_whole_or_not_at_all():
         items = [{"txn_id": key(), "from": "ann", "to": "bob", "amount": amount} for amount in (60, 60, 10)]
         before = rows(db)
         answer = post(pawl, "/v1/transfers/batch", {"atomic": True, "items": items}, 409)
-        told = problem(answer, 409, "not-posted", "items[1]")
-        assert [v["posted"] for v in told["items"]] == [False] * 3 and told["refused"] == 3, told
-        assert told["items"][1]["type"] == "/problems/insufficient-funds", told
-        assert told["instance"] == answer.headers["x-request-id"], told
-        assert "items[1]" in told["items"][0]["detail"] and "items[1]" in told["items"][2]["detail"], told
+        got = problem(answer, 409, "not-posted", "items[1]")
+        assert [v["posted"] for v in got["items"]] == [False] * 3 and got["refused"] == 3, got
+        assert got["items"][1]["type"] == "/problems/insufficient-funds", got
+        assert got["instance"] == answer.headers["x-request-id"], got
+        assert "items[1]" in got["items"][0]["detail"] and "items[1]" in got["items"][2]["detail"], got
         assert rows(db) == before and balance(pawl, "ann") == 100
         post(pawl, path("ann", "/topup"), {"txn_id": key(), "amount": 100})
         first = post(pawl, "/v1/transfers/batch", {"atomic": True, "items": items}, 200)
@@ -464,8 +464,8 @@ def a_batch_of_eight_thousand_fits():
         opened(pawl, "ann", "bob", amount=MAX // 4)
         items = [{"txn_id": key(), "from": ("ann", "bob")[i % 2], "to": ("bob", "ann")[i % 2], "amount": i + 1,
                   "metadata": {"note": "x" * 40}} for i in range(8000)]
-        told = post(pawl, "/v1/transfers/batch", {"items": items}, 200, timeout=90).json
-        assert told["posted"] == 8000 and [v["txn_id"] for v in told["items"]] == [i["txn_id"] for i in items]
+        got = post(pawl, "/v1/transfers/batch", {"items": items}, 200, timeout=90).json
+        assert got["posted"] == 8000 and [v["txn_id"] for v in got["items"]] == [i["txn_id"] for i in items]
         same = [items[0]] * 8000
         again = post(pawl, "/v1/transfers/batch", {"items": same}, 200, timeout=90)
         assert again.json["posted"] == 8000 and again.headers["idempotency-replayed"] == "true", again.headers
@@ -522,8 +522,8 @@ def a_hold_without_capture_expires_on_time():
         pawl.serve()
         opened(pawl, "ann", amount=100)
         hold, kept = key(), key()
-        told = post(pawl, "/v1/holds", {"txn_id": hold, "owner": "ann", "amount": 60, "expires_in_s": 1, "metadata": {"r": 1}}).json
-        assert told["expires_at"] > told["at"] and told["available"] == 40, told
+        got = post(pawl, "/v1/holds", {"txn_id": hold, "owner": "ann", "amount": 60, "expires_in_s": 1, "metadata": {"r": 1}}).json
+        assert got["expires_at"] > got["at"] and got["available"] == 40, got
         post(pawl, "/v1/holds", {"txn_id": kept, "owner": "ann", "amount": 10})
         seen = get(pawl, f"/v1/holds/{hold}")
         assert (seen["owner"], seen["amount"], seen["captured"], seen["metadata"]) == ("ann", 60, 0, {"r": 1}), seen
@@ -548,8 +548,8 @@ def entries_come_newest_first_in_pages():
         opened(pawl, "ann", "b,\"ob\"", amount=100)
         stood = []
         for n in range(5):
-            told = post(pawl, "/v1/transfers", {"txn_id": key(), "from": "ann", "to": "b,\"ob\"", "amount": n + 1, "metadata": {"n": n}})
-            stood.append((told.json["at"], told.json["balance"], told.json["version"]))
+            got = post(pawl, "/v1/transfers", {"txn_id": key(), "from": "ann", "to": "b,\"ob\"", "amount": n + 1, "metadata": {"n": n}})
+            stood.append((got.json["at"], got.json["balance"], got.json["version"]))
         page, seen = "", []
         while True:
             answer = get(pawl, path("ann", f"/entries?limit=2{page}"))
@@ -608,8 +608,8 @@ def a_cursor_carries_its_filter():
         times = []
         for n in range(1, 13):
             for asset in ("CREDIT", "EUR"):
-                told = post(pawl, path("ann", "/spend" if n % 3 else "/topup"), {"txn_id": key(), "amount": n, "asset": asset}).json
-            times.append(told["at"])
+                got = post(pawl, path("ann", "/spend" if n % 3 else "/topup"), {"txn_id": key(), "amount": n, "asset": asset}).json
+            times.append(got["at"])
         filters = [{}, {"asset": "EUR"}, {"asset": "EUR", "since": times[2]}, {"until": times[7]},
                    {"asset": "EUR", "since": times[1], "until": times[9][:-1] + "+00:00"}]
         for part, more in (("/entries", [{"kind": "spend"}, {"asset": "EUR", "kind": "topup", "since": times[0], "until": times[10]}]),
@@ -650,8 +650,8 @@ def a_statement_of_the_system_adds_up_over_its_stripes():
         assert later[0]["balance"] - later[0]["amount"] == sum(e["amount"] for e in items if e["at"] < items[40]["at"]), later[0]
         table = csv.DictReader(io.StringIO(pawl.http("GET", path("@system", "/statement?format=csv")).body.decode(), newline=""))
         assert [int(row["balance"]) for row in table] == [e["balance"] for e in items]
-        told = pawl.run("wallet", "statement", "@system", "--json").json
-        assert told["entries"] == items and told["closing"] == total["balance"], "both doors tell the same"
+        got = pawl.run("wallet", "statement", "@system", "--json").json
+        assert got["entries"] == items and got["closing"] == total["balance"], "both doors tell the same"
         stop_clean(pawl.server)
 
 
@@ -689,8 +689,8 @@ def the_past_has_all_that_the_present_has():
             "owner": "ann", "asset": "CREDIT", "at": lower["at"], "balance": 100, "held": 30, "available": 120, "floor": -50, "version": 3}
         system = get(pawl, path("@system", f"?at={lower['at']}"))
         assert (system["balance"], system["available"]) == (-100, -100) and "floor" not in system, system
-        told = pawl.run("wallet", "balance", "ann", "--at", held["at"], "--json").json
-        assert told == get(pawl, path("ann", f"?at={held['at']}")), told
+        got = pawl.run("wallet", "balance", "ann", "--at", held["at"], "--json").json
+        assert got == get(pawl, path("ann", f"?at={held['at']}")), got
         assert pawl.run("wallet", "balance", "ann", "--json").json == get(pawl, path("ann")), "both doors tell the same"
         stop_clean(pawl.server)
 
@@ -707,8 +707,8 @@ def openapi_shows_answers_as_they_are():
         def shown(method, where):
             return next(iter(paths[where][method]["responses"].values()))["content"]["application/json"]["example"]
 
-        def same(example, told):
-            assert set(example) == set(told), (example, told)
+        def same(example, got):
+            assert set(example) == set(got), (example, got)
 
         hold, taken, paid = key(), key(), key()
         for where, place, body in [
@@ -721,8 +721,8 @@ def openapi_shows_answers_as_they_are():
                 ("/v1/transactions", {}, {"legs": [{"owner": "ann", "amount": -1}, {"owner": "bob", "amount": 1}]}),
                 ("/v1/wallets/{owner}/floor", {}, {"floor": -1}), ("/v1/wallets/{owner}/freeze", {}, {}),
                 ("/v1/wallets/{owner}/unfreeze", {}, {})]:
-            told = post(pawl, where.format(**{"owner": "ann", **place}), {"txn_id": key(), **body})
-            same(shown("post", where), told.json)
+            got = post(pawl, where.format(**{"owner": "ann", **place}), {"txn_id": key(), **body})
+            same(shown("post", where), got.json)
         same(shown("get", "/v1/wallets/{owner}"), get(pawl, path("ann")))
         same(shown("get", "/v1/owners/{owner}/wallets")["items"][0], get(pawl, "/v1/owners/ann/wallets")["items"][0])
         for part in ("entries", "statement"):
@@ -731,10 +731,10 @@ def openapi_shows_answers_as_they_are():
         same(shown("get", "/v1/holds/{txn_id}"), get(pawl, f"/v1/holds/{hold}"))
         same(shown("get", "/v1/transactions/{txn_id}"), get(pawl, f"/v1/transactions/{paid}"))
         items = [{"txn_id": key(), "from": "ann", "to": "bob", "amount": amount} for amount in (1, 5000)]
-        told, example = post(pawl, "/v1/transfers/batch", {"items": items}, 200).json, shown("post", "/v1/transfers/batch")
-        same(example, told)
+        got, example = post(pawl, "/v1/transfers/batch", {"items": items}, 200).json, shown("post", "/v1/transfers/batch")
+        same(example, got)
         for n in range(2):
-            same(example["items"][n], told["items"][n])
+            same(example["items"][n], got["items"][n])
         stop_clean(pawl.server)
 
 

@@ -3,9 +3,9 @@
 import os
 import signal
 
-from bus_story import events, send, show, wait_status, work
+from bus_helpers import events, send, show, wait_status, work
 from pawl_test import Database, Pawl, main, psql, test, wait_until
-from story import is_clean, metric, refused, stop_clean
+from helpers import is_clean, metric, refused, stop_clean
 
 DOUBLE = """create schema app;
 create function app.double (payload jsonb, command_id uuid) returns jsonb language sql as $$

@@ -1,9 +1,9 @@
-"""bus_story - what the stories about the command bus share: sending, looking, working until nothing is left."""
+"""bus_helpers - what the tests of the command bus share: send, read, work until nothing is left."""
 import json
 import uuid
 
 from pawl_test import TIMEOUT_S, wait_until
-from story import SANITIZER
+from helpers import SANITIZER
 
 PLACES = ("command", "ready", "delayed", "lease", "tsq", "outcome", "batch", "audit")
 

@@ -1,4 +1,4 @@
-"""story - what several stories share: a session that holds a lock, a server of one's own, a receiver of webhooks."""
+"""helpers - what several tests share: a session that holds a lock, a server of one's own, a receiver of webhooks."""
 import contextlib
 import http.server
 import json
@@ -80,7 +80,7 @@ def refused_done(done, code, words, secrets=(), is_json=False):
     for word in words:
         assert word in lines[0], f"{word!r} is missing: {lines[0]}"
     for secret in secrets:
-        assert secret not in done.stderr + done.stdout, f"{secret!r} was told: {done.stderr}"
+        assert secret not in done.stderr + done.stdout, f"{secret!r} was printed: {done.stderr}"
     assert done.stdout == "", done.stdout
     return lines[0]
 
@@ -99,7 +99,7 @@ def alert(pawl, name):
     return next(item for item in pawl.http("GET", "/v1/alerts").json["items"] if item["alert"] == name)
 
 
-def dead_letters_put(db, keys, kind="story", delay_ms=3600000):
+def dead_letters_put(db, keys, kind="sample", delay_ms=3600000):
     """Dead letters as a failing operation leaves them; their ids."""
     def same(value, cast):
         return f"array_fill('{value}'::{cast}, array[{len(keys)}])"
@@ -166,7 +166,7 @@ class Cluster:
 
     def __init__(self, hba="", conf=""):
         Cluster.count += 1
-        self.folder = os.path.join(setting("PAWL_TEST_RUN"), f"story-{os.getpid()}-{Cluster.count}")
+        self.folder = os.path.join(setting("PAWL_TEST_RUN"), f"cluster-{os.getpid()}-{Cluster.count}")
         self.port = free_port()
         self.hba = hba
         self.conf = conf
@@ -286,7 +286,7 @@ class Receiver:
         self.server.server_close()
 
     def states(self, name):
-        """What was told about one alert, in order."""
+        """The states of one alert that were sent, in order."""
         return [body["state"] for _, body in self.posts if body["alert"] == name]
 
 

@@ -1,12 +1,12 @@
-"""ledger_story - what the stories about the ledger share: wallets with money, servers that come back, books that are checked."""
+"""ledger_helpers - what the tests of the ledger share: wallets with money, servers that restart, ledger that are checked."""
 import os
 import signal
 import subprocess
 import uuid
 
-from ledger_checker import books_read, check
+from ledger_checker import ledger_read, check
 from pawl_test import TIMEOUT_S, setting
-from story import is_clean
+from helpers import is_clean
 
 
 def new_key(chance=None):
@@ -49,7 +49,7 @@ def ports_of(servers):
 
 
 def rows_of(url):
-    """A function that runs SQL there. Large books take longer to read than psql() of the harness allows."""
+    """A function that runs SQL there. A large ledger takes longer to read than psql() of the harness allows."""
     def rows(sql):
         done = subprocess.run([os.path.join(setting("PAWL_TEST_BIN"), "psql"), "-XAtq", "-v", "ON_ERROR_STOP=1", "-f", "-", url],
                               input=sql, text=True, capture_output=True, timeout=TIMEOUT_S * 4)
@@ -59,11 +59,11 @@ def rows_of(url):
     return rows
 
 
-def books_agree(rows, history, keys):
+def ledger_agrees(rows, history, keys):
     """The checker finds nothing, and neither does the ledger itself."""
-    books = books_read(rows)
-    findings = check(history, books, keys)
+    ledger = ledger_read(rows)
+    findings = check(history, ledger, keys)
     assert not findings, f"{len(findings)} findings: " + "\n".join(findings[:10])
     wrong = rows("select what, which, sentence from wallet.verify()")
     assert not wrong, wrong[:10]
-    return books
+    return ledger
