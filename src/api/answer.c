@@ -25,12 +25,6 @@ typedef struct {
 } Kept;
 DB_SHAPE(kept, Kept, KEPT_COLUMNS);
 
-#define PUT_COLUMNS(X, T) X(T, bool, DB_BOOL, kept)
-typedef struct {
-    PUT_COLUMNS(DB_FIELD, Put)
-} Put;
-DB_SHAPE(put, Put, PUT_COLUMNS);
-
 static DbArg request_hash(Request *request)
 {
     crypto_generichash_state state;
@@ -72,12 +66,12 @@ static void answer_keep(Pool *pool, Request *request, const char *key, const Res
                          .arena    = request_arena(request),
                          .keyed    = true};
     Error     error;
-    Put       put;
+    bool      kept;
 
     if (db_call(pool, &options, sql_api_answer_keep,
                 DB_ARGS(db_uuid(key), request_hash(request), db_i32(response->status),
                         db_text(text_string(&response->body))),
-                &put_shape, &put, &error) != OK)
+                &db_bool_shape, &kept, &error) != OK)
         log_error(LOG_WARN, "http", "an answer could not be kept under its Idempotency-Key", &error);
 }
 

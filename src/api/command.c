@@ -115,8 +115,7 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
         *reterr = item->error;
         return item->code;
     }
-    if (item->is_new && item->delay_ms == 0)
-        waker_notify(api->waker, item->domain);
+    waker_notify_sent(api->waker, item);
     response->status = 201;
     response_header(response, "Pawl-Status", item->status);
     response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
@@ -202,8 +201,7 @@ static ErrorCode batch_post(Api *api, Request *request, const BatchRequest *give
     TRY(batch_send(api->pool, request_deadline(request), BATCH_LOCK_MS, arena, &batch, items, count, ret_batch_id,
                    reterr));
     for (int i = 0; i < count; i++)
-        if (list[i].code == OK && list[i].is_new && list[i].delay_ms == 0)
-            waker_notify(api->waker, list[i].domain);
+        waker_notify_sent(api->waker, &list[i]);
     return OK;
 }
 

@@ -23,12 +23,6 @@ DB_SHAPE(key, Key, KEY_COLUMNS);
 static const DbColumn key_name_columns[] = {KEY_NAME_COLUMNS(DB_COLUMN, KeyName)};
 static const DbShape  key_name_shape     = {"key", key_name_columns, COUNT(key_name_columns), sizeof(KeyName)};
 
-#define CREATED_COLUMNS(X, T) X(T, int64_t, DB_I64, id)
-typedef struct {
-    CREATED_COLUMNS(DB_FIELD, Created)
-} Created;
-DB_SHAPE(created, Created, CREATED_COLUMNS);
-
 /* ---- tokens ---- */
 
 void key_token_new(char *ret_token)
@@ -129,18 +123,18 @@ static ErrorCode key_insert(Pool *pool, Deadline deadline, const char *name, Key
     TxOptions                 options = {.name = "key_create", .deadline = deadline, .arena = arena};
     const char               *names[SCOPE_COUNT];
     int                       count = scopes_list(scopes, names);
-    Created                   created;
+    int64_t                   id;
 
     ErrorCode code = db_call(pool, &options, sql_api_key_create,
                              DB_ARGS(db_text(name), db_bytea(arena, hash.bytes, sizeof hash.bytes),
                                      db_texts(arena, names, count), ttl_ms ? db_i64(ttl_ms) : db_null()),
-                             &created_shape, &created, reterr);
+                             &db_i64_shape, &id, reterr);
     if (code == ERR_UNKNOWN)
         return key_in_doubt(name, reterr);
     TRY(code);
-    if (created.id == 0)
+    if (id == 0)
         return fail(reterr, ERR_CONFLICT, "key \"%s\" exists already: revoke it or choose another name", name);
-    *ret_id = created.id;
+    *ret_id = id;
     return OK;
 }
 

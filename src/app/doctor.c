@@ -64,12 +64,6 @@ typedef struct {
 } Stuck;
 DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
 
-#define LEDGER_COLUMNS(X, T) X(T, int64_t, DB_I64, ahead_s)
-typedef struct {
-    LEDGER_COLUMNS(DB_FIELD, LedgerFacts)
-} LedgerFacts;
-DB_SHAPE(ledger_facts, LedgerFacts, LEDGER_COLUMNS);
-
 /* What checks need and find out for each other. */
 typedef struct {
     const SettingsGiven *given;
@@ -355,8 +349,7 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
                      "this must not happen: keep the database as it is and report it");
     if (stuck.unrescued)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena,
-                                 "%" PRId64 " commands have a lease that ended a minute ago or earlier",
+                     arena_print(doctor->arena, "%" PRId64 " commands have a lease that ended a minute ago or earlier",
                                  stuck.unrescued),
                      "a worker or a pawl serve with role monitor requeues them: is one running?");
     if (stuck.idle_s > BATCH_IDLE_S)
@@ -378,14 +371,14 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
 /* Postings go by the clock again at once; what remains are the times that were written. */
 static ErrorCode check_ledger_clock(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    LedgerFacts facts;
+    int64_t ahead_s;
 
-    TRY(ask(doctor, sql_app_doctor_ledger, &ledger_facts_shape, &facts, reterr));
-    if (facts.ahead_s > LEDGER_AHEAD_S)
+    TRY(ask(doctor, sql_app_doctor_ledger, &db_i64_shape, &ahead_s, reterr));
+    if (ahead_s > LEDGER_AHEAD_S)
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena,
                                  "transactions of the ledger are dated %" PRId64 " s after the database's clock",
-                                 facts.ahead_s),
+                                 ahead_s),
                      "the database's clock was ahead: check its time source; their order is that of the versions");
     return found(finding, FINDING_OK, "no transaction of the ledger is dated in the future", NULL);
 }

@@ -182,25 +182,19 @@ static ErrorCode webhook_again(Deadline deadline, const char *key, const char *d
     return webhook_post(daemon->client, url, key, data, deadline_sooner(deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
 }
 
-#define FORWARDED_COLUMNS(X, T) X(T, int64_t, DB_I64, count)
-typedef struct {
-    FORWARDED_COLUMNS(DB_FIELD, Forwarded)
-} Forwarded;
-DB_SHAPE(forwarded, Forwarded, FORWARDED_COLUMNS);
-
 /* Letters of applications, whose types name a domain of the bus. */
 static ErrorCode letters_forward(Daemon *daemon, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions options   = {.name = "dead-letter-forward", .deadline = deadline, .arena = arena, .keyed = true};
-    Forwarded forwarded = {0};
+    int64_t   forwarded = 0;
 
     do
         TRY(db_call(daemon->app->pool, &options, sql_bus_dead_letter_forward,
                     DB_ARGS(db_i32(LETTERS_ROWS), db_i32((int32_t)daemon->app->settings.dlq_tries),
                             db_i32((int32_t)daemon->app->settings.dlq_every)),
-                    &forwarded_shape, &forwarded, reterr));
-    while (forwarded.count >= LETTERS_ROWS && !deadline_passed(deadline));
+                    &db_i64_shape, &forwarded, reterr));
+    while (forwarded >= LETTERS_ROWS && !deadline_passed(deadline));
     return OK;
 }
 
@@ -267,18 +261,12 @@ typedef struct {
 } Pruned;
 DB_SHAPE(pruned, Pruned, PRUNED_COLUMNS);
 
-#define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-typedef struct {
-    NUMBER_COLUMNS(DB_FIELD, Number)
-} Number;
-DB_SHAPE(number, Number, NUMBER_COLUMNS);
-
 /* Two steps, each a transaction: the second is run although the first one failed. The first error is returned. */
 static ErrorCode prune_batch(const App *app, Deadline deadline, Prune *prune, Pruned *ret_pruned, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "prune", .deadline = deadline, .arena = arena, .keyed = true};
-    Number                    events  = {0};
+    int64_t                   events  = 0;
     Error                     error   = {0};
     ErrorCode                 commands, audit;
 
@@ -290,10 +278,10 @@ static ErrorCode prune_batch(const App *app, Deadline deadline, Prune *prune, Pr
         prune->after = ret_pruned->after;
     options.name = "prune_audit";
     audit        = db_call(app->pool, &options, sql_bus_prune_audit,
-                           DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_audit_days)), &number_shape, &events,
+                           DB_ARGS(db_i32(PRUNE_ROWS), db_i32((int32_t)app->settings.keep_audit_days)), &db_i64_shape, &events,
                     commands == OK ? reterr : &error);
-    if (events.value > ret_pruned->gone)
-        ret_pruned->gone = events.value;
+    if (events > ret_pruned->gone)
+        ret_pruned->gone = events;
     return commands == OK ? audit : commands;
 }
 
@@ -478,22 +466,16 @@ Tasks *monitor_start(Daemon *daemon)
     return tasks_new(table, COUNT(table), (unsigned)daemon->app->settings.role, leases_claim, daemon);
 }
 
-#define RELEASED_COLUMNS(X, T) X(T, bool, DB_BOOL, is_released)
-typedef struct {
-    RELEASED_COLUMNS(DB_FIELD, Released)
-} Released;
-DB_SHAPE(released, Released, RELEASED_COLUMNS);
-
 void monitor_release(Daemon *daemon)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions options = {.name = "task-release", .deadline = deadline_in_ms(RELEASE_MS), .arena = arena, .keyed = true};
     Error     error   = {0};
-    Released  released;
+    bool      released;
 
     if (!(daemon->app->settings.role & ROLE_MONITOR))
         return;
-    if (db_call(daemon->app->pool, &options, sql_app_task_release, DB_ARGS(db_text(daemon->holder)), &released_shape,
+    if (db_call(daemon->app->pool, &options, sql_app_task_release, DB_ARGS(db_text(daemon->holder)), &db_bool_shape,
                 &released, &error) != OK)
         log_error(LOG_INFO, "task", "leases on periodic tasks were not given back, and end by themselves", &error);
 }

@@ -12,6 +12,7 @@
 #include "app/task.h"
 #include "bus/worker_set.h"
 #include "client/client.h"
+#include "http/server.h"
 #include "pg/conn.h"
 
 #define X(role, name) name,
@@ -40,15 +41,12 @@ static ErrorCode home_check(const char *home, Error *reterr)
     return home[0] == '/' ? OK : fail(reterr, ERR_USAGE, "\"%s\" is not an absolute path", home);
 }
 
-/* Whether the host exists is known when the server listens. */
 static ErrorCode listen_check(const char *listen, Error *reterr)
 {
-    const char *colon  = strrchr(listen, ':');
-    size_t      digits = colon ? strspn(colon + 1, "0123456789") : 0;
+    char        host[SERVER_HOST_SIZE];
+    const char *port;
 
-    if (digits == 0 || digits > 5 || colon[1 + digits] || strtol(colon + 1, NULL, 10) > UINT16_MAX)
-        return fail(reterr, ERR_USAGE, "address \"%s\" must be host:port with a port from 0 to 65535", listen);
-    return OK;
+    return server_address(listen, host, &port, reterr);
 }
 
 static ErrorCode webhook_check(const char *url, Error *reterr)

@@ -68,7 +68,7 @@ int deadline_left_ms(Deadline deadline)
     return ms < INT32_MAX ? (int)ms : INT32_MAX;
 }
 
-void wall_text(Wall wall, char *buffer)
+static void wall_print(Wall wall, int digits, char *buffer)
 {
     int64_t   second = wall.us / US_PER_S;
     int64_t   us     = wall.us % US_PER_S;
@@ -80,5 +80,15 @@ void wall_text(Wall wall, char *buffer)
     }
     time_t time   = (time_t)second;
     size_t length = strftime(buffer, WALL_TEXT_SIZE, "%Y-%m-%dT%H:%M:%S", gmtime_r(&time, &parts));
-    snprintf(buffer + length, WALL_TEXT_SIZE - length, ".%03dZ", (int)(us / 1000));
+    snprintf(buffer + length, WALL_TEXT_SIZE - length, ".%0*dZ", digits, (int)(digits == 3 ? us / 1000 : us));
+}
+
+void wall_text(Wall wall, char *buffer)
+{
+    wall_print(wall, 3, buffer);
+}
+
+void wall_text_us(Wall wall, char *buffer)
+{
+    wall_print(wall, 6, buffer);
 }

@@ -63,5 +63,7 @@ int deadline_left_ms(Deadline deadline);
 /* "2026-11-15T07:41:22.123Z" into a buffer of at least WALL_TEXT_SIZE bytes. */
 #define WALL_TEXT_SIZE 32
 void wall_text(Wall wall, char *buffer);
+/* Likewise to the microsecond: "2026-11-15T07:41:22.123456Z". */
+void wall_text_us(Wall wall, char *buffer);
 
 #endif

@@ -99,23 +99,12 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static int hex_value(char c)
-{
-    if (is_digit(c))
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 static uint32_t hex_four(const char *digits)
 {
     uint32_t code = 0;
 
     for (int i = 0; i < 4; i++)
-        code = code << 4 | (uint32_t)hex_value(digits[i]);
+        code = code << 4 | (uint32_t)text_hex(digits[i]);
     return code;
 }
 
@@ -135,7 +124,7 @@ static bool hex_accept(Scan *scan, uint32_t *ret_code)
     if (scan->end - scan->at < 4)
         return false;
     for (int i = 0; i < 4; i++)
-        if (hex_value(scan->at[i]) < 0)
+        if (text_hex(scan->at[i]) < 0)
             return false;
     *ret_code = hex_four(scan->at);
     scan->at += 4;

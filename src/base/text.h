@@ -50,4 +50,14 @@ size_t text_cut(const char *bytes, size_t size, size_t size_max);
 /* "in", "out": the nearest of the words by edit distance, NULL when none is near: for "did you mean". */
 const char *text_nearest(const char *word, const char *const *words, size_t count);
 
+/* The value of a hexadecimal digit; -1: it is none. */
+static inline int text_hex(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
 #endif

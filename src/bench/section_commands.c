@@ -23,12 +23,6 @@ typedef struct {
 } Span;
 DB_SHAPE(span, Span, SPAN_COLUMNS);
 
-#define NEWEST_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-typedef struct {
-    NEWEST_COLUMNS(DB_FIELD, Newest)
-} Newest;
-DB_SHAPE(newest, Newest, NEWEST_COLUMNS);
-
 static ErrorCode commands_send(Bench *bench, BenchDatabase *database, int64_t *ret_us, Error *reterr)
 {
     bench_print(bench, "sending");
@@ -136,17 +130,17 @@ static ErrorCode processes_measure(Bench *bench, int which, int64_t value, doubl
 {
     TxOptions      options  = {.name = "bench span", .deadline = deadline_in_ms(CALL_MS), .read_only = true};
     BenchDatabase *database = &bench->databases[0];
-    Newest         newest;
+    int64_t        newest;
     Span           span;
     int64_t        us;
 
     options.arena = bench->arena;
-    TRY(db_call(database->pool, &options, sql_bench_newest, DB_NONE, &newest_shape, &newest, reterr));
+    TRY(db_call(database->pool, &options, sql_bench_newest, DB_NONE, &db_i64_shape, &newest, reterr));
     TRY(commands_send(bench, database, &us, reterr));
     bench_print(bench, which ? "handling by several processes" : "handling by one process");
     TRY(worker_processes_run(bench, database, which ? (int)value : 1, reterr));
     options.deadline = deadline_in_ms(CALL_MS);
-    TRY(db_call(database->pool, &options, sql_bench_span, DB_ARGS(db_i64(newest.value)), &span_shape, &span, reterr));
+    TRY(db_call(database->pool, &options, sql_bench_span, DB_ARGS(db_i64(newest)), &span_shape, &span, reterr));
     if (span.completed != bench->options.count)
         return fail(reterr, ERR_INTERNAL, "%lld of %lld commands were completed", (long long)span.completed,
                     (long long)bench->options.count);

@@ -31,12 +31,6 @@ DB_SHAPE(decided_position, DecidedPositionRow, DECIDED_POSITION_COLUMNS);
 
 DB_SHAPE(requeued, Requeued, REQUEUED_COLUMNS);
 
-#define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-typedef struct {
-    NUMBER_COLUMNS(DB_FIELD, Number)
-} Number;
-DB_SHAPE(number, Number, NUMBER_COLUMNS);
-
 struct Claimer {
     Pool       *pool;
     Arena      *arena; /* the names */
@@ -77,13 +71,13 @@ void claimer_serve(Claimer *claimer, const char *worker)
 static ErrorCode claimer_find_domain(Claimer *claimer, Deadline deadline, Arena *arena, Error *reterr)
 {
     TxOptions options = {.name = "domain", .deadline = deadline, .arena = arena, .keyed = true};
-    Number    number  = {0};
+    int64_t   id      = 0;
 
     if (claimer->domain_id)
         return OK;
-    TRY(db_call(claimer->pool, &options, sql_bus_domain, DB_ARGS(db_text(claimer->domain)), &number_shape, &number,
+    TRY(db_call(claimer->pool, &options, sql_bus_domain, DB_ARGS(db_text(claimer->domain)), &db_i64_shape, &id,
                 reterr));
-    claimer->domain_id = (int32_t)number.value;
+    claimer->domain_id = (int32_t)id;
     return OK;
 }
 
@@ -136,7 +130,7 @@ static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFro
                             ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions isolating = *options;
-    Number    moved     = {0};
+    int64_t   moved     = 0;
     Error     error     = {0};
     ErrorCode code      = claim_once(claimer, options, from, limit, lease_ms, ret_list, ret_count, &error);
 
@@ -149,7 +143,7 @@ static ErrorCode claim_from(Claimer *claimer, const TxOptions *options, ClaimFro
     isolating.keyed = true;
     TRY(db_call(claimer->pool, &isolating, sql_bus_claim_isolate,
                 DB_ARGS(db_i32(claimer->domain_id), db_i32(limit), claimer_types(claimer, options->arena)),
-                &number_shape, &moved, reterr));
+                &db_i64_shape, &moved, reterr));
     return claim_once(claimer, options, from, limit, lease_ms, ret_list, ret_count, reterr);
 }
 
@@ -233,15 +227,15 @@ ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int l
 ErrorCode claimer_has_work(Claimer *claimer, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr)
 {
     TxOptions options = {.name = "has work", .deadline = deadline, .arena = arena, .read_only = true};
-    Number    number  = {0};
+    int64_t   has     = 0;
 
     *ret_has = false;
     TRY(claimer_find_domain(claimer, deadline, arena, reterr));
     if (!claimer->domain_id)
         return OK;
     TRY(db_call(claimer->pool, &options, sql_bus_has_work,
-                DB_ARGS(db_i32(claimer->domain_id), claimer_types(claimer, arena)), &number_shape, &number, reterr));
-    *ret_has = number.value != 0;
+                DB_ARGS(db_i32(claimer->domain_id), claimer_types(claimer, arena)), &db_i64_shape, &has, reterr));
+    *ret_has = has != 0;
     return OK;
 }
 

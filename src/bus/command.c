@@ -18,18 +18,6 @@ DB_SHAPE(command, Command, COMMAND_COLUMNS);
 
 DB_SHAPE(decision, Decision, DECISION_COLUMNS);
 
-typedef struct {
-    const char *value;
-} TextRow;
-#define TEXT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
-DB_SHAPE(text, TextRow, TEXT_COLUMNS);
-
-typedef struct {
-    int64_t value;
-} NumberRow;
-#define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-DB_SHAPE(number, NumberRow, NUMBER_COLUMNS);
-
 const char *const command_statuses[] = {"PENDING", "IN_PROGRESS", "IN_TSQ", "COMPLETED", "FAILED", "CANCELED", NULL};
 
 const char *command_status_constant(const char *status)
@@ -71,15 +59,15 @@ ErrorCode command_status_check(const char *status, Error *reterr)
 ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char *domain,
                        const char **ret_json, Error *reterr)
 {
-    TxOptions options = reading("command_show", deadline, arena);
-    TextRow   row;
+    TxOptions   options = reading("command_show", deadline, arena);
+    const char *json;
 
-    TRY(db_call(pool, &options, sql_bus_command_show, DB_ARGS(db_uuid(command_id), db_text(domain)), &text_shape, &row,
-                reterr));
-    if (!row.value)
+    TRY(db_call(pool, &options, sql_bus_command_show, DB_ARGS(db_uuid(command_id), db_text(domain)), &db_text_shape,
+                &json, reterr));
+    if (!json)
         return fail(reterr, ERR_NOT_FOUND, "command %s not found%s%s", command_id, domain ? " in domain " : "",
                     domain ? domain : "");
-    *ret_json = row.value;
+    *ret_json = json;
     return OK;
 }
 
@@ -104,13 +92,11 @@ ErrorCode command_count(Pool *pool, Deadline deadline, const CommandFilter *filt
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = reading("command_count", deadline, arena);
-    NumberRow                 row;
 
     TRY(command_status_check(filter->status, reterr));
     TRY(db_call(pool, &options, sql_bus_command_count,
-                DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type)), &number_shape, &row,
-                reterr));
-    *ret_count = row.value;
+                DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type)), &db_i64_shape,
+                ret_count, reterr));
     return OK;
 }
 
@@ -122,9 +108,9 @@ ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const cha
     int       got;
 
     TRY(db_call_many(pool, &options, sql_bus_command_numbers, DB_ARGS(db_text(domain), db_uuids(arena, ids, count)),
-                     &number_shape, &rows, &got, reterr));
+                     &db_i64_shape, &rows, &got, reterr));
     assert(got == count);
-    *ret_numbers = rows; /* a NumberRow is its number */
+    *ret_numbers = rows;
     return OK;
 }
 

@@ -56,18 +56,6 @@ typedef struct {
 } Moved;
 DB_SHAPE(moved, Moved, MOVED_COLUMNS);
 
-#define PUT_COLUMNS(X, T) X(T, int64_t, DB_I64, id)
-typedef struct {
-    PUT_COLUMNS(DB_FIELD, Put)
-} Put;
-DB_SHAPE(put, Put, PUT_COLUMNS);
-
-#define COUNT_COLUMNS(X, T) X(T, int64_t, DB_I64, count)
-typedef struct {
-    COUNT_COLUMNS(DB_FIELD, Count)
-} Count;
-DB_SHAPE(count, Count, COUNT_COLUMNS);
-
 /* PostgreSQL's own code where it spoke, else the stable name of ours. */
 static const char *error_code_text(const Error *error)
 {
@@ -81,14 +69,12 @@ ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const DeadLetterNew *le
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
     TxOptions   options             = {.name = "dead_letter_put", .deadline = deadline, .arena = arena, .keyed = true};
     const char *message = letter->why->text, *code = error_code_text(letter->why);
-    Put         put;
 
     TRY(db_call(pool, &options, sql_bus_dead_letter_put,
                 DB_ARGS(db_texts(arena, &letter->type, 1), db_texts(arena, &letter->key, 1),
                         db_jsonbs(arena, &letter->data, 1), db_texts(arena, &message, 1), db_texts(arena, &code, 1),
                         db_i32(letter->delay_ms ? letter->delay_ms : DELAY_MS)),
-                &put_shape, &put, reterr));
-    *ret_id = put.id;
+                &db_i64_shape, ret_id, reterr));
     return OK;
 }
 
@@ -150,11 +136,11 @@ ErrorCode dead_letter_count(Pool *pool, Deadline deadline, int64_t *ret_count, E
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
     TxOptions options = {.name = "dead_letter_count", .deadline = deadline, .arena = arena, .read_only = true};
-    Count     count;
+    int64_t   count;
 
-    TRY(db_call(pool, &options, sql_bus_dead_letter_count, DB_NONE, &count_shape, &count, reterr));
-    metric_set(&bus_metrics.dead_letters, count.count);
-    *ret_count = count.count;
+    TRY(db_call(pool, &options, sql_bus_dead_letter_count, DB_NONE, &db_i64_shape, &count, reterr));
+    metric_set(&bus_metrics.dead_letters, count);
+    *ret_count = count;
     return OK;
 }
 
@@ -194,10 +180,10 @@ ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int lock_ms, int64_t
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
     TxOptions options = {.name = "dead_letter_delete", .deadline = deadline, .lock_ms = lock_ms, .arena = arena};
-    Count     deleted;
+    int64_t   deleted;
 
-    TRY(db_call(pool, &options, sql_bus_dead_letter_delete, DB_ARGS(db_i64(id)), &count_shape, &deleted, reterr));
-    return not_found(id, deleted.count == 1 ? OK : ERR_NOT_FOUND, reterr);
+    TRY(db_call(pool, &options, sql_bus_dead_letter_delete, DB_ARGS(db_i64(id)), &db_i64_shape, &deleted, reterr));
+    return not_found(id, deleted == 1 ? OK : ERR_NOT_FOUND, reterr);
 }
 
 /* ---- one turn of the job ---- */

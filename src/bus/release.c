@@ -6,24 +6,18 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define RELEASED_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-typedef struct {
-    RELEASED_COLUMNS(DB_FIELD, Released)
-} Released;
-DB_SHAPE(released, Released, RELEASED_COLUMNS);
-
 ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *list, int count,
                         Error *reterr)
 {
     TxOptions options = {.name = "release", .deadline = deadline, .arena = arena, .keyed = true};
     int64_t  *ids     = arena_array(arena, int64_t, count);
     int64_t  *tokens  = arena_array(arena, int64_t, count);
-    Released  released;
+    int64_t   released;
 
     for (int i = 0; i < count; i++) {
         ids[i]    = list[i].id;
         tokens[i] = list[i].token;
     }
     return db_call(pool, &options, sql_bus_release, DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count)),
-                   &released_shape, &released, reterr);
+                   &db_i64_shape, &released, reterr);
 }

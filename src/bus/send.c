@@ -213,51 +213,39 @@ static int group_size(SendItem *const *items, int count)
 
 /* ---- one group as arrays ---- */
 
-typedef const char *TextOf(const SendItem *item);
-
-static const char *type_of(const SendItem *item)
+static const char *type_of(const void *any)
 {
+    const SendItem *item = any;
+
     return item->type;
 }
 
-static const char *payload_of(const SendItem *item)
+static const char *payload_of(const void *any)
 {
+    const SendItem *item = any;
+
     return item->payload ? item->payload : "{}";
 }
 
-static const char *id_of(const SendItem *item)
+static const char *id_of(const void *any)
 {
+    const SendItem *item = any;
+
     return item->id;
 }
 
-static const char *reply_of(const SendItem *item)
+static const char *reply_of(const void *any)
 {
+    const SendItem *item = any;
+
     return item->reply_to;
 }
 
-static const char *correlation_of(const SendItem *item)
+static const char *correlation_of(const void *any)
 {
+    const SendItem *item = any;
+
     return item->correlation_id;
-}
-
-/* NULL when no item has one: the server has less to read. */
-static const char *const *texts_of(Arena *arena, SendItem *const *items, int count, TextOf *text_of)
-{
-    const char **texts = arena_array(arena, const char *, count);
-    bool         any   = false;
-
-    for (int i = 0; i < count; i++) {
-        texts[i] = text_of(items[i]);
-        any |= texts[i] != NULL;
-    }
-    return any ? texts : NULL;
-}
-
-static DbArg texts_arg(Arena *arena, SendItem *const *items, int count, TextOf *text_of)
-{
-    const char *const *texts = texts_of(arena, items, count, text_of);
-
-    return texts ? db_texts(arena, texts, count) : db_null();
 }
 
 static DbArg delays_arg(Arena *arena, SendItem *const *items, int count)
@@ -314,12 +302,12 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
     int             sent_count;
 
     TRY(call(context,
-             DB_ARGS(db_text(first->domain), texts_arg(arena, items, count, type_of),
-                     db_jsonbs(arena, texts_of(arena, items, count, payload_of), count),
-                     db_uuids(arena, texts_of(arena, items, count, id_of), count), delays_arg(arena, items, count),
+             DB_ARGS(db_text(first->domain), db_texts_by(arena, items, count, type_of),
+                     db_jsonbs(arena, db_texts_of(arena, items, count, payload_of), count),
+                     db_uuids(arena, db_texts_of(arena, items, count, id_of), count), delays_arg(arena, items, count),
                      numbers_arg(arena, items, count, offsetof(SendItem, priority), PRIORITY_DEFAULT),
                      numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT),
-                     texts_arg(arena, items, count, reply_of), texts_arg(arena, items, count, correlation_of),
+                     db_texts_by(arena, items, count, reply_of), db_texts_by(arena, items, count, correlation_of),
                      db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait)),
              &rows, &sent_count, reterr));
     if (sent_count != count)

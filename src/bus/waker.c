@@ -28,12 +28,6 @@ struct Waker {
     bool      stopping;
 };
 
-#define NOTE_COLUMNS(X, T) X(T, const char *, DB_TEXT, note)
-typedef struct {
-    NOTE_COLUMNS(DB_FIELD, Notification)
-} Notification;
-DB_SHAPE(note, Notification, NOTE_COLUMNS);
-
 static ErrorCode notifications_send(Pool *pool, char (*domains)[NAME_SIZE], int count, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
@@ -44,7 +38,7 @@ static ErrorCode notifications_send(Pool *pool, char (*domains)[NAME_SIZE], int 
 
     for (int i = 0; i < count; i++)
         names[i] = domains[i];
-    return db_call_many(pool, &options, sql_bus_wake, DB_ARGS(db_texts(arena, names, count)), &note_shape, &rows,
+    return db_call_many(pool, &options, sql_bus_wake, DB_ARGS(db_texts(arena, names, count)), &db_text_shape, &rows,
                         &row_count, reterr);
 }
 
@@ -63,7 +57,7 @@ static bool marked_send(Waker *waker, Deadline deadline)
     if (sent)
         metric_add(&bus_metrics.notifications_sent, count);
     else
-        log_error(LOG_DEBUG, "waker", "workers were not told, they will look by themselves", &error);
+        log_error(LOG_DEBUG, "waker", "no notification was sent; workers poll", &error);
     mutex_lock(&waker->mutex);
     return sent;
 }
@@ -121,7 +115,46 @@ void waker_notify(Waker *waker, const char *domain)
         if (strcmp(waker->marked[i], domain) == 0)
             return;
     if (waker->count == DOMAINS_MAX || strlen(domain) >= NAME_SIZE)
-        return; /* its workers will look by themselves */
+        return; /* its workers poll */
     memcpy(waker->marked[waker->count++], domain, strlen(domain) + 1);
     cond_signal(&waker->changed);
+}
+
+/* ---- what was sent ---- */
+
+struct WakeDomain {
+    const char *name;
+    WakeDomain *next;
+};
+
+static bool is_claimable(const SendItem *item)
+{
+    return item->code == OK && item->is_new && item->delay_ms == 0;
+}
+
+void waker_notify_sent(Waker *waker, const SendItem *item)
+{
+    if (is_claimable(item))
+        waker_notify(waker, item->domain);
+}
+
+void wake_list_add_sent(WakeList *list, Arena *arena, const SendItem *item)
+{
+    WakeDomain *domain = list->first;
+
+    if (!is_claimable(item))
+        return;
+    while (domain && strcmp(domain->name, item->domain) != 0)
+        domain = domain->next;
+    if (domain)
+        return;
+    domain      = arena_alloc(arena, sizeof *domain);
+    *domain     = (WakeDomain){.name = arena_text(arena, item->domain), .next = list->first};
+    list->first = domain;
+}
+
+void waker_notify_list(Waker *waker, const WakeList *list)
+{
+    for (const WakeDomain *domain = list->first; domain; domain = domain->next)
+        waker_notify(waker, domain->name);
 }

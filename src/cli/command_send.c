@@ -59,12 +59,13 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
     return OK;
 }
 
-/* Workers may be waiting: one notification, best effort. */
-static void wake(App *app, const char *domain)
+/* Best effort: without a notification workers find it when they poll. */
+static void wake(App *app, SendItem *const *items, int count)
 {
     scoped(waker_free) Waker *waker = waker_new(app->pool);
 
-    waker_notify(waker, domain);
+    for (int i = 0; i < count; i++)
+        waker_notify_sent(waker, items[i]);
 }
 
 /* ---- one command ---- */
@@ -81,8 +82,7 @@ static ErrorCode send_one(Call *call, SendItem *item, Error *reterr)
         *reterr = item->error;
         return item->code;
     }
-    if (item->is_new && item->delay_ms == 0)
-        wake(app, item->domain);
+    wake(app, items, 1);
     if (call->json)
         printf("{\"command_id\":\"%s\",\"status\":\"%s\",\"created\":%s}\n", item->id, item->status,
                item->is_new ? "true" : "false");
@@ -169,8 +169,7 @@ static ErrorCode lines_send(Lines *lines, Error *reterr)
         TRY(lines_put(lines->app, items, count, reterr));
         lines->sent += count;
         progress_show(&lines->progress, lines->sent, "sent");
-        if (lines->model->delay_ms == 0)
-            wake(lines->app, lines->model->domain);
+        wake(lines->app, items, count);
     }
 }
 

@@ -1,9 +1,5 @@
 /*
- * moment.h - a moment as people write it: a day, a day with a time, or how long ago.
- *
- *     2026-11-15    2026-11-15T10:30    "2026-11-15 10:30:05.25"    2026-11-15T10:30:05+01:00    15m    2d
- *
- * Without a zone it is UTC, as everything that pawl prints.
+ * moment.h - a moment as people write it: a day or a time (MOMENT_LENIENT of base/moment.h), or how long ago: 15m, 2d.
  */
 #ifndef CLI_MOMENT_H
 #define CLI_MOMENT_H

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "http/syntax.h"
 
 #define CHUNK_LINE_MAX    256
@@ -37,8 +38,8 @@ static ErrorCode chunk_size(const char *line, size_t length, bool done, uint64_t
     uint64_t size   = 0;
     size_t   digits = 0;
 
-    while (digits < length && digits <= CHUNK_DIGITS_MAX && syntax_hex(line[digits]) >= 0)
-        size = size << 4 | (unsigned)syntax_hex(line[digits++]);
+    while (digits < length && digits <= CHUNK_DIGITS_MAX && text_hex(line[digits]) >= 0)
+        size = size << 4 | (unsigned)text_hex(line[digits++]);
     bool is_cut = digits == length && !done; /* the rest of the line is on the way */
     if (digits > CHUNK_DIGITS_MAX || (digits == 0 && !is_cut) || (digits < length && line[digits] != ';'))
         return fail(reterr, ERR_INVALID, "a chunk must begin with its size in hexadecimal digits");

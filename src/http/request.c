@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/text.h"
 #include "http/syntax.h"
 
 #define BODY_KEPT_BYTES_MAX ((size_t)64 << 10) /* a larger buffer goes back to the heap after its request */
@@ -22,7 +23,7 @@ static ErrorCode percent_decode(char *text, bool plus_is_space, const char *what
 
     for (const char *in = text; *in; in++) {
         if (*in == '%') {
-            int high = syntax_hex(in[1]), low = high < 0 ? -1 : syntax_hex(in[2]);
+            int high = text_hex(in[1]), low = high < 0 ? -1 : text_hex(in[2]);
 
             if (low < 0)
                 return fail(reterr, ERR_INVALID, "the %s has a \"%%\" without two hexadecimal digits", what);

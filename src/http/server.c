@@ -14,8 +14,7 @@
 
 #include "http/server_internal.h"
 
-#define HOST_SIZE 256
-#define BACKLOG   1024
+#define BACKLOG 1024
 
 static const ServerOptions defaults = {
     .network_threads  = 2,
@@ -45,8 +44,7 @@ static ServerOptions with_defaults(const ServerOptions *given)
     return options;
 }
 
-/* "host:port" or "[host]:port"; ret_host has HOST_SIZE bytes and is "" for every address. */
-static ErrorCode listen_split(const char *listen, char *ret_host, const char **ret_port, Error *reterr)
+ErrorCode server_address(const char *listen, char *ret_host, const char **ret_port, Error *reterr)
 {
     const char *colon = strrchr(listen, ':');
     const char *host  = listen;
@@ -61,8 +59,9 @@ static ErrorCode listen_split(const char *listen, char *ret_host, const char **r
     } else if (memchr(host, ':', size)) {
         return fail(reterr, ERR_USAGE, "address \"%s\" must have its IPv6 part in brackets: \"[::1]:8080\"", listen);
     }
-    if (size >= HOST_SIZE)
-        return fail(reterr, ERR_USAGE, "the host in the address to listen on is longer than %d bytes", HOST_SIZE - 1);
+    if (size >= SERVER_HOST_SIZE)
+        return fail(reterr, ERR_USAGE, "the host in the address to listen on is longer than %d bytes",
+                    SERVER_HOST_SIZE - 1);
     memcpy(ret_host, host, size);
     ret_host[size] = '\0';
     *ret_port      = colon + 1;
@@ -100,12 +99,12 @@ static int bind_to_any(const struct addrinfo *addresses, int family)
 
 ErrorCode server_bind(const char *listen, int *ret_fd, Error *reterr)
 {
-    char             host[HOST_SIZE];
+    char             host[SERVER_HOST_SIZE];
     const char      *port      = NULL;
     struct addrinfo *addresses = NULL;
     struct addrinfo  hints     = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV};
 
-    TRY(listen_split(listen, host, &port, reterr));
+    TRY(server_address(listen, host, &port, reterr));
     int problem = getaddrinfo(*host ? host : NULL, port, &hints, &addresses);
     if (problem != 0)
         return fail(reterr, ERR_USAGE, "cannot listen on \"%s\": %s", listen, gai_strerror(problem));

@@ -51,6 +51,10 @@ typedef struct {
     int         deadline_ms; /* 10 s for the response */
 } ServerOptions;
 
+/* Split "host:port" or "[host]:port" of an address to listen on. ret_host has SERVER_HOST_SIZE bytes; "": all addresses. Whether the host
+ * exists is known when it is bound. ERR_USAGE: it is none. */
+#define SERVER_HOST_SIZE 256
+must_check ErrorCode server_address(const char *listen, char *ret_host, const char **ret_port, Error *reterr);
 /* Reserve an address, before anything else is started. Connections are refused until server_new(), which takes the
  * socket over. Errors as there. */
 must_check ErrorCode server_bind(const char *listen, int *ret_fd, Error *reterr);

@@ -27,14 +27,4 @@ static inline bool syntax_is_field(unsigned char c)
     return (c >= ' ' && c != 0x7f) || c == '\t';
 }
 
-/* -1: not a hexadecimal digit. */
-static inline int syntax_hex(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 #endif

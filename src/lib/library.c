@@ -53,12 +53,6 @@ Deadline library_deadline(int timeout_ms)
     return deadline_in_ms(timeout_ms ? timeout_ms : LIBRARY_TIMEOUT_MS);
 }
 
-void library_wake(Pawl *pawl, const WakeDomain *wakes)
-{
-    for (const WakeDomain *wake = wakes; wake; wake = wake->next)
-        waker_notify(pawl->waker, wake->domain);
-}
-
 /* ---- life ---- */
 
 const char *pawl_version(void)
@@ -155,9 +149,9 @@ PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
 /* ---- transactions ---- */
 
 typedef struct {
-    PawlBody   *body;
-    void       *context;
-    WakeDomain *wakes;
+    PawlBody *body;
+    void     *context;
+    WakeList  wakes;
 } Call;
 
 /* What the body refused by itself, with our own message. */
@@ -200,7 +194,7 @@ PawlStatus pawl_transaction(Pawl *pawl, const PawlTransaction *given, PawlBody *
     ErrorCode                   code    = tx_run(pawl->pool, &options, call_body, &call, &why);
 
     if (code == OK)
-        library_wake(pawl, call.wakes);
+        waker_notify_list(pawl->waker, &call.wakes);
     return library_answer(code, &why, error);
 }
 

@@ -30,19 +30,12 @@ struct Pawl {
     int   calls; /* under way */
 };
 
-/* A domain that was sent to: its workers are notified after the commit. In the transaction's arena. */
-typedef struct WakeDomain WakeDomain;
-struct WakeDomain {
-    const char *domain;
-    WakeDomain *next;
-};
-
 struct PawlTx {
-    Tx         *tx;
-    ErrorCode   code; /* of the last call that failed */
-    Error      *why;
-    PawlError  *error;
-    WakeDomain *wakes;
+    Tx        *tx;
+    ErrorCode  code; /* of the last call that failed */
+    Error     *why;
+    PawlError *error;
+    WakeList   wakes; /* what the transaction has sent so far */
 };
 
 /* scoped(library_leave) Pawl *inside = library_enter(pawl);  pawl_close() waits for the end of the block. */
@@ -53,7 +46,5 @@ SCOPED(Pawl, library_leave)
 Deadline library_deadline(int timeout_ms);
 /* The status and error of the public header; error may be NULL. */
 PawlStatus library_answer(ErrorCode code, const Error *why, PawlError *error);
-/* The transaction that sent these has committed. */
-void library_wake(Pawl *pawl, const WakeDomain *wakes);
 
 #endif

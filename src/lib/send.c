@@ -65,11 +65,6 @@ static ErrorCode count_check(int count, Error *reterr)
     return OK;
 }
 
-static bool item_wakes(const SendItem *item)
-{
-    return item->code == OK && item->is_new && item->delay_ms == 0;
-}
-
 /* ---- one ---- */
 
 PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, PawlSent *ret_sent, PawlError *error)
@@ -82,8 +77,7 @@ PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, Paw
     item.error = why;
     if (item.code != OK && item.code != ERR_KEY_REUSED) /* only these two are verdicts of a committed transaction */
         item_fail(&item, item.code, &why);
-    if (item_wakes(&item))
-        waker_notify(pawl->waker, item.domain);
+    waker_notify_sent(pawl->waker, &item);
     sent_fill(&item, ret_sent);
     return library_answer(item.code, &why, error);
 }
@@ -134,26 +128,12 @@ PawlStatus pawl_send_many(Pawl *pawl, const PawlCommand *commands, int count, in
         return library_answer(code, &why, error);
     items = items_send_each(pawl, commands, count, library_deadline(timeout_ms), arena);
     for (int i = 0; i < count; i++)
-        if (item_wakes(&items[i]))
-            waker_notify(pawl->waker, items[i].domain);
+        waker_notify_sent(pawl->waker, &items[i]);
     bad = items_answer(items, count, ret_sent);
     return bad ? library_answer(bad->code, &bad->error, error) : library_answer(OK, &why, error);
 }
 
 /* ---- as part of a transaction ---- */
-
-static void tx_remember(PawlTx *tx, const char *domain)
-{
-    WakeDomain *wake = tx->wakes;
-
-    while (wake && strcmp(wake->domain, domain) != 0)
-        wake = wake->next;
-    if (wake)
-        return;
-    wake      = arena_alloc(tx->tx->arena, sizeof *wake);
-    *wake     = (WakeDomain){.domain = arena_text(tx->tx->arena, domain), .next = tx->wakes};
-    tx->wakes = wake;
-}
 
 static const char *id_make(Arena *arena)
 {
@@ -192,8 +172,7 @@ PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count,
         return library_answer(tx->code = code, tx->why, tx->error);
     items = items_send_in(tx->tx, commands, count, arena);
     for (int i = 0; i < count; i++)
-        if (item_wakes(&items[i]))
-            tx_remember(tx, items[i].domain);
+        wake_list_add_sent(&tx->wakes, tx->tx->arena, &items[i]);
     bad = items_answer(items, count, ret_sent);
     if (!bad)
         return PAWL_OK;

@@ -42,7 +42,7 @@ typedef struct {
     PawlWorker *worker;
     const char *result, *error; /* in the bus_job's arena */
     const char *defect;         /* of a result that cannot be kept */
-    WakeDomain *wakes;
+    WakeList    wakes;
 } Given;
 
 /* ---- what a handler may do ---- */
@@ -174,7 +174,7 @@ static void tx_run_handler(Handler *handler, Job *bus_job, SettleItem *ret_settl
 
     tx_handler_run(&worker->handler, bus_job, tx_body, &given, ret_settle);
     if (ret_settle->settled)
-        library_wake(worker->pawl, given.wakes);
+        waker_notify_list(worker->pawl->waker, &given.wakes);
 }
 
 /* ---- life ---- */

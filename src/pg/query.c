@@ -5,6 +5,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,19 +72,14 @@ DbArg db_null(void)
 
 DbArg db_bytea(Arena *arena, const void *bytes, size_t size)
 {
-    static const char    hex[] = "0123456789abcdef";
-    const unsigned char *in    = bytes;
-    char                *text;
+    char *text;
 
     if (!arena_has_space(arena, size * 2 + 3))
         return (DbArg){.type = OID_BYTEA, .too_large = true};
     text    = arena_alloc(arena, size * 2 + 3);
     text[0] = '\\';
     text[1] = 'x';
-    for (size_t i = 0; i < size; i++) {
-        text[2 + 2 * i] = hex[in[i] >> 4];
-        text[3 + 2 * i] = hex[in[i] & 15];
-    }
+    sodium_bin2hex(text + 2, size * 2 + 1, bytes, size);
     return text_arg(OID_BYTEA, text);
 }
 
@@ -169,6 +165,26 @@ DbArg db_jsonbs(Arena *arena, const char *const *values, int count)
     return texts_arg(OID_JSONB_ARRAY, arena, values, count);
 }
 
+const char *const *db_texts_of(Arena *arena, const void *items, int count, DbTextOf *text_of)
+{
+    const void *const *list  = items;
+    const char       **texts = arena_array(arena, const char *, count);
+    bool               any   = false;
+
+    for (int i = 0; i < count; i++) {
+        texts[i] = text_of(list[i]);
+        any |= texts[i] != NULL;
+    }
+    return any ? texts : NULL;
+}
+
+DbArg db_texts_by(Arena *arena, const void *items, int count, DbTextOf *text_of)
+{
+    const char *const *texts = db_texts_of(arena, items, count, text_of);
+
+    return texts ? db_texts(arena, texts, count) : db_null();
+}
+
 /* ---- running ---- */
 
 static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_result, Error *reterr)
@@ -232,28 +248,10 @@ ErrorCode db_run(Tx *tx, const char *sql, DbArgs args, int64_t *ret_changed, Err
 
 ErrorCode db_get_i64(Tx *tx, const char *sql, DbArgs args, int64_t *ret_value, Error *reterr)
 {
-    typedef struct {
-        int64_t value;
-    } Row;
-    static const DbColumn column = {"value", DB_I64, offsetof(Row, value)};
-    static const DbShape  shape  = {"value", &column, 1, sizeof(Row)};
-    Row                   row;
-
-    TRY(db_one(tx, sql, args, &shape, &row, reterr));
-    *ret_value = row.value;
-    return OK;
+    return db_one(tx, sql, args, &db_i64_shape, ret_value, reterr);
 }
 
 ErrorCode db_get_text(Tx *tx, const char *sql, DbArgs args, const char **ret_value, Error *reterr)
 {
-    typedef struct {
-        const char *value;
-    } Row;
-    static const DbColumn column = {"value", DB_TEXT, offsetof(Row, value)};
-    static const DbShape  shape  = {"value", &column, 1, sizeof(Row)};
-    Row                   row;
-
-    TRY(db_one(tx, sql, args, &shape, &row, reterr));
-    *ret_value = row.value;
-    return OK;
+    return db_one(tx, sql, args, &db_text_shape, ret_value, reterr);
 }

@@ -1,10 +1,10 @@
 /*
- * query.h - a query in one line: arguments in, structs out, each failure with a name in it.
+ * query.h - a query in one line: typed arguments in, structs out; each failure names what failed.
  *
  *     return db_one(tx, sql_ledger_wallet_find, DB_ARGS(db_i64(id)), &wallet_shape, ret_wallet, reterr);
  *
  * Invariants
- *   1. *ret_ is untouched on failure; nothing leaks on any path; no PGresult leaves the room.
+ *   1. *ret_ is untouched on failure; nothing leaks on any path; no PGresult leaves the module.
  *   2. The mapper finds every column by name, once per result, and insists on its type.
  *   3. Texts and arrays are copied into the transaction's arena.
  */
@@ -60,6 +60,10 @@ DbArg db_i64s(Arena *arena, const int64_t *values, int count);
 DbArg db_texts(Arena *arena, const char *const *values, int count);
 DbArg db_uuids(Arena *arena, const char *const *values, int count);
 DbArg db_jsonbs(Arena *arena, const char *const *values, int count);
+/* One text of each item, by a function; NULL or SQL null if no item has one. items: an array of pointers. */
+typedef const char *DbTextOf(const void *item);
+const char *const  *db_texts_of(Arena *arena, const void *items, int count, DbTextOf *text_of);
+DbArg               db_texts_by(Arena *arena, const void *items, int count, DbTextOf *text_of);
 #define DB_ARGS(...) ((DbArgs){(const DbArg[]){__VA_ARGS__}, (int)COUNT(((const DbArg[]){__VA_ARGS__}))})
 #define DB_NONE      ((DbArgs){NULL, 0})
 #define DB_ARGS_MAX  32
@@ -77,7 +81,7 @@ typedef enum {
     DB_TIME,  /* int64_t microseconds since 1970, bigint from SQL: see pawl.micros() */
 } DbType;
 typedef struct {
-    const char *name;
+    const char *name; /* NULL: the only column of the result */
     DbType      type;
     size_t      offset;
 } DbColumn;
@@ -99,6 +103,9 @@ typedef struct {
 #define DB_SHAPE(noun, Type, COLUMNS)                                    \
     static const DbColumn noun##_columns[] = {COLUMNS(DB_COLUMN, Type)}; \
     static const DbShape  noun##_shape     = {#noun, noun##_columns, COUNT(noun##_columns), sizeof(Type)}
+
+/* Results of one column: a row is an int64_t, a const char * or a bool. */
+extern const DbShape db_i64_shape, db_text_shape, db_bool_shape;
 
 /* Any number of rows into an array in the arena. */
 must_check ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows,

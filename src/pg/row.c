@@ -16,16 +16,24 @@ static const Oid oids[] = {
     [DB_UUID] = OID_UUID, [DB_JSONB] = OID_JSONB, [DB_JSON] = OID_JSON,   [DB_TIME] = OID_INT8,
 };
 
+static const DbColumn i64_column = {NULL, DB_I64, 0}, text_column = {NULL, DB_TEXT, 0},
+                      bool_column = {NULL, DB_BOOL, 0};
+const DbShape db_i64_shape        = {"value", &i64_column, 1, sizeof(int64_t)};
+const DbShape db_text_shape       = {"value", &text_column, 1, sizeof(const char *)};
+const DbShape db_bool_shape       = {"value", &bool_column, 1, sizeof(bool)};
+
 static ErrorCode find_columns(const PGresult *result, const DbShape *shape, int *ret_numbers, Error *reterr)
 {
     for (int i = 0; i < shape->count; i++) {
         const DbColumn *column = &shape->columns[i];
-        int             number = PQfnumber(result, column->name);
+        int             number = column->name ? PQfnumber(result, column->name) : PQnfields(result) - 1;
 
+        if (!column->name && number != 0)
+            return fail(reterr, ERR_INTERNAL, "%s has %d columns, not one", shape->noun, number + 1);
         if (number < 0)
             return fail(reterr, ERR_INTERNAL, "%s has no column \"%s\"", shape->noun, column->name);
         if (PQftype(result, number) != oids[column->type])
-            return fail(reterr, ERR_INTERNAL, "%s column \"%s\" has type %u", shape->noun, column->name,
+            return fail(reterr, ERR_INTERNAL, "%s column \"%s\" has type %u", shape->noun, PQfname(result, number),
                         PQftype(result, number));
         ret_numbers[i] = number;
     }

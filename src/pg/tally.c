@@ -47,12 +47,6 @@ static void flush_end(Tally *tally, ErrorCode code)
     tally->is_running = false;
 }
 
-typedef struct {
-    int64_t value;
-} Added;
-#define ADDED_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-DB_SHAPE(added, Added, ADDED_COLUMNS);
-
 static ErrorCode flush_write(const Tally *tally, Pool *pool, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
@@ -60,7 +54,7 @@ static ErrorCode flush_write(const Tally *tally, Pool *pool, Deadline deadline, 
     const char               *names[TALLY_SUMS_MAX];
     int64_t                   counts[TALLY_SUMS_MAX];
     int                       count = 0;
-    Added                     added;
+    int64_t                   added;
 
     for (int i = 0; i < TALLY_SUMS_MAX; i++)
         if (tally->unsure[i] > 0) {
@@ -70,7 +64,7 @@ static ErrorCode flush_write(const Tally *tally, Pool *pool, Deadline deadline, 
     return db_call(pool, &options, sql_pg_tally_add,
                    DB_ARGS(db_text(tally->source), db_i64(tally->flush), db_texts(arena, names, count),
                            db_i64s(arena, counts, count)),
-                   &added_shape, &added, reterr);
+                   &db_i64_shape, &added, reterr);
 }
 
 ErrorCode tally_flush(Tally *tally, Pool *pool, Deadline deadline, Error *reterr)

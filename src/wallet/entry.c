@@ -11,12 +11,6 @@
 
 DB_SHAPE(entry, Entry, ENTRY_COLUMNS);
 
-typedef struct {
-    const char *value;
-} TextRow;
-#define TEXT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
-DB_SHAPE(text, TextRow, TEXT_COLUMNS);
-
 static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
 {
     return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .read_only = true};
@@ -73,19 +67,19 @@ void entry_write(Writer *writer, const Entry *entry)
     writer_end(writer);
 }
 
-/* sqlstate names the kind of what is missing: see the table in base/error.c. */
+/* sqlstate names the kind of what is missing: see wallet/module.c. */
 static ErrorCode show(Pool *pool, const TxOptions *options, const char *sql, const char *txn_id, const char *sqlstate,
                       const char **ret_json, Error *reterr)
 {
-    TextRow row;
+    const char *json;
 
-    TRY(db_call(pool, options, sql, DB_ARGS(db_uuid(txn_id)), &text_shape, &row, reterr));
-    if (!row.value) {
+    TRY(db_call(pool, options, sql, DB_ARGS(db_uuid(txn_id)), &db_text_shape, &json, reterr));
+    if (!json) {
         fail(reterr, ERR_NOT_FOUND, "there is no such %s: %s", sqlstate[4] == '2' ? "hold" : "transaction", txn_id);
         error_set_sqlstate(reterr, sqlstate);
         return ERR_NOT_FOUND;
     }
-    *ret_json = row.value;
+    *ret_json = json;
     return OK;
 }
 

@@ -60,52 +60,42 @@ static const struct {
 
 /* ---- arrays ---- */
 
-typedef const char *TextOf(const WalletItem *item);
-
-static const char *kind_of(const WalletItem *item)
+static const char *kind_of(const void *any)
 {
+    const WalletItem *item = any;
+
     return wallet_kind_names[item->kind];
 }
-static const char *txn_id_of(const WalletItem *item)
+static const char *txn_id_of(const void *any)
 {
+    const WalletItem *item = any;
+
     return item->txn_id;
 }
-static const char *owner_of(const WalletItem *item)
+static const char *owner_of(const void *any)
 {
+    const WalletItem *item = any;
+
     return item->owner;
 }
-static const char *other_of(const WalletItem *item)
+static const char *other_of(const void *any)
 {
+    const WalletItem *item = any;
+
     return item->other;
 }
-static const char *ref_of(const WalletItem *item)
+static const char *ref_of(const void *any)
 {
+    const WalletItem *item = any;
+
     return item->ref;
 }
 /* The usual one is left out; where there is a ref it is asked for, not chosen. */
-static const char *asset_of(const WalletItem *item)
+static const char *asset_of(const void *any)
 {
+    const WalletItem *item = any;
+
     return item->asset && (item->ref || strcmp(item->asset, WALLET_ASSET_DEFAULT) != 0) ? item->asset : NULL;
-}
-
-/* NULL: no item has one, and SQL has a shorter way. */
-static const char **texts_of(Arena *arena, WalletItem *const *items, int count, TextOf *text_of)
-{
-    const char **texts = arena_array(arena, const char *, count);
-    bool         any   = false;
-
-    for (int i = 0; i < count; i++) {
-        texts[i] = text_of(items[i]);
-        any |= texts[i] != NULL;
-    }
-    return any ? texts : NULL;
-}
-
-static DbArg texts_arg(Arena *arena, WalletItem *const *items, int count, TextOf *text_of)
-{
-    const char **texts = texts_of(arena, items, count, text_of);
-
-    return texts ? db_texts(arena, texts, count) : db_null();
 }
 
 static DbArg amounts_arg(Arena *arena, WalletItem *const *items, int count)
@@ -161,7 +151,7 @@ static DbArg requests_arg(Arena *arena, WalletItem *const *items, int count)
 
 static DbArg refs_arg(Arena *arena, WalletItem *const *items, int count)
 {
-    const char **texts = texts_of(arena, items, count, ref_of);
+    const char *const *texts = db_texts_of(arena, items, count, ref_of);
 
     return texts ? db_uuids(arena, texts, count) : db_null();
 }
@@ -243,10 +233,11 @@ static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows
 /* ---- posting ---- */
 
 /* lock_ms: text, NULL for as long as it takes. */
-#define POST_ARGS(arena, items, count, lock_ms)                                                                        \
-    DB_ARGS(texts_arg(arena, items, count, kind_of), db_uuids(arena, texts_of(arena, items, count, txn_id_of), count), \
-            texts_arg(arena, items, count, owner_of), amounts_arg(arena, items, count),                                \
-            texts_arg(arena, items, count, other_of), texts_arg(arena, items, count, asset_of),                        \
+#define POST_ARGS(arena, items, count, lock_ms)                                                     \
+    DB_ARGS(db_texts_by(arena, items, count, kind_of),                                              \
+            db_uuids(arena, db_texts_of(arena, items, count, txn_id_of), count),                    \
+            db_texts_by(arena, items, count, owner_of), amounts_arg(arena, items, count),           \
+            db_texts_by(arena, items, count, other_of), db_texts_by(arena, items, count, asset_of), \
             refs_arg(arena, items, count), requests_arg(arena, items, count), db_text(lock_ms))
 
 static ErrorCode call_post(Pool *pool, const TxOptions *options, const char *sql, WalletItem **items, int count,

@@ -329,14 +329,7 @@ ErrorCode wallet_missing(const char *owner, const char *asset, Error *reterr)
 
 void wallet_time_text(int64_t micros, char *ret_text)
 {
-    time_t    seconds = (time_t)(micros / 1000000);
-    unsigned  rest    = (unsigned)(micros % 1000000) % 1000000;
-    struct tm parts;
-    size_t    length;
-
-    gmtime_r(&seconds, &parts);
-    length = strftime(ret_text, WALLET_TIME_SIZE, "%Y-%m-%dT%H:%M:%S", &parts);
-    snprintf(ret_text + length, WALLET_TIME_SIZE - length, ".%06uZ", rest);
+    wall_text_us((Wall){micros}, ret_text);
 }
 
 void wallet_time_write(Writer *writer, const char *name, int64_t micros)
@@ -350,22 +343,16 @@ void wallet_time_write(Writer *writer, const char *name, int64_t micros)
 
 /* ---- on the clock ---- */
 
-typedef struct {
-    int64_t value;
-} NumberRow;
-#define NUMBER_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
-DB_SHAPE(number, NumberRow, NUMBER_COLUMNS);
-
 /* Done twice it finds nothing left to do, so a lost answer is simply asked again. */
 static ErrorCode chunk(Pool *pool, Deadline deadline, const char *name, const char *sql, int limit, int *ret_count,
                        Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = name, .deadline = deadline, .arena = arena, .keyed = true};
-    NumberRow                 row;
+    int64_t                   done;
 
-    TRY(db_call(pool, &options, sql, DB_ARGS(db_i32(limit)), &number_shape, &row, reterr));
-    *ret_count = (int)row.value;
+    TRY(db_call(pool, &options, sql, DB_ARGS(db_i32(limit)), &db_i64_shape, &done, reterr));
+    *ret_count = (int)done;
     return OK;
 }
 

@@ -89,7 +89,10 @@ TEST(query_failures_have_names)
     Error   error;
 
     assert_code(ERR_NOT_FOUND, db_get_i64(&place.tx, "select 1::bigint as value where false", DB_NONE, &value, &error));
-    assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "select 1::bigint as other", DB_NONE, &value, &error));
+    assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "select 1::bigint, 2::bigint", DB_NONE, &value, &error));
+    assert_contains(error.text, "2 columns");
+    assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "select 1::integer as small", DB_NONE, &value, &error));
+    assert_contains(error.text, "small");
     assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "selec 1", DB_NONE, &value, &error));
     assert_string_equal(error.sqlstate, "42601");
     assert_code(ERR_INVALID,
