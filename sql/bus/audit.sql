@@ -77,7 +77,8 @@ create or replace view pawl.audit as
            case when k.error is not null then jsonb_build_object('error', k.error) end, 4, null
     from pawl.kept_audit k where k.started_at is not null
   ) a
-  where a.at >= (select s.at from pawl.audit_start s);
+  -- A start in the future was set by a clock that ran ahead: nothing is hidden until retention sets it anew.
+  where a.at >= (select case when s.at <= pawl.now() then s.at else '-infinity' end from pawl.audit_start s);
 
 -- The partitions of a table that is partitioned by time, without the default one. from_at is null for the one that has no lower bound.
 create or replace function pawl.partitions (p_parent regclass)

@@ -70,7 +70,7 @@ create or replace function pawl.prune_commands (p_limit integer, p_older interva
 as $$
 declare
   v_cutoff timestamptz := pawl.now() - p_older;
-  v_audit_start timestamptz := (select s.at from pawl.audit_start s);
+  v_audit_start timestamptz := (select case when s.at <= pawl.now() then s.at else '-infinity' end from pawl.audit_start s);
   v_old bigint[];
   v_looked integer;
 begin
@@ -154,7 +154,7 @@ begin
   if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
     raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
   end if;
-  update pawl.audit_start s set at = v_cutoff where s.at < v_cutoff;
+  update pawl.audit_start s set at = v_cutoff where s.at < v_cutoff or s.at > v_now; -- in the future: a clock ran ahead
   if to_regclass('pawl.event_before') is not null then -- it is dropped in its time
     execute 'delete from pawl.event_before e where e.ctid = any (array(
                select e.ctid from pawl.event_before e where e.at < $1 order by e.at limit $2))'

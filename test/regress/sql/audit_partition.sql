@@ -44,7 +44,7 @@ select to_regclass('pawl.event_before') as first;
 select clock('191 days');
 select pawl.prune_audit(100, '90 days') as deleted;
 select count(*) as events from pawl.event;
--- Time that goes back shows nothing again.
+-- Time that goes back, because the clock ran ahead: what happens from then on is shown (audit_clock.sql).
 select clock('1 day'), add_event(), pawl.prune_audit(100, '90 days');
 select count(*) as events, (select count(*) from pawl.audit) as shown from pawl.event;
 
