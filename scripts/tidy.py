@@ -136,11 +136,14 @@ def check_words(files):
 
 def words_read():
     """(pattern, what to write, where) of each row of scripts/words.txt."""
-    rows = []
+    rows, clean = [], []
     for line in (ROOT / "scripts" / "words.txt").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
+        if line.startswith("clean:"):
+            clean += line.split()[1:]
+        elif line and not line.startswith("#"):
             *pattern, use, where = (column.strip() for column in line.split("|"))
-            rows.append((re.compile(rf"(?<![a-z])(?:{'|'.join(pattern)})(?![a-z])", re.IGNORECASE), use, where.split()))
+            where = [place for word in where.split() for place in (clean if word == "clean" else [word])]
+            rows.append((re.compile(rf"(?<![a-z])(?:{'|'.join(pattern)})(?![a-z])", re.IGNORECASE), use, where))
     return rows
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# cluster.sh - one throwaway PostgreSQL for one command.
+# cluster.sh - one temporary PostgreSQL for one command.
 #
 #     test/harness/cluster.sh run meson test -C build-asan
 #

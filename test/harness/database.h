@@ -11,7 +11,7 @@
  * Everything here is plain blocking libpq as the superuser, and fails the test with the server's words when something
  * goes wrong: main thread only. The cluster comes from test/harness/cluster.sh; without one the test fails, it is
  * never skipped.
- * Ownership: database_free() drops the database, whoever is still connected.
+ * Ownership: database_free() drops the database, even with open connections.
  */
 #ifndef HARNESS_DATABASE_H
 #define HARNESS_DATABASE_H

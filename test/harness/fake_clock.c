@@ -1,5 +1,5 @@
 /*
- * fake_clock.c - a World whose time stands still until somebody moves it.
+ * fake_clock.c - a World whose time changes only when a test moves it.
  */
 #include "test/harness/fake_clock.h"
 

@@ -162,7 +162,7 @@ class Process:
 
 @dataclass
 class Answer:
-    """What an HTTP request brought back. Header names are lower case."""
+    """The response to an HTTP request. Header names are lower case."""
     status: int
     headers: dict
     body: bytes

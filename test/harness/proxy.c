@@ -178,7 +178,7 @@ static bool link_inspect(Proxy *proxy, Link *link)
         bool        whole = here >= message.size;
 
         if (!whole && (up->clear > 0 || up->used < PIPE_BYTES))
-            break; /* there is room for more of it */
+            break; /* the buffer has space for more of it */
         if (link->state == LINK_OPEN && trigger_matches(&proxy->trigger, start, whole ? message.size : here)) {
             proxy->trigger.left -= proxy->trigger.left > 0;
             if (proxy->trigger.moment == PROXY_CUT_BEFORE) {

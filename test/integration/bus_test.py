@@ -451,7 +451,7 @@ def cancel_reaches_a_running_command_at_its_next_heartbeat():
         assert asked, f"the audit does not say who asked for it: {command['audit']}"
 
 
-def troubled(pawl, count, domain="shop", kind="charge", *flags):
+def failed(pawl, count, domain="shop", kind="charge", *flags):
     """Commands in the troubleshooting queue."""
     ids = [send(pawl, domain, kind, n, *flags) for n in range(count)]
     work(pawl, domain, "--exec", "echo no such card >&2; exit 70")
@@ -461,7 +461,7 @@ def troubled(pawl, count, domain="shop", kind="charge", *flags):
 @test
 def tsq_is_decided_one_by_one():
     with Database() as db, Pawl(db) as pawl:
-        again, given_up, done = troubled(pawl, 3)
+        again, given_up, done = failed(pawl, 3)
         listed = pawl.run("tsq", "list", "--json").json
         assert [item["command_id"] for item in listed] == [done, given_up, again], listed
         assert listed[0]["status"] == "IN_TSQ" and listed[0]["error"] == "no such card", listed
@@ -487,7 +487,7 @@ def tsq_is_decided_one_by_one():
 @test
 def tsq_is_decided_all_at_once_after_the_count_was_shown():
     with Database() as db, Pawl(db) as pawl:
-        shop, other = troubled(pawl, 3), troubled(pawl, 2, "other", "ship")
+        shop, other = failed(pawl, 3), failed(pawl, 2, "other", "ship")
         asked = pawl.run("tsq", "cancel", "--all", "--domain", "shop")
         assert asked.code != 0 and "3 commands match" in asked.stderr and "--yes" in asked.stderr, asked
         assert pawl.run("tsq", "list", "--count").stdout == "5\n"
@@ -530,7 +530,7 @@ def retention_takes_what_ended_long_ago_and_nothing_else():
         old = [send(pawl, "shop", "charge", n) for n in range(3)]
         work(pawl, "shop", "--noop")
         waiting = send(pawl, "shop", "charge", None, "--delay", "1h")
-        in_tsq, = troubled(pawl, 1, "other")
+        in_tsq, = failed(pawl, 1, "other")
         db.rows("update pawl.outcome set ended_at = ended_at - interval '31 days', started_at = started_at - interval '31 days'; "
                 "update pawl.command set created_at = created_at - interval '31 days'; "
                 "update pawl.event set at = at - interval '31 days'")

@@ -85,12 +85,12 @@ def every_command_of_the_bus_speaks_json():
         assert work_all(pawl, "--noop") == counts
         assert len(done_json(pawl, list, "command", "list", "--status", "COMPLETED")) == 2
         batch = done_json(pawl, dict, "batch", "create", "--name", "four")["batch_id"]
-        troubled = [send_one(pawl, "--batch", batch) for _ in range(4)]
+        failed = [send_one(pawl, "--batch", batch) for _ in range(4)]
         assert work_all(pawl, "--exec", "exit 70")["failed"] == 4
-        assert ids(done_json(pawl, list, "tsq", "list")) == troubled[::-1]
+        assert ids(done_json(pawl, list, "tsq", "list")) == failed[::-1]
         assert done_json(pawl, dict, "batch", "show", batch)["in_tsq"] == 4
         for action, status in (("retry", "PENDING"), ("cancel", "CANCELED"), ("complete", "COMPLETED")):
-            command = troubled.pop()
+            command = failed.pop()
             decided = done_json(pawl, dict, "tsq", action, command)
             assert (decided["command_id"], decided["status"], decided["decision"]) == (command, status, action), decided
         assert done_json(pawl, dict, "tsq", "cancel", "--all", "--domain", "shop", "--yes") == {"decided": 1}

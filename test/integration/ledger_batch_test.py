@@ -17,7 +17,7 @@ OPERATIONS = int(os.environ.get("PAWL_LEDGER_OPERATIONS", "6000"))
 OWNERS = ("ann", "bob", "cid", "dan")
 VERDICT = ("p.txn_id, p.is_new, p.refusal, p.sentence, p.differs, p.kind, p.owner, p.other, p.asset, p.amount, p.balance_before, "
            "p.balance, p.held, p.available, p.version")
-BOOKS = """
+LEDGER = """
 select w.owner, a.code, e.version, t.txn_id, e.amount, e.balance, e.held, e.floor, e.frozen
 from wallet.entry e join wallet.wallet w on w.id = e.wallet_id join wallet.asset a on a.id = w.asset_id
 join wallet.txn t on t.id = e.txn
@@ -162,7 +162,7 @@ def many_in_one_call_are_decided_as_if_each_had_come_alone():
                 wanted = post(single, [operation])
                 assert [verdict] == wanted, f"{operation} of {call}\n many: {verdict}\nalone: {wanted[0]}"
                 met.add((operation["kind"], verdict.split("|")[2]))
-        assert together.do(BOOKS) == single.do(BOOKS)
+        assert together.do(LEDGER) == single.do(LEDGER)
         assert together.do(HOLDS) == single.do(HOLDS)
         for session in (together, single):
             assert session.do("select * from wallet.verify()") == []
@@ -180,7 +180,7 @@ def all_or_none_is_one_of_the_two():
         many.rows(OPENING)
         single.do(OPENING)
         for call in calls(random.Random(SEED + 1), OPERATIONS // 20, (1, 2, 3)):
-            before = many.rows(BOOKS + "; select count(*) from wallet.txn")
+            before = many.rows(LEDGER + "; select count(*) from wallet.txn")
             single.do("begin")
             verdicts = [post(single, [operation])[0] for operation in call]
             refused = any(verdict.split("|")[2] or verdict.split("|")[4] for verdict in verdicts)
@@ -189,12 +189,12 @@ def all_or_none_is_one_of_the_two():
                 found = many.rows(post_sql(call, atomic=True))
             except AssertionError as error:
                 assert refused and "item " in str(error), error
-                assert many.rows(BOOKS + "; select count(*) from wallet.txn") == before
+                assert many.rows(LEDGER + "; select count(*) from wallet.txn") == before
                 ends["taken back"] += 1
             else:
                 assert not refused and found == verdicts, (call, found, verdicts)
                 ends["posted"] += 1
-        assert many.rows(BOOKS) == single.do(BOOKS)
+        assert many.rows(LEDGER) == single.do(LEDGER)
     assert min(ends.values()) >= 5, ends
 
 

@@ -83,7 +83,7 @@ class State(NamedTuple):
     held: int
 
 
-class Books(NamedTuple):
+class Ledger(NamedTuple):
     wallets: dict  # id: (owner, asset)
     txns: list
     entries: list  # by wallet and version
@@ -118,7 +118,7 @@ def ledger_read(rows):
     def table(kind, sql):
         return [typed(line, kind) for line in rows(sql)]
 
-    return Books(
+    return Ledger(
         wallets,
         table(Txn, "select id, txn_id, kind, wallet_id, other_id, amount, ref, refusal from wallet.txn order by id"),
         table(Entry, "select wallet_id, version, txn, amount, balance, coalesce(held, 0), coalesce(floor, 0) "
@@ -291,7 +291,7 @@ def check_asked(history, ledger, asked_elsewhere):
 
 
 def check_order(history, txns_of, entries_of):
-    """Along the versions of a wallet: nobody was answered before somebody earlier had even begun."""
+    """Along the versions of a wallet: no operation was answered before an earlier one was sent."""
     times = defaultdict(list)
     for operation in history:
         answer = answer_of(operation)

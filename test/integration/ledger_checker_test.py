@@ -2,7 +2,7 @@
 """ledger_checker - does the checker find what it is there for? Small ledgers by hand, sound first, then with one error each."""
 import json
 
-from ledger_checker import Attempt, Books, Entry, Hold, Operation, State, Txn, check, kinds_of
+from ledger_checker import Attempt, Ledger, Entry, Hold, Operation, State, Txn, check, kinds_of
 from pawl_test import main, test
 
 WALLETS = {1: ("@system", "CREDIT"), 2: ("ann", "CREDIT"), 3: ("bob", "CREDIT")}
@@ -32,7 +32,7 @@ def sound():
         Operation("spend", "ann", None, 500, [Attempt("k3", 5.0, 5.5, 409, b"{}")]),
         Operation("hold", "ann", None, 20, [Attempt("k4", 6.0, 6.5, 201, body("k4", 20, 70, 70, 3, 20))]),
         Operation("capture", "ann", "bob", None, [Attempt("k5", 7.0, 7.5, 201, body("k5", 20, 70, 50, 4))])]
-    return history, Books(WALLETS, txns, entries, states, [Hold(14, 2, 20, 20, "CAPTURED")])
+    return history, Ledger(WALLETS, txns, entries, states, [Hold(14, 2, 20, 20, "CAPTURED")])
 
 
 def found(change):
@@ -77,7 +77,7 @@ PLANTED = {
     "reported no JSON": ("answer", lambda h, b: attempt_put(h, 3, 0, body=b"ok")),
     "posted for another owner": ("answer", lambda h, b: put(h, 0, owner="bob")),
     "posted with another amount": ("answer", lambda h, b: put(h, 1, amount=31)),
-    "posted to somebody else": ("answer", lambda h, b: put(h, 1, other="ann")),
+    "posted to another wallet": ("answer", lambda h, b: put(h, 1, other="ann")),
     "a repeat with other bytes": ("replay", lambda h, b: attempt_put(h, 1, 1, body=body("k2", 30, 100, 70, 2) + b" ")),
     "a repeat with another status": ("replay", lambda h, b: attempt_put(h, 1, 1, status=200)),
     "a repeat that does not say so": ("replay", lambda h, b: attempt_put(h, 1, 1, replayed=False)),

@@ -203,7 +203,7 @@ def a_refusal_is_remembered_whatever_comes():
         again = post(server, "/v1/wallets/ann/spend", body)
         assert (again.status, again.body) == (409, first.body) and is_replayed(again), again
         assert post(server, "/v1/wallets/ann/spend", {**body, "txn_id": new_key()}).status == 201
-        # Somebody who was not there is no decision: once he is, the same key works.
+        # An unknown wallet is no decision: once it is opened, the same key works.
         body = {"txn_id": new_key(), "amount": 1}
         problem(post(server, "/v1/wallets/dan/topup", body), 404, "wallet-unknown")
         assert post(server, "/v1/wallets", {"owner": "dan"}).status == 201

@@ -56,7 +56,7 @@ def verify(pawl, rows):
 
 
 def seal_mark(rows, url):
-    """Sealing while somebody writes leaves a mark with a transaction id in it: a large one, on an old server."""
+    """Sealing while another session writes leaves a mark with a transaction id in it: a large one, on an old server."""
     rows("do $$ begin for i in 1 .. 5000 loop perform pg_current_xact_id(); commit; end loop; end $$")
     with Session(url) as session:
         session.do(f"begin; select refusal from wallet.post(array['topup'], array['{new_key()}']::uuid[], array['w0'], array[1])")

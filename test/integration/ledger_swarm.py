@@ -6,7 +6,7 @@ A client yields what it wants and is sent what came of it:
     yield 0.05                                                 a pause
 
 run() drives them all with one selector, so 64 clients cost no threads and leave the machine to the servers. swarm_start() does
-it in a process of its own, for tests that meanwhile have somebody to kill.
+it in a process of its own, for tests that kill it meanwhile.
 """
 import heapq
 import itertools

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ledger_verify - a byte that somebody changed behind the ledger's back is found, and its row is named."""
+"""ledger_verify - a byte that was changed past the ledger's triggers is found, and its row is named."""
 import random
 
 from pawl_test import Database, Pawl, main, test
@@ -28,7 +28,7 @@ OTHER = {
     "bytea": "set_byte({c}, {at} % length({c}), get_byte({c}, {at} % length({c})) # (1 << {small}))",
 }
 
-BOOKS = """
+LEDGER = """
 select count(*) from wallet.open(array(select 'w' || n from generate_series(1, 20) n),
                                  p_floors => array(select -n from generate_series(1, 20) n));
 select count(*) from wallet.post(array_fill('topup'::text, array[20]), array(select gen_random_uuid() from generate_series(1, 20)),
@@ -50,7 +50,7 @@ select wallet.seal(100), wallet.seal(100), wallet.seal(100);
 
 
 def ledger_rows(db):
-    db.rows(BOOKS)
+    db.rows(LEDGER)
     while db.value("select wallet.seal(100)") != "0":
         pass
     assert db.rows("select * from wallet.verify()") == [], "the ledger is consistent at first"

@@ -190,13 +190,13 @@ def tour_commands(tour, pawl):
     tour.ask("POST", "/v1/domains/{domain}/settle", {"items": ends}, domain="shop")
     tour.ask("GET", "/v1/commands/{id}", id=claimed[0]["command_id"])
     tour.ask("GET", "/v1/commands", query="?limit=2&domain=shop")
-    troubled = [send(pawl, "yard", "dig") for _ in range(3)]
+    failed = [send(pawl, "yard", "dig") for _ in range(3)]
     work(pawl, "yard", "--exec", "exit 70")
     tour.ask("GET", "/v1/tsq", query="?domain=yard&limit=2")
-    for verb, one, body in zip(("retry", "cancel", "complete"), troubled, ({}, {"reason": "why"}, {"result": 7})):
+    for verb, one, body in zip(("retry", "cancel", "complete"), failed, ({}, {"reason": "why"}, {"result": 7})):
         tour.ask("GET", "/v1/commands/{id}", id=one)
         tour.ask("POST", "/v1/tsq/{id}/" + verb, {"operator": "ann", **body}, id=one)
-    tour.ask("POST", "/v1/commands/{id}/cancel", {}, id=troubled[0])
+    tour.ask("POST", "/v1/commands/{id}/cancel", {}, id=failed[0])
     tour.ask("GET", "/v1/domains/{domain}/retry-policy", domain="shop")
     tour.ask("PUT", "/v1/domains/{domain}/retry-policy", {"delays_s": [1, 2.5], "type": "charge"}, domain="shop")
     tour.ask("DELETE", "/v1/domains/{domain}/retry-policy", query="?type=charge", domain="shop")

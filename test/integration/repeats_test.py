@@ -117,21 +117,21 @@ def a_repeated_decision_under_its_key_is_done_once():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         retry_at_once(db, "shop")
-        troubled, refused, waiting = (send(pawl, "shop", kind, 1) for kind in ("a", "b", "c"))
+        failed, refused, waiting = (send(pawl, "shop", kind, 1) for kind in ("a", "b", "c"))
         work(pawl, "shop", "--exec", "exit 70", "--type", "a")
         work(pawl, "shop", "--exec", "exit 70", "--type", "b")
         body = {"reason": "try it"}
-        first = same_twice(pawl, f"/v1/tsq/{troubled}/retry", body, "retry 1")
+        first = same_twice(pawl, f"/v1/tsq/{failed}/retry", body, "retry 1")
         work(pawl, "shop", "--exec", "exit 70", "--type", "a")
-        again = keyed(pawl, f"/v1/tsq/{troubled}/retry", body, "retry 1")
+        again = keyed(pawl, f"/v1/tsq/{failed}/retry", body, "retry 1")
         assert (again.status, again.body) == (200, first.body) and is_replayed(again), again
-        assert status(pawl, troubled) == "IN_TSQ", "a late repeat decides nothing"
+        assert status(pawl, failed) == "IN_TSQ", "a late repeat decides nothing"
         problem(keyed(pawl, f"/v1/tsq/{refused}/retry", body, "retry 1"), 422, "key-reused")
-        problem(keyed(pawl, f"/v1/tsq/{troubled}/retry", {"reason": "else"}, "retry 1"), 422, "key-reused")
-        problem(keyed(pawl, f"/v1/tsq/{troubled}/retry?domain=shop", body, "retry 1"), 422, "key-reused")
+        problem(keyed(pawl, f"/v1/tsq/{failed}/retry", {"reason": "else"}, "retry 1"), 422, "key-reused")
+        problem(keyed(pawl, f"/v1/tsq/{failed}/retry?domain=shop", body, "retry 1"), 422, "key-reused")
         other = pawl.run("key", "create", "other", "--scopes", "admin", "--json").json["token"]
         assert keyed(pawl, f"/v1/tsq/{refused}/complete", {"result": 7}, "retry 1", other).status == 200, "a key of their own"
-        same_twice(pawl, f"/v1/tsq/{troubled}/cancel", body, "cancel 1")
+        same_twice(pawl, f"/v1/tsq/{failed}/cancel", body, "cancel 1")
         same_twice(pawl, f"/v1/commands/{waiting}/cancel", {}, "cancel 2")
         assert events(show(pawl, waiting)).count("CANCELED") == 1
         letter = dead_letters_put(db, ["one"])[0]

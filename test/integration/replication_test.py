@@ -128,7 +128,7 @@ def every_function_that_answers_for_an_earlier_call_waits_for_its_standby():
                 wait_until(lambda: cluster.rows(f"select wait_event from pg_stat_activity where pid = {pid}") == ["SyncRep"],
                            what=f"{name} waits for a standby")
                 cluster.rows(f"select pg_terminate_backend({pid})")
-            with Session(cluster.url()) as session:  # whoever does not want to wait for standbys does not
+            with Session(cluster.url()) as session:  # a session that does not wait for standbys
                 session.do("set synchronous_commit = local")
                 assert session.do(sql)
 

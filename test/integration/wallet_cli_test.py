@@ -477,7 +477,7 @@ def the_shell_example_takes_the_money_once():
 def the_curl_example_moves_money_in_each_run():
     with Database() as db, Pawl(db) as pawl:
         server = pawl.serve()
-        opened(pawl, ann=1000, bob=1000)  # wallets that are there already do not matter
+        opened(pawl, ann=1000, bob=1000)  # existing wallets do not matter
         token = pawl.run("key", "create", "shop", "--scopes", "wallet,treasury").stdout.strip()
         env = {**pawl.env, "PAWL_URL": f"http://{server.host}:{server.port}", "PAWL_TOKEN": token}
         for _ in range(2):

@@ -270,7 +270,7 @@ TEST(client_keeps_a_bounded_number_of_connections)
         receiver_init(list[i], answer_echo, NULL);
     for (size_t i = 0; i < COUNT(list); i++)
         assert_asked(OK, get(&caller, list[i]->url));
-    AWAIT(atomic_load(&a.open) == 0); /* the oldest made room for the third */
+    AWAIT(atomic_load(&a.open) == 0); /* the oldest was evicted for the third */
     assert_int_equal(1, atomic_load(&b.open));
     assert_int_equal(1, atomic_load(&c.open));
     assert_asked(OK, get(&caller, b.url));

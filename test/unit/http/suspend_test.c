@@ -196,7 +196,7 @@ static void *free_body(void *context)
     return NULL;
 }
 
-/* Whoever will resume a request holds it: the server must not be gone by then. */
+/* The party that will resume a request holds it: the server must not be freed before. */
 TEST(suspend_the_server_does_not_end_before_a_request_was_resumed)
 {
     scoped_fixture Fixture f    = {0};
