@@ -24,7 +24,7 @@ static DecidedPosition seen(int64_t allocated, int64_t running, int64_t oldest, 
     return decided_position;
 }
 
-TEST(lane_front_moves_with_claims_and_never_back)
+TEST(claim_cursor_front_moves_with_claims_and_never_back)
 {
     ClaimCursor cursor = {0};
 
@@ -36,7 +36,7 @@ TEST(lane_front_moves_with_claims_and_never_back)
     assert_true(claim_cursor_is_behind(&cursor));
 }
 
-TEST(lane_floor_needs_two_looks)
+TEST(claim_cursor_floor_needs_two_looks)
 {
     ClaimCursor cursor = {0};
 
@@ -52,7 +52,7 @@ TEST(lane_floor_needs_two_looks)
     assert_false(claim_cursor_is_behind(&cursor));
 }
 
-TEST(lane_floor_waits_for_a_late_smaller_number)
+TEST(claim_cursor_floor_waits_for_a_late_smaller_number)
 {
     ClaimCursor cursor = {0};
 
@@ -75,7 +75,7 @@ TEST(lane_floor_waits_for_a_late_smaller_number)
     assert_int_equal(cursor.position[PRIORITY], 40); /* the position never stands below the watermark */
 }
 
-TEST(lane_looks_at_the_front_mostly_and_pays_for_long_looks)
+TEST(claim_cursor_looks_at_the_front_mostly_and_pays_for_long_looks)
 {
     ClaimCursor cursor = {0};
     Mono        now    = {1000 * NS_PER_S};
@@ -95,7 +95,7 @@ TEST(lane_looks_at_the_front_mostly_and_pays_for_long_looks)
 }
 
 /* The server was restored: rows are there again below what was proven to be empty. */
-TEST(lane_forgets_its_memory_when_a_row_comes_from_below_the_floor)
+TEST(claim_cursor_forgets_its_memory_when_a_row_comes_from_below_the_floor)
 {
     ClaimCursor     cursor = {0};
     DecidedPosition first = seen(12, 100, 100, 0), second = seen(20, 120, 120, 0);
@@ -112,7 +112,7 @@ TEST(lane_forgets_its_memory_when_a_row_comes_from_below_the_floor)
     assert_true(claim_cursor_is_behind(&cursor));
 }
 
-TEST(lane_forgets_its_memory_when_positions_or_transactions_go_back)
+TEST(claim_cursor_forgets_its_memory_when_positions_or_transactions_go_back)
 {
     static const struct {
         int64_t allocated, running;
