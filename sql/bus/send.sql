@@ -2,7 +2,8 @@
 --
 -- Invariant: (command id, domain) is one command for as long as its key is kept: while the command is there, and then in
 -- pawl.kept_key. A second send of the same changes nothing and tells
--- how the first one stands; with another type or payload it is a refusal that names the difference (verdict QU002).
+-- how the first one stands; with another field, other than the delay, it is a refusal that names the field (verdict QU002). Of a command
+-- that retention has deleted only type and payload are known.
 -- Locks: the batch's row (share), new reply queues by name, then the unique key. A twin is a send of the same id by another transaction
 -- that has not ended. pawl.send waits for it, and for a batch that is being sealed or a reply queue that is being created, until the
 -- session's lock_timeout. Callers that share a transaction with others call pawl.send_items with p_nowait, which waits at most 10 ms
@@ -319,8 +320,21 @@ begin
                       format('type is "%s", it was sent as "%s"', u.type, coalesce(c.type, k.type))
                     when c.payload <> coalesce(u.payload, 'null') or k.payload_hash <> pawl.payload_hash(u.payload) then
                       'payload differs from what was sent first'
+                    when c.priority <> coalesce(u.priority, 4) then
+                      format('priority is %s, it was sent as %s', coalesce(u.priority, 4), c.priority)
+                    when c.max_attempts <> coalesce(u.max_attempts, 3) then
+                      format('max_attempts is %s, it was sent as %s', coalesce(u.max_attempts, 3), c.max_attempts)
+                    when c.id is not null and c.reply_to is distinct from u.reply_to then
+                      format('reply_to is %s, it was sent as %s', coalesce('"' || u.reply_to || '"', 'none'),
+                             coalesce('"' || c.reply_to || '"', 'none'))
+                    when c.id is not null and c.correlation_id is distinct from u.correlation_id then
+                      format('correlation_id is %s, it was sent as %s', coalesce('"' || u.correlation_id || '"', 'none'),
+                             coalesce('"' || c.correlation_id || '"', 'none'))
+                    when c.id is not null and not v_is_held and c.batch_id is distinct from v_batch then
+                      'batch_id differs from what was sent first'
                end
-        from unnest(v_ids, p_types, p_payloads) with ordinality u (command_id, type, payload, ord)
+        from unnest(v_ids, p_types, p_payloads, p_priorities, p_max_attempts, p_reply_to, p_correlation_ids)
+          with ordinality u (command_id, type, payload, priority, max_attempts, reply_to, correlation_id, ord)
         left join pawl.command c on c.command_id = u.command_id and c.domain_id = v_domain
         left join pawl.kept_key k on c.id is null and k.command_id = u.command_id and k.domain_id = v_domain
         union all

@@ -24,6 +24,21 @@ typedef struct {
     int             count;
 } BatchSending;
 
+/* Commands that all exist, and one of them differs: the request is a repeat with another body, and nothing of it is kept. Where some of
+ * the commands are new, each has a verdict of its own. */
+static ErrorCode repeat_check(SendItem *const *items, int count, Error *reterr)
+{
+    int differs = -1;
+
+    for (int i = 0; i < count; i++) {
+        if (items[i]->is_new)
+            return OK;
+        if (differs < 0 && items[i]->code == ERR_KEY_REUSED)
+            differs = i;
+    }
+    return differs < 0 ? OK : fail(reterr, ERR_KEY_REUSED, "items[%d]: %s", differs, items[differs]->error.text);
+}
+
 static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
 {
     const BatchSending *sending = context;
@@ -33,6 +48,7 @@ static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
                DB_ARGS(db_uuid(sending->batch_id), db_text(batch->name), db_jsonb(batch->on_complete)), NULL, reterr));
     if (sending->count > 0)
         TRY(send_in(tx, sending->items, sending->count, reterr));
+    TRY(repeat_check(sending->items, sending->count, reterr));
     return batch->open ? OK : seal(tx, sending->batch_id, reterr);
 }
 

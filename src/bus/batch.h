@@ -41,8 +41,9 @@ typedef struct {
     bool        open;        /* more commands will be added */
 } BatchNew;
 
-/* A batch and its commands, count may be 0; a verdict for each. lock_ms: as in bus/command.h. ERR_KEY_REUSED: it exists with another name or
- * on_complete. ERR_CONFLICT: it is sealed and does not have all of these commands. */
+/* A batch and its commands, count may be 0; a verdict for each. lock_ms: as in bus/command.h.
+ * ERR_KEY_REUSED: it exists with another name or on_complete, or all of the commands exist and one of them with another body; nothing was
+ * done. ERR_CONFLICT: it is sealed and does not have all of these commands. */
 must_check ErrorCode batch_send(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const BatchNew *batch,
                                 SendItem **items, int count, const char **ret_batch_id, Error *reterr);
 /* No more commands will come. ERR_NOT_FOUND. */

@@ -175,7 +175,7 @@ def tour_commands(tour, pawl):
     command = {"domain": "shop", "type": "charge", "payload": [1], "correlation_id": "c", "reply_to": "answers"}
     sent = tour.ask("POST", "/v1/commands", command).json["command_id"]
     batch = tour.ask("POST", "/v1/commands/batch", {"open": True, "name": "night", "items": [command, command]}).json["batch_id"]
-    bad = {"items": [{**command, "command_id": sent}, {**command, "command_id": sent, "payload": 2}]}
+    bad = {"items": [command, {**command, "command_id": sent, "payload": 2}]}
     tour.ask("POST", "/v1/commands/batch", bad)
     tour.ask("GET", "/v1/batches/{id}", id=batch)
     tour.ask("POST", "/v1/batches/{id}/seal", id=batch)

@@ -201,4 +201,34 @@ def a_lock_wait_that_was_rolled_back_is_not_in_doubt():
         stop_clean(server)
 
 
+@test
+def a_command_sent_again_with_another_field_is_refused_with_its_name():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        body = {"domain": "shop", "type": "charge", "command_id": new_key(), "priority": 7, "max_attempts": 2, "reply_to": "answers",
+                "correlation_id": "c"}
+        assert pawl.http("POST", "/v1/commands", body).status == 201
+        for field, value in [("priority", 3), ("max_attempts", 5), ("reply_to", "others"), ("correlation_id", "d"), ("payload", [1])]:
+            problem(pawl.http("POST", "/v1/commands", {**body, field: value}), 422, part=field)
+            if field != "payload":
+                problem(pawl.http("POST", "/v1/commands", {key: body[key] for key in body if key != field}), 422, part=field)
+        assert pawl.http("POST", "/v1/commands", {**body, "delay_s": 5}).status == 201, "when it was due is no longer known"
+
+        key = {"Idempotency-Key": "night run"}
+        items = [{"domain": "shop", "type": "charge", "payload": {"n": n}} for n in range(3)]
+        first = pawl.http("POST", "/v1/commands/batch", {"items": items}, headers=key)
+        assert first.status == 201
+        before = db.value("select count(*) from pawl.command"), db.value("select count(*) from pawl.batch")
+        other = [items[0], {**items[1], "payload": {"n": 9}}, items[2]]
+        detail = problem(pawl.http("POST", "/v1/commands/batch", {"items": other}, headers=key), 422, part="payload")["detail"]
+        assert "items[1]" in detail, detail
+        problem(pawl.http("POST", "/v1/commands/batch", {"items": items * 2}, headers=key), 409, part="sealed")
+        fewer = pawl.http("POST", "/v1/commands/batch", {"items": items[:2]}, headers=key)
+        assert fewer.status == 201 and fewer.json["items"] == first.json["items"][:2], fewer.body
+        # All refused under a new id: the batch is not created either, and its last command not sent.
+        clash = {"items": [{**body, "payload": [1]}], "on_complete": {"domain": "shop", "type": "report"}}
+        problem(pawl.http("POST", "/v1/commands/batch", clash), 422, part="payload")
+        assert (db.value("select count(*) from pawl.command"), db.value("select count(*) from pawl.batch")) == before
+
+
 main()
