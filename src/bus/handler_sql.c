@@ -20,11 +20,17 @@ static ErrorCode function_call(Tx *tx, Job *job, void *context, SettleItem *ret_
     const SqlHandler     *handler = context;
     const ClaimedCommand *command = job->command;
 
+    ErrorCode code = db_get_text(tx, sql_bus_handler_call,
+                                 DB_ARGS(db_text(handler->schema), db_text(handler->name), db_jsonb(command->payload),
+                                         db_uuid(command->command_id)),
+                                 &ret_settle->result, reterr);
+
     ret_settle->outcome = OUTCOME_COMPLETE;
-    return db_get_text(tx, sql_bus_handler_call,
-                       DB_ARGS(db_text(handler->schema), db_text(handler->name), db_jsonb(command->payload),
-                               db_uuid(command->command_id)),
-                       &ret_settle->result, reterr);
+    if (code != ERR_LIMIT || reterr->sqlstate[0])
+        return code;
+    ret_settle->outcome = OUTCOME_FAIL; /* it would return as much the next time */
+    ret_settle->error   = "result is too large to be read";
+    return OK;
 }
 
 static void sql_run(Handler *handler, Job *job, SettleItem *ret_settle)

@@ -9,6 +9,9 @@
 #include "base/problem.h"
 #include "pg/tx.h"
 
+/* A time limit of the server comes up to this much before the deadline that it is for. */
+#define LIMIT_MARGIN_MS 300
+
 /* What one try needs, and what it found out. */
 typedef struct {
     TxHandler     *handler;
@@ -19,6 +22,9 @@ typedef struct {
     bool           decided; /* the body wants another end than completion: rolled back */
     bool           lost;    /* the lease was another's: rolled back */
     bool           begun;   /* the body was called, in this try or an earlier one */
+    bool           refused; /* what the body said cannot be stored: it would say the same the next time */
+    bool           raised;  /* the last try ended with an error of the body's own statement: said */
+    Error          said;
 } TxRun;
 
 static void job_publish(TxHandler *handler, Job *job, Conn *conn)
@@ -40,6 +46,22 @@ static ErrorCode body_call(Tx *tx, TxRun *run, Error *reterr)
     return code;
 }
 
+/*
+ * A statement of the body failed, and the server keeps the session: what it raised is the body's own. A function may raise the
+ * SQLSTATEs of a lost connection as well, say because a server that it asks is down: that is no outage of this database.
+ */
+static ErrorCode body_raised(Tx *tx, TxRun *run, ErrorCode code, Error *reterr)
+{
+    run->raised = reterr->sqlstate[0] && conn_transaction(tx->conn) == PQTRANS_INERROR;
+    if (!run->raised)
+        return code;
+    run->said = *reterr;
+    if (strncmp(reterr->sqlstate, "08", 2) != 0 && strncmp(reterr->sqlstate, "57P", 3) != 0)
+        return code;
+    error_set_sqlstate(reterr, "");
+    return fail(reterr, ERR_CONFLICT, "%s", run->said.text);
+}
+
 static SettleItem item_begin(const Job *job)
 {
     return (SettleItem){.id = job->command->id, .token = job->command->token, .delay_ms = SETTLE_DELAY_DEFAULT};
@@ -47,11 +69,14 @@ static SettleItem item_begin(const Job *job)
 
 static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
 {
-    TxRun *run = context;
+    TxRun    *run = context;
+    ErrorCode code;
 
     *run->item   = item_begin(run->job);
-    run->decided = run->lost = false;
-    TRY(body_call(tx, run, reterr));
+    run->decided = run->lost = run->refused = run->raised = false;
+    code                                                  = body_call(tx, run, reterr);
+    if (code != OK)
+        return body_raised(tx, run, code, reterr);
     run->decided = run->item->outcome != OUTCOME_COMPLETE;
     if (run->decided)
         return fail(reterr, ERR_CONFLICT, "handler said %s", outcome_names[run->item->outcome]);
@@ -59,7 +84,9 @@ static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
         conn_condemn(tx->conn);
         return fail(reterr, ERR_UNAVAILABLE, "fault at bus.sql.settle");
     }
-    TRY(settle_in(tx, &run->item, 1, reterr));
+    code         = settle_in(tx, &run->item, 1, reterr);
+    run->refused = code == ERR_LIMIT || code == ERR_INVALID;
+    TRY(code);
     run->lost = !run->item->settled;
     if (run->lost)
         return fail(reterr, ERR_CONFLICT, "lease was lost: command is %s", run->item->status);
@@ -103,6 +130,15 @@ void tx_handler_done(TxHandler *handler)
     mutex_done(&handler->mutex);
 }
 
+static const char *error_stored(Arena *arena, const TxRun *run, const Error *said)
+{
+    const char *text = run->raised ? said->text : problem_stored(said);
+
+    if (run->refused)
+        return arena_print(arena, "outcome could not be stored: %s", text);
+    return said->sqlstate[0] ? arena_print(arena, "%s (SQLSTATE %s)", text, said->sqlstate) : arena_text(arena, text);
+}
+
 void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *context, SettleItem *ret_settle)
 {
     TxRun     run     = {.handler = handler, .job = job, .body = body, .context = context, .item = ret_settle};
@@ -117,13 +153,14 @@ void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *con
         ret_settle->settled = ret_settle->again; /* by an earlier try whose answer was lost */
         return;
     }
+    const Error *said   = run.raised ? &run.said : &error;
     *ret_settle         = item_begin(job);
-    ret_settle->outcome = error_outcome(&error);
+    ret_settle->outcome = run.refused ? OUTCOME_FAIL : error_outcome(said);
+    job->timed_out      = run.begun && error_from_sqlstate(said->sqlstate) == ERR_TIMEOUT &&
+                     deadline_left_ms(job->deadline) <= LIMIT_MARGIN_MS;
     /* An outage says nothing about a command that was not begun. One that was begun may be what ended the connection: that counts
      * as an attempt. */
     if (!run.begun && (error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED))
         job->not_begun = arena_text(job->arena, error.text);
-    ret_settle->error = error.sqlstate[0]
-                            ? arena_print(job->arena, "%s (SQLSTATE %s)", problem_stored(&error), error.sqlstate)
-                            : arena_text(job->arena, problem_stored(&error));
+    ret_settle->error = error_stored(job->arena, &run, said);
 }

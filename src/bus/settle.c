@@ -170,6 +170,9 @@ static ErrorCode check_size(const Arena *arena, SettleItem *const *items, int co
         return fail(reterr, ERR_LIMIT, "1 to %d commands can be settled at once, not %d", SETTLE_MAX, count);
     for (int i = 0; i < count; i++)
         bytes += item_bytes(items[i]);
+    if (!arena_has_space(arena, bytes * BYTES_FACTOR) && count == 1)
+        return fail(reterr, ERR_LIMIT, "result of %zu bytes is too large",
+                    items[0]->result ? strlen(items[0]->result) : 0);
     if (!arena_has_space(arena, bytes * BYTES_FACTOR))
         return fail(reterr, ERR_LIMIT, "%d outcomes of %zu bytes together are too large for one call", count, bytes);
     return OK;

@@ -130,7 +130,7 @@ static StopReason execution_reason(Worker *worker, const Execution *execution)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
-    return execution->why;
+    return execution->why == STOP_NONE && execution->job.timed_out ? STOP_TIMEOUT : execution->why;
 }
 
 static bool stop_is_loss(StopReason why)

@@ -99,6 +99,84 @@ TEST(sql_handler_errcodes_decide)
     assert_int_equal(effects(bus), 0);
 }
 
+/* Those that a lost connection, a standby or a full disk has. */
+TEST(sql_handler_may_raise_what_an_outage_is_called_by)
+{
+    static const struct {
+        const char *payload, *error;
+        int64_t     calls;
+    } rows[] = {
+        {"{\"code\": \"08006\"}", "not today (SQLSTATE 08006)", 1},
+        {"{\"code\": \"57P01\"}", "not today (SQLSTATE 57P01)", 1},
+        {"{\"code\": \"25006\"}", "not today (SQLSTATE 25006)", 4},
+        {"{\"code\": \"53100\"}", "not today (SQLSTATE 53100)", 4},
+    };
+    scoped(bus_free) Bus *bus = bus_with_functions();
+
+    database_exec(bus->db, "create sequence calls; create function public.count() returns trigger language plpgsql as "
+                           "$$ begin perform nextval('public.calls'); return new; end $$; "
+                           "create trigger count before insert on effect for each row execute function public.count()");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        database_exec(bus->db, "select setval('public.calls', 1, false)");
+        SettleItem item = handle(bus, claimed_with(bus, rows[i].payload));
+
+        assert_null(item.status);
+        assert_int_equal(item.outcome, OUTCOME_RETRY);
+        assert_string_equal(item.error, rows[i].error);
+        assert_int_equal(database_get_i64(bus->db, "select last_value from public.calls"), rows[i].calls);
+    }
+    PoolStatus status;
+    pool_status(bus->pool, &status);
+    assert_int_equal(status.breaker, BREAKER_CLOSED);
+    assert_string_equal(status.last_error, "");
+}
+
+static SettleItem handle_within(Bus *bus, const char *function, size_t arena_bytes, Deadline deadline,
+                                bool *ret_timed_out)
+{
+    Handler   *handler = handler_open(bus, function);
+    Arena     *arena   = arena_new(arena_bytes);
+    Job        task    = {.command = claimed_with(bus, "{}"), .domain = "bank", .arena = arena, .deadline = deadline};
+    SettleItem item    = {0};
+
+    handler->run(handler, &task, &item);
+    item.error     = item.error ? arena_text(bus->arena, item.error) : NULL;
+    *ret_timed_out = task.timed_out;
+    handler_sql_free(handler);
+    arena_free(arena);
+    return item;
+}
+
+TEST(sql_handler_with_a_result_too_large_fails_for_good)
+{
+    scoped(bus_free) Bus *bus = bus_with_functions();
+    bool                  timed_out;
+    SettleItem            item;
+
+    database_exec(bus->db, "create function public.large(payload jsonb, command_id uuid) returns jsonb language sql as "
+                           "$$ select to_jsonb(repeat('x', 4 * 1024 * 1024)) $$");
+    item = handle_within(bus, "public.large", (size_t)6 << 20, soon(), &timed_out);
+    assert_null(item.status);
+    assert_int_equal(item.outcome, OUTCOME_FAIL);
+    assert_string_equal(item.error, "outcome could not be stored: result of 4194306 bytes is too large");
+    item = handle_within(bus, "public.large", (size_t)3 << 20, soon(), &timed_out);
+    assert_int_equal(item.outcome, OUTCOME_FAIL);
+    assert_string_equal(item.error, "result is too large to be read");
+}
+
+TEST(sql_handler_whose_time_is_up_says_so)
+{
+    scoped(bus_free) Bus *bus       = bus_with_functions();
+    bool                  timed_out = false;
+    SettleItem            item;
+
+    database_exec(bus->db, "create function public.slow(payload jsonb, command_id uuid) returns jsonb language sql as "
+                           "$$ select to_jsonb(pg_sleep(60)::text) $$");
+    item = handle_within(bus, "public.slow", (size_t)6 << 20, deadline_in_ms(2000), &timed_out);
+    assert_int_equal(item.outcome, OUTCOME_RETRY);
+    assert_true(timed_out);
+}
+
 TEST(sql_handler_without_its_lease_leaves_no_effect)
 {
     scoped(bus_free) Bus *bus     = bus_with_functions();
