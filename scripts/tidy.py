@@ -280,6 +280,18 @@ def check_proofs(files):
             for name in re.findall(r"`([a-z0-9]+(?:_[a-z0-9]+){2,}\*?)`", line):
                 if name.rstrip("*") not in tests:
                     yield file.at(number, f"no test is called {name}")
+        yield from rows_twice(file)
+
+
+def rows_twice(file):
+    """Two rows with the same tests are one promise in two wordings, as a merge leaves them."""
+    rows = {}
+    for number, line in enumerate(file.lines, 1):
+        names = frozenset(re.findall(r"`(\w+)`", line.split("|")[-2])) if line.startswith("|") and line.count("|") > 3 else ()
+        if len(names) > 1:
+            if names in rows:
+                yield file.at(number, f"the same tests as in line {rows[names]}: one promise, one row")
+            rows[names] = number
 
 
 def list_functions(files):
