@@ -111,6 +111,7 @@ as $$
     ('wallet.open',             'poster'),
     ('wallet.post',             'poster'),
     ('wallet.post_nowait',      'poster'),
+    ('wallet.post_transfer',    'poster'),
     ('wallet.treasury',         'treasurer'),
     ('wallet.emit_to',          'admin'),
     ('wallet.expire_next',      'reader'),

@@ -116,6 +116,43 @@ begin
 end
 $$;
 
+-- Any operations: checks them, then decides and writes.
+create or replace function wallet.post_arrays (
+  p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
+  p_requests jsonb[], p_atomic boolean)
+  returns table (
+    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
+    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
+    balance_now bigint, number bigint, at timestamptz)
+  language plpgsql set search_path = wallet, pawl, pg_temp
+  set plan = posting
+as $$
+#variable_conflict use_column
+begin
+  perform wallet.post_check(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests);
+  if p_kinds && '{topup,freeze,unfreeze,floor}' or 'multi' = any (p_kinds) and wallet.treasury_needed(p_kinds, p_requests) then
+    perform wallet.treasury_check();
+  end if;
+  if current_setting('transaction_isolation') = 'read committed' then
+    if cardinality(wallet.post_chunks(p_kinds, p_txn_ids, p_amounts, p_refs)) = 1 then -- nearly always
+      return query select p.* from wallet.post_batch(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
+                                                     case when p_atomic then 1 end, false) p order by p.ord;
+      return;
+    end if;
+    return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
+                                                 coalesce(p_atomic, false), false) p;
+    return;
+  end if;
+  -- The snapshot may be older than the locks: then the entry's or the transaction's key says so.
+  begin
+    return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
+                                                 coalesce(p_atomic, false), false) p;
+  exception when unique_violation then
+    raise exception 'could not serialize access: a wallet was changed by another transaction' using errcode = '40001';
+  end;
+end
+$$;
+
 /*
  * What the arguments mean; kind.sql says which kind takes which, and refuses the others.
  *
@@ -144,31 +181,16 @@ create or replace function wallet.post (
     balance_now bigint, -- and at this time
     number bigint, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set plan = posting
 as $$
-#variable_conflict use_column
 begin
-  perform wallet.post_check(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests);
-  if p_kinds && '{topup,freeze,unfreeze,floor}' or 'multi' = any (p_kinds) and wallet.treasury_needed(p_kinds, p_requests) then
-    perform wallet.treasury_check();
+  if (p_kinds = '{transfer}' and cardinality(p_txn_ids) = 1 and p_txn_ids[1] is not null and cardinality(p_owners) = 1 and p_owners[1] is not null
+      and cardinality(p_amounts) = 1 and p_amounts[1] is not null and cardinality(p_others) = 1 and p_others[1] is not null
+      and (p_assets is null or cardinality(p_assets) = 1 and p_assets[1] is not null) and p_refs is null
+      and (p_requests is null or cardinality(p_requests) = 1 and p_requests[1] is not null)) is true then
+    return query select p.* from wallet.post_transfer(p_txn_ids[1], p_owners[1], p_amounts[1], p_others[1], p_assets[1], p_requests[1], p_atomic) p;
+  else
+    return query select p.* from wallet.post_arrays(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, p_atomic) p;
   end if;
-  if current_setting('transaction_isolation') = 'read committed' then
-    if cardinality(p_kinds) = 1 then
-      return query select p.* from wallet.post_batch(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
-                                                        case when p_atomic then 1 end, false) p;
-      return;
-    end if;
-    return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
-                                                 coalesce(p_atomic, false), false) p;
-    return;
-  end if;
-  -- The snapshot may be older than the locks: then the entry's or the transaction's key says so.
-  begin
-    return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
-                                                 coalesce(p_atomic, false), false) p;
-  exception when unique_violation then
-    raise exception 'could not serialize access: a wallet was changed by another transaction' using errcode = '40001';
-  end;
 end
 $$;
 

@@ -232,7 +232,7 @@ static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows
 
 /* ---- posting ---- */
 
-/* lock_ms: text, NULL for as long as it takes. */
+/* lock_ms: text; NULL: the session's lock_timeout. One transfer has a statement of its own, without arrays. */
 #define POST_ARGS(arena, items, count, lock_ms)                                                     \
     DB_ARGS(db_texts_by(arena, items, count, kind_of),                                              \
             db_uuids(arena, db_texts_of(arena, items, count, txn_id_of), count),                    \
@@ -240,14 +240,22 @@ static ErrorCode rows_take(WalletItem **items, int count, const VerdictRow *rows
             db_texts_by(arena, items, count, other_of), db_texts_by(arena, items, count, asset_of), \
             refs_arg(arena, items, count), requests_arg(arena, items, count), db_text(lock_ms))
 
+#define TRANSFER_ARGS(arena, item, lock_ms)                                                                  \
+    DB_ARGS(db_uuid((item)->txn_id), db_text((item)->owner), db_i64((item)->amount), db_text((item)->other), \
+            db_text(asset_of(item)), db_jsonb(request_of(arena, item)), db_text(lock_ms))
+
 static ErrorCode call_post(Pool *pool, const TxOptions *options, const char *sql, WalletItem **items, int count,
                            const char *lock_ms, Error *reterr)
 {
     void *rows;
     int   row_count;
 
-    TRY(db_call_many(pool, options, sql, POST_ARGS(options->arena, items, count, lock_ms), &verdict_shape, &rows,
-                     &row_count, reterr));
+    if (sql == sql_wallet_post && count == 1 && items[0]->kind == WALLET_TRANSFER)
+        TRY(db_call_many(pool, options, sql_wallet_post_transfer, TRANSFER_ARGS(options->arena, items[0], lock_ms),
+                         &verdict_shape, &rows, &row_count, reterr));
+    else
+        TRY(db_call_many(pool, options, sql, POST_ARGS(options->arena, items, count, lock_ms), &verdict_shape, &rows,
+                         &row_count, reterr));
     TRY(rows_take(items, count, rows, row_count, reterr));
     verdicts_count(items, count);
     return OK;

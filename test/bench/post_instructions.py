@@ -21,7 +21,7 @@ def statements(size, calls):
         return ",".join(f"'w{source.randint(first, last)}'" for _ in range(size))
 
     for _ in range(calls):
-        keys = ",".join(f"'{uuid.UUID(int=source.getrandbits(128))}'" for _ in range(size))
+        keys = ",".join(f"'{uuid.uuid4()}'" for _ in range(size))
         yield (f"select count(*) from wallet.post(array_fill('transfer'::text, array[{size}]), array[{keys}]::uuid[], "
                f"array[{texts(1, 500)}], array_fill(1::bigint, array[{size}]), array[{texts(501, 1000)}]);\n")
 

@@ -106,6 +106,7 @@ wallet.transaction       reader poster
 wallet.open              poster
 wallet.post              poster
 wallet.post_nowait       poster
+wallet.post_transfer     poster
 wallet.treasury          treasurer
 wallet.emit_to           admin
 wallet.expire_next       reader

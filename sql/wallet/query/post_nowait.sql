@@ -2,15 +2,11 @@
 -- transaction has locked have the refusal "busy" and the owner of that wallet.
 -- $1 kinds, $2 txn ids, $3 owners, $4 amounts as text, because some have none, $5 others, $6 assets, $7 refs, $8 requests;
 -- arrays from $5 on may be null; $9 milliseconds to wait for a lock, null: as the session has it
-with patience as materialized (
-  select set_config('lock_timeout', coalesce($9, current_setting('lock_timeout')), true) as ms
-)
 select p.ord, p.is_new, p.refusal, p.sentence, p.differs, case when p.differs is not null then p.kind end as kind,
        case when n.told or p.refusal = 'busy' then p.owner end as owner, case when n.told then p.other end as other,
        case when n.told then p.asset end as asset, case when n.told then p.amount end as amount,
        p.balance_before, p.balance, p.held, p.available, p.version, p.balance_now, pawl.micros(p.at) as at
-from patience
--- said in a way that has the patience set first
-cross join lateral wallet.post_nowait(case when patience.ms is not null then $1::text[] end, $2::uuid[], $3::text[], $4::text::bigint[], $5::text[],
-                                      $6::text[], $7::uuid[], $8::jsonb[]) p
+-- set_config never returns null, and arguments are evaluated before the call.
+from wallet.post_nowait(case when set_config('lock_timeout', coalesce($9, current_setting('lock_timeout')), true) is not null then $1::text[] end,
+                        $2::uuid[], $3::text[], $4::text::bigint[], $5::text[], $6::text[], $7::uuid[], $8::jsonb[]) p
 cross join lateral (select p.kind not in ('topup', 'spend', 'transfer', 'hold') as told) n
