@@ -115,7 +115,8 @@ static ErrorCode daemon_start(Daemon *daemon, const SettingsGiven *given, Error 
         TRY(server_bind(daemon->app->settings.listen, &daemon->bound_fd, reterr));
     start_grace_set(/* may_hang= */ daemon->app->settings.database_url != NULL);
     TRY(app_reach(daemon->app, APP_MIGRATED, reterr));
-    TRY(app_token(daemon->app, &daemon->token, &daemon->token_file, reterr));
+    if (daemon->app->settings.role & ROLE_API)
+        TRY(app_token(daemon->app, &daemon->token, &daemon->token_file, reterr));
     webhook_set(daemon, &daemon->app->settings);
     TRY(parts_start(daemon, reterr));
     print_ready(daemon, daemon->token_file, given->is_json);
@@ -199,21 +200,56 @@ static bool setting_is_same(const Setting *row, const Settings *a, const Setting
     return left && right ? strcmp(left, right) == 0 : left == right;
 }
 
+/* NULL: there is no such section. */
+static const void *worker_find(const Settings *settings, const char *name)
+{
+    for (size_t i = 0; i < settings->workers_count; i++)
+        if (strcmp(settings->workers_list[i].name, name) == 0)
+            return settings->workers_list[i].values;
+    return NULL;
+}
+
+static bool worker_is_same(const void *left, const void *right)
+{
+    const SettingTable *table = settings_workers.table;
+
+    for (size_t i = 0; left && right && i < table->count; i++)
+        if (!setting_is_same(&table->rows[i], left, right))
+            return false;
+    return left && right;
+}
+
+static void name_add(Text *names, const char *before, const char *name, const char *after)
+{
+    text_print(names, "%s%s%s%s", names->length ? ", " : "", before, name, after);
+}
+
+/* Name the sections of these settings that the others lack or, unless only_missing, have with other values. */
+static void workers_compare(const Settings *these, const Settings *others, bool only_missing, Text *names)
+{
+    for (size_t i = 0; i < these->workers_count; i++) {
+        const SettingSection *section = &these->workers_list[i];
+        const void           *other   = worker_find(others, section->name);
+
+        if (only_missing ? !other : !worker_is_same(section->values, other))
+            name_add(names, "[worker ", section->name, "]");
+    }
+}
+
 /* Settings that were changed and that a running daemon does not take. */
 static void restart_explain(const Settings *started, const Settings *now)
 {
-    char   names[512];
-    size_t used = 0;
+    scoped_text Text names = {0};
 
-    names[0] = '\0';
-    for (size_t i = 0; i < settings_table.count && used < sizeof names; i++) {
-        const Setting *row = &settings_table.rows[i];
-
-        if (!row->reloads && !setting_is_same(row, started, now))
-            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", used ? ", " : "", row->name);
-    }
-    if (used)
-        log_write(LOG_WARN, "daemon", "changed settings take effect at the next start", LOG_STR("settings", names));
+    text_init(&names, NULL, TEXT_MAX_LINE);
+    for (size_t i = 0; i < settings_table.count; i++)
+        if (!settings_table.rows[i].reloads && !setting_is_same(&settings_table.rows[i], started, now))
+            name_add(&names, "", settings_table.rows[i].name, "");
+    workers_compare(now, started, /* only_missing= */ false, &names); /* changed and new ones */
+    workers_compare(started, now, /* only_missing= */ true, &names);  /* removed ones */
+    if (names.length)
+        log_write(LOG_WARN, "daemon", "changed settings take effect at the next start",
+                  LOG_STR("settings", text_string(&names)));
 }
 
 static void reload(Daemon *daemon, const SettingsGiven *given, const Settings *started)

@@ -67,6 +67,8 @@ DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
 /* What checks need and find out for each other. */
 typedef struct {
     const SettingsGiven *given;
+    Settings             serve;      /* as pawl serve would have them */
+    bool                 is_private; /* no URL is given */
     int64_t              long_tx_ms;
     Arena               *arena;
     App                 *app;     /* NULL until the check "settings" passed */
@@ -78,7 +80,8 @@ typedef struct {
     X(T, const char *, DB_TEXT, missing) \
     X(T, int64_t, DB_I64, ungranted)     \
     X(T, const char *, DB_TEXT, example) \
-    X(T, const char *, DB_TEXT, owner)
+    X(T, const char *, DB_TEXT, owner)   \
+    X(T, bool, DB_BOOL, app_lacks_schema)
 typedef struct {
     RIGHTS_COLUMNS(DB_FIELD, Rights)
 } Rights;
@@ -132,15 +135,19 @@ static ErrorCode private_url(Doctor *doctor, Error *reterr)
 
 static ErrorCode check_settings(Doctor *doctor, Finding *finding, Error *reterr)
 {
+    SettingsGiven serve = *doctor->given;
+
     TRY(app_open(doctor->given, APP_SETTINGS, &doctor->app, reterr));
-    bool is_private = doctor->app->settings.database_url == NULL;
-    if (is_private)
+    doctor->is_private = doctor->app->settings.database_url == NULL;
+    serve.is_daemon    = true;
+    TRY(settings_load(&serve, doctor->arena, &doctor->serve, reterr));
+    if (doctor->is_private)
         TRY(private_url(doctor, reterr));
     TRY(app_reach(doctor->app, APP_POOL, reterr));
     return found(finding, FINDING_OK,
-                 arena_print(doctor->arena, "home %s, %s database, pool %d to %d", doctor->app->settings.home,
-                             is_private ? "private" : "given", (int)doctor->app->settings.pool_min,
-                             (int)doctor->app->settings.pool_max),
+                 arena_print(doctor->arena, "home %s, %s database, pool of pawl serve %d to %d",
+                             doctor->app->settings.home, doctor->is_private ? "private" : "given",
+                             (int)doctor->serve.pool_min, (int)doctor->serve.pool_max),
                  NULL);
 }
 
@@ -207,6 +214,10 @@ static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
                      arena_print(doctor->arena, "%" PRId64 " rights of roles are missing, such as %s", rights.ungranted,
                                  rights.example),
                      arena_print(doctor->arena, "run as %s: select pawl.grant_roles()", rights.owner));
+    if (doctor->is_private && rights.app_lacks_schema)
+        return found(finding, FINDING_WARN, "login app may not create objects in schema app",
+                     "run as a superuser: alter schema app owner to app; likewise its tables, if pg_restore --no-owner "
+                     "made them");
     return found(finding, FINDING_OK, "all there, with their rights", NULL);
 }
 
@@ -245,10 +256,11 @@ static ErrorCode check_pool(Doctor *doctor, Finding *finding, Error *reterr)
     int           free   = vitals->connections_max - vitals->connections;
 
     (void)reterr;
-    if (free < (int)doctor->app->settings.pool_max)
+    if (free < (int)doctor->serve.pool_max)
         return found(finding, FINDING_WARN,
-                     arena_print(doctor->arena, "the server has %d connections left, the pool may want %d", free,
-                                 (int)doctor->app->settings.pool_max),
+                     arena_print(doctor->arena,
+                                 "the server has %d connections left, the pool of pawl serve may want %d", free,
+                                 (int)doctor->serve.pool_max),
                      "raise max_connections, lower PAWL_POOL_MAX, or put PgBouncer in front");
     if (vitals->connections * 100 > vitals->connections_max * CONNECTIONS_WARN)
         return found(finding, FINDING_WARN,

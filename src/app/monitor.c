@@ -408,7 +408,7 @@ static const PeriodicTask table[] = {
     {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
     {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},
-    {"bring-back", REQUEUE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_requeue},
+    {"requeue", REQUEUE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_requeue},
     {"prune", 1000, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_prune},
     {"maintain", MAINTAIN_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_maintain},
     {"expire-holds", EXPIRE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_expire},

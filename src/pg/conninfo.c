@@ -23,20 +23,17 @@ static bool is_mark(const char *quote)
 
 /* libpq quotes the text that it could not parse, which may be the password. Everything from the first quotation of that text to the
  * last quotation mark is replaced by "...", so a quotation mark in the password reveals nothing. */
-static void quotes_mask(char *message)
+static void quotes_mask(const char *message, char *ret_masked, size_t size)
 {
-    static const char hidden[] = "\"...\"";
-    char             *first = strchr(message, '"'), *last = strrchr(message, '"');
+    const char *first = strchr(message, '"'), *last = strrchr(message, '"');
 
     while (first && is_mark(first))
         first = strchr(first + strlen("\"=\""), '"');
-    if (first && (size_t)(last - first) + 1 >= strlen(hidden)) {
-        memcpy(first, hidden, strlen(hidden));
-        memmove(first + strlen(hidden), last + 1, strlen(last + 1) + 1);
-    } else if (first) { /* too short for the dots */
-        *first = '\0';
-    }
-    message[strcspn(message, "\n")] = '\0';
+    if (first)
+        snprintf(ret_masked, size, "%.*s\"...\"%s", (int)(first - message), message, last + 1);
+    else
+        snprintf(ret_masked, size, "%s", message);
+    ret_masked[strcspn(ret_masked, "\n")] = '\0';
 }
 
 ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, Error *reterr)
@@ -45,11 +42,11 @@ ErrorCode conninfo_parse(const char *conninfo, PQconninfoOption **ret_options, E
     PQconninfoOption *options = PQconninfoParse(conninfo, &message);
 
     if (!options) {
-        if (message)
-            quotes_mask(message);
+        char masked[CONNINFO_TEXT_SIZE];
+
+        quotes_mask(message ? message : "out of memory", masked, sizeof masked);
         (void)fail(reterr, ERR_USAGE,
-                   "database url is malformed (%s): it must look like postgresql://user@host:5432/database",
-                   message ? message : "out of memory");
+                   "database url is malformed (%s): it must look like postgresql://user@host:5432/database", masked);
         PQfreemem(message);
         return ERR_USAGE;
     }

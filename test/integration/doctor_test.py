@@ -38,6 +38,10 @@ def a_healthy_private_database_has_no_findings():
         done = pawl.run("doctor")
         assert done.code == 0 and done.stderr == "" and all(name in done.stdout for name in CHECKS), done
         assert pawl.run("db", "status", "--json").json["running"] is True, "it left as it came"
+        admin = pawl.run("db", "url", "--admin").stdout.strip()
+        psql(admin, "alter schema app owner to current_user; revoke all on schema app from app")
+        found = examine(pawl)[1]["roles"]
+        assert found["state"] == "warn" and "schema app" in found["found"] and "owner to app" in found["advice"], found
         assert pawl.run("db", "stop").code == 0
 
 

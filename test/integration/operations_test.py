@@ -87,17 +87,25 @@ def a_backup_is_restored_as_the_docs_say():
             kept = send(pawl, "shop", "charge", {"n": 1})
             for arguments in (("create", "ann"), ("topup", "ann", "5")):
                 assert pawl.run("wallet", *arguments).code == 0
+            there.rows("create role app login")
+            there.rows("grant pawl_app to app")
+            there.rows("create schema app authorization app")
+            there.rows("set role app; create table app.orders (id int); insert into app.orders values (1)")
             dump = os.path.join(there.folder, "pawl.dump")
             run(program("pg_dump"), "--format=custom", f"--file={dump}", pawl.run("db", "url").stdout.strip())
         assert set(roles_of_docs()) == set(there.rows("select distinct role from pawl.grant_contains()"))
         for role in roles_of_docs():
             here.rows(f"create role {role} nologin")
+        here.rows("create role app login")
+        here.rows("grant pawl_app to app")
         here.rows("create database shop")
-        run(program("pg_restore"), "--exit-on-error", "--no-owner", f"--dbname={here.url('shop')}", dump)
+        run(program("pg_restore"), "--exit-on-error", f"--dbname={here.url('shop')}", dump)
         with Pawl(here.url("shop")) as pawl:
             assert pawl.run("migrate").code == 0
             assert pawl.run("doctor").code == 0, pawl.run("doctor")
             assert pawl.run("wallet", "verify").code == 0
+            here.rows("set role app; insert into app.orders values (2); create table app.lines (id int)", "shop")
+            assert here.rows("select count(*) from app.orders", "shop") == ["2"]
             assert pawl.run("wallet", "balance", "ann", "--json").json["balance"] == 5
             assert work(pawl, "shop", "--noop")["completed"] == 1 and status(pawl, kept) == "COMPLETED"
             pawl.serve()

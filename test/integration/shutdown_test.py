@@ -122,11 +122,30 @@ def a_hangup_reloads_what_can_change():
         rewrite("log = info\npool_max = 7\nrequest_timeout = 9s\n")
         said = wait_until(lambda: server.said(".*take effect at the next start.*"), what="it says what needs a start").group(0)
         assert "PAWL_POOL_MAX, PAWL_REQUEST_TIMEOUT" in said, said
+        assert "worker" not in said, said
         rewrite("log = deafening\n")
         wait_until(lambda: server.said("settings were not reloaded.*deafening"), what="refused, with the reason")
         assert server.http("GET", "/health/live").status == 200
         stop_clean(server)
         assert server.said("stopping"), "the level of before the bad file stayed"
+
+
+@test
+def a_hangup_names_the_workers_that_were_changed_added_and_removed():
+    with Database() as db, Pawl(db) as pawl:
+        file = os.path.join(pawl.home, "pawl.ini")
+
+        def rewrite(*workers):
+            with open(file, "w", encoding="utf-8") as out:
+                out.write("".join(f"[worker {name}]\nexec = {line}\n" for name, line in workers))
+
+        rewrite(("same", "true"), ("changed", "true"), ("removed", "true"))
+        server = pawl.serve()
+        rewrite(("same", "true"), ("changed", "false"), ("added", "true"))
+        server.send(signal.SIGHUP)
+        said = wait_until(lambda: server.said(".*take effect at the next start.*"), what="it names what needs a start").group(0)
+        assert "[worker changed], [worker added], [worker removed]" in said and "[worker same]" not in said, said
+        stop_clean(server)
 
 
 @test

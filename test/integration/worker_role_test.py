@@ -88,6 +88,7 @@ def a_stop_waits_for_handlers_and_releases_what_was_not_begun():
         settings(pawl, f"[worker shop]\nexec = {script}\nconcurrency = 1\n")
         first, second = send(pawl, "shop", "charge"), send(pawl, "shop", "charge")
         pod = serve_workers(pawl)
+        assert not any("token" in line for line in pod.stdout), "it serves no HTTP"
         wait_until(lambda: lines(began) == [first], what="the handler runs")
         wait_until(lambda: db.value("select count(*) from pawl.lease") == "2", what="the next one is claimed")
         pod.send(signal.SIGTERM)

@@ -1,10 +1,13 @@
 -- doctor_rights.sql - do the roles exist, and do they have what sql/base/grants.sql says?
--- Columns: missing (roles, separated by ", "), ungranted (how many grants of functions are missing), example, owner (quoted).
+-- Columns: missing (roles, separated by ", "), ungranted (how many grants of functions are missing), example, owner (quoted),
+-- app_lacks_schema (login app exists, schema app too, and the login may not create objects in it).
 select coalesce((select string_agg(distinct c.role, ', ') from pawl.grant_contains() c
                  where not exists (select from pg_roles r where r.rolname = c.role)), '') as missing,
        count(u.name) as ungranted,
        coalesce(min(u.role || ' on ' || u.name), '') as example,
-       (select quote_ident(r.rolname) from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'pawl') as owner
+       (select quote_ident(r.rolname) from pg_namespace n join pg_roles r on r.oid = n.nspowner where n.nspname = 'pawl') as owner,
+       exists (select from pg_namespace n, pg_roles r
+               where n.nspname = 'app' and r.rolname = 'app' and not has_schema_privilege(r.oid, n.oid, 'create')) as app_lacks_schema
 from (select 1) one
 left join (
   select distinct c.role, g.name

@@ -99,6 +99,18 @@ TEST(conn_silent_host_ends_at_the_deadline)
     close(hole);
 }
 
+TEST(conn_malformed_urls_are_refused_with_the_whole_reason)
+{
+    static const char *const urls[] = {"foo", "fo", "f"};
+    char                     text[CONNINFO_TEXT_SIZE];
+    Error                    error;
+
+    for (size_t i = 0; i < COUNT(urls); i++) {
+        assert_code(ERR_USAGE, conninfo_describe(urls[i], text, &error));
+        assert_contains(error.text, "(missing \"=\" after \"...\" in connection info string)");
+    }
+}
+
 TEST(conn_malformed_urls_never_show_the_secret)
 {
     static const char *const urls[] = {
