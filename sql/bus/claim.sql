@@ -179,11 +179,7 @@ declare
   v_ended bigint[];
   v_canceled bigint[];
 begin
-  perform pawl.array_check('ids', p_ids, cardinality(p_ids), 'QU001'),
-          pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QU001');
-  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
-    raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
-  end if;
+  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   if (p_lease_ms between 100 and 86400000) is not true then
     raise exception 'lease must be from 100 to 86400000 ms' using errcode = 'QU001';
   end if;

@@ -15,11 +15,7 @@ declare
   v_held bigint[];
   v_canceled bigint[];
 begin
-  perform pawl.array_check('ids', p_ids, cardinality(p_ids), 'QU001'),
-          pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QU001');
-  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
-    raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
-  end if;
+  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
   select array_agg(h.id) filter (where not h.cancel), array_agg(h.id) filter (where h.cancel)
   into v_held, v_canceled

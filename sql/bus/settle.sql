@@ -5,7 +5,7 @@
 -- its table only in a statement that inserts it into another one, and pawl.moved() raises when the numbers differ.
 -- Lock order, of every function here: lease, delayed, tsq and ready rows, each by id; then, in pawl.after_end, reply queues by name,
 -- batch rows by id. pawl.after_end is called once, after the last row was locked.
--- Errors: QU001 arrays of different length, unknown outcome, a result too large. XX000 a move lost a row.
+-- Errors: QU001 arrays of different length or of more than 10000 elements, unknown outcome, a result too large. XX000 a move lost a row.
 
 -- Raises when a statement deleted more or fewer rows than it inserted elsewhere.
 create or replace function pawl.moved (p_deleted bigint, p_inserted bigint)
@@ -19,12 +19,39 @@ begin
 end
 $$;
 
+-- Raises unless the arrays name up to 10000 leases. Returns the tokens to try: of several for one command the greatest, because later
+-- leases have greater tokens; the others become the least bigint, which no lease has. So a call cannot try all tokens of a lease.
+-- Number 0 is no command: it stands for those that the caller did not find.
+create or replace function pawl.lease_tokens (p_ids bigint[], p_tokens bigint[])
+  returns bigint[]
+  language plpgsql immutable
+as $$
+begin
+  perform pawl.array_check('ids', p_ids, cardinality(p_ids), 'QU001'),
+          pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QU001');
+  if cardinality(p_ids) > 10000 then
+    raise exception 'ids must have at most 10000 elements, got %', cardinality(p_ids) using errcode = 'QU001';
+  end if;
+  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
+    raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
+  end if;
+  if cardinality(p_ids) = (select count(distinct i) from unnest(p_ids) i) then
+    return p_tokens;
+  end if;
+  return array(
+    select case when u.id = 0 or u.token = max(u.token) over (partition by u.id) then u.token else -9223372036854775808 end
+    from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+    order by u.ord);
+end
+$$;
+
 -- A row per item. settled: by this call. again: it had been, by this very settle under this token; a caller that has written
 -- something in this transaction must roll back then as well.
 -- Outcomes: complete, retry, fail (permanent: to the troubleshooting queue), reject (business refusal).
 -- p_results: at most 16 MiB as text each. p_errors: cut after 8192 characters. p_delays_ms: for retry, instead of the schedule.
 -- p_domains and p_command_ids say what the caller believes it settles, so that the trace of a command that does not
 -- exist (id 0 when the caller never knew it) can be found by them.
+-- Of several tokens for one command in a call the greatest is tried. With p_nowait the others are BUSY.
 -- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for.
 -- Nothing is done about it, and its status is BUSY: settle it again. For callers that share a transaction with others.
 create or replace function pawl.settle_items (
@@ -58,8 +85,8 @@ declare
   v_again_statuses text[];
   v_canceled bigint[];
 begin
-  perform pawl.array_check('ids', p_ids, v_count, 'QU001'), pawl.array_check('tokens', p_tokens, v_count, 'QU001'),
-          pawl.array_check('outcomes', p_outcomes, v_count, 'QU001'),
+  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  perform pawl.array_check('outcomes', p_outcomes, v_count, 'QU001'),
           pawl.array_check('results', p_results, v_count, 'QU001', true),
           pawl.array_check('errors', p_errors, v_count, 'QU001', true),
           pawl.array_check('delays_ms', p_delays_ms, v_count, 'QU001', true),
@@ -68,9 +95,6 @@ begin
   perform pawl.json_check('result', p_results, 'QU001') where p_results is not null;
   if exists (select from unnest(p_errors) e where octet_length(e) > 8192) then
     p_errors := array(select left(u.e, 8192) from unnest(p_errors) with ordinality u (e, n) order by u.n);
-  end if;
-  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
-    raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
   end if;
   if exists (select from unnest(p_outcomes) o where o is null or o not in ('complete', 'retry', 'fail', 'reject')) then
     raise exception 'outcome must be complete, retry, fail or reject' using errcode = 'QU001';
@@ -154,6 +178,10 @@ begin
       from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
       cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
       where p_nowait -- what was settled has no lease any more
+      union all
+      select u.ord, false, false, 'BUSY' -- another item of this call has a greater token, perhaps of another client
+      from unnest(p_tokens) with ordinality u (token, ord)
+      where p_nowait and u.token = -9223372036854775808
       union all
       select n, false, false, null from generate_series(1, v_count) n
     ) v (ord, settled, again, status)
