@@ -17,6 +17,8 @@
 #define TRIES_MAX       3
 #define DELAY_MS        (5 * 60 * 1000)
 #define LEASE_MS        (60 * 1000)
+#define REPORT_MS       5000 /* to report the outcome of a try, after its own time */
+#define TRY_MS_MIN      500 /* with less left in a turn no letter is begun: the try would count and could not succeed */
 #define LIST_MAX        1000
 #define STEP_LETTERS    100 /* so that a turn ends, however fast letters fall due */
 #define ARENA_BYTES_MAX ((size_t)64 << 20)
@@ -264,9 +266,21 @@ static const DeadLetterType *type_find(const DeadLetterTypes *types, const char 
     return NULL;
 }
 
-static ErrorCode report(Pool *pool, Deadline deadline, Arena *arena, const Try *try, const Error *why, Error *reterr)
+/* A try ends early enough for its report to come within the lease. */
+static Deadline try_deadline(const DeadLetterTypes *types, Deadline deadline)
 {
-    TxOptions options = {.name = "dead_letter_report", .deadline = deadline, .arena = arena, .keyed = true};
+    int reserve_ms = types->lease_ms / 2 < REPORT_MS ? types->lease_ms / 2 : REPORT_MS;
+
+    return deadline_sooner(deadline, deadline_in_ms(types->lease_ms - reserve_ms));
+}
+
+/* With time of its own: a try that used up the time of the whole turn would otherwise be counted and its reason lost. */
+static ErrorCode report(Pool *pool, Arena *arena, const Try *try, const Error *why, Error *reterr)
+{
+    TxOptions options = {.name     = "dead_letter_report",
+                         .deadline = deadline_in_ms(REPORT_MS),
+                         .arena    = arena,
+                         .keyed    = true};
 
     metric_add(why ? &bus_metrics.dead_letter_retry_failed : &bus_metrics.dead_letter_retry_ok, 1);
     return tx_run(pool, &options, report_body, &(Report){try, why}, reterr);
@@ -275,11 +289,11 @@ static ErrorCode report(Pool *pool, Deadline deadline, Arena *arena, const Try *
 static ErrorCode letter_call(Pool *pool, Deadline deadline, Arena *arena, const Try *try, Error *reterr)
 {
     const ClaimedCommand *letter = try->letter;
-    Deadline              until  = deadline_sooner(deadline, deadline_in_ms(try->types->lease_ms));
+    Deadline              until  = try_deadline(try->types, deadline);
     Error                 why    = {0};
     ErrorCode code = try->type->call(until, letter->operation_key, letter->operation_data, try->type->context, &why);
 
-    return report(pool, deadline, arena, try, code == OK ? NULL : &why, reterr);
+    return report(pool, arena, try, code == OK ? NULL : &why, reterr);
 }
 
 /* A handler's failure is not ours: it is reported to the letter. Ours is not to be able to report it. */
@@ -287,7 +301,7 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
                             Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
-    Deadline                  until   = deadline_sooner(deadline, deadline_in_ms(types->lease_ms));
+    Deadline                  until   = try_deadline(types, deadline);
     TxOptions                 options = {.name = "dead_letter_try", .deadline = until, .arena = arena, .keyed = true};
     Try   try = {.types = types, .type = type_find(types, letter->operation_type), .letter = letter};
     Error why = {0};
@@ -299,7 +313,7 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
         metric_add(&bus_metrics.dead_letter_retry_ok, 1);
         return OK;
     }
-    return try.lost ? OK : report(pool, deadline, arena, &try, &why, reterr);
+    return try.lost ? OK : report(pool, arena, &try, &why, reterr);
 }
 
 /* NULL: nothing is due. */
@@ -336,7 +350,7 @@ ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types,
     int                       tried = 0;
 
     types = types_with_defaults(types);
-    for (; tried < STEP_LETTERS && !deadline_passed(deadline); tried++) {
+    for (; tried < STEP_LETTERS && deadline_left_ms(deadline) >= TRY_MS_MIN; tried++) {
         ClaimedCommand *letter = NULL;
 
         arena_reset(arena);

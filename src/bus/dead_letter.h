@@ -99,7 +99,8 @@ must_check ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, int lock_m
 /* A try under way finds its letter gone and rolls back. */
 must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int lock_ms, int64_t id, Error *reterr);
 /* One turn of the job, letter by letter and at most a hundred: claim one that is due, run its handler, settle. Types
- * without a handler stay as they are. Call it more often than delay_ms: each letter knows when it is due. */
+ * without a handler stay as they are. In the last half second before the deadline no letter is begun, and the report of the
+ * last one may take 5 s more. Call it more often than delay_ms: each letter knows when it is due. */
 must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried,
                                       Error *reterr);
 /* pending + retrying + failed, for the metric and the alert. */

@@ -414,6 +414,38 @@ TEST(dead_letter_slow_one_costs_the_others_no_try)
                                              " where status = 'pending' and retry_count = 0 and lease = 0"));
 }
 
+static ErrorCode hang(Deadline deadline, const char *key, const char *data, void *context, Error *reterr)
+{
+    (void)key, (void)data, (void)context;
+    clock_sleep_until(deadline);
+    return fail(reterr, ERR_TIMEOUT, "webhook does not answer");
+}
+
+/* A receiver that hangs until the end of the turn: the outcome is reported all the same. */
+TEST(dead_letter_that_used_up_the_time_of_its_turn_is_reported)
+{
+    const DeadLetterType types[] = {
+        {"pay", .call = hang},
+        {"slow", sleep_for_ever, NULL},
+    };
+    scoped(database_free) TestDatabase *db   = database_new();
+    scoped(pool_free) Pool             *pool = pool_open(db);
+    int                                 tried;
+
+    (void)letter_put(pool, "pay", "a");
+    (void)letter_put(pool, "slow", "a");
+    letters_are_due(db);
+    for (size_t i = 0; i < COUNT(types); i++) {
+        Error error = {0};
+
+        assert_ok(dead_letter_step(pool, deadline_in_ms(1000), (DeadLetterTypes){.list = &types[i], .count = 1}, &tried,
+                                   &error));
+        assert_int_equal(tried, 1);
+    }
+    assert_int_equal(2, database_get_i64(db, "select count(*) from pawl.failed_operations where status = 'pending' and "
+                                             "retry_count = 1 and error_message <> 'took too long'"));
+}
+
 typedef struct {
     ErrorCode code;
     int       runs;
