@@ -72,7 +72,7 @@ static void answer_keep(Pool *pool, Request *request, const char *key, const Res
                 DB_ARGS(db_uuid(key), request_hash(request), db_i32(response->status),
                         db_text(text_string(&response->body))),
                 &db_bool_shape, &kept, &error) != OK)
-        log_error(LOG_WARN, "http", "an answer could not be kept under its Idempotency-Key", &error);
+        log_error(LOG_WARN, "http", "a response could not be stored under its Idempotency-Key", &error);
 }
 
 /* Run the handler, or send the response that is stored under the same key. */
@@ -86,7 +86,7 @@ static ErrorCode answer_once(Api *api, Request *request, RouteHandler *handler, 
         return handler(api, request, response, reterr);
     TRY(answer_find(api->pool, request, key, &kept, reterr));
     if (kept && !kept->is_same)
-        return fail(reterr, ERR_KEY_REUSED, "the Idempotency-Key was used for another request: take a new one");
+        return fail(reterr, ERR_KEY_REUSED, "the Idempotency-Key was used for another request: use a new one");
     if (kept) {
         response->status = kept->status;
         text_append(&response->body, kept->body);

@@ -497,7 +497,7 @@ static const struct {
     {"X-Request-Id",         "{\"type\":\"string\"}",                     "the request's id; the client's own if it sent one"},
     {"ETag",                 "{\"type\":\"string\"}",                     "names this very content; for If-None-Match"       },
     {"Idempotency-Replayed", "{\"type\":\"string\",\"enum\":[\"true\"]}",
-     "this is the answer to an earlier request with the key"                                                                 },
+     "this is the response to an earlier request with the key"                                                               },
     {"Pawl-Balance",         "{\"type\":\"integer\"}",                    "the wallet's present balance"                     },
     {"Pawl-Status",          "{\"type\":\"string\"}",                     "the command's present status"                     },
     {"Pawl-Key-Days",        "{\"type\":\"integer\"}",                    "days after its end for which the id is known"     },
@@ -598,7 +598,7 @@ static void write_info(Writer *writer)
     writer_raw(writer, "contact", "{\"name\":\"the operator of this server\"}");
     writer_raw(writer, "license", "{\"name\":\"Apache 2.0\",\"identifier\":\"Apache-2.0\"}");
     writer_end(writer);
-    writer_raw(writer, "servers", "[{\"url\":\"/\",\"description\":\"the server that answered this description\"}]");
+    writer_raw(writer, "servers", "[{\"url\":\"/\",\"description\":\"the server that returned this description\"}]");
     writer_array(writer, "tags");
     for (size_t i = 0; i < COUNT(tags); i++) {
         writer_object(writer, NULL);

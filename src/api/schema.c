@@ -40,7 +40,7 @@ static const AnswerField letter_fields[] = {
     TEXT("error_message", .nullable = true), TEXT("error_code", .nullable = true), I64("retry_count"),
     TEXT("status", .words = letter_states), TIME("created_at"), TIME("last_retry_at", .nullable = true),
     TEXT("retried_by", .nullable = true,
-         .help = "pawl, or DOMAIN/TYPE of the bus by a route; null: nothing tries it unless an application claims it")};
+         .help = "pawl, or DOMAIN/TYPE of the bus by a route; null: nothing retries it unless an application claims it")};
 TABLE(letter, "DeadLetter");
 static const AnswerField letters_fields[] = {ROWS("items", letter), I64("next_cursor", .nullable = true)};
 TABLE(letters, "DeadLetters");

@@ -7,7 +7,7 @@
 #include "wallet/verify.h"
 
 const RouteParameter api_verify_parameters[] = {
-    {"new", "only what came since the last verification without a finding", PARAMETER_BOOL},
+    {"new", "only what was posted since the last clean verification", PARAMETER_BOOL},
     {NULL, NULL}
 };
 

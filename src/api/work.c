@@ -91,9 +91,10 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
     const char  *body = request_body(request, &size);
 
     (void)response;
-    TRY(api_key_refuse(request,
-                       "each claim leases other commands, and those of a lost answer come back when their leases end",
-                       reterr));
+    TRY(api_key_refuse(
+        request,
+        "each claim leases other commands, and those of a lost response are queued again when their leases expire",
+        reterr));
     TRY(reader_object(body, size, &api_claim_body, request_arena(request), &given, reterr));
     *wait = (ClaimWait){.domain     = request_capture(request, "domain"),
                         .types      = given.types.items,

@@ -316,12 +316,12 @@ static ErrorCode history_short(const BenchDatabase *database, Arena *arena, Erro
 ErrorCode section_history(Bench *bench, int64_t value, Error *reterr)
 {
     Alternation alternation = {
-        "history", {"looks at a wallet with 10 entries", NULL},
+        "history", {"reads of a wallet with 10 entries", NULL},
          history_measure, value
     };
     BenchDatabase *database;
 
-    alternation.names[1] = arena_print(bench->arena, "looks at a wallet with %lld entries", (long long)value);
+    alternation.names[1] = arena_print(bench->arena, "reads of a wallet with %lld entries", (long long)value);
     TRY(bench_database(bench, &database, reterr));
     TRY(wallets_open(bench, database, reterr));
     bench_print(bench, "making a history");

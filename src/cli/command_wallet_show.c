@@ -139,7 +139,8 @@ ErrorCode command_wallet_balance(Call *call, Error *reterr)
     TRY(names_check(call, reterr));
     TRY(call_moment(call, "--at", &at, reterr));
     if (call_flag(call, "--all") && (at || call_flag(call, "--asset")))
-        return fail(reterr, ERR_USAGE, "--all shows every asset as it is now: neither --asset nor --at goes with it");
+        return fail(reterr, ERR_USAGE,
+                    "--all shows the present state of every asset and cannot be combined with --asset or --at");
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     return at ? balance_past(call, app, at, reterr) : balance_now(call, app, reterr);
 }

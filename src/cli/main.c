@@ -75,7 +75,7 @@ static int finish(const Call *call, bool json, ErrorCode code, Error *error)
     int status;
 
     if (code == OK && print_failed())
-        code = fail(error, ERR_LIMIT, "the answer is too large to be printed");
+        code = fail(error, ERR_LIMIT, "the output is too large to be printed");
     /* A full disk or a closed pipe behind standard output must not look like success. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && code == OK)
         code = fail(error, ERR_DENIED, "cannot write to standard output: %s", strerror(errno));

@@ -61,7 +61,7 @@ static const SendItem *items_answer(const SendItem *items, int count, PawlSent *
 static ErrorCode count_check(int count, Error *reterr)
 {
     if (count < 1 || count > SEND_BATCH_MAX)
-        return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent at once, not %d", SEND_BATCH_MAX, count);
+        return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent in one call, got %d", SEND_BATCH_MAX, count);
     return OK;
 }
 

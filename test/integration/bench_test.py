@@ -130,7 +130,7 @@ def transfers_are_measured_in_every_way():
         assert is_ratio(rows["hot", "the second to the first"][0], hot, any_rate), rows
         assert figures(report(pawl, "transfers", *few, "--arrays", "100"))["arrays", "transfers"][0] > 0
         rows = figures(report(pawl, "transfers", *few, "--history", "1000"))
-        assert rows["history", "looks at a wallet with 1000 entries"][0] > 0, rows
+        assert rows["history", "reads of a wallet with 1000 entries"][0] > 0, rows
         rows = figures(report(pawl, "transfers", *few, "--verify", "1000"))
         assert list(rows) == [("verify", "seal and verify"), ("verify", "verify")], rows
 

@@ -412,7 +412,7 @@ def a_wallet_is_opened_once_and_read():
         got = installed.wallet(db, "open")
         words = dict(line.split(": ", 1) for line in got[:10])
         assert words["first"] == "0 new " and words["again"] == "0 known " and words["full"] == "0 new ", got
-        assert words["floor"] == '1 known the wallet of "ann" in CREDIT exists already with another floor', got
+        assert words["floor"] == '1 known the wallet of "ann" in CREDIT already exists with another floor', got
         assert words["key"] == f"1 known txn_id {txn_id(7)} was used before for another operation", got
         for label, field in (("no owner", "owner"), ("bad asset", "asset"), ("bad floor", "floor"), ("bad id", "txn_id"),
                              ("bad metadata", "metadata")):
