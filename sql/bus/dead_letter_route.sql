@@ -1,7 +1,8 @@
 -- dead_letter_route.sql - dead letters that applications put: a type names a domain and a type of the bus to be sent to.
 --
 -- Invariants
---   1. A letter becomes one command: its id is made from the letter's, and sending and resolving are one transaction.
+--   1. A letter becomes one command: sending and resolving are one transaction, under the letter's lock. The command's id is random: a
+--      sender that could foresee it could send another command under it and so keep the letter from being sent.
 --   2. A letter that cannot be sent fails alone, and its tries count as those of any other. A failure of the server or of another
 --      transaction (pawl.is_transient, a lock timeout) is no try.
 -- Lock order: letters by id, skipping what is locked; then those of pawl.send, each with a bound.
@@ -67,8 +68,7 @@ begin
     limit p_limit
   loop
     begin
-      perform pawl.send(v_letter.domain, v_letter.command_type, v_letter.operation_data,
-                        p_command_id => md5('pawl dead letter ' || v_letter.id)::uuid);
+      perform pawl.send(v_letter.domain, v_letter.command_type, v_letter.operation_data); -- its id is random
       update pawl.failed_operations f
       set status = 'resolved', retry_count = f.retry_count + 1, last_retry_at = v_now
       where f.id = v_letter.id;

@@ -127,13 +127,26 @@ def a_letter_that_cannot_be_sent_fails_alone():
     with Database() as db:
         bad, good = dead_letters_put(db, ["bad", "good"], kind="charge", delay_ms=0)
         db.rows("select pawl.dead_letter_route('charge', 'shop', 'charge-again')")
-        db.rows(f"select pawl.send('shop', 'charge-again', '{{\"other\": 1}}'::jsonb, "
-                f"p_command_id => md5('pawl dead letter {bad}')::uuid)")  # its id is taken by another body
+        db.rows("update pawl.failed_operations set operation_data = (select jsonb_agg('1e131071'::jsonb) from generate_series(1, 9000)) "
+                f"where id = {bad}")  # more than a payload may have as text
         assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["1"]
         rows = lambda: db.rows("select id, status, retry_count from pawl.failed_operations order by id")
         assert rows() == [f"{bad}|pending|1", f"{good}|resolved|1"], rows()
         assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["0"]
         assert rows()[0] == f"{bad}|failed|2", rows()
+
+
+@test
+def no_sender_can_take_the_id_of_a_letter_that_will_be_sent():
+    with Database() as db:
+        letter, = dead_letters_put(db, ["order-1"], kind="charge", delay_ms=0)
+        db.rows("select pawl.dead_letter_route('charge', 'shop', 'charge-again')")
+        # What an earlier version made of the letter's number.
+        db.rows(f"select pawl.send('shop', 'other', '1'::jsonb, md5('pawl dead letter {letter}')::uuid)")
+        assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["1"]
+        assert db.rows("select pawl.dead_letter_forward(100, 2, 0)") == ["0"]
+        assert db.rows("select type, count(*), count(distinct command_id) from pawl.command group by type order by type") == [
+            "charge-again|1|1", "other|1|1"]
 
 
 def pages(pawl, limit):
