@@ -75,12 +75,13 @@ static const Setting rows[] = {
     {"PAWL_MIGRATE", NULL, SETTING_WORD, AT(migrate), "auto", .words = migrate_words,
      .help = "auto: pawl serve brings the schema up to date; check: it refuses to start when it is not"},
     {"PAWL_WORKERS", NULL, SETTING_INT, AT(workers), .min = 1, .max = 1024,
-     .help = "worker threads; unset: the number of CPUs"},
+     .help = "threads that the default of PAWL_POOL_MAX assumes for commands other than pawl serve and pawl work, whose workers have "
+             "-j and concurrency; unset: the number of CPUs"},
     {"PAWL_POOL_MIN", NULL, SETTING_INT, AT(pool_min), .min = 1, .max = 1000,
      .help = "connections kept open once used; unset: 2, or PAWL_POOL_MAX if that is less"},
     {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = 1000,
      .help = "most connections at once; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
-             "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds as many again for their concurrency"},
+             "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds 2 to 10 more for their concurrency"},
     {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
      .help = "time for one try to connect, and for the breaker's probe"},
     {"PAWL_CONNECT_RETRIES", NULL, SETTING_INT, AT(connect_retries), "5", 0, 100,

@@ -1,14 +1,17 @@
 /*
- * pool_internal.h - what pool.c (callers) and janitor.c (upkeep) share; nobody else includes it.
+ * pool_internal.h - what pool.c, pool_slot.c (slots and waiters), pool_open.c (connecting) and janitor.c (upkeep) share.
  *
- * A slot is what pool_acquire() hands out: a Checkout. Whoever moved a slot to OPENING, CHECKED or ACQUIRED owns it and its
- * connection alone until it gives it back with slot_offer(); so the mutex guards the lists and counts, not the traffic.
+ * A slot is what pool_acquire() hands out: a Checkout. The thread that moved a slot to OPENING, CHECKED or ACQUIRED owns it and its
+ * connection until it gives it back with slot_offer(); so the mutex guards the lists and counts, and is not held during I/O.
  */
 #ifndef PG_POOL_INTERNAL_H
 #define PG_POOL_INTERNAL_H
 
 #include "base/sync.h"
 #include "pg/pool.h"
+
+/* While the breaker is open this many callers per connection wait for the next probe; more are refused immediately. */
+#define POOL_OUTAGE_WAITERS 4
 
 typedef enum { SLOT_FREE, SLOT_OPENING, SLOT_IDLE, SLOT_CHECKED, SLOT_ACQUIRED, SLOT_STATE_COUNT } SlotState;
 
@@ -33,9 +36,9 @@ struct Waiter {
     Deadline  deadline;
     bool      urgent;
     bool      prompt;
-    Checkout *own;     /* it has a slot, and the server no connection to spare: only another's connection helps */
+    Checkout *own;     /* the slot that it has, when the server has no connection left: it waits for a connected one */
     Checkout *slot;    /* handed over: ACQUIRED with a connection, or OPENING without */
-    ErrorCode refused; /* not OK: nobody will come */
+    ErrorCode refused; /* not OK: it gets none, for this reason */
 };
 
 struct Pool {
@@ -61,23 +64,50 @@ struct Pool {
     pthread_t   janitor;
 };
 
-/* The mutex is held. */
+/* ---- pool_slot.c; the mutex is held ---- */
+
+bool      pool_is_quiet(const Pool *pool); /* all slots are free or idle */
 void      slot_move(Checkout *slot, SlotState state);
 Checkout *slot_pop(Checkout **list, SlotState state); /* NULL: the list is empty */
+void      slot_push(Checkout **list, Checkout *slot, SlotState state);
 void      slot_fill(Checkout *slot, Conn *conn);
 bool      slot_is_stale(const Checkout *slot);
 /* A slot its owner is done with: to the first waiter, or to its list. */
 void slot_offer(Checkout *slot);
+/* The caller that holds it counts against what ordinary callers may take, or no longer. */
+void slot_hold(Checkout *slot, bool urgent);
+void slot_let_go(Checkout *slot);
+bool ordinary_may_take(const Pool *pool);
+/* Wait in the queue until a slot is handed over; NULL: the deadline has passed, or *ret_refused. The mutex is released meanwhile. own: see
+ * Waiter. */
+Checkout *waiters_join(Pool *pool, Deadline deadline, int wishes, Checkout *own, ErrorCode *ret_refused);
+void      waiters_refuse(Pool *pool, ErrorCode code);
+/* Could the next probe succeed before the deadline? */
+bool probe_is_worth_waiting(const Pool *pool, Deadline deadline);
 /* The breaker has closed: idle and free slots go to waiters. */
 void waiters_serve(Pool *pool);
 /* The next probe was put off: waiters whose deadline comes before it are refused. */
 void waiters_refuse_late(Pool *pool);
 /* A failure that says something about the server. */
 void failure_note(Pool *pool, const Error *error);
+void pool_wake_janitor(Pool *pool);
 void pool_gauges(const Pool *pool);
 
-/* The mutex is not held. */
-void slot_give_back(Checkout *slot);
+/* ---- pool.c ---- */
+
+/* The error of a caller that gets no connection; the mutex is held. */
+ErrorCode pool_refuse(const Pool *pool, ErrorCode code, Error *reterr);
+/* A slot for a caller: connected, or OPENING. The mutex is not held. */
+must_check ErrorCode slot_take(Pool *pool, int wishes, Deadline deadline, Checkout **ret_slot, Error *reterr);
+
+/* ---- pool_open.c; the mutex is not held ---- */
+
+/* The least time for a try to connect that says something about the server. */
+int pool_fair_ms(const Pool *pool);
+/* The slot is the caller's and OPENING: close the connection that it held, connect, and keep trying while that makes sense. *ret_slot:
+ * this one, or another one that was handed over meanwhile, which may be OPENING too. */
+must_check ErrorCode slot_open(Checkout *slot, int wishes, Deadline deadline, Checkout **ret_slot, Error *reterr);
+void                 slot_give_back(Checkout *slot);
 /* One try to connect a slot that is OPENING; then it is ACQUIRED. *ret_held: nothing was tried, because the breaker is not
  * closed. A failure is not noted: that is for the caller, once. */
 must_check ErrorCode slot_connect(Checkout *slot, Deadline deadline, bool *ret_held, Error *reterr);
