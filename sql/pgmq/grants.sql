@@ -2,10 +2,11 @@
 --   pawl_reader, pawl_monitor  list_*, metrics*, test_routing: no messages
 --   pg_monitor                 the same, and reads all tables and sequences, present and future, as in PGMQ
 --   pawl_app                   writes queues, archives, bindings and throttles, and runs every function but drop_queue
---   pawl_admin                 runs every function
+--   pawl_admin                 runs every function but _grant_roles, which is for the owner of schema pgmq
 -- Reading and writing messages runs with the caller's rights, as in PGMQ, whose clients touch the tables themselves too.
 -- New queues belong to the owner of the functions, who makes them (queue.sql), so its default privileges reach them.
--- Objects of other owners are left alone. Roles that come later are caught up with by `select pgmq._grant_roles()`.
+-- Objects of other owners are left alone. Roles that come later are caught up with by `select pgmq._grant_roles()`,
+-- or `select pawl.grant_roles()`, which calls it, as the owner.
 -- Nothing is for the public.
 
 create or replace function pgmq._grant_roles ()
@@ -71,7 +72,7 @@ begin
     union all
     select format('grant execute on function %s to %I', string_agg(f.name::text, ', '), g.rolname)
     from granted g, owned_function f
-    where g.works and (f.proname <> 'drop_queue' or g.rolname = 'pawl_admin') or f.proname = any (v_read)
+    where g.works and f.proname <> '_grant_roles' and (f.proname <> 'drop_queue' or g.rolname = 'pawl_admin') or f.proname = any (v_read)
     group by g.rolname
   loop
     execute v_grant;

@@ -68,3 +68,6 @@ select pgmq.drop_queue('made_by_app');
 reset role;
 drop role pgmq_monitor_test;
 drop role pgmq_stranger_test;
+
+-- Rights are granted by the owner of the schema only.
+select r.rolname from pg_roles r where r.rolname like 'pawl\_%' and has_function_privilege(r.rolname, 'pgmq._grant_roles()', 'execute');
