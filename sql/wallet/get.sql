@@ -1,8 +1,8 @@
--- get.sql - reading the books. Every answer is one snapshot; nothing is locked, nothing is summed that could be long.
--- Along the versions of a wallet the numbers of transactions only grow, and so do their times (both are drawn under the wallet's
--- lock), unless the database's clock was set back by more than 5 s: then the order is that of the versions, and a moment that came
--- twice is found at one of its two positions. So the position of a moment is found by halving: some twenty lookups in the
--- primary key for a million entries, and no index of its own.
+-- get.sql - reading wallets and entries. Each call reads one snapshot, locks nothing and sums no history.
+-- Along the versions of a wallet transaction numbers increase, and so do their times (both are assigned under the wallet's lock),
+-- unless the database's clock was set back by more than 5 s: then the order is that of the versions, and a time that occurred
+-- twice is found at one of its two positions. So the version at a time is found by binary search: some twenty lookups in the
+-- primary key for a million entries, and no additional index.
 
 -- p_limit, or QW001: null, or not from 1 to 100000.
 create or replace function wallet.limit_check (p_limit integer)
@@ -51,7 +51,7 @@ as $$
   from (select t.at from wallet.txn t order by t.id desc limit 1000) t
 $$;
 
--- Wallets as they stand; a row for each that exists. @system is one wallet here. PL/pgSQL, because it keeps its plans.
+-- The present state of wallets; a row for each that exists. @system is one wallet here. PL/pgSQL, because it caches plans.
 create or replace function wallet.get (p_owners text[], p_assets text[] default null)
   returns table (ord integer, owner text, asset text, balance bigint, held bigint, available bigint, floor bigint, version bigint,
                  frozen boolean, metadata jsonb, created_at timestamptz)
@@ -95,7 +95,7 @@ as $$
   order by a.code
 $$;
 
--- How a wallet stood at a moment: after the last entry not later than it. No row: it did not exist.
+-- A wallet's state at a time: after the last entry that is not later. No row: it did not exist.
 create or replace function wallet.balance_at (p_owner text, p_at timestamptz, p_asset text default 'CREDIT')
   returns table (balance bigint, held bigint, floor bigint, version bigint)
   language sql stable security definer set search_path = wallet, pg_temp

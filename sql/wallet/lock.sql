@@ -1,13 +1,13 @@
 -- lock.sql - the locks of a posting.
 --
--- What is locked is the wallet's own row, which never changes: a lock overwrites the one before it in place and leaves no
--- version behind, however long another transaction stays open. `for no key update`, so that an application's foreign key to
+-- The wallet's own row is locked. It never changes, so a lock overwrites the one before it in place and leaves no
+-- row version behind, however long another transaction stays open. `for no key update`, so that an application's foreign key to
 -- a wallet is checked without waiting; no function takes another lock on it.
 -- Lock order: wallets by id, waited for; then a stripe of @system per asset, never waited for; then unique keys of wallet.txn.
--- Who read the last entry before the lock read too early: under READ COMMITTED the next statement sees what the earlier
--- holder wrote; under stricter levels the key (wallet_id, version) of wallet.entry refuses the second entry of one version.
+-- The last entry is read by a statement after the one that locks: under READ COMMITTED it sees what the earlier holder of the lock
+-- wrote; under stricter levels the key (wallet_id, version) of wallet.entry refuses a second entry of the same version.
 
--- How wallets stand: what their last entries say.
+-- The present state of wallets, from their last entries.
 create or replace view wallet.state as
   select w.id, e.balance, coalesce(e.held, 0) as held, coalesce(e.floor, 0) as floor, e.version, coalesce(e.frozen, false) as frozen,
          t.at as last_at
@@ -22,8 +22,8 @@ create or replace view wallet.holds as
          h.status, h.expires_at
   from wallet.hold h;
 
--- A stripe of @system that no other transaction has locked, locked; a new one where there is none. Stripes that hold more than
--- 2^61 are left alone, so that no sum leaves the range of bigint.
+-- Locks a stripe of @system that no other transaction has locked, and opens a new one if there is none. Stripes with a balance beyond
+-- 2^61 are passed over, so that no sum leaves the range of bigint.
 create or replace function wallet.stripe_lock (p_asset smallint)
   returns bigint
   language plpgsql
@@ -32,7 +32,7 @@ declare
   v_id bigint;
   v_stripe integer;
 begin
-  -- Each session begins with another one.
+  -- Sessions start at different stripes.
   foreach v_stripe in array array[pg_backend_pid() % 8, 0] loop
     select w.id into v_id from wallet.wallet w
     where w.owner = '@system' and w.asset_id = p_asset and w.stripe >= v_stripe
@@ -51,7 +51,7 @@ end
 $$;
 
 -- Locks wallets by id, then a stripe for each @system among them. A wallet may be named twice.
--- p_nowait: wallets that another transaction has locked are named in busy and left alone.
+-- p_nowait: wallets that another transaction has locked are returned in busy and not locked.
 create or replace function wallet.post_lock (p_kinds text[], p_assets smallint[], p_wallets bigint[], p_nowait boolean,
                                              out systems bigint[], out stripes bigint[], out busy bigint[])
   language plpgsql
@@ -85,8 +85,8 @@ begin
 end
 $$;
 
--- A call of several stretches would lock wallets stretch by stretch, and two such calls could wait for each other: it locks all
--- that it names before the first one.
+-- A call of several chunks would lock wallets chunk by chunk, and two such calls could deadlock: it locks all wallets that it names
+-- before the first chunk.
 create or replace function wallet.post_lock_all (p_owners text[], p_others text[], p_refs uuid[], p_requests jsonb[])
   returns void
   language plpgsql

@@ -1,30 +1,29 @@
--- post.sql - money moves: arrays of operations in, a verdict for each out, in one transaction.
+-- post.sql - posting: arrays of operations in, one verdict per operation out, in one transaction.
 --
 -- Invariants
 --   1. The wallets are locked before anything is decided, in the order of their ids; see lock.sql.
---   2. A key decides once. It is looked up before the locks, so that a repeat waits for nothing, and again under them, so that
---      twins, which lock the same wallets, see each other; two bodies under one key that lock different wallets meet at the
---      unique key, and one of them runs again (40001).
+--   2. A key decides once. It is looked up before the locks, so that a repeat waits for no lock, and again under them, so that
+--      concurrent requests with the same key, which lock the same wallets, see each other. Two bodies under one key that lock different
+--      wallets conflict at the unique key, and one of them is retried (40001).
 --   3. An operation is posted whole or not at all; its entries sum to zero in each asset (holds change no balance).
 --   4. No operation takes a wallet's available amount (balance - held - floor) below zero.
---   5. Refusals that lie in the ledger are kept under their key and told again, whatever changed since. What was never
---      decided (unknown wallet, hold or transaction; a locked wallet; a bad request) leaves no trace.
+--   5. A refusal for a reason in the ledger is kept under its key and returned to every repeat, whatever has changed since. What was
+--      never decided (unknown wallet, hold or transaction; a locked wallet; an invalid request) writes nothing.
 --   6. Rows are inserted, never updated; only a hold's row changes, once, when it ends. So the cost of a posting does not grow
 --      while other transactions stay open.
--- How: all of a batch at once. The running sum of each wallet says whether every operation can succeed in order; only
--- when one cannot, or operations refer to others, a loop decides one after the other. What was decided is written at once in
--- any case.
--- Functions with more than an expression in them are PL/pgSQL, because it keeps its plans; the settings of wallet.post hold for
--- all that it calls. A plan that was made when the tables were small lives on when they are large, so none may begin with the
--- tables: rows are looked up one by one (lateral, limit 1), and the joins that walk over a whole table are off.
+-- A batch is decided as a whole: the running sum of each wallet tells whether every operation can succeed in order. Only if one
+-- cannot, or operations refer to others, a loop decides them one by one. Both write with the same statements.
+-- Functions with more than an expression in them are PL/pgSQL, because it caches plans; the settings of wallet.post_arrays apply to
+-- all that it calls. A plan that was made when the tables were small stays cached when they are large, so no plan starts with the
+-- tables: rows are looked up one by one (lateral, limit 1), and joins that read a whole table are off.
 -- Lock order: wallets by id, stripes of @system (never waited for), unique keys.
 -- Errors: QW001 arrays of different length or a value out of range; QW002 atomic, and one was refused; 40001 run again;
 -- 42501 see treasury.sql.
 
--- Where stretches of operations that can be decided together begin. A key that comes twice begins a new one, and so does an
--- operation that refers to an earlier one of the stretch, because the second must see what the first one wrote; what changes how a
--- wallet is judged stands alone. 128 operations move at most 2^60 in or out of a wallet, which is far from the range of bigint and
--- from the floor of a stripe; more of them stay together only if their amounts are known and small.
+-- Splits a call into chunks that can be decided together; returns the position of each chunk's first operation. A repeated key
+-- starts a new chunk, and so does an operation that refers to an earlier one of its chunk, because it must see the rows of that one.
+-- freeze, unfreeze and floor change how a wallet is judged: each is a chunk of its own. 128 operations move at most 2^60 in or out of
+-- a wallet, which is far from the range of bigint and from the floor of a stripe; larger chunks need amounts that are known and small.
 create or replace function wallet.post_chunks (p_kinds text[], p_txn_ids uuid[], p_amounts bigint[], p_refs uuid[])
   returns integer[]
   language plpgsql immutable
@@ -78,7 +77,7 @@ begin
 end
 $$;
 
--- Stretch by stretch.
+-- Posts chunk by chunk.
 create or replace function wallet.post_run (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
   p_requests jsonb[], p_atomic boolean, p_nowait boolean)
@@ -154,19 +153,19 @@ end
 $$;
 
 /*
- * What the arguments mean; kind.sql says which kind takes which, and refuses the others.
+ * The arguments of each kind; kind.sql has the same table for the checks, and refuses the others.
  *
  * kind      owner             other                amount            ref          request
- * topup     who gets it       -                    how much          -            metadata
- * spend     who pays          -                    how much          -            metadata
- * transfer  who pays          who gets it          how much          -            metadata
+ * topup     payee             -                    amount            -            metadata
+ * spend     payer             -                    amount            -            metadata
+ * transfer  payer             payee                amount            -            metadata
  * multi     -                 -                    -                 -            legs [{owner, amount, asset}], metadata
- * hold      whose             -                    how much          -            expires_in_s, metadata
- * capture   -                 who gets it; @system how much; all     the hold     metadata
+ * hold      owner             -                    amount            -            expires_in_s, metadata
+ * capture   -                 payee; null: @system amount; null: all the hold     metadata
  * void      -                 -                    -                 the hold     metadata
- * refund    -                 -                    how much; all     transaction  metadata
- * freeze    whose             -                    -                 -            metadata      likewise unfreeze
- * floor     whose             -                    -                 -            floor, metadata
+ * refund    -                 -                    amount; null: all transaction  metadata
+ * freeze    owner             -                    -                 -            metadata      likewise unfreeze
+ * floor     owner             -                    -                 -            floor, metadata
  */
 create or replace function wallet.post (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[] default null,
@@ -174,11 +173,11 @@ create or replace function wallet.post (
   returns table (
     ord integer, txn_id uuid, is_new boolean,
     refusal text,       -- null: posted
-    sentence text,      -- why not
+    sentence text,      -- the reason of the refusal
     differs text,       -- the field in which the key's first use differs: nothing was done
     kind text, owner text, other text, asset text, amount bigint,
-    balance_before bigint, balance bigint, held bigint, available bigint, version bigint, -- the owner's, at its time
-    balance_now bigint, -- and at this time
+    balance_before bigint, balance bigint, held bigint, available bigint, version bigint, -- the owner's, when it was posted
+    balance_now bigint, -- the owner's, now
     number bigint, at timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
 as $$
@@ -194,8 +193,8 @@ begin
 end
 $$;
 
--- The same without waiting for locked wallets, for callers that share one transaction: an operation on a wallet that another
--- transaction has locked has the refusal "busy" and the owner of that wallet, and leaves no trace. Its caller posts it again, alone.
+-- Does not wait for locked wallets, for callers that share one transaction: an operation on a wallet that another transaction has
+-- locked gets the refusal "busy" and the owner of that wallet, and writes nothing. Its caller posts it again, alone.
 create or replace function wallet.post_nowait (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[] default null,
   p_assets text[] default null, p_refs uuid[] default null, p_requests jsonb[] default null)

@@ -1,7 +1,7 @@
 -- post_batch.sql - the core of wallet.post: operations of which none needs to see what another one wrote.
 -- Called by wallet.post, after its checks. Everything here runs with the rights of wallet.post.
 
--- What was asked for besides the columns: as given, and whether an amount was left open.
+-- The request as it is kept: the keys that have no column, and whether the amount was left out.
 create or replace function wallet.request_of (p_kind text, p_amount bigint, p_request jsonb)
   returns jsonb
   language sql immutable
@@ -45,7 +45,7 @@ as $$
   end
 $$;
 
--- Keys that have been decided, by this call or long ago: what was said then.
+-- The first verdicts of keys that have been decided, by this call or an earlier one.
 create or replace function wallet.post_replay (p_batch wallet.batch, p_refusals text[], p_asked bigint[])
   returns table (
     ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
@@ -77,7 +77,7 @@ create or replace function wallet.asset_code (p_asset smallint)
   language sql stable
 as $$ select a.code from wallet.asset a where a.id = p_asset $$;
 
--- Sends to the bus, in the same transaction: a command "wallet.posted" for each transaction and asset whose asset asks for it.
+-- Sends commands "wallet.posted" in the same transaction: one per transaction and asset that has events.
 create or replace function wallet.emit (p_batch wallet.batch, p_legs wallet.legs, p_now timestamptz)
   returns void
   language plpgsql
@@ -114,7 +114,7 @@ begin
 end
 $$;
 
--- Writes what was decided: entries, transactions, holds. Returns the number before that of the first transaction.
+-- Writes entries, transactions and holds. Returns the number before that of the first transaction.
 create or replace function wallet.batch_write (p_batch wallet.batch, p_legs wallet.legs, p_lefts bigint[], p_at timestamptz)
   returns bigint
   language plpgsql
@@ -206,7 +206,7 @@ begin
 end
 $$;
 
--- Those that are not posted: keeps the refusals that are kept, and tells all of them.
+-- The operations that are not posted: writes the refusals that are kept, and returns a row for each.
 -- p_atomic_from: null, or the position of the first operation in a call that is posted whole or not at all.
 create or replace function wallet.post_remaining (
   p_batch wallet.batch, p_refusals text[], p_sentences text[], p_asked bigint[], p_at timestamptz, p_atomic_from integer)

@@ -1,8 +1,8 @@
--- reference.sql - what the names in an operation stand for, and which wallets it would change.
+-- reference.sql - resolves the names in an operation to ids, and lists the wallets that it would change.
 -- Nothing here is locked: wallets, owners and the wallets of a transaction never change.
 -- Invariant: the wallet of an operation comes from its ref for capture, void, expire and refund, from its legs for multi, and from
 -- its owner for all others; never from two of them.
--- Names are looked up one by one (lateral, limit 1): a join might begin with the ledger's tables, and walk over all of them.
+-- Names are looked up one by one (lateral, limit 1): a join might start with the ledger's tables and read all of their rows.
 
 -- The wallet that stands for "@system" in an asset: its first stripe.
 create or replace function wallet.system_id (p_asset smallint)
@@ -78,8 +78,8 @@ as $$
   from judged j
 $$;
 
--- For each operation: the wallet it belongs to, the other side, the asset, what it refers to; or why there is none of that.
--- A key that was decided before has the refusal "known". emits: an asset may ask for events.
+-- For each operation: its wallet, the other wallet, the asset, the transaction it refers to; or the refusal if one does not exist.
+-- A key that was decided before has the refusal "known". emits: an asset may have events.
 create or replace function wallet.post_reference (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_others text[], p_assets text[], p_refs uuid[], p_requests jsonb[],
   out mains bigint[], out others bigint[], out assets smallint[], out refs bigint[], out refusals text[], out sentences text[],

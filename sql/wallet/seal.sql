@@ -1,7 +1,7 @@
--- seal.sql - a chain of hashes over the books, so that a row that was changed, removed or slipped in shows, and by name.
+-- seal.sql - a hash chain over the ledger: verification finds every row that was changed, removed or inserted later, and names it.
 --
--- Sealing runs behind the postings and stands in nobody's way: it reads what can no longer change and inserts one row per
--- block. What can no longer change: base/allocation.sql tells from when on no smaller number can appear any more.
+-- Sealing follows the postings and locks none of them: it reads rows that can no longer change and inserts one row per block.
+-- base/allocation.sql tells up to which number no transaction can appear any more.
 -- The functions that make leaves are declared stable, as the text of a row is, else PostgreSQL would not inline them. That text
 -- depends on the session's settings, so wallet.leaves, the only caller, fixes every one of them.
 -- A leaf is the hash of one row with everything that is money in it; eight bytes of each are kept to name the row, all of it

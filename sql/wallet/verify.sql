@@ -1,5 +1,5 @@
--- verify.sql - do the books add up? Each step is one short statement over a range, so it runs beside everything else, and a
--- finding is a row: what was looked at, which row, and what is wrong with it.
+-- verify.sql - checks the ledger for consistency. Each step is one short statement over a range, so postings go on meanwhile. A
+-- finding is a row: the step, the inconsistent row, and what is wrong with it.
 
 -- A block whose hash is not that of its seal: which of its rows is it?
 create or replace function wallet.verify_block (p_seal wallet.seal, p_after bigint)

@@ -1,5 +1,5 @@
 /*
- * entry.c - see books.h.
+ * entry.c - see entry.h.
  */
 #include "wallet/entry.h"
 

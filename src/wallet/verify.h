@@ -1,8 +1,8 @@
 /*
- * verify.h - do the books add up? Online, in short statements, with names for what does not.
+ * verify.h - checks the ledger for consistency while it is in use, and names every inconsistent row.
  *
- * First everything that can be sealed is sealed, then the plan (wallet.verify_plan) is worked off by two connections at
- * once. Each piece is one statement and so one moment in time: postings go on meanwhile.
+ * First everything that can be sealed is sealed, then two connections run the steps of wallet.verify_plan. Each step is one
+ * statement, so it reads one snapshot, and postings go on meanwhile.
  *
  * Threads: any. Ownership: findings live in the arena.
  */

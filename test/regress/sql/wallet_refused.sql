@@ -1,4 +1,4 @@
--- wallet_refused.sql - what SQL callers cannot do: bad arguments are named, the books are append-only, rights are few.
+-- wallet_refused.sql - what SQL callers cannot do: bad arguments are named, the ledger is append-only, rights are few.
 create function k(n integer) returns uuid language sql as $$ select lpad(n::text, 32, '0')::uuid $$;
 \set VERBOSITY terse
 select count(*) from wallet.open(array['ann', 'bob']);
@@ -61,7 +61,7 @@ select (select count(*) from wallet.txn) = txns and (select count(*) from wallet
    and (select count(*) from wallet.asset) = assets and (select sum(version) from wallet.state) = versions as nothing_was_written
 from before;
 
--- The books are append-only, also for a superuser.
+-- The ledger is append-only, also for a superuser.
 update wallet.entry set amount = 1;
 delete from wallet.entry;
 truncate wallet.entry;
