@@ -55,6 +55,7 @@ Worker *worker_new(const WorkerOptions *options)
     worker->settler       = settler_new(options->pool);
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();
+    worker->handler_us    = 10 * AHEAD_US_MAX; /* until it is known to be less */
     mutex_init(&worker->mutex);
     cond_init(&worker->arrived);
     cond_init(&worker->changed);
@@ -152,17 +153,19 @@ void worker_count(Worker *worker, const SettleItem *item)
 
 /* ---- the dispatcher ---- */
 
-/* Under the mutex: how many to claim now. With threads, only when about half of the places are free: fewer, larger claims. */
+/* Under the mutex: how many to claim now. While handlers are short, as many again as there are threads, and only when about half of
+ * the places are free: fewer, larger claims. Otherwise as many as can begin at once: another pod may be idle. */
 static int worker_space(const Worker *worker)
 {
     const WorkerOptions *options = &worker->options;
-    int                  room    = 2 * options->concurrency - worker->held;
+    bool                 ahead   = worker->handler_us < AHEAD_US_MAX;
+    int                  room    = (ahead ? 2 : 1) * options->concurrency - worker->held;
 
     if (options->handler->is_inline)
         return worker->claimed_batch ? 0 : options->batch;
     if (mono_before(clock_mono(), worker->paused_until))
         return 0;
-    if (room < (options->concurrency + 1) / 2)
+    if (room < (ahead ? (options->concurrency + 1) / 2 : 1))
         return 0;
     return room < options->batch ? room : options->batch;
 }
@@ -182,6 +185,8 @@ static int worker_wait(Worker *worker, Mono until, bool for_space)
 
     if (mono_before(clock_mono(), worker->paused_until) && mono_before(worker->paused_until, until))
         until = worker->paused_until;
+    if (mono_before(executions_stale_at(worker), until))
+        until = executions_stale_at(worker);
     while (!worker->stopping && mono_before(clock_mono(), until)) {
         if (for_space ? worker_space(worker) > 0 : worker->woken)
             break;
@@ -198,6 +203,22 @@ static void notification_take(Worker *worker, Pace *pace)
 
     if (take_flag(&worker->woken) && mono_before(again, pace->back_at))
         pace->back_at = again;
+}
+
+/* Handlers turned out to be slow after more was claimed than they could begin. */
+static void executions_release_stale(Worker *worker)
+{
+    bool is_stale;
+
+    mutex_lock(&worker->mutex);
+    is_stale = !mono_before(clock_mono(), executions_stale_at(worker));
+    if (is_stale)
+        worker->handler_us = 10 * AHEAD_US_MAX;
+    mutex_unlock(&worker->mutex);
+    if (!is_stale)
+        return;
+    arena_reset(worker->arena);
+    jobs_release(worker, worker->arena, /* execution= */ NULL);
 }
 
 static bool worker_is_stopping(Worker *worker)
@@ -270,6 +291,7 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
     int count = 0;
 
     notification_take(worker, pace);
+    executions_release_stale(worker);
     TRY(due_requeue(worker, pace, reterr));
     if (room == 0)
         return OK;

@@ -8,7 +8,8 @@
  *     claimed -> WAITING -> RUNNING -> SETTLING -> gone      WAITING -> gone  [released at the stop, or its lease was lost]
  *
  * Invariants
- *   1. At most `concurrency` handlers run at once, and at most that many more commands are claimed and wait for a thread.
+ *   1. At most `concurrency` handlers run at once. While handlers are short (100 ms on average) at most that many more commands are
+ *      claimed ahead; what has not begun after 1 s is released, and its attempt does not count.
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
  *      released at once, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
  *      releases all that it has not begun, and pauses.

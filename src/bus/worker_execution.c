@@ -53,6 +53,13 @@ static Execution *execution_find_waiting(const Worker *worker)
     return execution;
 }
 
+Mono executions_stale_at(const Worker *worker)
+{
+    const Execution *execution = execution_find_waiting(worker);
+
+    return execution ? mono_plus_ms(execution->claimed_batch->claimed_at, WAITING_MS_MAX) : deadline_never().at;
+}
+
 static Execution *execution_find(const Worker *worker, int64_t id, int64_t token)
 {
     Execution *execution = worker->first;
@@ -198,6 +205,13 @@ static void running_end(Worker *worker)
     metric_add(&worker->metrics->handlers_running, -1);
 }
 
+/* Under the mutex. */
+static void duration_note(Worker *worker, int64_t us)
+{
+    us = us < 10 * AHEAD_US_MAX ? us : 10 * AHEAD_US_MAX;
+    worker->handler_us += (us - worker->handler_us) / 8;
+}
+
 static void execution_run(Worker *worker, Execution *execution, Arena *arena)
 {
     SettleItem item  = {.id       = execution->command->id,
@@ -209,6 +223,7 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
     metric_observe_us(&worker->metrics->handler_seconds, mono_us_between(began, clock_mono()));
     mutex_lock(&worker->mutex);
     execution->state = EXECUTION_SETTLING;
+    duration_note(worker, mono_us_between(began, clock_mono()));
     mutex_unlock(&worker->mutex);
     if (execution->job.not_begun) {
         pause_begin(worker, execution->job.not_begun);

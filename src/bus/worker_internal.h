@@ -9,6 +9,11 @@
 #include "bus/worker.h"
 #include "bus/worker_metric.h"
 
+/* Commands are claimed ahead, as many again as there are threads, only while handlers take less than this on average. */
+#define AHEAD_US_MAX 100000
+/* What was claimed ahead and has not begun after this time is released: other pods may be idle. */
+#define WAITING_MS_MAX 1000
+
 /* The commands of one claim and their memory, freed with the last one. */
 typedef struct {
     Arena          *arena;
@@ -49,6 +54,7 @@ struct Worker {
     Cond          ticked;  /* for the heartbeat: stopping or closing */
     Execution    *first, *last;
     int           held, waiting, running;
+    int64_t       handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
     ClaimedBatch *claimed_batch; /* is_inline: the batch to be settled next */
     bool          woken, stopping, closing;
     Mono          paused_until; /* nothing is claimed before */
@@ -70,6 +76,8 @@ void executions_end(Worker *worker);
 /* Takes the claimed_batch over. */
 void executions_add(Worker *worker, ClaimedBatch *claimed_batch);
 
+/* Under the mutex: when the first one that waits has waited for too long. */
+Mono executions_stale_at(const Worker *worker);
 /* Under the mutex: it is not held any more. */
 void execution_drop(Worker *worker, Execution *execution);
 /* Is a settle that failed tried again? A worker that ends does not wait for the end of an outage, nor for a schema to be mended. */

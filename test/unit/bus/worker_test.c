@@ -166,6 +166,48 @@ TEST(worker_noop_says_how_many_leases_were_lost)
     assert_int_equal(given_up, 7);
 }
 
+/* Handlers of this worker have been short, so it claims ahead. */
+static void running_warm(Running *running, Bus *bus, Held *held)
+{
+    WorkerCounts counts;
+
+    atomic_store(&held->open, true);
+    bus_send(bus, "mail", 100);
+    worker_wake(running->worker);
+    await(({
+        worker_counts(running->worker, &counts);
+        counts.completed == 100 && counts.running == 0;
+    }));
+    atomic_store(&held->open, false);
+}
+
+/* Other pods may be idle: what is claimed ahead because handlers were short goes back when they are not, at no cost. */
+TEST(worker_releases_what_it_cannot_begin_within_a_second)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+    WorkerCounts          counts;
+
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 3});
+    running_warm(&running, bus, &held);
+    bus_send(bus, "mail", 50);
+    worker_wake(running.worker);
+    await(({
+        worker_counts(running.worker, &counts);
+        counts.running == 3 && counts.released == 3;
+    }));
+    assert_int_equal(bus_count(bus, "lease"), 3);
+    assert_int_equal(database_get_i64(bus->db, "select count(*) from pawl.ready where attempt = 0"), 47);
+    atomic_store(&held.open, true);
+    await(({
+        worker_counts(running.worker, &counts);
+        counts.completed == 150;
+    }));
+    assert_int_equal(running_stop(&running, 1000).completed, 150);
+    assert_int_equal(bus_count(bus, "outcome where attempts > 1"), 0);
+}
+
 TEST(worker_holds_no_more_than_it_may)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
@@ -177,9 +219,9 @@ TEST(worker_holds_no_more_than_it_may)
     running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 3});
     await(({
         worker_counts(running.worker, &counts);
-        counts.running == 3 && counts.waiting == 3;
+        counts.running == 3;
     }));
-    assert_int_equal(bus_count(bus, "lease"), 6);
+    assert_int_equal(bus_count(bus, "lease"), 3);
     atomic_store(&held.open, true);
     await(({
               worker_counts(running.worker, &counts);
@@ -249,8 +291,10 @@ TEST(worker_gives_back_at_the_stop_what_it_did_not_finish)
     Running               running;
     WorkerCounts          counts;
 
-    bus_send(bus, "mail", 10);
     running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 2});
+    running_warm(&running, bus, &held);
+    bus_send(bus, "mail", 10);
+    worker_wake(running.worker);
     /* Two have begun: once it stops nothing else is. */
     await(({
         worker_counts(running.worker, &counts);
