@@ -1,5 +1,5 @@
 /*
- * combiner.c - a queue, slots, and threads that wait for either; see combiner.h for the states and the promises.
+ * combiner.c - a queue, slots for batches, and threads; see combiner.h for the states and invariants.
  *
  * A thread is idle or runs a batch. Whenever something is queued at least one thread is idle: it starts the next batch, ends
  * items whose deadline has passed, and notices that a batch has become slow. It sleeps until the first of these, so submitting
@@ -86,8 +86,8 @@ static void queue_remove(Combiner *combiner, Entry *entry)
 
 /* ---- halves ---- */
 
-/* Would it go better with fewer items? Yes when one of them wants a lock that is held; not when the server or we are going
- * away, nor when what is wrong is our schema or our rights. */
+/* Could a smaller batch succeed? Yes if one item waits for a lock or is invalid; not if the server or this process is stopping, nor
+ * if the schema or the rights are wrong. */
 static bool failure_is_about_items(ErrorCode code, const Error *error)
 {
     if (strcmp(error->sqlstate, "55P03") == 0)
@@ -213,7 +213,7 @@ static void batch_range_done(void *context, int first, int count, const Error *e
         slot->entries[i]->error = &failure->error;
 }
 
-/* Under the mutex: its caller goes on. */
+/* Under the mutex: wake the caller that waits for it. */
 static void entry_wake(Entry *entry)
 {
     if (entry->reterr && entry->error)
@@ -231,7 +231,7 @@ static void entry_report(Entry *entry)
     free(entry);
 }
 
-/* Under the mutex, which it leaves to report. The slot is free by now, so the next batch need not wait for this. */
+/* Under the mutex, which it releases while it reports. The slot is free already, so the next batch does not wait for this. */
 static void batch_report(Combiner *combiner, Slot batch)
 {
     int count = 0;
@@ -286,8 +286,8 @@ static bool batch_is_due(const Combiner *combiner, Deadline *ret_again)
 
 static void *thread_body(void *context);
 
-/* Under the mutex: some thread looks at the queue: an idle one, a new one, or, when all others run batches or no more can be
- * started, one that comes back to it. */
+/* Under the mutex: make sure that a thread checks the queue: an idle one, a new one, or, if all run batches and no more can be
+ * started, the first that ends its batch. */
 static void threads_wake(Combiner *combiner)
 {
     if (combiner->idle > 0) {
@@ -299,7 +299,7 @@ static void threads_wake(Combiner *combiner)
     }
 }
 
-/* Under the mutex, which it leaves while the batch runs. Returns with the slot free and the results still to be reported. */
+/* Under the mutex, which it releases while the batch runs. Returns with the slot free and the results not yet reported. */
 static Slot batch_run(Combiner *combiner)
 {
     Slot *slot  = batch_take(combiner);
@@ -320,7 +320,7 @@ static Slot batch_run(Combiner *combiner)
     return batch;
 }
 
-/* Under the mutex, which it leaves to report: end the items whose deadline has passed. */
+/* Under the mutex, which it releases while it reports: end the items whose deadline has passed. */
 static void queue_expire(Combiner *combiner)
 {
     Entry *expired = NULL, **tail = &expired;
@@ -396,7 +396,7 @@ static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
     if (batch_is_due(combiner, &again) ||
         mono_before(deadline_sooner(again, entry->deadline).at, combiner->watch_until.at))
         threads_wake(combiner);
-    if (combiner->thread_count == 0) /* whatever is queued, there is a thread that will look at it */
+    if (combiner->thread_count == 0) /* a queued item always has a thread that will check the queue */
         threads_wake(combiner);
     if (combiner->thread_count > 0)
         return OK;
@@ -422,7 +422,7 @@ void combiner_submit(Combiner *combiner, void *item, Deadline deadline, Combiner
     entry_report(entry);
 }
 
-/* Under the mutex: on this very thread if nothing else is queued or running. */
+/* Under the mutex: on the caller's thread if nothing else is queued or running. */
 static ErrorCode entry_wait(Combiner *combiner, Entry *entry, Error *reterr)
 {
     if (combiner->queued == 0 && combiner->running == 0 && !deadline_passed(entry->deadline)) {

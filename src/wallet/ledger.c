@@ -1,8 +1,8 @@
 /*
- * ledger.c - see ledger.h. The thread that runs a batch puts each item's texts into that item's arena: its owner waits.
+ * ledger.c - see ledger.h. The thread that runs a batch writes each item's texts into that item's arena: its owner is waiting.
  *
- * Two combiners: `posts` for what is submitted, `retries` for what was put off. Operations on a wallet that was found locked a
- * moment ago go to `retries` directly, so that `posts` does not wait for it again.
+ * Two combiners: `posts` for new operations, `retries` for deferred ones. Operations on a wallet that was found locked within the last
+ * LOCKED_MS go to `retries` directly, so that `posts` does not wait for it again.
  */
 #include "wallet/ledger.h"
 
@@ -19,7 +19,7 @@
 
 #define RETRY_LEFT_MS 250 /* a try that the deadline cuts off would end in doubt: not begun with less */
 
-/* A wallet, by the hash of its owner, that was found locked. A collision only puts off an operation that need not be. */
+/* A wallet, by the hash of its owner, that was found locked. A collision only defers an operation that could have run. */
 typedef struct {
     uint64_t owner;
     Mono     at; /* .ns 0: none */
@@ -32,7 +32,7 @@ struct Ledger {
     Locked    locked[LOCKED_MAX];
 };
 
-/* ---- wallets that are locked ---- */
+/* ---- locked wallets ---- */
 
 static uint64_t owner_hash(const char *owner)
 {
@@ -127,8 +127,8 @@ static int posts_choose(Ledger *ledger, void **posts, int count, LedgerPost **re
     return chosen;
 }
 
-/* After a batch did not get a lock: those whose wallets are free. The others are put off, and their wallets remembered. A failure is
- * one of a single key, which another transaction has used and not committed: the combiner finds it by halves. */
+/* After a batch did not get a lock: posts the operations whose wallets are free. The others are deferred, and their wallets recorded. A
+ * failure is about a single key, which another transaction has inserted and not committed: the combiner finds it by halving. */
 static ErrorCode posts_run_unlocked(Ledger *ledger, LedgerPost **posts, WalletItem **items, int count,
                                     Deadline deadline, Error *reterr)
 {
@@ -175,7 +175,7 @@ static void post_prepare(Ledger *ledger, LedgerPost *post)
     post->skipped   = false;
 }
 
-/* Where it is run first. */
+/* The combiner that runs it first. */
 static Combiner *post_route(Ledger *ledger, LedgerPost *post)
 {
     post_prepare(ledger, post);
@@ -183,8 +183,8 @@ static Combiner *post_route(Ledger *ledger, LedgerPost *post)
                                                                                          : ledger->posts;
 }
 
-/* It was run, did not get its lock, and has time left: it is certain that nothing was done. */
-static bool post_is_put_off(LedgerPost *post, const Error *error)
+/* It did not get its lock, so nothing was written, and there is time for another try. */
+static bool post_is_deferred(LedgerPost *post, const Error *error)
 {
     if (!post->skipped && !error_is_lock(error))
         return false;
@@ -208,7 +208,7 @@ static void post_done(void *context, const Error *error)
 {
     LedgerPost *post = context;
 
-    if (post_is_put_off(post, error)) {
+    if (post_is_deferred(post, error)) {
         post_prepare(post->ledger, post);
         combiner_submit(post->ledger->retries, post, post->deadline, post_done);
         return;
@@ -235,7 +235,7 @@ ErrorCode ledger_post(Ledger *ledger, Deadline deadline, Arena *arena, WalletIte
 
     TRY(item->code = wallet_check(item, reterr));
     error.code = combiner_run(post_route(ledger, &post), &post, deadline, &error);
-    while (post_is_put_off(&post, &error)) {
+    while (post_is_deferred(&post, &error)) {
         post_prepare(ledger, &post);
         error      = (Error){0};
         error.code = combiner_run(ledger->retries, &post, deadline, &error);
@@ -313,7 +313,7 @@ Ledger *ledger_new(Pool *pool)
     share        = combiner_share(status.size_max, 4);
     ledger->pool = pool;
     mutex_init(&ledger->mutex);
-    /* Two batches nearly always have a wallet in common, so that one waits for the other: one at a time. */
+    /* One at a time: two batches nearly always have a wallet in common, so one would wait for the other (docs/benchmarks.md). */
     ledger->posts   = combiner_new(&(CombinerOptions){.run        = posts_run,
                                                       .context    = ledger,
                                                       .slots      = 1,

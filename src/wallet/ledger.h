@@ -1,9 +1,9 @@
 /*
- * ledger.h - posting and reading through combiners: callers at the same time share transactions; see pg/combiner.h.
+ * ledger.h - posting and reading through combiners: concurrent callers share transactions; see pg/combiner.h.
  *
  * Invariant: a wallet that another transaction keeps locked delays only the operations on it. A shared transaction waits for a lock
- * for 100 ms; operations that did not get theirs are put off: they are tried again, apart from the others, until their
- * deadline. No try holds a connection for longer than that, and no more than a share of the pool (combiner_share).
+ * for at most 100 ms. Operations on a locked wallet are deferred: they are retried apart from the others until their deadline. No try
+ * waits longer than that, and together they use at most a share of the pool's connections (combiner_share).
  * Threads: any. Ownership: items are borrowed; result texts live in the arena.
  */
 #ifndef WALLET_LEDGER_H
@@ -17,7 +17,7 @@ Ledger *ledger_new(Pool *pool);
 void    ledger_free(Ledger *ledger);
 SCOPED(Ledger, ledger_free)
 
-/* One operation on its way. */
+/* One submitted operation. */
 typedef struct {
     WalletItem *item;
     Arena      *arena;
@@ -27,7 +27,7 @@ typedef struct {
     /* The ledger's own. */
     Ledger *ledger;
     Mono    submitted;
-    bool    skipped; /* not sent, because its wallet turned out to be locked meanwhile */
+    bool    skipped; /* left out of its batch, because its wallet was found locked after it was submitted */
 } LedgerPost;
 
 /* Checks and posts: on_done(context) is called exactly once, on another thread or in here; then item->code is the verdict and
