@@ -23,14 +23,14 @@ typedef struct Proxy Proxy;
 
 typedef enum {
     PROXY_PASS,
-    PROXY_REFUSE,    /* nobody listens: new connections are refused; open ones go on */
+    PROXY_REFUSE,    /* new connections are refused; open ones continue */
     PROXY_STALL,     /* nothing moves, new connections hang; PASS goes on where it stopped */
     PROXY_BLACKHOLE, /* what is sent disappears; a connection that met it never hears from the other side again */
 } ProxyMode;
 
 typedef enum {
     PROXY_CUT_BEFORE,   /* the statement never reaches the server */
-    PROXY_CUT_SENT,     /* the server gets it; nobody waits for the answer */
+    PROXY_CUT_SENT,     /* the server gets it; the connection is cut before the response */
     PROXY_CUT_ANSWERED, /* the server has answered; the client never hears it */
 } ProxyMoment;
 

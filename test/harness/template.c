@@ -74,7 +74,7 @@ static ErrorCode make(PGconn *conn, const char *url, const char *name, Error *re
     snprintf(sql, sizeof sql, "create database %s template template0", half_made);
     TRY(exec(conn, sql, NULL, reterr));
     TRY(migrate(url, half_made, reterr));
-    /* Nobody may connect, or copying would fail. */
+    /* No session may connect, or copying would fail. */
     snprintf(sql, sizeof sql, "alter database %s with allow_connections false", half_made);
     TRY(exec(conn, sql, NULL, reterr));
     snprintf(sql, sizeof sql, "alter database %s rename to %s", half_made, name);

@@ -25,7 +25,7 @@ static void *drain_body(void *context)
     return NULL;
 }
 
-/* true once nobody listens any more. */
+/* true once the port refuses connections. */
 static bool wait_refused(int port)
 {
     for (Deadline deadline = deadline_in_ms(RAW_WAIT_MS); !deadline_passed(deadline); clock_sleep_ms(1)) {

@@ -227,7 +227,7 @@ static const Route routes[] = {
     {HTTP_GET, "/assets/{path*}", handle_assets, .is_inline = true},
 };
 
-/* "cached" is known at once, "fresh" only to who may wait, who also learns that "stranger" is nobody; "weak" lacks the
+/* "cached" is in the cache, "fresh" only in the database, where "stranger" is unknown; "weak" lacks the
  * scope. */
 static ErrorCode check_token(void *app, const char *token, bool try_cache, Deadline deadline, Scope *ret_scopes,
                              char *ret_name, Error *reterr)

@@ -38,7 +38,7 @@ TEST(limit_of_the_body)
     }
 }
 
-/* The client keeps sending what nobody will read; it must hear the answer all the same. */
+/* The client keeps sending a body that is not read; it must get the response all the same. */
 TEST(limit_of_the_body_is_heard_by_a_client_that_sends_on)
 {
     scoped_fixture Fixture f      = {0};

@@ -23,7 +23,7 @@ typedef struct {
     char body[32 << 10];
 } Answer;
 
-void raw_open(Raw *client, int port); /* fd is -1 when nobody listens */
+void raw_open(Raw *client, int port); /* fd is -1 when the port refuses connections */
 void raw_done(Raw *client);
 bool raw_send(Raw *client, const char *text);
 bool raw_send_bytes(Raw *client, const void *bytes, size_t size); /* false: the server closed */
