@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
@@ -88,13 +89,30 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
 
 /* ---- one execution, on a handler thread ---- */
 
+/* Has its lease run out, because the process was stopped for a while, or the database could not be reached? Then another worker may
+ * have the command: the next heartbeat tells. */
+static bool execution_is_doubtful(const Worker *worker, const Execution *execution)
+{
+    return FAULT("bus.lease.over") || mono_ms_between(execution->kept_at, clock_mono()) >= worker->options.lease_ms;
+}
+
+/* The first one that can begin. */
+static Execution *execution_find_ready(const Worker *worker)
+{
+    Execution *execution = worker->first;
+
+    while (execution && (execution->state != EXECUTION_WAITING || execution_is_doubtful(worker, execution)))
+        execution = execution->next;
+    return execution;
+}
+
 static Execution *execution_take(Worker *worker, Arena *arena)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
     Execution                  *execution;
 
     /* Once it stops nothing is begun: what waits is given back. */
-    while (!(execution = worker->stopping ? NULL : execution_find_waiting(worker)) && !worker->closing)
+    while (!(execution = worker->stopping ? NULL : execution_find_ready(worker)) && !worker->closing)
         cond_wait(&worker->arrived, &worker->mutex, deadline_never());
     if (!execution)
         return NULL;
@@ -278,6 +296,8 @@ static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verd
 {
     if (verdict == LEASE_EXTENDED) {
         execution->kept_at = asked_at;
+        if (execution->state == EXECUTION_WAITING) /* it may have been in doubt */
+            cond_signal(&worker->arrived);
         return;
     }
     if (verdict == LEASE_BUSY)

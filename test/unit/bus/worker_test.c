@@ -251,6 +251,30 @@ TEST(worker_keeps_the_leases_of_long_work)
     assert_int_equal(bus_count(bus, "audit where event = 'RECEIVED'"), 1);
 }
 
+/* The process may have been stopped (SIGSTOP) for longer than the lease lasts: then another worker may have the command. */
+TEST(worker_begins_no_command_whose_lease_may_have_run_out)
+{
+    scoped(bus_free) Bus *bus  = bus_new(8);
+    Held                  held = HELD();
+    Running               running;
+    WorkerCounts          counts;
+    bool                  extended;
+
+    fault_arm("bus.lease.over", 1);
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .concurrency = 1, .lease_ms = 900});
+    await(atomic_load(&held.begun) == 1);
+    assert_true(fault_was_hit());
+    fault_arm_nth(0);
+    extended =
+        database_get_i64(bus->db, "select count(*) from pawl.lease where until > started_at + interval '900 ms'") == 1;
+    worker_counts(running.worker, &counts);
+    assert_true(extended || counts.released + counts.lost > 0);
+    atomic_store(&held.open, true);
+    await(bus_count(bus, "outcome where status = 'COMPLETED'") == 1);
+    (void)running_stop(&running, 1000);
+}
+
 TEST(worker_stops_a_handler_that_was_canceled)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
