@@ -34,7 +34,7 @@ begin
 end
 $$;
 
--- A pod that stops lets others take over at once.
+-- A pod that stops lets other pods take over without waiting for its leases to end.
 create or replace function pawl.task_release (p_holder uuid)
   returns void
   language sql security definer set search_path = pawl, pg_temp

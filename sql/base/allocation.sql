@@ -34,7 +34,7 @@ $$;
 
 -- A transaction id above that of every transaction that has taken an allocation lock so far. Only an id that is assigned now is: the
 -- one that the caller's transaction has already may be older than a transaction that has allocated since. Then a subtransaction that
--- is rolled back at once gets one.
+-- is rolled back immediately gets one.
 create or replace function pawl.allocation_bound ()
   returns bigint
   language plpgsql

@@ -12,7 +12,7 @@
 --
 -- A function without a row is for the owner only. Rows name all overloads of a function. A new function gets a row here and
 -- one in test/integration/rights_test.py, which calls every function as every role.
--- Lease tokens are in no role's reach: a claim tells them to the worker that claimed, and only who knows one settles.
+-- No role can read lease tokens: a claim returns them to the worker that claimed, and only a caller that has one settles.
 -- Roles belong to the whole server, not to this database, so they are created here and not in a migration: a restored
 -- database meets a server without them. A user without the right to create roles goes on without; `pawl doctor` reports it,
 -- and `select pawl.grant_roles()` catches up once they exist. Containment is by grants, not by membership, because the owner of
@@ -124,7 +124,7 @@ as $$
     ('wallet.verify_record',      'monitor')
 $$;
 
--- Who may read which tables and sequences; hidden columns are read by nobody.
+-- Who may read which tables and sequences; hidden columns are readable by no role.
 create or replace function pawl.grant_tables ()
   returns table (name text, hidden text, roles text)
   language sql immutable

@@ -36,7 +36,7 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .unit    = "%",
                       .limit   = 90,
                       .value   = pool_percent,
-                      .summary = "most of the pool's connections are in use: look for slow statements, or raise PAWL_POOL_MAX",
+                      .summary = "most of the pool's connections are in use: find slow statements, or raise PAWL_POOL_MAX",
                       },
     [ALERT_FAILING] =
         {
@@ -112,7 +112,7 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .name    = "breaker-open",
                       .unit    = "",
                       .value   = breaker_open,
-                      .summary = "the database does not answer and calls are refused at once: see pawl doctor",
+                      .summary = "the database does not answer and calls are refused: see pawl doctor",
                       },
     [ALERT_RATE_LIMITED] =
         {
@@ -121,7 +121,7 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .limit     = 10,
                       .is_shared = true,
                       .source    = &client_metrics.rate_limited_last_hour,
-                      .summary   = "peers told pawl to slow down too often within an hour, over all processes",
+                      .summary   = "peers answered 429 too often within an hour, over all processes",
                       },
 };
 

@@ -146,7 +146,7 @@ static ErrorCode token_make(const App *app, const char *file, Error *reterr)
 
     key_token_new(token);
     token[KEY_TOKEN_SIZE - 1] = '\n';
-    (void)mkdir(app->settings.home, geteuid() == 0 ? 0755 : 0700); /* there already, or the open tells */
+    (void)mkdir(app->settings.home, geteuid() == 0 ? 0755 : 0700); /* it exists, or opening the file fails */
     fd      = mkostemp(aside, O_CLOEXEC);                          /* mode 0600 */
     written = fd >= 0 && write(fd, token, KEY_TOKEN_SIZE) == KEY_TOKEN_SIZE && fsync(fd) == 0;
     if (written && link(aside, file) != 0 && errno != EEXIST)

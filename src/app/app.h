@@ -33,7 +33,7 @@ typedef struct {
 } App;
 
 must_check ErrorCode app_open(const SettingsGiven *given, AppReach reach, App **ret_app, Error *reterr);
-/* The rest of the way, for whoever opened with APP_SETTINGS and has read them. */
+/* The rest of the way, for a caller that opened with APP_SETTINGS and has read them. */
 must_check ErrorCode app_reach(App *app, AppReach reach, Error *reterr);
 void                 app_close(App *app);
 SCOPED(App, app_close)

@@ -20,10 +20,10 @@
 
 /* After work was cut off: time to notice it. */
 #define CUT_OFF_MS 1000
-/* A start that is told to end may still be waiting for a database that does not answer. */
+/* A start that gets a signal to end may still be waiting for a database that does not answer. */
 #define START_GRACE_S 5
 
-/* ---- a start that is told to end ---- */
+/* ---- signals during the start ---- */
 
 /* The signal that asked for the end before the start was over; 0: none did. */
 static volatile sig_atomic_t start_ended_by;
@@ -88,10 +88,10 @@ static void print_ready(const Daemon *daemon, const char *token_file, bool json)
             text_print(&text, "admin token: %s\n", token_file);
     }
     printf("%s", text_string(&text));
-    (void)fflush(stdout); /* whoever started us may have closed it; serving goes on */
+    (void)fflush(stdout); /* the parent may have closed it; serving continues */
 }
 
-/* A pod without anything to do would say that it is ready, and nobody would notice. */
+/* A pod without anything to do would report that it is ready. */
 static ErrorCode roles_check(const Settings *settings, Error *reterr)
 {
     if (settings->role & (ROLE_API | ROLE_MONITOR))

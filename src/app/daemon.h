@@ -4,7 +4,7 @@
  * Start (D12): settings, the HTTP address, app_reach() to APP_MIGRATED, token, keys, alerts, tasks, workers checked, the HTTP server, and last
  * the workers claim: the first request is accepted when everything behind it works, and nothing is claimed by a pod that cannot start.
  * Stop (D8): SIGTERM or SIGINT: no new connections, work in flight gets PAWL_DRAIN_TIMEOUT, the database
- * PAWL_CLOSE_TIMEOUT, then what is left is cut off; exit 0. A second signal exits at once. SIGHUP reads the settings
+ * PAWL_CLOSE_TIMEOUT, then what is left is cut off; exit 0. A second signal exits immediately. SIGHUP reads the settings
  * that can change while running.
  * Threads: the main thread waits for signals; requests run on the server's, periodic tasks, webhooks and workers on their own.
  */

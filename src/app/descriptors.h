@@ -2,7 +2,7 @@
  * descriptors.h - how many file descriptors the process may have, and how many of them clients may use up.
  *
  * A shell's soft limit is often 1024, far below the hard one. Clients must never use up the descriptors that connections to the
- * database need: without those nobody can be served.
+ * database need: without those no request can be served.
  */
 #ifndef APP_DESCRIPTORS_H
 #define APP_DESCRIPTORS_H

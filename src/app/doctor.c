@@ -236,14 +236,14 @@ static ErrorCode check_disk(Doctor *doctor, Finding *finding, Error *reterr)
         arena_print(doctor->arena, "%" PRId64 " MiB (%d %%) are free where the data is", free_mib, percent);
 
     if (free_mib < DISK_FAIL_MIB)
-        return found(finding, FINDING_FAIL, text, "free some space at once: without it PostgreSQL stops");
+        return found(finding, FINDING_FAIL, text, "free some space now: without it PostgreSQL stops");
     if (free_mib < DISK_WARN_MIB || percent < DISK_WARN_PERCENT)
         return found(finding, FINDING_WARN, text,
                      "free some space or enlarge the disk; see replication slots for retained WAL");
     return found(finding, FINDING_OK, text, NULL);
 }
 
-/* To a user without the right, other users' sessions look idle and of no kind: whatever was found is too good. */
+/* To a user without the right, other users' sessions appear idle and of no kind, so the findings are too optimistic. */
 static ErrorCode found_blind(const Doctor *doctor, Finding *finding)
 {
     return found(finding, FINDING_WARN, "cannot see the sessions of other users",
@@ -266,7 +266,7 @@ static ErrorCode check_pool(Doctor *doctor, Finding *finding, Error *reterr)
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena, "%d of %d connections are in use", vitals->connections,
                                  vitals->connections_max),
-                     "look for clients that hold connections: pg_stat_activity");
+                     "find the clients that hold connections: pg_stat_activity");
     if (!vitals->sees_all)
         return found_blind(doctor, finding);
     return found(finding, FINDING_OK,
@@ -332,7 +332,7 @@ static ErrorCode check_slots(Doctor *doctor, Finding *finding, Error *reterr)
                      arena_print(doctor->arena,
                                  "replication slot \"%s\" is %" PRId64 " transactions behind: vacuum cannot clean up",
                                  vitals->slot_name, vitals->slot_age),
-                     "look for a slow reader, or for a long query on the standby");
+                     "find the slow reader, or the long query on the standby");
     return found(finding, FINDING_OK,
                  arena_print(doctor->arena, "the slowest is %" PRId64 " transactions behind", vitals->slot_age), NULL);
 }
@@ -380,7 +380,7 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
     return found(finding, FINDING_OK, "no row is stuck", NULL);
 }
 
-/* Postings go by the clock again at once; what remains are the times that were written. */
+/* Postings follow the clock again immediately; the times that were written remain. */
 static ErrorCode check_ledger_clock(Doctor *doctor, Finding *finding, Error *reterr)
 {
     int64_t ahead_s;
@@ -454,7 +454,7 @@ ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *aren
     ErrorCode worst  = OK;
     bool      dead = false, no_schema = false;
 
-    _Static_assert(COUNT(checks) <= DOCTOR_FINDINGS_MAX, "room for every finding");
+    _Static_assert(COUNT(checks) <= DOCTOR_FINDINGS_MAX, "space for every finding");
     for (size_t i = 0; i < COUNT(checks); i++) {
         Finding  *finding = &ret_list[i];
         Error     error   = {0};

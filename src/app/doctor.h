@@ -1,5 +1,5 @@
 /*
- * doctor.h - looks at everything a night shift would look at, and says what to do about what it finds.
+ * doctor.h - checks of settings, server, schema and stored state, each with advice.
  *
  * A table of checks, run in order; one that cannot run because an earlier one failed is skipped. Nothing is changed.
  */

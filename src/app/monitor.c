@@ -1,7 +1,7 @@
 /*
- * monitor.c - see monitor.h. A step works in batches; what several pods run at once claims its rows.
+ * monitor.c - see monitor.h. A step works in batches; a step that several pods run at the same time claims its rows.
  *
- * A pod that has nothing to do asks the database less than once a second in all: steps look at what went through this process
+ * A pod that has nothing to do asks the database less than once a second in all: steps read what went through this process
  * (the metrics) every second or so, and ask the database when that changed, when the last answer said that more is to come, or
  * after an idle period.
  */

@@ -8,7 +8,7 @@
 
 /* Start the tasks of the table in monitor.c. */
 Tasks *monitor_start(Daemon *daemon);
-/* Let other pods take over the single tasks at once; after tasks_stop(). */
+/* Let other pods take over the single tasks without waiting for the lease to end; after tasks_stop(). */
 void monitor_release(Daemon *daemon);
 /* The queue that monitor_alert() puts webhooks into; one that fails becomes a dead letter. */
 WebhookQueue *monitor_webhooks(Daemon *daemon);

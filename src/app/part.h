@@ -1,7 +1,7 @@
 /*
  * part.h - the parts of a pod: one row each, so that a new part is a row and its functions.
  *
- * Parts start in the order of the table, once the database is reached. At the end all of them are told to stop, then waited for, then freed,
+ * Parts start in the order of the table, once the database is reached. At the end all of them are asked to stop, then waited for, then freed,
  * each in the reverse order. A start that fails ends in the same way.
  * Threads: the main thread.
  */

@@ -27,7 +27,7 @@ static const char *const migrate_words[] = {"auto", "check", NULL};
 #define AT(field) offsetof(Settings, field)
 #define MS_MAX    (24LL * 24 * 3600 * 1000) /* 24 days: fits an int */
 
-/* ---- what a text must look like ---- */
+/* ---- checks of texts ---- */
 
 static ErrorCode url_check(const char *url, Error *reterr)
 {
@@ -52,7 +52,7 @@ static ErrorCode listen_check(const char *listen, Error *reterr)
 static ErrorCode webhook_check(const char *url, Error *reterr)
 {
     if (client_check_url(url, NULL) != OK)
-        return fail(reterr, ERR_USAGE, "this is no URL: it looks like https://host/path");
+        return fail(reterr, ERR_USAGE, "this is no URL: it must be like https://host/path");
     if (strlen(url) > SETTINGS_WEBHOOK_MAX)
         return fail(reterr, ERR_USAGE, "this is too long: at most %d characters", SETTINGS_WEBHOOK_MAX);
     return OK;
@@ -80,7 +80,7 @@ static const Setting rows[] = {
     {"PAWL_POOL_MIN", NULL, SETTING_INT, AT(pool_min), .min = 1, .max = 1000,
      .help = "connections kept open once used; unset: 2, or PAWL_POOL_MAX if that is less"},
     {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = 1000,
-     .help = "most connections at once; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
+     .help = "most connections at the same time; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
              "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds 2 to 10 more for their concurrency"},
     {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
      .help = "time for one try to connect, and for the breaker's probe"},
@@ -117,7 +117,7 @@ static const Setting rows[] = {
     {"PAWL_CLOSE_TIMEOUT", NULL, SETTING_DURATION_MS, AT(close_timeout), "10s", 0, MS_MAX,
      .help = "shutdown waits this long for the database after that, then forces it"},
     {"PAWL_HTTP_CONNECTIONS", NULL, SETTING_INT, AT(http_connections), "4096", 1, 1000000,
-     .help = "most client connections at once; fewer where file descriptors are short"},
+     .help = "most client connections at the same time; fewer where file descriptors are short"},
     {"PAWL_HTTP_QUEUE", NULL, SETTING_INT, AT(http_queue), "1024", 1, 1000000,
      .help = "most requests waiting for a thread; more are answered with 503"},
     {"PAWL_HTTP_BODY_BYTES", NULL, SETTING_INT, AT(http_body_bytes), "8388608", 1024, 1 << 30,
@@ -173,7 +173,7 @@ static const Setting worker_rows[] = {
     {"types", NULL, SETTING_TEXT, WORKER_AT(types_text),
      .help = "only commands of these types, comma-separated; unset: all"},
     {"concurrency", NULL, SETTING_INT, WORKER_AT(concurrency), "8", 1, WORKER_CONCURRENCY_MAX,
-     .help = "how many commands at once"},
+     .help = "how many commands at the same time"},
     {"batch", NULL, SETTING_INT, WORKER_AT(batch), .min = 1, .max = CLAIM_MAX,
      .help = "most commands in one claim; unset: as many as there are free handlers"},
     {"lease", NULL, SETTING_DURATION_MS, WORKER_AT(lease_ms), "30s", WORKER_LEASE_MS_MIN, WORKER_TIME_MS_MAX,

@@ -129,9 +129,9 @@ void arena_reset(Arena *arena)
 
 void *arena_alloc(Arena *arena, size_t bytes)
 {
-    /* The border has measured; whoever comes here with more has forgotten to. */
+    /* Callers check arena_has_space() for sizes from outside; getting here is a defect. */
     if (!arena_has_space(arena, bytes)) {
-        fprintf(stderr, "arena of %zu bytes has no room for %zu more\n", arena->bytes_max, bytes);
+        fprintf(stderr, "arena of %zu bytes is full: %zu bytes more were asked for\n", arena->bytes_max, bytes);
         abort();
     }
     size_t wanted = padded(bytes);

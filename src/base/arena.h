@@ -1,5 +1,5 @@
 /*
- * arena.h - memory that lives as long as one request or one job, freed all at once.
+ * arena.h - memory that lives as long as one request or one task and is freed as a whole.
  *
  * Invariants
  *   1. An arena never holds more than bytes_max; asking for more is ERR_LIMIT at the border (arena_has_space) and

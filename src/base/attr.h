@@ -1,5 +1,5 @@
 /*
- * attr.h - the few words of C that the house adds: must_check, scoped, take, COUNT.
+ * attr.h - additions to C that every module uses: must_check, scoped, take, COUNT.
  *
  * scoped(fn) frees a handle on every way out of a block; take(p) hands it over and leaves NULL behind.
  */

@@ -22,7 +22,7 @@
  *   FINAL    report it
  *   RETRY    roll back, wait, run again
  *   EVICT    the connection is bad and nothing was committed: run again on another one
- *   RESOLVE  it may have committed: only the key can tell
+ *   RESOLVE  it may have committed: look the key up
  */
 typedef enum { VERDICT_FINAL, VERDICT_RETRY, VERDICT_RESOLVE, VERDICT_EVICT } Verdict;
 

@@ -33,7 +33,7 @@ static void plan_set(Plan wish)
     pthread_mutex_unlock(&mutex);
 }
 
-/* A typing mistake must not look like a test that passed. */
+/* A misspelled name must fail: otherwise the test would pass without a fault. */
 static void die_of(const char *value)
 {
     fprintf(stderr, "PAWL_FAULT must be name:fail or name:kill, then maybe :count, got \"%s\"\n", value);

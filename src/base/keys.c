@@ -1,5 +1,5 @@
 /*
- * keys.c - equal keys, found in linear time whoever chose them.
+ * keys.c - equal keys, found in linear time for any input.
  */
 #include "base/keys.h"
 
@@ -63,9 +63,9 @@ static const Key *repeat_by_hash(const Key *list, size_t count)
 
 void keys_push(Keys *keys, Key key)
 {
-    if (keys->count == keys->room) {
-        keys->room = keys->room ? keys->room * 2 : SPACE_MIN;
-        keys->list = realloc(keys->list, keys->room * sizeof *keys->list);
+    if (keys->count == keys->capacity) {
+        keys->capacity = keys->capacity ? keys->capacity * 2 : SPACE_MIN;
+        keys->list     = realloc(keys->list, keys->capacity * sizeof *keys->list);
         if (!keys->list)
             abort();
     }

@@ -2,7 +2,7 @@
  * keys.h - a stack of the keys of all open objects, which finds the one that an object has twice.
  *
  * When an object ends, its keys are compared and dropped: a few by pairs, many through a table whose hash is keyed by a
- * secret, so that nobody can choose keys that collide. Time is linear in their bytes.
+ * secret, so that a client cannot choose keys that collide. Time is linear in their bytes.
  *
  * Threads: one at a time. Ownership: keys_done() frees the stack; the bytes of the keys are borrowed.
  */
@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     Key   *list;
     size_t count;
-    size_t room;
+    size_t capacity;
 } Keys;
 
 void keys_push(Keys *keys, Key key);

@@ -1,5 +1,5 @@
 /*
- * log.c - a line is built in a bounded Text, then written at once, without blocking.
+ * log.c - a line is built in a bounded Text, then written with one write(), without blocking.
  *
  * O_NONBLOCK belongs to the open file, which a shell or a supervisor shares with us. So a pipe or a terminal is opened once more
  * for ourselves, a socket is sent to with MSG_DONTWAIT, and where neither works poll() is asked first.
@@ -54,7 +54,7 @@ static void value_cut(const char *value, char *ret_cut)
     memcpy(ret_cut + kept, kept < size ? "..." : "", kept < size ? 4 : 1);
 }
 
-/* Can a reader tell where the value ends, and can it do no harm on a terminal? */
+/* Is it clear where the value ends, and is it harmless on a terminal? */
 static bool is_plain(const char *value, bool spaces_allowed)
 {
     for (const char *c = value; *c; c++)
@@ -157,7 +157,7 @@ static bool sink_take(const char *bytes, size_t size)
 /* A full or closed pipe is no reason to stop the work: the line is lost. */
 static bool line_write(const Text *line)
 {
-    int  before = errno; /* a caller may log before it looks at errno */
+    int  before = errno; /* a caller may log before it reads errno */
     bool taken  = !atomic_exchange(&torn, false) || sink_take("\n", 1);
 
     if (!taken)

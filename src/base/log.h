@@ -8,7 +8,7 @@
  *   2. The thread's request id stands on every line. Values are escaped: no line break gets through. A line is at most
  *      TEXT_MAX_LINE bytes: a long value ends in "...", and fields that do not fit are left out.
  *   3. No secret: a value passed as LOG_STR must not be one; log_error() prints what the Error says and no payload.
- *   4. No thread waits for a reader: a line that standard error does not take at once is left out and counted, and the next one
+ *   4. No thread waits for a reader: a line that would block on standard error is left out and counted, and the next one
  *      that is taken says how many were.
  *   5. Only app, cli, the loops (janitor, listener, jobs) and pg/tx (rollbacks) log. Everyone else returns an Error.
  */

@@ -55,7 +55,7 @@ typedef struct {
     size_t             length_max; /* TEXT and each of TEXTS, in bytes; 0: READER_TEXT_MAX */
     const char *const *words;      /* TEXT and each of TEXTS: the only values allowed, NULL-terminated */
     const FieldTable  *rows;       /* ROWS: the shape of one item; OBJECT: its shape */
-    size_t             is_set;     /* offset of a bool that tells "given" from "absent"; 0: none */
+    size_t             is_set;     /* offset of a bool: the field was given; 0: none */
     const char        *help;       /* for OpenAPI */
 } Field;
 #define READER_TEXT_MAX ((size_t)65536)

@@ -1,8 +1,8 @@
 /*
  * scan.c - strict JSON, checked and walked in place.
  *
- * The check descends at most SCAN_DEPTH_MAX levels; it alone looks at the end of the bytes. The walk behind it needs no
- * such look: every value inside a bracket is followed by a byte that ends it.
+ * The check descends at most SCAN_DEPTH_MAX levels; it alone compares with the end of the bytes. Reading after it
+ * needs no such check: every value inside a bracket is followed by a byte that ends it.
  */
 #include "base/scan.h"
 

@@ -40,7 +40,7 @@ const char *scan_value_end(const char *value);
 bool scan_next(const char **at);
 /* From a member's key to its value. */
 const char *scan_member_value(const char *key);
-/* Decode the string between its quotes into ret_bytes, which has room for as many bytes as the raw form. No NUL is
+/* Decode the string between its quotes into ret_bytes, which is at least as large as the raw form. No NUL is
  * put behind. Returns the decoded size. */
 size_t scan_string(const char *string, char *ret_bytes);
 

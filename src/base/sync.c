@@ -51,7 +51,7 @@ void cond_init(Cond *cond)
 
     *cond = (Cond){0};
     must_succeed(pthread_condattr_init(&attributes), "pthread_condattr_init");
-    /* Deadlines are monotonic: a wait must not end early, or never, because somebody set the wall clock. */
+    /* Deadlines are monotonic: a wait must not end early, or never, because the wall clock was set. */
     must_succeed(pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC), "pthread_condattr_setclock");
     must_succeed(pthread_cond_init(&cond->native, &attributes), "pthread_cond_init");
     pthread_condattr_destroy(&attributes);
@@ -90,7 +90,7 @@ bool thread_try_start(const char *name, ThreadBody *body, void *context, pthread
     code = FAULT_NAMED(name) ? EAGAIN : pthread_create(ret_thread, NULL, body, context);
     must_succeed(pthread_sigmask(SIG_SETMASK, &before, NULL), "pthread_sigmask");
     if (code == 0)
-        pthread_setname_np(*ret_thread, short_name); /* for people with a debugger: a failure changes nothing */
+        pthread_setname_np(*ret_thread, short_name); /* for debuggers; a failure changes nothing */
     errno = code;
     return code == 0;
 }

@@ -38,7 +38,7 @@ SCOPED(Mutex, mutex_unlock)
 
 void cond_init(Cond *cond);
 void cond_done(Cond *cond);
-/* false: the deadline passed. Wakes up without reason too, so the caller looks at the facts either way. */
+/* false: the deadline passed. Spurious wake-ups happen, so the caller checks its condition either way. */
 bool cond_wait(Cond *cond, Mutex *mutex, Deadline deadline);
 void cond_signal(Cond *cond);
 void cond_broadcast(Cond *cond);

@@ -1,5 +1,5 @@
 /*
- * text.c - the growing string, and what the house knows about UTF-8 and spelling.
+ * text.c - the growing string, UTF-8, and edit distance.
  */
 #include "base/text.h"
 
@@ -14,23 +14,23 @@
 #define SPACE_MIN        ((size_t)64)
 #define NEAREST_SIZE_MAX 64 /* longer words are not typing mistakes */
 
-static char *space_move(Text *text, size_t room)
+static char *space_move(Text *text, size_t capacity)
 {
     if (!text->arena) {
-        char *bytes = realloc(text->bytes, room);
+        char *bytes = realloc(text->bytes, capacity);
         if (!bytes)
             abort();
         return bytes;
     }
-    if (!arena_has_space(text->arena, room))
+    if (!arena_has_space(text->arena, capacity))
         return NULL;
-    char *bytes = arena_alloc(text->arena, room);
+    char *bytes = arena_alloc(text->arena, capacity);
     if (text->length > 0)
         memcpy(bytes, text->bytes, text->length + 1);
     return bytes;
 }
 
-/* Make room for size more bytes and their NUL; false: they do not fit, and the text says so. */
+/* Make space for size more bytes and their NUL; false: they do not fit, and the text is full. */
 static bool space_make(Text *text, size_t size)
 {
     if (text->full || size > text->length_max - text->length) {
@@ -38,23 +38,23 @@ static bool space_make(Text *text, size_t size)
         return false;
     }
     size_t needed = text->length + size + 1;
-    if (needed <= text->room)
+    if (needed <= text->capacity)
         return true;
 
-    size_t room = text->room * 2; /* doubling keeps a long text linear */
-    if (room < SPACE_MIN)
-        room = SPACE_MIN;
-    if (room > text->length_max + 1)
-        room = text->length_max + 1;
-    if (room < needed)
-        room = needed;
-    char *bytes = space_move(text, room);
+    size_t capacity = text->capacity * 2; /* doubling keeps a long text linear */
+    if (capacity < SPACE_MIN)
+        capacity = SPACE_MIN;
+    if (capacity > text->length_max + 1)
+        capacity = text->length_max + 1;
+    if (capacity < needed)
+        capacity = needed;
+    char *bytes = space_move(text, capacity);
     if (!bytes) {
         text->full = true;
         return false;
     }
-    text->bytes = bytes;
-    text->room  = room;
+    text->bytes    = bytes;
+    text->capacity = capacity;
     return true;
 }
 
@@ -105,8 +105,8 @@ void text_print(Text *text, const char *format, ...)
 
     if (!space_make(text, 0))
         return;
-    /* Most prints fit into the room that is there; the others are printed a second time. */
-    size_t left = text->room - text->length;
+    /* Most prints fit into the space that is left; the others are printed a second time. */
+    size_t left = text->capacity - text->length;
     va_start(values, format);
     int size = vsnprintf(text->bytes + text->length, left, format, values);
     va_end(values);

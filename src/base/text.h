@@ -4,7 +4,7 @@
  * Invariants
  *   1. bytes[length] is NUL once anything was appended; length <= length_max.
  *   2. An append that does not fit changes nothing but the flag, and so does every later one: there are no holes.
- *      text_is_full() tells once, at the end, so writers need no check per append.
+ *      text_is_full() is checked once, at the end, so writers need no check per append.
  * Ownership: with an arena the bytes live there; without one text_done() frees them.
  */
 #ifndef BASE_TEXT_H
@@ -20,7 +20,7 @@ typedef struct {
     char  *bytes; /* NULL until the first append: use text_string() */
     size_t length;
     size_t length_max;
-    size_t room;
+    size_t capacity;
     Arena *arena; /* NULL: the heap */
     bool   full;
 } Text;

@@ -94,7 +94,7 @@ static int socket_events(short revents, int wanted)
         ready |= SOCKET_READ;
     if (revents & POLLOUT)
         ready |= SOCKET_WRITE;
-    /* A broken or closed socket is ready for whatever was asked: the caller's read or write tells what is wrong. */
+    /* A broken or closed socket counts as ready: the caller's read or write returns the error. */
     if (revents & (POLLERR | POLLHUP | POLLNVAL))
         ready |= wanted;
     return ready & wanted;
@@ -109,7 +109,7 @@ static int real_socket_wait(int fd, int events, Mono until)
 
     for (;;) {
         int64_t         now  = real_mono().ns;
-        struct timespec wait = timespec_of(until.ns > now ? until.ns - now : 0); /* too late: still look once */
+        struct timespec wait = timespec_of(until.ns > now ? until.ns - now : 0); /* too late: still poll once */
         int             rc   = ppoll(&poll_fd, 1, until.ns == INT64_MAX ? NULL : &wait, NULL);
 
         if (rc > 0)

@@ -1,5 +1,5 @@
 /*
- * world.h - what the house asks the machine for: time, locks, sleep, and a socket to become ready.
+ * world.h - access to the operating system: time, locks, sleep, and waiting for a socket.
  *
  * In production every call goes to the kernel. A simulation installs its own World and decides who runs next and
  * what time it is, so pool, breaker and retry can be replayed from a seed. Installed once before threads start.
@@ -24,7 +24,7 @@ typedef struct World {
     void (*wake)(Cond *cond, bool all);
     /* The events (SocketEvent bits) that are ready, 0: until has passed. */
     int (*socket_wait)(int fd, int events, Mono until);
-    void (*socket_shut)(int fd); /* whoever waits for it finds it closed */
+    void (*socket_shut)(int fd); /* a thread that waits for it finds it closed */
     unsigned (*random)(void);
 } World;
 

@@ -2,9 +2,9 @@
  * cluster.c - who uses the private PostgreSQL, and so when it starts and stops.
  *
  * Three files in home/pg carry this; the first two are only ever locked (flock), never read:
- *   lock   exclusive while somebody initialises, starts, stops, joins or leaves
- *   users  shared, held by each user for as long as it uses the server. Whoever holds `lock` and can get this one
- *          exclusively knows that there is no other user: nobody joins without `lock`.
+ *   lock   exclusive while a process initialises, starts, stops, joins or leaves
+ *   users  shared, held by each user for as long as it uses the server. A process that holds `lock` and gets this one
+ *          exclusively knows that there is no other user, because joining takes `lock`.
  *   keep   exists while the running server shall outlive its users; each ordinary start removes it
  *   stopped  exists after `pawl db stop`: processes that still use the server leave it so. Stopped by other hands, it is
  *          started again; each start removes the file
@@ -82,7 +82,7 @@ static ErrorCode data_major(const ClusterHome *home, Arena *arena, int *ret_majo
 
     if (lstat(home->data, &facts) < 0) {
         if (errno != ENOENT && errno != ENOTDIR)
-            return fail(reterr, ERR_DENIED, "cannot look at \"%s\": %s", home->data, strerror(errno));
+            return fail(reterr, ERR_DENIED, "cannot read \"%s\": %s", home->data, strerror(errno));
         *ret_major = 0;
         return OK;
     }
@@ -155,7 +155,7 @@ static ErrorCode server_start(const Cluster *cluster, Arena *arena, Deadline dea
     return postmaster_start(&cluster->home, &bin, arena, deadline, reterr);
 }
 
-/* Also after pg_ctl: the server that we meet may have been started a moment ago by somebody who was killed. */
+/* Also after pg_ctl: a process that was killed may have started this server a moment ago. */
 static ErrorCode server_wait(const Cluster *cluster, Arena *arena, Deadline deadline, Error *reterr)
 {
     const char *const names[]  = {"dbname", "connect_timeout", NULL};
@@ -305,7 +305,7 @@ static void cluster_leave(const Cluster *cluster)
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     scoped_fd int             lock  = -1;
 
-    /* Not to be had in time: somebody else is joining, and will be the last. */
+    /* Not in time: another process is joining, and will be the last user. */
     if (lock_take(home->lock, LOCK_EX, deadline_in_ms(LEAVE_LOCK_MS), &lock, NULL) != OK)
         return;
     if (flock(cluster->users, LOCK_EX | LOCK_NB) == 0 && access(home->keep, F_OK) < 0)

@@ -8,16 +8,16 @@
  *   2. Several pawl processes share it: start and stop are serialised by a lock on home/pg/lock. Each process that uses
  *      the server holds a shared lock on home/pg/users; the last one to leave stops it, unless it was started by
  *      `pawl db start`, which leaves it running until `pawl db stop`.
- *   3. kill -9 of pawl or of the server leaves nothing that stops the next start: stale pid and socket files are told
- *      from live ones, and the kernel drops the locks of the dead. One thing is left to a person: a pid file without a
- *      number, of a server that died between creating and writing it; it cannot be told from one that lives.
+ *   3. kill -9 of pawl or of the server leaves nothing that prevents the next start: stale pid and socket files are recognised,
+ *      and the kernel drops the locks of dead processes. One case is left to the operator: a pid file without a number, of a server
+ *      that died between creating and writing it; it cannot be distinguished from that of a live server.
  *   4. Durable: fsync and synchronous_commit are on. A data directory is complete or does not exist.
  * Threads: a Cluster belongs to one thread at a time; several in one process count as several users.
  *
  * Errors, one sentence each: ERR_REFUSED: the data directory is of another major version, or none. ERR_NOT_FOUND: no
  * server programs, naming the package. ERR_DENIED: home cannot be written or locked, or a folder in it belongs to
- * somebody else. ERR_UNAVAILABLE: initdb or the server failed, with their words. ERR_TIMEOUT: the deadline passed; a
- * server that is still recovering is left to it, so that the next try finds it further on.
+ * another user. ERR_UNAVAILABLE: initdb or the server failed, with their message. ERR_TIMEOUT: the deadline passed; a
+ * server that is still recovering keeps running, so that the next try finds it further on.
  */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H

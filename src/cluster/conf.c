@@ -23,7 +23,7 @@ static const struct {
     {"port",                            "5432",                "part of the socket's name"                                                  },
     {"unix_socket_permissions",         "0700",                NULL                                                                         },
     {"cluster_name",                    "'pawl'",              "shown by ps"                                                                },
-    {"max_connections",                 "200",                 "a few pods with their pools, and people"                                    },
+    {"max_connections",                 "200",                 "a few pods with their pools, and interactive sessions"                      },
     {"fsync",                           "on",                  "what was answered is on disk"                                               },
     {"full_page_writes",                "on",                  NULL                                                                         },
     {"synchronous_commit",              "on",                  NULL                                                                         },

@@ -34,7 +34,7 @@ static ErrorCode account_choose(Arena *arena, Account *ret_account, Error *reter
     return OK;
 }
 
-/* FNV-1a: tells homes apart in a folder name; nothing secret hangs on it. */
+/* FNV-1a: distinguishes homes in a folder's name; it protects nothing. */
 static uint64_t path_hash(const char *path)
 {
     uint64_t hash = 14695981039346656037ULL;
@@ -102,7 +102,7 @@ static ErrorCode folder_check(const char *path, mode_t mode, uid_t owner, Error 
     struct stat facts;
 
     if (lstat(path, &facts) < 0)
-        return fail(reterr, ERR_DENIED, "cannot look at \"%s\": %s", path, strerror(errno));
+        return fail(reterr, ERR_DENIED, "cannot read \"%s\": %s", path, strerror(errno));
     if (!S_ISDIR(facts.st_mode))
         return fail(reterr, ERR_DENIED, "\"%s\" is not a directory", path);
     if (facts.st_uid != owner)

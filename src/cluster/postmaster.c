@@ -19,7 +19,7 @@
 #define LOG_TAIL_MAX ((size_t)16 << 10)
 #define START_LOG    "start.log" /* what the server says before its own log is open */
 
-/* What a server says that was started too early: somebody's last breath is still in the air. */
+/* Messages of a server that was started before its predecessor had released its files and memory. */
 static const char *const transient[] = {
     "pre-existing shared memory block", /* backends of a killed postmaster are about to notice */
     "already exists",                   /* a lock file: the pg_ctl of a pawl that was killed is about to succeed */
@@ -30,8 +30,8 @@ static void file_read(const char *path, int whence, char *ret_bytes, size_t size
 {
     int     file = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     off_t   end  = file < 0 ? 0 : lseek(file, 0, whence);
-    off_t   room = (off_t)size - 1;
-    ssize_t got  = file < 0 ? 0 : pread(file, ret_bytes, size - 1, end > room ? end - room : 0);
+    off_t   most = (off_t)size - 1;
+    ssize_t got  = file < 0 ? 0 : pread(file, ret_bytes, size - 1, end > most ? end - most : 0);
 
     ret_bytes[got > 0 ? got : 0] = '\0';
     if (file >= 0)
@@ -54,7 +54,7 @@ static pid_t pid_file_read(const ClusterHome *home, Arena *arena)
     file_read(path, SEEK_SET, text, sizeof text);
     if (!strchr(text, '\n'))
         return 0;
-    return (pid_t)labs(strtol(text, NULL, 10)); /* negative: somebody runs it in single-user mode */
+    return (pid_t)labs(strtol(text, NULL, 10)); /* negative: it runs in single-user mode */
 }
 
 /* Called postgres, and neither dead nor a zombie that its parent forgot. */
@@ -72,7 +72,7 @@ static bool process_is_postgres(pid_t pid)
     return state && strstr(line, "(postgres)") && state[1] == ' ' && !strchr("ZX", state[2]);
 }
 
-/* Unreadable counts as yes: without CAP_SYS_PTRACE root may not look at another user's process. */
+/* Unreadable counts as yes: without CAP_SYS_PTRACE root may not read another user's process. */
 static bool process_works_in(pid_t pid, const char *directory)
 {
     char        path[64];
@@ -105,7 +105,7 @@ PostmasterState postmaster_state(const ClusterHome *home, Arena *arena, pid_t *r
     return POSTMASTER_RUNNING;
 }
 
-/* A server creates its pid file and then writes into it: in between nobody can tell whose it is. */
+/* A server creates its pid file and then writes into it: in between its owner is unknown. */
 static ErrorCode pid_file_wait(const ClusterHome *home, Arena *arena, Deadline deadline, pid_t *ret_pid, Error *reterr)
 {
     pid_t pid;

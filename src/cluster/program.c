@@ -1,7 +1,7 @@
 /*
  * program.c - fork, become the account, exec, wait.
  *
- * The output goes to a memory file and not to a pipe: nobody has to read it while the program runs, and a daemon that
+ * The output goes to a memory file and not to a pipe: no thread has to read it while the program runs, and a daemon that
  * kept it open would not keep us waiting.
  */
 #include "cluster/program.h"
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How a child that could not exec tells why. */
+/* How a child that could not exec reports the reason. */
 enum { EXIT_NO_ENTRY = 124, EXIT_NO_ACCOUNT = 125, EXIT_NO_PROGRAM = 127 };
 
 #define POLL_MS 5
@@ -52,7 +52,7 @@ static _Noreturn void child_exec(const Program *program, int output)
         _exit(EXIT_NO_PROGRAM);
     if (!account_enter(program->account))
         _exit(EXIT_NO_ACCOUNT);
-    /* After the change of account, which would clear it: without us nobody waits for the result. */
+    /* After the change of account, which would clear it: without this process the result is of no use. */
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (chdir(program->directory) < 0)
         _exit(EXIT_NO_ENTRY);
@@ -90,8 +90,8 @@ static void output_read(int output, Text *ret_text)
 {
     char    bytes[4096];
     off_t   size = lseek(output, 0, SEEK_END);
-    off_t   room = (off_t)ret_text->length_max;
-    off_t   at   = size > room ? size - room : 0;
+    off_t   most = (off_t)ret_text->length_max;
+    off_t   at   = size > most ? size - most : 0;
     ssize_t got;
 
     while ((got = pread(output, bytes, sizeof bytes, at)) > 0) {

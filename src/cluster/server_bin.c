@@ -90,7 +90,7 @@ static ErrorCode search_report(const Search *search, const char *directory, Erro
     int wanted = search->major ? search->major : SERVER_MAJOR_MIN;
 
     if (deadline_passed(search->deadline))
-        return fail(reterr, ERR_TIMEOUT, "no time left to look for a PostgreSQL server");
+        return fail(reterr, ERR_TIMEOUT, "no time left to find a PostgreSQL server");
     if (search->newest)
         return fail(reterr, ERR_NOT_FOUND,
                     "the newest PostgreSQL server found is version %d, but version %d%s is needed: "

@@ -140,7 +140,7 @@ void request_free(Request *request)
 void request_begin(Request *request)
 {
     arena_reset(request->arena);
-    if (request->body.room > BODY_KEPT_BYTES_MAX)
+    if (request->body.capacity > BODY_KEPT_BYTES_MAX)
         text_done(&request->body);
     else
         text_clear(&request->body);

@@ -3,7 +3,7 @@
  *
  *     CLOSED    -> OPEN       [breaker_failed: the fifth infrastructure failure in a row]
  *     OPEN      -> HALF_OPEN  [breaker_probe: 1 s later, after each probe that failed twice as long, 30 s at most; the one
- *                              caller that is told true]
+ *                              caller that gets true]
  *     HALF_OPEN -> CLOSED     [breaker_probe_ended: it worked]
  *     HALF_OPEN -> OPEN       [breaker_probe_ended: it failed; or breaker_probe: it never reported back]
  *

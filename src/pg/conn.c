@@ -75,7 +75,7 @@ static ErrorCode connect_failed(const Conn *conn, Error *reterr)
     int         length  = (int)strcspn(message, "\n");
     ErrorCode   code    = error_from_sqlstate(sqlstate);
 
-    if (sqlstate[0]) /* the server spoke; otherwise libpq has named host and port already */
+    if (sqlstate[0]) /* the message is the server's; otherwise libpq has named host and port already */
         (void)fail(reterr, code, "cannot connect to database (%s): %.*s", conn->name, length, message);
     else
         (void)fail(reterr, code, "cannot connect to database: %.*s", length, message);
@@ -100,7 +100,7 @@ static ErrorCode connect_finish(Conn *conn, Deadline deadline, Error *reterr)
 }
 
 /* One notice matters: the commit is done here, and the wait for a standby was ended by a cancel, say of an administrator. Its
- * words depend on the server's language, the place in PostgreSQL that it comes from does not. */
+ * text depends on the server's language; the source file and line in PostgreSQL do not. */
 static void notice_read(void *context, const PGresult *result)
 {
     Conn       *conn = context;
@@ -232,7 +232,7 @@ bool conn_was_interrupted(const Conn *conn)
     return atomic_load(&conn->interrupted);
 }
 
-/* Before anything is sent that may commit: from here on nobody can cancel it. */
+/* Before anything is sent that may commit: from here on it is not canceled. */
 static ErrorCode commit_begin(Conn *conn, PGcancel **ret_cancel, Error *reterr)
 {
     PGcancel *cancel = atomic_exchange(&conn->cancel, NULL);
@@ -339,7 +339,7 @@ static bool result_is_copy(const PGresult *result)
     return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
 }
 
-/* It would wait for rows that nobody sends, and answer the same for ever. */
+/* COPY would wait for rows that are never sent, and return the same result for ever. */
 static ErrorCode copy_refused(Conn *conn, Error *reterr)
 {
     conn->condemned = true;
@@ -355,7 +355,7 @@ static bool result_is_good(const PGresult *result)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
 }
 
-/* Always drain: a connection with results left in it is useless to the next one. The first failure is the one told. */
+/* Always drain: a connection with unread results cannot be used again. The first failure is reported. */
 static ErrorCode receive_all(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
 {
     scoped(PQclear) PGresult *last = NULL;

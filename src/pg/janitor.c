@@ -6,7 +6,7 @@
 #include "pg/metric.h"
 #include "pg/pool_internal.h"
 
-/* When the breaker is open and every slot is taken by a hanging checkout, look again after this. */
+/* When the breaker is open and every slot is held by a checkout that hangs, check again after this. */
 #define PROBE_LATER_MS 100
 
 static bool slot_is_surplus(const Checkout *slot, Mono now)
@@ -164,7 +164,7 @@ static ErrorCode probe_connect(const Pool *pool, Conn **ret_conn, Error *reterr)
     return OK;
 }
 
-/* With a deadline of its own. true: look again soon. */
+/* With a deadline of its own. true: check again soon. */
 static bool probe(Pool *pool)
 {
     bool      later  = false;
@@ -218,7 +218,7 @@ static bool suspect_answers(const Pool *pool, Conn **conn, Error *reterr)
     return code == OK || !error_is_infrastructure(code, reterr->sqlstate);
 }
 
-/* true: look again soon, when a slot is free. */
+/* true: check again soon, when a slot is free. */
 static bool suspect_ask(Pool *pool)
 {
     bool      later = false, well;
@@ -246,8 +246,8 @@ static bool suspect_ask(Pool *pool)
     return false;
 }
 
-/* Said by the janitor, because whoever opened the breaker holds the mutex. A database that never answered is told by
- * whoever tried to start with it. */
+/* Logged by the janitor, because the thread that opened the breaker holds the mutex. A database that never answered is reported by
+ * the start that needed it. */
 static void opening_log(Pool *pool)
 {
     Error error;

@@ -72,7 +72,7 @@ static void listen_wake(Listen *listen)
     uint64_t one = 1;
 
     if (write(listen->wake_fd, &one, sizeof one) != sizeof one)
-        abort(); /* an eventfd with room for 2^64 wake-ups does not fail */
+        abort(); /* an eventfd counts to 2^64, so this does not fail */
 }
 
 static bool listen_is_stopping(Listen *listen)
@@ -82,7 +82,7 @@ static bool listen_is_stopping(Listen *listen)
     return listen->stopping;
 }
 
-/* Until there is something to read (fd may be -1), someone called listen_wake(), or time is up. */
+/* Until there is something to read (fd may be -1), listen_wake() was called, or the deadline has passed. */
 static void listen_wait(Listen *listen, int fd, Mono until)
 {
     struct pollfd polled[] = {
@@ -243,7 +243,7 @@ static ErrorCode notifications_receive(Listen *listen, Error *reterr)
 
 /* ---- the thread ---- */
 
-/* One thing at a time: between two turns the thread looks whether it shall stop. */
+/* One step at a time: between two steps the thread checks whether it shall stop. */
 static ErrorCode listen_cycle(Listen *listen, Error *reterr)
 {
     Deadline deadline = deadline_in_ms(CYCLE_MS_MAX);

@@ -11,7 +11,7 @@
  *   1. Whenever listening to a channel begins, at first or after a reconnect, it is called back once with payload NULL:
  *      something may have been missed.
  *   2. Callbacks run on the listener's thread and must be short; none runs after listen_free() returned.
- * Threads: any. Ownership: listen_free() stops the thread and frees: at once, unless the thread waits for the database,
+ * Threads: any. Ownership: listen_free() stops the thread and frees: immediately, unless the thread waits for the database,
  * which takes 3 s at most.
  */
 #ifndef PG_LISTEN_H

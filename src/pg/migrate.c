@@ -1,7 +1,7 @@
 /*
  * migrate.c - read what the database holds, compare it with what the binary knows, do the next thing, until nothing is left.
  *
- * Each step is a transaction that takes the lock and looks again, so it does not matter who did the step before, or
+ * Each step is a transaction that takes the lock and reads the state again, so it does not matter which process did the step before, or
  * whether the answer to its commit was lost. A database that is up to date is only read: a pod without the right to
  * create anything can start on it.
  */

@@ -3,7 +3,7 @@
  *
  * Migrations (tables, indexes, data) are numbered from 1 without gaps, embedded in the binary, applied one transaction
  * each under an advisory lock, and remembered in pawl.migration with the checksum of their text. Definitions (functions
- * and views, all `create or replace`) are the files of sql/<room>/ as they stand: they are applied together, in one
+ * and views, all `create or replace`) are the files of sql/<module>/ as they are now: they are applied together, in one
  * transaction, after the last migration, whenever their common checksum differs from the one remembered. So a function
  * has one text, not one per release. A definition that stands in for an extension is left out, and is not part of the
  * checksum, where that extension is installed; so its coming or going is noticed.
@@ -13,7 +13,7 @@
  * Refused with one sentence: a schema newer than the binary (ERR_CONFLICT), a migration whose text changed after it was
  * applied (ERR_CONFLICT), missing rights (ERR_DENIED), a server older than 15 (ERR_REFUSED), another process that migrates
  * until our deadline (ERR_BUSY).
- * Threads and pods: any number may migrate at once; each migration is applied exactly once.
+ * Threads and pods: any number may migrate at the same time; each migration is applied exactly once.
  */
 #ifndef PG_MIGRATE_H
 #define PG_MIGRATE_H

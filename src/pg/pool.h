@@ -1,7 +1,7 @@
 /*
  * pool.h - a bounded set of PostgreSQL connections, acquired one at a time.
  *
- *     FREE    -> OPENING  [pool_acquire: no idle one, room left; janitor: probe, or replacing a sick one]
+ *     FREE    -> OPENING  [pool_acquire: none is idle, below size_max; janitor: probe, or replacing a broken one]
  *     OPENING -> ACQUIRED   [it connected]             OPENING -> FREE  [it did not]
  *     IDLE    -> ACQUIRED   [pool_acquire, newest first] IDLE    -> CHECKED [janitor: every 30 s `select 1`]
  *     CHECKED -> IDLE     [it answered]              CHECKED -> FREE  [it did not: closed]
@@ -17,10 +17,10 @@
  *      them: no waiter sleeps while a slot it could use lies idle. Ordinary callers leave size_reserved connections to urgent ones.
  *   5. While the breaker is not closed only the janitor connects, to probe, with a deadline of its own: an impatient caller
  *      cannot fail the probe, and recovery needs no traffic. Callers whose deadline comes after the next probe wait for
- *      it, a bounded number of them; the others are refused at once with the last error and the time of the next probe.
+ *      it, a bounded number of them; the others are refused immediately with the last error and the time of the next probe.
  *   6. The breaker counts callers that could not connect, each once, however often it tried; statements that got no answer;
  *      and a server out of resources. Silence alone never opens it: before that the janitor asks the server itself, because a
- *      statement may wait for a lock or a standby. A lost connection alone is not counted: the next connect tells whether
+ *      statement may wait for a lock or a standby. A lost connection alone is not counted: the next connect shows whether
  *      the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
  *      connection to spare: then the caller waits for one of ours. Only an answered statement sets the count back.
  * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of a
@@ -70,7 +70,7 @@ typedef struct {
 
 /* ERR_USAGE: bad conninfo or sizes. ERR_INTERNAL: no thread can be started. Opens nothing yet. */
 must_check ErrorCode pool_new(const PoolOptions *options, Pool **ret_pool, Error *reterr);
-/* No more checkouts: waiters are told ERR_STOPPING. Waits for checkouts until the deadline, then cancels what runs and waits
+/* No more checkouts: waiters get ERR_STOPPING. Waits for checkouts until the deadline, then cancels what runs and waits
  * no longer. false: checkouts were still out. */
 bool pool_drain(Pool *pool, Deadline deadline);
 /* Every checkout has ended. */
@@ -92,7 +92,7 @@ must_check ErrorCode pool_acquire_as(Pool *pool, int wishes, Deadline deadline, 
 void                 pool_release(Checkout *checkout);
 SCOPED(Checkout, pool_release)
 Conn *checkout_conn(Checkout *checkout);
-/* Tell the pool how a statement on this checkout ended: feeds the breaker and decides whether the connection is kept. */
+/* Report how a statement on this checkout ended: feeds the breaker and decides whether the connection is kept. */
 void checkout_report(Checkout *checkout, ErrorCode code, const Error *error);
 
 const BackoffPolicy *pool_operation_retry(const Pool *pool);

@@ -199,7 +199,7 @@ static ErrorCode unknown(const char *name, Error *reterr)
     return fail(reterr, ERR_UNKNOWN, "%s may have been done: send it again with the same key (%s)", name, text);
 }
 
-/* Every rollback is told once. A refusal that the caller asked for is nothing to wake anyone for. */
+/* Every rollback is logged once. A refusal that the caller expects is logged at a lower level. */
 static void rollback_log(const char *name, int tries, ErrorCode code, const Error *error)
 {
     bool loud = error_http(code) >= 500;
@@ -208,7 +208,7 @@ static void rollback_log(const char *name, int tries, ErrorCode code, const Erro
               LOG_STR("sqlstate", error->sqlstate), LOG_STR("error", error->text));
 }
 
-/* doubt: some try may have committed. settled: the last one came to an end of its own, so it has looked at the key. */
+/* doubt: some try may have committed. settled: the last one came to an end of its own, so it has looked the key up. */
 static ErrorCode work_end(const TxOptions *options, ErrorCode code, int tries, bool doubt, bool settled, Error *reterr)
 {
     metric_add(code == OK ? &pg_metrics.tx_ok : &pg_metrics.tx_failed, 1);

@@ -38,7 +38,7 @@ typedef struct {
     bool
         is_foreign; /* the body runs code that is not pawl's: whatever it leaves in the session is removed at the end */
     bool urgent;    /* may use the pool's reserved connections: heartbeats */
-    bool prompt;    /* refused at once while the breaker is open: the caller can do without the database */
+    bool prompt;    /* refused immediately while the breaker is open: the caller can do without the database */
 } TxOptions;
 
 must_check ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *context, Error *reterr);

@@ -2,7 +2,7 @@
 -- Columns: now, version, version_number, read_only, connections, connections_max, longest_seconds, longest_pid,
 --          longest_name, wraparound_age, synchronous, durable, data_directory, username (quoted), sees_all, prepared_seconds,
 --          prepared_gid (quoted), prepared_in, slot_name, slot_active, slot_age.
--- Without the rights of pg_read_all_stats, pg_stat_activity tells nothing about other users: sees_all is false.
+-- Without the rights of pg_read_all_stats, pg_stat_activity shows nothing about other users: sees_all is false.
 select (extract(epoch from clock_timestamp()) * 1000000)::bigint as now,
        current_setting('server_version') as version,
        current_setting('server_version_num')::integer as version_number,
