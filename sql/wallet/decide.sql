@@ -1,4 +1,4 @@
--- decide.sql - may it be done? Called under the locks, so what it reads stays true until the end of the transaction.
+-- decide.sql - decides which operations are posted. Called under the locks, so what it reads stays true until the transaction ends.
 -- The number of statements does not depend on the number of operations.
 
 -- Refusals that are kept under their key; the others were never decided. An expiry has no key of a client's, so it keeps none.
@@ -52,7 +52,7 @@ begin
 end
 $$;
 
--- Would a wallet that stands so be short, over the limit, or was it frozen?
+-- Is a wallet in this state short of funds, over the limit, or frozen?
 create or replace function wallet.is_trouble (p_balance bigint, p_held bigint, p_floor bigint, p_frozen boolean)
   returns boolean
   language sql immutable
@@ -60,7 +60,7 @@ as $$
   select p_frozen or p_balance - p_held < p_floor or p_balance > 9007199254740991 and p_floor >= -9007199254740991
 $$;
 
--- How wallets stand after each leg if every leg is posted in order. trouble: one would be short, over the limit or frozen. @system
+-- The wallets' states after each leg if every leg is posted in order. trouble: one would be short of funds, over the limit or frozen. @system
 -- has no limit: what it may owe and own is bounded by what wallets may. last_at: the latest time of the wallets' last
 -- entries, of those that are not after p_until. p_single: the legs of one operation, which names each wallet once. known: one of
 -- these keys has been decided; null for p_txn_ids: that is not asked.
@@ -136,7 +136,7 @@ create or replace function wallet.batch_decide (
   language plpgsql stable
 as $$
 declare
-  -- Variables of their own, because only these are arrays that are quick to look into.
+  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
   v_ords integer[] := p_legs.ords;
   v_wallets bigint[] := p_legs.wallets;
   v_amounts bigint[] := p_legs.amounts;
@@ -163,7 +163,7 @@ begin
   sentences := p_sentences;
   v_slots := array(select s.slot from (select l.ord, dense_rank() over (order by l.wallet) as slot
                                        from unnest(v_wallets) with ordinality l (wallet, ord)) s order by s.ord);
-  -- How each wallet stands before its first leg.
+  -- Each wallet's state before its first leg.
   select array_agg(s.balance - s.amount order by s.wallet), array_agg(s.held - s.hold order by s.wallet), array_agg(s.floor order by s.wallet),
          array_agg(s.frozen order by s.wallet)
   into v_balance, v_held, v_floor, v_frozen

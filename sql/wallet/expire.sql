@@ -1,7 +1,7 @@
--- expire.sql - holds whose time is over release what they hold, once, whichever monitor comes first.
+-- expire.sql - releases holds that have expired, once, whichever process calls first.
 --
 -- Invariants
---   1. An expiry has no key that a client could use before it: its txn_id is drawn at random, and the hold's status, read under the
+--   1. An expiry has no key that a client could use before it: its txn_id is random, and the hold's status, read under the
 --      wallet's lock, decides that it happens once. The index txn_hold_end backs this up.
 --   2. Nothing is waited for: a wallet that another transaction has locked is left for the next call.
 --   3. A hold that cannot be released (its rows were damaged) is reported as a warning and stops no other.

@@ -1,11 +1,11 @@
--- open.sql - assets and wallets come into being.
+-- open.sql - creates assets and wallets.
 --
--- Invariants: (owner, asset) is one wallet for ever; opening it again changes nothing and is told what the first one was told.
+-- Invariants: (owner, asset) is one wallet for ever; opening it again changes nothing and returns its present state.
 -- An asset comes with its wallet "@system" in eight rows: a posting takes one that no other transaction has locked, and opens another one
 -- when all are, so money that enters or leaves the ledger never waits for @system. Its balance is the sum of its stripes.
 -- Errors: QW001 arrays of different length, a bad owner, asset or floor; 42501 see treasury.sql.
 
--- The asset's id; a new asset is made on the way.
+-- The asset's id; a new asset is created.
 create or replace function wallet.asset_id (p_code text)
   returns smallint
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
@@ -70,7 +70,7 @@ begin
     select distinct on (m.id) m.id, m.asset_id, i.ord, i.floor, i.metadata, i.txn_id, nextval('wallet.txn_seq') as txn
     from made m join item i on i.owner = m.owner and i.asset_id = m.asset_id and i.stripe = m.stripe
     order by m.id, i.ord
-  ), told as (
+  ), logged as (
     insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, amount, request)
     select n.txn, v_now, n.txn_id, 'open', n.asset_id, n.id, 0,
            case when n.metadata is not null then jsonb_build_object('metadata', n.metadata) end

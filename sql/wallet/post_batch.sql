@@ -83,7 +83,7 @@ create or replace function wallet.emit (p_batch wallet.batch, p_legs wallet.legs
   language plpgsql
 as $$
 declare
-  -- Variables of their own, because only these are arrays that are quick to look into.
+  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
   v_txn_ids uuid[] := p_batch.txn_ids;
   v_kinds text[] := p_batch.kinds;
   v_assets smallint[] := p_batch.assets;
@@ -122,7 +122,7 @@ as $$
 declare
   v_base bigint;
   v_count bigint;
-  -- Variables of their own, because only these are arrays that are quick to look into.
+  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
   v_ords integer[] := p_legs.ords;
   v_wallets bigint[] := p_legs.wallets;
   v_changes bigint[] := p_legs.amounts;
@@ -302,7 +302,7 @@ as $$
 #variable_conflict use_column
 declare
   -- An entry may be this much later than the clock, so that the times of a wallet's entries grow although a clock was set back
-  -- a little. Beyond it the clock was wrong before, and is believed again at once; the order is that of the versions.
+  -- a little. Beyond it the clock was wrong before, and its present time is used; the order is that of the versions.
   c_skew constant interval := interval '5 s';
   v_of record;
   v_ask record;
@@ -338,7 +338,7 @@ declare
   v_helds bigint[];
   v_floors bigint[];
   v_versions bigint[];
-  -- These stand alone in their batch.
+  -- freeze, unfreeze and floor are batches of one.
   v_floor bigint := case when p_kinds[1] = 'floor' then (p_requests[1] ->> 'floor')::bigint end;
   v_frozen boolean := case p_kinds[1] when 'freeze' then true when 'unfreeze' then false end;
 begin

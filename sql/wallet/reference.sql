@@ -4,7 +4,7 @@
 -- its owner for all others; never from two of them.
 -- Names are looked up one by one (lateral, limit 1): a join might start with the ledger's tables and read all of their rows.
 
--- The wallet that stands for "@system" in an asset: its first stripe.
+-- The wallet that represents "@system" in an asset: its first stripe.
 create or replace function wallet.system_id (p_asset smallint)
   returns bigint
   language sql stable

@@ -69,7 +69,7 @@ declare
   v_mark wallet.seal_mark;
 begin
   if v_oldest >= v_own then
-    return v_last; -- nobody is posting
+    return v_last; -- nothing was posted since
   end if;
   select * into strict v_mark from wallet.seal_mark;
   -- A mark from the future came with a restored database, whose transaction ids begin anew.

@@ -1,4 +1,4 @@
--- statement.sql - the entries of a wallet in the order in which they happened: what look.sql tells, told forwards.
+-- statement.sql - the entries of a wallet, oldest first; get.sql has them newest first.
 
 -- From a moment to a moment, after a transaction's number (null: from the oldest). The opening is not an entry to show.
 -- Balance and version run along from where the statement begins, so those of @system are of all its stripes together; of any

@@ -176,7 +176,7 @@ as $$
   where s.hash is distinct from v.hash
 $$;
 
--- What there is to do, in pieces of a fraction of a second each. work: rows to look at, for showing how far it is.
+-- What there is to do, in pieces of a fraction of a second each. work: rows to read, to report progress.
 -- Incremental: only what was sealed or posted since the last verification without a finding; wallets and holds are always
 -- looked at. If the chain does not begin with what was verified then, everything is.
 create or replace function wallet.verify_plan (p_incremental boolean default false)

@@ -29,7 +29,7 @@ ErrorCode entry_check_kind(const char *field, const char *kind, Error *reterr)
 {
     WalletKind found;
 
-    if (!kind || strcmp(kind, "expire") == 0) /* nobody asks for it, but it happens */
+    if (!kind || strcmp(kind, "expire") == 0) /* never requested, but posted by wallet.expire */
         return OK;
     return wallet_kind_find(field, kind, &found, reterr);
 }

@@ -313,7 +313,7 @@ static int position_order(const void *a, const void *b)
     return order ? order : left->position - right->position;
 }
 
-/* ret_first[i]: where the key of item i stands first. Returns those that do, in order. */
+/* ret_first[i]: the position of the first item with the key of item i. Returns these first items, in order. */
 static int firsts_find(Arena *arena, WalletItem **items, int count, WalletItem **ret_firsts, int *ret_first)
 {
     Position *positions = arena_array(arena, Position, count);
@@ -362,7 +362,7 @@ static const char *item_difference(const WalletItem *a, const WalletItem *b)
     return text_same(a->metadata, b->metadata) ? NULL : "metadata";
 }
 
-static void twin_judge(WalletItem *item, const WalletItem *first)
+static void repeat_judge(WalletItem *item, const WalletItem *first)
 {
     const char *column = item_difference(first, item);
     WalletItem  verdict;
@@ -381,19 +381,19 @@ typedef struct {
     int          count;
     WalletItem **firsts;
     int          first_count;
-    const int   *first; /* of each item: where its key stands first */
+    const int   *first; /* of each item: the position of the first item with its key */
     DbArgs       args;  /* of the firsts; made once, however often the transaction is run */
     bool         atomic;
     int          refused;
 } Many;
 
-/* Rolled back as a whole, so nobody got anything: not even a refusal is kept. */
+/* The transaction is rolled back: nothing is posted, and no refusal is kept. */
 static ErrorCode many_take_back(Many *many, Error *reterr)
 {
     for (int i = 0; i < many->count; i++) {
         WalletItem *item = many->items[i];
 
-        /* A twin is told again what its first was told, and that counts only if it was told before this call. */
+        /* A repeat of an item of this call counts as replayed only if that item was decided before this call. */
         item->replayed = item->replayed && many->items[many->first[i]]->replayed;
         if (item->code == OK && !item->replayed)
             item->code = fail(&item->error, ERR_CONFLICT, "not posted, because items[%d] was refused", many->refused);
@@ -414,7 +414,7 @@ static ErrorCode many_post(Tx *tx, void *context, Error *reterr)
     TRY(rows_take(many->firsts, many->first_count, rows, row_count, reterr));
     for (int i = 0; i < many->count; i++)
         if (many->first[i] != i)
-            twin_judge(many->items[i], many->items[many->first[i]]);
+            repeat_judge(many->items[i], many->items[many->first[i]]);
     for (int i = many->count - 1; i >= 0; i--)
         if (many->items[i]->code != OK)
             many->refused = i;
@@ -438,7 +438,7 @@ ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletIt
     ErrorCode code;
 
     if (count < 1 || count > WALLET_BATCH_MAX)
-        return fail(reterr, ERR_LIMIT, "1 to %d operations can be posted at once, not %d", WALLET_BATCH_MAX, count);
+        return fail(reterr, ERR_LIMIT, "1 to %d operations can be posted in one call, not %d", WALLET_BATCH_MAX, count);
     if (!arena_has_space(arena, items_bytes(items, count) * BYTES_FACTOR))
         return fail(reterr, ERR_LIMIT, "%d operations of %zu bytes together are too large for one call", count,
                     items_bytes(items, count));

@@ -79,7 +79,7 @@ static void step_done(Verification *verification, const Step *step, ErrorCode co
     }
     findings_keep(verification, list, count);
     verification->done += step->work;
-    /* Rows of sealed transactions are looked at twice, against their seals and against each other. */
+    /* Rows of sealed transactions are read twice: compared with their seals, and with each other. */
     if (strcmp(step->step, "txns") != 0)
         verification->report->rows += step->work;
     if (verification->options->progress)

@@ -32,7 +32,7 @@ typedef struct Finding {
 
 typedef struct {
     bool incremental; /* only what is new since the last verification that found nothing */
-    /* Told now and then how many rows have been looked at, out of how many; from several threads, one at a time. */
+    /* Called now and then with the number of rows read and of all rows; from several threads, one at a time. */
     void (*progress)(void *context, int64_t done, int64_t total);
     void *context;
 } VerifyOptions;
@@ -41,13 +41,13 @@ typedef struct {
     Finding findings[VERIFY_FINDINGS_MAX];
     int     count;    /* 0: all is well */
     bool    more;     /* than fit */
-    int64_t rows;     /* looked at */
-    int64_t seals;    /* of the chain that were looked at */
+    int64_t rows;     /* read */
+    int64_t seals;    /* of the chain that were read */
     int64_t unsealed; /* transactions that are too new to be sealed: they were checked, but not against the chain */
     int64_t took_ms;
 } VerifyReport;
 
-/* The return value is about the looking; what was found is in the report. A verification without findings is remembered for
+/* The return value is about the run; findings are in the report. A verification without findings is remembered for
  * the next incremental one. */
 must_check ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadline, Arena *arena,
                                    VerifyReport *ret_report, Error *reterr);

@@ -102,7 +102,7 @@ static const char *string_skip(const char *text)
     return *text ? text + 1 : text;
 }
 
-/* A few bytes, "1e100000", may ask for very many: neither PostgreSQL nor whoever reads them again should have to bear it. */
+/* A few bytes, "1e100000", may ask for very many: neither PostgreSQL nor a later reader should have to expand it. */
 static bool numbers_fit(const char *json)
 {
     long total = 0;
@@ -209,7 +209,7 @@ ErrorCode wallet_open_nowait(Pool *pool, Deadline deadline, Arena *arena, Wallet
     return open_run(pool, &options, wallet, WALLET_NOWAIT_MS, reterr);
 }
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
 {

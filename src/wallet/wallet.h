@@ -1,5 +1,5 @@
 /*
- * wallet.h - wallets: their names, how they are opened, how they stand.
+ * wallet.h - wallets: names, opening, present and past states.
  *
  * Everything about money is decided in SQL (sql/wallet); this room has the arrays, the combiners and the words.
  *
@@ -31,7 +31,7 @@
 
 /* 1 to 255 bytes of UTF-8 without control characters, not beginning with "@". */
 must_check ErrorCode wallet_check_owner(const char *field, const char *owner, Error *reterr);
-/* The same, or "@system": for those who look. */
+/* The same, or "@system": for reads. */
 must_check ErrorCode wallet_check_owner_seen(const char *field, const char *owner, Error *reterr);
 /* NULL is fine: the default. */
 must_check ErrorCode wallet_check_asset(const char *field, const char *asset, Error *reterr);
@@ -60,7 +60,7 @@ must_check ErrorCode wallet_open(Pool *pool, Deadline deadline, Arena *arena, Wa
  * 55P03, after a single try. For callers that share connections with others. */
 must_check ErrorCode wallet_open_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletNew *wallet, Error *reterr);
 
-/* ---- looking ---- */
+/* ---- reading ---- */
 
 /* ord is the place of what was asked for, from 1. */
 #define WALLET_COLUMNS(X, T)               \

@@ -1,5 +1,5 @@
 /*
- * wallet_race_test.c - many callers of one ledger: they share transactions, and nobody notices.
+ * wallet_race_test.c - many callers of one ledger share transactions, and each gets its own verdict.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ typedef struct {
     const char *txn_id; /* that all of them use; NULL: each turn has its own */
     int         number;
     int         posted, refused, replayed, failed;
-    int64_t     balance; /* as the last answer told it */
+    int64_t     balance; /* of the last verdict */
 } Caller;
 
 static void turn(Caller *caller, int i)
@@ -56,7 +56,7 @@ static void *caller_run(void *context)
     return NULL;
 }
 
-/* Four wallets with 50 each, and all callers at once. */
+/* Four wallets with 50 each, and all callers at the same time. */
 static void race(LedgerFixture *fixture, const char *txn_id, Caller *ret_callers)
 {
     scoped(ledger_free) Ledger *ledger = ledger_new(fixture->pool);

@@ -1,4 +1,4 @@
--- wallet_event.sql - every asset of a transaction that asks for it has its command on the bus.
+-- wallet_event.sql - a command on the bus for each asset of a transaction that has events.
 create function k(n integer) returns uuid language sql as $$ select lpad(n::text, 32, '0')::uuid $$;
 create view events as select d.name as domain, c.payload ->> 'txn_id' = k(1)::text as first, c.payload - 'at' - 'txn_id' as payload
   from pawl.command c join pawl.domain d on d.id = c.domain_id order by c.id;

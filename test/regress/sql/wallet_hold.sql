@@ -1,4 +1,4 @@
--- wallet_hold.sql - money that is promised: held, taken in parts, given back, and given back by itself.
+-- wallet_hold.sql - holds: capture in parts, void, expiry.
 \i ../fake_clock.sql
 insert into pawl.fake_clock (at) values ('2026-01-01 00:00 UTC');
 create function k(n integer) returns uuid language sql as $$ select lpad(n::text, 32, '0')::uuid $$;

@@ -1,6 +1,6 @@
--- wallet_plan.sql - a session keeps the plans it made when the books were small. They must not walk through books that have
+-- wallet_plan.sql - a session keeps the plans it made when the ledger was small. They must not read all of a ledger that has
 -- grown since: the rows that a call fetches are those of its own wallets and transactions, however many others there are.
--- Plans are made anew when statistics change, so nobody gathers any after the first calls.
+-- Plans are made anew when statistics change, so none are gathered after the first calls.
 alter table wallet.wallet set (autovacuum_enabled = off);
 alter table wallet.txn set (autovacuum_enabled = off);
 alter table wallet.entry set (autovacuum_enabled = off);

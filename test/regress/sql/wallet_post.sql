@@ -1,4 +1,4 @@
--- wallet_post.sql - what each operation does to the books, and what it is told, with the clock in our hand.
+-- wallet_post.sql - the rows that each operation writes, and its verdict, under a fake clock.
 \i ../fake_clock.sql
 insert into pawl.fake_clock (at) values ('2026-01-01 00:00 UTC');
 create function k(n integer) returns uuid language sql as $$ select lpad(n::text, 32, '0')::uuid $$;

@@ -1,4 +1,4 @@
--- wallet_session.sql - what is sealed, verified and told does not depend on the settings of a session or a role.
+-- wallet_session.sql - what is sealed, verified and returned does not depend on the settings of a session or a role.
 create function k(n integer) returns uuid language sql as $$ select lpad(n::text, 32, '0')::uuid $$;
 create table settings (name text, value text);
 insert into settings values ('bytea_output', 'escape'), ('datestyle', 'Postgres, DMY'), ('datestyle', 'German'), ('datestyle', 'SQL, MDY'), ('intervalstyle', 'iso_8601'),

@@ -1,5 +1,5 @@
 /*
- * ledger_test.c - what is posted and looked for through the combiners; test/concurrency has many callers at once.
+ * ledger_test.c - posting and reading through the combiners; test/concurrency has many concurrent callers.
  */
 #include "wallet/ledger.h"
 

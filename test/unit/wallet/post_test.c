@@ -1,5 +1,5 @@
 /*
- * post_test.c - what is asked, what is decided, what is told: kinds, keys, refusals, batches.
+ * post_test.c - posting: kinds, keys, refusals, batches.
  */
 #include "wallet/post.h"
 

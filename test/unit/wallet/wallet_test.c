@@ -1,5 +1,5 @@
 /*
- * wallet_test.c - opening, looking, looking back, and holds that end by themselves.
+ * wallet_test.c - opening, present and past states, and holds that expire.
  */
 #include "wallet/wallet.h"
 
