@@ -18,22 +18,9 @@ end;
 create view shop.domains as select d.name from pawl.domain d;
 
 begin;
+\set definitions `for file in base/retire.sql base/clock.sql base/array.sql base/allocation.sql bus/domain.sql bus/audit.sql bus/batch.sql bus/reply.sql bus/send.sql bus/settle.sql bus/claim.sql bus/operate.sql bus/show.sql bus/prune.sql base/grants.sql; do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
 \set ECHO none
-\i ../../../sql/base/retire.sql
-\i ../../../sql/base/clock.sql
-\i ../../../sql/base/array.sql
-\i ../../../sql/base/allocation.sql
-\i ../../../sql/bus/domain.sql
-\i ../../../sql/bus/audit.sql
-\i ../../../sql/bus/batch.sql
-\i ../../../sql/bus/reply.sql
-\i ../../../sql/bus/send.sql
-\i ../../../sql/bus/settle.sql
-\i ../../../sql/bus/claim.sql
-\i ../../../sql/bus/operate.sql
-\i ../../../sql/bus/show.sql
-\i ../../../sql/bus/prune.sql
-\i ../../../sql/base/grants.sql
+:definitions
 \set ECHO all
 commit;
 select shop.one(7) is not null as one, shop.text() is not null as text, shop.many() as many;
