@@ -190,7 +190,7 @@ def exec_handler_outcome_of_every_exit_status():
         done = work(pawl, "shop", "--exec", script)
         assert done == {"claimed": 11, "completed": 3, "retried": 3, "failed": 4, "rejected": 1, "lost": 0, "released": 0}, done
         retried = ["SENT", "RECEIVED", "RETRY_SCHEDULED", "RECEIVED", "MOVED_TO_TSQ"]
-        for kind, wanted, result, error, events in [
+        for kind, wanted, result, error, trail in [
                 ("json", "COMPLETED", {"paid": 7}, None, ["SENT", "RECEIVED", "COMPLETED"]),
                 ("words", "COMPLETED", None, None, ["SENT", "RECEIVED", "COMPLETED"]),
                 ("none", "COMPLETED", None, None, ["SENT", "RECEIVED", "COMPLETED"]),
@@ -201,7 +201,7 @@ def exec_handler_outcome_of_every_exit_status():
                 ("signal", "IN_TSQ", None, "ended by signal 9 (Killed)", retried)]:
             command = show(pawl, sent[kind])
             found = (command["status"], command["result"], command["error"], events(command))
-            assert found == (wanted, result, error, events), f"{kind}: {found}"
+            assert found == (wanted, result, error, trail), f"{kind}: {found}"
 
 
 @test
