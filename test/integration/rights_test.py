@@ -128,6 +128,7 @@ pgmq.list_notify_insert_throttles  reader
 pgmq.list_topic_bindings           reader
 pgmq.validate_routing_key          reader
 pgmq.drop_queue                    admin
+pgmq._grant_roles
 pgmq.*                             app
 """
 
