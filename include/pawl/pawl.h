@@ -96,6 +96,8 @@ typedef struct {
     const char *correlation_id; /* copied into the reply; NULL: none */
     const char *batch_id;       /* UUID of an open batch; NULL: none */
     const char *actor;          /* the sender's name in the audit; NULL: none */
+    const char *
+        order_key; /* commands of the domain with the same key run one at a time, in the order of sending; NULL: none */
 } PawlCommand;
 #define PAWL_PRIORITY_LOWEST (-1) /* priority 0; in PawlCommand 0 means the default */
 

@@ -141,6 +141,9 @@ as $$
     ('pawl.command',           'payload',              'reader worker'),
     ('pawl.command_seq',       '',                     'reader'),
     ('pawl.ready',             '',                     'reader worker'),
+    ('pawl.parked',            '',                     'reader worker'),
+    ('pawl.order_turn',        '',                     'reader worker'),
+    ('pawl.order_handover',    '',                     'reader worker'),
     ('pawl.delayed',           '',                     'reader worker'),
     ('pawl.lease',             'token',                'reader worker'),
     ('pawl.tsq',               '',                     'reader'),
@@ -195,7 +198,9 @@ as $$
     from pawl.grant_functions() g
     join role r on r.contains = any (string_to_array(g.roles, ' '))
     join pg_catalog.pg_namespace n on n.nspname = split_part(g.name, '.', 1)
-    join pg_catalog.pg_proc p on p.pronamespace = n.oid and p.proname = split_part(g.name, '.', 2)
+    join pg_catalog.pg_proc p on p.pronamespace = n.oid
+      and (p.proname = split_part(g.name, '.', 2)
+           or g.name = 'pawl.send' and p.proname = 'send_unordered') -- of an earlier version; see base/retire.sql
   ), relation as materialized (
     select distinct r.role, n.nspname, c.oid::regclass as name, c.relkind, a.columns, a.is_whole
     from pawl.grant_tables() g

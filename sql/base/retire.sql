@@ -1,6 +1,6 @@
 -- retire.sql - drops functions of earlier versions that `create or replace` cannot replace: another argument type, argument name or
 -- result type. First of the definitions. A function whose signature stays the same is never dropped, because functions and views
--- of users may depend on it.
+-- of users may depend on it. pawl.send of earlier versions is renamed where they do.
 -- Errors: 2BP01 something of a user depends on a function that goes; the message names both.
 
 do $$
@@ -12,8 +12,8 @@ begin
     select p.oid, p.oid::regprocedure::text as name
     from pg_proc p
     join (values
-      -- Signature; and an argument name or a result type that only the earlier version had, where that is the difference.
-      ('pawl.send(text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', 'p_batch', null),
+      -- Signature; and an argument name or a result type that only the earlier version had, or ("!") an argument name that it had not,
+      -- where that is the difference.
       ('pawl.drawing_oldest(integer)', null, null),
       ('pawl.domain_find(text)', null, 'smallint'),
       ('pawl.domain_id(text)', null, 'smallint'),
@@ -28,6 +28,13 @@ begin
       ('pawl.payloads_bytes(jsonb[])', null, null),
       ('pawl.cancel_one(bigint,text,text)', null, null),
       ('pawl.prune_audit(integer,interval,bigint)', null, null),
+      ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', null, null),
+      ('pawl.send_put(integer,bigint,timestamptz,text,uuid[],text[],jsonb[],integer[],bigint[],smallint[],smallint[],text[],text[],uuid[])', null, null),
+      ('pawl.retry_policy_set(text,text,bigint[])', null, null),
+      ('pawl.send(text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', null, null),
+      ('pawl.send(text,text,jsonb,uuid,interval,integer,integer,text,text,uuid)', null, null),
+      ('pawl.send(text,text,text,text,text,text,text,text,text,text)', null, null),
+      ('pawl.retry_policy_list(text)', '!order_key', null),
       ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null),
       ('pawl.drawing(integer)', null, null),
       ('pawl.drawing_bound()', null, null),
@@ -46,12 +53,17 @@ begin
       ('wallet.seal_horizon()', null, null),
       ('wallet.verify_note(bigint)', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
-    where (r.argument is null or r.argument = any (p.proargnames))
+    where (r.argument is null or r.argument = any (p.proargnames) or ltrim(r.argument, '!') <> all (p.proargnames) and r.argument ~ '^!')
       and (r.result is null or p.prorettype = r.result::regtype)
   loop
     begin
       execute format('drop function %s', v_gone.name);
     exception when dependent_objects_still_exist then
+      -- Its body calls the present functions by name, so what is bound to it goes on.
+      if v_gone.name like 'pawl.send(%' then
+        execute format('alter function %s rename to send_unordered', v_gone.name);
+        continue;
+      end if;
       select string_agg(distinct pg_describe_object(d.classid, d.objid, 0), ', ') into v_user
       from pg_depend d where d.refclassid = 'pg_proc'::regclass and d.refobjid = v_gone.oid;
       raise exception 'function % was replaced or renamed, and % depends on it: drop that, migrate, then create it again',

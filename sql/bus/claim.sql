@@ -46,7 +46,7 @@ begin
   end if;
   for v_priority in reverse 9..0 loop
     for v_row in
-      select r.ctid as place, r.id, r.attempt
+      select r.ctid as place, r.id, r.attempt, r.order_key
       from pawl.ready r
       where r.domain_id = p_domain_id and r.priority = v_priority
         and (p_types is null or exists (
@@ -64,10 +64,14 @@ begin
         end if;
         v_reason := format('its payload cannot be delivered: %s (SQLSTATE %s)', sqlerrm, sqlstate);
       end;
+      -- One that has no key yet waits for its turn like any other.
+      continue when v_row.order_key is not null
+        and not (pawl.order_admit(p_domain_id, array[v_row.id], array[v_row.order_key], 1))[1];
       delete from pawl.ready r where r.ctid = v_row.place;
       insert into pawl.tsq (id, since, domain_id, attempt, error) values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, v_reason);
       insert into pawl.event (id, at, domain_id, attempt, event, details)
       values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', v_reason));
+      perform pawl.order_release(array[v_row.id]);
       v_moved := v_moved + 1;
     end loop;
   end loop;
@@ -105,6 +109,14 @@ declare
   v_token bigint;
   v_places tid[];
   v_ids bigint[];
+  v_keys text[];
+  v_pos bigint;
+  v_chunk integer;
+  v_found integer;
+  v_ordered integer;
+  c_read_max constant integer := 20000; -- commands with order keys that one claim may park
+  v_read integer := 0;
+  v_admits boolean[];
   v_bytes bigint := 8 * 1024 * 1024;
   v_fitting integer;
 begin
@@ -115,42 +127,71 @@ begin
   end if;
   loop
     for v_priority in reverse 9..0 loop
-      select array_agg(f.place), array_agg(f.id) into v_places, v_ids
-      from (
-        select r.ctid as place, r.id
-        from pawl.ready r
-        where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > v_after[v_priority + 1]
-          and (p_types is null or exists (
-            select from pawl.command c where c.id = r.id and c.type = any (p_types)))
-        order by r.pos
-        limit v_left
-        for update skip locked
-      ) f;
-      continue when v_places is null;
-      select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
-      v_left := v_left - cardinality(v_places);
-      if v_fitting < cardinality(v_places) then
-        exit when v_fitting = 0 and v_token is not null;
-        v_places := v_places[:greatest(v_fitting, 1)]; -- one goes in any case
-        v_left := 0;
-      end if;
-      v_token := coalesce(v_token, pawl.lease_token());
-      v_now := pawl.now(); -- after the select: whatever it found was sent before, so the audit shows RECEIVED after SENT
-      return query
-        with taken as (
-          -- They are locked and rows here are never updated, so they are still where they were.
-          delete from pawl.ready r
-          where r.ctid = any (v_places)
-          returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
-        ), leased as (
-          insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker)
-          select t.id, v_token, v_now + p_lease_ms * interval '1 ms', p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker
-          from taken t
-        )
-        select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
-        from taken t
-        join pawl.command c on c.id = t.id
-        order by t.pos;
+      v_pos := v_after[v_priority + 1];
+      v_chunk := v_left;
+      loop
+        select array_agg(f.place), array_agg(f.id), array_agg(f.order_key), max(f.pos), count(*), count(f.order_key)
+        into v_places, v_ids, v_keys, v_pos, v_found, v_ordered
+        from (
+          select r.ctid as place, r.id, r.pos, r.order_key
+          from pawl.ready r
+          where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > v_pos
+            and (p_types is null or exists (
+              select from pawl.command c where c.id = r.id and c.type = any (p_types)))
+          order by r.pos
+          limit v_chunk
+          for update skip locked
+        ) f;
+        exit when v_found = 0;
+        if v_ordered > 0 then
+          v_read := v_read + v_ordered;
+          select pawl.order_admit(p_domain_id, array_agg(u.id), array_agg(u.key), v_left) into v_admits
+          from unnest(v_ids, v_keys) u (id, key) where u.key is not null;
+        end if;
+        if v_ordered > 0 or v_found > v_left then
+          select array_agg(f.place), array_agg(f.id) into v_places, v_ids
+          from (
+            select u.place, u.id
+            from (select u.place, u.id, u.key, u.ord, count(u.key) over (order by u.ord) as n
+                  from unnest(v_places, v_ids, v_keys) with ordinality u (place, id, key, ord)) u
+            where u.key is null or v_admits[u.n]
+            order by u.ord
+            limit v_left
+          ) f;
+        end if;
+        if v_places is not null then
+          select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
+          v_left := v_left - cardinality(v_places);
+          if v_fitting < cardinality(v_places) then
+            v_left := 0;
+            exit when v_fitting = 0 and v_token is not null;
+            v_places := v_places[:greatest(v_fitting, 1)]; -- one goes in any case
+          end if;
+          v_token := coalesce(v_token, pawl.lease_token());
+          v_now := pawl.now(); -- after the select: whatever it found was sent before, so the audit shows RECEIVED after SENT
+          return query
+            with taken as (
+              -- They are locked and rows here are never updated, so they are still where they were.
+              delete from pawl.ready r
+              where r.ctid = any (v_places)
+              returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
+            ), leased as (
+              insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker)
+              select t.id, v_token, v_now + p_lease_ms * interval '1 ms', p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker
+              from taken t
+            )
+            select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
+            from taken t
+            join pawl.command c on c.id = t.id
+            order by t.pos;
+        end if;
+        if v_read >= c_read_max then
+          v_left := 0;
+        end if;
+        -- Only commands that were not admitted leave it with fewer than it asked for.
+        exit when v_left = 0 or v_ordered = 0 or v_found < v_chunk;
+        v_chunk := case when v_places is null then greatest(v_left, least(v_chunk * 2, 5000)) else v_left end;
+      end loop;
       exit when v_left = 0;
     end loop;
     exit when v_token is not null;
@@ -253,7 +294,7 @@ begin
     select l.id from pawl.lease l where l.until < looked and l.until >= p_since
     order by l.until limit p_limit for update skip locked);
   moved := moved + pawl.requeue_apart('lease', v_ids, looked);
-  perform pawl.batch_sweep(100);
+  perform pawl.batch_sweep(100), pawl.order_resume(100);
   due_left := (
     select d.due from pawl.delayed d where d.due >= p_due_since and d.due <= looked order by d.due limit 1);
   -- Not beyond v_most: behind the leases of this moment lie those that were settled long before they would end.

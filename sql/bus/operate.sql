@@ -213,9 +213,10 @@ begin
       with taken as (
         delete from pawl.tsq t where t.id = any (v_ids) returning t.id, t.domain_id, t.attempt
       ), lined as (
-        insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+        insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
         select c.domain_id, c.priority, nextval('pawl.command_seq'), c.id, 0, c.max_attempts,
-               c.reply_to is not null or c.batch_id is not null
+               c.reply_to is not null or c.batch_id is not null or c.order_key is not null,
+               pawl.order_key_again(c.domain_id, c.order_key, c.id)
         from taken t join pawl.command c on c.id = t.id
         returning 1
       ), noted as (

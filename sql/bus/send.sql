@@ -109,7 +109,7 @@ $$;
 create or replace function pawl.send_put (
   p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[], p_payloads jsonb[],
   p_bytes integer[], p_delays_ms bigint[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[],
-  p_correlation_ids text[], p_aside uuid[])
+  p_correlation_ids text[], p_order_keys text[], p_aside uuid[])
   returns bigint[]
   language plpgsql
 as $$
@@ -120,30 +120,33 @@ begin
   with item as (
     select u.ord::integer, u.command_id, u.type, coalesce(u.payload, 'null') as payload, u.bytes,
            coalesce(u.priority, 4)::smallint as priority, coalesce(u.max_attempts, 3)::smallint as max_attempts,
-           coalesce(u.delay_ms, 0) as delay_ms, u.reply_to, u.correlation_id
-    from unnest(p_ids, p_types, p_payloads, p_bytes, p_priorities, p_max_attempts, p_delays_ms, p_reply_to, p_correlation_ids)
-      with ordinality u (command_id, type, payload, bytes, priority, max_attempts, delay_ms, reply_to, correlation_id, ord)
+           coalesce(u.delay_ms, 0) as delay_ms, u.reply_to, u.correlation_id, u.order_key
+    from unnest(p_ids, p_types, p_payloads, p_bytes, p_priorities, p_max_attempts, p_delays_ms, p_reply_to, p_correlation_ids,
+                p_order_keys)
+      with ordinality u (command_id, type, payload, bytes, priority, max_attempts, delay_ms, reply_to, correlation_id, order_key, ord)
     where p_aside is null or u.command_id <> all (p_aside)
   ), made as (
     insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to,
-                              correlation_id, batch_id, created_at, sender)
+                              correlation_id, batch_id, created_at, sender, order_key, due_at)
     select nextval('pawl.command_seq'), p_domain_id, i.command_id, i.type, i.payload, i.bytes, i.priority, i.max_attempts,
-           i.reply_to, i.correlation_id, p_batch, p_now, p_actor
+           i.reply_to, i.correlation_id, p_batch, p_now, p_actor, i.order_key,
+           case when i.order_key is not null and i.delay_ms > 0 then p_now + i.delay_ms * interval '1 ms' end
     from item i
     on conflict on constraint command_key do nothing
-    returning id, command_id, priority, max_attempts, reply_to is not null or batch_id is not null as extras
+    returning id, command_id, priority, max_attempts, order_key,
+              reply_to is not null or batch_id is not null or order_key is not null as extras
   ), waiting as (
     insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
     select f.id, p_now + f.delay_ms * interval '1 ms', p_domain_id, f.priority, 0, f.max_attempts, f.extras
     from (select distinct on (m.id) m.id, i.delay_ms, m.priority, m.max_attempts, m.extras
           from made m join item i using (command_id)
-          where p_delays_ms is not null
+          where p_delays_ms is not null and m.order_key is null -- with a key it is delayed when its turn comes
           order by m.id, i.ord) f
     where f.delay_ms > 0
     returning id
   ), lined as (
-    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
-    select p_domain_id, m.priority, m.id, m.id, 0, m.max_attempts, m.extras
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
+    select p_domain_id, m.priority, m.id, m.id, 0, m.max_attempts, m.extras, m.order_key
     from made m
     where p_delays_ms is null or not exists (select from waiting w where w.id = m.id)
   )
@@ -193,7 +196,8 @@ $$;
 -- or holds the batch; nothing was done.
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
-  p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text)
+  p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
+  p_order_keys text[] default null)
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
@@ -222,7 +226,8 @@ begin
           pawl.array_check('priorities', p_priorities, v_count, 'QU001', true),
           pawl.array_check('max_attempts', p_max_attempts, v_count, 'QU001', true),
           pawl.array_check('reply_to', p_reply_to, v_count, 'QU001', true),
-          pawl.array_check('correlation_ids', p_correlation_ids, v_count, 'QU001', true);
+          pawl.array_check('correlation_ids', p_correlation_ids, v_count, 'QU001', true),
+          pawl.array_check('order_keys', p_order_keys, v_count, 'QU001', true);
   if exists (select from unnest(p_types) t where t is null or t !~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') then
     raise exception 'type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
       using errcode = 'QU001';
@@ -241,6 +246,9 @@ begin
   end if;
   if exists (select from unnest(p_correlation_ids) c where char_length(c) > 200) then
     raise exception 'correlation_id must have at most 200 characters' using errcode = 'QU001';
+  end if;
+  if exists (select from unnest(p_order_keys) k where char_length(k) not between 1 and 200) then
+    raise exception 'order_key must have 1 to 200 characters' using errcode = 'QU001';
   end if;
   if char_length(p_actor) > 400 then
     raise exception 'actor must have at most 400 characters, got %', char_length(p_actor) using errcode = 'QU001';
@@ -282,18 +290,18 @@ begin
     begin
       perform set_config('lock_timeout', '10ms', true);
       v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                              p_max_attempts, p_reply_to, p_correlation_ids, v_busy);
+                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy);
     exception when lock_not_available then
       perform set_config('lock_timeout', '10ms', true);
       v_busy := v_busy || pawl.send_busy(v_domain, v_ids);
       perform set_config('lock_timeout', '100ms', true);
       v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                              p_max_attempts, p_reply_to, p_correlation_ids, v_busy);
+                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy);
     end;
     perform set_config('lock_timeout', v_patience, true);
   else
     v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                            p_max_attempts, p_reply_to, p_correlation_ids, v_busy);
+                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy);
   end if;
 
   if p_command_ids is not null then
@@ -330,11 +338,14 @@ begin
                     when c.id is not null and c.correlation_id is distinct from u.correlation_id then
                       format('correlation_id is %s, it was sent as %s', coalesce('"' || u.correlation_id || '"', 'none'),
                              coalesce('"' || c.correlation_id || '"', 'none'))
+                    when c.id is not null and c.order_key is distinct from u.order_key then
+                      format('order_key is %s, it was sent as %s', coalesce('"' || u.order_key || '"', 'none'),
+                             coalesce('"' || c.order_key || '"', 'none'))
                     when c.id is not null and not v_is_held and c.batch_id is distinct from v_batch then
                       'batch_id differs from what was sent first'
                end
-        from unnest(v_ids, p_types, p_payloads, p_priorities, p_max_attempts, p_reply_to, p_correlation_ids)
-          with ordinality u (command_id, type, payload, priority, max_attempts, reply_to, correlation_id, ord)
+        from unnest(v_ids, p_types, p_payloads, p_priorities, p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys)
+          with ordinality u (command_id, type, payload, priority, max_attempts, reply_to, correlation_id, order_key, ord)
         left join pawl.command c on c.command_id = u.command_id and c.domain_id = v_domain
         left join pawl.kept_key k on c.id is null and k.command_id = u.command_id and k.domain_id = v_domain
         union all
@@ -346,7 +357,8 @@ begin
 end
 $$;
 
--- The same as send_items, waiting for twins. Never drop it or change its arguments: functions of users are bound to it.
+-- The same as send_items, waiting for twins. A new argument comes last and has a default; pawl.send of earlier versions, without it, is
+-- dropped, or renamed to pawl.send_unordered where an object of a user is bound to it (base/retire.sql).
 create or replace function pawl.send (
   p_domain text,
   p_types text[],
@@ -358,13 +370,14 @@ create or replace function pawl.send (
   p_reply_to text[] default null,
   p_correlation_ids text[] default null,
   p_batch_id uuid default null,
-  p_actor text default null)
+  p_actor text default null,
+  p_order_keys text[] default null)
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language sql security definer set search_path = pawl, pg_temp
 as $$
   select s.ord, s.command_id, s.is_new, s.status, s.refusal
   from pawl.send_items(false, p_domain, p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities, p_max_attempts, p_reply_to,
-    p_correlation_ids, p_batch_id, p_actor) s
+    p_correlation_ids, p_batch_id, p_actor, p_order_keys) s
 $$;
 
 -- One command. Returns its id; a refusal is raised (QU002), because there is no neighbour to spare.
@@ -378,7 +391,8 @@ create or replace function pawl.send (
   p_max_attempts integer default null,
   p_reply_to text default null,
   p_correlation_id text default null,
-  p_batch uuid default null)
+  p_batch uuid default null,
+  p_order_key text default null)
   returns uuid
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -397,7 +411,8 @@ begin
     case when p_delay is not null then array[(extract(epoch from p_delay) * 1000)::bigint] end,
     array[p_priority::smallint], array[p_max_attempts::smallint],
     case when p_reply_to is not null then array[p_reply_to] end,
-    case when p_correlation_id is not null then array[p_correlation_id] end, p_batch);
+    case when p_correlation_id is not null then array[p_correlation_id] end, p_batch, null,
+    case when p_order_key is not null then array[p_order_key] end);
   if v_sent.refusal is not null then
     raise exception 'command % exists already: %', v_sent.command_id, v_sent.refusal using errcode = 'QU002';
   end if;
@@ -418,12 +433,13 @@ create or replace function pawl.send (
   p_max_attempts text default null,
   p_reply_to text default null,
   p_correlation_id text default null,
-  p_batch text default null)
+  p_batch text default null,
+  p_order_key text default null)
   returns uuid
   language sql
 as $$
   select pawl.send(p_domain, p_type, p_payload::jsonb, p_command_id::uuid, p_delay::interval, p_priority::integer,
-    p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid)
+    p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid, p_order_key)
 $$;
 
 -- Tell the workers of a domain to look now. pawl.send does not: PostgreSQL lets transactions that notify commit one at a time,
@@ -438,5 +454,25 @@ begin
       using errcode = 'QU001';
   end if;
   perform pg_notify('pawl_work', p_domain);
+end
+$$;
+
+-- The domains that a caller should wake after its commit, because this transaction queued commands there: names joined by commas, in the
+-- setting pawl.wake, until the end of the transaction. What does not fit is found by polling.
+create or replace function pawl.wake_later (p_domain_ids integer[])
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_known text := coalesce(current_setting('pawl.wake', true), '');
+  v_names text;
+begin
+  select string_agg(distinct n.name, ',') into v_names
+  from (select distinct i.id from unnest(p_domain_ids) i (id)) i
+  cross join lateral (select n.name from pawl.domain_name n where n.id = i.id limit 1) n
+  where n.name <> all (string_to_array(v_known, ','));
+  if v_names is not null and length(v_known) + length(v_names) < 4000 then
+    perform set_config('pawl.wake', concat_ws(',', nullif(v_known, ''), v_names), true);
+  end if;
 end
 $$;

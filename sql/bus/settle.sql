@@ -137,6 +137,9 @@ begin
     select (select count(*) from ended), (select count(*) from kept) into v_deleted, v_inserted;
     perform pawl.moved(v_deleted, v_inserted);
   end if;
+  if v_extras is not null then
+    perform pawl.order_advance(v_extras);
+  end if;
   if cardinality(v_done) = v_count then
     if v_extras is not null then
       perform pawl.after_end(v_extras);
@@ -331,6 +334,7 @@ begin
   )
   select (select count(*) from taken), (select count(*) from put) into v_deleted, v_inserted;
   perform pawl.moved(v_deleted, v_inserted);
+  perform pawl.order_release(p_ids);
 end
 $$;
 
@@ -345,6 +349,7 @@ as $$
 declare
   v_now timestamptz;
   v_places tid[];
+  v_parked tid[];
   v_done bigint[];
   v_inserted bigint;
 begin
@@ -352,6 +357,12 @@ begin
   perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
   perform from pawl.delayed d where d.id = any (p_ids) order by d.id for update;
   perform from pawl.tsq t where t.id = any (p_ids) order by t.id for update;
+  v_parked := array(
+    select p.place
+    from (select c.domain_id, c.order_key, c.id from pawl.command c where c.id = any (p_ids) and c.order_key is not null order by c.id) c
+    cross join lateral (
+      select p.ctid as place from pawl.parked p
+      where p.domain_id = c.domain_id and p.order_key = c.order_key and p.id = c.id for update) p);
   v_now := pawl.now(); -- under the locks: after the claim that it may have waited for
   -- Row by row, as in settle; and rows of ready are never updated, so they are where they are found.
   v_places := array(
@@ -372,8 +383,11 @@ begin
     delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt, null::timestamptz, null
   ), lined as (
     delete from pawl.ready r where r.ctid = any (v_places) returning r.id, r.domain_id, r.attempt, null::timestamptz, null
+  ), parked as (
+    delete from pawl.parked p where p.ctid = any (v_parked) returning p.id, p.domain_id, 0::smallint, null::timestamptz, null
   ), ended as (
     select * from leased union all select * from waiting union all select * from troubled union all select * from lined
+    union all select * from parked
   ), kept as (
     insert into pawl.outcome (id, domain_id, status, attempts, ended_at, result, error)
     select e.id, e.domain_id, p_status, e.attempt, v_now, p_result, case when p_status <> 'COMPLETED' then p_error end
@@ -391,6 +405,9 @@ begin
   )
   select (select array_agg(e.id) from ended e), (select count(*) from kept) into v_done, v_inserted;
   perform pawl.moved(coalesce(cardinality(v_done), 0), v_inserted);
+  if v_done is not null then
+    perform pawl.order_advance(v_done);
+  end if;
   return coalesce(v_done, '{}');
 end
 $$;

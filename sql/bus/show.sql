@@ -40,8 +40,10 @@ as $$
     'reply_to', c.reply_to,
     'correlation_id', c.correlation_id,
     'batch_id', b.batch_id,
+    'order_key', c.order_key,
+    'waits_for', case when c.order_key is not null then pawl.order_waits_for(c.domain_id, c.order_key, c.id) end,
     'created_at', pawl.iso(c.created_at),
-    'due_at', pawl.iso(w.due),
+    'due_at', pawl.iso(coalesce(w.due, case when c.due_at > pawl.now() and o.id is null then c.due_at end)),
     'lease_until', pawl.iso(l.until),
     'ended_at', pawl.iso(o.ended_at),
     'audit', coalesce((
@@ -95,6 +97,17 @@ begin
         order by r.domain_id, r.priority, r.pos
         limit 1
       ) n
+    ), parking as (
+      (select p.domain_id from pawl.parked p where p.domain_id between v_first and v_last order by p.domain_id, p.id limit 1)
+      union all
+      select n.domain_id
+      from parking k,
+      lateral (
+        select p.domain_id from pawl.parked p
+        where p.domain_id > k.domain_id and p.domain_id <= v_last
+        order by p.domain_id, p.id
+        limit 1
+      ) n
     )
     select p.id
     from (
@@ -129,6 +142,17 @@ begin
          and (p_type is null or exists (select from pawl.command c where c.id = d.id and c.type = p_type))
        order by d.id desc
        limit p_limit)
+      union all
+      select p.id
+      from parking k
+      cross join lateral (
+        select p.id
+        from pawl.parked p
+        where p.domain_id = k.domain_id and p.id < p_before
+          and (p_type is null or exists (select from pawl.command c where c.id = p.id and c.type = p_type))
+        order by p.id desc
+        limit p_limit
+      ) p
     ) p
     order by p.id desc
     limit p_limit;
@@ -154,7 +178,8 @@ begin
     or exists (
       select from pawl.lease l
       where l.domain_id = p_domain_id
-        and (p_types is null or exists (select from pawl.command c where c.id = l.id and c.type = any (p_types))));
+        and (p_types is null or exists (select from pawl.command c where c.id = l.id and c.type = any (p_types))))
+    or exists (select from pawl.order_handover h where h.domain_id = p_domain_id);
 end
 $$;
 

@@ -24,7 +24,7 @@
 #define BATCH_LOCK_MS 1000
 
 typedef struct {
-    const char *domain, *type, *payload, *command_id, *reply_to, *correlation_id, *batch_id;
+    const char *domain, *type, *payload, *command_id, *reply_to, *correlation_id, *batch_id, *order_key;
     double      delay_s;
     int64_t     priority, max_attempts;
     bool        priority_given;
@@ -45,6 +45,8 @@ static const Field send_fields[] = {
      .help = "queue that gets the outcome: 1 to 47 letters, digits, _ . and single -"},
     {"correlation_id", FIELD_TEXT, offsetof(SendRequest, correlation_id), .length_max = 200},
     {"batch_id", FIELD_UUID, offsetof(SendRequest, batch_id)},
+    {"order_key", FIELD_TEXT, offsetof(SendRequest, order_key), .length_max = 200,
+     .help = "commands of the domain with the same key run one at a time, in the order of sending"},
 };
 const FieldTable api_command_send_body = {"command", send_fields, COUNT(send_fields), sizeof(SendRequest)};
 
@@ -89,6 +91,7 @@ static SendItem item_of(const SendRequest *given, const char *actor)
                       .reply_to       = given->reply_to,
                       .correlation_id = given->correlation_id,
                       .batch_id       = given->batch_id,
+                      .order_key      = given->order_key,
                       .actor          = actor};
 }
 

@@ -10,13 +10,15 @@
 #include "bus/policy.h"
 
 typedef struct {
-    const char *type, *delays;
+    const char *type, *delays, *order_key;
 } PolicyRequest;
 
 static const Field policy_fields[] = {
-    {"type",     FIELD_TEXT, offsetof(PolicyRequest, type),   .length_max = 100, .help = "the domain's own when absent"},
-    {"delays_s", FIELD_JSON, offsetof(PolicyRequest, delays), .required = true,
-     .help = "seconds before the second, third, ... attempt; the last one serves all further attempts"                 },
+    {"type", FIELD_TEXT, offsetof(PolicyRequest, type), .length_max = 100, .help = "the domain's own when absent"},
+    {"delays_s", FIELD_JSON, offsetof(PolicyRequest, delays),
+     .help = "seconds before the second, third, ... attempt; the last one serves all further attempts"},
+    {"order_key", FIELD_TEXT, offsetof(PolicyRequest, order_key), .length_max = 20, .words = order_key_rules,
+     .help = "what a command in the troubleshooting queue does with its order key"},
 };
 const FieldTable api_policy_body = {"retry policy", policy_fields, COUNT(policy_fields), sizeof(PolicyRequest)};
 
@@ -85,13 +87,16 @@ ErrorCode api_policy_set(void *context, Request *request, Response *response, Er
     PolicyRequest given;
     int64_t       delays_ms[POLICY_DELAYS_MAX];
     size_t        size;
-    const char   *body = request_body(request, &size);
-    int           count;
+    const char   *body  = request_body(request, &size);
+    int           count = 0;
 
     TRY(reader_object(body, size, &api_policy_body, request_arena(request), &given, reterr));
-    TRY(delays_read(given.delays, delays_ms, &count, reterr));
+    if (!given.delays && !given.order_key)
+        return fail(reterr, ERR_INVALID, "delays_s or order_key is required");
+    if (given.delays)
+        TRY(delays_read(given.delays, delays_ms, &count, reterr));
     TRY(retry_policy_set(api->pool, request_deadline(request), request_capture(request, "domain"), given.type,
-                         delays_ms, count, reterr));
+                         delays_ms, count, given.order_key, reterr));
     return api_policy_show(context, request, response, reterr);
 }
 
@@ -100,6 +105,6 @@ ErrorCode api_policy_reset(void *context, Request *request, Response *response, 
     Api *api = context;
 
     TRY(retry_policy_set(api->pool, request_deadline(request), request_capture(request, "domain"),
-                         request_query(request, "type"), NULL, 0, reterr));
+                         request_query(request, "type"), NULL, 0, NULL, reterr));
     return api_policy_show(context, request, response, reterr);
 }

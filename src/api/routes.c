@@ -74,7 +74,7 @@ static const Route rows[] = {
      .answer = &answer_extended},
     {HTTP_GET, "/v1/domains/{domain}/retry-policy", api_policy_show, READS_COMMANDS,
      .summary = "The delays before retries in a domain", .answer = &answer_policies},
-    {HTTP_PUT, "/v1/domains/{domain}/retry-policy", api_policy_set, SCOPE_ADMIN, .body = &api_policy_body,
+    {HTTP_PUT, "/v1/domains/{domain}/retry-policy", api_policy_set, SCOPE_ADMIN, .body = &api_policy_body, .body_required = true,
      .summary = "Set them, for the domain or for one type", .answer = &answer_policies},
     {HTTP_DELETE, "/v1/domains/{domain}/retry-policy", api_policy_reset, SCOPE_ADMIN, .parameters = api_policy_parameters,
      .summary = "Restore the default", .answer = &answer_policies},

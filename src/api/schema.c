@@ -5,6 +5,7 @@
 
 #include "base/attr.h"
 #include "bus/command.h"
+#include "bus/policy.h"
 
 /* clang-format off */
 #define TABLE(name, noun) const AnswerTable answer_##name = {noun, name##_fields, COUNT(name##_fields)}
@@ -68,7 +69,9 @@ static const AnswerField command_fields[] = {
     UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
     I64("max_attempts"), I64("priority"), JSON("payload", .nullable = true), JSON("result", .nullable = true),
     TEXT("error", .nullable = true), TEXT("reply_to", .nullable = true), TEXT("correlation_id", .nullable = true),
-    UUID("batch_id", .nullable = true), TIME("created_at"), TIME("due_at", .nullable = true),
+    UUID("batch_id", .nullable = true), TEXT("order_key", .nullable = true),
+    UUID("waits_for", .nullable = true, .help = "the command that has the order key for which this one waits"),
+    TIME("created_at"), TIME("due_at", .nullable = true),
     TIME("lease_until", .nullable = true), TIME("ended_at", .nullable = true), ROWS("audit", event)};
 TABLE(command, "Command");
 static const AnswerField command_line_fields[] = {
@@ -83,7 +86,8 @@ static const AnswerField decision_fields[] = {
     TEXT("decision", .help = "retry, cancel or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
 TABLE(decision, "Decision");
 static const AnswerField policy_fields[] = {
-    TEXT("type", .help = "* is the domain's own"), JSON("delays_s", .help = "an array of numbers"), BOOL("is_default")};
+    TEXT("type", .help = "* is the domain's own"), JSON("delays_s", .help = "an array of numbers"), BOOL("is_default"),
+    TEXT("order_key", .words = order_key_rules, .help = "what a command in the troubleshooting queue does with its order key")};
 static TABLE(policy, "RetryPolicy");
 static const AnswerField policies_fields[] = {TEXT("domain"), ROWS("items", policy)};
 TABLE(policies, "RetryPolicies");

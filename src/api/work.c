@@ -173,6 +173,11 @@ static void write_settled(Writer *writer, const SettleRow *rows, SettleItem *con
     writer_end(writer);
 }
 
+static void domain_wake(void *context, const char *domain)
+{
+    waker_notify(context, domain);
+}
+
 ErrorCode api_settle(void *context, Request *request, Response *response, Error *reterr)
 {
     Api          *api = context;
@@ -208,7 +213,7 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
             items[i]->command_id = rows[i].command_id;
         }
     }
-    settle_each(api->pool, request_deadline(request), items, count);
+    settle_each(api->pool, request_deadline(request), &(SettleWake){domain_wake, api->waker}, items, count);
     for (int i = 0; i < count; i++)
         if (items[i]->code == OK)
             settle_count(items[i]);

@@ -58,7 +58,8 @@ DB_SHAPE(vitals, Vitals, VITALS_COLUMNS);
     X(T, int64_t, DB_I64, unrescued) \
     X(T, int64_t, DB_I64, idle_s)    \
     X(T, int64_t, DB_I64, read)      \
-    X(T, int64_t, DB_I64, lost)
+    X(T, int64_t, DB_I64, lost)      \
+    X(T, int64_t, DB_I64, keyless)
 typedef struct {
     STUCK_COLUMNS(DB_FIELD, Stuck)
 } Stuck;
@@ -358,6 +359,11 @@ static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
         return found(finding, FINDING_FAIL,
                      arena_print(doctor->arena, "%" PRId64 " of %" PRId64 " commands are in no queue and have no end",
                                  stuck.lost, stuck.read),
+                     "this must not happen: keep the database as it is and report it");
+    if (stuck.keyless)
+        return found(finding, FINDING_FAIL,
+                     arena_print(doctor->arena, "%" PRId64 " order keys are held by no command, or wait for one",
+                                 stuck.keyless),
                      "this must not happen: keep the database as it is and report it");
     if (stuck.unrescued)
         return found(finding, FINDING_WARN,

@@ -17,6 +17,7 @@
     X(T, int64_t, DB_I64, allocated) \
     X(T, int64_t, DB_I64, oldest)    \
     X(T, int64_t, DB_I64, oldest_ms) \
+    X(T, int64_t, DB_I64, parked)    \
     X(T, int64_t, DB_I64, batch_idle_s)
 typedef struct {
     COUNTS_COLUMNS(DB_FIELD, Counts)
@@ -68,6 +69,7 @@ ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *r
     backlog_mark(backlog, counts.allocated, now);
     metric_set(&bus_metrics.ready, counts.ready);
     metric_set(&bus_metrics.delayed, counts.delayed);
+    metric_set(&bus_metrics.parked, counts.parked);
     metric_set(&bus_metrics.leased, counts.leased);
     metric_set(&bus_metrics.troubleshooting, counts.troubled);
     metric_set(&bus_metrics.batch_idle_s, counts.batch_idle_s);

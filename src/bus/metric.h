@@ -28,6 +28,7 @@
     X(notifications_received,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",    "notifications to workers that a domain has work") \
     X(ready,                    GAUGE,     "pawl_commands",                      "state=\"ready\"",           "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
     X(delayed,                  GAUGE,     "pawl_commands",                      "state=\"delayed\"",         "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
+    X(parked,                   GAUGE,     "pawl_commands",                      "state=\"parked\"",          "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
     X(leased,                   GAUGE,     "pawl_commands",                      "state=\"leased\"",          "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
     X(troubleshooting,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"", "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
     X(oldest_ready_s,           GAUGE,     "pawl_commands_oldest_ready_seconds", "",                          "age of the command that has been queued for longest; kept by monitors") \

@@ -8,6 +8,8 @@
 #include "pg/tx.h"
 #include "sql.h"
 
+const char *const order_key_rules[] = {"hold", "release", NULL};
+
 DB_SHAPE(policy, RetryPolicy, RETRY_POLICY_COLUMNS);
 
 ErrorCode retry_policy_list(Pool *pool, Deadline deadline, Arena *arena, const char *domain, RetryPolicy **ret_list,
@@ -23,7 +25,7 @@ ErrorCode retry_policy_list(Pool *pool, Deadline deadline, Arena *arena, const c
 }
 
 typedef struct {
-    const char    *domain, *type;
+    const char    *domain, *type, *order_key;
     const int64_t *delays_ms;
     int            count;
 } Setting;
@@ -34,16 +36,17 @@ static ErrorCode set_body(Tx *tx, void *context, Error *reterr)
 
     return db_run(tx, sql_bus_retry_policy_set,
                   DB_ARGS(db_text(given->domain), db_text(given->type),
-                          given->count ? db_i64s(tx->arena, given->delays_ms, given->count) : db_null()),
+                          given->count ? db_i64s(tx->arena, given->delays_ms, given->count) : db_null(),
+                          db_text(given->order_key)),
                   NULL, reterr);
 }
 
 ErrorCode retry_policy_set(Pool *pool, Deadline deadline, const char *domain, const char *type,
-                           const int64_t *delays_ms, int count, Error *reterr)
+                           const int64_t *delays_ms, int count, const char *order_key, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions options               = {.name = "retry_policy_set", .deadline = deadline, .arena = arena, .keyed = true};
-    Setting   given                 = {domain, type, delays_ms, count};
+    Setting   given                 = {domain, type, order_key, delays_ms, count};
 
     return tx_run(pool, &options, set_body, &given, reterr);
 }
@@ -63,5 +66,6 @@ void retry_policy_write(Writer *writer, const RetryPolicy *policy)
     }
     writer_end(writer);
     writer_bool(writer, "is_default", policy->is_default);
+    writer_text(writer, "order_key", policy->order_key);
     writer_end(writer);
 }

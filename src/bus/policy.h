@@ -1,8 +1,9 @@
 /*
- * policy.h - retry policies: how long a failed command waits for its next attempt, by domain and type.
+ * policy.h - retry policies by domain and type: how long a failed command waits for its next attempt, and whether a command in the
+ * troubleshooting queue holds its order key.
  *
- * A type's own delays come before those of its domain (type "*"), and those before 10, 60, 300 s. The last delay serves all
- * further attempts.
+ * A type's own policy comes before that of its domain (type "*"), and that before the default: 10, 60, 300 s, and hold. The last delay
+ * serves all further attempts.
  * Threads: any. Ownership: texts live in the arena.
  */
 #ifndef BUS_POLICY_H
@@ -21,10 +22,13 @@
 #define POLICY_DELAYS_MAX 100
 #define POLICY_MS_MAX     INT32_MAX
 
+extern const char *const order_key_rules[]; /* NULL-terminated */
+
 #define RETRY_POLICY_COLUMNS(X, T)         \
     X(T, const char *, DB_TEXT, type)      \
     X(T, const char *, DB_TEXT, delays_ms) \
-    X(T, bool, DB_BOOL, is_default)
+    X(T, bool, DB_BOOL, is_default)        \
+    X(T, const char *, DB_TEXT, order_key)
 typedef struct {
     RETRY_POLICY_COLUMNS(DB_FIELD, RetryPolicy) /* type "*" is the domain's own; delays are joined by commas */
 } RetryPolicy;
@@ -32,9 +36,10 @@ typedef struct {
 /* The domain's own first. */
 must_check ErrorCode retry_policy_list(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                        RetryPolicy **ret_list, int *ret_count, Error *reterr);
-/* type NULL: the domain's own. count 0: removed. ERR_INVALID. */
+/* Replace a policy. type NULL: the domain's own. count 0: it sets no delays. order_key: "hold", "release", or NULL: it does not set it. A
+ * policy that sets nothing is removed. ERR_INVALID. */
 must_check ErrorCode retry_policy_set(Pool *pool, Deadline deadline, const char *domain, const char *type,
-                                      const int64_t *delays_ms, int count, Error *reterr);
+                                      const int64_t *delays_ms, int count, const char *order_key, Error *reterr);
 /* As JSON, the same for HTTP and the command line. */
 void retry_policy_write(Writer *writer, const RetryPolicy *policy);
 

@@ -20,6 +20,7 @@
 #define TYPE_LENGTH_MAX        100
 #define QUEUE_LENGTH_MAX       47
 #define CORRELATION_LENGTH_MAX 200
+#define ORDER_KEY_LENGTH_MAX   200
 #define ACTOR_LENGTH_MAX       200
 #define DELAY_MS_MAX           315360000000LL /* ten years */
 #define PRIORITY_MAX           9
@@ -110,6 +111,7 @@ static ErrorCode check_names(const SendItem *item, Error *reterr)
     TRY(check_id("command_id", item->command_id, reterr));
     TRY(check_id("batch_id", item->batch_id, reterr));
     TRY(check_text("correlation_id", item->correlation_id, CORRELATION_LENGTH_MAX, reterr));
+    TRY(check_text("order_key", item->order_key, ORDER_KEY_LENGTH_MAX, reterr));
     return check_text("actor", item->actor, ACTOR_LENGTH_MAX, reterr);
 }
 
@@ -248,6 +250,13 @@ static const char *correlation_of(const void *any)
     return item->correlation_id;
 }
 
+static const char *order_key_of(const void *any)
+{
+    const SendItem *item = any;
+
+    return item->order_key;
+}
+
 static DbArg delays_arg(Arena *arena, SendItem *const *items, int count)
 {
     int64_t *delays = arena_array(arena, int64_t, count);
@@ -308,7 +317,8 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
                      numbers_arg(arena, items, count, offsetof(SendItem, priority), PRIORITY_DEFAULT),
                      numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT),
                      db_texts_by(arena, items, count, reply_of), db_texts_by(arena, items, count, correlation_of),
-                     db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait)),
+                     db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait),
+                     db_texts_by(arena, items, count, order_key_of)),
              &rows, &sent_count, reterr));
     if (sent_count != count)
         return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d answered", count, sent_count);

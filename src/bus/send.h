@@ -40,6 +40,7 @@ typedef struct {
     const char *reply_to;       /* name of a queue; NULL: none */
     const char *correlation_id; /* NULL: none */
     const char *batch_id;       /* NULL: none */
+    const char *order_key;      /* commands of the domain with the same key run one at a time, in order; NULL: none */
     const char *actor;          /* who sends, for the audit; NULL: nobody in particular */
     /* The verdict. */
     char        id[UUID_TEXT_SIZE];

@@ -20,16 +20,18 @@
 #define SETTLE_ARGS    9
 #define BUSY_MS        1000 /* how long settle_each() tries again what another transaction holds */
 #define BUSY_PAUSE_MS  50
+#define WAKE_NAME_SIZE 64 /* of a domain */
 
 #define X(outcome, name) [outcome] = name,
 const char *const outcome_names[OUTCOME_COUNT + 1] = {OUTCOMES(X)};
 #undef X
 
-#define SETTLED_COLUMNS(X, T)    \
-    X(T, int32_t, DB_I32, ord)   \
-    X(T, bool, DB_BOOL, settled) \
-    X(T, bool, DB_BOOL, again)   \
-    X(T, const char *, DB_TEXT, status)
+#define SETTLED_COLUMNS(X, T)           \
+    X(T, int32_t, DB_I32, ord)          \
+    X(T, bool, DB_BOOL, settled)        \
+    X(T, bool, DB_BOOL, again)          \
+    X(T, const char *, DB_TEXT, status) \
+    X(T, const char *, DB_TEXT, wake)
 typedef struct {
     SETTLED_COLUMNS(DB_FIELD, Settled)
 } Settled;
@@ -147,6 +149,7 @@ static ErrorCode verdicts_take(const Settled *rows, int row_count, SettleItem **
         items[i]->again   = rows[i].again;
         items[i]->busy    = rows[i].status && strcmp(rows[i].status, "BUSY") == 0;
         items[i]->status  = items[i]->busy ? NULL : status_told(rows[i].status);
+        items[i]->wake    = rows[i].wake;
         items[i]->code    = OK;
         if (items[i]->busy)
             items[i]->code =
@@ -220,11 +223,27 @@ void settle_count(const SettleItem *item)
     metric_add(item->settled ? metrics[item->outcome] : &bus_metrics.settled_lost, 1);
 }
 
+void settle_wake(const SettleWake *wake, const char *domains)
+{
+    char   name[WAKE_NAME_SIZE];
+    size_t size;
+
+    for (; wake && domains && *domains; domains += size + (domains[size] == ',')) {
+        size = strcspn(domains, ",");
+        if (size >= sizeof name)
+            continue;
+        memcpy(name, domains, size);
+        name[size] = '\0';
+        wake->call(wake->context, name);
+    }
+}
+
 /* ---- one bad item never fails the others ---- */
 
 struct Settler {
-    Pool     *pool;
-    Combiner *combiner;
+    Pool             *pool;
+    const SettleWake *wake;
+    Combiner         *combiner;
 };
 
 static ErrorCode settler_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
@@ -232,10 +251,14 @@ static ErrorCode settler_run(void *context, void **items, int count, Deadline de
     Settler                  *settler = context;
     scoped(arena_free) Arena *arena = arena_new((CALL_BYTES_MAX + SETTLE_RESULT_MAX + SETTLE_ERROR_MAX) * BYTES_FACTOR);
 
-    return settle_many(settler->pool, deadline, arena, (SettleItem **)items, count, reterr);
+    TRY(settle_many(settler->pool, deadline, arena, (SettleItem **)items, count, reterr));
+    settle_wake(settler->wake, ((SettleItem **)items)[0]->wake);
+    for (int i = 0; i < count; i++)
+        ((SettleItem **)items)[i]->wake = NULL; /* it is in the arena */
+    return OK;
 }
 
-Settler *settler_new(Pool *pool)
+Settler *settler_new(Pool *pool, const SettleWake *wake)
 {
     Settler   *settler = calloc(1, sizeof *settler);
     PoolStatus status;
@@ -244,6 +267,7 @@ Settler *settler_new(Pool *pool)
         abort();
     pool_status(pool, &status);
     settler->pool     = pool;
+    settler->wake     = wake;
     settler->combiner = combiner_new(&(CombinerOptions){.run        = settler_run,
                                                         .context    = settler,
                                                         .slots_max  = combiner_share(status.size_max, 2),
@@ -321,11 +345,11 @@ static int items_busy(SettleItem **items, int count)
     return busy;
 }
 
-void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count)
+void settle_each(Pool *pool, Deadline deadline, const SettleWake *wake, SettleItem **items, int count)
 {
     scoped(arena_free) Arena *arena   = arena_new((size_t)count * sizeof(SettleItem *) + ARENA_BYTES_DEFAULT);
     SettleItem              **list    = arena_array(arena, SettleItem *, count);
-    Settler                   settler = {.pool = pool};
+    Settler                   settler = {.pool = pool, .wake = wake};
     Deadline                  until   = deadline_sooner(deadline, deadline_in_ms(BUSY_MS));
     int                       good    = 0;
 

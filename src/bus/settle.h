@@ -45,9 +45,18 @@ typedef struct {
     bool        again;  /* it had been settled by this very settle before: an answer was lost */
     const char *status; /* "COMPLETED", "PENDING", ... */
     ErrorCode   code;   /* OK also when not settled; an error: this item could not even be judged */
+    const char *wake; /* domains in which the transaction queued commands, joined by commas, in its arena; NULL: none */
     bool  busy; /* ERR_BUSY, because another transaction that has not ended has the lease locked; nothing was done */
     Error error_text;
 } SettleItem;
+
+/* Called after the commit of a settle, with the name of a domain in which it queued commands: the next one of an order key, or a reply. */
+typedef struct {
+    void (*call)(void *context, const char *domain);
+    void *context;
+} SettleWake;
+/* For each of the names that an item's `wake` joins. `wake` NULL: no one is called. */
+void settle_wake(const SettleWake *wake, const char *domains);
 
 /* All in one statement, one transaction. The return value is about the call as a whole. A lease that another transaction has locked
  * (an application's cancel that is not committed yet) is not waited for: that item is busy. */
@@ -58,14 +67,14 @@ must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, Se
  * if it had been settled before (again), because then what was written has been committed once already. */
 must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr);
 /* The same without neighbours failing each other: each item's code tells. Busy items are tried again for a second. */
-void settle_each(Pool *pool, Deadline deadline, SettleItem **items, int count);
+void settle_each(Pool *pool, Deadline deadline, const SettleWake *wake, SettleItem **items, int count);
 /* Into the metrics, once for each item, by whoever knows that its transaction is over. */
 void settle_count(const SettleItem *item);
 
 /* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. A busy item is tried
  * again until the deadline. Returns the item's code. */
 typedef struct Settler Settler;
-Settler               *settler_new(Pool *pool);
+Settler               *settler_new(Pool *pool, const SettleWake *wake); /* borrowed */
 void                   settler_free(Settler *settler);
 SCOPED(Settler, settler_free)
 must_check ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, Error *reterr);

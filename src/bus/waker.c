@@ -25,6 +25,7 @@ struct Waker {
     Cond      changed;
     char      marked[DOMAINS_MAX][NAME_SIZE];
     int       count;
+    bool      started; /* the thread, by the first notification */
     bool      stopping;
 };
 
@@ -91,7 +92,6 @@ Waker *waker_new(Pool *pool)
     waker->pool = pool;
     mutex_init(&waker->mutex);
     cond_init(&waker->changed);
-    waker->thread = thread_start("waker", waker_run, waker);
     return waker;
 }
 
@@ -101,7 +101,8 @@ void waker_free(Waker *waker)
     waker->stopping = true;
     cond_signal(&waker->changed);
     mutex_unlock(&waker->mutex);
-    thread_join(waker->thread);
+    if (waker->started)
+        thread_join(waker->thread);
     cond_done(&waker->changed);
     mutex_done(&waker->mutex);
     free(waker);
@@ -116,6 +117,8 @@ void waker_notify(Waker *waker, const char *domain)
             return;
     if (waker->count == DOMAINS_MAX || strlen(domain) >= NAME_SIZE)
         return; /* its workers poll */
+    if (!waker->started && !(waker->started = thread_try_start("waker", waker_run, waker, &waker->thread)))
+        return;
     memcpy(waker->marked[waker->count++], domain, strlen(domain) + 1);
     cond_signal(&waker->changed);
 }

@@ -36,6 +36,16 @@ typedef struct {
     bool    outage;
 } Pace;
 
+/* A settle has queued commands in this domain. */
+static void worker_notify(void *context, const char *domain)
+{
+    Worker *worker = context;
+
+    if (strcmp(domain, worker->options.domain) == 0)
+        worker_wake(worker);
+    waker_notify(worker->waker, domain);
+}
+
 /* ---- life ---- */
 
 Worker *worker_new(const WorkerOptions *options)
@@ -52,7 +62,9 @@ Worker *worker_new(const WorkerOptions *options)
         worker->options.lease_ms = LEASE_MS_DEFAULT;
     worker->claimer       = claimer_new(options->pool, options->domain, options->types, options->name);
     worker->metrics       = metric_series(&worker_metric_table, options->domain);
-    worker->settler       = settler_new(options->pool);
+    worker->waker         = waker_new(options->pool);
+    worker->wake          = (SettleWake){worker_notify, worker};
+    worker->settler       = settler_new(options->pool, &worker->wake);
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();
     worker->handler_us    = 10 * AHEAD_US_MAX; /* until it is known to be less */
@@ -72,6 +84,7 @@ void worker_free(Worker *worker)
     mutex_done(&worker->mutex);
     arena_free(worker->arena);
     settler_free(worker->settler);
+    waker_free(worker->waker);
     claimer_free(worker->claimer);
     free(worker);
 }

@@ -54,7 +54,7 @@ static void claimed_batch_settle(Worker *worker, const ClaimedBatch *claimed_bat
         list[i]  = &items[i];
     }
     while (open > 0) {
-        settle_each(worker->options.pool, deadline_sooner(lease, deadline_in_ms(CALL_MS)), list, open);
+        settle_each(worker->options.pool, deadline_sooner(lease, deadline_in_ms(CALL_MS)), &worker->wake, list, open);
         Error error = list[0]->error_text;
         open        = items_open(items, claimed_batch->count, list);
         if (open > 0 && deadline_passed(lease)) {

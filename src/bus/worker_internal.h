@@ -6,6 +6,7 @@
 #define BUS_WORKER_INTERNAL_H
 
 #include "base/sync.h"
+#include "bus/waker.h"
 #include "bus/worker.h"
 #include "bus/worker_metric.h"
 
@@ -43,6 +44,8 @@ struct Worker {
     WorkerMetrics *metrics;
     Claimer       *claimer;
     Settler       *settler;
+    Waker         *waker;
+    SettleWake     wake; /* the next command of an order key was queued, or a reply that is a command */
     pthread_t     *threads;
     int            thread_count;
     pthread_t      heartbeat;

@@ -29,15 +29,16 @@ static const CommandFlag url_flags[] = {
 };
 
 static const CommandFlag send_flags[] = {
-    {"--id",             "UUID",  "idempotency key: sent twice it is one command; generated unless given"},
-    {"--delay",          "TIME",  "run it after this time: 10s, 2h"                                      },
-    {"--priority",       "N",     "0 to 9, 9 is first; 4 unless given"                                   },
-    {"--max-attempts",   "N",     "1 to 1000; 3 unless given"                                            },
-    {"--reply-to",       "QUEUE", "queue that gets the outcome"                                          },
-    {"--correlation-id", "TEXT",  "goes into the reply"                                                  },
-    {"--batch",          "UUID",  "part of this batch"                                                   },
-    {"--lines",          NULL,    "one payload per line of standard input, sent in batches"              },
-    {NULL,               NULL,    NULL                                                                   },
+    {"--id",             "UUID",  "idempotency key: sent twice it is one command; generated unless given"              },
+    {"--delay",          "TIME",  "run it after this time: 10s, 2h"                                                    },
+    {"--priority",       "N",     "0 to 9, 9 is first; 4 unless given"                                                 },
+    {"--max-attempts",   "N",     "1 to 1000; 3 unless given"                                                          },
+    {"--reply-to",       "QUEUE", "queue that gets the outcome"                                                        },
+    {"--correlation-id", "TEXT",  "goes into the reply"                                                                },
+    {"--batch",          "UUID",  "part of this batch"                                                                 },
+    {"--order-key",      "KEY",   "commands of the domain with the same key run one at a time, in the order of sending"},
+    {"--lines",          NULL,    "one payload per line of standard input, sent in batches"                            },
+    {NULL,               NULL,    NULL                                                                                 },
 };
 static const CommandFlag work_flags[] = {
     {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"        },
@@ -80,6 +81,11 @@ static const CommandFlag show_flags[] = {
 static const CommandFlag policy_flags[] = {
     {"--type", "T",  "only this type; the domain's own unless given"},
     {NULL,     NULL, NULL                                           },
+};
+static const CommandFlag policy_set_flags[] = {
+    {"--type",      "T",    "only this type; the domain's own unless given"                                       },
+    {"--order-key", "RULE", "what a command in the troubleshooting queue does with its order key: hold or release"},
+    {NULL,          NULL,   NULL                                                                                  },
 };
 static const CommandFlag cancel_flags[] = {
     {"--domain",   "D",    "its domain, where several have this id"            },
@@ -203,7 +209,7 @@ const CliCommand cli_commands[] = {
     {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "close it: no more commands will be added"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
-    {"policy",  "set",    "DOMAIN DELAYS", 2, 2, command_policy_set, policy_flags, "set them: 10s,1m,5m; the last one applies to all further attempts"},
+    {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set them: 10s,1m,5m; the last one applies to all further attempts"},
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default"},
     {"wallet",  "create", "OWNER",     1, 1, command_wallet_create,  wallet_create_flags, "open a wallet"},
     {"wallet",  "topup",  "OWNER N",   2, 2, command_wallet_topup,   wallet_flags, "credit a wallet from @system"},

@@ -10,7 +10,7 @@
 #include "cli/print.h"
 
 typedef struct {
-    const char *type, *delays, *is_default;
+    const char *type, *delays, *is_default, *order_key;
 } PolicyLine;
 
 static void policy_row_write(Writer *writer, const void *row)
@@ -39,9 +39,10 @@ static const char *delays_print(Arena *arena, const char *delays_ms)
 static ErrorCode policies_print(Call *call, App *app, Error *reterr)
 {
     static const ListColumn columns[] = {
-        {"type",    "type",    CELL_TEXT, offsetof(PolicyLine, type)      },
-        {"delays",  "delays",  CELL_TEXT, offsetof(PolicyLine, delays)    },
-        {"default", "default", CELL_TEXT, offsetof(PolicyLine, is_default)},
+        {"type",      "type",      CELL_TEXT, offsetof(PolicyLine, type)      },
+        {"delays",    "delays",    CELL_TEXT, offsetof(PolicyLine, delays)    },
+        {"default",   "default",   CELL_TEXT, offsetof(PolicyLine, is_default)},
+        {"order key", "order_key", CELL_TEXT, offsetof(PolicyLine, order_key) },
     };
     ListShape    lines = {columns, COUNT(columns), sizeof(PolicyLine), "no policies", NULL};
     ListShape    rows  = {columns, COUNT(columns), sizeof(RetryPolicy), "no policies", policy_row_write};
@@ -57,8 +58,8 @@ static ErrorCode policies_print(Call *call, App *app, Error *reterr)
     }
     shown = arena_array(call->arena, PolicyLine, count);
     for (int i = 0; i < count; i++)
-        shown[i] =
-            (PolicyLine){list[i].type, delays_print(call->arena, list[i].delays_ms), list[i].is_default ? "yes" : "no"};
+        shown[i] = (PolicyLine){list[i].type, delays_print(call->arena, list[i].delays_ms),
+                                list[i].is_default ? "yes" : "no", list[i].order_key};
     list_print(&lines, call->arena, false, shown, count);
     return OK;
 }
@@ -90,26 +91,32 @@ static ErrorCode delays_read(const Call *call, int64_t *ret_list, int *ret_count
     return OK;
 }
 
-static ErrorCode policy_change(Call *call, const int64_t *delays_ms, int count, Error *reterr)
+static ErrorCode policy_change(Call *call, const int64_t *delays_ms, int count, const char *order_key, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
 
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(retry_policy_set(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arguments[0], call_flag(call, "--type"),
-                         delays_ms, count, reterr));
+                         delays_ms, count, order_key, reterr));
     return policies_print(call, app, reterr);
 }
 
 ErrorCode command_policy_set(Call *call, Error *reterr)
 {
-    int64_t delays_ms[POLICY_DELAYS_MAX];
-    int     count;
+    int64_t     delays_ms[POLICY_DELAYS_MAX];
+    const char *order_key = call_flag(call, "--order-key");
+    int         count     = 0;
 
-    TRY(delays_read(call, delays_ms, &count, reterr));
-    return policy_change(call, delays_ms, count, reterr);
+    if (call->count == 1 && !order_key)
+        return fail(reterr, ERR_USAGE, "DELAYS or --order-key is required");
+    if (order_key && strcmp(order_key, "hold") != 0 && strcmp(order_key, "release") != 0)
+        return fail(reterr, ERR_USAGE, "--order-key must be \"hold\" or \"release\", got \"%.60s\"", order_key);
+    if (call->count == 2)
+        TRY(delays_read(call, delays_ms, &count, reterr));
+    return policy_change(call, delays_ms, count, order_key, reterr);
 }
 
 ErrorCode command_policy_reset(Call *call, Error *reterr)
 {
-    return policy_change(call, NULL, 0, reterr);
+    return policy_change(call, NULL, 0, NULL, reterr);
 }

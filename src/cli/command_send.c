@@ -55,7 +55,8 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
                            .max_attempts   = (int)attempts,
                            .reply_to       = call_flag(call, "--reply-to"),
                            .correlation_id = call_flag(call, "--correlation-id"),
-                           .batch_id       = batch};
+                           .batch_id       = batch,
+                           .order_key      = call_flag(call, "--order-key")};
     return OK;
 }
 

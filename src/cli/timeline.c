@@ -23,7 +23,8 @@ static const Field event_fields[] = {
 static const FieldTable event_table = {"event", event_fields, COUNT(event_fields), sizeof(Event)};
 
 typedef struct {
-    const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *correlation_id, *batch_id;
+    const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *correlation_id, *batch_id,
+        *order_key, *waits_for;
     const char *created_at, *due_at, *lease_until, *ended_at;
     int64_t     attempts, max_attempts, priority;
     ReaderArray audit;
@@ -47,6 +48,8 @@ static const Field detail_fields[] = {
     TEXT_AT(reply_to),
     TEXT_AT(correlation_id),
     TEXT_AT(batch_id),
+    TEXT_AT(order_key),
+    TEXT_AT(waits_for),
     TEXT_AT(created_at),
     TEXT_AT(due_at),
     TEXT_AT(lease_until),
@@ -90,6 +93,8 @@ ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
     line("reply to", detail.reply_to);
     line("correlation", detail.correlation_id);
     line("batch", detail.batch_id);
+    line("order key", detail.order_key);
+    line("waits for", detail.waits_for);
     printf("\n");
     events = detail.audit.items;
     for (int i = 0; i < detail.audit.count; i++)

@@ -24,6 +24,7 @@ static SendItem item_of(const PawlCommand *command)
                       .reply_to       = command->reply_to,
                       .correlation_id = command->correlation_id,
                       .batch_id       = command->batch_id,
+                      .order_key      = command->order_key,
                       .actor          = command->actor};
 }
 

@@ -196,7 +196,7 @@ TEST(command_concurrent_settles_end_it_once)
     enum { RACERS = 16, CLAIMED = 50 };
     scoped(bus_free) Bus         *bus     = bus_new(16);
     scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
-    scoped(settler_free) Settler *settler = settler_new(bus->pool);
+    scoped(settler_free) Settler *settler = settler_new(bus->pool, NULL);
     Contest                       contest = {.settler = settler};
 
     bus_send(bus, "mail", CLAIMED);

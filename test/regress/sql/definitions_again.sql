@@ -18,7 +18,7 @@ end;
 create view shop.domains as select d.name from pawl.domain d;
 
 begin;
-\set definitions `for file in base/retire.sql base/clock.sql base/array.sql base/allocation.sql bus/domain.sql bus/audit.sql bus/batch.sql bus/reply.sql bus/send.sql bus/settle.sql bus/claim.sql bus/operate.sql bus/show.sql bus/prune.sql base/grants.sql; do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
+\set definitions `for file in base/retire.sql base/clock.sql base/array.sql base/allocation.sql bus/domain.sql bus/audit.sql bus/batch.sql bus/order.sql bus/reply.sql bus/send.sql bus/settle.sql bus/claim.sql bus/operate.sql bus/show.sql bus/prune.sql base/grants.sql; do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
 \set ECHO none
 :definitions
 \set ECHO all
@@ -34,3 +34,28 @@ create function shop.horizon () returns integer language sql begin atomic select
 drop function shop.horizon;
 :retire
 select to_regprocedure('pawl.horizon(smallint, bigint[], text[])');
+
+-- pawl.send of an earlier version, without order keys, is renamed where something depends on it, and else dropped.
+drop schema shop cascade;
+create schema shop;
+drop function pawl.send(text, text, jsonb, uuid, interval, integer, integer, text, text, uuid, text);
+create function pawl.send (
+  p_domain text, p_type text, p_payload jsonb default '{}', p_command_id uuid default null, p_delay interval default null, p_priority integer default null,
+  p_max_attempts integer default null, p_reply_to text default null, p_correlation_id text default null, p_batch uuid default null)
+  returns uuid language plpgsql as $$
+begin
+  return (select s.command_id from pawl.send(p_domain, array[p_type], array[p_payload], array[p_command_id]) s);
+end
+$$;
+create function shop.old () returns uuid language sql
+begin atomic
+  select pawl.send('shop', 'old', '1'::jsonb, null::uuid, null::interval, null::integer, null::integer, null::text, null::text, null::uuid);
+end;
+:retire
+\set ECHO none
+:definitions
+\set ECHO all
+select shop.old() is not null as "goes on", pawl.send('shop', 'new', '2') is not null as "not ambiguous";
+select p.oid::regprocedure from pg_proc p where p.proname = 'send_unordered';
+drop function shop.old;
+drop function pawl.send_unordered;

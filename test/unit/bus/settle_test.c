@@ -150,7 +150,7 @@ TEST(settle_keeps_a_poisoned_item_apart_from_499_others)
         items[i] = (SettleItem){.id = claimed[i].id, .token = claimed[i].token, .result = i == BAD ? "1e500000" : "1"};
         list[i]  = &items[i];
     }
-    settle_each(bus->pool, soon(), list, COUNT_);
+    settle_each(bus->pool, soon(), NULL, list, COUNT_);
     for (int i = 0; i < COUNT_; i++)
         settled += items[i].code == OK && items[i].settled;
     assert_int_equal(settled, COUNT_ - 1);
@@ -274,7 +274,7 @@ TEST(settle_and_extend_do_not_wait_for_a_cancel_that_is_not_committed)
     assert_ok(lease_extend(bus->pool, soon(), bus->arena, ids, tokens, 4, 60000, verdicts, &error));
     for (int i = 0; i < 4; i++)
         assert_int_equal(verdicts[i], i % 2 == 0 ? LEASE_EXTENDED : LEASE_BUSY);
-    settle_each(bus->pool, soon(), refs, 4);
+    settle_each(bus->pool, soon(), NULL, refs, 4);
     for (int i = 0; i < 4; i++) {
         assert_int_equal(items[i].code, i % 2 == 0 ? OK : ERR_BUSY);
         assert_true(items[i].settled == (i % 2 == 0));
@@ -286,7 +286,7 @@ TEST(settle_and_extend_do_not_wait_for_a_cancel_that_is_not_committed)
                      0);
     assert_int_equal(PQtransactionStatus(holder), PQTRANS_INTRANS); /* it has been open all the time */
     PQclear(PQexec(holder, "commit"));
-    settle_each(bus->pool, soon(), refs, 4);
+    settle_each(bus->pool, soon(), NULL, refs, 4);
     assert_true(items[1].settled && items[3].settled);
     assert_string_equal(items[1].status, "COMPLETED");
     assert_string_equal(items[3].status, "CANCELED");
@@ -312,7 +312,7 @@ TEST(settle_refuses_a_result_that_is_too_large_when_written_out)
     assert_int_equal(bus_claim(bus, claimer, 2, 60000, &list), 2);
     for (int i = 0; i < 2; i++)
         items[i] = (SettleItem){.id = list[i].id, .token = list[i].token, .result = i ? "1" : result};
-    settle_each(bus->pool, soon(), refs, 2);
+    settle_each(bus->pool, soon(), NULL, refs, 2);
     assert_int_equal(items[0].code, ERR_LIMIT);
     assert_contains(items[0].error_text.text, "written out");
     assert_int_equal(items[1].code, OK);
