@@ -60,6 +60,15 @@ begin
 end
 $$;
 
+-- Has it more than 262144 bytes as text (65536 as clients may send them, with the blanks that jsonb adds)? A number such as 1e131071 takes few bytes in jsonb, and once stored it would break sealing,
+-- verification and statements. Below 1000 bytes at most 12 MB are written out to find out.
+create or replace function wallet.is_too_large (p_value jsonb)
+  returns boolean
+  language sql immutable
+as $$
+  select coalesce(case when pg_column_size(array[p_value]) < 1000 then octet_length(p_value::text) else pawl.json_bytes(p_value) end > 262144, false)
+$$;
+
 -- What is wrong with the keys of a request; null: nothing.
 create or replace function wallet.request_fault (p_kind text, p_takes text, p_request jsonb)
   returns text
@@ -76,6 +85,8 @@ begin
   order by k limit 1;
   if found then
     return format('%s must not be given: %s takes %s', left(v_key, 100), p_kind, p_takes);
+  elsif wallet.is_too_large(p_request -> 'metadata') then
+    return 'metadata must have at most 262144 bytes as text';
   elsif p_kind = 'multi' then
     return wallet.legs_fault(p_request -> 'legs');
   elsif p_kind = 'floor' and not wallet.is_whole(p_request -> 'floor', -9007199254740991, 0) then

@@ -117,6 +117,9 @@ begin
   if exists (select from unnest(p_floors) f where f not between -9007199254740991 and 0) then
     raise exception 'floor must be from -9007199254740991 to 0' using errcode = 'QW001';
   end if;
+  if exists (select from unnest(p_metadata) m where wallet.is_too_large(m)) then
+    raise exception 'metadata must have at most 262144 bytes as text' using errcode = 'QW001';
+  end if;
   if exists (select from unnest(p_floors) f where f < 0) then
     perform wallet.treasury_check();
   end if;

@@ -29,7 +29,8 @@ declare
 begin
   if (p_txn_id is not null and p_amount between 1 and 9007199254740991 and p_owner <> p_other
       and left(p_owner, 1) <> '@' and left(p_other, 1) <> '@'
-      and (p_request is null or jsonb_typeof(p_request) = 'object' and p_request - 'metadata' = '{}')
+      and (p_request is null or jsonb_typeof(p_request) = 'object' and p_request - 'metadata' = '{}'
+           and not wallet.is_too_large(p_request))
       and current_setting('transaction_isolation') = 'read committed') is true then
     -- The key is looked up before the locks, so that a repeat waits for none of them.
     v_locked := array(
