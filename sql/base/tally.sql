@@ -17,6 +17,9 @@ begin
   if (p_source is not null and p_flush > 0 and cardinality(p_names) <= 10) is not true then
     raise exception 'source and flush must be given, and at most 10 names' using errcode = 'PW003';
   end if;
+  if exists (select from unnest(p_names, p_counts) u (name, count) where (u.name is not null and u.count between 1 and 1000000000) is not true) then
+    raise exception 'names must not contain null, and counts must be from 1 to 1000000000' using errcode = 'PW003';
+  end if;
   insert into pawl.tally (at, name, count, source, flush)
   select v_now, u.name, u.count, p_source, p_flush from unnest(p_names, p_counts) u (name, count)
   on conflict (source, flush, name) do nothing;
@@ -34,15 +37,15 @@ begin
 end
 $$;
 
--- Sums over all processes: handlers that ended and that failed within 5 minutes, and peers' requests to slow down within an hour.
+-- Sums over all processes, at most 2^53 - 1, because this is part of the statement by which pods share their tasks and must not fail: handlers that ended and that failed within 5 minutes, and peers' requests to slow down within an hour.
 create or replace function pawl.tally_sum ()
   returns table (handlers bigint, handlers_failed bigint, rate_limited bigint)
   language sql stable security definer set search_path = pawl, pg_temp
 as $$
-  select (select coalesce(sum(t.count), 0)::bigint from pawl.tally t
+  select (select least(coalesce(sum(t.count), 0), 9007199254740991)::bigint from pawl.tally t
           where t.name = 'handlers' and t.at > pawl.now() - interval '5 minutes'),
-         (select coalesce(sum(t.count), 0)::bigint from pawl.tally t
+         (select least(coalesce(sum(t.count), 0), 9007199254740991)::bigint from pawl.tally t
           where t.name = 'handlers_failed' and t.at > pawl.now() - interval '5 minutes'),
-         (select coalesce(sum(t.count), 0)::bigint from pawl.tally t
+         (select least(coalesce(sum(t.count), 0), 9007199254740991)::bigint from pawl.tally t
           where t.name = 'rate_limited' and t.at > pawl.now() - interval '1 hour')
 $$;

@@ -15,6 +15,7 @@
 #include "http/server.h"
 #include "pg/conn.h"
 
+#define POOL_MAX      1000
 #define X(role, name) name,
 static const char *const role_words[] = {ROLES(X) NULL};
 #undef X
@@ -79,9 +80,10 @@ static const Setting rows[] = {
              "-j and concurrency; unset: the number of CPUs"},
     {"PAWL_POOL_MIN", NULL, SETTING_INT, AT(pool_min), .min = 1, .max = 1000,
      .help = "connections kept open once used; unset: 2, or PAWL_POOL_MAX if that is less"},
-    {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = 1000,
+    {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = POOL_MAX,
      .help = "most connections at the same time; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
-             "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds 2 to 10 more for their concurrency"},
+             "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds 2 to 10 for "
+             "programs, and one for each handler in SQL and 2"},
     {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
      .help = "time for one try to connect, and for the breaker's probe"},
     {"PAWL_CONNECT_RETRIES", NULL, SETTING_INT, AT(connect_retries), "5", 0, 100,
@@ -234,15 +236,25 @@ static ErrorCode workers_load(const SettingSources *sources, Arena *arena, Setti
 /* ---- what depends on the machine and on the roles ---- */
 
 /* Handlers of this process; 0: it runs none. */
+/* Of the sections [worker NAME]: those that call functions in SQL, or those that run programs. */
+static int64_t section_handlers(const Settings *settings, bool is_sql)
+{
+    int64_t count = 0;
+
+    for (size_t i = 0; i < settings->workers_count && settings->role & ROLE_WORKER; i++) {
+        const WorkerSettings *values = settings->workers_list[i].values;
+
+        if ((values->sql != NULL) == is_sql)
+            count += values->concurrency;
+    }
+    return count;
+}
+
 static int64_t handlers_count(const SettingsGiven *given, const Settings *settings)
 {
-    int64_t count = given->handlers;
-
-    if (count || !given->is_daemon || !(settings->role & ROLE_WORKER))
-        return count;
-    for (size_t i = 0; i < settings->workers_count; i++)
-        count += ((const WorkerSettings *)settings->workers_list[i].values)->concurrency;
-    return count;
+    if (given->handlers || !given->is_daemon)
+        return given->handlers;
+    return section_handlers(settings, true) + section_handlers(settings, false);
 }
 
 /* D1, for each kind of thread that uses the pool: two more than there are of them, from 2 to 10. */
@@ -251,16 +263,19 @@ static int64_t pool_share(int64_t threads)
     return clamp(threads + 2, 2, 10);
 }
 
+/* A function in SQL holds its connection for as long as it runs. So in a pod each has one of its own, and however slow they are, requests
+ * and tasks keep theirs. A program needs one only to settle. */
 static int64_t pool_default(const SettingsGiven *given, const Settings *settings)
 {
-    int64_t handlers = handlers_count(given, settings);
+    int64_t programs = section_handlers(settings, false), functions = section_handlers(settings, true);
 
     if (!given->is_daemon)
         return pool_share(settings->workers);
     if (given->handlers)
-        return pool_share(handlers);
-    return (settings->role & ROLE_API ? pool_share(settings->http_threads) : pool_share(TASKS_THREADS)) +
-           (handlers ? pool_share(handlers) : 0);
+        return pool_share(given->handlers);
+    return clamp((settings->role & ROLE_API ? pool_share(settings->http_threads) : pool_share(TASKS_THREADS)) +
+                     (programs ? pool_share(programs) : 0) + (functions ? functions + 2 : 0),
+                 2, POOL_MAX);
 }
 
 static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *settings, Error *reterr)

@@ -71,6 +71,27 @@ def each_section_is_a_worker_of_its_domain():
 
 
 @test
+def slow_functions_leave_requests_and_tasks_their_connections():
+    domains = ("one", "two", "three")
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("create schema app; create table app.gate (is_open boolean); create function app.wait (payload jsonb, command_id uuid) "
+                "returns jsonb language plpgsql as $$ begin while not exists (select from app.gate) loop perform pg_sleep(0.05); "
+                "end loop; return payload; end $$")
+        settings(pawl, "".join(f"[worker {domain}]\nsql = app.wait\n" for domain in domains))
+        pawl.serve()
+        commands = [send(pawl, domain, "wait") for domain in domains for _ in range(8)]
+        wait_until(lambda: db.value("select count(*) from pg_stat_activity where state = 'active' and query like '%handler_call%' "
+                                    "and pid <> pg_backend_pid()") == "24", what="all handlers run")
+        for _ in range(5):
+            assert show(pawl, send(pawl, "other", "quick"))["status"] == "PENDING"
+        assert pawl.http("GET", "/health/ready").status == 200
+        db.rows("insert into app.gate values (true)")
+        for command in commands:
+            wait_status(pawl, command, "COMPLETED")
+        stop_clean(pawl.server)
+
+
+@test
 def a_pod_without_the_role_leaves_its_workers_alone():
     with Database() as db, Pawl(db) as pawl:
         settings(pawl, "[worker shop]\nexec = true\n")

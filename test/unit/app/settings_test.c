@@ -64,12 +64,13 @@ TEST(settings_pool_max_follows_the_roles_and_their_workers)
         int         pool_max;
         size_t      workers;
     } cases[] = {
-        {"api,worker,monitor", "",                                                 10, 0},
-        {"monitor",            "",                                                 5,  0},
-        {"api,worker",         "[worker a]\nexec = true\nconcurrency = 2\n",       14, 1},
-        {"worker",             "[worker a]\nexec = true\nconcurrency = 2\n",       9,  1},
-        {"api,worker",         "[worker a]\nexec = true\n[worker b]\nsql = a.b\n", 20, 2},
-        {"api,monitor",        "[worker a]\nexec = true\n",                        10, 1},
+        {"api,worker,monitor", "",                                                                      10, 0},
+        {"monitor",            "",                                                                      5,  0},
+        {"api,worker",         "[worker a]\nexec = true\nconcurrency = 2\n",                            14, 1},
+        {"worker",             "[worker a]\nexec = true\nconcurrency = 2\n",                            9,  1},
+        {"api,worker",         "[worker a]\nexec = true\n[worker b]\nsql = a.b\n",                      30, 2},
+        {"api,worker",         "[worker a]\nsql = a.b\n[worker b]\nsql = a.b\n[worker c]\nsql = a.b\n", 36, 3},
+        {"api,monitor",        "[worker a]\nexec = true\n",                                             10, 1},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
