@@ -209,7 +209,7 @@ def a_disk_that_is_nearly_full_is_found():
         disk_fill(disk, free=60 << 20)
         code, findings = examine(pawl)
         assert code == 1 and findings["disk"]["state"] == "fail", findings["disk"]
-        assert "at once" in findings["disk"]["advice"], findings["disk"]
+        assert "free some space now" in findings["disk"]["advice"], findings["disk"]
         assert pawl.run("db", "stop").code == 0
 
 
