@@ -11,6 +11,7 @@ TOPICS = [
     ("Routes", ["routes"]),
     ("Errors", ["errors"]),
     ("Metrics", ["metrics"]),
+    ("Process definitions", ["definitions"]),
 ]
 HEAD = """# Reference
 

@@ -19,7 +19,7 @@ MODULES = {
     "pg": "base",
     "cluster": "base pg",
     "bus": "base pg",
-    "process": "base pg bus client",
+    "process": "base pg bus wallet client",
     "wallet": "base pg",
     "rating": "base pg bus",
     "client": "base",

@@ -1,9 +1,9 @@
 -- grants.sql - every right in schemas pawl and wallet, in one table; last of the definitions, so that every function above
 -- is closed before a role sees it. Schema pgmq has its own: sql/pgmq/grants.sql.
 --
---   pawl_reader     reads states, numbers and times: no payloads, results or metadata of commands and dead letters, no tokens
---   pawl_sender     sends commands, cancels them, keeps dead letters
---   pawl_worker     claims, extends, settles
+--   pawl_reader     reads states, numbers and times: no payloads, results, states or metadata of commands, processes and dead letters, no tokens
+--   pawl_sender     sends commands, cancels them, starts and signals processes, keeps dead letters
+--   pawl_worker     claims, extends, settles; runs processes
 --   pawl_poster     moves money between wallets: neither creates it, nor sets floors, freezes or unfreezes
 --   pawl_treasurer  is a poster that may do all of that: see wallet.treasury()
 --   pawl_monitor    runs the periodic tasks: retention, expiry, seals, verification marks, dead letters
@@ -77,6 +77,17 @@ as $$
     ('pawl.prune_commands',     'monitor'),
     ('pawl.prune_keys',         'monitor'),
     ('pawl.prune_audit',        'monitor'),
+    -- processes
+    ('pawl.start',              'sender'),
+    ('pawl.signal',             'sender'),
+    ('pawl.process_domains',    'sender'),
+    ('pawl.process_load',       'worker'),
+    ('pawl.process_write',      'worker'),
+    ('pawl.process_list',       'reader'),
+    ('pawl.process_show',       'app'),
+    ('pawl.process_define',     'admin'),
+    ('pawl.process_retry',      'admin'),
+    ('pawl.process_compensate', 'admin'),
     -- dead letters
     ('pawl.dead_letter_put',    'sender monitor'),
     ('pawl.dead_letter_keep',   'monitor'),
@@ -155,6 +166,12 @@ as $$
     ('pawl.audit',             '',                     'reader'),
     ('pawl.task',              '',                     'reader'),
     ('pawl.tally',             '',                     'reader'),
+    ('pawl.process_definition', 'source',              'reader'),
+    ('pawl.process_definition', '',                    'worker'),
+    ('pawl.process',           'state',                'reader'),
+    ('pawl.process_step',      'input_hash result',    'reader'),
+    ('pawl.process_response',  'payload',              'reader'),
+    ('pawl.response_seq',      '',                     'reader'),
     ('wallet.asset',           '',                     'reader'),
     ('wallet.wallet',          '',                     'reader'),
     ('wallet.state',           '',                     'reader'),

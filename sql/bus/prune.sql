@@ -35,6 +35,9 @@ begin
     where (c.sent_event is not true or o.started_at is not null) and o.ended_at >= p_audit_start
   )
   select count(*) into v_gone from outcome;
+  delete from pawl.process_step s where s.id = any (p_ids);
+  delete from pawl.process_response r where r.id = any (p_ids);
+  delete from pawl.process p where p.id = any (p_ids);
   return v_gone;
 end
 $$;

@@ -45,7 +45,7 @@ declare
   v_most constant integer := 100;
   v_new text[] := array(
     select min(n) from unnest(p_names) n
-    where n is not null and not pawl.reply_queue_exists(n)
+    where n is not null and n not like 'response:%' and not pawl.reply_queue_exists(n)
     group by lower(n)
     order by 1);
 begin
@@ -113,6 +113,21 @@ as $$
   where c.id = any (p_ids) and c.reply_to is not null
 $$;
 
+-- Where replies go: "response:NUMBER/NAME" is a response of that name to a process, anything else a queue.
+create or replace function pawl.reply_deliver (p_target text, p_replies jsonb[])
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  if p_target like 'response:%' then
+    perform pawl.process_reply(substring(p_target from '^response:([0-9]+)/')::bigint, substring(p_target from '/(.*)$'), p_replies);
+    return;
+  end if;
+  perform pawl.reply_queues(array[p_target]); -- its reader may have dropped it since the send
+  perform pgmq.send_batch(p_target, p_replies);
+end
+$$;
+
 -- p_apart: each queue by itself, because together they failed. A reply that cannot be sent is kept as a dead letter.
 create or replace function pawl.replies_send (p_ids bigint[], p_apart boolean)
   returns void
@@ -132,8 +147,7 @@ begin
     order by r.queue
   loop
     if not p_apart then
-      perform pawl.reply_queues(array[v_queue]); -- its reader may have dropped it since the send
-      perform pgmq.send_batch(v_queue, v_replies);
+      perform pawl.reply_deliver(v_queue, v_replies);
       continue;
     end if;
     -- A queue that is locked costs 100 ms, from the fourth on 1 ms: the commands of others wait for this transaction.
@@ -145,8 +159,7 @@ begin
           raise exception 'too many reply queues are missing' using errcode = 'QU001';
         end if;
       end if;
-      perform pawl.reply_queues(array[v_queue]);
-      perform pgmq.send_batch(v_queue, v_replies);
+      perform pawl.reply_deliver(v_queue, v_replies);
     exception when others then
       if pawl.is_transient(sqlstate) then
         raise;
@@ -168,8 +181,7 @@ create or replace function pawl.reply_retry (p_letter jsonb)
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
 as $$
 begin
-  perform pawl.reply_queues(array[p_letter ->> 'queue']);
-  perform pgmq.send(p_letter ->> 'queue', p_letter -> 'message');
+  perform pawl.reply_deliver(p_letter ->> 'queue', array[p_letter -> 'message']);
 end
 $$;
 

@@ -241,7 +241,8 @@ begin
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then
     raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
-  if exists (select from unnest(p_reply_to) r where r !~ '^[A-Za-z0-9_.-]{1,47}$' or r ~ '--') then
+  if exists (select from unnest(p_reply_to) r
+             where (r !~ '^[A-Za-z0-9_.-]{1,47}$' or r ~ '--') and (r !~ '^response:[0-9]{1,18}/[^/]+$' or octet_length(r) > 450)) then
     raise exception 'reply_to must be 1 to 47 letters, digits, "_", "." or single "-"' using errcode = 'QU001';
   end if;
   if exists (select from unnest(p_correlation_ids) c where char_length(c) > 200) then
@@ -309,6 +310,9 @@ begin
     if cardinality(v_known) > 0 then
       v_made := array(select m from unnest(v_made) m except select k from unnest(v_known) k);
     end if;
+  end if;
+  if p_domain like 'process:%' and cardinality(v_made) > 0 then
+    perform pawl.process_create(p_domain, v_made);
   end if;
   if cardinality(v_made) = v_count then
     return query select n::integer, v_ids[n], true, 'PENDING', null::text from generate_series(1, v_count) n order by n;

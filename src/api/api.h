@@ -50,6 +50,10 @@ RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once, api_settle_once, api_extend_once;
 RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
 
+RouteHandler api_process_define, api_process_start, api_process_show, api_process_list, api_process_signal;
+RouteHandler api_process_retry, api_process_cancel, api_process_complete;
+RouteHandler api_process_retry_once, api_process_cancel_once, api_process_complete_once;
+
 RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
 RouteHandler api_topup, api_spend, api_transfer, api_transfer_batch, api_transaction_post, api_refund;
 RouteHandler api_hold_place, api_hold_capture, api_hold_void, api_freeze, api_unfreeze, api_floor;
@@ -61,6 +65,9 @@ extern const RouteParameter api_dead_letter_parameters[], api_command_parameters
 extern const FieldTable api_policy_body;
 extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
     api_extend_body;
+extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
+extern const FieldTable     api_process_start_body, api_process_retry_body, api_process_cancel_body,
+    api_process_complete_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 extern const FieldTable api_wallet_open_body, api_transfer_batch_body;
@@ -68,6 +75,8 @@ extern const FieldTable api_wallet_open_body, api_transfer_batch_body;
 /* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
  * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */
 must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* The text of the header Idempotency-Key, without its quotes; NULL: there is none. ERR_INVALID: more than 200 bytes or none. */
+must_check ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr);
 /* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
 must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
 /* For the audit: "shop (ann)", the name of the key first, then what the client says about itself. The admin token belongs to no key, so

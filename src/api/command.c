@@ -385,11 +385,11 @@ static ErrorCode decision_answer(const char *id, const Decision *decision, Respo
 {
     Writer writer;
 
-    TRY(decision_check(id, decision, reterr));
+    TRY(decision_check("command", id, decision, reterr));
     if (!decision->is_new)
         response_header(response, "Idempotency-Replayed", "true");
     writer_open(&writer, &response->body);
-    decision_write(&writer, id, decision);
+    decision_write(&writer, "command", id, decision);
     return OK;
 }
 

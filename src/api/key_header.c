@@ -49,8 +49,7 @@ static bool key_unquote(const char *header, char *ret_key)
     return header[0] == '"' && header[1] == '\0';
 }
 
-/* The text of the header, NULL: there is none. */
-static ErrorCode key_text(Request *request, const char **ret_text, Error *reterr)
+ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr)
 {
     const char *header = request_header(request, "Idempotency-Key");
     char       *text   = header ? arena_alloc(request_arena(request), strlen(header) + 1) : NULL;
@@ -67,7 +66,7 @@ ErrorCode api_key_take(Request *request, const char *field, const char **id, Err
     const char *text, *key;
     char        lower[UUID_TEXT_SIZE];
 
-    TRY(key_text(request, &text, reterr));
+    TRY(api_key_text(request, &text, reterr));
     if (!text)
         return OK;
     if (uuid_parse(text, lower))
@@ -84,7 +83,7 @@ ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr)
 {
     const char *text;
 
-    TRY(key_text(request, &text, reterr));
+    TRY(api_key_text(request, &text, reterr));
     *ret_key = text ? key_hash(request_arena(request), "pawl answer", request_principal(request), text) : NULL;
     return OK;
 }

@@ -166,7 +166,8 @@ static void write_parameter(Writer *writer, const RouteParameter *parameter, con
 static const RouteParameter captures[] = {
     {"owner", "owner of the wallet; @system is the world outside"},
     {"domain", "name of the domain"},
-    {"id", "id of the command or batch", PARAMETER_UUID},
+    {"name", "name of the response that the process waits for, or will"},
+    {"id", "id of the command, batch or process", PARAMETER_UUID},
     {"txn_id", "id of the transaction or hold", PARAMETER_UUID},
     {"type", "name of the problem's type"},
     {NULL, NULL},
@@ -389,22 +390,24 @@ static void write_operation_id(Writer *writer, const Route *route)
 
 /* Each first segment behind /v1 is a tag; what has no version is "operations". */
 static const char *const tags[][2] = {
-    {"operations",   "health, metrics, alerts and this description"},
-    {"problems",     "what the types of problem documents mean"    },
-    {"dead-letters", "operations that failed"                      },
-    {"commands",     "sending, reading and canceling commands"     },
-    {"batches",      "commands that are sent together"             },
-    {"domains",      "what workers do"                             },
-    {"tsq",          "commands that wait for an operator"          },
-    {"wallets",      "wallets, their balances and entries"         },
-    {"transactions", "postings and holds"                          },
-    {"ledger",       "proof of the ledger"                         },
+    {"operations",   "health, metrics, alerts and this description"          },
+    {"problems",     "what the types of problem documents mean"              },
+    {"dead-letters", "operations that failed"                                },
+    {"commands",     "sending, reading and canceling commands"               },
+    {"batches",      "commands that are sent together"                       },
+    {"domains",      "what workers do"                                       },
+    {"processes",    "processes, their definitions, and decisions about them"},
+    {"tsq",          "commands that wait for an operator"                    },
+    {"wallets",      "wallets, their balances and entries"                   },
+    {"transactions", "postings and holds"                                    },
+    {"ledger",       "proof of the ledger"                                   },
 };
 static const char *const tag_of_segment[][2] = {
-    {"alerts",    "operations"  },
-    {"owners",    "wallets"     },
-    {"transfers", "transactions"},
-    {"holds",     "transactions"},
+    {"alerts",              "operations"  },
+    {"owners",              "wallets"     },
+    {"process-definitions", "processes"   },
+    {"transfers",           "transactions"},
+    {"holds",               "transactions"},
 };
 
 static void write_tags(Writer *writer, const Route *route)

@@ -3,6 +3,7 @@
  */
 #include "api/page.h"
 
+#define NEXT_IS_LAST   (-1)
 #define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the row that reaches it is the last one of its page */
 
 ErrorCode page_take(Request *request, Page *ret_page, Error *reterr)
@@ -15,7 +16,7 @@ ErrorCode page_take(Request *request, Page *ret_page, Error *reterr)
     return OK;
 }
 
-void page_write(const Page *page, const void *list, int count, PageRowWrite *write, Response *response)
+void page_write_next(const void *list, int count, int64_t next, PageRowWrite *write, Response *response)
 {
     int     shown = 0;
     int64_t last  = 0;
@@ -27,9 +28,16 @@ void page_write(const Page *page, const void *list, int count, PageRowWrite *wri
     while (shown < count && response->body.length < PAGE_BYTES_MAX)
         last = write(&writer, list, shown++);
     writer_end(&writer);
-    if (shown == page->limit || shown < count)
+    if (shown < count || next == NEXT_IS_LAST)
         writer_i64(&writer, "next_cursor", last);
+    else if (next)
+        writer_i64(&writer, "next_cursor", next);
     else
         writer_null(&writer, "next_cursor");
     writer_end(&writer);
+}
+
+void page_write(const Page *page, const void *list, int count, PageRowWrite *write, Response *response)
+{
+    page_write_next(list, count, count == page->limit ? NEXT_IS_LAST : 0, write, response);
 }

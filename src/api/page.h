@@ -23,6 +23,8 @@ typedef int64_t PageRowWrite(Writer *writer, const void *list, int index);
 
 /* ERR_INVALID names the parameter. */
 must_check ErrorCode page_take(Request *request, Page *ret_page, Error *reterr);
-void                 page_write(const Page *page, const void *list, int count, PageRowWrite *write, Response *response);
+/* next: the next_cursor, 0: there is no more, if all rows fit. */
+void page_write_next(const void *list, int count, int64_t next, PageRowWrite *write, Response *response);
+void page_write(const Page *page, const void *list, int count, PageRowWrite *write, Response *response);
 
 #endif

@@ -11,6 +11,7 @@
 
 static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
                          *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", NULL},
+                         *const signal_header[]   = {"Pawl-Status", NULL},
                          *const cursor_header[]   = {"Pawl-Next-Cursor", NULL};
 static const RouteParameter     letter_captures[] = {
     {"id", "number of the dead letter", PARAMETER_I64, .min = 1},
@@ -19,9 +20,10 @@ static const RouteParameter     letter_captures[] = {
 
 /* A key reads what it may change. An operator (admin) reads commands and the state of the service, not the wallets of
  * customers; read reads everything. */
-#define READS          (SCOPE_READ | SCOPE_ADMIN)
-#define READS_COMMANDS (READS | SCOPE_COMMAND)
-#define READS_MONEY    (SCOPE_READ | SCOPE_WALLET | SCOPE_TREASURY)
+#define READS           (SCOPE_READ | SCOPE_ADMIN)
+#define READS_COMMANDS  (READS | SCOPE_COMMAND)
+#define READS_PROCESSES (READS | SCOPE_PROCESS)
+#define READS_MONEY     (SCOPE_READ | SCOPE_WALLET | SCOPE_TREASURY)
 
 /* clang-format off */
 static const Route rows[] = {
@@ -89,6 +91,31 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/tsq/{id}/complete", api_tsq_complete_once, SCOPE_ADMIN, .body = &api_decide_body, .parameters = api_command_domain_parameters,
      .summary = "End it as COMPLETED, with a result if given",
      .answer = &answer_decision},
+    {HTTP_PUT, "/v1/process-definitions", api_process_define, SCOPE_ADMIN, .body_any = true, .body_required = true,
+     .summary = "Store a definition as the next version of its type; the newest one again changes nothing",
+     .answer = &answer_process_defined},
+    {HTTP_POST, "/v1/processes", api_process_start, SCOPE_PROCESS, .is_inline = true, .body = &api_process_start_body,
+     .summary = "Start a process; started twice it is one process",
+     .status = 201, .answer = &answer_process_started},
+    {HTTP_GET, "/v1/processes", api_process_list, READS_PROCESSES, .parameters = api_process_parameters,
+     .summary = "Processes, newest first. A page may be short and have a next one",
+     .answer = &answer_processes},
+    {HTTP_GET, "/v1/processes/{id}", api_process_show, READS_PROCESSES, .parameters = api_process_domain_parameters,
+     .summary = "One process with its steps, responses and audit",
+     .answer = &answer_process},
+    {HTTP_POST, "/v1/processes/{id}/signals/{name}", api_process_signal, SCOPE_PROCESS, .body_any = true,
+     .parameters = api_process_domain_parameters,
+     .summary = "Give a process a response, applied once per Idempotency-Key; Pawl-Status says RESUMED, STORED, REPEATED or LATE",
+     .status = 201, .answer = &answer_process_signaled, .headers = signal_header},
+    {HTTP_POST, "/v1/processes/{id}/retry", api_process_retry_once, SCOPE_ADMIN, .body = &api_process_retry_body,
+     .parameters = api_process_domain_parameters, .summary = "Queue a process in troubleshooting again",
+     .answer = &answer_process_decision},
+    {HTTP_POST, "/v1/processes/{id}/cancel", api_process_cancel_once, SCOPE_PROCESS | SCOPE_ADMIN, .body = &api_process_cancel_body,
+     .parameters = api_process_domain_parameters, .summary = "Cancel a process, with its compensations if wanted",
+     .answer = &answer_process_decision},
+    {HTTP_POST, "/v1/processes/{id}/complete", api_process_complete_once, SCOPE_ADMIN, .body = &api_process_complete_body,
+     .parameters = api_process_domain_parameters, .summary = "End a process in troubleshooting as COMPLETED",
+     .answer = &answer_process_decision},
     {HTTP_POST, "/v1/wallets", api_wallet_open, SCOPE_WALLET, .body = &api_wallet_open_body,
      .summary = "Open a wallet; opened twice it is one wallet", .example = EXAMPLE_WALLET,
      .status = 201, .answer = &answer_wallet, .headers = balance_header},

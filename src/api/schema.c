@@ -6,6 +6,7 @@
 #include "base/attr.h"
 #include "bus/command.h"
 #include "bus/policy.h"
+#include "process/process.h"
 
 /* clang-format off */
 #define TABLE(name, noun) const AnswerTable answer_##name = {noun, name##_fields, COUNT(name##_fields)}
@@ -120,6 +121,43 @@ static const AnswerField extended_item_fields[] = {
 static TABLE(extended_item, "ExtendedLease");
 static const AnswerField extended_fields[] = {ROWS("items", extended_item)};
 TABLE(extended, "Extended");
+
+/* ---- processes ---- */
+
+static const AnswerField process_started_fields[] = {
+    UUID("process_id"), TEXT("status", .words = sent_states, .help = "as accepted")};
+TABLE(process_started, "ProcessStarted");
+static const AnswerField process_defined_fields[] = {
+    TEXT("domain"), TEXT("type"), I64("version"), I64("steps"), I64("compensations")};
+TABLE(process_defined, "ProcessDefined");
+static const AnswerField process_step_fields[] = {
+    TEXT("name"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
+    TIME("started_at"), TIME("ended_at"), I64("took_ms")};
+static TABLE(process_step, "ProcessStep");
+static const AnswerField process_response_fields[] = {
+    TEXT("name"), TEXT("key"), JSON("payload", .nullable = true), TIME("at"), TEXT("actor", .nullable = true),
+    TEXT("met", .nullable = true, .help = "the step that waited for it when it arrived")};
+static TABLE(process_response, "ProcessResponse");
+static const AnswerField process_fields[] = {
+    UUID("process_id"), TEXT("domain"), TEXT("type"), I64("version", .nullable = true, .help = "of its definition; null: its steps are code"),
+    TEXT("status", .words = process_statuses), JSON("state"), I64("state_version"), TEXT("step", .nullable = true), TIME("created_at"),
+    TIME("ended_at", .nullable = true), JSON("result", .nullable = true), TEXT("error", .nullable = true),
+    TIME("deadline", .nullable = true), JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts"),
+    TIME("continues_at", .nullable = true, .help = "null: only a response resumes it"), TEXT("worker", .nullable = true),
+    ROWS("steps", process_step), ROWS("responses", process_response), ROWS("audit", event)};
+TABLE(process, "Process");
+static const AnswerField process_line_fields[] = {
+    UUID("process_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = process_statuses), TEXT("step", .nullable = true),
+    TIME("created_at"), TEXT("error", .nullable = true)};
+static TABLE(process_line, "ProcessLine");
+static const AnswerField processes_fields[] = {ROWS("items", process_line), NEXT_NUMBER};
+TABLE(processes, "Processes");
+static const AnswerField process_signaled_fields[] = {UUID("process_id"), TEXT("name"), TEXT("key")};
+TABLE(process_signaled, "ProcessSignaled");
+static const AnswerField process_decision_fields[] = {
+    UUID("process_id"), TEXT("status", .help = "CANCELING: it is canceled, or compensated, at its next step"),
+    TEXT("decision", .help = "retry, cancel, compensate or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
+TABLE(process_decision, "ProcessDecision");
 
 /* ---- wallets ---- */
 

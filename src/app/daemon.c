@@ -91,18 +91,12 @@ static void print_ready(const Daemon *daemon, const char *token_file, bool json)
     (void)fflush(stdout); /* the parent may have closed it; serving continues */
 }
 
-/* A pod without anything to do would report that it is ready. */
+/* A pod without anything to do would report that it is ready. A worker without sections [worker NAME] still runs processes. */
 static ErrorCode roles_check(const Settings *settings, Error *reterr)
 {
-    if (settings->role & (ROLE_API | ROLE_MONITOR))
-        return OK;
-    if (!(settings->role & ROLE_WORKER))
+    if (!(settings->role & (ROLE_API | ROLE_MONITOR | ROLE_WORKER)))
         return fail(reterr, ERR_USAGE,
                     "PAWL_ROLE (--role) names only roles that have nothing to do: add api, monitor or worker");
-    if (settings->workers_count == 0)
-        return fail(reterr, ERR_USAGE,
-                    "PAWL_ROLE (--role) is worker, but the settings file names none: add a section [worker DOMAIN] "
-                    "with exec or sql");
     return OK;
 }
 

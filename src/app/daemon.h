@@ -23,6 +23,7 @@
 #include "http/server.h"
 #include "ops/webhook_queue.h"
 #include "pg/listen.h"
+#include "process/workers.h"
 
 /* Where retention goes on: see sql/bus/prune.sql. */
 typedef struct {
@@ -36,16 +37,18 @@ typedef struct {
 } Idle;
 
 typedef struct Daemon {
-    App          *app;
-    Api           api; /* what the HTTP handlers use */
-    Tasks        *tasks;
-    Client       *client; /* for requests to other servers */
-    WebhookQueue *webhooks;
-    Listen       *listen;
-    const char   *token, *token_file; /* the admin's; file NULL: the settings gave it */
-    int           bound_fd;           /* of the HTTP address until the server has it; 0: none */
-    Server       *server;             /* NULL without role api */
-    WorkerSet    *workers;            /* NULL: none, by settings or by role */
+    App            *app;
+    Api             api; /* what the HTTP handlers use */
+    Tasks          *tasks;
+    Client         *client; /* for requests to other servers */
+    WebhookQueue   *webhooks;
+    Listen         *listen;
+    const char     *token, *token_file; /* the admin's; file NULL: the settings gave it */
+    int             bound_fd;           /* of the HTTP address until the server has it; 0: none */
+    Server         *server;             /* NULL without role api */
+    WorkerSet      *workers;            /* NULL: none, by settings or by role */
+    ProcessWorkers *processes;          /* NULL: none, by role */
+    Client         *step_client;        /* of http steps */
     /* Each belongs to one periodic task. */
     Requeue  requeue;
     int64_t  bus_activity;

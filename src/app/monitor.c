@@ -22,6 +22,7 @@
 
 #define WEBHOOK_MS      5000
 #define STEP_MS         10000
+#define PROCESSES_MS    3000
 #define RELEASE_MS      1000
 #define REVIVE_MS       5000
 #define BACKLOG_MS      10000
@@ -381,6 +382,16 @@ static ErrorCode task_tally(void *context, Deadline deadline, int *ret_next_ms, 
     return tally_step(tally_own(), daemon->app->pool, deadline, reterr);
 }
 
+/* ---- definitions of processes ---- */
+
+static ErrorCode task_processes(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+{
+    Daemon *daemon = context;
+
+    (void)ret_next_ms;
+    return daemon->processes ? process_workers_step(daemon->processes, deadline, reterr) : OK;
+}
+
 /* ---- the private PostgreSQL ---- */
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
@@ -405,6 +416,7 @@ static ErrorCode task_revive(void *context, Deadline deadline, int *ret_next_ms,
 static const PeriodicTask table[] = {
     {"alerts", 2000, STEP_MS, .step = task_alerts},
     {"tally", TALLY_MS, STEP_MS, .step = task_tally},
+    {"processes", PROCESSES_MS, STEP_MS, .role = ROLE_WORKER, .step = task_processes},
     {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
     {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},

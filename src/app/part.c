@@ -12,7 +12,8 @@
 #include "ops/webhook.h"
 
 /* A worker that failed for good (a right was revoked, a function dropped) is tried again after this time. */
-#define WORKER_RESTART_MS 10000
+#define WORKER_RESTART_MS  10000
+#define STEP_REDIRECTS_MAX 5
 
 typedef struct {
     const char *name;
@@ -188,6 +189,49 @@ static void workers_free(Daemon *daemon)
         worker_set_free(daemon->workers);
 }
 
+/* ---- processes ---- */
+
+/* Steps call servers that a definition names, so addresses that are not public are refused unless the settings allow them. */
+static ErrorCode processes_start(Daemon *daemon, Error *reterr)
+{
+    const Settings *settings = &daemon->app->settings;
+
+    TRY(client_new(&(ClientOptions){.allowed_hosts  = settings->step_hosts,
+                                    .refuse_private = !settings->step_hosts,
+                                    .redirects_max  = STEP_REDIRECTS_MAX},
+                   &daemon->step_client, reterr));
+    daemon->processes = process_workers_new(&(ProcessWorkersOptions){.pool        = daemon->app->pool,
+                                                                     .client      = daemon->step_client,
+                                                                     .listen      = daemon->listen,
+                                                                     .concurrency = (int)settings->process_concurrency,
+                                                                     .lease_ms    = (int)settings->process_lease});
+    return OK;
+}
+
+static void processes_stop(Daemon *daemon, Deadline drained)
+{
+    if (daemon->processes)
+        process_workers_stop(daemon->processes, drained);
+}
+
+static bool processes_wait(Daemon *daemon, Deadline deadline, bool with_grace)
+{
+    int64_t grace_ms = EXEC_GRACE_MS + daemon->app->settings.close_timeout;
+
+    if (with_grace && daemon->step_client)
+        client_stop(daemon->step_client);
+    return !daemon->processes || process_workers_wait(daemon->processes, deadline) ||
+           (with_grace && process_workers_wait(daemon->processes, deadline_in_ms(grace_ms)));
+}
+
+static void processes_free(Daemon *daemon)
+{
+    if (daemon->processes)
+        process_workers_free(daemon->processes);
+    if (daemon->step_client)
+        client_free(daemon->step_client);
+}
+
 /* ---- periodic tasks ---- */
 
 static ErrorCode periodic_start(Daemon *daemon, Error *reterr)
@@ -267,6 +311,7 @@ static const Part parts[] = {
     {"api",           0,           api_start,      .stop = api_stop, .free = api_free},
     {"webhooks",      0,           webhooks_start, .stop = webhooks_stop, .wait = webhooks_wait, .free = webhooks_free},
     {"workers",       ROLE_WORKER, workers_start,  .stop = workers_stop, .wait = workers_wait, .free = workers_free},
+    {"processes",     ROLE_WORKER, processes_start, .stop = processes_stop, .wait = processes_wait, .free = processes_free},
     {"tasks",         0,           periodic_start, .stop = periodic_stop, .free = periodic_free},
     {"http",          ROLE_API,    http_start,     .wait = http_wait, .free = http_free},
     {"claims",        ROLE_WORKER, claims_start},

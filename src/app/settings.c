@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "app/task.h"
+#include "bus/send.h"
 #include "bus/worker_set.h"
 #include "client/client.h"
 #include "http/server.h"
@@ -142,6 +143,13 @@ static const Setting rows[] = {
      .help = "time between retries of a dead letter"},
     {"PAWL_DLQ_TRIES", NULL, SETTING_INT, AT(dlq_tries), "3", 1, 1000,
      .help = "retries before a dead letter is marked as failed"},
+    {"PAWL_PROCESS_CONCURRENCY", NULL, SETTING_INT, AT(process_concurrency), "16", 1, 1000,
+     .help = "processes of one domain that a pod runs at the same time"},
+    {"PAWL_PROCESS_LEASE", NULL, SETTING_DURATION_MS, AT(process_lease), "60s", 1000, 86400000,
+     .help = "a process that a pod runs is run elsewhere when the pod has not been heard of for this long"},
+    {"PAWL_STEP_HOSTS", NULL, SETTING_TEXT, AT(step_hosts),
+     .help = "hosts that http steps of processes may call, comma-separated: api.example.com, *.example.org, 10.0.0.7:8443; unset: every "
+             "host with a public address"},
     {"PAWL_ALERT_POOL", NULL, SETTING_INT, AT(alert_pool), "90", 1, 100,
      .help = "alert when more than this percentage of the pool's connections are in use"},
     {"PAWL_ALERT_FAILING", NULL, SETTING_INT, AT(alert_failing), "10", 0, 100,
@@ -214,6 +222,9 @@ static ErrorCode worker_complete(const SettingSection *section, Arena *arena, Er
         return fail(reterr, ERR_USAGE, "%s must have exactly one of exec and sql", section->location);
     if (!worker->domain)
         worker->domain = section->name;
+    TRY(send_check_domain(arena_print(arena, "%s: domain", section->location), worker->domain, reterr) == OK
+            ? OK
+            : ERR_USAGE);
     if (worker->types_text)
         TRY(worker_types_read(arena_print(arena, "%s: types", section->location), worker->types_text, arena,
                               &worker->types, reterr));

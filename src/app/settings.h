@@ -60,6 +60,8 @@ typedef struct {
     int64_t     batch_expiry;
     int64_t     alert_pool, alert_failing, alert_dead_letters, alert_waiting, alert_rate_limited;
     const char *alert_webhook;
+    const char *step_hosts; /* NULL: every public address */
+    int64_t     process_concurrency, process_lease;
     const char *log, *log_format;
 
     const SettingSection *workers_list; /* values: WorkerSettings */

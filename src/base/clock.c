@@ -92,3 +92,49 @@ void wall_text_us(Wall wall, char *buffer)
 {
     wall_print(wall, 6, buffer);
 }
+
+/* "+01:30" in seconds; "Z" is 0. false: neither. */
+static bool offset_parse(const char *text, int64_t *ret_s)
+{
+    int hours, minutes, used = 0;
+
+    *ret_s = 0;
+    if ((text[0] == 'Z' || text[0] == 'z') && !text[1])
+        return true;
+    if ((text[0] != '+' && text[0] != '-') || sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &used) != 2 ||
+        used != 5 || text[6] || hours > 23 || minutes > 59)
+        return false;
+    *ret_s = (text[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+    return true;
+}
+
+bool wall_parse_us(const char *text, int64_t *ret_us)
+{
+    struct tm   time     = {0};
+    int64_t     fraction = 0, offset_s;
+    int         used     = 0;
+    const char *at;
+
+    if (sscanf(text, "%4d-%2d-%2d%*1[Tt ]%2d:%2d:%2d%n", &time.tm_year, &time.tm_mon, &time.tm_mday, &time.tm_hour,
+               &time.tm_min, &time.tm_sec, &used) != 6 ||
+        used != 19)
+        return false;
+    if (time.tm_mon < 1 || time.tm_mon > 12 || time.tm_mday < 1 || time.tm_mday > 31 || time.tm_hour > 23 ||
+        time.tm_min > 59 || time.tm_sec > 60)
+        return false;
+    at = text + used;
+    if (*at == '.') {
+        int64_t unit = 100000;
+
+        for (at++; *at >= '0' && *at <= '9'; at++, unit /= 10)
+            fraction += (*at - '0') * unit;
+        if (at == text + used + 1)
+            return false;
+    }
+    if (!offset_parse(at, &offset_s))
+        return false;
+    time.tm_year -= 1900;
+    time.tm_mon -= 1;
+    *ret_us = ((int64_t)timegm(&time) - offset_s) * 1000000 + fraction;
+    return true;
+}

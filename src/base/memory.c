@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void *memory_new(size_t count, size_t size)
 {
@@ -12,4 +13,13 @@ void *memory_new(size_t count, size_t size)
     if (!bytes)
         abort();
     return bytes;
+}
+
+char *memory_text(const char *text)
+{
+    char *copy = strdup(text);
+
+    if (!copy)
+        abort();
+    return copy;
 }

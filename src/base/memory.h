@@ -10,5 +10,7 @@
 
 /* Zeroed; the caller frees it with free(). Aborts if there is none: no caller could go on without. */
 void *memory_new(size_t count, size_t size);
+/* A copy; the caller frees it with free(). */
+char *memory_text(const char *text);
 
 #endif

@@ -15,13 +15,14 @@
 #include "base/text.h"
 
 typedef struct {
-    const char *start, *at, *end;
-    const char *what;
-    int         depth;
-    Keys        keys;
-    char       *decoded; /* keys that had escapes; as large as the text, made when the first one comes */
-    size_t      decoded_size;
-    Error      *reterr;
+    const char  *start, *at, *end;
+    const char  *what;
+    const char **ret_at; /* the caller wants to know where; NULL: the text says it */
+    int          depth;
+    Keys         keys;
+    char        *decoded; /* keys that had escapes; as large as the text, made when the first one comes */
+    size_t       decoded_size;
+    Error       *reterr;
 } Scan;
 
 static ErrorCode scan_value(Scan *scan);
@@ -32,10 +33,10 @@ static void scan_done(Scan *scan)
     free(scan->decoded);
 }
 
-static void place_find(const Scan *scan, const char *at, int *ret_line, int *ret_column)
+void scan_locate(const char *start, const char *at, int *ret_line, int *ret_column)
 {
     *ret_line = *ret_column = 1;
-    for (const char *p = scan->start; p < at; p++) {
+    for (const char *p = start; p < at; p++) {
         if (*p == '\n') {
             *ret_line += 1;
             *ret_column = 1;
@@ -48,7 +49,11 @@ static ErrorCode refuse(const Scan *scan, const char *at, const char *why)
 {
     int line, column;
 
-    place_find(scan, at, &line, &column);
+    if (scan->ret_at) {
+        *scan->ret_at = at;
+        return fail(scan->reterr, ERR_INVALID, "not valid JSON: %s", why);
+    }
+    scan_locate(scan->start, at, &line, &column);
     return fail(scan->reterr, ERR_INVALID, "%s is not valid JSON: line %d column %d: %s", scan->what, line, column,
                 why);
 }
@@ -248,11 +253,15 @@ static ErrorCode scan_key(Scan *scan)
 static ErrorCode refuse_duplicate(const Scan *scan, const Key *key)
 {
     const char *quote = scan->start + key->at;
+    Excerpt     name  = scan_excerpt(quote + 1, scan_value_end(quote) - 1);
     int         line, column;
 
-    place_find(scan, quote, &line, &column);
-    return fail(scan->reterr, ERR_INVALID, "duplicate field \"%s\" at line %d column %d",
-                scan_excerpt(quote + 1, scan_value_end(quote) - 1).text, line, column);
+    if (scan->ret_at) {
+        *scan->ret_at = quote;
+        return fail(scan->reterr, ERR_INVALID, "duplicate field \"%s\"", name.text);
+    }
+    scan_locate(scan->start, quote, &line, &column);
+    return fail(scan->reterr, ERR_INVALID, "duplicate field \"%s\" at line %d column %d", name.text, line, column);
 }
 
 static ErrorCode scan_object(Scan *scan)
@@ -296,6 +305,10 @@ static ErrorCode scan_array(Scan *scan)
 
 static ErrorCode scan_nested(Scan *scan)
 {
+    if (scan->depth == SCAN_DEPTH_MAX && scan->ret_at) {
+        *scan->ret_at = scan->at;
+        return fail(scan->reterr, ERR_INVALID, "nested deeper than %d levels", SCAN_DEPTH_MAX);
+    }
     if (scan->depth == SCAN_DEPTH_MAX)
         return fail(scan->reterr, ERR_INVALID, "%s is nested deeper than %d levels", scan->what, SCAN_DEPTH_MAX);
     scan->depth++;
@@ -322,19 +335,32 @@ static ErrorCode scan_value(Scan *scan)
     return OK;
 }
 
-ErrorCode scan_check(const char *bytes, size_t size, const char *what, Error *reterr)
+static ErrorCode text_check(const char *bytes, size_t size, const char *what, const char **ret_at, Error *reterr)
 {
-    if (size > SCAN_BYTES_MAX)
-        return fail(reterr, ERR_LIMIT, "%s is larger than %zu bytes", what, SCAN_BYTES_MAX);
     if (!bytes) /* an empty body has no address */
         bytes = "";
 
     __attribute__((cleanup(scan_done)))
-    Scan scan = {.start = bytes, .at = bytes, .end = bytes + size, .what = what, .reterr = reterr};
+    Scan scan = {.start = bytes, .at = bytes, .end = bytes + size, .what = what, .ret_at = ret_at, .reterr = reterr};
     TRY(scan_value(&scan));
     if (scan.at != scan.end)
         return refuse_found(&scan, "the end");
     return OK;
+}
+
+ErrorCode scan_check(const char *bytes, size_t size, const char *what, Error *reterr)
+{
+    if (size > SCAN_BYTES_MAX)
+        return fail(reterr, ERR_LIMIT, "%s is larger than %zu bytes", what, SCAN_BYTES_MAX);
+    return text_check(bytes, size, what, /* ret_at= */ NULL, reterr);
+}
+
+ErrorCode scan_check_at(const char *bytes, size_t size, const char **ret_at, Error *reterr)
+{
+    *ret_at = bytes;
+    if (size > SCAN_BYTES_MAX)
+        return fail(reterr, ERR_LIMIT, "larger than %zu bytes", SCAN_BYTES_MAX);
+    return text_check(bytes, size, /* what= */ NULL, ret_at, reterr);
 }
 
 Excerpt scan_excerpt(const char *begin, const char *end)

@@ -8,7 +8,8 @@
  * Beyond the grammar it refuses what PostgreSQL or a careless reader would trip over: bytes that are not UTF-8, U+0000,
  * lone surrogates, the same key twice in one object, and nesting deeper than SCAN_DEPTH_MAX.
  *
- * Time is linear in the size, whatever the bytes. Threads: any. Only reader.c includes this.
+ * Time is linear in the size, whatever the bytes. Threads: any. reader.c lays tables of fields over it; src/process walks
+ * definition files, templates and states with it.
  */
 #ifndef BASE_SCAN_H
 #define BASE_SCAN_H
@@ -23,6 +24,10 @@
 
 /* ERR_INVALID: not JSON, or refused as above. ERR_LIMIT: more than SCAN_BYTES_MAX. what: "body", for the message. */
 must_check ErrorCode scan_check(const char *bytes, size_t size, const char *what, Error *reterr);
+/* The same for callers that print the location themselves: *ret_at is where it goes wrong, the text only says why. */
+must_check ErrorCode scan_check_at(const char *bytes, size_t size, const char **ret_at, Error *reterr);
+/* Line and column of a byte, both from 1; columns are characters, not bytes. */
+void scan_locate(const char *start, const char *at, int *ret_line, int *ret_column);
 
 /* At most SCAN_EXCERPT_MAX bytes of a value or key, whole characters, "..." when there is more: for messages. */
 #define SCAN_EXCERPT_MAX 40

@@ -10,7 +10,6 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define TYPES_MAX 100
 /* In one bite; leases that ended within this time are looked at again, because a settle that failed may have held them. */
 #define REQUEUE_LIMIT    5000
 #define REQUEUE_AGAIN_US 2000000
@@ -35,7 +34,7 @@ struct Claimer {
     Pool       *pool;
     Arena      *arena; /* the names */
     const char *domain, *worker;
-    const char *types[TYPES_MAX];
+    const char *types[CLAIM_TYPES_MAX];
     int         type_count; /* 0: all */
     int32_t     domain_id;  /* 0: not known yet */
     ClaimCursor cursor;
@@ -51,7 +50,7 @@ Claimer *claimer_new(Pool *pool, const char *domain, const char *const *types, c
     claimer->arena  = arena_new(ARENA_BYTES_DEFAULT);
     claimer->domain = arena_text(claimer->arena, domain);
     claimer->worker = arena_text(claimer->arena, worker);
-    for (; types && types[claimer->type_count] && claimer->type_count < TYPES_MAX; claimer->type_count++)
+    for (; types && types[claimer->type_count] && claimer->type_count < CLAIM_TYPES_MAX; claimer->type_count++)
         claimer->types[claimer->type_count] = arena_text(claimer->arena, types[claimer->type_count]);
     return claimer;
 }

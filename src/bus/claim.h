@@ -41,6 +41,7 @@
 #define CLAIM_LOW_SHARE 20
 #define CLAIM_CHEAP_US  5000
 #define CLAIM_MAX       10000
+#define CLAIM_TYPES_MAX 100
 #define PRIORITY_COUNT  10
 
 #define CLAIMED_COLUMNS(X, T)               \

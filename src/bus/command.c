@@ -135,10 +135,15 @@ static DbArg domains_arg(Arena *arena, CommandNames names)
     return names.domains ? db_texts(arena, names.domains, names.count) : db_null();
 }
 
-static ErrorCode decisions_take(void *rows, int got, int count, Decision **ret_list, Error *reterr)
+ErrorCode decisions_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, int count,
+                         Decision **ret_list, Error *reterr)
 {
+    void *rows;
+    int   got;
+
+    TRY(db_call_many(pool, options, sql, args, &decision_shape, &rows, &got, reterr));
     if (got != count)
-        return fail(reterr, ERR_INTERNAL, "%d commands were decided and %d answered", count, got);
+        return fail(reterr, ERR_INTERNAL, "%d were decided and %d answered", count, got);
     *ret_list = rows;
     return OK;
 }
@@ -147,14 +152,11 @@ ErrorCode command_cancel(Pool *pool, Deadline deadline, int lock_ms, Arena *aren
                          const char *reason, const char *actor, Decision **ret_list, Error *reterr)
 {
     TxOptions options = deciding("command_cancel", deadline, lock_ms, arena);
-    void     *rows;
-    int       got;
 
-    TRY(db_call_many(pool, &options, sql_bus_command_cancel,
-                     DB_ARGS(db_uuids(arena, names.ids, names.count), domains_arg(arena, names), db_text(actor),
-                             db_text(reason)),
-                     &decision_shape, &rows, &got, reterr));
-    return decisions_take(rows, got, names.count, ret_list, reterr);
+    return decisions_call(pool, &options, sql_bus_command_cancel,
+                          DB_ARGS(db_uuids(arena, names.ids, names.count), domains_arg(arena, names), db_text(actor),
+                                  db_text(reason)),
+                          names.count, ret_list, reterr);
 }
 
 ErrorCode tsq_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
@@ -162,15 +164,12 @@ ErrorCode tsq_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, C
 {
     static const char *const actions[] = {[TSQ_RETRY] = "retry", [TSQ_CANCEL] = "cancel", [TSQ_COMPLETE] = "complete"};
     TxOptions                options   = deciding("tsq_decide", deadline, lock_ms, arena);
-    void                    *rows;
-    int                      got;
 
-    TRY(db_call_many(pool, &options, sql_bus_command_decide,
-                     DB_ARGS(db_uuids(arena, names.ids, names.count), domains_arg(arena, names),
-                             db_text(actions[decision->action]), db_text(decision->actor), db_text(decision->reason),
-                             db_jsonb(decision->result)),
-                     &decision_shape, &rows, &got, reterr));
-    return decisions_take(rows, got, names.count, ret_list, reterr);
+    return decisions_call(pool, &options, sql_bus_command_decide,
+                          DB_ARGS(db_uuids(arena, names.ids, names.count), domains_arg(arena, names),
+                                  db_text(actions[decision->action]), db_text(decision->actor),
+                                  db_text(decision->reason), db_jsonb(decision->result)),
+                          names.count, ret_list, reterr);
 }
 
 static ErrorCode refuse(Error *reterr, const char *sqlstate, const char *text)
@@ -180,34 +179,36 @@ static ErrorCode refuse(Error *reterr, const char *sqlstate, const char *text)
     return ERR_CONFLICT;
 }
 
-ErrorCode decision_check(const char *command_id, const Decision *decision, Error *reterr)
+ErrorCode decision_check(const char *noun, const char *id, const Decision *decision, Error *reterr)
 {
     char text[sizeof reterr->text], at[WALL_TEXT_SIZE];
 
     if (strcmp(decision->verdict, "NOT_FOUND") == 0)
-        return fail(reterr, ERR_NOT_FOUND, "command %s not found", command_id);
+        return fail(reterr, ERR_NOT_FOUND, "%s %s not found", noun, id);
     if (strcmp(decision->verdict, "ENDED") == 0)
-        return fail(reterr, ERR_CONFLICT, "command %s has ended already", command_id);
+        return fail(reterr, ERR_CONFLICT, "%s %s has ended already", noun, id);
     if (strcmp(decision->verdict, "NOT_IN_TSQ") == 0)
-        return fail(reterr, ERR_CONFLICT, "command %s is not in the troubleshooting queue", command_id);
+        return fail(reterr, ERR_CONFLICT, "%s %s is not in the troubleshooting queue", noun, id);
     if (strcmp(decision->verdict, "AMBIGUOUS") == 0) {
-        snprintf(text, sizeof text, "command %s is in several domains: %s; name one of them", command_id,
-                 decision->domains);
+        snprintf(text, sizeof text, "%s %s is in several domains: %s; name one of them", noun, id, decision->domains);
         return refuse(reterr, "QU005", text);
     }
     if (strcmp(decision->verdict, "DECIDED") == 0) {
         wall_text((Wall){decision->decided_at}, at);
-        snprintf(text, sizeof text, "command %s was decided already: %s by %s at %s", command_id, decision->decision,
+        snprintf(text, sizeof text, "%s %s was decided already: %s by %s at %s", noun, id, decision->decision,
                  decision->operator, at);
         return refuse(reterr, "QU006", text);
     }
     return OK;
 }
 
-void decision_write(Writer *writer, const char *command_id, const Decision *decision)
+void decision_write(Writer *writer, const char *noun, const char *command_id, const Decision *decision)
 {
+    char name[40];
+
+    snprintf(name, sizeof name, "%s_id", noun);
     writer_object(writer, NULL);
-    writer_text(writer, "command_id", command_id);
+    writer_text(writer, name, command_id);
     writer_text(writer, "status", decision->verdict);
     writer_text(writer, "decision", decision->decision);
     writer_text(writer, "operator", decision->operator);

@@ -18,6 +18,7 @@
 #include "base/writer.h"
 #include "pg/pool.h"
 #include "pg/query.h"
+#include "pg/tx.h"
 
 /* Every status, ended by NULL; a test compares it with what SQL says. */
 extern const char *const command_statuses[];
@@ -92,10 +93,13 @@ typedef struct {
 } TsqDecision;
 must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
                                 const TsqDecision *decision, Decision **ret_list, Error *reterr);
-/* The verdict about one command as an error: OK unless it was refused. ERR_NOT_FOUND, ERR_CONFLICT. */
-must_check ErrorCode decision_check(const char *command_id, const Decision *decision, Error *reterr);
-/* One that is OK as JSON, the same for HTTP and the command line. */
-void decision_write(Writer *writer, const char *command_id, const Decision *decision);
+/* The verdict about one command as an error: OK unless it was refused. ERR_NOT_FOUND, ERR_CONFLICT. noun: "command", or what else it is. */
+must_check ErrorCode decision_check(const char *noun, const char *command_id, const Decision *decision, Error *reterr);
+/* One that is OK as JSON, the same for HTTP and the command line: {"command_id": ..., "status": ...}. */
+void decision_write(Writer *writer, const char *noun, const char *command_id, const Decision *decision);
+/* The answers of a decision, a row for each command, as pawl.command_decide returns them. */
+must_check ErrorCode decisions_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, int count,
+                                    Decision **ret_list, Error *reterr);
 
 /* As JSON, the same for HTTP and the command line. */
 void command_write(Writer *writer, const Command *command);

@@ -83,6 +83,17 @@ static ErrorCode check_id(const char *field, const char *text, Error *reterr)
     return OK;
 }
 
+ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr)
+{
+    if (!domain || !name_is_good(domain, DOMAIN_LENGTH_MAX, "_.:-"))
+        return fail(
+            reterr, ERR_INVALID,
+            "%s must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
+            "got \"%.*s\"",
+            field, DOMAIN_LENGTH_MAX, CUT(domain), domain ? domain : "");
+    return OK;
+}
+
 ErrorCode send_check_type(const char *field, const char *type, Error *reterr)
 {
     if (!type || !name_is_good(type, TYPE_LENGTH_MAX, "_.:-"))
@@ -94,17 +105,19 @@ ErrorCode send_check_type(const char *field, const char *type, Error *reterr)
     return OK;
 }
 
+/* "response:NUMBER/NAME": the outcome becomes a response to a process. Only for steps of processes. */
+static bool is_response(const char *reply_to)
+{
+    return strncmp(reply_to, "response:", strlen("response:")) == 0;
+}
+
 static ErrorCode check_names(const SendItem *item, Error *reterr)
 {
-    if (!item->domain || !name_is_good(item->domain, DOMAIN_LENGTH_MAX, "_.:-"))
-        return fail(
-            reterr, ERR_INVALID,
-            "domain must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
-            "got \"%.*s\"",
-            DOMAIN_LENGTH_MAX, CUT(item->domain), item->domain ? item->domain : "");
+    TRY(send_check_domain("domain", item->domain, reterr));
     TRY(send_check_type("type", item->type, reterr));
     /* PGMQ takes "--" for a comment and refuses it. */
-    if (item->reply_to && (!name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_.-") || strstr(item->reply_to, "--")))
+    if (item->reply_to && !(item->is_step && is_response(item->reply_to)) &&
+        (!name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_.-") || strstr(item->reply_to, "--")))
         return fail(reterr, ERR_INVALID,
                     "reply_to must be 1 to %d letters, digits, \"_\", \".\" or single \"-\", got \"%.*s\"",
                     QUEUE_LENGTH_MAX, CUT(item->reply_to), item->reply_to);

@@ -38,6 +38,7 @@ typedef struct {
     int         priority;       /* 0 to 9; SEND_DEFAULT: 4 */
     int         max_attempts;   /* 1 to 1000; SEND_DEFAULT: 3 */
     const char *reply_to;       /* name of a queue; NULL: none */
+    bool        is_step;        /* a step of a process sends it: reply_to may be "response:NUMBER/NAME" */
     const char *correlation_id; /* NULL: none */
     const char *batch_id;       /* NULL: none */
     const char *order_key;      /* commands of the domain with the same key run one at a time, in order; NULL: none */
@@ -61,6 +62,7 @@ typedef struct {
 #define SEND_DEFAULT (-1)
 
 /* ERR_INVALID names the field: no command can have this type. */
+must_check ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr);
 must_check ErrorCode send_check_type(const char *field, const char *type, Error *reterr);
 /* Check what can be known without the database: names, ranges, JSON and UTF-8. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode send_check(const SendItem *item, Error *reterr);

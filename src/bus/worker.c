@@ -265,6 +265,14 @@ static ErrorCode due_requeue(Worker *worker, Pace *pace, Error *reterr)
     return OK;
 }
 
+static void batch_prepare(Handler *handler, ClaimedBatch *claimed_batch)
+{
+    if (!handler->prepare)
+        return;
+    claimed_batch->prepared = arena_array(claimed_batch->arena, void *, claimed_batch->count);
+    handler->prepare(handler, claimed_batch->list, claimed_batch->count, claimed_batch->arena, claimed_batch->prepared);
+}
+
 static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *reterr)
 {
     scoped(claimed_batch_free) ClaimedBatch *claimed_batch = memory_new(1, sizeof *claimed_batch);
@@ -278,6 +286,7 @@ static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *r
     *ret_count = claimed_batch->left = claimed_batch->count;
     if (claimed_batch->count == 0)
         return OK;
+    batch_prepare(worker->options.handler, claimed_batch);
     mutex_lock(&worker->mutex);
     worker->counts.claimed += claimed_batch->count;
     mutex_unlock(&worker->mutex);

@@ -38,6 +38,7 @@
 /* What a handler is given; borrowed while it runs. */
 typedef struct {
     const ClaimedCommand *command;
+    void                 *prepared; /* by prepare() */
     const char           *domain;
     Arena                *arena;    /* for the result and the error */
     void                 *run;      /* the handler's own, for stop(); guard it */
@@ -64,6 +65,9 @@ struct Handler {
     /* The job's lease is lost or canceled, or time is up: end it. Called once, from another thread while run() runs; must
      * not wait. NULL: run() looks at job_is_stopped(). */
     void (*stop)(Handler *handler, Job *job);
+    /* Called once per claim, before its commands are run, on the thread that claims: read what they need in one round trip. ret_list has a
+     * place for each command, NULL at first; what is put there lives in the arena of the claim. NULL: nothing to prepare. */
+    void (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
     /* Handle whole batches without threads (--noop): all of them complete. run is not called. */
     bool is_inline;
 };

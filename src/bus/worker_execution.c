@@ -80,6 +80,7 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
         if (!execution)
             abort();
         execution->command       = &claimed_batch->list[i];
+        execution->prepared      = claimed_batch->prepared ? claimed_batch->prepared[i] : NULL;
         execution->claimed_batch = claimed_batch;
         execution->kept_at       = claimed_batch->claimed_at;
         execution_append(worker, execution);
@@ -120,10 +121,11 @@ static Execution *execution_take(Worker *worker, Arena *arena)
     worker->running++;
     metric_add(&bus_metrics.handlers_running, 1);
     metric_add(&worker->metrics->handlers_running, 1);
-    execution->state       = EXECUTION_RUNNING;
-    execution->job.command = execution->command;
-    execution->job.domain  = worker->options.domain;
-    execution->job.arena   = arena;
+    execution->state        = EXECUTION_RUNNING;
+    execution->job.command  = execution->command;
+    execution->job.prepared = execution->prepared;
+    execution->job.domain   = worker->options.domain;
+    execution->job.arena    = arena;
     execution->job.deadline =
         worker->options.timeout_ms ? deadline_in_ms(worker->options.timeout_ms) : deadline_never();
     if (worker->options.timeout_ms)

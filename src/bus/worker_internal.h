@@ -19,6 +19,7 @@
 typedef struct {
     Arena          *arena;
     ClaimedCommand *list;
+    void          **prepared; /* NULL: the handler prepares nothing */
     int             count;
     int             left; /* not dropped yet; guarded by the worker's mutex */
     Mono            claimed_at;
@@ -31,6 +32,7 @@ typedef enum { STOP_NONE, STOP_LOST, STOP_CANCELED, STOP_TIMEOUT, STOP_SHUTDOWN 
 typedef struct Execution Execution;
 struct Execution {
     const ClaimedCommand *command;
+    void                 *prepared;
     ClaimedBatch         *claimed_batch;
     Job                   job;
     ExecutionState        state;

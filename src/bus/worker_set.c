@@ -102,6 +102,8 @@ ErrorCode worker_types_read(const char *field, const char *text, Arena *arena, c
         TRY(send_check_type(field, list[count++], reterr) == OK ? OK : ERR_USAGE);
         word += size;
     }
+    if (count > CLAIM_TYPES_MAX)
+        return fail(reterr, ERR_USAGE, "%s must have at most %d types, got %d", field, CLAIM_TYPES_MAX, count);
     if (count == 0)
         return fail(reterr, ERR_USAGE, "%s must be one or more types, comma-separated, got \"%.60s\"", field, text);
     *ret_types = list;

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "base/uuid.h"
+#include "bus/send.h"
 #include "cli/command.h"
 
 #define WORDS_MAX 128
@@ -337,4 +338,32 @@ ErrorCode call_parse(int argc, char **argv, Call *call, const CliCommand **ret_c
         help_call(call, command);
     *ret_command = command && !parser.help ? command : command_find("help", NULL);
     return OK;
+}
+
+/* Standard input as a whole, for "-". */
+static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
+{
+    Text text;
+    char bytes[65536];
+
+    text_init(&text, arena, SEND_PAYLOAD_MAX);
+    for (size_t size; (size = fread(bytes, 1, sizeof bytes, stdin)) > 0;)
+        text_append_bytes(&text, bytes, size);
+    if (ferror(stdin))
+        return fail(reterr, ERR_DENIED, "cannot read standard input: %s", strerror(errno));
+    if (text_is_full(&text))
+        return fail(reterr, ERR_LIMIT, "payload is larger than %zu bytes", SEND_PAYLOAD_MAX);
+    if (strlen(text_string(&text)) != text.length)
+        return fail(reterr, ERR_INVALID, "payload holds a NUL byte");
+    *ret_text = text_string(&text);
+    return OK;
+}
+
+ErrorCode call_payload(Call *call, int index, const char **ret_text, Error *reterr)
+{
+    *ret_text = call->count > index ? call->arguments[index] : NULL;
+    if (!*ret_text || strcmp(*ret_text, "-") != 0)
+        return OK;
+    call->reads_input = true;
+    return input_read(call->arena, ret_text, reterr);
 }

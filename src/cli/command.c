@@ -78,6 +78,57 @@ static const CommandFlag show_flags[] = {
     {"--domain", "D",  "its domain, where several have this id"},
     {NULL,       NULL, NULL                                    },
 };
+static const CommandFlag define_flags[] = {
+    {"--check",   NULL, "only check it, without a database"                },
+    {"--diagram", NULL, "only check it and print it as a Mermaid flowchart"},
+    {NULL,        NULL, NULL                                               },
+};
+static const CommandFlag process_start_flags[] = {
+    {"--id",     "UUID", "idempotency key: started twice it is one process; generated unless given"},
+    {"--domain", "D",    "that of its definition; process unless given"                            },
+    {NULL,       NULL,   NULL                                                                      },
+};
+static const CommandFlag process_list_flags[] = {
+    {"--domain", "D",    "only this domain"                                            },
+    {"--type",   "T",    "only this type"                                              },
+    {"--status", "S",
+     "PENDING, IN_PROGRESS, WAITING_FOR_REPLY, WAITING_FOR_ASYNC, WAITING_FOR_RETRY, "
+     "WAITING_FOR_TSQ, COMPENSATING, COMPLETED, FAILED, CANCELED or COMPENSATED"       },
+    {"--step",   "NAME", "only those whose last step, or the one they wait in, is this"},
+    {"--older",  "TIME", "only those that started at least so long ago: 30m, 2d"       },
+    {"--text",   "TEXT", "only those with this text in their state"                    },
+    {"--limit",  "N",    "at most this many, 100 unless given"                         },
+    {NULL,       NULL,   NULL                                                          },
+};
+static const CommandFlag process_signal_flags[] = {
+    {"--key",    "K",  "applied once per process, NAME and key; generated unless given"},
+    {"--domain", "D",  "its domain, where several have this id"                        },
+    {NULL,       NULL, NULL                                                            },
+};
+static const CommandFlag process_retry_flags[] = {
+    {"--from",     "STEP", "run this step and what came after it again; from the one that failed unless given"},
+    {"--operator", "NAME", "who decides; the user of this process unless given"                               },
+    {"--reason",   "TEXT", "why"                                                                              },
+    {"--domain",   "D",    "its domain, where several have this id; with --all only this domain"              },
+    {"--all",      NULL,   "all in troubleshooting that match --domain and --type instead of one ID"          },
+    {"--type",     "T",    "with --all: only this type"                                                       },
+    {"--yes",      NULL,   "confirm --all"                                                                    },
+    {NULL,         NULL,   NULL                                                                               },
+};
+static const CommandFlag process_cancel_flags[] = {
+    {"--compensate", NULL,   "run the compensations of the steps that have ended first"},
+    {"--operator",   "NAME", "who decides; the user of this process unless given"      },
+    {"--reason",     "TEXT", "why"                                                     },
+    {"--domain",     "D",    "its domain, where several have this id"                  },
+    {NULL,           NULL,   NULL                                                      },
+};
+static const CommandFlag process_complete_flags[] = {
+    {"--result",   "JSON", "what the process would have returned; null unless given"},
+    {"--operator", "NAME", "who decides; the user of this process unless given"     },
+    {"--reason",   "TEXT", "why"                                                    },
+    {"--domain",   "D",    "its domain, where several have this id"                 },
+    {NULL,         NULL,   NULL                                                     },
+};
 static const CommandFlag policy_flags[] = {
     {"--type", "T",  "only this type; the domain's own unless given"},
     {NULL,     NULL, NULL                                           },
@@ -208,6 +259,14 @@ const CliCommand cli_commands[] = {
     {"batch",   "create", "",          0, 0, command_batch_create,   batch_flags, "open a batch and print its id; add commands with send --batch"},
     {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "close it: no more commands will be added"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
+    {"process", "define", "FILE|-",    1, 1, command_process_define, define_flags, "check and store the definition of a process; see pawl help definitions"},
+    {"process", "start",  "TYPE [JSON|-]", 1, 2, command_process_start, process_start_flags, "start a process with this state, {} unless given"},
+    {"process", "show",   "ID",        1, 1, command_process_show,   show_flags, "show one process: its steps, what it waits for and until when"},
+    {"process", "list",   "",          0, 0, command_process_list,   process_list_flags, "list processes, newest first"},
+    {"process", "signal", "ID NAME [JSON|-]", 2, 3, command_process_signal, process_signal_flags, "give a process a response; {} unless given"},
+    {"process", "retry",  "[ID]",      0, 1, command_process_retry,  process_retry_flags, "queue a process in troubleshooting again"},
+    {"process", "cancel", "ID",        1, 1, command_process_cancel, process_cancel_flags, "cancel a process"},
+    {"process", "complete", "ID",      1, 1, command_process_complete, process_complete_flags, "end a process in troubleshooting as COMPLETED"},
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
     {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set them: 10s,1m,5m; the last one applies to all further attempts"},
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default"},
@@ -246,7 +305,7 @@ const CliCommand cli_commands[] = {
     {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a temporary database"},
     {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a temporary database"},
     {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
-    {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "show help on a command, settings, metrics, errors or routes"},
+    {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "show help on a command, settings, metrics, errors, routes or definitions"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},
 };
 /* clang-format on */

@@ -61,6 +61,9 @@ must_check ErrorCode call_duration(const Call *call, const char *flag, int64_t f
 /* A UUID given as a flag, in its usual form; NULL when it was not given. ERR_USAGE names it. */
 must_check ErrorCode call_uuid(const Call *call, const char *flag, const char **ret_text, Error *reterr);
 
+/* A payload given as an argument; "-" is standard input as a whole. NULL when it was not given. */
+must_check ErrorCode call_payload(Call *call, int index, const char **ret_text, Error *reterr);
+
 /* Turn argv into a command and a call. ERR_USAGE says what is wrong and suggests the nearest word. Flags and arguments may be mixed; flags
  * that every command takes may precede it; after "--" everything is an argument. A --help anywhere selects
  * the command help, on what was named so far. */
@@ -74,6 +77,8 @@ CommandRun command_batch_create, command_batch_seal, command_batch_show;
 CommandRun command_send, command_work, command_policy_show, command_policy_set, command_policy_reset;
 CommandRun command_command_show, command_command_list, command_command_cancel;
 CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;
+CommandRun command_process_define, command_process_start, command_process_show, command_process_list;
+CommandRun command_process_signal, command_process_retry, command_process_cancel, command_process_complete;
 CommandRun command_wallet_create, command_wallet_topup, command_wallet_spend, command_wallet_transfer;
 CommandRun command_wallet_hold, command_wallet_capture, command_wallet_void, command_wallet_refund;
 CommandRun command_wallet_freeze, command_wallet_unfreeze, command_wallet_floor, command_wallet_batch;

@@ -2,10 +2,7 @@
  * command_bus.c - pawl command, pawl tsq and pawl batch: list, show, decide.
  */
 #include <inttypes.h>
-#include <pwd.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/reader.h"
 #include "base/uuid.h"
@@ -13,6 +10,7 @@
 #include "bus/batch.h"
 #include "bus/command.h"
 #include "cli/command.h"
+#include "cli/decision.h"
 #include "cli/print.h"
 #include "cli/timeline.h"
 
@@ -99,48 +97,6 @@ ErrorCode command_command_list(Call *call, Error *reterr)
     return commands_print(call, &filter, "no commands", reterr);
 }
 
-/* Who decides: --operator, else the user of this process. */
-static const char *operator_name(const Call *call)
-{
-    const char          *given = call_flag(call, "--operator");
-    const struct passwd *user;
-
-    if (given)
-        return given;
-    user = getpwuid(getuid());
-    return user ? user->pw_name : "unknown";
-}
-
-typedef struct {
-    const char     *id;
-    const Decision *decision;
-} DecisionRow;
-
-static void decision_row_write(Writer *writer, const void *context)
-{
-    const DecisionRow *row = context;
-
-    decision_write(writer, row->id, row->decision);
-}
-
-static ErrorCode decision_print(Call *call, const char *id, const Decision *decision, Error *reterr)
-{
-    DecisionRow row = {id, decision};
-    char        at[WALL_TEXT_SIZE];
-
-    TRY(decision_check(id, decision, reterr));
-    if (call->json) {
-        object_print(decision_row_write, call->arena, &row);
-        return OK;
-    }
-    printf("%s %s\n", id, decision->verdict);
-    if (!decision->is_new) {
-        wall_text((Wall){decision->decided_at}, at);
-        fprintf(stderr, "decided already: %s by %s at %s\n", decision->decision, decision->operator, at);
-    }
-    return OK;
-}
-
 ErrorCode command_command_cancel(Call *call, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
@@ -151,9 +107,9 @@ ErrorCode command_command_cancel(Call *call, Error *reterr)
     TRY(id_check(call, id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
-                       (CommandNames){ids, domains, 1}, call_flag(call, "--reason"), operator_name(call), &decision,
+                       (CommandNames){ids, domains, 1}, call_flag(call, "--reason"), call_operator(call), &decision,
                        reterr));
-    return decision_print(call, id, decision, reterr);
+    return decision_print(call, "command", id, decision, reterr);
 }
 
 /* ---- tsq ---- */
@@ -176,7 +132,7 @@ static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, E
     TRY(id_check(call, id, reterr));
     TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                    (CommandNames){ids, domains, 1}, decision, &made, reterr));
-    return decision_print(call, id, made, reterr);
+    return decision_print(call, "command", id, made, reterr);
 }
 
 /* All that match, in chunks: the query is repeated until it finds no more, or none of a chunk could be decided. */
@@ -221,7 +177,7 @@ static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
 {
     scoped(app_close) App *app      = NULL;
     TsqDecision            decision = {.action = action,
-                                       .actor  = operator_name(call),
+                                       .actor  = call_operator(call),
                                        .reason = call_flag(call, "--reason"),
                                        .result = call_flag(call, "--result")};
 

@@ -18,25 +18,6 @@
 #define LINES_BYTES ((size_t)4 << 20) /* the line that reaches it is the last one of its batch */
 #define OUTAGE_MS   500
 
-/* Standard input as a whole, for "-". */
-static ErrorCode input_read(Arena *arena, const char **ret_text, Error *reterr)
-{
-    Text text;
-    char bytes[65536];
-
-    text_init(&text, arena, SEND_PAYLOAD_MAX);
-    for (size_t size; (size = fread(bytes, 1, sizeof bytes, stdin)) > 0;)
-        text_append_bytes(&text, bytes, size);
-    if (ferror(stdin))
-        return fail(reterr, ERR_DENIED, "cannot read standard input: %s", strerror(errno));
-    if (text_is_full(&text))
-        return fail(reterr, ERR_LIMIT, "payload is larger than %zu bytes", SEND_PAYLOAD_MAX);
-    if (strlen(text_string(&text)) != text.length)
-        return fail(reterr, ERR_INVALID, "payload holds a NUL byte");
-    *ret_text = text_string(&text);
-    return OK;
-}
-
 static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
 {
     const char *id, *batch;
@@ -204,10 +185,6 @@ ErrorCode command_send(Call *call, Error *reterr)
         return call->count == 2
                    ? send_lines(call, &item, reterr)
                    : fail(reterr, ERR_USAGE, "--lines reads payloads from standard input, not from arguments");
-    item.payload = call->count == 3 ? call->arguments[2] : NULL;
-    if (item.payload && strcmp(item.payload, "-") == 0) {
-        call->reads_input = true;
-        TRY(input_read(call->arena, &item.payload, reterr));
-    }
+    TRY(call_payload(call, 2, &item.payload, reterr));
     return send_one(call, &item, reterr);
 }

@@ -11,6 +11,7 @@
 #include "base/module.h"
 #include "base/problem.h"
 #include "cli/print.h"
+#include "process/field.h"
 
 /* ---- settings: a page of its own for people, because what they mean is long ---- */
 
@@ -180,14 +181,63 @@ static void routes_print(bool json, Arena *arena)
     list_print(&shape, arena, json, lines, (int)routes_table.count);
 }
 
+/* ---- definitions of processes ---- */
+
+typedef struct {
+    const char *object, *field, *needed, *kinds, *rule, *meaning;
+} FieldLine;
+
+static const ListColumn field_columns[] = {
+    {"object",   "object",   CELL_TEXT, offsetof(FieldLine, object) },
+    {"field",    "field",    CELL_TEXT, offsetof(FieldLine, field)  },
+    {"required", "required", CELL_TEXT, offsetof(FieldLine, needed) },
+    {"in steps", "kinds",    CELL_TEXT, offsetof(FieldLine, kinds)  },
+    {"rule",     "rule",     CELL_TEXT, offsetof(FieldLine, rule)   },
+    {"meaning",  "meaning",  CELL_TEXT, offsetof(FieldLine, meaning)},
+};
+
+static FieldLine field_line(const ProcessTable *table, const ProcessField *field, Arena *arena)
+{
+    FieldLine line = {table->noun, field->name, field->required ? "yes" : "no", NULL, NULL, field->help};
+    Text      text;
+
+    text_init(&text, arena, TEXT_MAX_LINE);
+    field_rule_print(field, &text);
+    line.rule = text_string(&text);
+    if (field->selects)
+        line.needed = "kind";
+    else if (table == &step_table && !field_is_common(field)) {
+        text_init(&text, arena, TEXT_MAX_LINE);
+        kinds_print(field->kinds, &text);
+        line.kinds = text_string(&text);
+    }
+    return line;
+}
+
+static void definitions_print(bool json, Arena *arena)
+{
+    ListShape  shape = {field_columns, COUNT(field_columns), sizeof(FieldLine), "", NULL};
+    size_t     most = 0, count = 0;
+    FieldLine *lines;
+
+    for (size_t i = 0; process_tables[i]; i++)
+        most += process_tables[i]->count;
+    lines = arena_array(arena, FieldLine, most);
+    for (size_t i = 0; process_tables[i]; i++)
+        for (size_t j = 0; j < process_tables[i]->count; j++)
+            lines[count++] = field_line(process_tables[i], &process_tables[i]->fields[j], arena);
+    list_print(&shape, arena, json, lines, (int)count);
+}
+
 static const struct {
     const char *name;
     void (*print)(bool json, Arena *arena);
 } topics[] = {
-    {"settings", settings_print},
-    {"metrics",  metrics_print },
-    {"errors",   errors_print  },
-    {"routes",   routes_print  },
+    {"settings",    settings_print   },
+    {"metrics",     metrics_print    },
+    {"errors",      errors_print     },
+    {"routes",      routes_print     },
+    {"definitions", definitions_print},
 };
 
 bool topic_print(const char *name, bool json, Arena *arena)

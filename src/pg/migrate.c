@@ -91,7 +91,7 @@ static void migration_checksum(const Migration *migration, char *ret_checksum)
 }
 
 /* Is it for this database, or does an extension do its work there? */
-static bool definition_is_wanted(const Definition *definition, const State *state)
+static bool definition_is_wanted(const SqlDefinition *definition, const State *state)
 {
     for (int i = 0; definition->unless_extension && i < state->extension_count; i++) {
         if (strcmp(definition->unless_extension, state->extensions[i].name) == 0)
@@ -108,7 +108,7 @@ static void definitions_checksum(const Schema *schema, const State *state, char 
 
     crypto_hash_sha256_init(&sum);
     for (int i = 0; i < schema->definition_count; i++) {
-        const Definition *definition = &schema->definitions[i];
+        const SqlDefinition *definition = &schema->definitions[i];
 
         if (!definition_is_wanted(definition, state))
             continue;
@@ -213,7 +213,7 @@ static ErrorCode migration_apply(Tx *tx, const Migration *migration, Error *rete
                   DB_ARGS(db_i32(migration->version), db_text(migration->name), db_text(checksum)), NULL, reterr);
 }
 
-static ErrorCode definition_apply(Tx *tx, const Definition *definition, Error *reterr)
+static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, Error *reterr)
 {
     ErrorCode code = db_run(tx, definition->sql, DB_NONE, NULL, reterr);
 

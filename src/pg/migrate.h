@@ -33,14 +33,14 @@ typedef struct {
     const char *name; /* "base/clock.sql" */
     const char *sql;
     const char *unless_extension; /* left out of databases where this extension is installed; NULL: never */
-} Definition;
+} SqlDefinition;
 
 /* All that a binary knows of the schema. The embedded one is schema_embedded in the generated sql.h. */
 typedef struct {
-    const Migration  *migrations;
-    int               migration_count;
-    const Definition *definitions;
-    int               definition_count;
+    const Migration     *migrations;
+    int                  migration_count;
+    const SqlDefinition *definitions;
+    int                  definition_count;
 } Schema;
 
 typedef struct {

@@ -207,7 +207,7 @@ TEST(fault_loop_letter_has_one_effect)
 /* A few migrations and definitions go through the same code as all of them, and every call can fail within a minute. */
 static Schema schema_small(void)
 {
-    static const Definition definitions[] = {
+    static const SqlDefinition definitions[] = {
         {"base/one.sql", "create or replace function pawl.one () returns integer language sql as 'select 1'", NULL},
         {"base/two.sql", "create or replace function pawl.two () returns integer language sql as 'select 2'", NULL},
     };

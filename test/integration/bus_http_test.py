@@ -480,7 +480,7 @@ def a_retry_policy_is_set_and_followed():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         path = "/v1/domains/shop/retry-policy"
-        default = {"type": "*", "delays_s": [10, 60, 300], "is_default": True}
+        default = {"type": "*", "delays_s": [10, 60, 300], "is_default": True, "order_key": "hold"}
         assert pawl.http("GET", path).json == {"domain": "shop", "items": [default]}
         for body, part in [({}, "delays_s"), ({"delays_s": []}, "delays_s"), ({"delays_s": 7}, "delays_s"),
                            ({"delays_s": ["1"]}, "delays_s"), ({"delays_s": [1, None]}, "delays_s"), ({"delays_s": [-1]}, "delays_s"),
@@ -489,11 +489,11 @@ def a_retry_policy_is_set_and_followed():
             problem(pawl.http("PUT", path, body), 400, part=part)
         problem(pawl.http("PUT", "/v1/domains/no%20domain/retry-policy", {"delays_s": [1]}), 400, part="domain")
         assert db.value("select count(*) from pawl.retry_policy") == "0"
-        own = {"type": "*", "delays_s": [3600, 7200.5], "is_default": False}
+        own = {"type": "*", "delays_s": [3600, 7200.5], "is_default": False, "order_key": "hold"}
         for _ in range(2):
             assert pawl.http("PUT", path, {"delays_s": [3600, 7200.5]}).json["items"] == [own]
         both = pawl.http("PUT", path, {"delays_s": [0], "type": "charge"}).json["items"]
-        assert both == [own, {"type": "charge", "delays_s": [0], "is_default": False}], both
+        assert both == [own, {"type": "charge", "delays_s": [0], "is_default": False, "order_key": "hold"}], both
         sent = {kind: post_command(pawl, type=kind) for kind in ("charge", "other")}
         settle(pawl, *[(c, "retry", {"error": "x"}) for c in claim(pawl, 2)])
         assert command(pawl, sent["charge"])["due_at"] is None  # queued at once
@@ -501,7 +501,7 @@ def a_retry_policy_is_set_and_followed():
         assert pawl.http("DELETE", path + "?type=charge").json["items"] == [own]
         assert pawl.http("DELETE", path).json["items"] == [default]
         done = pawl.run("policy", "set", "shop", "10s,1m,1h", "--type", "charge", "--json")
-        assert done.json[1] == {"type": "charge", "delays_s": [10, 60, 3600], "is_default": False}, done
+        assert done.json[1] == {"type": "charge", "delays_s": [10, 60, 3600], "is_default": False, "order_key": "hold"}, done
         assert "10s,1m,1h" in pawl.run("policy", "show", "shop").stdout
         assert pawl.run("policy", "reset", "shop", "--type", "charge", "--json").json == [default]
         refused(pawl, "policy", "set", "shop", "10s,soon", code=2, words=["DELAYS", "soon"])

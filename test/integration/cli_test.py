@@ -13,8 +13,9 @@ from helpers import dead_letters_put, refused
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
             "tsq cancel", "tsq complete", "batch create", "batch seal", "batch show", "migrate", "migrate status", "doctor", "db start", "db stop",
             "db status", "db url", "dlq list", "dlq show", "dlq retry", "dlq delete", "key create", "key list",
-            "key revoke", "policy set", "policy show", "policy reset", "bench commands", "bench latency", "bench transfers", "help",
-            "version", *(f"wallet {verb}" for verb in (
+            "key revoke", "policy set", "policy show", "policy reset",
+            *(f"process {verb}" for verb in ("define", "start", "show", "list", "signal", "retry", "cancel", "complete")),
+            "bench commands", "bench latency", "bench transfers", "help", "version", *(f"wallet {verb}" for verb in (
                 "create", "topup", "spend", "transfer", "hold", "capture", "void", "refund", "freeze", "unfreeze", "floor",
                 "batch", "balance", "entries", "statement", "show", "verify", "events"))]
 NOBODY = "00000000-0000-4000-8000-000000000000"
@@ -200,7 +201,8 @@ def help_speaks_json():
         for topic, wanted in [("settings", {"setting": "PAWL_LISTEN", "default": "127.0.0.1:8080"}),
                               ("metrics", {"metric": "pawl_http_queue", "kind": "gauge"}),
                               ("errors", {"type": "database-unavailable", "status": 503, "exit": 69}),
-                              ("routes", {"method": "GET", "path": "/metrics", "scope": "read or admin"})]:
+                              ("routes", {"method": "GET", "path": "/metrics", "scope": "read or admin"}),
+                              ("definitions", {"object": "step", "field": "on_timeout", "kinds": "wait"})]:
             rows = done_json(pawl, list, "help", topic)
             assert any(wanted.items() <= row.items() for row in rows), (wanted, rows)
             text = pawl.run("help", topic).stdout

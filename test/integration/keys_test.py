@@ -94,6 +94,10 @@ OPENS = {
     "PUT /v1/domains/{domain}/retry-policy": "admin", "DELETE /v1/domains/{domain}/retry-policy": "admin",
     "GET /v1/tsq": "read command admin", "POST /v1/tsq/{id}/retry": "admin", "POST /v1/tsq/{id}/cancel": "admin",
     "POST /v1/tsq/{id}/complete": "admin",
+    "PUT /v1/process-definitions": "admin", "POST /v1/processes": "process", "POST /v1/processes/{id}/signals/{name}": "process",
+    "GET /v1/processes": "read process admin", "GET /v1/processes/{id}": "read process admin",
+    "POST /v1/processes/{id}/retry": "admin", "POST /v1/processes/{id}/cancel": "process admin",
+    "POST /v1/processes/{id}/complete": "admin",
     "POST /v1/wallets": "wallet", "GET /v1/wallets/{owner}": MONEY, "GET /v1/owners/{owner}/wallets": MONEY,
     "POST /v1/wallets/{owner}/topup": "treasury", "POST /v1/wallets/{owner}/spend": "wallet",
     "POST /v1/wallets/{owner}/freeze": "treasury", "POST /v1/wallets/{owner}/unfreeze": "treasury",
@@ -106,7 +110,7 @@ OPENS = {
     "POST /v1/holds/{txn_id}/void": "wallet",
     "GET /v1/ledger/verify": "read wallet treasury admin",
 }
-CAPTURES = {"{type}": "busy", "{id}": "00000000-0000-7000-8000-000000000001", "{owner}": "a", "{domain}": "d",
+CAPTURES = {"{type}": "busy", "{id}": "00000000-0000-7000-8000-000000000001", "{owner}": "a", "{domain}": "d", "{name}": "n",
             "{txn_id}": "00000000-0000-7000-8000-000000000001"}
 
 

@@ -4,7 +4,7 @@ import re
 import uuid
 
 from bus_helpers import send, work
-from pawl_test import Database, Pawl, main, test
+from pawl_test import Database, Pawl, main, test, wait_until
 from helpers import dead_letters_put, problem, stop_clean
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -202,6 +202,25 @@ def tour_commands(tour, pawl):
     tour.ask("DELETE", "/v1/domains/{domain}/retry-policy", query="?type=charge", domain="shop")
 
 
+def tour_processes(tour, db):
+    db.rows("create function public.broken(input jsonb, key uuid) returns jsonb language plpgsql as "
+            "$$ begin raise exception 'broken' using errcode = 'QU070'; end $$")
+    tour.ask("PUT", "/v1/process-definitions",
+             {"type": "job", "domain": "yard", "steps": [{"name": "dig", "sql": "public.broken"}]})
+    tour.ask("PUT", "/v1/process-definitions",
+             {"type": "talk", "domain": "yard", "steps": [{"name": "ask", "wait": {"response": "say", "count": 9}}]})
+    jobs = [tour.ask("POST", "/v1/processes", {"type": "job", "domain": "yard"}).json["process_id"] for _ in range(3)]
+    talk = tour.ask("POST", "/v1/processes", {"type": "talk", "domain": "yard", "state": {"n": 1}}).json["process_id"]
+    tour.ask("POST", "/v1/processes/{id}/signals/{name}", {"a": 1}, id=talk, name="say")
+    for status, count in (("WAITING_FOR_TSQ", 3), ("WAITING_FOR_ASYNC", 1)):
+        wait_until(lambda: len(tour.ask("GET", "/v1/processes", query=f"?status={status}").json["items"]) == count)
+    for one in (jobs[0], talk):
+        tour.ask("GET", "/v1/processes/{id}", id=one)
+    for verb, one, body in zip(("retry", "cancel", "complete"), jobs, ({}, {"compensate": True}, {"result": 7})):
+        tour.ask("POST", "/v1/processes/{id}/" + verb, {"operator": "ann", **body}, id=one)
+        tour.ask("GET", "/v1/processes/{id}", id=one)
+
+
 def tour_ledger(tour):
     def post(path, status=None, **body):
         places = {name: body.pop(name) for name in ("owner_", "id_") if name in body}
@@ -250,6 +269,7 @@ def every_operation_answers_what_it_describes():
         tour = Tour(pawl)
         tour_operations(tour, db)
         tour_commands(tour, pawl)
+        tour_processes(tour, db)
         tour_ledger(tour)
         missed = set(operations(tour.api)) - tour.seen
         assert not missed, missed

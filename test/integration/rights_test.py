@@ -73,6 +73,17 @@ pawl.prune_commands      monitor
 pawl.prune_keys          monitor
 pawl.prune_audit         monitor
 
+pawl.start               sender
+pawl.signal              sender
+pawl.process_domains     sender
+pawl.process_load        worker
+pawl.process_write       worker
+pawl.process_list        reader
+pawl.process_show        app
+pawl.process_define      admin
+pawl.process_retry       admin
+pawl.process_compensate  admin
+
 pawl.dead_letter_put     sender monitor
 pawl.dead_letter_keep    monitor
 pawl.dead_letter_claim   monitor
@@ -133,7 +144,7 @@ pgmq.*                             app
 """
 
 # What no role reads, wherever a column has such a name in schemas pawl and wallet.
-SECRET_COLUMNS = ["payload", "token", "result", "operation_data", "on_complete", "hash"]
+SECRET_COLUMNS = ["payload", "state", "token", "result", "operation_data", "on_complete", "hash"]
 SECRET_EXCEPT = ["wallet.seal.hash", "wallet.verified.hash"]  # the chain's hashes are there to be compared
 
 # Prepares a call to the point where PostgreSQL checks the right to it, and runs nothing: a body may wait, loop or change things.
@@ -247,6 +258,21 @@ def attempt(db, role, sql, become="set role"):
     except AssertionError as error:
         return str(error)
     return ""
+
+
+@test
+def the_state_of_a_process_is_not_found_out_by_searching_it():
+    login = "set session authorization"
+    with Database() as db:
+        name = f"login_of_{db.name}"
+        db.rows(f"create role {name} login in role pawl_reader; select pawl.start('order', '{{\"card\": \"4111\"}}')")
+        try:
+            assert "may not search states" in attempt(db, name, "select * from pawl.process_list(p_text => '4111')", login)
+            assert attempt(db, name, "select * from pawl.process_list()", login) == ""
+            db.rows(f"grant pawl_app to {name}")
+            assert attempt(db, name, "select * from pawl.process_list(p_text => '4111')", login) == ""
+        finally:
+            db.rows(f"drop role {name}")
 
 
 def post(kind, owner, amount="null", request="null"):

@@ -180,11 +180,12 @@ def a_worker_that_failed_is_started_again_and_the_others_go_on():
 @test
 def a_worker_that_cannot_work_stops_the_start():
     with Database() as db, Pawl(db) as pawl:
-        refused(pawl, "serve", "--role", "worker", code=2, words=["--role", "[worker DOMAIN]"])
         for text, code, words in [
                 ("[worker shop]\nexec = ./nowhere\n", 2, ["[worker shop]", "line 1", "./nowhere"]),
                 ("[worker shop]\nsql = app.none\n", 1, ["[worker shop]", "app.none"]),
                 ("[worker shop]\n", 2, ["[worker shop]", "line 1", "exec", "sql"]),
+                ("[worker bad name!]\nexec = cat\n", 2, ["[worker bad name!]", "line 1", "domain must be"]),
+                ("[worker shop]\nexec = cat\ntypes = " + ",".join(f"t{n}" for n in range(101)) + "\n", 2, ["[worker shop]", "at most 100"]),
                 ("[worker shop]\nexec = true\nsql = a.b\n", 2, ["[worker shop]", "exactly one"]),
                 ("[worker shop]\nexec = true\nconcurency = 3\n", 2, ["line 3", "concurrency"]),
                 ("[worker shop]\nexec = true\nconcurrency = 0\n", 2, ["line 3", "1 to 1000"]),

@@ -35,10 +35,10 @@ static const Migration two_migrations[] = {
     {1, "table", "create table pawl.thing (number integer);"                             },
     {2, "row",   "insert into pawl.thing values (1);\ninsert into pawl.thing values (2);"},
 };
-static const Definition first_definitions[] = {
+static const SqlDefinition first_definitions[] = {
     {"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 1'"}
 };
-static const Definition second_definitions[] = {
+static const SqlDefinition second_definitions[] = {
     {"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 2'"}
 };
 static const Schema two_schema = {two_migrations, 2, first_definitions, 1};
@@ -233,7 +233,7 @@ TEST(migrate_bad_definition_changes_none_of_them)
 {
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
-    Definition                          bad[] = {
+    SqlDefinition                       bad[] = {
         second_definitions[0], {"x/g.sql", "create functoin"}
     };
     int   applied;
@@ -252,7 +252,7 @@ TEST(migrate_leaves_out_a_definition_where_its_extension_is_installed)
         "select count(*) from pg_proc where proname = 'g' and pronamespace = 'pawl'::regnamespace";
     scoped(database_free) TestDatabase *db            = database_new_empty();
     scoped(pool_free) Pool             *pool          = pool_open(database_url(db));
-    Definition                          definitions[] = {
+    SqlDefinition                       definitions[] = {
         first_definitions[0],
         {"x/g.sql", "create or replace function pawl.g () returns integer language sql as 'select 1'", "elsewhere"}
     };

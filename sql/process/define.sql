@@ -1,0 +1,48 @@
+-- define.sql - definitions of processes: stored once per version, never changed, so that a process keeps the version it started with.
+--
+-- Definitions are checked before they come here (process/definition.c). Lock order: none; of two that store a new version at the same
+-- time one waits for the other and gets the next number.
+-- Errors: QP001 an argument is out of range.
+
+-- Store a definition. One that is equal to the newest is not stored again: is_new false.
+create or replace function pawl.process_define (
+  p_domain text, p_type text, p_source text, p_deadline_ms bigint, p_deadline_action text, p_author text,
+  out id integer, out version integer, out is_new boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+begin
+  perform pawl.process_domain(p_domain);
+  if (p_type ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
+    raise exception 'type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
+      using errcode = 'QP001';
+  end if;
+  if (octet_length(p_source) between 1 and 1048576) is not true then
+    raise exception 'definition must have 1 to 1048576 bytes' using errcode = 'QP001';
+  end if;
+  for v_try in 1 .. 10 loop
+    select d.id, d.version, false into id, version, is_new
+    from pawl.process_definition d where d.id = pawl.process_definition_newest(p_domain, p_type) and d.source = p_source;
+    if found then
+      return;
+    end if;
+    insert into pawl.process_definition (domain, type, version, source, deadline_ms, deadline_action, created_at, author)
+    select p_domain, p_type, coalesce(max(d.version), 0) + 1, p_source, p_deadline_ms, p_deadline_action, pawl.now(), p_author
+    from pawl.process_definition d where d.domain = p_domain and d.type = p_type
+    on conflict on constraint process_definition_key do nothing
+    returning process_definition.id, process_definition.version, true into id, version, is_new;
+    if found then
+      return;
+    end if;
+  end loop;
+  raise exception 'definition "%" is being stored by others again and again', p_type using errcode = '55P03';
+end
+$$;
+
+-- The newest version of a definition; null: there is none.
+create or replace function pawl.process_definition_newest (p_domain text, p_type text)
+  returns integer
+  language sql stable
+as $$
+  select d.id from pawl.process_definition d where d.domain = p_domain and d.type = p_type order by d.version desc limit 1
+$$;

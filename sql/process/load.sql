@@ -1,0 +1,56 @@
+-- load.sql - read processes: what an activation continues from.
+
+-- The number of a process; null: unknown. QU005: several domains have it, and none was named.
+create or replace function pawl.process_number (p_process_id uuid, p_domain text default null)
+  returns bigint
+  language plpgsql stable
+as $$
+declare
+  v_ids bigint[];
+  v_domains text;
+begin
+  select array_agg(c.id), string_agg(c.name, ', ' order by c.name) into v_ids, v_domains
+  from (
+    select c.id, substr(n.name, 9) as name
+    from pawl.command c
+    cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
+    where c.command_id = p_process_id and n.name like 'process:%' and (p_domain is null or n.name = 'process:' || p_domain)) c;
+  if cardinality(v_ids) > 1 then
+    raise exception 'process % is in several domains: %; name one of them', p_process_id, v_domains using errcode = 'QU005';
+  end if;
+  return v_ids[1];
+end
+$$;
+
+-- The domains of the bus in which processes are: that of the domain given, or else the one that has the process.
+create or replace function pawl.process_domains (p_process_ids uuid[], p_domains text[])
+  returns text[]
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select array(
+    select coalesce(
+      'process:' || u.domain,
+      (select n.name from pawl.command c join pawl.domain_name n on n.id = c.domain_id where c.id = pawl.process_number(u.id)),
+      'process:') -- none has it
+    from unnest(p_process_ids, p_domains) with ordinality u (id, domain, ord)
+    order by u.ord)
+$$;
+
+-- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order of arrival.
+create or replace function pawl.process_load (p_ids bigint[])
+  returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
+                 steps jsonb, responses jsonb)
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, s.steps, r.responses
+  from unnest(p_ids) u (id)
+  cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
+  left join lateral (
+    select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', s.result, 'error', s.error,
+                                        'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
+    from pawl.process_step s where s.id = u.id) s on true
+  left join lateral (
+    select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', r.payload) order by r.number) as responses
+    from pawl.process_response r where r.id = u.id) r on true
+  order by p.id
+$$;

@@ -1,0 +1,108 @@
+-- operate.sql - what operators do to processes: retry, cancel, complete. Built on the decisions about commands (bus/operate.sql), which
+-- remember operator and reason and answer a repeated decision with what was decided.
+--
+-- Lock order: process rows by id, then as pawl.command_decide and pawl.command_cancel.
+-- Errors: QP001 an argument is out of range. QP005 the process has not recorded the step named.
+
+-- Have processes in the troubleshooting queue tried again. Failures so far do not count any more. p_from: the records of this step and of
+-- everything that ended after it began are deleted, so that they are run again; what they were stays in the audit.
+create or replace function pawl.process_retry (
+  p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null,
+  p_from text default null)
+  returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_domains text[];
+  v_ids bigint[];
+  v_missing uuid;
+begin
+  perform pawl.decision_guard(p_process_ids, p_domains, p_reason);
+  v_domains := pawl.process_domains(p_process_ids, p_domains);
+  v_ids := array(
+    select p.id from pawl.commands_find(p_process_ids, v_domains) f
+    join pawl.process p on p.id = f.id
+    join pawl.tsq t on t.id = f.id
+    order by p.id for update of p);
+  if p_from is not null then
+    select c.command_id into v_missing from pawl.command c
+    where c.id = any (v_ids) and not exists (select from pawl.process_step s where s.id = c.id and s.name = p_from) limit 1;
+    if found then
+      raise exception 'process % has not recorded step "%"', v_missing, p_from using errcode = 'QP005';
+    end if;
+    with gone as (
+      delete from pawl.process_step s
+      using (select s.id, min(s.started_at) as since from pawl.process_step s where s.id = any (v_ids) and s.name = p_from group by s.id) f
+      where s.id = f.id and s.ended_at >= f.since
+      returning s.id, s.name, s.attempt, s.result, s.error, s.ended_at
+    )
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select g.id, pawl.now(), c.domain_id, 0, 'OPERATOR_RETRY', pawl.operator_name(p_operator),
+           jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', g.name, 'attempt', g.attempt, 'result', g.result,
+             'error', g.error, 'ended_at', pawl.iso(g.ended_at)) order by g.ended_at))
+    from gone g join pawl.command c on c.id = g.id
+    group by g.id, c.domain_id;
+  end if;
+  update pawl.process p set retried_at = pawl.now() where p.id = any (v_ids);
+  return query select * from pawl.command_decide(p_process_ids, v_domains, 'retry', p_operator, p_reason, null);
+end
+$$;
+
+-- Cancel processes and compensate the steps that have ended. The request is a response of a name that only this function uses; a process that
+-- waits or is in the troubleshooting queue is queued, one that runs finds it with its next write. The same request again changes nothing and
+-- is told who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED.
+create or replace function pawl.process_compensate (
+  p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
+  returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_operator text := pawl.operator_name(p_operator);
+  v_found bigint[];
+  v_open bigint[];
+  v_stored bigint[];
+  v_count integer;
+  v_tsq uuid[];
+  v_tsq_domains text[];
+begin
+  perform pawl.decision_guard(p_process_ids, p_domains, p_reason);
+  select array_agg(f.id order by f.ord) into v_found
+  from pawl.commands_find(p_process_ids, pawl.process_domains(p_process_ids, p_domains)) f;
+  v_open := array(
+    select distinct u.id from unnest(v_found) u (id)
+    where u.id is not null and not exists (select from pawl.outcome o where o.id = u.id) order by 1);
+  v_count := cardinality(v_open);
+  if v_count > 0 then
+    v_stored := array(
+      select v_open[r.ord]
+      from pawl.process_respond(
+        v_open, array_fill('$cancel'::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
+        array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason)), array[v_count]),
+        v_operator) r
+      where r.verdict in ('RESUMED', 'STORED'));
+    select array_agg(c.command_id order by c.id), array_agg(n.name order by c.id) into v_tsq, v_tsq_domains
+    from pawl.tsq t
+    join pawl.command c on c.id = t.id
+    join pawl.domain_name n on n.id = c.domain_id
+    where t.id = any (v_open);
+    if v_tsq is not null then
+      perform from pawl.command_decide(v_tsq, v_tsq_domains, 'retry', p_operator, p_reason, null);
+    end if;
+  end if;
+  return query
+    select u.ord::integer,
+           case when p.id is null then 'NOT_FOUND'
+                when o.id is null then 'CANCELING'
+                when r.id is null or o.status = 'COMPLETED' then 'ENDED'
+                else pawl.process_status(p.id) end,
+           coalesce(u.id = any (v_stored), false), case when r.id is not null then 'compensate' end, r.actor, pawl.micros(r.at), null::text
+    from unnest(v_found) with ordinality u (id, ord)
+    left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
+    left join lateral (select o.id, o.status from pawl.outcome o where o.id = u.id limit 1) o on true
+    left join lateral (
+      select r.id, r.actor, r.at from pawl.process_response r where r.id = u.id and r.name = '$cancel' limit 1) r on true
+    order by u.ord;
+end
+$$;

@@ -1,0 +1,170 @@
+-- respond.sql - responses (signals) to processes: stored, merged into the state, and the process resumed, once each.
+--
+-- Invariants
+--   1. One response per process, name and key. The same key again changes nothing.
+--   2. A response is merged into the state when it arrives, whatever the process does then: state || payload, or {name: payload} if the
+--      payload is no object. Responses of one process are merged in the order of their numbers.
+--   3. A process that waits for it is resumed by the response that completes its wait, in the same transaction. pawl.process_write
+--      suspends a process only if no wait is complete, under the same lock, so a response that arrives before is seen there.
+-- Lock order: process rows by id, then rows of pawl.delayed by id. A process's row is the lock of its responses (S8): only functions
+-- here take it, for the length of their transaction.
+-- Errors: QP001 an argument is out of range.
+
+-- Did an operator ask for its cancellation with compensation?
+create or replace function pawl.process_is_canceled (p_id bigint)
+  returns boolean
+  language sql stable
+as $$
+  select exists (select from pawl.process_response r where r.id = p_id and r.name = '$cancel')
+$$;
+
+-- Is one of the waits of a process complete? A cancellation completes all, unless it is being compensated already.
+create or replace function pawl.process_is_met (p_id bigint, p_waits jsonb)
+  returns boolean
+  language sql stable
+as $$
+  select exists (
+    select from pawl.process p where p.id = p_id and p.phase = 'forward' and pawl.process_is_canceled(p_id)) or exists (
+    select from jsonb_each_text(p_waits) w (name, needed)
+    where w.needed::bigint <= (
+      select count(*) from pawl.process_response r where r.id = p_id and (r.name = w.name or w.name = '*')))
+$$;
+
+-- Queue processes that wait; those that do not wait any more are left alone. Returns those that were queued.
+create or replace function pawl.process_resume (p_ids bigint[])
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_ids bigint[] := array(select d.id from pawl.delayed d where d.id = any (p_ids) order by d.id for update);
+begin
+  if cardinality(v_ids) > 0 then
+    perform pawl.requeue_delayed(v_ids);
+    perform pawl.wake_later(array(select c.domain_id from pawl.command c where c.id = any (v_ids)));
+  end if;
+  return v_ids;
+end
+$$;
+
+-- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait), STORED (the process does not wait for it, or for more), REPEATED (the key is known),
+-- LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its limit; nothing was stored).
+create or replace function pawl.process_respond (
+  p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_merge boolean default true)
+  returns table (ord integer, verdict text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  c_state_max constant integer := 1024 * 1024;
+  v_now timestamptz := pawl.now();
+  v_count integer := cardinality(p_ids);
+  v_held bigint[];
+  v_large bigint[];
+  v_stored integer[];
+  v_met bigint[];
+  v_resumed bigint[];
+begin
+  perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
+          pawl.array_check('keys', p_keys, v_count, 'QP001'), pawl.array_check('payloads', p_payloads, v_count, 'QP001');
+  if exists (select from unnest(p_names) n where (n ~ '^[$~A-Za-z0-9][A-Za-z0-9_.:~\[\]-]*$' and char_length(n) <= 400) is not true) then
+    raise exception 'name must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit' using errcode = 'QP001';
+  end if;
+  if exists (select from unnest(p_keys) k where (char_length(k) between 1 and 200) is not true) then
+    raise exception 'key must have 1 to 200 characters' using errcode = 'QP001';
+  end if;
+  v_held := array(select p.id from pawl.process p where p.id = any (p_ids) order by p.id for update);
+  -- Under the locks, in a snapshot that sees all responses stored before.
+  v_large := array(
+    select u.id
+    from (select u.id, sum(pg_column_size(u.payload)) as bytes, max(pawl.payload_bytes(u.payload)) as longest
+          from unnest(p_ids, p_payloads) u (id, payload) where u.id = any (v_held) group by u.id) u
+    cross join lateral (select pg_column_size(p.state) as bytes from pawl.process p where p.id = u.id limit 1) p
+    where u.longest > c_state_max or u.bytes + p.bytes > c_state_max);
+  with item as (
+    select distinct on (u.id, u.name, u.key) u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload
+    from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
+    where u.id = any (v_held) and u.id <> all (v_large)
+    order by u.id, u.name, u.key, u.ord
+  ), stored as (
+    insert into pawl.process_response (id, name, key, number, payload, at, actor, met)
+    select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor,
+           (select p.step from pawl.process p where p.id = i.id and p.waits ?| array[i.name, '*'])
+    from (select * from item order by item.ord) i
+    on conflict (id, name, key) do nothing
+    returning id, name, key, payload, number
+  ), patch as (
+    select e.id, jsonb_object_agg(e.key, e.value order by e.number) as patch, count(distinct e.number) as responses
+    from (select s.id, s.number, m.key, m.value
+          from stored s
+          cross join lateral jsonb_each(case jsonb_typeof(s.payload) when 'object' then s.payload
+                                        else jsonb_build_object(s.name, s.payload) end) m (key, value)
+          where p_merge) e
+    group by e.id
+  ), patched as (
+    update pawl.process p set state = p.state || a.patch, version = p.version + a.responses
+    from patch a where p.id = a.id
+  )
+  select array_agg(i.ord) into v_stored from item i join stored s using (id, name, key);
+  if v_stored is not null then
+    v_met := array(
+      select p.id from pawl.process p
+      where p.id = any (v_held) and p.wait is not null and pawl.process_is_met(p.id, p.waits)
+      order by p.id);
+    v_resumed := pawl.process_resume(v_met);
+    update pawl.process p set wait = null, waits = null where p.id = any (v_resumed);
+  end if;
+  return query
+    select u.ord::integer,
+           case when p.id is null then 'NOT_FOUND'
+                when u.id = any (v_large) then 'TOO_LARGE'
+                when u.ord <> all (coalesce(v_stored, '{}')) then 'REPEATED'
+                when u.id = any (v_resumed) then 'RESUMED'
+                when o.id is not null then 'LATE'
+                else 'STORED' end
+    from unnest(p_ids) with ordinality u (id, ord)
+    left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
+    left join lateral (select o.id from pawl.outcome o where o.id = u.id limit 1) o on true
+    order by u.ord;
+end
+$$;
+
+-- The outcomes of commands and children that a process waits for, as responses of one name; the key is the command's.
+create or replace function pawl.process_reply (p_id bigint, p_name text, p_replies jsonb[])
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  perform from pawl.process_respond(
+    array_fill(p_id, array[cardinality(p_replies)]), array_fill(p_name, array[cardinality(p_replies)]),
+    array(select r ->> 'command_id' from unnest(p_replies) with ordinality u (r, n) order by u.n), p_replies, 'reply', p_merge => false);
+end
+$$;
+
+-- One response, from an application. Returns the verdict; a process that is unknown raises.
+create or replace function pawl.signal (
+  p_process_id uuid, p_name text, p_payload jsonb default '{}', p_key text default null, p_domain text default null,
+  p_actor text default session_user)
+  returns text
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_id bigint := pawl.process_number(p_process_id, p_domain);
+  v_verdict text;
+begin
+  if (p_name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
+    raise exception 'name must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit, got %',
+      coalesce('"' || left(p_name, 120) || '"', 'null') using errcode = 'QP001';
+  end if;
+  if v_id is null then
+    raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
+  end if;
+  select r.verdict into strict v_verdict
+  from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
+  if v_verdict = 'TOO_LARGE' then
+    raise exception 'the state of process % would exceed 1048576 bytes', p_process_id using errcode = 'QP004';
+  end if;
+  return v_verdict;
+end
+$$;

@@ -1,0 +1,176 @@
+-- write.sql - what an activation writes: records of steps, patches of the state, its suspension or its end. Many processes in one call.
+--
+-- Invariants
+--   1. Nothing is written under a token that is not the lease's, or after the process has ended.
+--   2. A record is inserted once. Its patch is applied in the statement that inserts it, so the same write again (its answer was lost)
+--      changes nothing.
+--   3. A patch that was computed from the state names the version it read. If the state has changed since, nothing of the item is written,
+--      and the caller continues from the state returned.
+--   4. A process is suspended only if none of its waits is complete: see respond.sql.
+-- Lock order: lease rows by id, process rows by id; then what pawl.settle_items locks.
+-- Errors: QP001 an argument is out of range.
+
+-- A row per item:
+--   WRITTEN    all of it
+--   LOST       the lease has ended; nothing was written
+--   STALE      the state has another version; nothing was written
+--   MET        the record was written; instead of suspending, go on: a wait is complete
+--   TOO_LARGE  the state would exceed its limit; nothing was written
+-- version and state: the present ones, for STALE and MET and after a patch. is_canceled: an operator wants it canceled and compensated.
+-- Times are in microseconds since 1970. p_steps null: no record. p_started_us 0: now. p_versions 0: the patch depends on nothing that it read. p_waits: the status to show; then p_at is the step in which it waits, p_for names the
+-- responses that resume it ({"name": count}) and p_due_us when it continues in any case. p_ends: an outcome of pawl.settle_items.
+create or replace function pawl.process_write (
+  p_ids bigint[], p_tokens bigint[], p_steps text[], p_attempts integer[], p_hashes text[], p_results jsonb[], p_errors text[],
+  p_started_us bigint[], p_patches jsonb[], p_versions bigint[], p_phases text[], p_waits text[], p_at text[], p_for jsonb[], p_due_us bigint[],
+  p_ends text[], p_end_results jsonb[], p_end_errors text[])
+  returns table (ord integer, verdict text, version bigint, state jsonb, is_canceled boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set enable_hashjoin = off set enable_mergejoin = off
+as $$
+#variable_conflict use_column
+declare
+  c_state_max constant integer := 1024 * 1024;
+  v_now timestamptz := pawl.now();
+  v_count integer := cardinality(p_ids);
+  v_verdicts text[]; -- of all items; joined by unnest(), because a subscript or "= any" per item would take the square of their number
+  v_canceled bigint[];
+  v_deleted bigint;
+  v_inserted bigint;
+begin
+  perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('tokens', p_tokens, v_count, 'QP001'),
+          pawl.array_check('steps', p_steps, v_count, 'QP001', true), pawl.array_check('attempts', p_attempts, v_count, 'QP001', true),
+          pawl.array_check('hashes', p_hashes, v_count, 'QP001', true), pawl.array_check('results', p_results, v_count, 'QP001', true),
+          pawl.array_check('errors', p_errors, v_count, 'QP001', true), pawl.array_check('started_us', p_started_us, v_count, 'QP001', true),
+          pawl.array_check('patches', p_patches, v_count, 'QP001', true), pawl.array_check('versions', p_versions, v_count, 'QP001', true),
+          pawl.array_check('phases', p_phases, v_count, 'QP001', true), pawl.array_check('waits', p_waits, v_count, 'QP001', true),
+          pawl.array_check('at', p_at, v_count, 'QP001', true), pawl.array_check('for', p_for, v_count, 'QP001', true), pawl.array_check('due_us', p_due_us, v_count, 'QP001', true),
+          pawl.array_check('ends', p_ends, v_count, 'QP001', true),
+          pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
+          pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
+  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
+    raise exception 'ids and tokens must not contain null' using errcode = 'QP001';
+  end if;
+  -- A key share lock: the lease cannot end before the commit, and its heartbeat does not wait for us.
+  select array_agg(case when h.is_held then 'WRITTEN' else 'LOST' end order by h.ord) into v_verdicts
+  from (
+    select i.ord, l.is_held
+    from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
+    left join lateral (
+      select true as is_held from pawl.lease l where l.id = i.id and l.token = i.token for key share) l on true) h;
+
+  if p_patches is not null or p_waits is not null or p_phases is not null then
+    perform from (
+      select distinct u.id
+      from unnest(p_ids, p_patches, p_waits, p_phases, v_verdicts) u (id, patch, wait, phase, verdict)
+      where u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase) is not null
+      order by u.id) i
+    cross join lateral (select from pawl.process p where p.id = i.id for update) p;
+  end if;
+  if p_patches is not null then
+    select array_agg(case when c.is_known then c.verdict when c.is_stale then 'STALE' when c.bytes > c_state_max then 'TOO_LARGE'
+                     else c.verdict end order by c.ord)
+    into v_verdicts
+    from (
+      select u.ord, u.verdict, s.is_known, nullif(u.version, 0) <> p.version as is_stale,
+             case when u.patch is not null then pg_column_size(p.state) + pawl.payload_bytes(u.patch) end as bytes
+      from unnest(p_ids, p_steps, p_attempts, p_patches, p_versions, v_verdicts)
+        with ordinality u (id, step, attempt, patch, version, verdict, ord)
+      left join lateral (
+        select p.version, p.state from pawl.process p where p.id = u.id and u.verdict = 'WRITTEN' and u.patch is not null limit 1) p on true
+      left join lateral (
+        select true as is_known from pawl.process_step s
+        where s.id = u.id and s.name = u.step and s.attempt = u.attempt and u.patch is not null limit 1) s on true) c;
+  end if;
+
+  if p_steps is not null then
+    with item as (
+      select u.*
+      from unnest(p_ids, p_steps, p_attempts, p_hashes, p_results, p_errors, p_started_us, p_patches, v_verdicts)
+        with ordinality u (id, step, attempt, hash, result, error, started_us, patch, verdict, ord)
+      where u.verdict = 'WRITTEN' and u.step is not null
+    ), recorded as (
+      insert into pawl.process_step (id, name, attempt, input_hash, result, error, started_at, ended_at)
+      select i.id, i.step, i.attempt, i.hash, i.result, i.error, coalesce(timestamptz 'epoch' + nullif(i.started_us, 0) * interval '1 us', v_now), v_now
+      from item i
+      on conflict (id, name, attempt) do nothing
+      returning id, name, attempt
+    )
+    update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = i.step
+    from (
+      select i.id, jsonb_object_agg(e.key, e.value order by i.ord) as patch, max(i.step) as step
+      from item i
+      join recorded r on r.id = i.id and r.name = i.step and r.attempt = i.attempt
+      cross join lateral jsonb_each(i.patch) e (key, value)
+      where i.patch is not null
+      group by i.id) i
+    where p.id = i.id;
+  end if;
+  -- An activation that has written a record makes progress, so workers that died of it before do not count any more.
+  if p_steps is not null then
+    update pawl.lease l set attempt = 1
+    where l.attempt > 1 and l.id = any (array(
+      select u.id from unnest(p_ids, p_steps, p_errors, v_verdicts) u (id, step, error, verdict)
+      where u.verdict = 'WRITTEN' and u.step is not null and u.error is null));
+  end if;
+  if p_phases is not null then
+    update pawl.process p set phase = u.phase
+    from unnest(p_ids, p_phases, v_verdicts) u (id, phase, verdict)
+    where p.id = u.id and u.verdict = 'WRITTEN' and u.phase is not null;
+  end if;
+
+  if p_waits is not null then
+    -- Under the locks on the process rows, in a snapshot that sees every response stored before.
+    select array_agg(case when m.is_met then 'MET' else u.verdict end order by u.ord) into v_verdicts
+    from unnest(p_ids, p_waits, p_for, v_verdicts) with ordinality u (id, wait, waits_for, verdict, ord)
+    left join lateral (
+      select pawl.process_is_met(u.id, u.waits_for) as is_met where u.verdict = 'WRITTEN' and u.wait is not null) m on true;
+    perform pawl.allocation_lock(2);
+    v_now := pawl.now(); -- under the lock: see pawl.requeue_due
+    with asleep as (
+      select u.id, u.wait, u.waits_for, greatest(timestamptz 'epoch' + u.due_us * interval '1 us', v_now) as due, u.step
+      from unnest(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts) u (id, wait, step, waits_for, due_us, verdict)
+      where u.verdict = 'WRITTEN' and u.wait is not null
+    ), ended as (
+      delete from pawl.lease l where l.id = any (array(select a.id from asleep a)) and not l.cancel returning l.*
+    ), kept as (
+      insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+      select e.id, a.due, e.domain_id, e.priority, 0, e.max_attempts, e.extras
+      from ended e join asleep a on a.id = e.id
+      returning 1
+    ), noted as (
+      update pawl.process p set wait = a.wait, waits = a.waits_for, step = coalesce(a.step, p.step)
+      from asleep a where p.id = a.id
+    )
+    select (select count(*) from ended), (select count(*) from kept) into v_deleted, v_inserted;
+    perform pawl.moved(v_deleted, v_inserted);
+    v_canceled := array(
+      select l.id from unnest(p_ids, p_waits, v_verdicts) u (id, wait, verdict)
+      cross join lateral (select l.id from pawl.lease l where l.id = u.id and l.cancel limit 1) l
+      where u.verdict = 'WRITTEN' and u.wait is not null);
+    if cardinality(v_canceled) > 0 then
+      perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
+    end if;
+  end if;
+
+  if p_ends is not null then
+    perform from (
+      select array_agg(u.id order by u.ord) as ids, array_agg(u.token order by u.ord) as tokens,
+             array_agg(u.outcome order by u.ord) as outcomes, array_agg(u.result order by u.ord) as results,
+             array_agg(u.error order by u.ord) as errors
+      from unnest(p_ids, p_tokens, p_ends, p_end_results, p_end_errors, v_verdicts)
+        with ordinality u (id, token, outcome, result, error, verdict, ord)
+      where u.verdict = 'WRITTEN' and u.outcome is not null) e
+    cross join lateral pawl.settle_items(false, e.ids, e.tokens, e.outcomes, e.results, e.errors, null, null, null)
+    where e.ids is not null;
+  end if;
+
+  return query
+    select u.ord::integer, u.verdict, p.version, p.state, pawl.process_is_canceled(u.id)
+    from unnest(p_ids, p_patches, v_verdicts) with ordinality u (id, patch, verdict, ord)
+    left join lateral (
+      select p.version, p.state from pawl.process p
+      where p.id = u.id and (u.verdict in ('STALE', 'MET') or u.verdict = 'WRITTEN' and u.patch is not null) limit 1) p on true
+    order by u.ord;
+end
+$$;

@@ -1,0 +1,314 @@
+/*
+ * process.c - processes over HTTP: define, start, read, signal, decide.
+ */
+#include <string.h>
+
+#include "api/api.h"
+#include "api/page.h"
+#include "base/reader.h"
+#include "base/uuid.h"
+#include "base/writer.h"
+#include "http/suspend.h"
+#include "process/process.h"
+
+#define OLDER_S_MAX 315360000 /* ten years */
+
+/* ---- define ---- */
+
+ErrorCode api_process_define(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api                      *api = context;
+    size_t                    size;
+    const char               *body = request_body(request, &size);
+    const Definition         *definition;
+    ProcessDefined            defined;
+    Writer                    writer;
+    scoped(arena_free) Arena *arena = arena_new(DEFINITION_ARENA_BYTES(DEFINITION_BYTES_MAX));
+
+    TRY(definition_parse("definition", body, size, arena, &definition, reterr));
+    TRY(process_define(api->pool, request_deadline(request), definition, request_principal(request), &defined, reterr));
+    writer_open(&writer, &response->body);
+    process_defined_write(&writer, definition, &defined);
+    return OK;
+}
+
+/* ---- start ---- */
+
+typedef struct {
+    const char *type, *state, *process_id, *domain;
+} StartRequest;
+
+static const Field start_fields[] = {
+    {"type", FIELD_TEXT, offsetof(StartRequest, type), .required = true, .length_max = 100,
+     .help = "of its definition, or of the program that runs it"},
+    {"state", FIELD_JSON, offsetof(StartRequest, state), .help = "an object; {} when absent"},
+    {"process_id", FIELD_UUID, offsetof(StartRequest, process_id), .help = "started twice it is one process"},
+    {"domain", FIELD_TEXT, offsetof(StartRequest, domain), .length_max = PROCESS_DOMAIN_MAX,
+     .help = "of its definition; process when absent"},
+};
+const FieldTable api_process_start_body = {"process", start_fields, COUNT(start_fields), sizeof(StartRequest)};
+
+/* A repeat answers with the bytes of the first answer: see commands. */
+static ErrorCode start_end(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api            *api  = context;
+    const SendItem *item = request_state(request);
+    Writer          writer;
+
+    if (item->code != OK) {
+        *reterr = item->error;
+        return item->code;
+    }
+    if (item->is_new)
+        waker_notify(api->waker, item->domain);
+    else
+        response_header(response, "Idempotency-Replayed", "true");
+    response->status = 201;
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "process_id", item->id);
+    writer_text(&writer, "status", "PENDING");
+    writer_end(&writer);
+    return OK;
+}
+
+ErrorCode api_process_start(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api         *api   = context;
+    Arena       *arena = request_arena(request);
+    SendItem    *item  = arena_array(arena, SendItem, 1);
+    StartRequest given;
+    size_t       size;
+    const char  *body = request_body(request, &size);
+
+    (void)response;
+    TRY(reader_object(body, size, &api_process_start_body, arena, &given, reterr));
+    TRY(api_key_take(request, "process_id", &given.process_id, reterr));
+    TRY(process_start_item(arena, given.type, given.state, given.process_id, given.domain, item, reterr));
+    item->actor   = request_principal(request);
+    item->on_done = request_resume;
+    item->context = request;
+    request_suspend(request, &(Suspend){.on_resume = start_end}, item);
+    sender_submit(api->sender, request_deadline(request), item);
+    return OK;
+}
+
+/* ---- read ---- */
+
+const RouteParameter api_process_domain_parameters[] = {
+    {"domain", "the process's domain; needed only where several domains have this id"},
+    {NULL,     NULL                                                                  },
+};
+
+const RouteParameter api_process_parameters[] = {
+    {"domain", "only this domain"},
+    {"type", "only this type"},
+    {"status", "only this status", .words = process_statuses},
+    {"step", "only those whose last step, or the one they wait in, is this"},
+    {"text", "only those with this text in their state"},
+    {"older_s", "only those that started at least so many seconds ago", PARAMETER_I64, .min = 1, .max = OLDER_S_MAX},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
+};
+
+static ErrorCode name_read(Request *request, char *ret_id, ProcessName *ret_name, Error *reterr)
+{
+    if (!uuid_parse(request_capture(request, "id"), ret_id))
+        return fail(reterr, ERR_INVALID, "id must be a UUID, got \"%.60s\"", request_capture(request, "id"));
+    *ret_name = (ProcessName){ret_id, request_query(request, "domain")};
+    return OK;
+}
+
+ErrorCode api_process_show(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api = context;
+    char        id[UUID_TEXT_SIZE];
+    ProcessName name;
+    const char *json;
+
+    TRY(name_read(request, id, &name, reterr));
+    TRY(process_show(api->pool, request_deadline(request), request_arena(request), name, &json, reterr));
+    text_append(&response->body, json);
+    return OK;
+}
+
+static int64_t row_write(Writer *writer, const void *list, int index)
+{
+    const Process *process = (const Process *)list + index;
+
+    process_row_write(writer, process);
+    return process->id;
+}
+
+ErrorCode api_process_list(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api          *api    = context;
+    ProcessFilter filter = {.domain = request_query(request, "domain"),
+                            .type   = request_query(request, "type"),
+                            .status = request_query(request, "status"),
+                            .step   = request_query(request, "step"),
+                            .text   = request_query(request, "text")};
+    Process      *list;
+    Page          page;
+    int64_t       older_s, next;
+    int           count;
+
+    TRY(page_take(request, &page, reterr));
+    TRY(request_query_i64(request, "older_s", 1, OLDER_S_MAX, 0, &older_s, reterr));
+    filter.limit    = page.limit;
+    filter.before   = page.before;
+    filter.older_ms = older_s * 1000;
+    TRY(process_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
+                     reterr));
+    page_write_next(list, count, next, row_write, response);
+    return OK;
+}
+
+/* ---- signal ---- */
+
+static ErrorCode signal_read(Request *request, ProcessSignal *ret_signal, Error *reterr)
+{
+    size_t      size;
+    const char *body = request_body(request, &size), *key;
+    char       *made = arena_array(request_arena(request), char, UUID_TEXT_SIZE);
+
+    TRY(api_key_text(request, &key, reterr));
+    if (size > 0)
+        TRY(reader_check(body, size, reterr));
+    uuid_new(made);
+    *ret_signal = (ProcessSignal){.name    = request_capture(request, "name"),
+                                  .payload = size > 0 ? arena_bytes(request_arena(request), body, size) : NULL,
+                                  .key     = key ? key : made,
+                                  .actor   = request_principal(request)};
+    return OK;
+}
+
+ErrorCode api_process_signal(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api            *api = context;
+    char            id[UUID_TEXT_SIZE];
+    ProcessName     name;
+    ProcessSignal   signal;
+    ProcessSignaled signaled;
+    Writer          writer;
+
+    TRY(name_read(request, id, &name, reterr));
+    TRY(signal_read(request, &signal, reterr));
+    TRY(process_signal(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), name, &signal,
+                       &signaled, reterr));
+    if (strcmp(signaled.verdict, "RESUMED") == 0)
+        waker_notify(api->waker, signaled.queue);
+    if (strcmp(signaled.verdict, "REPEATED") == 0)
+        response_header(response, "Idempotency-Replayed", "true");
+    response->status = 201;
+    response_header(response, "Pawl-Status", signaled.verdict);
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "process_id", id);
+    writer_text(&writer, "name", signal.name);
+    writer_text(&writer, "key", signal.key);
+    writer_end(&writer);
+    return OK;
+}
+
+/* ---- decide ---- */
+
+typedef struct {
+    const char *operator, * reason, *from, *result;
+    bool compensate;
+} DecideRequest;
+
+/* clang-format off */
+#define WHO_AND_WHY                                                                                                     \
+    {"operator", FIELD_TEXT, offsetof(DecideRequest, operator), .length_max = 200,                                      \
+     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"},                   \
+    {"reason", FIELD_TEXT, offsetof(DecideRequest, reason), .length_max = 2000}
+static const Field retry_fields[] = {
+    WHO_AND_WHY,
+    {"from", FIELD_TEXT, offsetof(DecideRequest, from), .length_max = 400,
+     .help = "run this step and what came after it again; from the one that failed when absent"},
+};
+static const Field cancel_fields[] = {
+    WHO_AND_WHY,
+    {"compensate", FIELD_BOOL, offsetof(DecideRequest, compensate),
+     .help = "run the compensations of the steps that have ended first"},
+};
+static const Field complete_fields[] = {
+    WHO_AND_WHY,
+    {"result", FIELD_JSON, offsetof(DecideRequest, result), .help = "what the process would have returned"},
+};
+/* clang-format on */
+const FieldTable api_process_retry_body  = {"process retry", retry_fields, COUNT(retry_fields), sizeof(DecideRequest)};
+const FieldTable api_process_cancel_body = {"process cancellation", cancel_fields, COUNT(cancel_fields),
+                                            sizeof(DecideRequest)};
+const FieldTable api_process_complete_body = {"process completion", complete_fields, COUNT(complete_fields),
+                                              sizeof(DecideRequest)};
+
+static ErrorCode decide_read(Request *request, const FieldTable *table, DecideRequest *ret_given, Error *reterr)
+{
+    size_t      size;
+    const char *body = request_body(request, &size);
+
+    *ret_given = (DecideRequest){0};
+    if (size > 0)
+        TRY(reader_object(body, size, table, request_arena(request), ret_given, reterr));
+    ret_given->operator= api_actor(request, ret_given->operator);
+    return OK;
+}
+
+static ErrorCode decide(Api *api, Request *request, const ProcessDecision *decision, Response *response, Error *reterr)
+{
+    char        id[UUID_TEXT_SIZE];
+    ProcessName name;
+    Decision   *made;
+    Writer      writer;
+
+    TRY(name_read(request, id, &name, reterr));
+    TRY(process_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
+                       (CommandNames){&name.id, &name.domain, 1}, decision, &made, reterr));
+    TRY(decision_check("process", id, made, reterr));
+    if (!made->is_new)
+        response_header(response, "Idempotency-Replayed", "true");
+    else if (made->domains)
+        waker_notify(api->waker, made->domains);
+    writer_open(&writer, &response->body);
+    decision_write(&writer, "process", id, made);
+    return OK;
+}
+
+ErrorCode api_process_retry(void *context, Request *request, Response *response, Error *reterr)
+{
+    DecideRequest given;
+
+    TRY(decide_read(request, &api_process_retry_body, &given, reterr));
+    return decide(context, request,
+                  &(ProcessDecision){
+                      .action = PROCESS_RETRY, .actor = given.operator, .reason = given.reason, .from = given.from},
+                  response, reterr);
+}
+
+ErrorCode api_process_cancel(void *context, Request *request, Response *response, Error *reterr)
+{
+    DecideRequest given;
+
+    TRY(decide_read(request, &api_process_cancel_body, &given, reterr));
+    return decide(context, request,
+                  &(ProcessDecision){.action = given.compensate ? PROCESS_COMPENSATE : PROCESS_CANCEL,
+                                     .actor  = given.operator,
+                                     .reason = given.reason},
+                  response, reterr);
+}
+
+ErrorCode api_process_complete(void *context, Request *request, Response *response, Error *reterr)
+{
+    DecideRequest given;
+
+    TRY(decide_read(request, &api_process_complete_body, &given, reterr));
+    return decide(context, request,
+                  &(ProcessDecision){.action = PROCESS_COMPLETE,
+                                     .actor  = given.operator,
+                                     .reason = given.reason,
+                                     .result = given.result},
+                  response, reterr);
+}

@@ -1,0 +1,374 @@
+/*
+ * command_process.c - processes: define types, start, signal, show and list processes, and decide about them.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/reader.h"
+#include "base/uuid.h"
+#include "base/writer.h"
+#include "bus/waker.h"
+#include "cli/command.h"
+#include "cli/decision.h"
+#include "cli/print.h"
+#include "cli/process_timeline.h"
+#include "process/definition.h"
+#include "process/diagram.h"
+#include "process/process.h"
+
+#define PAGE_ROWS 100
+
+/* ---- define ---- */
+
+/* One byte more than allowed, so that the parser sees a file that is too large. */
+static ErrorCode file_read(Call *call, FILE *file, Value *ret_text, Error *reterr)
+{
+    char  *bytes = arena_alloc(call->arena, DEFINITION_BYTES_MAX + 1);
+    size_t size  = fread(bytes, 1, DEFINITION_BYTES_MAX + 1, file);
+
+    if (ferror(file))
+        return fail(reterr, ERR_USAGE, "FILE \"%.200s\" cannot be read: %m", call->arguments[0]);
+    *ret_text = (Value){bytes, size};
+    return OK;
+}
+
+static ErrorCode argument_read(Call *call, Value *ret_text, Error *reterr)
+{
+    FILE     *file;
+    ErrorCode code;
+
+    if (strcmp(call->arguments[0], "-") == 0)
+        return file_read(call, stdin, ret_text, reterr);
+    file = fopen(call->arguments[0], "re");
+    if (!file)
+        return fail(reterr, ERR_USAGE, "FILE \"%.200s\" cannot be read: %m", call->arguments[0]);
+    code = file_read(call, file, ret_text, reterr);
+    (void)fclose(file); /* it was only read */
+    return code;
+}
+
+static void definition_json(Call *call, const Definition *definition, const char *diagram)
+{
+    Text   text;
+    Writer writer;
+
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "domain", definition->domain);
+    writer_text(&writer, "type", definition->type);
+    writer_i64(&writer, "steps", definition->count);
+    writer_i64(&writer, "compensations", definition->compensation_count);
+    if (diagram)
+        writer_text(&writer, "diagram", diagram);
+    writer_end(&writer);
+    print_json(&text);
+}
+
+static void definition_show(Call *call, const Definition *definition)
+{
+    Text diagram;
+
+    text_init(&diagram, call->arena, TEXT_MAX_BODY);
+    if (call_flag(call, "--diagram"))
+        diagram_print(definition, &diagram);
+    if (call->json)
+        definition_json(call, definition, diagram.length ? text_string(&diagram) : NULL);
+    else if (diagram.length)
+        printf("%s", text_string(&diagram));
+    else
+        printf("%s %s is valid: %d steps, %d compensations\n", definition->domain, definition->type, definition->count,
+               definition->compensation_count);
+}
+
+static ErrorCode definition_store(Call *call, const Definition *definition, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    ProcessDefined         defined;
+    Text                   text;
+    Writer                 writer;
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(process_define(app->pool, deadline_in_ms(APP_COMMAND_MS), definition, call_operator(call), &defined, reterr));
+    if (call->json) {
+        text_init(&text, call->arena, TEXT_MAX_BODY);
+        writer_open(&writer, &text);
+        process_defined_write(&writer, definition, &defined);
+        print_json(&text);
+        return OK;
+    }
+    printf("%s %s version %d\n", definition->domain, definition->type, defined.version);
+    if (!defined.is_new)
+        fprintf(stderr, "this is the newest version already: nothing was stored\n");
+    return OK;
+}
+
+ErrorCode command_process_define(Call *call, Error *reterr)
+{
+    bool              is_stdin = strcmp(call->arguments[0], "-") == 0;
+    const Definition *definition;
+    Value             text;
+
+    TRY(argument_read(call, &text, reterr));
+    call->reads_input               = true; /* from here on it is the file that is wrong, not the command line */
+    scoped(arena_free) Arena *arena = arena_new(DEFINITION_ARENA_BYTES(DEFINITION_BYTES_MAX));
+    TRY(definition_parse(is_stdin ? "standard input" : call->arguments[0], text.bytes, text.size, arena, &definition,
+                         reterr));
+    if (!call_flag(call, "--check") && !call_flag(call, "--diagram"))
+        return definition_store(call, definition, reterr);
+    definition_show(call, definition);
+    return OK;
+}
+
+/* ---- start and signal ---- */
+
+/* Workers may be waiting: one notification, best effort. */
+static void wake(App *app, const char *queue)
+{
+    scoped(waker_free) Waker *waker = waker_new(app->pool);
+
+    waker_notify(waker, queue);
+}
+
+ErrorCode command_process_start(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    SendItem               item, *items[] = {&item};
+    const char            *id, *state;
+
+    TRY(call_uuid(call, "--id", &id, reterr));
+    TRY(call_payload(call, 1, &state, reterr));
+    TRY(process_start_item(call->arena, call->arguments[0], state, id, call_flag(call, "--domain"), &item, reterr));
+    item.actor = call_operator(call);
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(send_many(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, items, 1, reterr));
+    if (item.code != OK) {
+        *reterr = item.error;
+        return item.code;
+    }
+    if (item.is_new)
+        wake(app, item.domain);
+    if (call->json)
+        printf("{\"process_id\":\"%s\",\"created\":%s}\n", item.id, item.is_new ? "true" : "false");
+    else
+        printf("%s\n", item.id);
+    return OK;
+}
+
+static ErrorCode name_read(const Call *call, char *ret_id, ProcessName *ret_name, Error *reterr)
+{
+    if (!uuid_parse(call->arguments[0], ret_id))
+        return fail(reterr, ERR_USAGE, "ID must be a UUID, got \"%.60s\"", call->arguments[0]);
+    *ret_name = (ProcessName){ret_id, call_flag(call, "--domain")};
+    return OK;
+}
+
+static void signaled_print(Call *call, const ProcessName *name, const ProcessSignal *signal, const char *verdict)
+{
+    Text   text;
+    Writer writer;
+
+    if (!call->json) {
+        printf("%s %s\n", name->id, verdict);
+        return;
+    }
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "process_id", name->id);
+    writer_text(&writer, "name", signal->name);
+    writer_text(&writer, "key", signal->key);
+    writer_text(&writer, "verdict", verdict);
+    writer_end(&writer);
+    print_json(&text);
+}
+
+ErrorCode command_process_signal(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE], key[UUID_TEXT_SIZE];
+    ProcessName            name;
+    ProcessSignal signal = {.name = call->arguments[1], .key = call_flag(call, "--key"), .actor = call_operator(call)};
+    ProcessSignaled signaled;
+
+    TRY(name_read(call, id, &name, reterr));
+    TRY(call_payload(call, 2, &signal.payload, reterr));
+    uuid_new(key);
+    signal.key = signal.key ? signal.key : key;
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(process_signal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, name, &signal,
+                       &signaled, reterr));
+    if (strcmp(signaled.verdict, "RESUMED") == 0)
+        wake(app, signaled.queue);
+    signaled_print(call, &name, &signal, signaled.verdict);
+    return OK;
+}
+
+/* ---- show and list ---- */
+
+ErrorCode command_process_show(Call *call, Error *reterr)
+{
+    scoped(app_close) App    *app   = NULL;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8); /* a long process has a long history */
+    char                      id[UUID_TEXT_SIZE];
+    ProcessName               name;
+    const char               *json;
+
+    TRY(name_read(call, id, &name, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(process_show(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, name, &json, reterr));
+    if (call->json)
+        printf("%s\n", json);
+    else
+        TRY(process_timeline_print(json, arena, reterr));
+    return OK;
+}
+
+static void row_write(Writer *writer, const void *row)
+{
+    process_row_write(writer, row);
+}
+
+static const ListColumn list_columns[] = {
+    {"id",      NULL, CELL_TEXT, offsetof(Process, process_id)},
+    {"domain",  NULL, CELL_TEXT, offsetof(Process, domain)    },
+    {"type",    NULL, CELL_TEXT, offsetof(Process, type)      },
+    {"status",  NULL, CELL_TEXT, offsetof(Process, status)    },
+    {"step",    NULL, CELL_TEXT, offsetof(Process, step)      },
+    {"started", NULL, CELL_TIME, offsetof(Process, created_at)},
+    {"error",   NULL, CELL_TEXT, offsetof(Process, error)     },
+};
+static const ListShape list_shape = {list_columns, COUNT(list_columns), sizeof(Process), "no processes", row_write};
+
+ErrorCode command_process_list(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app    = NULL;
+    ProcessFilter          filter = {.domain = call_flag(call, "--domain"),
+                                     .type   = call_flag(call, "--type"),
+                                     .status = call_flag(call, "--status"),
+                                     .step   = call_flag(call, "--step"),
+                                     .text   = call_flag(call, "--text")};
+    int64_t                left;
+    List                   list;
+
+    TRY(call_number("--limit", call_flag(call, "--limit"), 1, PROCESS_LIST_MAX, 100, &left, reterr));
+    TRY(call_duration(call, "--older", 0, &filter.older_ms, reterr));
+    TRY(process_status_check(filter.status, reterr) == OK ? OK : ERR_USAGE);
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    list_begin(&list, &list_shape, call->arena, call->json);
+    do {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+        Process                  *rows;
+        int                       count;
+
+        filter.limit = left < PAGE_ROWS ? (int)left : PAGE_ROWS;
+        TRY(process_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &rows, &count, &filter.before,
+                         reterr));
+        list_rows(&list, rows, count);
+        left -= count;
+    } while (left > 0 && filter.before);
+    list_end(&list);
+    return OK;
+}
+
+/* ---- decide ---- */
+
+static ErrorCode decide_one(Call *call, App *app, const ProcessDecision *decision, Error *reterr)
+{
+    char        id[UUID_TEXT_SIZE];
+    ProcessName name;
+    const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
+    Decision   *made;
+
+    TRY(name_read(call, id, &name, reterr));
+    TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+                       (CommandNames){ids, domains, 1}, decision, &made, reterr));
+    if (made->is_new && made->domains)
+        wake(app, made->domains);
+    return decision_print(call, "process", id, made, reterr);
+}
+
+static ErrorCode decide(Call *call, const ProcessDecision *decision, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    return decide_one(call, app, decision, reterr);
+}
+
+/* All in troubleshooting that match, page by page. */
+static ErrorCode retry_all(Call *call, const ProcessDecision *decision, Error *reterr)
+{
+    scoped(app_close) App *app    = NULL;
+    ProcessFilter          filter = {.domain = call_flag(call, "--domain"),
+                                     .type   = call_flag(call, "--type"),
+                                     .status = "WAITING_FOR_TSQ",
+                                     .limit  = PROCESS_LIST_MAX};
+    int64_t                done   = 0;
+
+    if (!call_flag(call, "--yes"))
+        return fail(reterr, ERR_USAGE, "nothing was done: add --yes to retry all that match");
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    do {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
+        Process                  *list;
+        Decision                 *made;
+        const char               *ids[PROCESS_LIST_MAX], *domains[PROCESS_LIST_MAX];
+        int                       count;
+
+        TRY(process_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, &filter.before,
+                         reterr));
+        for (int i = 0; i < count; i++) {
+            ids[i]     = list[i].process_id;
+            domains[i] = list[i].domain;
+        }
+        if (count)
+            TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
+                               (CommandNames){ids, domains, count}, decision, &made, reterr));
+        for (int i = 0; i < count; i++) {
+            done += made[i].is_new;
+            if (made[i].is_new && (i == 0 || strcmp(domains[i], domains[i - 1]) != 0))
+                wake(app, made[i].domains);
+        }
+    } while (filter.before);
+    printf(call->json ? "{\"decided\":%" PRId64 "}\n" : "%" PRId64 " decided\n", done);
+    return OK;
+}
+
+ErrorCode command_process_retry(Call *call, Error *reterr)
+{
+    ProcessDecision decision = {.action = PROCESS_RETRY,
+                                .actor  = call_operator(call),
+                                .reason = call_flag(call, "--reason"),
+                                .from   = call_flag(call, "--from")};
+
+    if (call->count == 0 && !call_flag(call, "--all"))
+        return fail(reterr, ERR_USAGE, "ID is missing: name one process, or all that match a filter with --all");
+    if (call->count && call_flag(call, "--all"))
+        return fail(reterr, ERR_USAGE, "give one ID or --all, not both");
+    return call->count ? decide(call, &decision, reterr) : retry_all(call, &decision, reterr);
+}
+
+ErrorCode command_process_cancel(Call *call, Error *reterr)
+{
+    return decide(call,
+                  &(ProcessDecision){.action = call_flag(call, "--compensate") ? PROCESS_COMPENSATE : PROCESS_CANCEL,
+                                     .actor  = call_operator(call),
+                                     .reason = call_flag(call, "--reason")},
+                  reterr);
+}
+
+ErrorCode command_process_complete(Call *call, Error *reterr)
+{
+    ProcessDecision decision = {.action = PROCESS_COMPLETE,
+                                .actor  = call_operator(call),
+                                .reason = call_flag(call, "--reason"),
+                                .result = call_flag(call, "--result")};
+
+    if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
+        error_prefix(reterr, "--result");
+        return ERR_USAGE;
+    }
+    return decide(call, &decision, reterr);
+}

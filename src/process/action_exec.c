@@ -1,0 +1,99 @@
+/*
+ * action_exec.c - a program, run as `pawl work --exec` runs one: the input on standard input, the exit status decides.
+ *
+ * PAWL_COMMAND_ID is the step's key, PAWL_TYPE the name of its record.
+ */
+#include "bus/handler.h"
+#include "process/interpret_internal.h"
+
+#define STOP_POLL_MS 50
+
+/* Ends the program when its time is over or the activation must stop. */
+typedef struct {
+    Handler    *handler;
+    Job        *job;
+    Run        *run;
+    Mono        until;
+    bool        has_limit;
+    atomic_bool ended, timed_out;
+    pthread_t   thread;
+} Watch;
+
+static void *watch_body(void *context)
+{
+    Watch *watch = context;
+
+    while (!atomic_load(&watch->ended)) {
+        bool late = watch->has_limit && !mono_before(clock_mono(), watch->until);
+
+        if (late || run_must_stop(watch->run)) {
+            atomic_store(&watch->timed_out, late);
+            if (!atomic_exchange(&watch->job->stopped, true))
+                watch->handler->stop(watch->handler, watch->job);
+            return NULL;
+        }
+        clock_sleep_ms(STOP_POLL_MS);
+    }
+    return NULL;
+}
+
+static AttemptEnd outcome_end(Outcome outcome)
+{
+    static const AttemptEnd ends[OUTCOME_COUNT] = {[OUTCOME_COMPLETE] = ATTEMPT_DONE,
+                                                   [OUTCOME_RETRY]    = ATTEMPT_RETRY,
+                                                   [OUTCOME_FAIL]     = ATTEMPT_FAIL,
+                                                   [OUTCOME_REJECT]   = ATTEMPT_REFUSED};
+
+    return ends[outcome];
+}
+
+static ErrorCode exec_judge(Attempt *attempt, const Watch *watch, const Job *job, const SettleItem *item,
+                            AttemptResult *ret_result, Error *reterr)
+{
+    if (job->not_begun)
+        return fail(reterr, ERR_BUSY, "%s", job->not_begun);
+    *ret_result = (AttemptResult){.end = outcome_end(item->outcome), .result = item->result, .error = item->error};
+    if (item->outcome == OUTCOME_COMPLETE)
+        return OK;
+    if (atomic_load(&watch->timed_out)) {
+        ret_result->end   = ATTEMPT_RETRY;
+        ret_result->error = arena_print(attempt->arena, "program ran longer than %lld ms and was stopped",
+                                        (long long)attempt->action->timeout_ms);
+    } else if (run_must_stop(attempt->walk->run)) {
+        ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
+    }
+    return OK;
+}
+
+ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
+{
+    const char    *input;
+    ClaimedCommand command = {.command_id   = attempt->key,
+                              .type         = attempt->record,
+                              .attempt      = attempt->attempt,
+                              .max_attempts = (int32_t)attempt->action->retry.attempts};
+    Job            job     = {.command  = &command,
+                              .domain   = attempt->walk->definition->domain,
+                              .arena    = attempt->arena,
+                              .deadline = deadline_never()};
+    SettleItem     item    = {0};
+    Handler       *handler;
+    Watch          watch = {.job       = &job,
+                            .run       = attempt->walk->run,
+                            .has_limit = attempt->action->timeout_ms > 0,
+                            .until     = mono_plus_ms(clock_mono(), attempt->action->timeout_ms)};
+
+    TRY(attempt_render(attempt, attempt->action->input, "null", &input, reterr));
+    command.payload = input;
+    handler         = handler_exec_new(attempt->action->exec);
+    watch.handler   = handler;
+    if (!thread_try_start("watch", watch_body, &watch, &watch.thread)) {
+        handler_exec_free(handler);
+        return fail(reterr, ERR_BUSY, "no thread can be started to watch the program");
+    }
+    handler->run(handler, &job, &item);
+    atomic_store(&watch.ended, true);
+    thread_join(watch.thread);
+    handler_exec_free(handler);
+    return exec_judge(attempt, &watch, &job, &item, ret_result, reterr);
+}

@@ -1,0 +1,105 @@
+/*
+ * action_http.c - a request to another server, with the step's key as its idempotency key.
+ *
+ *     2xx                       done; the body is the result if it is JSON
+ *     408, 425, 429, 5xx        tried again, not sooner than Retry-After says
+ *     any other status          failed for good
+ *     not connected, no answer  tried again; with the key a server can tell that it acted already
+ */
+#include <string.h>
+
+#include "base/reader.h"
+#include "process/interpret_internal.h"
+
+#define REQUEST_MS 30000
+#define EXCERPT    200 /* bytes of a body that are kept with an error */
+
+static const struct {
+    const char  *name;
+    ClientMethod method;
+} methods[] = {
+    {"GET",    CLIENT_GET   },
+    {"HEAD",   CLIENT_HEAD  },
+    {"POST",   CLIENT_POST  },
+    {"PUT",    CLIENT_PUT   },
+    {"PATCH",  CLIENT_PATCH },
+    {"DELETE", CLIENT_DELETE},
+};
+
+static ClientMethod method_find(const char *name)
+{
+    for (size_t i = 0; i < COUNT(methods); i++)
+        if (strcmp(methods[i].name, name) == 0)
+            return methods[i].method;
+    return CLIENT_POST;
+}
+
+static ErrorCode headers_render(Attempt *attempt, const HttpAction *http, const ClientHeader **ret_list, Error *reterr)
+{
+    ClientHeader *list = arena_array(attempt->arena, ClientHeader, http->header_count + 1);
+
+    for (int i = 0; i < http->header_count; i++) {
+        list[i].name   = http->headers[i].name;
+        list[i].secret = true;
+        TRY(attempt_render(attempt, http->headers[i].value, "", &list[i].value, reterr));
+    }
+    *ret_list = list;
+    return OK;
+}
+
+static bool status_may_pass(int status)
+{
+    return status == 408 || status == 425 || status == 429 || status >= 500;
+}
+
+static void response_judge(Attempt *attempt, const ClientResponse *response, AttemptResult *ret_result)
+{
+    if (response->status >= 200 && response->status < 300) {
+        bool is_json = response->body_size > 0 && reader_check(response->body, response->body_size, NULL) == OK;
+
+        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = is_json ? response->body : NULL};
+        return;
+    }
+    size_t size = text_cut(response->body, response->body_size, EXCERPT);
+    char  *body = arena_bytes(attempt->arena, response->body, size);
+
+    text_clean(body, size);
+    *ret_result = (AttemptResult){.end      = status_may_pass(response->status) ? ATTEMPT_RETRY : ATTEMPT_FAIL,
+                                  .retry_ms = response->retry_ms,
+                                  .error = arena_print(attempt->arena, "%s answered with status %d%s%s", response->host,
+                                                       response->status, size ? ": " : "", body)};
+}
+
+/* What the server, its name or its certificate did, against what is wrong with the request. */
+static bool failure_may_pass(ErrorCode code)
+{
+    return code == ERR_UNAVAILABLE || code == ERR_TIMEOUT || code == ERR_UNKNOWN || code == ERR_BUSY;
+}
+
+ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
+{
+    const HttpAction *http    = &attempt->action->http;
+    int64_t           ms      = attempt->action->timeout_ms ? attempt->action->timeout_ms : REQUEST_MS;
+    ClientRequest     request = {.method = method_find(http->method), .idempotency_key = attempt->key};
+    ClientResponse    response;
+    Error             error = {0};
+    ErrorCode         code;
+
+    TRY(attempt_render(attempt, http->url, "", &request.url, reterr));
+    TRY(attempt_render(attempt, http->body, NULL, &request.body, reterr));
+    TRY(headers_render(attempt, http, &request.headers, reterr));
+    request.body_size = request.body ? strlen(request.body) : 0;
+    request.deadline  = deadline_in_ms(ms);
+    code              = client_send(attempt->walk->interpreter->client, &request, attempt->arena, &response, &error);
+    if (code == OK) {
+        response_judge(attempt, &response, ret_result);
+        return OK;
+    }
+    if (code == ERR_STOPPING) {
+        ret_result->end = ATTEMPT_STOPPED;
+        return OK;
+    }
+    *ret_result = (AttemptResult){.end   = failure_may_pass(code) ? ATTEMPT_RETRY : ATTEMPT_FAIL,
+                                  .error = arena_text(attempt->arena, error.text)};
+    return OK;
+}

@@ -1,0 +1,210 @@
+/*
+ * attempt.c - actions that may fail: tried by their policy, recorded attempt by attempt.
+ *
+ *     no record          run it now
+ *     n failures         wait until the policy's delay after the last one has passed, then run it again
+ *     attempts used up   it has failed for good
+ *
+ * A failure is recorded before anything else is done, so that a worker that dies does not make an attempt forgotten, and one that dies while
+ * the action runs does not make it count.
+ */
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/uuid.h"
+#include "process/interpret_internal.h"
+
+#define ATTEMPT_BYTES_MAX ((size_t)64 << 20)
+#define RENDER_BYTES_MAX  ((size_t)4 << 20)
+#define STALE_TRIES       100
+
+static AttemptRun *const attempts[STEP_KIND_COUNT] = {
+    [STEP_EXEC] = attempt_exec,     [STEP_SQL] = attempt_sql,      [STEP_HTTP] = attempt_http,
+    [STEP_WALLET] = attempt_wallet, [STEP_COMMAND] = attempt_send, [STEP_PROCESS] = attempt_send,
+};
+
+/* ---- templates ---- */
+
+static LookupContext attempt_context(const Attempt *attempt, Value result)
+{
+    return (LookupContext){.walk = attempt->walk, .scope = attempt->scope, .result = result, .arena = attempt->arena};
+}
+
+ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback, const char **ret_text,
+                         Error *reterr)
+{
+    LookupContext context = attempt_context(attempt, attempt->result_before);
+    Text          text;
+
+    if (!template) {
+        *ret_text = fallback;
+        return OK;
+    }
+    text_init(&text, attempt->arena, RENDER_BYTES_MAX);
+    TRY(template_render(template, scope_lookup, &context, &text, reterr));
+    *ret_text = text_string(&text);
+    return OK;
+}
+
+static bool depends_on_state(const Template *template)
+{
+    for (const ValuePath *path = template_paths(template); path; path = path->next)
+        if (path->root == PATH_STATE)
+            return true;
+    return false;
+}
+
+ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr)
+{
+    LookupContext context = attempt_context(attempt, (Value){result, strlen(result)});
+    Text          text;
+
+    if (!attempt->step->save || attempt->action != &attempt->step->action)
+        return OK;
+    attempt->version = depends_on_state(attempt->step->save) ? run_version(attempt->walk->run) : 0;
+    text_init(&text, attempt->arena, RENDER_BYTES_MAX);
+    TRY(template_render(attempt->step->save, scope_lookup, &context, &text, reterr));
+    attempt->patch = text_string(&text);
+    return OK;
+}
+
+/* ---- the policy ---- */
+
+static int64_t delay_us(const StepRetry *policy, int failures, int64_t least_ms)
+{
+    double ms = (double)policy->delay_ms;
+
+    for (int i = 1; i < failures && ms < (double)policy->delay_ms_max; i++)
+        ms *= policy->factor;
+    if (ms > (double)policy->delay_ms_max)
+        ms = (double)policy->delay_ms_max;
+    if (ms < (double)least_ms)
+        ms = (double)least_ms;
+    return (int64_t)(ms * 1000);
+}
+
+/* May it be tried now? */
+static bool attempt_is_due(Walk *walk, const Action *action, const char *record, Flow *ret_flow, int *ret_failures)
+{
+    int64_t     ended_us;
+    const char *error;
+
+    *ret_failures = run_failures(walk->run, record, &ended_us, &error);
+    if (*ret_failures == 0)
+        return true;
+    if (*ret_failures >= action->retry.attempts) {
+        walk_fail(walk, record, error, /* is_refusal= */ false, ret_flow);
+        return false;
+    }
+    int64_t due_us = ended_us + delay_us(&action->retry, *ret_failures, 0);
+
+    if (run_now_us(walk->run) >= due_us)
+        return true;
+    run_wait(walk->run, record, WAIT_RETRY, /* name= */ NULL, 0, due_us);
+    *ret_flow = FLOW_BLOCKED;
+    return false;
+}
+
+/* ---- recording ---- */
+
+/* A patch that was computed from a state that has changed since is computed again. */
+static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
+{
+    RunVerdict verdict = RUN_STALE;
+
+    for (int i = 0; i < STALE_TRIES && verdict == RUN_STALE; i++) {
+        TRY(attempt_patch(attempt, result, reterr));
+        TRY(step_record(attempt->walk, attempt->record, result, attempt->patch, attempt->version, &verdict, ret_flow,
+                        reterr));
+    }
+    if (verdict == RUN_STALE)
+        return fail(reterr, ERR_BUSY, "the state changes faster than step \"%s\" can patch it", attempt->record);
+    return OK;
+}
+
+static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)
+{
+    Walk      *walk   = attempt->walk;
+    RunRecord  record = {.step = attempt->record, .error = result->error, .started_us = attempt->started_us};
+    RunVerdict verdict;
+    bool       is_last = result->end != ATTEMPT_RETRY || attempt->attempt >= attempt->action->retry.attempts;
+
+    TRY(run_record(walk->run, &record, &verdict, reterr));
+    if (verdict != RUN_OK) {
+        *ret_flow = FLOW_STOPPED;
+        return OK;
+    }
+    if (is_last) {
+        walk_fail(walk, attempt->record, result->error, result->end == ATTEMPT_REFUSED, ret_flow);
+        return OK;
+    }
+    run_wait(walk->run, attempt->record, WAIT_RETRY, /* name= */ NULL, 0,
+             run_now_us(walk->run) + delay_us(&attempt->action->retry, attempt->attempt, result->retry_ms));
+    *ret_flow = FLOW_BLOCKED;
+    return OK;
+}
+
+static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)
+{
+    switch (result->end) {
+    case ATTEMPT_DONE:
+        *ret_flow = FLOW_NEXT;
+        return result->recorded ? OK
+                                : success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
+    case ATTEMPT_RETRY:
+    case ATTEMPT_FAIL:
+    case ATTEMPT_REFUSED:
+        return failure_record(attempt, result, ret_flow, reterr);
+    case ATTEMPT_BLOCKED:
+        *ret_flow = FLOW_BLOCKED;
+        return OK;
+    case ATTEMPT_STOPPED:
+        break;
+    }
+    *ret_flow = FLOW_STOPPED;
+    return OK;
+}
+
+/* A template that cannot be rendered, and anything else that is wrong with the definition or its values, fails for good; what says nothing
+ * about the step (the database is away) ends the activation. */
+static ErrorCode attempt_try(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
+{
+    Error     error = {0};
+    ErrorCode code  = attempts[attempt->action->kind](attempt, ret_result, &error);
+
+    if (code == OK)
+        return OK;
+    if (code == ERR_INVALID || code == ERR_LIMIT || code == ERR_NOT_FOUND || code == ERR_DENIED) {
+        *ret_result = (AttemptResult){.end = ATTEMPT_FAIL, .error = arena_text(attempt->arena, error.text)};
+        return OK;
+    }
+    if (reterr)
+        *reterr = error;
+    return code;
+}
+
+ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action, const char *record,
+                      Value result_before, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = NULL;
+    AttemptResult             result  = {0};
+    Attempt                   attempt = {
+                          .walk = walk, .scope = scope, .step = step, .action = action, .record = record, .result_before = result_before};
+    char key[UUID_TEXT_SIZE];
+    int  failures;
+
+    if (!attempt_is_due(walk, action, record, ret_flow, &failures))
+        return OK;
+    arena = arena_new(ATTEMPT_BYTES_MAX);
+    record_key(walk, record, key);
+    attempt.arena      = arena;
+    attempt.key        = key;
+    attempt.attempt    = failures + 1;
+    attempt.started_us = run_now_us(walk->run);
+    if (FAULT("process.step.before"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.before");
+    TRY(attempt_try(&attempt, &result, reterr));
+    if (FAULT("process.step.after"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.after");
+    return result_take(&attempt, &result, ret_flow, reterr);
+}

@@ -1,0 +1,208 @@
+/*
+ * definition.h - a definition file: the steps of a type of process, read and checked as a whole.
+ *
+ *     {"type": "order", "domain": "shop", "steps": [{"name": "reserve", "exec": "./reserve"}, ...]}
+ *
+ * field.h has the table of fields: which kind of step takes which, and what each may hold.
+ *
+ * Invariants
+ *   1. A Definition is valid: every name is unique, every jump leads forward to a step of the same list, every step can be reached, and
+ *      every path in a template or condition names a value that can exist where it is used. The engine checks none of this again.
+ *   2. It is immutable, and the same bytes always give the same Definition.
+ *   3. What is refused is refused with line, column and path: "order.json:12:9: steps[3].when: ...".
+ *
+ * Order. A list of steps runs from its first to its last step. "when" may jump forward in its list, or to its end; other steps are
+ * followed by the next one. The lists of a "parallel" run at the same time and are joined; the list of an "each" runs once per item.
+ *
+ * Results. A step's result is what its program, function, request, command, transaction, response or child returned. The result of a
+ * parallel is an object with the result of each branch's last step that ran, that of an each an array of the same; set, sleep and when
+ * have none.
+ *
+ * What a path may name: state and process anywhere; item and index inside an each, the innermost; result in save and compensate of the step
+ * itself; steps.NAME if NAME comes before in the file and a run can pass it before this step. Steps of another branch of the same
+ * parallel, and from outside steps inside an each, cannot be named: the former may not have run, the latter have many results.
+ *
+ * Threads: a Definition may be shared by any number of threads. Ownership: all of it lives in the arena, with a copy of the file.
+ */
+#ifndef PROCESS_DEFINITION_H
+#define PROCESS_DEFINITION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "process/condition.h"
+#include "process/template.h"
+#include "wallet/kind.h"
+
+#define DEFINITION_BYTES_MAX       ((size_t)1 << 20)
+#define DEFINITION_STEPS_MAX       1000
+#define DEFINITION_DEPTH_MAX       8 /* lists inside each other; the process's own is 1 */
+#define DEFINITION_BRANCHES_MAX    64
+#define DEFINITION_HEADERS_MAX     64
+#define DEFINITION_CONCURRENCY_MAX 64
+#define DEFINITION_ATTEMPTS_MAX    1000
+#define DEFINITION_COUNT_MAX       10000                   /* responses that one wait needs */
+#define DEFINITION_TIME_MS_MAX     ((int64_t)315360000000) /* 3650 days */
+/* What a definition of this many bytes may take of the arena. */
+#define DEFINITION_ARENA_BYTES(size) (((size_t)2 << 20) + (size)*64)
+
+/* clang-format off */
+#define STEP_KINDS(X)            \
+    X(STEP_EXEC,     "exec")     \
+    X(STEP_SQL,      "sql")      \
+    X(STEP_HTTP,     "http")     \
+    X(STEP_COMMAND,  "command")  \
+    X(STEP_WALLET,   "wallet")   \
+    X(STEP_WAIT,     "wait")     \
+    X(STEP_SLEEP,    "sleep")    \
+    X(STEP_SET,      "set")      \
+    X(STEP_WHEN,     "when")     \
+    X(STEP_PARALLEL, "parallel") \
+    X(STEP_EACH,     "each")     \
+    X(STEP_PROCESS,  "process")
+/* clang-format on */
+#define X(id, name) id,
+typedef enum { STEP_KINDS(X) STEP_KIND_COUNT } StepKind;
+#undef X
+extern const char *const step_kind_names[STEP_KIND_COUNT];
+
+/* What happens to a process that fails, or whose deadline passes. In the order of failure_actions. */
+typedef enum { ACTION_TROUBLESHOOT, ACTION_COMPENSATE, ACTION_FAIL } FailureAction;
+extern const char *const failure_actions[]; /* ended by NULL */
+
+/* Attempt n + 1 comes delay * factor^(n-1) after attempt n has failed, at most delay_max. */
+typedef struct {
+    int64_t attempts; /* 1 to DEFINITION_ATTEMPTS_MAX, the first one included */
+    int64_t delay_ms, delay_ms_max;
+    double  factor; /* 1 to 10 */
+} StepRetry;
+#define STEP_RETRY_DEFAULT ((StepRetry){.attempts = 5, .delay_ms = 1000, .delay_ms_max = 60000, .factor = 2})
+
+typedef struct Step     Step;
+typedef struct StepList StepList;
+struct StepList {
+    const Step *steps;
+    int         count;
+    const char *name;  /* of the branch of a parallel; else NULL */
+    const Step *above; /* the parallel or each that it belongs to; NULL: the process's own list */
+    int         depth; /* 1: the process's own */
+};
+
+typedef struct {
+    const char     *name;
+    const Template *value; /* a text */
+} HttpHeader;
+
+typedef struct {
+    const char       *method; /* "GET", "POST", "PUT", "PATCH", "DELETE", "HEAD" */
+    const Template   *url;    /* a text */
+    const HttpHeader *headers;
+    int               header_count;
+    const Template   *body; /* JSON; NULL: none */
+} HttpAction;
+
+typedef struct {
+    const char     *domain; /* that of the process unless given */
+    const char     *type;
+    const Template *payload; /* NULL: {} */
+} CommandAction;
+
+typedef struct {
+    WalletKind      kind;
+    const Template *operation; /* the whole object, kind included, without txn_id: that is the step's key */
+} WalletAction;
+
+typedef struct {
+    const char      *response; /* its name; NULL: until */
+    int64_t          count;    /* how many of them; 1 unless given */
+    const Condition *until;    /* NULL: response */
+} WaitAction;
+
+typedef struct {
+    int64_t         for_ms; /* 0: until */
+    const Template *until;  /* a text: a time as RFC 3339 writes it; NULL: for_ms */
+} SleepAction;
+
+typedef struct {
+    const Condition *condition;
+    const char      *then_name, *else_name; /* as written; NULL: not given */
+    const Step      *then_step;             /* NULL: the end of the list */
+    const Step      *else_step;             /* NULL: the end of the list. The next step unless given */
+} WhenAction;
+
+typedef struct {
+    const StepList *branches;
+    int             count;
+} ParallelAction;
+
+typedef struct {
+    const Template *items; /* exactly one path, to an array */
+    int64_t         concurrency;
+    StepList        list;
+} EachAction;
+
+typedef struct {
+    const char     *domain; /* that of the process unless given */
+    const char     *type;
+    const Template *state; /* NULL: {} */
+} ProcessAction;
+
+/* What a step or a compensation does. */
+typedef struct {
+    StepKind        kind;
+    StepRetry       retry;
+    int64_t         timeout_ms; /* 0: none */
+    const Template *input;      /* EXEC, SQL; NULL: null */
+    union {
+        const char     *exec; /* a command line for the shell; without templates */
+        const char     *sql;  /* schema.function(input jsonb, key uuid) returns jsonb */
+        HttpAction      http;
+        CommandAction   command;
+        WalletAction    wallet;
+        WaitAction      wait;
+        SleepAction     sleep;
+        const Template *set; /* an object: the patch */
+        WhenAction      when;
+        ParallelAction  parallel;
+        EachAction      each;
+        ProcessAction   process;
+    };
+} Action;
+
+struct Step {
+    Action          action; /* first: the table of fields addresses both */
+    const char     *name;
+    const Template *save;                 /* an object: the patch of the state; NULL: none */
+    const Action   *compensate;           /* EXEC, SQL, HTTP, COMMAND or WALLET; NULL: none */
+    bool            continues_on_timeout; /* WAIT: else the step fails */
+    int             number;               /* in the order of the file, from 0 */
+    const StepList *list;
+    int             position; /* in the list */
+    int             line, column;
+};
+
+typedef struct {
+    const char        *type, *domain;
+    int64_t            deadline_ms; /* 0: none */
+    FailureAction      on_deadline; /* that of on_failure unless given */
+    FailureAction      on_failure;  /* unless given: COMPENSATE if a step has a compensation, else TROUBLESHOOT */
+    StepList           list;
+    const Template    *result; /* of the process; NULL: its state */
+    const Step *const *steps;  /* all, by number */
+    int                count;
+    int                compensation_count;
+    Value              text; /* the file */
+} Definition;
+
+/* name: of the file, for messages. ERR_INVALID: refused, with its location. ERR_LIMIT: larger than DEFINITION_BYTES_MAX, or the arena has
+ * less than DEFINITION_ARENA_BYTES(size) left. */
+must_check ErrorCode definition_parse(const char *name, const char *bytes, size_t size, Arena *arena,
+                                      const Definition **ret_definition, Error *reterr);
+/* NULL: there is no such step. */
+const Step *definition_find(const Definition *definition, const char *name);
+/* The step behind this one, of any kind but WHEN; NULL: it is the last of its list. */
+const Step *step_next(const Step *step);
+
+#endif

@@ -1,0 +1,275 @@
+/*
+ * diagram.c - see diagram.h.
+ *
+ * Nodes come first, in the subgraphs they belong to, then all arrows: Mermaid puts a node into the first subgraph that names it, so an
+ * arrow inside of one would pull its target in. A list is left at the end of the process, or at the join of its parallel or each.
+ */
+#include "process/diagram.h"
+
+#include <string.h>
+
+#include "base/setting.h"
+
+#define LABEL_MAX 80 /* bytes of a condition, command line or URL */
+
+#define INDENT 4
+
+static void list_print(const StepList *list, Text *text);
+
+/* ---- labels ---- */
+
+/* Mermaid's entities begin with "#"; Markdown and HTML are read in labels, too. */
+static void label_escape(const char *bytes, size_t size, Text *text)
+{
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+
+        if (c < 0x20 || c == 0x7f)
+            text_append_char(text, ' ');
+        else if (strchr("\"#&<>`$%{}\\;", c))
+            text_print(text, "#%u;", c);
+        else
+            text_append_char(text, (char)c);
+    }
+}
+
+static void label_print(const char *words, Text *text)
+{
+    size_t size = strlen(words), cut = text_cut(words, size, LABEL_MAX);
+
+    label_escape(words, cut, text);
+    if (cut < size)
+        text_append(text, "...");
+}
+
+static void label_value(Value value, Text *text)
+{
+    scoped_text Text words = {0};
+
+    text_init(&words, NULL, TEXT_MAX_BODY);
+    text_append_bytes(&words, value.bytes, value.size);
+    label_print(text_string(&words), text);
+}
+
+static void template_describe(const Template *template, Text *text)
+{
+    const ValuePath *path   = template_paths(template);
+    Value            prefix = template_prefix(template);
+
+    label_value(prefix, text);
+    if (path)
+        label_print(prefix.size ? "..." : path->text, text);
+}
+
+static void duration_describe(const char *before, int64_t ms, Text *text)
+{
+    text_append(text, before);
+    setting_duration_print(ms, text);
+}
+
+static void wait_describe(const Step *step, Text *text)
+{
+    const WaitAction *wait = &step->action.wait;
+
+    if (wait->until) {
+        text_append(text, "wait until ");
+        label_print(condition_text(wait->until), text);
+    } else {
+        text_print(text, "wait for ");
+        if (wait->count > 1)
+            text_print(text, "%lld ", (long long)wait->count);
+        label_print(wait->response, text);
+    }
+    if (step->action.timeout_ms)
+        duration_describe(", at most ", step->action.timeout_ms, text);
+    if (step->action.timeout_ms)
+        text_append(text, step->continues_on_timeout ? ", then go on" : ", then fail");
+}
+
+static void action_describe(const Action *action, Text *text)
+{
+    switch (action->kind) {
+    case STEP_EXEC:
+        text_append(text, "exec ");
+        label_print(action->exec, text);
+        break;
+    case STEP_SQL:
+        text_append(text, "sql ");
+        label_print(action->sql, text);
+        break;
+    case STEP_HTTP:
+        text_print(text, "http %s ", action->http.method);
+        template_describe(action->http.url, text);
+        break;
+    case STEP_COMMAND:
+        text_append(text, "command ");
+        label_print(action->command.domain, text);
+        text_append(text, " ");
+        label_print(action->command.type, text);
+        break;
+    case STEP_WALLET:
+        text_print(text, "wallet %s", wallet_kind_names[action->wallet.kind]);
+        break;
+    case STEP_SLEEP:
+        if (action->sleep.for_ms)
+            duration_describe("sleep ", action->sleep.for_ms, text);
+        else {
+            text_append(text, "sleep until ");
+            template_describe(action->sleep.until, text);
+        }
+        break;
+    case STEP_SET:
+        text_append(text, "set");
+        break;
+    case STEP_WHEN:
+        label_print(condition_text(action->when.condition), text);
+        break;
+    case STEP_PROCESS:
+        text_append(text, "process ");
+        label_print(action->process.domain, text);
+        text_append(text, " ");
+        label_print(action->process.type, text);
+        break;
+    case STEP_WAIT:
+    case STEP_PARALLEL:
+    case STEP_EACH:
+    case STEP_KIND_COUNT:
+        break;
+    }
+}
+
+/* ---- nodes ---- */
+
+/* How Mermaid draws a kind: the brackets around its label. */
+static const struct {
+    const char *open, *close;
+} shapes[] = {
+    [STEP_EXEC] = {"[\"",  "\"]" },
+      [STEP_SQL] = {"[\"",  "\"]" },
+      [STEP_HTTP] = {"[\"",  "\"]" },
+    [STEP_COMMAND] = {"[\"",  "\"]" },
+      [STEP_WALLET] = {"[\"",  "\"]" },
+      [STEP_WAIT] = {"([\"", "\"])"},
+    [STEP_SLEEP] = {"([\"", "\"])"},
+      [STEP_SET] = {"[\"",  "\"]" },
+      [STEP_WHEN] = {"{\"",  "\"}" },
+    [STEP_PROCESS] = {"[[\"", "\"]]"},
+};
+
+static bool is_group(const Step *step)
+{
+    return step->action.kind == STEP_PARALLEL || step->action.kind == STEP_EACH;
+}
+
+static void indent(const StepList *list, Text *text)
+{
+    text_print(text, "%*s", INDENT * list->depth, "");
+}
+
+static void simple_print(const Step *step, Text *text)
+{
+    indent(step->list, text);
+    text_print(text, "s%d%s", step->number, shapes[step->action.kind].open);
+    label_print(step->name, text);
+    text_append(text, "<br/>");
+    if (step->action.kind == STEP_WAIT)
+        wait_describe(step, text);
+    else
+        action_describe(&step->action, text);
+    text_print(text, "%s\n", shapes[step->action.kind].close);
+    if (!step->compensate)
+        return;
+    indent(step->list, text);
+    text_print(text, "c%d[\"", step->number);
+    action_describe(step->compensate, text);
+    text_append(text, "\"]:::compensation\n");
+}
+
+static void branch_print(const Step *step, const StepList *list, int index, Text *text)
+{
+    indent(step->list, text);
+    text_print(text, "subgraph g%d_%d[\"", step->number, index);
+    label_print(list->name ? list->name : step->name, text);
+    text_append(text, "\"]\n");
+    list_print(list, text);
+    indent(step->list, text);
+    text_append(text, "end\n");
+}
+
+/* A fork, the lists in boxes, and a join. */
+static void group_print(const Step *step, const StepList *lists, int count, Text *text)
+{
+    indent(step->list, text);
+    text_print(text, "s%d{{\"", step->number);
+    label_print(step->name, text);
+    text_print(text, "<br/>%s", step_kind_names[step->action.kind]);
+    if (step->action.kind == STEP_EACH) {
+        text_append(text, " ");
+        template_describe(step->action.each.items, text);
+        text_print(text, ", %lld at once", (long long)step->action.each.concurrency);
+    }
+    text_append(text, "\"}}\n");
+    for (int i = 0; i < count; i++)
+        branch_print(step, &lists[i], i, text);
+    indent(step->list, text);
+    text_print(text, "j%d((\"join\"))\n", step->number);
+}
+
+static void list_print(const StepList *list, Text *text)
+{
+    for (int i = 0; i < list->count; i++) {
+        const Step *step = &list->steps[i];
+
+        if (step->action.kind == STEP_PARALLEL)
+            group_print(step, step->action.parallel.branches, step->action.parallel.count, text);
+        else if (step->action.kind == STEP_EACH)
+            group_print(step, &step->action.each.list, 1, text);
+        else
+            simple_print(step, text);
+    }
+}
+
+/* ---- arrows ---- */
+
+/* to NULL: the end of the list. */
+static void arrow_print(const Step *from, const char *label, const Step *to, Text *text)
+{
+    text_print(text, "%*s%s%d -->%s ", INDENT, "", is_group(from) ? "j" : "s", from->number, label);
+    if (to)
+        text_print(text, "s%d\n", to->number);
+    else if (from->list->above)
+        text_print(text, "j%d\n", from->list->above->number);
+    else
+        text_append(text, "finish\n");
+}
+
+static void arrows_print(const Step *step, Text *text)
+{
+    const WhenAction *when = &step->action.when;
+
+    /* The first of a branch is entered from its fork. */
+    if (step->position == 0 && step->list->above)
+        text_print(text, "%*ss%d --> s%d\n", INDENT, "", step->list->above->number, step->number);
+    if (step->compensate)
+        text_print(text, "%*ss%d -.->|compensate| c%d\n", INDENT, "", step->number, step->number);
+    if (step->action.kind == STEP_WHEN) {
+        arrow_print(step, "|yes|", when->then_step, text);
+        arrow_print(step, "|no|", when->else_step, text);
+    } else
+        arrow_print(step, "", step_next(step), text);
+}
+
+void diagram_print(const Definition *definition, Text *text)
+{
+    text_append(text, "flowchart TD\n    start([\"");
+    label_print(definition->domain, text);
+    text_append(text, " ");
+    label_print(definition->type, text);
+    text_append(text, "\"])\n");
+    list_print(&definition->list, text);
+    text_append(text, "    finish([\"end\"])\n    start --> s0\n");
+    for (int i = 0; i < definition->count; i++)
+        arrows_print(definition->steps[i], text);
+    if (definition->compensation_count)
+        text_append(text, "    classDef compensation stroke-dasharray: 4 4\n");
+}

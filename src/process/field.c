@@ -1,0 +1,235 @@
+/*
+ * field.c - the tables of field.h.
+ */
+#include "process/field.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/setting.h"
+
+#define BIT(kind)         (1u << (kind))
+#define EXEC              BIT(STEP_EXEC)
+#define SQL               BIT(STEP_SQL)
+#define HTTP              BIT(STEP_HTTP)
+#define COMMAND           BIT(STEP_COMMAND)
+#define WALLET            BIT(STEP_WALLET)
+#define WAIT              BIT(STEP_WAIT)
+#define PARALLEL          BIT(STEP_PARALLEL)
+#define EACH              BIT(STEP_EACH)
+#define PROCESS           BIT(STEP_PROCESS)
+#define CALLS             (EXEC | SQL | HTTP | COMMAND | WALLET)
+#define DOMAIN_LENGTH_MAX 54 /* a domain of the bus may have 63, and that of its processes begins with "process:" */
+#define ALL               (BIT(STEP_KIND_COUNT) - 1)
+
+static_assert(STEP_KIND_COUNT < 32, "a set of kinds has a bit for each");
+
+const char *const        failure_actions[] = {"troubleshoot", "compensate", "fail", NULL};
+static const char *const timeout_words[]   = {"fail", "continue", NULL};
+static const char *const method_words[]    = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", NULL};
+
+/* clang-format off */
+static const ProcessField retry_fields[] = {
+    {"attempts", TYPE_INTEGER, offsetof(StepRetry, attempts), .min = 1, .max = DEFINITION_ATTEMPTS_MAX,
+     .help = "how often it is tried, the first time included; 5 unless given"},
+    {"delay", TYPE_DURATION, offsetof(StepRetry, delay_ms), .min = 0, .max = DEFINITION_TIME_MS_MAX,
+     .help = "before the second attempt; 1s unless given"},
+    {"factor", TYPE_REAL, offsetof(StepRetry, factor), .min = 1, .max = 10,
+     .help = "by which each further delay is longer; 2 unless given"},
+    {"delay_max", TYPE_DURATION, offsetof(StepRetry, delay_ms_max), .min = 0, .max = DEFINITION_TIME_MS_MAX,
+     .help = "the longest delay; 1m unless given, or delay if that is longer"},
+};
+static const ProcessTable retry_table = {"retry", retry_fields, COUNT(retry_fields)};
+
+static const ProcessField http_fields[] = {
+    {"method", TYPE_METHOD, offsetof(HttpAction, method), .required = true, .words = method_words,
+     .help = "of the request"},
+    {"url", TYPE_URL, offsetof(HttpAction, url), .required = true, .help = "with templates"},
+    {"headers", TYPE_HEADERS, 0, .help = "names and texts with templates"},
+    {"body", TYPE_JSON, offsetof(HttpAction, body), .help = "JSON with templates; no body unless given"},
+};
+static const ProcessTable http_table = {"http", http_fields, COUNT(http_fields)};
+
+static const ProcessField command_fields[] = {
+    {"domain", TYPE_DOMAIN, offsetof(CommandAction, domain), .max = 63, .help = "that of the process unless given"},
+    {"type", TYPE_TYPE, offsetof(CommandAction, type), .required = true, .help = "of the command"},
+    {"payload", TYPE_JSON, offsetof(CommandAction, payload), .help = "JSON with templates; {} unless given"},
+};
+static const ProcessTable command_table = {"command", command_fields, COUNT(command_fields)};
+
+static const ProcessField wait_fields[] = {
+    {"response", TYPE_NAME, offsetof(WaitAction, response), .help = "the name of a response"},
+    {"count", TYPE_INTEGER, offsetof(WaitAction, count), .min = 1, .max = DEFINITION_COUNT_MAX,
+     .help = "how many of them, with different keys; 1 unless given"},
+    {"until", TYPE_CONDITION, offsetof(WaitAction, until), .help = "instead of response: until this condition holds"},
+};
+static const ProcessTable wait_table = {"wait", wait_fields, COUNT(wait_fields)};
+
+static const ProcessField sleep_fields[] = {
+    {"until", TYPE_TEXT, offsetof(SleepAction, until), .required = true,
+     .help = "a time such as 2030-01-31T08:00:00Z, with templates"},
+};
+const ProcessTable sleep_table = {"sleep", sleep_fields, COUNT(sleep_fields)};
+
+static const ProcessField child_fields[] = {
+    {"type", TYPE_TYPE, offsetof(ProcessAction, type), .required = true, .help = "of the child"},
+    {"domain", TYPE_DOMAIN, offsetof(ProcessAction, domain), .max = DOMAIN_LENGTH_MAX,
+     .help = "that of the process unless given"},
+    {"state", TYPE_PATCH, offsetof(ProcessAction, state), .help = "its initial state, with templates; {} unless given"},
+};
+static const ProcessTable child_table = {"process", child_fields, COUNT(child_fields)};
+
+static const ProcessField step_fields[] = {
+    {"name", TYPE_NAME, offsetof(Step, name), ALL, .required = true, .help = "unique in the file"},
+    {"exec", TYPE_LINE, offsetof(Step, action.exec), EXEC, .selects = true, .in_compensate = true,
+     .help = "a command line: input on standard input, result on standard output"},
+    {"sql", TYPE_FUNCTION, offsetof(Step, action.sql), SQL, .selects = true, .in_compensate = true,
+     .help = "schema.function(input jsonb, key uuid) returns jsonb; its effects and its record commit together"},
+    {"http", TYPE_OBJECT, offsetof(Step, action.http), HTTP, .selects = true, .in_compensate = true,
+     .table = &http_table, .help = "a request with an idempotency key"},
+    {"command", TYPE_OBJECT, offsetof(Step, action.command), COMMAND, .selects = true, .in_compensate = true,
+     .table = &command_table, .help = "sends a command and waits for its outcome"},
+    {"wallet", TYPE_OPERATION, offsetof(Step, action.wallet), WALLET, .selects = true, .in_compensate = true,
+     .help = "posts to the ledger: kind and the fields of that kind, with templates"},
+    {"wait", TYPE_OBJECT, offsetof(Step, action.wait), WAIT, .selects = true, .table = &wait_table,
+     .help = "waits for responses or a condition"},
+    {"sleep", TYPE_SLEEP, offsetof(Step, action.sleep), BIT(STEP_SLEEP), .selects = true,
+     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "a duration, or {\"until\": TIME}"},
+    {"set", TYPE_PATCH, offsetof(Step, action.set), BIT(STEP_SET), .selects = true,
+     .help = "merged into the state"},
+    {"when", TYPE_CONDITION, offsetof(Step, action.when.condition), BIT(STEP_WHEN), .selects = true,
+     .help = "jumps forward"},
+    {"parallel", TYPE_BRANCHES, offsetof(Step, action.parallel), PARALLEL, .selects = true,
+     .help = "lists of steps by name, run at the same time and joined"},
+    {"each", TYPE_LIST, offsetof(Step, action.each.items), EACH, .selects = true,
+     .help = "one template that is an array: the steps run once per item"},
+    {"process", TYPE_OBJECT, offsetof(Step, action.process), PROCESS, .selects = true, .table = &child_table,
+     .help = "starts a child and waits for its end"},
+    {"input", TYPE_JSON, offsetof(Step, action.input), EXEC | SQL, .in_compensate = true,
+     .help = "JSON with templates; null unless given"},
+    {"then", TYPE_TARGET, offsetof(Step, action.when.then_name), BIT(STEP_WHEN), .required = true,
+     .help = "where it goes on if the condition holds: a later step of the list, or \"end\", the end of the list"},
+    {"else", TYPE_TARGET, offsetof(Step, action.when.else_name), BIT(STEP_WHEN),
+     .help = "where it goes on if not; the next step unless given"},
+    {"concurrency", TYPE_INTEGER, offsetof(Step, action.each.concurrency), EACH,
+     .min = 1, .max = DEFINITION_CONCURRENCY_MAX, .help = "items at the same time; 1 unless given"},
+    {"steps", TYPE_STEPS, offsetof(Step, action.each.list), EACH, .required = true, .help = "run once per item"},
+    {"timeout", TYPE_DURATION, offsetof(Step, action.timeout_ms), CALLS | WAIT | PROCESS, .in_compensate = true,
+     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "of one attempt, or of the wait; none unless given"},
+    {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), WAIT, .words = timeout_words,
+     .help = "fail unless given"},
+    {"retry", TYPE_OBJECT, offsetof(Step, action.retry), CALLS | PROCESS, .in_compensate = true,
+     .table = &retry_table, .help = "attempts and delays"},
+    {"save", TYPE_PATCH, offsetof(Step, save), CALLS | WAIT | PARALLEL | EACH | PROCESS, .has_result = true,
+     .help = "merged into the state with the record of the step"},
+    {"compensate", TYPE_COMPENSATE, offsetof(Step, compensate), CALLS | PROCESS, .has_result = true,
+     .help = "what undoes the step, if a later one fails for good"},
+};
+const ProcessTable step_table = {"step", step_fields, COUNT(step_fields)};
+
+static const ProcessField definition_fields[] = {
+    {"type", TYPE_TYPE, offsetof(Definition, type), .required = true, .help = "of the process"},
+    {"domain", TYPE_DOMAIN, offsetof(Definition, domain), .required = true, .max = DOMAIN_LENGTH_MAX,
+     .help = "of the process"},
+    {"deadline", TYPE_DURATION, offsetof(Definition, deadline_ms), .min = 1, .max = DEFINITION_TIME_MS_MAX,
+     .help = "from the start to the end; none unless given"},
+    {"on_deadline", TYPE_WORD, offsetof(Definition, on_deadline), .words = failure_actions,
+     .help = "what happens when it passes; on_failure unless given"},
+    {"on_failure", TYPE_WORD, offsetof(Definition, on_failure), .words = failure_actions,
+     .help = "when a step fails for good; compensate if any step has a compensation, else troubleshoot, unless given"},
+    {"steps", TYPE_STEPS, offsetof(Definition, list), .required = true, .help = "in order"},
+    {"result", TYPE_JSON, offsetof(Definition, result), .help = "JSON with templates; the state unless given"},
+};
+const ProcessTable definition_table = {"definition", definition_fields, COUNT(definition_fields)};
+/* clang-format on */
+
+const ProcessTable *const process_tables[] = {&definition_table, &step_table,    &retry_table,
+                                              &http_table,       &command_table, &wait_table,
+                                              &sleep_table,      &child_table,   NULL};
+
+#define X(id, name) name,
+const char *const step_kind_names[STEP_KIND_COUNT] = {STEP_KINDS(X)};
+#undef X
+
+bool field_is_common(const ProcessField *field)
+{
+    return field->kinds == ALL;
+}
+
+void kinds_print(KindSet kinds, Text *text)
+{
+    const char *separator = "";
+
+    for (StepKind kind = 0; kind < STEP_KIND_COUNT; kind++)
+        if (kinds & BIT(kind)) {
+            text_print(text, "%s%s", separator, step_kind_names[kind]);
+            separator = ", ";
+        }
+}
+
+static void words_print(const char *const *words, Text *text)
+{
+    text_append(text, "one of ");
+    for (size_t i = 0; words[i]; i++)
+        text_print(text, "%s\"%s\"", i ? ", " : "", words[i]);
+}
+
+static void duration_rule_print(const ProcessField *field, Text *text)
+{
+    text_append(text, "a duration from ");
+    setting_duration_print(field->min, text);
+    text_append(text, " to ");
+    setting_duration_print(field->max, text);
+    text_append(text, " such as 250ms, 10s, 5m, 1h or 2d");
+}
+
+/* Those that need no more than words. */
+static const char *const rules[] = {
+    [TYPE_NAME]       = "1 to 50 letters, digits, \"_\" or \"-\", beginning with a letter or digit",
+    [TYPE_TYPE]       = "1 to 100 letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",
+    [TYPE_LINE]       = "text of 1 to 4096 bytes",
+    [TYPE_FUNCTION]   = "the name of a function: schema.function",
+    [TYPE_TARGET]     = "the name of a later step of the same list, or \"end\"",
+    [TYPE_CONDITION]  = "a condition in a string",
+    [TYPE_JSON]       = "a value",
+    [TYPE_PATCH]      = "an object",
+    [TYPE_TEXT]       = "text",
+    [TYPE_URL]        = "a URL that begins with http://, https:// or a template",
+    [TYPE_LIST]       = "one template in a string, such as \"{{state.list}}\"",
+    [TYPE_HEADERS]    = "an object of texts",
+    [TYPE_OPERATION]  = "an object with kind and its fields",
+    [TYPE_OBJECT]     = "an object",
+    [TYPE_COMPENSATE] = "an object with one of exec, sql, http, command and wallet",
+    [TYPE_STEPS]      = "an array of steps, at least one",
+    [TYPE_BRANCHES]   = "an object of 1 to 64 arrays of steps",
+};
+
+void field_rule_print(const ProcessField *field, Text *text)
+{
+    switch (field->type) {
+    case TYPE_METHOD:
+    case TYPE_WORD:
+    case TYPE_CONTINUE:
+        words_print(field->words, text);
+        break;
+    case TYPE_DOMAIN:
+        text_print(text, "1 to %lld letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit",
+                   (long long)field->max);
+        break;
+    case TYPE_INTEGER:
+        text_print(text, "an integer from %lld to %lld", (long long)field->min, (long long)field->max);
+        break;
+    case TYPE_REAL:
+        text_print(text, "a number from %lld to %lld", (long long)field->min, (long long)field->max);
+        break;
+    case TYPE_DURATION:
+        duration_rule_print(field, text);
+        break;
+    case TYPE_SLEEP:
+        duration_rule_print(field, text);
+        text_append(text, ", or {\"until\": TIME}");
+        break;
+    default:
+        text_append(text, rules[field->type]);
+    }
+}

@@ -1,0 +1,155 @@
+/*
+ * handler.c - see handler.h.
+ */
+#include "process/handler.h"
+
+#include <stdlib.h>
+
+#include "base/fault.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/problem.h"
+#include "bus/release.h"
+
+#define CALL_MS 10000
+
+typedef struct {
+    Handler        base;
+    Pool          *pool;
+    ProcessWriter *writer;
+    ProcessBody   *body;
+    void          *context;
+} ProcessHandler;
+
+/* ---- load ---- */
+
+static int id_compare(const void *key, const void *item)
+{
+    int64_t id = *(const int64_t *)key, other = ((const LoadedProcess *)item)->id;
+
+    return (id > other) - (id < other);
+}
+
+/* What cannot be loaded now is loaded when it is run. */
+static void process_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
+{
+    ProcessHandler *handler = (ProcessHandler *)base;
+    int64_t        *ids     = arena_array(arena, int64_t, count);
+    LoadedProcess  *loaded;
+    int             loaded_count;
+    Error           error = {0};
+
+    for (int i = 0; i < count; i++)
+        ids[i] = list[i].id;
+    if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, count, &loaded, &loaded_count, &error) != OK)
+        return;
+    for (int i = 0; i < count; i++)
+        ret_list[i] = bsearch(&list[i].id, loaded, (size_t)loaded_count, sizeof *loaded, id_compare);
+}
+
+static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, const LoadedProcess **ret_loaded,
+                            Error *reterr)
+{
+    LoadedProcess *loaded;
+    int            count;
+
+    if (job->prepared && !fresh) {
+        *ret_loaded = job->prepared;
+        return OK;
+    }
+    TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), job->arena, &job->command->id, 1, &loaded, &count,
+                     reterr));
+    if (count == 0)
+        return fail(reterr, ERR_NOT_FOUND, "command %s is no process: start processes with pawl.start",
+                    job->command->command_id);
+    *ret_loaded = loaded;
+    return OK;
+}
+
+/* ---- one activation ---- */
+
+static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_met, Error *reterr)
+{
+    *ret_met = false;
+    switch (verdict->end) {
+    case BODY_WAITS:
+        return run_suspend(run, ret_met, reterr);
+    case BODY_ENDS:
+        return run_end(run, verdict->outcome, verdict->result, verdict->error, /* record= */ NULL, reterr);
+    case BODY_STOPS:
+        break;
+    }
+    return OK;
+}
+
+/* *ret_done: the process is suspended or ended, or its lease is lost. */
+static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, Error *reterr)
+{
+    bool met = false;
+
+    do {
+        scoped(run_free) Run *run     = NULL;
+        BodyVerdict           verdict = {0};
+        const LoadedProcess  *loaded;
+
+        TRY(loaded_get(handler, job, /* fresh= */ met, &loaded, reterr));
+        TRY(run_new(handler->writer, job, loaded, &run, reterr));
+        TRY(handler->body(run, job, loaded, handler->context, &verdict, reterr));
+        TRY(verdict_obey(run, &verdict, &met, reterr));
+        *ret_done = run_is_over(run);
+    } while (met);
+    return OK;
+}
+
+/* Nothing is known about this process any more but that it holds a lease: give it back, so that it need not run out. */
+static void activation_release(ProcessHandler *handler, Job *job, SettleItem *ret_settle)
+{
+    Error error = {0};
+
+    if (lease_release(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command, 1, &error) != OK)
+        log_error(LOG_WARN, "process", "cannot release an activation, its lease runs out", &error);
+    ret_settle->settled = true;
+    ret_settle->status  = "PENDING";
+}
+
+static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
+{
+    ProcessHandler *handler = (ProcessHandler *)base;
+    Error           error   = {0};
+    bool            done    = false;
+    ErrorCode       code    = activation_run(handler, job, &done, &error);
+
+    if (code == OK && done) {
+        ret_settle->settled = true;
+        ret_settle->status  = "COMPLETED";
+        return;
+    }
+    if (code == OK || error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED || code == ERR_STOPPING) {
+        if (code != OK)
+            log_error(LOG_WARN, "process", "activation is interrupted, it will be run again", &error);
+        activation_release(handler, job, ret_settle);
+        return;
+    }
+    ret_settle->outcome = OUTCOME_FAIL;
+    ret_settle->error   = arena_text(job->arena, problem_stored(&error));
+}
+
+Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context)
+{
+    ProcessHandler *handler = memory_new(1, sizeof *handler);
+
+    handler->base    = (Handler){.run = process_run, .prepare = process_prepare};
+    handler->pool    = pool;
+    handler->writer  = process_writer_new(pool);
+    handler->body    = body;
+    handler->context = context;
+    return &handler->base;
+}
+
+void process_handler_free(Handler *base)
+{
+    ProcessHandler *handler = (ProcessHandler *)base;
+
+    process_writer_free(handler->writer);
+    free(handler);
+}

@@ -1,0 +1,35 @@
+/*
+ * handler.h - runs activations of processes as commands of the bus.
+ *
+ * A body is the program of a process: it replays what is recorded, does what is next and says how the activation ends. The handler loads
+ * processes (once per claim), calls the body, suspends or ends the process, and calls the body again when a response came meanwhile.
+ *
+ *     body says      the handler
+ *     BODY_WAITS     suspends it with the waits that were collected
+ *     BODY_ENDS      ends it with the outcome and result given
+ *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops and gives it back
+ *
+ * A failure that passes (the database is away) gives the activation back without an attempt. One that does not (the state is too large,
+ * too many steps) sends the process to the troubleshooting queue with the reason.
+ * Threads: handler threads of a worker. Ownership: process_handler_free() after worker_run() returned.
+ */
+#ifndef PROCESS_HANDLER_H
+#define PROCESS_HANDLER_H
+
+#include "bus/worker.h"
+#include "process/run.h"
+
+typedef enum { BODY_WAITS, BODY_ENDS, BODY_STOPS } BodyEnd;
+typedef struct {
+    BodyEnd     end;
+    Outcome     outcome;
+    const char *result, *error; /* live as long as the Run */
+} BodyVerdict;
+
+typedef ErrorCode ProcessBody(Run *run, Job *job, const LoadedProcess *loaded, void *context, BodyVerdict *ret_verdict,
+                              Error *reterr);
+
+Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context);
+void     process_handler_free(Handler *handler);
+
+#endif

@@ -1,0 +1,352 @@
+/*
+ * interpret.c - see interpret.h: definitions by number, the walk over lists, and how an activation ends.
+ */
+#include "process/interpret.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/writer.h"
+#include "pg/tx.h"
+#include "process/interpret_internal.h"
+#include "sql.h"
+
+#define CALL_MS        10000
+#define WALK_BYTES_MAX ((size_t)32 << 20)
+
+/* ---- definitions, kept by number ---- */
+
+#define SOURCE_COLUMNS(X, T) X(T, const char *, DB_TEXT, source)
+typedef struct {
+    SOURCE_COLUMNS(DB_FIELD, Source)
+} Source;
+DB_SHAPE(source, Source, SOURCE_COLUMNS);
+
+static const Definition *definition_cached(Interpreter *interpreter, int id)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&interpreter->mutex);
+
+    for (const struct CachedDefinition *at = interpreter->definitions; at; at = at->next)
+        if (at->id == id)
+            return at->definition;
+    return NULL;
+}
+
+static void definition_keep(Interpreter *interpreter, int id, Arena *arena, const Definition *definition)
+{
+    struct CachedDefinition    *cached = memory_new(1, sizeof *cached);
+    scoped(mutex_unlock) Mutex *held   = mutex_hold(&interpreter->mutex);
+
+    *cached                  = (struct CachedDefinition){interpreter->definitions, arena, id, definition};
+    interpreter->definitions = cached; /* twice if two threads load it at the same time; both stay valid */
+}
+
+static ErrorCode definition_get(Interpreter *interpreter, int id, const Definition **ret_definition, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = NULL;
+    TxOptions                 options = {.name = "definition", .deadline = deadline_in_ms(CALL_MS), .read_only = true};
+    Source                    source;
+
+    *ret_definition = definition_cached(interpreter, id);
+    if (*ret_definition)
+        return OK;
+    arena         = arena_new(ARENA_BYTES_DEFAULT * 2);
+    options.arena = arena;
+    TRY(db_call(interpreter->pool, &options, sql_process_definition_source, DB_ARGS(db_i32(id)), &source_shape, &source,
+                reterr));
+    TRY(definition_parse("definition", source.source, strlen(source.source), arena, ret_definition, reterr));
+    definition_keep(interpreter, id, take(arena), *ret_definition);
+    return OK;
+}
+
+Interpreter *interpreter_new(Pool *pool, Client *client)
+{
+    Interpreter *interpreter = memory_new(1, sizeof *interpreter);
+
+    interpreter->pool   = pool;
+    interpreter->client = client;
+    mutex_init(&interpreter->mutex);
+    return interpreter;
+}
+
+void interpreter_free(Interpreter *interpreter)
+{
+    for (struct CachedDefinition *at = interpreter->definitions, *next; at; at = next) {
+        next = at->next;
+        arena_free(at->arena);
+        free(at);
+    }
+    mutex_done(&interpreter->mutex);
+    free(interpreter);
+}
+
+/* ---- steps ---- */
+
+void walk_fail(Walk *walk, const char *record, const char *error, bool is_refusal, Flow *ret_flow)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&walk->mutex);
+
+    *ret_flow = FLOW_FAILED;
+    if (walk->failure)
+        return;
+    walk->failed_step = arena_text(walk->arena, record);
+    walk->failure     = arena_text(walk->arena, error ? error : "failed");
+    walk->is_refusal  = is_refusal;
+}
+
+ErrorCode step_record(Walk *walk, const char *record, const char *result, const char *patch, int64_t version,
+                      RunVerdict *ret_verdict, Flow *ret_flow, Error *reterr)
+{
+    RunRecord written = {.step = record, .result = result, .patch = patch, .version = version};
+
+    TRY(run_record(walk->run, &written, ret_verdict, reterr));
+    *ret_flow = *ret_verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
+    return OK;
+}
+
+ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what, int64_t *ret_begun_us,
+                     const char **ret_what, Flow *ret_flow, Error *reterr)
+{
+    RecordName  name = record_name(scope, step, ":begun");
+    const char *kept = run_result(walk->run, name.text);
+    RunVerdict  verdict;
+
+    *ret_flow = FLOW_NEXT;
+    if (!kept) {
+        TRY(step_record(walk, name.text, what ? what : "null", /* patch= */ NULL, 0, &verdict, ret_flow, reterr));
+        kept = run_result(walk->run, name.text);
+    }
+    *ret_begun_us = kept ? run_ended_us(walk->run, name.text) : 0;
+    if (ret_what)
+        *ret_what = kept;
+    return OK;
+}
+
+static ErrorCode step_act(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    RecordName name = record_name(scope, step, "");
+
+    return action_walk(walk, scope, step, &step->action, name.text, (Value){0}, ret_flow, reterr);
+}
+
+static StepWalk *const walks[STEP_KIND_COUNT] = {
+    [STEP_EXEC] = step_act,   [STEP_SQL] = step_act,   [STEP_HTTP] = step_act,          [STEP_COMMAND] = step_act,
+    [STEP_WALLET] = step_act, [STEP_WAIT] = step_wait, [STEP_SLEEP] = step_sleep,       [STEP_SET] = step_set,
+    [STEP_WHEN] = step_when,  [STEP_EACH] = step_each, [STEP_PARALLEL] = step_parallel, [STEP_PROCESS] = step_act,
+};
+
+/* Behind a "when" the record says where to go on. */
+static const Step *step_after(Walk *walk, const Scope *scope, const Step *step)
+{
+    RecordName name = record_name(scope, step, "");
+
+    if (step->action.kind != STEP_WHEN)
+        return step_next(step);
+    return strcmp(run_result(walk->run, name.text), "true") == 0 ? step->action.when.then_step
+                                                                 : step->action.when.else_step;
+}
+
+/* A reason to go on no further, whatever the next step is. */
+static bool walk_is_ended(Walk *walk, Flow *ret_flow)
+{
+    if (run_must_stop(walk->run)) {
+        *ret_flow = FLOW_STOPPED;
+        return true;
+    }
+    if (run_is_canceled(walk->run)) {
+        walk_fail(walk, "", "canceled by an operator", /* is_refusal= */ true, ret_flow);
+        return true;
+    }
+    if (run_is_late(walk->run)) {
+        walk_fail(walk, "", "the deadline of the process has passed", /* is_refusal= */ false, ret_flow);
+        return true;
+    }
+    return false;
+}
+
+/* What is wrong with the step or its values, and not with the world around it, fails the step for good. */
+static ErrorCode step_walk(Walk *walk, const Scope *scope, const Step *step, const char *record, Flow *ret_flow,
+                           Error *reterr)
+{
+    Error     error = {0};
+    ErrorCode code  = walks[step->action.kind](walk, scope, step, ret_flow, &error);
+
+    if (code == ERR_INVALID || code == ERR_LIMIT || code == ERR_NOT_FOUND) {
+        walk_fail(walk, record, error.text, /* is_refusal= */ false, ret_flow);
+        return OK;
+    }
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
+}
+
+ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr)
+{
+    *ret_flow = FLOW_NEXT;
+    for (const Step *step = list->count ? list->steps : NULL; step; step = step_after(walk, scope, step)) {
+        RecordName name = record_name(scope, step, "");
+
+        if (run_result(walk->run, name.text))
+            continue;
+        if (walk_is_ended(walk, ret_flow))
+            return OK;
+        TRY(step_walk(walk, scope, step, name.text, ret_flow, reterr));
+        if (*ret_flow != FLOW_NEXT)
+            return OK;
+    }
+    return OK;
+}
+
+/* ---- how it ends ---- */
+
+static ErrorCode result_render(Walk *walk, const char **ret_result, Error *reterr)
+{
+    LookupContext context = {.walk = walk, .arena = walk->arena};
+    Text          text;
+
+    if (!walk->definition->result) {
+        *ret_result = run_state(walk->run);
+        return OK;
+    }
+    text_init(&text, walk->arena, TEXT_MAX_BODY / 4);
+    TRY(template_render(walk->definition->result, scope_lookup, &context, &text, reterr));
+    *ret_result = text_string(&text);
+    return OK;
+}
+
+static const char *failure_text(const Walk *walk)
+{
+    if (!walk->failed_step[0])
+        return walk->failure;
+    return arena_print(walk->arena, "step %s: %s", walk->failed_step, walk->failure);
+}
+
+static FailureAction failure_action(const Walk *walk)
+{
+    if (run_is_canceled(walk->run))
+        return ACTION_COMPENSATE;
+    if (run_is_late(walk->run))
+        return walk->definition->on_deadline;
+    if (walk->is_refusal && walk->definition->on_failure == ACTION_TROUBLESHOOT)
+        return ACTION_FAIL; /* nothing to look into */
+    return walk->definition->on_failure;
+}
+
+static const char *text_quoted(Arena *arena, const char *text)
+{
+    Text json;
+
+    text_init(&json, arena, TEXT_MAX_BODY);
+    writer_quote(&json, text);
+    return text_string(&json);
+}
+
+static const char *text_unquoted(Arena *arena, const char *json)
+{
+    Value value = value_decode((Value){json, strlen(json)}, arena);
+
+    return arena_bytes(arena, value.bytes, value.size);
+}
+
+static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+{
+    FailureAction action = failure_action(walk);
+    RunVerdict    verdict;
+
+    *ret_compensates = action == ACTION_COMPENSATE;
+    if (action == ACTION_COMPENSATE) {
+        RunRecord reason = {.step = "~", .result = text_quoted(walk->arena, failure_text(walk))};
+
+        TRY(run_record(walk->run, &reason, &verdict, reterr)); /* why, for the end of the compensation */
+        if (verdict == RUN_OK)
+            TRY(run_phase_set(walk->run, "compensating", &verdict, reterr));
+        if (verdict != RUN_OK)
+            *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
+        return OK;
+    }
+    *ret_verdict = (BodyVerdict){.end     = BODY_ENDS,
+                                 .outcome = action == ACTION_FAIL ? OUTCOME_REJECT : OUTCOME_FAIL,
+                                 .error   = failure_text(walk)};
+    return OK;
+}
+
+static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+{
+    *ret_compensates = false;
+    switch (flow) {
+    case FLOW_NEXT:
+        *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE};
+        return result_render(walk, &ret_verdict->result, reterr);
+    case FLOW_BLOCKED:
+        ret_verdict->end = BODY_WAITS;
+        return OK;
+    case FLOW_FAILED:
+        return failed_end(walk, ret_verdict, ret_compensates, reterr);
+    case FLOW_STOPPED:
+        break;
+    }
+    ret_verdict->end = BODY_STOPS;
+    return OK;
+}
+
+/* All compensations have a record, or one of them waits or has failed. */
+static ErrorCode compensation_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
+{
+    Flow        flow;
+    RunVerdict  verdict;
+    const char *reason = run_result(walk->run, "~");
+
+    TRY(compensate_walk(walk, &flow, reterr));
+    switch (flow) {
+    case FLOW_NEXT:
+        TRY(run_phase_set(walk->run, "compensated", &verdict, reterr));
+        *ret_verdict = (BodyVerdict){.end     = verdict == RUN_OK ? BODY_ENDS : BODY_STOPS,
+                                     .outcome = OUTCOME_REJECT,
+                                     .error   = reason ? text_unquoted(walk->arena, reason) : NULL};
+        return OK;
+    case FLOW_FAILED:
+        *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_FAIL, .error = failure_text(walk)};
+        return OK;
+    case FLOW_BLOCKED:
+        ret_verdict->end = BODY_WAITS;
+        return OK;
+    case FLOW_STOPPED:
+        break;
+    }
+    ret_verdict->end = BODY_STOPS;
+    return OK;
+}
+
+static ErrorCode walk_run(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
+{
+    bool compensates = strcmp(run_phase(walk->run), "forward") != 0;
+    Flow flow;
+
+    if (!compensates) {
+        TRY(list_walk(walk, /* scope= */ NULL, &walk->definition->list, &flow, reterr));
+        TRY(flow_end(walk, flow, ret_verdict, &compensates, reterr));
+    }
+    if (compensates && ret_verdict->end != BODY_STOPS)
+        return compensation_end(walk, ret_verdict, reterr);
+    return OK;
+}
+
+ErrorCode interpret_body(Run *run, Job *job, const LoadedProcess *loaded, void *context, BodyVerdict *ret_verdict,
+                         Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(WALK_BYTES_MAX);
+    Walk                      walk  = {.interpreter = context, .run = run, .job = job, .arena = arena};
+    ErrorCode                 code;
+
+    if (!loaded->definition_id)
+        return fail(reterr, ERR_NOT_FOUND, "no file defines processes of type \"%s\"", job->command->type);
+    TRY(definition_get(walk.interpreter, loaded->definition_id, &walk.definition, reterr));
+    *ret_verdict = (BodyVerdict){.end = BODY_WAITS};
+    mutex_init(&walk.mutex);
+    code = walk_run(&walk, ret_verdict, reterr);
+    mutex_done(&walk.mutex);
+    ret_verdict->result = arena_text(job->arena, ret_verdict->result);
+    ret_verdict->error  = arena_text(job->arena, ret_verdict->error);
+    return code;
+}

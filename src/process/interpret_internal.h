@@ -1,0 +1,135 @@
+/*
+ * interpret_internal.h - what the files of the interpreter share.
+ */
+#ifndef PROCESS_INTERPRET_INTERNAL_H
+#define PROCESS_INTERPRET_INTERNAL_H
+
+#include "base/sync.h"
+#include "process/definition.h"
+#include "process/interpret.h"
+
+struct Interpreter {
+    Pool   *pool;
+    Client *client;
+    Mutex   mutex; /* guards the list */
+    struct CachedDefinition {
+        struct CachedDefinition *next;
+        Arena                   *arena;
+        int                      id;
+        const Definition        *definition;
+    } *definitions; /* a definition never changes, so it is kept for as long as the process runs */
+};
+
+/* One activation of a process. */
+typedef struct {
+    Interpreter      *interpreter;
+    Run              *run;
+    Job              *job;
+    const Definition *definition;
+    Mutex             mutex; /* guards the failure and the arena, while branches run */
+    Arena            *arena;
+    const char       *failed_step, *failure; /* the first step that failed for good, and why; NULL: none */
+    bool              is_refusal;            /* a business refusal: nothing to look into */
+} Walk;
+
+/* How far a list, branch or step got. */
+typedef enum {
+    FLOW_NEXT,    /* it has ended */
+    FLOW_BLOCKED, /* it waits; the waits are in the Run */
+    FLOW_FAILED,  /* for good; the Walk says why */
+    FLOW_STOPPED, /* the activation is over, or must stop: do nothing more */
+} Flow;
+
+/* Where a step runs: which item of which each. NULL: in no each. */
+typedef struct Scope Scope;
+struct Scope {
+    const Scope *above;
+    int64_t      index;
+    Value        item;
+};
+
+/* ---- scope.c ---- */
+
+#define RECORD_NAME_MAX 400
+typedef struct {
+    char text[RECORD_NAME_MAX];
+} RecordName;
+/* The name under which a step in this scope is recorded; suffix: ":begun" or "". */
+RecordName record_name(const Scope *scope, const Step *step, const char *suffix);
+/* What paths mean here. result: of the step itself; size 0: none. */
+typedef struct {
+    Walk        *walk;
+    const Scope *scope;
+    Value        result;
+    Arena       *arena;
+    char         index[24];
+} LookupContext;
+Lookup scope_lookup;
+/* The key of a record: a UUID. */
+void record_key(const Walk *walk, const char *record, char *ret_uuid);
+
+/* ---- attempt.c: actions that may fail and are tried again ---- */
+
+typedef enum {
+    ATTEMPT_DONE,
+    ATTEMPT_RETRY,
+    ATTEMPT_FAIL,
+    ATTEMPT_REFUSED,
+    ATTEMPT_BLOCKED,
+    ATTEMPT_STOPPED
+} AttemptEnd;
+typedef struct {
+    AttemptEnd  end;
+    const char *result;   /* JSON; NULL: null */
+    const char *error;    /* RETRY, FAIL, REFUSED */
+    int64_t     retry_ms; /* RETRY: not sooner than this; 0: as the policy says */
+    bool        recorded; /* DONE: in the transaction of the action itself */
+} AttemptResult;
+
+/* One attempt of an action. */
+typedef struct {
+    Walk         *walk;
+    const Scope  *scope;
+    const Step   *step; /* whose; for templates of compensations */
+    const Action *action;
+    const char   *record; /* its name */
+    const char   *key;
+    int           attempt; /* from 1 */
+    const char   *patch;   /* of the state, rendered from `save`; filled by attempt_patch() */
+    int64_t       version;
+    Value         result_before; /* compensation: the result of the step */
+    Arena        *arena;
+    int64_t       started_us;
+} Attempt;
+typedef ErrorCode AttemptRun(Attempt *attempt, AttemptResult *ret_result, Error *reterr);
+
+/* Run the action of a step, or of its compensation, by its policy, and record it. */
+must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action,
+                                 const char *record, Value result_before, Flow *ret_flow, Error *reterr);
+/* The patch of `save` for this result. */
+must_check ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr);
+must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,
+                                    const char **ret_text, Error *reterr);
+
+AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send;
+
+/* ---- the other kinds ---- */
+
+typedef ErrorCode StepWalk(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr);
+StepWalk          step_wait, step_sleep, step_set, step_when, step_parallel, step_each;
+
+must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr);
+/* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */
+must_check ErrorCode step_record(Walk *walk, const char *record, const char *result, const char *patch, int64_t version,
+                                 RunVerdict *ret_verdict, Flow *ret_flow, Error *reterr);
+/* When a step of this scope began, as recorded; it is recorded now if it was not. what: to remember, JSON or NULL. */
+must_check ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what,
+                                int64_t *ret_begun_us, const char **ret_what, Flow *ret_flow, Error *reterr);
+/* The step failed for good. */
+void walk_fail(Walk *walk, const char *record, const char *error, bool is_refusal, Flow *ret_flow);
+
+/* ---- compensate.c ---- */
+
+must_check ErrorCode compensate_walk(Walk *walk, Flow *ret_flow, Error *reterr);
+
+#endif

@@ -1,0 +1,54 @@
+/*
+ * load.h - what an activation continues from: the state, the records of its steps and the responses that arrived.
+ *
+ * Ownership: everything is in the arena that was given.
+ */
+#ifndef PROCESS_LOAD_H
+#define PROCESS_LOAD_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+/* One attempt of a step that ended. */
+typedef struct {
+    const char *name;
+    int64_t     attempt;
+    const char *result; /* JSON; NULL: none */
+    const char *error;  /* NULL: it succeeded */
+    int64_t     ended_us;
+} StepRecord;
+
+typedef struct {
+    const char *name, *key;
+    const char *payload; /* JSON */
+} ProcessResponse;
+
+#define LOADED_COLUMNS(X, T)             \
+    X(T, int64_t, DB_I64, id)            \
+    X(T, int64_t, DB_TIME, now_us)       \
+    X(T, int32_t, DB_I32, definition_id) \
+    X(T, const char *, DB_TEXT, phase)   \
+    X(T, const char *, DB_JSONB, state)  \
+    X(T, int64_t, DB_I64, version)       \
+    X(T, int64_t, DB_TIME, deadline_us)  \
+    X(T, int64_t, DB_TIME, retried_us)   \
+    X(T, const char *, DB_JSONB, steps)  \
+    X(T, const char *, DB_JSONB, responses)
+typedef struct {
+    LOADED_COLUMNS(DB_FIELD, LoadedProcess)
+} LoadedProcess;
+
+/* A row for each process that is there, in the order of ids. */
+must_check ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count,
+                                  LoadedProcess **ret_list, int *ret_count, Error *reterr);
+/* The arrays in a loaded row; NULL texts are empty lists. */
+must_check ErrorCode records_read(const char *json, Arena *arena, StepRecord **ret_list, int *ret_count, Error *reterr);
+must_check ErrorCode responses_read(const char *json, Arena *arena, ProcessResponse **ret_list, int *ret_count,
+                                    Error *reterr);
+
+#endif

@@ -1,0 +1,225 @@
+/*
+ * process.c - see process.h; sql/process decides.
+ */
+#include "process/process.h"
+
+#include <string.h>
+
+#include "base/reader.h"
+#include "base/text.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+DB_SHAPE(defined, ProcessDefined, PROCESS_DEFINED_COLUMNS);
+DB_SHAPE(process, Process, PROCESS_COLUMNS);
+DB_SHAPE(signaled, ProcessSignaled, PROCESS_SIGNALED_COLUMNS);
+
+typedef struct {
+    const char *value;
+} TextRow;
+#define TEXT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
+DB_SHAPE(text, TextRow, TEXT_COLUMNS);
+
+ErrorCode process_status_check(const char *status, Error *reterr)
+{
+    const char *near;
+    size_t      count = 0;
+
+    for (; process_statuses[count]; count++)
+        if (status && strcmp(process_statuses[count], status) == 0)
+            return OK;
+    if (!status)
+        return OK;
+    near = text_nearest(status, process_statuses, count);
+    return fail(reterr, ERR_INVALID,
+                "status \"%.40s\" is unknown%s%s: PENDING, IN_PROGRESS, WAITING_FOR_REPLY, WAITING_FOR_ASYNC, "
+                "WAITING_FOR_RETRY, WAITING_FOR_TSQ, COMPENSATING, COMPLETED, FAILED, CANCELED or COMPENSATED",
+                status, near ? ", did you mean " : "", near ? near : "");
+}
+
+/* ---- definitions ---- */
+
+ErrorCode process_define(Pool *pool, Deadline deadline, const Definition *definition, const char *author,
+                         ProcessDefined *ret_defined, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT + 8 * DEFINITION_BYTES_MAX);
+    TxOptions                 options = {.name = "process_define", .deadline = deadline, .arena = arena, .keyed = true};
+    const char               *source  = arena_bytes(arena, definition->text.bytes, definition->text.size);
+    bool                      is_late = definition->deadline_ms > 0;
+
+    return db_call(pool, &options, sql_process_define,
+                   DB_ARGS(db_text(definition->domain), db_text(definition->type), db_text(source),
+                           is_late ? db_i64(definition->deadline_ms) : db_null(),
+                           db_text(is_late ? failure_actions[definition->on_deadline] : NULL), db_text(author)),
+                   &defined_shape, ret_defined, reterr);
+}
+
+void process_defined_write(Writer *writer, const Definition *definition, const ProcessDefined *defined)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "domain", definition->domain);
+    writer_text(writer, "type", definition->type);
+    writer_i64(writer, "version", defined->version);
+    writer_i64(writer, "steps", definition->count);
+    writer_i64(writer, "compensations", definition->compensation_count);
+    writer_end(writer);
+}
+
+/* ---- start ---- */
+
+static bool domain_is_valid(const char *domain)
+{
+    size_t length = strlen(domain);
+
+    return length >= 1 && length <= PROCESS_DOMAIN_MAX && !strchr("_.:-", domain[0]) &&
+           strspn(domain, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-") == length;
+}
+
+/* Valid JSON is an object if it begins like one. */
+static ErrorCode state_check(const char *state, Error *reterr)
+{
+    if (!state)
+        return OK;
+    if (reader_check(state, strlen(state), reterr) != OK) {
+        error_prefix(reterr, "state");
+        return reterr->code;
+    }
+    if (state[strspn(state, " \t\r\n")] != '{')
+        return fail(reterr, ERR_INVALID, "state must be a JSON object, got %.60s", state);
+    if (strlen(state) > PROCESS_STATE_BYTES_MAX)
+        return fail(reterr, ERR_LIMIT, "state must have at most %zu bytes, got %zu", PROCESS_STATE_BYTES_MAX,
+                    strlen(state));
+    return OK;
+}
+
+ErrorCode process_start_item(Arena *arena, const char *type, const char *state, const char *process_id,
+                             const char *domain, SendItem *ret_item, Error *reterr)
+{
+    domain = domain ? domain : PROCESS_DOMAIN_DEFAULT;
+    if (!domain_is_valid(domain))
+        return fail(reterr, ERR_INVALID,
+                    "domain must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or "
+                    "digit, got \"%.80s\"",
+                    PROCESS_DOMAIN_MAX, domain);
+    TRY(send_check_type("type", type, reterr));
+    TRY(state_check(state, reterr));
+    *ret_item = (SendItem){.domain       = arena_print(arena, "process:%s", domain),
+                           .type         = type,
+                           .payload      = state,
+                           .command_id   = process_id,
+                           .priority     = SEND_DEFAULT,
+                           .max_attempts = PROCESS_ATTEMPTS_MAX};
+    return OK;
+}
+
+/* ---- read ---- */
+
+ErrorCode process_show(Pool *pool, Deadline deadline, Arena *arena, ProcessName name, const char **ret_json,
+                       Error *reterr)
+{
+    TxOptions options = {.name = "process_show", .deadline = deadline, .arena = arena, .read_only = true};
+    TextRow   row;
+
+    TRY(db_call(pool, &options, sql_process_show, DB_ARGS(db_uuid(name.id), db_text(name.domain)), &text_shape, &row,
+                reterr));
+    if (!row.value)
+        return fail(reterr, ERR_NOT_FOUND, "process %s not found%s%s", name.id, name.domain ? " in domain " : "",
+                    name.domain ? name.domain : "");
+    *ret_json = row.value;
+    return OK;
+}
+
+ErrorCode process_list(Pool *pool, Deadline deadline, Arena *arena, const ProcessFilter *filter, Process **ret_list,
+                       int *ret_count, int64_t *ret_next, Error *reterr)
+{
+    TxOptions options = {.name = "process_list", .deadline = deadline, .arena = arena, .read_only = true};
+    void     *rows;
+    Process  *list;
+    int       count;
+
+    TRY(process_status_check(filter->status, reterr));
+    if (filter->limit < 1 || filter->limit > PROCESS_LIST_MAX)
+        return fail(reterr, ERR_INVALID, "limit must be an integer from 1 to %d, got %d", PROCESS_LIST_MAX,
+                    filter->limit);
+    TRY(db_call_many(pool, &options, sql_process_list,
+                     DB_ARGS(db_text(filter->domain), db_text(filter->type), db_text(filter->status),
+                             db_text(filter->step), db_text(filter->text),
+                             filter->older_ms ? db_i64(filter->older_ms) : db_null(),
+                             filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit)),
+                     &process_shape, &rows, &count, reterr));
+    list      = rows;
+    *ret_next = 0;
+    if (count > 0 && list[count - 1].id == 0) /* the limit of reads ended the page */
+        *ret_next = list[--count].last;
+    else if (count == filter->limit)
+        *ret_next = list[count - 1].last;
+    *ret_list  = list;
+    *ret_count = count;
+    return OK;
+}
+
+void process_row_write(Writer *writer, const Process *process)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "process_id", process->process_id);
+    writer_text(writer, "domain", process->domain);
+    writer_text(writer, "type", process->type);
+    writer_text(writer, "status", process->status);
+    writer_text(writer, "step", process->step);
+    writer_time(writer, "created_at", process->created_at);
+    writer_text(writer, "error", process->error);
+    writer_end(writer);
+}
+
+/* ---- responses ---- */
+
+ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, ProcessName name,
+                         const ProcessSignal *signal, ProcessSignaled *ret_signaled, Error *reterr)
+{
+    TxOptions options = {
+        .name = "process_signal", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
+    const char *payload = signal->payload ? signal->payload : "{}";
+
+    if (reader_check(payload, strlen(payload), reterr) != OK) {
+        error_prefix(reterr, "payload");
+        return reterr->code;
+    }
+    if (strlen(payload) > PROCESS_STATE_BYTES_MAX)
+        return fail(reterr, ERR_LIMIT, "payload must have at most %zu bytes, got %zu", PROCESS_STATE_BYTES_MAX,
+                    strlen(payload));
+    return db_call(pool, &options, sql_process_signal,
+                   DB_ARGS(db_uuid(name.id), db_text(signal->name), db_jsonb(payload), db_text(signal->key),
+                           db_text(name.domain), db_text(signal->actor)),
+                   &signaled_shape, ret_signaled, reterr);
+}
+
+/* ---- decisions ---- */
+
+ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
+                         const ProcessDecision *decision, Decision **ret_list, Error *reterr)
+{
+    /* The same decision again changes nothing and is told the same. */
+    TxOptions options = {
+        .name = "process_decide", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
+    DbArg ids = db_uuids(arena, names.ids, names.count), actor = db_text(decision->actor),
+          domains = names.domains ? db_texts(arena, names.domains, names.count) : db_null(),
+          reason  = db_text(decision->reason);
+
+    switch (decision->action) {
+    case PROCESS_RETRY:
+        return decisions_call(pool, &options, sql_process_retry,
+                              DB_ARGS(ids, domains, actor, reason, db_text(decision->from)), names.count, ret_list,
+                              reterr);
+    case PROCESS_CANCEL:
+        return decisions_call(pool, &options, sql_process_cancel, DB_ARGS(ids, domains, actor, reason), names.count,
+                              ret_list, reterr);
+    case PROCESS_COMPENSATE:
+        return decisions_call(pool, &options, sql_process_compensate, DB_ARGS(ids, domains, actor, reason), names.count,
+                              ret_list, reterr);
+    case PROCESS_COMPLETE:
+        break;
+    }
+    return decisions_call(pool, &options, sql_process_complete,
+                          DB_ARGS(ids, domains, actor, reason, db_jsonb(decision->result)), names.count, ret_list,
+                          reterr);
+}

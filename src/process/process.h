@@ -1,0 +1,135 @@
+/*
+ * process.h - processes from outside: define types, start, signal, read and list processes, and decide about them.
+ *
+ *     (nothing) -> PENDING [start]              PENDING -> IN_PROGRESS [a worker claims it]
+ *     IN_PROGRESS -> WAITING_FOR_REPLY, WAITING_FOR_ASYNC, WAITING_FOR_RETRY [it is suspended]
+ *     WAITING_... -> PENDING [a response, an outcome, a time]     IN_PROGRESS -> PENDING [its lease ran out; its worker stopped]
+ *     IN_PROGRESS -> COMPLETED, FAILED | WAITING_FOR_TSQ [no attempt is left]
+ *     PENDING, IN_PROGRESS, WAITING_... -> CANCELED [process_cancel]   -> COMPENSATING [process_compensate; a failure; the deadline]
+ *     COMPENSATING -> COMPENSATED | WAITING_FOR_TSQ                    WAITING_FOR_TSQ -> PENDING, CANCELED, COMPLETED [operators]
+ *
+ * COMPLETED, FAILED, CANCELED and COMPENSATED are the end. A process is a command of the bus in the domain "process:DOMAIN"
+ * (sql/process), so a start is a send: process_start_item() makes the item, bus/send.h sends it.
+ * Threads: any. Ownership: what is returned lives in the arena.
+ */
+#ifndef PROCESS_PROCESS_H
+#define PROCESS_PROCESS_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/writer.h"
+#include "bus/command.h"
+#include "bus/send.h"
+#include "pg/pool.h"
+#include "process/definition.h"
+
+#define PROCESS_DOMAIN_DEFAULT  "process"
+#define PROCESS_DOMAIN_MAX      54 /* bytes */
+#define PROCESS_STATE_BYTES_MAX ((size_t)1024 * 1024)
+#define PROCESS_ATTEMPTS_MAX    10 /* workers that may die of one activation; failures of steps do not count here */
+#define PROCESS_LIST_MAX        1000
+
+/* Every status, ended by NULL; pawl.process_status and process_wait_check in SQL have the same. */
+extern const char *const process_statuses[];
+must_check ErrorCode     process_status_check(const char *status, Error *reterr);
+
+/* ---- definitions ---- */
+
+#define PROCESS_DEFINED_COLUMNS(X, T) \
+    X(T, int32_t, DB_I32, version)    \
+    X(T, bool, DB_BOOL, is_new)
+typedef struct {
+    PROCESS_DEFINED_COLUMNS(DB_FIELD, ProcessDefined)
+} ProcessDefined;
+
+/* Store the file of a definition as the next version of its type; is_new false: it is the newest version already. */
+must_check ErrorCode process_define(Pool *pool, Deadline deadline, const Definition *definition, const char *author,
+                                    ProcessDefined *ret_defined, Error *reterr);
+void                 process_defined_write(Writer *writer, const Definition *definition, const ProcessDefined *defined);
+
+/* ---- start ---- */
+
+/* process_id, domain and state may be NULL. ERR_INVALID, ERR_LIMIT name the field. */
+must_check ErrorCode process_start_item(Arena *arena, const char *type, const char *state, const char *process_id,
+                                        const char *domain, SendItem *ret_item, Error *reterr);
+
+/* ---- read ---- */
+
+/* Which process; domain NULL: the one that has it. */
+typedef struct {
+    const char *id, *domain;
+} ProcessName;
+
+/* One process with its steps, responses and audit, as JSON. ERR_NOT_FOUND; ERR_CONFLICT: several domains have this id. */
+must_check ErrorCode process_show(Pool *pool, Deadline deadline, Arena *arena, ProcessName name, const char **ret_json,
+                                  Error *reterr);
+
+#define PROCESS_COLUMNS(X, T)               \
+    X(T, int64_t, DB_I64, id)               \
+    X(T, const char *, DB_UUID, process_id) \
+    X(T, const char *, DB_TEXT, domain)     \
+    X(T, const char *, DB_TEXT, type)       \
+    X(T, const char *, DB_TEXT, status)     \
+    X(T, const char *, DB_TEXT, step)       \
+    X(T, int64_t, DB_TIME, created_at)      \
+    X(T, const char *, DB_TEXT, error)      \
+    X(T, int64_t, DB_I64, last)
+typedef struct {
+    PROCESS_COLUMNS(DB_FIELD, Process)
+} Process;
+
+typedef struct {
+    const char *domain, *type, *status, *step; /* NULL: all */
+    const char *text;                          /* contained in the state; NULL: any */
+    int64_t     older_ms;                      /* started at least so long ago; 0: any */
+    int64_t     before;                        /* cursor; 0: from the newest */
+    int         limit;                         /* 1 to PROCESS_LIST_MAX */
+} ProcessFilter;
+
+/* Newest first. *ret_next: where the next page continues, 0: there is none. A page may be short, even empty, and have a next one: a call
+ * reads a bounded number of processes. */
+must_check ErrorCode process_list(Pool *pool, Deadline deadline, Arena *arena, const ProcessFilter *filter,
+                                  Process **ret_list, int *ret_count, int64_t *ret_next, Error *reterr);
+void                 process_row_write(Writer *writer, const Process *process);
+
+/* ---- responses ---- */
+
+typedef struct {
+    const char *name;
+    const char *payload; /* JSON; NULL: {} */
+    const char *key;     /* one response per process, name and key */
+    const char *actor;
+} ProcessSignal;
+
+/* verdict: RESUMED, STORED (it does not wait for it, or for more), REPEATED (the key is known), LATE (it has ended; its state was patched).
+ * queue: the domain of the bus whose workers should be woken. */
+#define PROCESS_SIGNALED_COLUMNS(X, T)   \
+    X(T, const char *, DB_TEXT, verdict) \
+    X(T, const char *, DB_TEXT, queue)
+typedef struct {
+    PROCESS_SIGNALED_COLUMNS(DB_FIELD, ProcessSignaled)
+} ProcessSignaled;
+
+/* lock_ms: as in bus/command.h. ERR_INVALID, ERR_LIMIT, ERR_NOT_FOUND, ERR_CONFLICT. */
+must_check ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, ProcessName name,
+                                    const ProcessSignal *signal, ProcessSignaled *ret_signaled, Error *reterr);
+
+/* ---- decisions ---- */
+
+typedef enum { PROCESS_RETRY, PROCESS_CANCEL, PROCESS_COMPENSATE, PROCESS_COMPLETE } ProcessVerb;
+typedef struct {
+    ProcessVerb action;
+    const char *actor, *reason; /* reason may be NULL */
+    const char *from;           /* RETRY: run again from this step; NULL: from the one that failed */
+    const char *result;         /* COMPLETE: JSON; NULL: null */
+} ProcessDecision;
+
+/* A Decision for each (bus/command.h), with the noun "process"; after RETRY and COMPENSATE its `domains` is the domain of the bus whose
+ * workers should be woken. */
+must_check ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
+                                    const ProcessDecision *decision, Decision **ret_list, Error *reterr);
+
+#endif

@@ -1,0 +1,548 @@
+/*
+ * run.c - see run.h.
+ */
+#include "process/run.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/memory.h"
+#include "base/sync.h"
+#include "base/writer.h"
+
+#define WRITE_MS     10000
+#define RECORDS_MAX  10000
+#define WAITS_MAX    10000
+#define FOREVER_US   ((int64_t)315360000 * 1000000) /* ten years: the longest delay of a command */
+#define ATTEMPTS_MAX 1000
+
+/* The responses of one name. */
+typedef struct {
+    const char  *name;
+    const char **payloads;
+    int          count;
+} ResponseList;
+
+typedef struct {
+    const char *name;
+    int64_t     count;
+} Wait;
+
+struct Run {
+    ProcessWriter       *writer;
+    Job                 *job;
+    const LoadedProcess *loaded;
+    Mono                 began;
+    Mutex                mutex; /* guards the rest and the arena */
+    Arena               *arena;
+    const char          *state, *phase;
+    int64_t              version;
+    StepRecord         **records; /* sorted by name and attempt */
+    int                  record_count, record_space;
+    const StepRecord   **succeeded; /* in the order in which they ended */
+    int                  succeeded_count;
+    ResponseList        *responses;
+    int                  response_count;
+    Wait                *waits;
+    int                  wait_count, wait_space;
+    WaitKind             wait_kind;
+    const char          *wait_step;
+    int64_t              due_us;
+    bool                 has_waits, is_over, is_canceled;
+};
+
+/* ---- records, sorted by name and attempt ---- */
+
+static int record_compare(const char *name, int64_t attempt, const StepRecord *record)
+{
+    int order = strcmp(name, record->name);
+
+    return order ? order : (attempt > record->attempt) - (attempt < record->attempt);
+}
+
+/* The index of the first record that is not below this one. */
+static int record_position(const Run *run, const char *name, int64_t attempt)
+{
+    int low = 0, high = run->record_count;
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (record_compare(name, attempt, run->records[middle]) > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void *list_grow(Arena *arena, void *list, int count, int *space, size_t size)
+{
+    if (count < *space)
+        return list;
+    *space     = *space ? *space * 2 : 16;
+    void *next = arena_alloc(arena, (size_t)*space * size);
+
+    if (count > 0)
+        memcpy(next, list, (size_t)count * size);
+    return next;
+}
+
+static void record_add(Run *run, StepRecord *record)
+{
+    int at = record_position(run, record->name, record->attempt);
+
+    if (at < run->record_count && record_compare(record->name, record->attempt, run->records[at]) == 0)
+        return;
+    int space    = run->record_space;
+    run->records = list_grow(run->arena, run->records, run->record_count, &run->record_space, sizeof *run->records);
+    if (run->record_space != space) {
+        const StepRecord **succeeded = arena_array(run->arena, const StepRecord *, run->record_space);
+
+        if (run->succeeded_count > 0)
+            memcpy(succeeded, run->succeeded, (size_t)run->succeeded_count * sizeof *succeeded);
+        run->succeeded = succeeded;
+    }
+    memmove(&run->records[at + 1], &run->records[at], (size_t)(run->record_count - at) * sizeof *run->records);
+    run->records[at] = record;
+    run->record_count++;
+    if (!record->error)
+        run->succeeded[run->succeeded_count++] = record;
+}
+
+/* ---- responses by name ---- */
+
+static ResponseList *responses_find(const Run *run, const char *name)
+{
+    for (int i = 0; i < run->response_count; i++)
+        if (strcmp(run->responses[i].name, name) == 0)
+            return &run->responses[i];
+    return NULL;
+}
+
+static void responses_add(Run *run, const ProcessResponse *list, int count)
+{
+    run->responses = arena_array(run->arena, ResponseList, count + 1);
+    for (int i = 0; i < count; i++) {
+        ResponseList *found = responses_find(run, list[i].name);
+
+        if (!found) {
+            found           = &run->responses[run->response_count++];
+            found->name     = list[i].name;
+            found->payloads = arena_array(run->arena, const char *, count - i);
+        }
+        found->payloads[found->count++] = list[i].payload ? list[i].payload : "null";
+    }
+}
+
+/* ---- life ---- */
+
+static ErrorCode run_fill(Run *run, Error *reterr)
+{
+    StepRecord      *steps;
+    ProcessResponse *responses;
+    int              step_count, response_count;
+
+    TRY(records_read(run->loaded->steps, run->arena, &steps, &step_count, reterr));
+    TRY(responses_read(run->loaded->responses, run->arena, &responses, &response_count, reterr));
+    for (int i = 0; i < step_count; i++)
+        record_add(run, &steps[i]);
+    responses_add(run, responses, response_count);
+    return OK;
+}
+
+ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProcess *loaded, Run **ret_run, Error *reterr)
+{
+    scoped(run_free) Run *run = memory_new(1, sizeof *run);
+
+    run->writer  = writer;
+    run->job     = job;
+    run->loaded  = loaded;
+    run->arena   = job->arena;
+    run->began   = clock_mono();
+    run->state   = loaded->state;
+    run->version = loaded->version;
+    run->phase   = loaded->phase;
+    mutex_init(&run->mutex);
+    TRY(run_fill(run, reterr));
+    *ret_run = take(run);
+    return OK;
+}
+
+void run_free(Run *run)
+{
+    mutex_done(&run->mutex);
+    free(run);
+}
+
+/* ---- what is known ---- */
+
+/* Under the mutex: the record of a step that succeeded. */
+static const StepRecord *success_find(const Run *run, const char *step)
+{
+    for (int i = record_position(run, step, 0); i < run->record_count && strcmp(run->records[i]->name, step) == 0; i++)
+        if (!run->records[i]->error)
+            return run->records[i];
+    return NULL;
+}
+
+const char *run_result(Run *run, const char *step)
+{
+    scoped(mutex_unlock) Mutex *held   = mutex_hold(&run->mutex);
+    const StepRecord           *record = success_find(run, step);
+
+    if (!record)
+        return NULL;
+    return record->result ? record->result : "null";
+}
+
+int64_t run_ended_us(Run *run, const char *step)
+{
+    scoped(mutex_unlock) Mutex *held   = mutex_hold(&run->mutex);
+    const StepRecord           *record = success_find(run, step);
+
+    return record ? record->ended_us : 0;
+}
+
+int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char **ret_error)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
+    int                         count = 0;
+
+    *ret_ended_us = 0;
+    *ret_error    = NULL;
+    for (int i = record_position(run, step, 0); i < run->record_count && strcmp(run->records[i]->name, step) == 0;
+         i++) {
+        const StepRecord *record = run->records[i];
+
+        if (!record->error || record->ended_us <= run->loaded->retried_us)
+            continue;
+        count++;
+        *ret_ended_us = record->ended_us;
+        *ret_error    = record->error;
+    }
+    return count;
+}
+
+/* Under the mutex: how many attempts are recorded, also those that do not count any more. */
+static int attempts_recorded(const Run *run, const char *step)
+{
+    int first = record_position(run, step, 0);
+    int at    = first;
+
+    while (at < run->record_count && strcmp(run->records[at]->name, step) == 0)
+        at++;
+    return at - first;
+}
+
+int run_responses(Run *run, const char *name, const char *const **ret_payloads)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
+    const ResponseList         *found = responses_find(run, name);
+
+    *ret_payloads = found ? found->payloads : NULL;
+    return found ? found->count : 0;
+}
+
+int run_response_count(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
+    int                         count = 0;
+
+    for (int i = 0; i < run->response_count; i++)
+        count += run->responses[i].count;
+    return count;
+}
+
+const char *run_state(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->state;
+}
+
+int64_t run_version(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->version;
+}
+
+const char *run_phase(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->phase;
+}
+
+int64_t run_now_us(const Run *run)
+{
+    return run->loaded->now_us + mono_us_between(run->began, clock_mono());
+}
+
+int run_records(Run *run, const StepRecord *const **ret_list)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    *ret_list = run->succeeded;
+    return run->succeeded_count;
+}
+
+bool run_is_canceled(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->is_canceled || responses_find(run, "$cancel");
+}
+
+bool run_is_over(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->is_over;
+}
+
+bool run_is_late(const Run *run)
+{
+    /* An operator who had it tried again after its deadline means it. */
+    return run->loaded->deadline_us && run->loaded->retried_us < run->loaded->deadline_us &&
+           run_now_us(run) >= run->loaded->deadline_us;
+}
+
+bool run_must_stop(Run *run)
+{
+    return job_is_stopped(run->job) || run_is_over(run);
+}
+
+/* ---- what is written ---- */
+
+static ProcessWrite write_begin(const Run *run)
+{
+    return (ProcessWrite){.id = run->job->command->id, .token = run->job->command->token};
+}
+
+/* Under the mutex. */
+static void state_take(Run *run, const ProcessWrite *write)
+{
+    if (!write->state || write->state_version < run->version)
+        return;
+    run->state   = arena_text(run->arena, write->state);
+    run->version = write->state_version;
+}
+
+static ErrorCode write_judge(Run *run, const ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    state_take(run, write);
+    run->is_canceled |= write->is_canceled;
+    switch (write->verdict) {
+    case WRITE_LOST:
+        run->is_over = true;
+        *ret_verdict = RUN_OVER;
+        return OK;
+    case WRITE_STALE:
+        *ret_verdict = RUN_STALE;
+        return OK;
+    case WRITE_TOO_LARGE:
+        return fail(reterr, ERR_LIMIT, "the state of the process would have more than 1048576 bytes");
+    case WRITE_WRITTEN:
+    case WRITE_MET:
+    case WRITE_VERDICT_COUNT:
+        break;
+    }
+    *ret_verdict = RUN_OK;
+    return OK;
+}
+
+/* A write that failed may have been committed: nothing more is known, so nothing more is done in this activation. */
+static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
+{
+    ErrorCode code = process_write(run->writer, deadline_in_ms(WRITE_MS), write, reterr);
+
+    if (code == OK)
+        code = write_judge(run, write, ret_verdict, reterr);
+    free(write->state);
+    write->state = NULL;
+    return code;
+}
+
+static void record_fill(Run *run, const RunRecord *record, ProcessWrite *write)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    write->step       = record->step;
+    write->attempt    = attempts_recorded(run, record->step) + 1;
+    write->input_hash = record->input_hash;
+    write->result     = record->result;
+    write->error      = record->error;
+    write->started_us = record->started_us;
+    write->patch      = record->patch;
+    write->version    = record->version;
+}
+
+void run_record_done(Run *run, const RunRecord *record)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+    StepRecord                 *kept = arena_alloc(run->arena, sizeof *kept);
+
+    *kept = (StepRecord){.name     = arena_text(run->arena, record->step),
+                         .attempt  = attempts_recorded(run, record->step) + 1,
+                         .result   = arena_text(run->arena, record->result),
+                         .error    = arena_text(run->arena, record->error),
+                         .ended_us = run_now_us(run)};
+    record_add(run, kept);
+}
+
+static ErrorCode records_check(Run *run, Error *reterr)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    if (run->record_count >= RECORDS_MAX)
+        return fail(reterr, ERR_LIMIT, "the process has recorded %d steps and may record no more", RECORDS_MAX);
+    return OK;
+}
+
+ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr)
+{
+    ProcessWrite write = write_begin(run);
+
+    TRY(records_check(run, reterr));
+    record_fill(run, record, &write);
+    if (FAULT("process.record.before"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.record.before");
+    TRY(write_do(run, &write, ret_verdict, reterr));
+    if (FAULT("process.record.after"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.record.after");
+    if (*ret_verdict == RUN_OK)
+        run_record_done(run, record);
+    return OK;
+}
+
+ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr)
+{
+    ProcessWrite write = write_begin(run);
+    ErrorCode    code;
+
+    TRY(records_check(run, reterr));
+    record_fill(run, record, &write);
+    code = process_write_in(tx, &write, reterr);
+    if (code == OK)
+        code = write_judge(run, &write, ret_verdict, reterr);
+    free(write.state);
+    return code;
+}
+
+ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_verdict, Error *reterr)
+{
+    ProcessWrite write = write_begin(run);
+
+    write.phase = phase;
+    TRY(write_do(run, &write, ret_verdict, reterr));
+    mutex_lock(&run->mutex);
+    run->phase = phase;
+    mutex_unlock(&run->mutex);
+    return OK;
+}
+
+/* ---- how it ends ---- */
+
+void run_wait(Run *run, const char *step, WaitKind kind, const char *name, int64_t count, int64_t due_us)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    if (!run->has_waits || kind < run->wait_kind) {
+        run->wait_kind = kind;
+        run->wait_step = arena_text(run->arena, step);
+    }
+    if (due_us && (!run->due_us || due_us < run->due_us))
+        run->due_us = due_us;
+    run->has_waits = true;
+    if (!name || run->wait_count == WAITS_MAX)
+        return;
+    for (int i = 0; i < run->wait_count; i++)
+        if (strcmp(run->waits[i].name, name) == 0) {
+            if (count < run->waits[i].count)
+                run->waits[i].count = count;
+            return;
+        }
+    run->waits = list_grow(run->arena, run->waits, run->wait_count, &run->wait_space, sizeof *run->waits);
+    run->waits[run->wait_count++] = (Wait){arena_text(run->arena, name), count};
+}
+
+bool run_has_waits(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->has_waits;
+}
+
+/* {"name": count}; NULL: none. */
+static const char *waits_print(Run *run)
+{
+    Text   text;
+    Writer writer;
+
+    if (run->wait_count == 0)
+        return NULL;
+    text_init(&text, run->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    for (int i = 0; i < run->wait_count; i++)
+        writer_i64(&writer, run->waits[i].name, run->waits[i].count);
+    writer_end(&writer);
+    return text_string(&text);
+}
+
+static int64_t due_find(const Run *run)
+{
+    int64_t due = run->due_us ? run->due_us : run_now_us(run) + FOREVER_US;
+
+    return run->loaded->deadline_us && run->loaded->deadline_us < due ? run->loaded->deadline_us : due;
+}
+
+ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr)
+{
+    static const char *const kinds[] = {
+        [WAIT_REPLY] = "WAITING_FOR_REPLY", [WAIT_ASYNC] = "WAITING_FOR_ASYNC", [WAIT_RETRY] = "WAITING_FOR_RETRY"};
+    ProcessWrite write = write_begin(run);
+    RunVerdict   verdict;
+
+    assert(run_has_waits(run));
+    mutex_lock(&run->mutex);
+    write.wait      = kinds[run->wait_kind];
+    write.wait_step = run->wait_step;
+    write.waits_for = waits_print(run);
+    write.due_us    = due_find(run);
+    mutex_unlock(&run->mutex);
+    if (FAULT("process.suspend.before"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.suspend.before");
+    TRY(write_do(run, &write, &verdict, reterr));
+    *ret_met = write.verdict == WRITE_MET;
+    mutex_lock(&run->mutex);
+    run->is_over = !*ret_met;
+    mutex_unlock(&run->mutex);
+    return OK;
+}
+
+ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const RunRecord *record,
+                  Error *reterr)
+{
+    ProcessWrite write = write_begin(run);
+    RunVerdict   verdict;
+
+    if (record)
+        record_fill(run, record, &write);
+    write.end        = outcome_names[outcome];
+    write.end_result = result;
+    write.end_error  = error;
+    if (FAULT("process.end.before"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.end.before");
+    TRY(write_do(run, &write, &verdict, reterr));
+    mutex_lock(&run->mutex);
+    run->is_over = true;
+    mutex_unlock(&run->mutex);
+    return OK;
+}

@@ -1,0 +1,99 @@
+/*
+ * run.h - one activation of a process: replays what is recorded, writes down what is not, and ends by suspending or ending the process.
+ *
+ * A Run is what the interpreter of definitions and processes written in C have in common. Steps are found by name. A step that has a
+ * successful record is never run again. A step that failed has one record per attempt; retry_take() says what its policy makes of them.
+ * A step that cannot end now (a wait, a sleep, a retry that is not due) adds a wait; when nothing else can be done the caller suspends,
+ * and the process is queued again when one of the waits is complete or the earliest time has come.
+ *
+ *     RUNNING -> SUSPENDED | ENDED  [run_suspend(), run_end()]      RUNNING -> LOST  [a write found the lease gone]
+ *
+ * Invariants
+ *   1. After LOST nothing is written: every write is fenced by the lease, and run_is_over() is true.
+ *   2. A record is written before run_record() returns RUN_OK: what comes next may rely on it.
+ *   3. Waits are collected and never taken back within an activation.
+ * Threads: branches of one process may use it at the same time. Ownership: everything it returns lives as long as the Run.
+ */
+#ifndef PROCESS_RUN_H
+#define PROCESS_RUN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "bus/worker.h"
+#include "process/load.h"
+#include "process/write.h"
+
+typedef struct Run Run;
+
+/* loaded: of this process; NULL: there is none, which ends the activation. All borrowed. */
+must_check ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProcess *loaded, Run **ret_run,
+                             Error *reterr);
+void                 run_free(Run *run);
+SCOPED(Run, run_free)
+
+/* ---- what is known ---- */
+
+/* The result of a step that succeeded; NULL: it has not. The JSON text "null" for a step without a result. */
+const char *run_result(Run *run, const char *step);
+/* When it succeeded; 0: it has not. */
+int64_t run_ended_us(Run *run, const char *step);
+/* Its failed attempts that count, and when the last one ended. *ret_error: of the last one. */
+int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char **ret_error);
+/* The payloads of the responses of this name that arrived, in order. */
+int         run_responses(Run *run, const char *name, const char *const **ret_payloads);
+int         run_response_count(Run *run); /* of all names */
+const char *run_state(Run *run);          /* JSON; as of the last write that reported it */
+int64_t     run_version(Run *run);
+const char *run_phase(Run *run);
+/* The time of the database, in microseconds since 1970: a pod whose clock is wrong decides as the others do. */
+int64_t run_now_us(const Run *run);
+/* Successful records in the order in which they ended. */
+int  run_records(Run *run, const StepRecord *const **ret_list);
+bool run_is_over(Run *run);
+/* An operator wants it canceled, and its steps compensated. */
+bool run_is_canceled(Run *run);
+/* The deadline of the process has passed. */
+bool run_is_late(const Run *run);
+/* The worker asks to stop: begin no further step. */
+bool run_must_stop(Run *run);
+
+/* ---- what is written ---- */
+
+typedef enum {
+    RUN_OK,
+    RUN_OVER,  /* the lease is lost, or the process has ended: write nothing more */
+    RUN_STALE, /* the state has changed since it was read: compute the patch again */
+} RunVerdict;
+
+typedef struct {
+    const char *step;
+    const char *result, *error;
+    const char *input_hash;
+    int64_t     started_us;
+    const char *patch;
+    int64_t     version;         /* that the patch was computed from; 0: it depends on none */
+    int         failures_before; /* attempts of this step that are recorded */
+} RunRecord;
+/* ERR_LIMIT: the state would grow beyond its limit. Other errors: it may be written; the activation cannot go on. */
+must_check ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr);
+/* The same inside a transaction of the caller, with what an SQL step wrote. RUN_OVER: roll back. run_record_done() after the commit. */
+must_check ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr);
+void                 run_record_done(Run *run, const RunRecord *record);
+must_check ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_verdict, Error *reterr);
+
+/* ---- how it ends ---- */
+
+typedef enum { WAIT_REPLY, WAIT_ASYNC, WAIT_RETRY } WaitKind; /* in the order in which they are shown */
+/* name: of a response, "*": any; NULL: only the time. count: of all responses of that name since the start. due_us 0: ten years. */
+void run_wait(Run *run, const char *step, WaitKind kind, const char *name, int64_t count, int64_t due_us);
+bool run_has_waits(Run *run);
+/* Suspend with the waits collected. *ret_met: a response has come meanwhile and the process runs on: begin again with what is known now. */
+must_check ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr);
+/* outcome: as of a command. The last record may be written with it (record NULL: none). */
+must_check ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const RunRecord *record,
+                             Error *reterr);
+
+#endif

@@ -1,0 +1,237 @@
+/*
+ * step_branch.c - lists that run side by side: the branches of a parallel, the items of an each.
+ *
+ * Branches that call programs, functions or servers run on threads of their own, at most THREADS_MAX beside the caller's; others are walked
+ * one after the other, because they only look and wait. An each has at most `concurrency` items under way, also those that wait: an item
+ * is begun when one before it has ended. When a branch has failed no further one is begun; those under way come to their next step.
+ */
+#include <string.h>
+
+#include "base/sync.h"
+#include "process/interpret_internal.h"
+
+#define THREADS_MAX      15
+#define ITEMS_MAX        10000
+#define RESULT_BYTES_MAX ((size_t)4 << 20)
+
+typedef struct {
+    const StepList *list;
+    const Scope    *scope;
+    Flow            flow;
+    bool            begun;
+} Branch;
+
+/* Branches that are walked now. */
+typedef struct {
+    Walk     *walk;
+    Branch   *list;
+    int       count;
+    int       under_way_max;
+    Mutex     mutex; /* guards the rest */
+    int       next, under_way;
+    bool      failed;
+    ErrorCode code;
+    Error     error;
+} Branches;
+
+/* ---- walking ---- */
+
+static bool list_is_slow(const StepList *list)
+{
+    static const bool slow[STEP_KIND_COUNT] = {
+        [STEP_EXEC] = true, [STEP_SQL] = true, [STEP_HTTP] = true, [STEP_WALLET] = true};
+
+    for (int i = 0; i < list->count; i++) {
+        const Action *action = &list->steps[i].action;
+
+        if (slow[action->kind] || (action->kind == STEP_EACH && list_is_slow(&action->each.list)))
+            return true;
+        for (int b = 0; action->kind == STEP_PARALLEL && b < action->parallel.count; b++)
+            if (list_is_slow(&action->parallel.branches[b]))
+                return true;
+    }
+    return false;
+}
+
+static Branch *branch_take(Branches *branches)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&branches->mutex);
+
+    if (branches->next == branches->count || branches->failed || branches->under_way >= branches->under_way_max)
+        return NULL;
+    branches->under_way++;
+    Branch *branch = &branches->list[branches->next++];
+    branch->begun  = true;
+    return branch;
+}
+
+/* A branch that waits stays under way. */
+static void branch_give(Branches *branches, const Branch *branch, ErrorCode code, const Error *error)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&branches->mutex);
+
+    branches->under_way -= code == OK && branch->flow == FLOW_NEXT;
+    branches->failed |= code != OK || branch->flow == FLOW_FAILED || branch->flow == FLOW_STOPPED;
+    if (code != OK && branches->code == OK) {
+        branches->code  = code;
+        branches->error = *error;
+    }
+}
+
+static void *branches_body(void *context)
+{
+    Branches *branches = context;
+    Branch   *branch;
+
+    while ((branch = branch_take(branches))) {
+        Error     error = {0};
+        ErrorCode code  = list_walk(branches->walk, branch->scope, branch->list, &branch->flow, &error);
+
+        branch_give(branches, branch, code, &error);
+    }
+    return NULL;
+}
+
+static ErrorCode branches_walk(Branches *branches, Error *reterr)
+{
+    pthread_t threads[THREADS_MAX];
+    int       count = 0, most = branches->under_way_max < branches->count ? branches->under_way_max : branches->count;
+
+    mutex_init(&branches->mutex);
+    if (branches->count > 0 && list_is_slow(branches->list[0].list))
+        while (count < most - 1 && count < THREADS_MAX &&
+               thread_try_start("branch", branches_body, branches, &threads[count]))
+            count++;
+    branches_body(branches);
+    for (int i = 0; i < count; i++)
+        thread_join(threads[i]);
+    mutex_done(&branches->mutex);
+    if (branches->code != OK && reterr)
+        *reterr = branches->error;
+    return branches->code;
+}
+
+/* The worst of all; those that were not begun wait for the others. */
+static Flow branches_flow(const Branches *branches)
+{
+    Flow flow = FLOW_NEXT;
+
+    for (int i = 0; i < branches->count; i++) {
+        Flow own = branches->list[i].begun ? branches->list[i].flow : FLOW_BLOCKED;
+
+        if (own > flow)
+            flow = own;
+    }
+    return flow;
+}
+
+/* ---- results: of the last step of each branch that ran ---- */
+
+static const char *list_result(Walk *walk, const Scope *scope, const StepList *list)
+{
+    for (int i = list->count - 1; i >= 0; i--) {
+        RecordName  name   = record_name(scope, &list->steps[i], "");
+        const char *result = run_result(walk->run, name.text);
+
+        if (result)
+            return result;
+    }
+    return "null";
+}
+
+static ErrorCode joined_record(Branches *branches, const Scope *scope, const Step *step, bool is_object, Flow *ret_flow,
+                               Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    RecordName                name  = record_name(scope, step, "");
+    RunVerdict                verdict;
+    Text                      text;
+
+    text_init(&text, arena, RESULT_BYTES_MAX);
+    text_append(&text, is_object ? "{" : "[");
+    for (int i = 0; i < branches->count; i++) {
+        const Branch *branch = &branches->list[i];
+
+        if (i)
+            text_append(&text, ",");
+        if (is_object)
+            text_print(&text, "\"%s\":", branch->list->name); /* a name needs no escape */
+        text_append(&text, list_result(branches->walk, branch->scope, branch->list));
+    }
+    text_append(&text, is_object ? "}" : "]");
+    if (text_is_full(&text))
+        return fail(reterr, ERR_LIMIT, "the results of \"%s\" have more than %zu bytes together", step->name,
+                    RESULT_BYTES_MAX);
+    return step_record(branches->walk, name.text, text_string(&text), /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
+}
+
+static ErrorCode branches_end(Branches *branches, const Scope *scope, const Step *step, bool is_object, Flow *ret_flow,
+                              Error *reterr)
+{
+    TRY(branches_walk(branches, reterr));
+    *ret_flow = branches_flow(branches);
+    return *ret_flow == FLOW_NEXT ? joined_record(branches, scope, step, is_object, ret_flow, reterr) : OK;
+}
+
+ErrorCode step_parallel(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    const ParallelAction *parallel = &step->action.parallel;
+    Branch                list[DEFINITION_BRANCHES_MAX];
+    Branches branches = {.walk = walk, .list = list, .count = parallel->count, .under_way_max = parallel->count};
+
+    for (int i = 0; i < parallel->count; i++)
+        list[i] = (Branch){.list = &parallel->branches[i], .scope = scope};
+    return branches_end(&branches, scope, step, /* is_object= */ true, ret_flow, reterr);
+}
+
+/* ---- each ---- */
+
+/* The items as they were when it began, whatever the state is by now. */
+static ErrorCode items_get(Walk *walk, const Scope *scope, const Step *step, Arena *arena, Value *ret_items,
+                           Flow *ret_flow, Error *reterr)
+{
+    LookupContext context = {.walk = walk, .scope = scope, .arena = arena};
+    const char   *kept;
+    int64_t       begun_us;
+    Text          text;
+
+    text_init(&text, arena, RESULT_BYTES_MAX);
+    TRY(template_render(step->action.each.items, scope_lookup, &context, &text, reterr));
+    TRY(step_begun(walk, scope, step, text_string(&text), &begun_us, &kept, ret_flow, reterr));
+    *ret_items = kept ? value_trim(kept, strlen(kept)) : (Value){0};
+    if (*ret_flow == FLOW_NEXT && value_kind(*ret_items) != VALUE_ARRAY)
+        return fail(reterr, ERR_INVALID, "each of \"%s\" must be an array, got %s", step->name,
+                    value_kind_name(value_kind(*ret_items)));
+    return OK;
+}
+
+static int items_count(Value items)
+{
+    int count = 0;
+
+    while (count <= ITEMS_MAX && value_item(items, count).size > 0)
+        count++;
+    return count;
+}
+
+ErrorCode step_each(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    Branches                  branches = {.walk = walk, .under_way_max = (int)step->action.each.concurrency};
+    Value                     items;
+
+    TRY(items_get(walk, scope, step, arena, &items, ret_flow, reterr));
+    if (*ret_flow != FLOW_NEXT)
+        return OK;
+    branches.count = items_count(items);
+    if (branches.count > ITEMS_MAX)
+        return fail(reterr, ERR_LIMIT, "each of \"%s\" has more than %d items", step->name, ITEMS_MAX);
+    branches.list = arena_array(arena, Branch, branches.count + 1);
+    for (int i = 0; i < branches.count; i++) {
+        Scope *inner = arena_alloc(arena, sizeof *inner);
+
+        *inner           = (Scope){.above = scope, .index = i, .item = value_item(items, i)};
+        branches.list[i] = (Branch){.list = &step->action.each.list, .scope = inner};
+    }
+    return branches_end(&branches, scope, step, /* is_object= */ false, ret_flow, reterr);
+}

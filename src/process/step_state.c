@@ -1,0 +1,40 @@
+/*
+ * step_state.c - steps that only read and patch the state: set, when.
+ */
+#include "process/interpret_internal.h"
+
+ErrorCode step_set(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    LookupContext             context = {.walk = walk, .scope = scope, .arena = arena};
+    RecordName                name    = record_name(scope, step, "");
+    RunVerdict                verdict = RUN_STALE;
+
+    /* A state that has changed since it was read may give another patch. */
+    while (verdict == RUN_STALE) {
+        int64_t version = run_version(walk->run);
+        Text    text;
+
+        text_init(&text, arena, (size_t)2 << 20);
+        TRY(template_render(step->action.set, scope_lookup, &context, &text, reterr));
+        TRY(step_record(walk, name.text, "null", text_string(&text), version, &verdict, ret_flow, reterr));
+        if (verdict == RUN_STALE && run_must_stop(walk->run)) {
+            *ret_flow = FLOW_STOPPED;
+            return OK;
+        }
+    }
+    return OK;
+}
+
+/* The record holds the decision, so that a state that changes later does not change the way. */
+ErrorCode step_when(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    LookupContext             context = {.walk = walk, .scope = scope, .arena = arena};
+    RecordName                name    = record_name(scope, step, "");
+    RunVerdict                verdict;
+    bool                      is_true;
+
+    TRY(condition_evaluate(step->action.when.condition, scope_lookup, &context, &is_true, reterr));
+    return step_record(walk, name.text, is_true ? "true" : "false", /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
+}

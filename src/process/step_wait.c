@@ -1,0 +1,203 @@
+/*
+ * step_wait.c - steps that wait for responses, for a condition on the state, or for the time.
+ *
+ * A response that has arrived when the step is looked at meets it, even if its time is over by then. That time is over is recorded only if
+ * the state has not changed since it was read, and every response changes it: so of a response and a timeout at the same moment exactly
+ * one is recorded.
+ */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/writer.h"
+#include "process/interpret_internal.h"
+
+#define RESULT_BYTES_MAX ((size_t)4 << 20)
+
+/* ---- responses ---- */
+
+/* How many responses of this name earlier waits have used up. */
+static int64_t responses_used(Walk *walk, const char *name)
+{
+    const StepRecord *const *records;
+    int                      count = run_records(walk->run, &records);
+    int64_t                  used  = 0;
+
+    for (int i = 0; i < count; i++) {
+        size_t      size = strcspn(records[i]->name, "[:");
+        char        base[RECORD_NAME_MAX];
+        const Step *step;
+
+        if (size >= sizeof base || records[i]->name[size] == ':')
+            continue;
+        memcpy(base, records[i]->name, size);
+        base[size] = '\0';
+        step       = definition_find(walk->definition, base);
+        if (step && step->action.kind == STEP_WAIT && step->action.wait.response &&
+            strcmp(step->action.wait.response, name) == 0 && records[i]->result &&
+            strcmp(records[i]->result, "null") != 0)
+            used += step->action.wait.count;
+    }
+    return used;
+}
+
+/* One payload, or an array of several. */
+static const char *payloads_join(const char *const *payloads, int64_t count, Arena *arena)
+{
+    Text text;
+
+    if (count == 1)
+        return payloads[0];
+    text_init(&text, arena, RESULT_BYTES_MAX);
+    for (int64_t i = 0; i < count; i++) {
+        text_append(&text, i ? "," : "[");
+        text_append(&text, payloads[i]);
+    }
+    text_append(&text, "]");
+    return text_string(&text);
+}
+
+/* ---- the end of a wait ---- */
+
+static ErrorCode met_record(Walk *walk, const Scope *scope, const Step *step, const char *result, Arena *arena,
+                            Flow *ret_flow, Error *reterr)
+{
+    RecordName name    = record_name(scope, step, "");
+    Attempt    attempt = {
+           .walk = walk, .scope = scope, .step = step, .action = &step->action, .record = name.text, .arena = arena};
+    RunVerdict verdict = RUN_STALE;
+
+    while (verdict == RUN_STALE) {
+        TRY(attempt_patch(&attempt, result, reterr));
+        TRY(step_record(walk, name.text, result, attempt.patch, attempt.version, &verdict, ret_flow, reterr));
+    }
+    return OK;
+}
+
+/* The time is over. RUN_STALE: a response came meanwhile, so the activation begins again with it. */
+static ErrorCode timeout_record(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    RecordName name   = record_name(scope, step, "");
+    RunRecord  record = {.step = name.text, .patch = "{}", .version = run_version(walk->run)};
+    RunVerdict verdict;
+
+    if (step->continues_on_timeout)
+        record.result = "null";
+    else
+        record.error = "it was waited for in vain: its time is over";
+    TRY(run_record(walk->run, &record, &verdict, reterr));
+    if (verdict == RUN_STALE) {
+        run_wait(walk->run, name.text, WAIT_ASYNC, "*", 0,
+                 0); /* complete at once: the process is not suspended but run again */
+        *ret_flow = FLOW_BLOCKED;
+    } else if (verdict == RUN_OVER) {
+        *ret_flow = FLOW_STOPPED;
+    } else if (step->continues_on_timeout) {
+        *ret_flow = FLOW_NEXT;
+    } else {
+        walk_fail(walk, name.text, record.error, /* is_refusal= */ false, ret_flow);
+    }
+    return OK;
+}
+
+static bool wait_has_failed(Walk *walk, const char *record, Flow *ret_flow)
+{
+    int64_t     ended_us;
+    const char *error;
+
+    if (run_failures(walk->run, record, &ended_us, &error) == 0)
+        return false;
+    walk_fail(walk, record, error, /* is_refusal= */ false, ret_flow);
+    return true;
+}
+
+/* Not met: the time decides. */
+static ErrorCode wait_on(Walk *walk, const Scope *scope, const Step *step, const char *response, int64_t count,
+                         Flow *ret_flow, Error *reterr)
+{
+    RecordName name = record_name(scope, step, "");
+    int64_t    begun_us, due_us = 0;
+
+    TRY(step_begun(walk, scope, step, /* what= */ NULL, &begun_us, /* ret_what= */ NULL, ret_flow, reterr));
+    if (*ret_flow != FLOW_NEXT)
+        return OK;
+    if (step->action.timeout_ms) {
+        due_us = begun_us + step->action.timeout_ms * 1000;
+        if (run_now_us(walk->run) >= due_us)
+            return timeout_record(walk, scope, step, ret_flow, reterr);
+    }
+    run_wait(walk->run, name.text, WAIT_ASYNC, response, count, due_us);
+    *ret_flow = FLOW_BLOCKED;
+    return OK;
+}
+
+static ErrorCode until_walk(Walk *walk, const Scope *scope, const Step *step, Arena *arena, Flow *ret_flow,
+                            Error *reterr)
+{
+    LookupContext context = {.walk = walk, .scope = scope, .arena = arena};
+    int           count   = run_response_count(walk->run); /* before the state is read */
+    bool          is_met;
+
+    TRY(condition_evaluate(step->action.wait.until, scope_lookup, &context, &is_met, reterr));
+    if (is_met)
+        return met_record(walk, scope, step, "true", arena, ret_flow, reterr);
+    return wait_on(walk, scope, step, "*", count + 1, ret_flow, reterr);
+}
+
+ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    const WaitAction         *wait  = &step->action.wait;
+    RecordName                name  = record_name(scope, step, "");
+    const char *const        *payloads;
+
+    if (wait_has_failed(walk, name.text, ret_flow))
+        return OK;
+    if (wait->until)
+        return until_walk(walk, scope, step, arena, ret_flow, reterr);
+    int64_t used = responses_used(walk, wait->response);
+
+    if (run_responses(walk->run, wait->response, &payloads) >= used + wait->count)
+        return met_record(walk, scope, step, payloads_join(payloads + used, wait->count, arena), arena, ret_flow,
+                          reterr);
+    return wait_on(walk, scope, step, wait->response, used + wait->count, ret_flow, reterr);
+}
+
+/* ---- the time ---- */
+
+/* *ret_due_us: when the sleep ends. A time to sleep until is remembered, because the state may change meanwhile. */
+static ErrorCode sleep_due(Walk *walk, const Scope *scope, const Step *step, Arena *arena, int64_t *ret_due_us,
+                           Flow *ret_flow, Error *reterr)
+{
+    const SleepAction *sleep   = &step->action.sleep;
+    LookupContext      context = {.walk = walk, .scope = scope, .arena = arena};
+    int64_t            begun_us;
+    Text               text;
+
+    TRY(step_begun(walk, scope, step, /* what= */ NULL, &begun_us, /* ret_what= */ NULL, ret_flow, reterr));
+    if (!sleep->until) {
+        *ret_due_us = begun_us + sleep->for_ms * 1000;
+        return OK;
+    }
+    text_init(&text, arena, TEXT_MAX_LINE);
+    TRY(template_render(sleep->until, scope_lookup, &context, &text, reterr));
+    if (!wall_parse_us(text_string(&text), ret_due_us))
+        return fail(reterr, ERR_INVALID, "\"%.60s\" is no time: write it as 2026-11-16T08:00:00Z", text_string(&text));
+    return OK;
+}
+
+ErrorCode step_sleep(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    RecordName                name  = record_name(scope, step, "");
+    RunVerdict                verdict;
+    int64_t                   due_us;
+
+    TRY(sleep_due(walk, scope, step, arena, &due_us, ret_flow, reterr));
+    if (*ret_flow != FLOW_NEXT)
+        return OK;
+    if (run_now_us(walk->run) >= due_us)
+        return step_record(walk, name.text, "null", /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
+    run_wait(walk->run, name.text, WAIT_ASYNC, /* name= */ NULL, 0, due_us);
+    *ret_flow = FLOW_BLOCKED;
+    return OK;
+}

@@ -1,0 +1,340 @@
+/*
+ * value.c - see value.h. The walk trusts the bytes, as base/scan.h says; only a value at the top may end without a byte behind it, and
+ * its end is the slice's.
+ */
+#include "process/value.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/scan.h"
+
+#define EXPONENT_MAX ((int64_t)1 << 60) /* larger ones compare like this one */
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+Value value_trim(const char *bytes, size_t size)
+{
+    while (size > 0 && is_space(bytes[0])) {
+        bytes++;
+        size--;
+    }
+    while (size > 0 && is_space(bytes[size - 1]))
+        size--;
+    return (Value){bytes, size};
+}
+
+ValueKind value_kind(Value value)
+{
+    if (value.size == 0)
+        return VALUE_MISSING;
+    switch (value.bytes[0]) {
+    case 'n':
+        return VALUE_NULL;
+    case 'f':
+        return VALUE_FALSE;
+    case 't':
+        return VALUE_TRUE;
+    case '"':
+        return VALUE_STRING;
+    case '[':
+        return VALUE_ARRAY;
+    case '{':
+        return VALUE_OBJECT;
+    default:
+        return VALUE_NUMBER;
+    }
+}
+
+const char *value_kind_name(ValueKind kind)
+{
+    static const char *const names[] = {
+        [VALUE_MISSING] = "nothing", [VALUE_NULL] = "null",        [VALUE_FALSE] = "false",
+        [VALUE_TRUE] = "true",       [VALUE_NUMBER] = "a number",  [VALUE_STRING] = "a string",
+        [VALUE_ARRAY] = "an array",  [VALUE_OBJECT] = "an object",
+    };
+
+    return names[kind];
+}
+
+/* ---- parts ---- */
+
+static Value slice(const char *value)
+{
+    return (Value){value, (size_t)(scan_value_end(value) - value)};
+}
+
+/* A string without its quotes, escapes left as they are. */
+static Value inner(Value string)
+{
+    return (Value){string.bytes + 1, string.size - 2};
+}
+
+static bool has_escape(Value string)
+{
+    return memchr(string.bytes, '\\', string.size) != NULL;
+}
+
+/* The caller frees the bytes. */
+static char *decode(Value string, size_t *ret_size)
+{
+    char *bytes = memory_new(string.size, 1);
+
+    *ret_size = scan_string(string.bytes, bytes);
+    return bytes;
+}
+
+static bool key_is(Value key, const char *name, size_t size)
+{
+    size_t decoded_size;
+
+    if (!has_escape(key))
+        return key.size - 2 == size && memcmp(key.bytes + 1, name, size) == 0;
+    char *decoded = decode(key, &decoded_size);
+    bool  is_same = decoded_size == size && memcmp(decoded, name, size) == 0;
+    free(decoded);
+    return is_same;
+}
+
+Value value_member(Value object, const char *name, size_t size)
+{
+    if (value_kind(object) != VALUE_OBJECT)
+        return (Value){0};
+    const char *at = object.bytes + 1;
+    while (scan_next(&at)) {
+        Value key = slice(at), value = slice(scan_member_value(at));
+
+        if (key_is(key, name, size))
+            return value;
+        at = value.bytes + value.size;
+    }
+    return (Value){0};
+}
+
+Value value_item(Value array, int64_t index)
+{
+    if (value_kind(array) != VALUE_ARRAY)
+        return (Value){0};
+    const char *at = array.bytes + 1;
+    for (; scan_next(&at); at = scan_value_end(at))
+        if (index-- == 0)
+            return slice(at);
+    return (Value){0};
+}
+
+/* ---- printing ---- */
+
+void value_print(Value value, Text *text)
+{
+    if (value_kind(value) != VALUE_STRING) {
+        text_append_bytes(text, value.bytes, value.size);
+        return;
+    }
+    if (!has_escape(value)) {
+        text_append_bytes(text, value.bytes + 1, value.size - 2);
+        return;
+    }
+    size_t size;
+    char  *decoded = decode(value, &size);
+    text_append_bytes(text, decoded, size);
+    free(decoded);
+}
+
+void value_print_escaped(Value value, Text *text)
+{
+    if (value_kind(value) == VALUE_STRING)
+        text_append_bytes(text, inner(value).bytes, inner(value).size);
+    else
+        value_escape(value.bytes, value.size, text);
+}
+
+void value_escape(const char *bytes, size_t size, Text *text)
+{
+    size_t done = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)bytes[i];
+
+        if (c >= 0x20 && c != '"' && c != '\\')
+            continue;
+        text_append_bytes(text, bytes + done, i - done);
+        if (c < 0x20)
+            text_print(text, "\\u%04x", c);
+        else
+            text_print(text, "\\%c", c);
+        done = i + 1;
+    }
+    text_append_bytes(text, bytes + done, size - done);
+}
+
+/* ---- decoding ---- */
+
+Value value_decode(Value string, Arena *arena)
+{
+    if (!has_escape(string))
+        return inner(string);
+    char *bytes = arena_alloc(arena, string.size);
+    return (Value){bytes, scan_string(string.bytes, bytes)};
+}
+
+/* Of the character that is written by these four digits. */
+static size_t utf8_size(const char *hex)
+{
+    if (hex[0] != '0' || hex[1] >= '8')
+        return 3;
+    return hex[1] == '0' && hex[2] < '8' ? 1 : 2;
+}
+
+ValueCursor value_cursor(Value string)
+{
+    return (ValueCursor){string.bytes + 1, 0};
+}
+
+const char *value_cursor_move(ValueCursor *cursor, size_t offset)
+{
+    while (cursor->offset < offset) {
+        if (cursor->raw[0] != '\\') {
+            cursor->raw++;
+            cursor->offset++;
+        } else if (cursor->raw[1] != 'u') {
+            cursor->raw += 2;
+            cursor->offset++;
+        } else if (cursor->raw[2] == 'd' || cursor->raw[2] == 'D') {
+            bool is_pair = strchr("89abAB", cursor->raw[3]) != NULL;
+
+            cursor->raw += is_pair ? 12 : 6;
+            cursor->offset += is_pair ? 4 : 3;
+        } else {
+            cursor->offset += utf8_size(cursor->raw + 2);
+            cursor->raw += 6;
+        }
+    }
+    return cursor->raw;
+}
+
+/* ---- comparing ---- */
+
+/* 0.digits times ten to the power of point; digits without zeros at the start, none: zero. */
+typedef struct {
+    bool    is_negative;
+    Value   whole, fraction;
+    int64_t point;
+} Decimal;
+
+static size_t digits_count(const char *at, const char *end)
+{
+    size_t count = 0;
+
+    while (at + count < end && at[count] >= '0' && at[count] <= '9')
+        count++;
+    return count;
+}
+
+static int64_t exponent_read(const char *at, const char *end)
+{
+    bool    is_negative = at < end && *at == '-';
+    int64_t exponent    = 0;
+
+    if (at < end && (*at == '-' || *at == '+'))
+        at++;
+    for (; at < end; at++)
+        exponent = exponent > EXPONENT_MAX / 10 - 1 ? EXPONENT_MAX : exponent * 10 + (*at - '0');
+    return is_negative ? -exponent : exponent;
+}
+
+static size_t zeros_strip(Value *digits)
+{
+    size_t count = 0;
+
+    while (count < digits->size && digits->bytes[count] == '0')
+        count++;
+    *digits = (Value){digits->bytes + count, digits->size - count};
+    return count;
+}
+
+static Decimal decimal_read(Value number)
+{
+    const char *at = number.bytes, *end = at + number.size;
+    Decimal     decimal = {.is_negative = *at == '-'};
+
+    at += decimal.is_negative;
+    decimal.whole = (Value){at, digits_count(at, end)};
+    at += decimal.whole.size;
+    if (at < end && *at == '.') {
+        decimal.fraction = (Value){at + 1, digits_count(at + 1, end)};
+        at += 1 + decimal.fraction.size;
+    }
+    (void)zeros_strip(&decimal.whole);
+    decimal.point = (int64_t)decimal.whole.size;
+    if (decimal.whole.size == 0)
+        decimal.point = -(int64_t)zeros_strip(&decimal.fraction);
+    if (at < end) /* e or E */
+        decimal.point += exponent_read(at + 1, end);
+    return decimal;
+}
+
+static bool decimal_is_zero(const Decimal *decimal)
+{
+    return decimal->whole.size == 0 && decimal->fraction.size == 0;
+}
+
+static char decimal_digit(const Decimal *decimal, size_t index)
+{
+    if (index < decimal->whole.size)
+        return decimal->whole.bytes[index];
+    index -= decimal->whole.size;
+    return index < decimal->fraction.size ? decimal->fraction.bytes[index] : '0';
+}
+
+static int magnitude_compare(const Decimal *a, const Decimal *b)
+{
+    size_t a_size = a->whole.size + a->fraction.size, b_size = b->whole.size + b->fraction.size;
+
+    if (a->point != b->point)
+        return a->point < b->point ? -1 : 1;
+    for (size_t i = 0; i < a_size || i < b_size; i++)
+        if (decimal_digit(a, i) != decimal_digit(b, i))
+            return decimal_digit(a, i) - decimal_digit(b, i);
+    return 0;
+}
+
+int value_compare_numbers(Value left, Value right)
+{
+    Decimal a = decimal_read(left), b = decimal_read(right);
+
+    if (decimal_is_zero(&a) && decimal_is_zero(&b))
+        return 0;
+    if (decimal_is_zero(&a))
+        return b.is_negative ? 1 : -1;
+    if (decimal_is_zero(&b))
+        return a.is_negative ? -1 : 1;
+    if (a.is_negative != b.is_negative)
+        return a.is_negative ? -1 : 1;
+    return a.is_negative ? magnitude_compare(&b, &a) : magnitude_compare(&a, &b);
+}
+
+static int bytes_compare(Value a, Value b)
+{
+    int order = memcmp(a.bytes, b.bytes, a.size < b.size ? a.size : b.size);
+
+    return order ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+int value_compare_strings(Value a, Value b)
+{
+    if (!has_escape(a) && !has_escape(b))
+        return bytes_compare(inner(a), inner(b));
+    Value a_text, b_text;
+    char *a_bytes = decode(a, &a_text.size), *b_bytes = decode(b, &b_text.size);
+    a_text.bytes = a_bytes;
+    b_text.bytes = b_bytes;
+    int order    = bytes_compare(a_text, b_text);
+    free(a_bytes);
+    free(b_bytes);
+    return order;
+}

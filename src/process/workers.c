@@ -1,0 +1,151 @@
+/*
+ * workers.c - see workers.h.
+ */
+#include "process/workers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/sync.h"
+#include "bus/worker_set.h"
+#include "pg/tx.h"
+#include "process/interpret.h"
+#include "sql.h"
+
+#define RESTART_MS 10000
+
+/* One worker: of a domain with a list of types. */
+typedef struct DomainWorker DomainWorker;
+struct DomainWorker {
+    DomainWorker *next;
+    char         *domain, *types; /* "order,refund" */
+    WorkerSet    *set;
+    bool          is_replaced; /* by one with more types: it claims no more */
+};
+
+struct ProcessWorkers {
+    ProcessWorkersOptions options;
+    Interpreter          *interpreter;
+    Handler              *handler;
+    Mutex                 mutex; /* guards the rest */
+    DomainWorker         *first;
+    bool                  stopping;
+};
+
+#define TYPES_COLUMNS(X, T)             \
+    X(T, const char *, DB_TEXT, domain) \
+    X(T, const char *, DB_TEXT, types)
+typedef struct {
+    TYPES_COLUMNS(DB_FIELD, DomainTypes)
+} DomainTypes;
+DB_SHAPE(types, DomainTypes, TYPES_COLUMNS);
+
+ProcessWorkers *process_workers_new(const ProcessWorkersOptions *options)
+{
+    ProcessWorkers *workers = memory_new(1, sizeof *workers);
+
+    workers->options     = *options;
+    workers->interpreter = interpreter_new(options->pool, options->client);
+    workers->handler     = process_handler_new(options->pool, interpret_body, workers->interpreter);
+    mutex_init(&workers->mutex);
+    return workers;
+}
+
+static void domain_worker_free(DomainWorker *worker)
+{
+    if (worker->set)
+        worker_set_free(worker->set);
+    free(worker->domain);
+    free(worker->types);
+    free(worker);
+}
+SCOPED(DomainWorker, domain_worker_free)
+
+void process_workers_free(ProcessWorkers *workers)
+{
+    for (DomainWorker *at = workers->first, *next; at; at = next) {
+        next = at->next;
+        domain_worker_free(at);
+    }
+    process_handler_free(workers->handler);
+    interpreter_free(workers->interpreter);
+    mutex_done(&workers->mutex);
+    free(workers);
+}
+
+/* ---- starting ---- */
+
+static DomainWorker *worker_find(const ProcessWorkers *workers, const char *domain)
+{
+    DomainWorker *at = workers->first;
+
+    while (at && (at->is_replaced || strcmp(at->domain, domain) != 0))
+        at = at->next;
+    return at;
+}
+
+static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, Arena *arena, Deadline deadline,
+                              Error *reterr)
+{
+    scoped(domain_worker_free) DomainWorker *worker = memory_new(1, sizeof *worker);
+    WorkerRow                                added  = {.domain      = arena_print(arena, "process:%s", row->domain),
+                                                       .concurrency = workers->options.concurrency,
+                                                       .lease_ms    = workers->options.lease_ms,
+                                                       .handler     = workers->handler};
+
+    worker->domain = memory_text(row->domain);
+    worker->types  = memory_text(row->types);
+    worker->set    = worker_set_new(workers->options.pool);
+    TRY(worker_types_read("types", row->types, arena, &added.types, reterr));
+    TRY(worker_set_add(worker->set, &added, deadline, reterr));
+    TRY(worker_set_start(worker->set, &(WorkerSetStart){.listen = workers->options.listen, .restart_ms = RESTART_MS},
+                         reterr));
+    DomainWorker *before = worker_find(workers, row->domain);
+
+    if (before) {
+        before->is_replaced = true;
+        worker_set_stop(before->set, deadline_never()); /* it claims no more, and ends what it runs */
+    }
+    worker->next   = workers->first;
+    workers->first = take(worker);
+    return OK;
+}
+
+ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "types", .deadline = deadline, .arena = arena, .read_only = true};
+    void                     *rows;
+    int                       count;
+
+    TRY(db_call_many(workers->options.pool, &options, sql_process_types, DB_NONE, &types_shape, &rows, &count, reterr));
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&workers->mutex);
+    for (int i = 0; i < count && !workers->stopping; i++) {
+        const DomainTypes  *row   = (const DomainTypes *)rows + i;
+        const DomainWorker *known = worker_find(workers, row->domain);
+
+        if (!known || strcmp(known->types, row->types) != 0)
+            TRY(worker_start(workers, row, arena, deadline, reterr));
+    }
+    return OK;
+}
+
+/* ---- ending ---- */
+
+void process_workers_stop(ProcessWorkers *workers, Deadline deadline)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&workers->mutex);
+
+    workers->stopping = true;
+    for (DomainWorker *at = workers->first; at; at = at->next)
+        worker_set_stop(at->set, deadline);
+}
+
+bool process_workers_wait(ProcessWorkers *workers, Deadline deadline)
+{
+    for (DomainWorker *at = workers->first; at; at = at->next)
+        if (!worker_set_wait(at->set, deadline))
+            return false;
+    return true;
+}

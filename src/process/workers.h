@@ -1,0 +1,33 @@
+/*
+ * workers.h - the workers of a pod that run defined processes: one for each domain that has definitions.
+ *
+ * process_workers_step() reads the definitions and starts what is missing; it is called periodically, so that a pod runs a new type within
+ * seconds after `pawl process define`. A domain whose list of types has grown gets a new worker, and the one before it ends what it runs.
+ *
+ * Threads: step and free by one thread at a time; stop from any. Ownership: process_workers_free() after process_workers_wait() returned true.
+ */
+#ifndef PROCESS_WORKERS_H
+#define PROCESS_WORKERS_H
+
+#include "client/client.h"
+#include "pg/listen.h"
+#include "pg/pool.h"
+
+typedef struct ProcessWorkers ProcessWorkers;
+
+typedef struct {
+    Pool   *pool;
+    Client *client; /* for http steps */
+    Listen *listen; /* wakes the workers; must be freed before them */
+    int     concurrency, lease_ms;
+} ProcessWorkersOptions;
+
+ProcessWorkers *process_workers_new(const ProcessWorkersOptions *options);
+void            process_workers_free(ProcessWorkers *workers);
+SCOPED(ProcessWorkers, process_workers_free)
+must_check ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error *reterr);
+void                 process_workers_stop(ProcessWorkers *workers, Deadline deadline);
+/* false: some still run. */
+bool process_workers_wait(ProcessWorkers *workers, Deadline deadline);
+
+#endif

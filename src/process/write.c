@@ -1,0 +1,237 @@
+/*
+ * write.c - writes as arrays, verdicts back into them; see write.h.
+ */
+#include "process/write.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "bus/waker.h"
+#include "pg/combiner.h"
+#include "pg/tx.h"
+#include "sql.h"
+
+#define CALL_BYTES_MAX ((size_t)16 << 20)
+#define ITEM_BYTES_MAX ((size_t)6 << 20) /* state, result and error of one */
+#define BYTES_FACTOR   8
+#define ITEM_BYTES     1024
+
+#define WRITTEN_COLUMNS(X, T)            \
+    X(T, int32_t, DB_I32, ord)           \
+    X(T, const char *, DB_TEXT, verdict) \
+    X(T, int64_t, DB_I64, version)       \
+    X(T, const char *, DB_JSONB, state)  \
+    X(T, bool, DB_BOOL, is_canceled)     \
+    X(T, const char *, DB_TEXT, wake)
+typedef struct {
+    WRITTEN_COLUMNS(DB_FIELD, Written)
+} Written;
+DB_SHAPE(written, Written, WRITTEN_COLUMNS);
+
+/* ---- members as arrays; NULL where no item has one, so that the server has less to read ---- */
+
+typedef enum { ARRAY_TEXT, ARRAY_JSONB, ARRAY_I64, ARRAY_I32 } ArrayKind;
+typedef struct {
+    ArrayKind kind;
+    size_t    offset;
+} ArrayMember;
+
+/* In the order of the parameters in sql/process/query/write.sql. */
+static const ArrayMember members[] = {
+    {ARRAY_I64,   offsetof(ProcessWrite, id)        },
+    {ARRAY_I64,   offsetof(ProcessWrite, token)     },
+    {ARRAY_TEXT,  offsetof(ProcessWrite, step)      },
+    {ARRAY_I32,   offsetof(ProcessWrite, attempt)   },
+    {ARRAY_TEXT,  offsetof(ProcessWrite, input_hash)},
+    {ARRAY_JSONB, offsetof(ProcessWrite, result)    },
+    {ARRAY_TEXT,  offsetof(ProcessWrite, error)     },
+    {ARRAY_I64,   offsetof(ProcessWrite, started_us)},
+    {ARRAY_JSONB, offsetof(ProcessWrite, patch)     },
+    {ARRAY_I64,   offsetof(ProcessWrite, version)   },
+    {ARRAY_TEXT,  offsetof(ProcessWrite, phase)     },
+    {ARRAY_TEXT,  offsetof(ProcessWrite, wait)      },
+    {ARRAY_TEXT,  offsetof(ProcessWrite, wait_step) },
+    {ARRAY_JSONB, offsetof(ProcessWrite, waits_for) },
+    {ARRAY_I64,   offsetof(ProcessWrite, due_us)    },
+    {ARRAY_TEXT,  offsetof(ProcessWrite, end)       },
+    {ARRAY_JSONB, offsetof(ProcessWrite, end_result)},
+    {ARRAY_TEXT,  offsetof(ProcessWrite, end_error) },
+};
+
+static const void *member_of(const ProcessWrite *write, const ArrayMember *member)
+{
+    return (const char *)write + member->offset;
+}
+
+static DbArg texts_arg(Arena *arena, const ArrayMember *member, ProcessWrite *const *writes, int count)
+{
+    const char **texts = arena_array(arena, const char *, count);
+    bool         any   = false;
+
+    for (int i = 0; i < count; i++) {
+        texts[i] = *(const char *const *)member_of(writes[i], member);
+        any |= texts[i] != NULL;
+    }
+    if (!any)
+        return db_null();
+    return member->kind == ARRAY_JSONB ? db_jsonbs(arena, texts, count) : db_texts(arena, texts, count);
+}
+
+static DbArg i64s_arg(Arena *arena, const ArrayMember *member, ProcessWrite *const *writes, int count)
+{
+    int64_t *values = arena_array(arena, int64_t, count);
+    bool     any    = false;
+
+    for (int i = 0; i < count; i++) {
+        values[i] = *(const int64_t *)member_of(writes[i], member);
+        any |= values[i] != 0;
+    }
+    return any ? db_i64s(arena, values, count) : db_null();
+}
+
+static DbArg i32s_arg(Arena *arena, const ArrayMember *member, ProcessWrite *const *writes, int count)
+{
+    int32_t *values = arena_array(arena, int32_t, count);
+    bool     any    = false;
+
+    for (int i = 0; i < count; i++) {
+        values[i] = *(const int32_t *)member_of(writes[i], member);
+        any |= values[i] != 0;
+    }
+    return any ? db_i32s(arena, values, count) : db_null();
+}
+
+static DbArgs write_args(Arena *arena, ProcessWrite *const *writes, int count, DbArg *ret_list)
+{
+    for (size_t i = 0; i < COUNT(members); i++)
+        switch (members[i].kind) {
+        case ARRAY_TEXT:
+        case ARRAY_JSONB:
+            ret_list[i] = texts_arg(arena, &members[i], writes, count);
+            break;
+        case ARRAY_I64:
+            ret_list[i] = i64s_arg(arena, &members[i], writes, count);
+            break;
+        case ARRAY_I32:
+            ret_list[i] = i32s_arg(arena, &members[i], writes, count);
+            break;
+        }
+    return (DbArgs){ret_list, (int)COUNT(members)};
+}
+
+/* ---- verdicts ---- */
+
+static ErrorCode verdict_read(const char *word, WriteVerdict *ret_verdict, Error *reterr)
+{
+#define X(verdict, name) [verdict]   = name,
+    static const char *const names[] = { WRITE_VERDICTS(X) };
+#undef X
+
+    for (int i = 0; i < WRITE_VERDICT_COUNT; i++)
+        if (word && strcmp(word, names[i]) == 0) {
+            *ret_verdict = (WriteVerdict)i;
+            return OK;
+        }
+    return fail(reterr, ERR_INTERNAL, "pawl.process_write returned the verdict \"%s\"", word ? word : "null");
+}
+
+static ErrorCode verdicts_take(const Written *rows, int row_count, ProcessWrite **writes, int count, Error *reterr)
+{
+    if (row_count != count)
+        return fail(reterr, ERR_INTERNAL, "%d writes have %d verdicts", count, row_count);
+    for (int i = 0; i < count; i++) {
+        TRY(verdict_read(rows[i].verdict, &writes[i]->verdict, reterr));
+        writes[i]->state_version = rows[i].version;
+        writes[i]->is_canceled   = rows[i].is_canceled;
+        free(writes[i]->state); /* of an earlier try */
+        writes[i]->state = rows[i].state ? memory_text(rows[i].state) : NULL;
+    }
+    return OK;
+}
+
+/* ---- calls ---- */
+
+static size_t text_bytes(const char *text)
+{
+    return text ? strlen(text) : 0;
+}
+
+static size_t write_bytes(const void *context)
+{
+    const ProcessWrite *write = context;
+
+    return ITEM_BYTES + text_bytes(write->result) + text_bytes(write->error) + text_bytes(write->patch) +
+           text_bytes(write->end_result) + text_bytes(write->end_error) + text_bytes(write->waits_for);
+}
+
+ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr)
+{
+    DbArg list[COUNT(members)];
+    void *rows;
+    int   count;
+
+    TRY(db_many(tx, sql_process_write, write_args(tx->arena, &write, 1, list), &written_shape, &rows, &count, reterr));
+    return verdicts_take(rows, count, &write, 1, reterr);
+}
+
+struct ProcessWriter {
+    Pool      *pool;
+    Combiner  *combiner;
+    Waker     *waker;
+    SettleWake wake;
+};
+
+static void writer_notify(void *context, const char *domain)
+{
+    waker_notify(context, domain);
+}
+
+/* Keyed by leases and names of steps: done again after a lost answer it changes nothing more. */
+static ErrorCode writer_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    ProcessWriter            *writer  = context;
+    scoped(arena_free) Arena *arena   = arena_new((CALL_BYTES_MAX + ITEM_BYTES_MAX) * BYTES_FACTOR);
+    TxOptions                 options = {.name = "process", .deadline = deadline, .arena = arena, .keyed = true};
+    DbArg                     list[COUNT(members)];
+    void                     *rows;
+    int                       row_count;
+
+    TRY(db_call_many(writer->pool, &options, sql_process_write, write_args(arena, (ProcessWrite **)items, count, list),
+                     &written_shape, &rows, &row_count, reterr));
+    TRY(verdicts_take(rows, row_count, (ProcessWrite **)items, count, reterr));
+    settle_wake(&writer->wake, ((const Written *)rows)->wake);
+    return OK;
+}
+
+ProcessWriter *process_writer_new(Pool *pool)
+{
+    ProcessWriter *writer = memory_new(1, sizeof *writer);
+    PoolStatus     status;
+
+    pool_status(pool, &status);
+    writer->pool     = pool;
+    writer->waker    = waker_new(pool);
+    writer->wake     = (SettleWake){writer_notify, writer->waker};
+    writer->combiner = combiner_new(&(CombinerOptions){.run        = writer_run,
+                                                       .context    = writer,
+                                                       .slots_max  = combiner_share(status.size_max, 2),
+                                                       .weigh      = write_bytes,
+                                                       .weight_max = CALL_BYTES_MAX});
+    return writer;
+}
+
+void process_writer_free(ProcessWriter *writer)
+{
+    combiner_free(writer->combiner);
+    waker_free(writer->waker);
+    free(writer);
+}
+
+ErrorCode process_write(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr)
+{
+    if (write_bytes(write) > ITEM_BYTES_MAX)
+        return fail(reterr, ERR_LIMIT, "result, error and patch of a step must have at most %zu bytes together",
+                    ITEM_BYTES_MAX);
+    return combiner_run(writer->combiner, write, deadline, reterr);
+}

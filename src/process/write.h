@@ -1,0 +1,67 @@
+/*
+ * write.h - what activations write: records of steps, patches of the state, suspension or end.
+ *
+ * Writes of all activations of a pod share transactions through a combiner. Each is fenced by its lease: a verdict of its own says what
+ * became of it, and one that fails keeps none beside it from being written.
+ *
+ * Threads: any. Ownership: everything in a ProcessWrite is borrowed until the call returns; `state` is the caller's to free().
+ */
+#ifndef PROCESS_WRITE_H
+#define PROCESS_WRITE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "bus/settle.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+
+#define WRITE_VERDICTS(X)                                                                         \
+    X(WRITE_WRITTEN, "WRITTEN")                                                                   \
+    X(WRITE_LOST, "LOST")           /* the lease has ended; nothing was written */                \
+    X(WRITE_STALE, "STALE")         /* the state has another version; nothing was written */      \
+    X(WRITE_MET, "MET")             /* not suspended: a wait is complete; the rest was written */ \
+    X(WRITE_TOO_LARGE, "TOO_LARGE") /* the state would exceed its limit; nothing was written */
+#define X(verdict, name) verdict,
+typedef enum { WRITE_VERDICTS(X) WRITE_VERDICT_COUNT } WriteVerdict;
+#undef X
+
+typedef struct {
+    int64_t id, token;
+    /* The record of a step that ended; NULL: none. */
+    const char *step;
+    int32_t     attempt;
+    const char *input_hash;
+    const char *result; /* JSON; NULL: none */
+    const char *error;  /* NULL: it succeeded */
+    int64_t     started_us;
+    /* Merged into the state with the record. version: of the state that it was computed from; 0: it depends on none. */
+    const char *patch;
+    int64_t     version;
+    const char *phase; /* from now on; NULL: as before */
+    /* Suspension; NULL: none. waits_for: {"name": count}, NULL: only the time. */
+    const char *wait, *wait_step, *waits_for;
+    int64_t     due_us;
+    /* The end; NULL: none. */
+    const char *end, *end_result, *end_error;
+    /* Filled by the call. */
+    WriteVerdict verdict;
+    int64_t      state_version; /* as `state` */
+    bool         is_canceled;   /* an operator wants it canceled and compensated */
+    char        *state;         /* the present one: for STALE, MET, and after a patch; else NULL */
+} ProcessWrite;
+
+/* In a transaction of the caller: an SQL step's effects and its record commit together. Anything but WRITE_WRITTEN: roll back. */
+must_check ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr);
+
+typedef struct ProcessWriter ProcessWriter;
+ProcessWriter               *process_writer_new(Pool *pool);
+void                         process_writer_free(ProcessWriter *writer);
+SCOPED(ProcessWriter, process_writer_free)
+/* Waits until it is committed. An error: it may or may not be; the same write again is safe. */
+must_check ErrorCode process_write(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr);
+
+#endif

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""process - processes from outside: defined, started, signaled, shown and decided about, over the command line and HTTP.
+
+The pods run with default settings. The order of examples/order-saga is what they run.
+"""
+import json
+import os
+import subprocess
+import uuid
+
+from pawl_test import Database, Pawl, main, setting, test, wait_until
+from helpers import problem
+
+SAGA = os.path.join(setting("PAWL_SOURCE"), "examples", "order-saga")
+ITEMS = [{"sku": "cup", "count": 2}, {"sku": "lamp", "count": 1}]  # 474
+MANY = [{"sku": "lamp", "count": 3}]  # 1350: needs an approval
+
+
+def cli(pawl, *arguments, code=0, **options):
+    done = pawl.run("process", *arguments, "--json", **options)
+    assert done.code == code, (arguments, done)
+    return json.loads(done.stdout if code == 0 else done.stderr)
+
+
+def define(pawl, definition):
+    return cli(pawl, "define", "-", stdin=json.dumps(definition))
+
+
+def show(pawl, process_id):
+    return cli(pawl, "show", process_id)
+
+
+def wait_status(pawl, process_id, *statuses):
+    def reached():
+        shown = show(pawl, process_id)
+        return shown if shown["status"] in statuses else None
+
+    try:
+        return wait_until(reached, timeout=60, what=f"{process_id} is {' or '.join(statuses)}")
+    except AssertionError as error:
+        error.add_note(json.dumps(show(pawl, process_id)))
+        raise
+
+
+def shop_open(db, pawl, ann=5000):
+    """The shop of the example, with a customer who has money."""
+    with open(os.path.join(SAGA, "shop.sql"), encoding="utf-8") as file:
+        db.rows(file.read())
+    for arguments in (["create", "ann"], ["topup", "ann", str(ann)]):
+        done = pawl.run("wallet", *arguments)
+        assert done.code == 0, done
+    done = pawl.run("process", "define", os.path.join(SAGA, "order.json"))
+    assert (done.code, done.stdout) == (0, "shop order version 1\n"), done
+
+
+def order_start(pawl, items, **state):
+    return cli(pawl, "start", "order", json.dumps({"customer": "ann", "items": items, **state}), "--domain", "shop")["process_id"]
+
+
+def stock(db):
+    return db.rows("select sku, count from shop.stock order by 1")
+
+
+def balance(db, owner="ann"):
+    return db.value(f"select balance || ' ' || held from wallet.get(array['{owner}'], array['CREDIT'])")
+
+
+# --- the order ---
+
+@test
+def an_order_runs_from_start_to_end():
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        pawl.serve()
+        order = order_start(pawl, ITEMS)
+        done = wait_status(pawl, order, "COMPLETED")
+        assert done["result"]["status"] == "shipped" and done["result"]["order"] == order, done
+        assert (done["domain"], done["type"], done["version"]) == ("shop", "order", 1), done
+        names = [step["name"] for step in done["steps"]]
+        assert {"reserve", "hold", "pick[0]", "pick[1]", "address", "print", "ship", "capture"} <= set(names), names
+        assert all(step["error"] is None for step in done["steps"]), done
+        assert stock(db) == ["cup|98", "lamp|9"] and balance(db) == "4526 0", (stock(db), balance(db))
+        assert db.value("select count(*) from shop.pick where is_open") == "2"
+        people = pawl.run("process", "show", order)
+        assert people.code == 0 and "status       COMPLETED" in people.stdout and " step " in people.stdout, people
+        assert "reserve" in people.stdout and "attempt 1, " in people.stdout and "SENT" in people.stdout, people
+
+
+@test
+def a_failing_capture_compensates_the_order():
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        pawl.serve()
+        order = order_start(pawl, MANY)
+        wait_status(pawl, order, "WAITING_FOR_ASYNC")
+        assert stock(db) == ["cup|100", "lamp|7"] and balance(db) == "5000 1350", (stock(db), balance(db))
+        assert pawl.run("wallet", "freeze", "ann").code == 0  # no capture, but holds can be voided
+        cli(pawl, "signal", order, "approval", '{"approved": true}')
+        ended = wait_status(pawl, order, "COMPENSATED", "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
+        assert ended["status"] == "COMPENSATED" and "frozen" in ended["error"], ended
+        assert stock(db) == ["cup|100", "lamp|10"] and balance(db) == "5000 0", (stock(db), balance(db))
+        assert db.value("select count(*) || ' ' || count(*) filter (where is_open) from shop.pick") == "1 0"
+        assert db.value("select count(*) || ' ' || count(*) filter (where is_open) from shop.shipment") == "1 0"
+
+
+@test
+def a_signal_resumes_the_order_once():
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        pawl.serve()
+        order = order_start(pawl, MANY)
+        waiting = wait_status(pawl, order, "WAITING_FOR_ASYNC")
+        assert waiting["step"] == "approval" and "approval" in waiting["waits_for"] and waiting["continues_at"], waiting
+        people = pawl.run("process", "show", order).stdout
+        assert "waits for" in people and "until" in people, people
+        say = ("signal", order, "approval", '{"approved": true}', "--key", "k1")
+        assert cli(pawl, *say)["verdict"] == "RESUMED"
+        assert cli(pawl, *say)["verdict"] == "REPEATED"
+        done = wait_status(pawl, order, "COMPLETED")
+        assert [(r["name"], r["key"], r["met"]) for r in done["responses"]] == [("approval", "k1", "approval")], done
+        assert done["state"]["approved"] is True and cli(pawl, "signal", order, "thanks")["verdict"] == "LATE"
+
+
+@test
+def an_order_that_is_not_approved_is_compensated():
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        pawl.serve()
+        order = order_start(pawl, MANY)
+        wait_status(pawl, order, "WAITING_FOR_ASYNC")
+        cli(pawl, "signal", order, "approval", '{"approved": false}')
+        ended = wait_status(pawl, order, "COMPENSATED", "FAILED", "WAITING_FOR_TSQ")
+        assert ended["status"] == "COMPENSATED" and "was not approved" in ended["error"], ended
+        assert stock(db) == ["cup|100", "lamp|10"] and balance(db) == "5000 0", (stock(db), balance(db))
+
+
+@test
+def the_example_runs_by_one_command():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        path = ":".join([os.path.dirname(setting("PAWL_BIN")), setting("PAWL_TEST_BIN"), os.environ["PATH"]])
+        done = subprocess.run([os.path.join(SAGA, "run.sh")], env={**pawl.env, "PATH": path}, capture_output=True, text=True, timeout=90)
+        assert done.returncode == 0 and "status       COMPLETED" in done.stdout and "3650" in done.stdout, done
+
+
+# --- start, list ---
+
+@test
+def a_start_is_idempotent_and_refusals_name_the_field():
+    with Database() as db, Pawl(db) as pawl:
+        key = str(uuid.uuid4())
+        first, again = [cli(pawl, "start", "order", '{"a": 1}', "--id", key) for _ in range(2)]
+        assert (first, again) == ({"process_id": key, "created": True}, {"process_id": key, "created": False}), (first, again)
+        assert "payload" in cli(pawl, "start", "order", '{"a": 2}', "--id", key, code=1)["detail"]
+        assert show(pawl, key)["status"] == "PENDING" and show(pawl, key)["domain"] == "process"
+        for arguments, words in [(["order", "[1]"], "state must be a JSON object"), (["order", "{"], "state"),
+                                 (["a b"], "type"), (["order", "{}", "--domain", "x y"], "domain must be"),
+                                 (["order", "{}", "--domain", "d" * 55], "domain must be")]:
+            assert words in cli(pawl, "start", *arguments, code=2)["detail"], arguments
+        unknown = str(uuid.uuid4())
+        for arguments in (["show", unknown], ["signal", unknown, "go"], ["retry", unknown], ["cancel", unknown],
+                          ["cancel", unknown, "--compensate"], ["complete", unknown]):
+            assert cli(pawl, *arguments, code=1)["detail"] == f"process {unknown} not found", arguments
+        assert "name must be" in cli(pawl, "signal", key, "$cancel", code=2)["detail"]
+        assert db.value("select count(*) from pawl.process") == "1"
+
+
+@test
+def the_list_filters_and_reads_on_behind_its_limit_of_reads():
+    with Database() as db, Pawl(db) as pawl:
+        for domain, kind, state in [("shop", "order", {"user": "ann"}), ("shop", "order", {"user": "bob"}),
+                                    ("shop", "refund", {}), ("store", "order", {})]:
+            cli(pawl, "start", kind, json.dumps(state), "--domain", domain)
+
+        def listed(*arguments):
+            return [(row["domain"], row["type"]) for row in cli(pawl, "list", *arguments)]
+
+        assert listed() == [("store", "order"), ("shop", "refund"), ("shop", "order"), ("shop", "order")]
+        assert listed("--domain", "shop", "--type", "order") == [("shop", "order")] * 2
+        assert listed("--text", "ann", "--status", "PENDING") == [("shop", "order")]
+        assert listed("--older", "1h") == listed("--step", "pay") == listed("--status", "COMPLETED") == []
+        assert len(listed("--limit", "2")) == 2
+        assert "did you mean COMPLETED" in cli(pawl, "list", "--status", "COMPLETE", code=2)["detail"]
+        pages = db.rows("select id is null, last from pawl.process_list(p_type => 'none', p_looks => 3)")
+        assert len(pages) == 1 and pages[0].startswith("t|"), pages
+        assert db.rows(f"select id from pawl.process_list(p_type => 'none', p_before => {pages[0][2:]})") == []
+        people = pawl.run("process", "list", "--type", "refund").stdout.splitlines()
+        assert people[0].split()[:5] == ["id", "domain", "type", "status", "step"] and "PENDING" in people[1], people
+
+
+# --- decisions ---
+
+# Fails until the table has a row.
+FRAGILE = {"type": "job", "domain": "process", "on_failure": "troubleshoot", "steps": [
+    {"name": "first", "sql": "t.first", "compensate": {"sql": "t.undo"}},
+    {"name": "second", "sql": "t.second", "retry": {"attempts": 1}}]}
+FRAGILE_SQL = """
+create schema t;
+create table t.calls (name text);
+create table t.fixed ();
+create function t.first(input jsonb, key uuid) returns jsonb language sql as $$ insert into t.calls values ('first') returning '1'::jsonb $$;
+create function t.undo(input jsonb, key uuid) returns jsonb language sql as $$ insert into t.calls values ('undo') returning '1'::jsonb $$;
+create function t.second(input jsonb, key uuid) returns jsonb language plpgsql as $$
+begin
+  if not exists (select from t.fixed) then raise exception 'broken'; end if;
+  insert into t.calls values ('second');
+  return '2';
+end $$;
+"""
+
+
+def calls(db):
+    return db.rows("select name || ' ' || count(*) from t.calls group by name order by name")
+
+
+@test
+def operators_retry_complete_and_cancel():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows(FRAGILE_SQL)
+        define(pawl, FRAGILE)
+        pawl.serve()
+        ids = [cli(pawl, "start", "job")["process_id"] for _ in range(5)]
+        for process_id in ids:
+            stuck = wait_status(pawl, process_id, "WAITING_FOR_TSQ")
+            assert "broken" in stuck["error"] and stuck["steps"][-1]["name"] == "second", stuck
+        assert calls(db) == ["first 5"]
+        by = ("--operator", "eve", "--reason", "checked")
+        # Completed by hand: the same decision again says who decided, another one is refused.
+        done = cli(pawl, "complete", ids[0], "--result", '{"by": "hand"}', *by)
+        assert (done["process_id"], done["status"], done["operator"]) == (ids[0], "COMPLETED", "eve"), done
+        assert show(pawl, ids[0])["result"] == {"by": "hand"} and show(pawl, ids[0])["status"] == "COMPLETED"
+        assert cli(pawl, "complete", ids[0], "--result", '{"by": "hand"}', *by) == done
+        assert "complete by eve" in cli(pawl, "cancel", ids[0], code=1)["detail"]
+        # Canceled: without and with compensation.
+        assert cli(pawl, "cancel", ids[1], *by)["status"] == "CANCELED"
+        assert calls(db) == ["first 5"]
+        undone = cli(pawl, "cancel", ids[2], "--compensate", *by)
+        assert (undone["decision"], undone["operator"]) == ("compensate", "eve") and undone["decided_at"], undone
+        assert wait_status(pawl, ids[2], "COMPENSATED", "CANCELED", "FAILED", "WAITING_FOR_TSQ")["status"] == "COMPENSATED"
+        assert calls(db) == ["first 5", "undo 1"]
+        again = cli(pawl, "cancel", ids[2], "--compensate", *by)
+        assert (again["status"], again["operator"], again["decided_at"]) == ("COMPENSATED", "eve", undone["decided_at"]), again
+        # Retried: from the step that failed, from a step before it, all that are left.
+        assert "has not recorded step" in cli(pawl, "retry", ids[3], "--from", "third", code=1)["detail"]
+        db.rows("insert into t.fixed default values")
+        assert cli(pawl, "retry", ids[3], "--from", "first", *by)["status"] == "PENDING"
+        wait_status(pawl, ids[3], "COMPLETED")
+        assert calls(db) == ["first 6", "second 1", "undo 1"]
+        assert pawl.run("process", "retry", "--all").code == 2
+        assert cli(pawl, "retry", "--all", "--type", "job", "--yes", *by) == {"decided": 1}
+        kept = wait_status(pawl, ids[4], "COMPLETED")
+        assert calls(db) == ["first 6", "second 2", "undo 1"]
+        assert [(e["event"], e["actor"]) for e in kept["audit"] if e["event"].startswith("OPERATOR")] == [("OPERATOR_RETRY", "eve")], kept
+        assert "cancel by eve" in cli(pawl, "retry", ids[1], code=1)["detail"]
+
+
+# --- HTTP ---
+
+def post(pawl, path, body=None, status=200, key=None, **options):
+    answer = pawl.http("POST", f"/v1/processes{path}", body, headers={"Idempotency-Key": key} if key else None, **options)
+    assert answer.status == status, (path, answer)
+    return answer
+
+
+def get(pawl, path):
+    answer = pawl.http("GET", f"/v1/processes{path}")
+    assert answer.status == 200, (path, answer)
+    return answer.json
+
+
+def is_replayed(answer):
+    return answer.headers.get("idempotency-replayed") == "true"
+
+
+@test
+def an_order_runs_over_http():
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        pawl.serve()
+        with open(os.path.join(SAGA, "order.json"), "rb") as file:
+            source = file.read()
+        defined = pawl.http("PUT", "/v1/process-definitions", source, headers={"Content-Type": "application/json"})
+        assert defined.json == {"domain": "shop", "type": "order", "version": 1, "steps": 15, "compensations": 4}, defined
+        body = {"type": "order", "domain": "shop", "state": {"customer": "ann", "items": MANY}}
+        first, again = [post(pawl, "", body, 201, key="order-17") for _ in range(2)]
+        assert first.body == again.body and not is_replayed(first) and is_replayed(again), (first, again)
+        order = first.json["process_id"]
+        problem(pawl.http("POST", "/v1/processes", {**body, "state": {}}, headers={"Idempotency-Key": "order-17"}), 422)
+        wait_status(pawl, order, "WAITING_FOR_ASYNC")
+        assert get(pawl, f"/{order}")["waits_for"] == {"approval": 1}
+        said, twice = [post(pawl, f"/{order}/signals/approval", {"approved": True}, 201, key="k1") for _ in range(2)]
+        assert said.body == twice.body and said.json == {"process_id": order, "name": "approval", "key": "k1"}, (said, twice)
+        assert said.headers["pawl-status"] == "RESUMED" and twice.headers["pawl-status"] == "REPEATED" and is_replayed(twice), twice
+        assert wait_status(pawl, order, "COMPLETED") == get(pawl, f"/{order}?domain=shop")
+        listed = get(pawl, "?status=COMPLETED&domain=shop&type=order&limit=10")
+        assert [row["process_id"] for row in listed["items"]] == [order] and listed["next_cursor"] is None, listed
+        assert get(pawl, "?text=nobody&older_s=1")["items"] == []
+
+
+@test
+def decisions_and_scopes_over_http():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows(FRAGILE_SQL)
+        define(pawl, FRAGILE)
+        pawl.serve()
+        made = pawl.run("key", "create", "shop", "--scopes", "process", "--json")
+        token = json.loads(made.stdout)["token"]
+        ids = [post(pawl, "", {"type": "job"}, 201, token=token).json["process_id"] for _ in range(3)]
+        for process_id in ids:
+            wait_status(pawl, process_id, "WAITING_FOR_TSQ")
+        for path in (f"/{ids[0]}/retry", f"/{ids[0]}/complete"):
+            problem(pawl.http("POST", f"/v1/processes{path}", {}, token=token), 403)
+        problem(pawl.http("PUT", "/v1/process-definitions", FRAGILE, token=token), 403)
+        first, again = [post(pawl, f"/{ids[0]}/complete", {"operator": "eve", "result": 7}, key="d1") for _ in range(2)]
+        assert first.body == again.body and is_replayed(again) and first.json["operator"] == "eve", (first, again)
+        assert get(pawl, f"/{ids[0]}")["result"] == 7
+        canceled = post(pawl, f"/{ids[1]}/cancel", {"compensate": True, "operator": "ann"}, token=token).json
+        assert (canceled["decision"], canceled["operator"]) == ("compensate", "shop (ann)"), canceled
+        wait_status(pawl, ids[1], "COMPENSATED")
+        problem(pawl.http("POST", f"/v1/processes/{ids[2]}/retry", {"from": "third"}), 409, part="third")
+        db.rows("insert into t.fixed default values")
+        assert post(pawl, f"/{ids[2]}/retry", {"reason": "fixed"}).json["status"] == "PENDING"
+        wait_status(pawl, ids[2], "COMPLETED")
+        assert calls(db) == ["first 3", "second 1", "undo 1"]
+
+
+@test
+def bad_requests_are_refused_by_field_and_nothing_is_written():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        for body, words in [({}, "type"), ({"type": "a b"}, "type"), ({"type": "t", "state": 7}, "state must be a JSON object"),
+                            ({"type": "t", "domain": "x y"}, "domain"), ({"type": "t", "process_id": "7"}, "process_id"),
+                            ({"type": "t", "stat": {}}, "stat"), ({"type": "t", "state": "\0"}, "\\u0000")]:
+            assert words in problem(pawl.http("POST", "/v1/processes", body), 400)["detail"], body
+        unknown = str(uuid.uuid4())
+        problem(pawl.http("GET", f"/v1/processes/{unknown}"), 404, part=unknown)
+        problem(pawl.http("GET", "/v1/processes/7"), 400, part="id")
+        problem(pawl.http("GET", "/v1/processes?status=DONE"), 400, part="status")
+        problem(pawl.http("GET", "/v1/processes?older_s=-1"), 400, part="older_s")
+        for path in ("signals/go", "retry", "cancel", "complete"):
+            problem(pawl.http("POST", f"/v1/processes/{unknown}/{path}", {}), 404, part=unknown)
+        problem(pawl.http("POST", f"/v1/processes/{unknown}/signals/$cancel", {}), 400, part="name must be")
+        problem(pawl.http("POST", f"/v1/processes/{unknown}/signals/go", b"{", headers={"Content-Type": "application/json"}), 400)
+        for source, words in [({"type": "t"}, "definition:1:1: missing field"), ([], "definition:1:1: must be an object"),
+                              ({**FRAGILE, "deadlin": "1h"}, "unknown field")]:
+            assert words in problem(pawl.http("PUT", "/v1/process-definitions", source), 400)["detail"], source
+        assert db.value("select (select count(*) from pawl.command) + (select count(*) from pawl.process_definition)") == "0"
+
+
+main()

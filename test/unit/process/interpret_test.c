@@ -1,0 +1,266 @@
+/*
+ * interpret_test.c - definitions at work: every kind of step, retries, waits, branches and compensation, on a real database.
+ */
+#include "process/interpret.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/sync.h"
+#include "process/definition.h"
+#include "test/unit/bus/fixture.h"
+#include "test/unit/pg/await.h"
+
+typedef struct {
+    Bus         *bus;
+    Client      *client;
+    Interpreter *interpreter;
+    Handler     *handler;
+    Worker      *worker;
+    pthread_t    thread;
+} Engine;
+
+static void *engine_body(void *context)
+{
+    Error error = {0};
+
+    if (worker_run(context, &error) != OK)
+        print_error("worker_run: %s\n", error.text);
+    return NULL;
+}
+
+static void engine_start(Engine *engine)
+{
+    Error error = {0};
+
+    engine->bus = bus_new(10);
+    assert_ok(client_new(&(ClientOptions){0}, &engine->client, &error));
+    engine->interpreter = interpreter_new(engine->bus->pool, engine->client);
+    engine->handler     = process_handler_new(engine->bus->pool, interpret_body, engine->interpreter);
+    engine->worker      = worker_new(&(WorkerOptions){.pool        = engine->bus->pool,
+                                                      .domain      = "process:shop",
+                                                      .name        = "test",
+                                                      .handler     = engine->handler,
+                                                      .concurrency = 4});
+    engine->thread      = thread_start("worker", engine_body, engine->worker);
+}
+
+static void engine_stop(Engine *engine)
+{
+    worker_stop(engine->worker, deadline_in_ms(5000));
+    thread_join(engine->thread);
+    worker_free(engine->worker);
+    process_handler_free(engine->handler);
+    interpreter_free(engine->interpreter);
+    client_free(engine->client);
+    bus_free(engine->bus);
+}
+
+static void engine_exec(Engine *engine, const char *sql)
+{
+    database_exec(engine->bus->db, sql);
+}
+
+/* Steps in single quotes, for tests that are easy to read. */
+static void define(Engine *engine, const char *type, const char *rest)
+{
+    Arena            *arena = engine->bus->arena;
+    char             *json  = arena_print(arena, "{'type': '%s', 'domain': 'shop', %s}", type, rest);
+    const Definition *definition;
+    Error             error = {0};
+
+    for (char *at = json; (at = strchr(at, '\'')); at++)
+        *at = '"';
+    if (definition_parse("test.json", json, strlen(json), arena, &definition, &error) != OK)
+        fail_msg("%s", error.text);
+    engine_exec(engine, arena_print(arena, "select pawl.process_define('shop', '%s', $d$%s$d$, null, null, 'test')",
+                                    type, json));
+}
+
+static void start(Engine *engine, const char *type, const char *state)
+{
+    engine_exec(engine,
+                arena_print(engine->bus->arena, "select pawl.start('%s', '%s', p_domain => 'shop')", type, state));
+}
+
+static const char *get(Engine *engine, const char *sql)
+{
+    return database_get_text(engine->bus->db, sql, engine->bus->arena);
+}
+
+static void await_ended(Engine *engine, int count)
+{
+    await(bus_count(engine->bus, "outcome o join pawl.process p using (id)") == count);
+}
+
+#define RESULT "select result::text from pawl.outcome"
+#define STATUS "select pawl.process_status(id) from pawl.process"
+#define ERROR                                                                                                         \
+    "select coalesce(o.error, t.error) from pawl.process p left join pawl.outcome o using (id) left join pawl.tsq t " \
+    "using (id)"
+#define STEPS "select string_agg(name, ' ' order by ended_at) from pawl.process_step where error is null"
+
+TEST(definition_sets_branches_and_returns)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    define(&engine, "order",
+           "'steps': [{'name': 'note', 'set': {'sum': '{{state.a}}', 'text': 'of {{state.who}}'}},"
+           " {'name': 'check', 'when': 'state.sum > 100', 'then': 'large', 'else': 'small'},"
+           " {'name': 'small', 'set': {'size': 'small'}}, {'name': 'done', 'when': 'true', 'then': 'end'},"
+           " {'name': 'large', 'set': {'size': 'large'}}],"
+           "'result': {'size': '{{state.size}}', 'id': '{{process.type}}', 'n': '{{state.a}}'}");
+    start(&engine, "order", "{\"a\": 123456789012345678901234567890, \"who\": \"ann\"}");
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, RESULT),
+                        "{\"n\": 123456789012345678901234567890, \"id\": \"order\", \"size\": \"large\"}");
+    assert_string_equal(get(&engine, STEPS), "note check large");
+    assert_string_equal(get(&engine, STATUS), "COMPLETED");
+    engine_stop(&engine);
+}
+
+TEST(definition_runs_programs_and_functions_with_retries)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    engine_exec(&engine, "create table public.effect (key uuid primary key, input jsonb); "
+                         "create function public.act(input jsonb, key uuid) returns jsonb language sql as "
+                         "'insert into public.effect values ($2, $1) returning jsonb_build_object(''n'', 7)'");
+    define(
+        &engine, "order",
+        "'steps': [{'name': 'first', 'exec': 'test $PAWL_ATTEMPT = 3 || { echo not yet >&2; exit 75; }; cat',"
+        "  'input': {'a': '{{state.a}}'}, 'retry': {'attempts': 5, 'delay': '10ms'}, 'save': {'got': '{{result.a}}'}},"
+        " {'name': 'second', 'sql': 'public.act', 'input': {'x': '{{steps.first.a}}'}, 'save': {'n': '{{result.n}}'}}],"
+        "'result': {'got': '{{state.got}}', 'n': '{{state.n}}'}");
+    start(&engine, "order", "{\"a\": [1, 2]}");
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, RESULT), "{\"n\": 7, \"got\": [1, 2]}");
+    assert_string_equal(get(&engine, "select string_agg(coalesce(error, 'ok'), ',' order by attempt) from "
+                                     "pawl.process_step where name = 'first'"),
+                        "not yet,not yet,ok");
+    assert_string_equal(get(&engine, "select input::text from public.effect"), "{\"x\": [1, 2]}");
+    engine_stop(&engine);
+}
+
+TEST(definition_compensates_in_reverse_order)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    engine_exec(&engine, "create table public.log (n serial, what text); "
+                         "create function public.note(input jsonb, key uuid) returns jsonb language sql as "
+                         "'insert into public.log (what) values ($1 #>> ''{}'') returning to_jsonb(n)'");
+    define(&engine, "order",
+           "'steps': [{'name': 'one', 'sql': 'public.note', 'input': 'one', 'compensate': {'sql': 'public.note', "
+           "'input': 'undo one {{result}}'}},"
+           " {'name': 'many', 'each': '{{state.list}}', 'steps': [{'name': 'item', 'sql': 'public.note', 'input': "
+           "'item {{item}}',"
+           "   'compensate': {'sql': 'public.note', 'input': 'undo item {{item}} at {{index}}'}}]},"
+           " {'name': 'last', 'exec': 'echo out of stock >&2; exit 65'}]");
+    start(&engine, "order", "{\"list\": [\"a\", \"b\"]}");
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, STATUS), "COMPENSATED");
+    assert_string_equal(get(&engine, ERROR), "step last: out of stock");
+    assert_string_equal(get(&engine,
+                            "select string_agg(what, ', ' order by n) from public.log where what like 'undo%'"),
+                        "undo item b at 1, undo item a at 0, undo one 1");
+    engine_stop(&engine);
+}
+
+TEST(definition_without_compensation_goes_to_troubleshooting_and_is_retried)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    engine_exec(&engine, "create function public.act(input jsonb, key uuid) returns jsonb language plpgsql as "
+                         "$$begin raise exception 'broken'; end$$");
+    define(&engine, "order",
+           "'steps': [{'name': 'only', 'sql': 'public.act', 'retry': {'attempts': 2, 'delay': '1ms'}}]");
+    start(&engine, "order", "{}");
+    await(bus_count(engine.bus, "tsq") == 1);
+    assert_string_equal(get(&engine, STATUS), "WAITING_FOR_TSQ");
+    assert_contains(get(&engine, ERROR), "step only: ");
+    assert_contains(get(&engine, ERROR), "broken");
+    engine_exec(&engine, "create or replace function public.act(input jsonb, key uuid) returns jsonb language sql as "
+                         "$$select jsonb '1'$$");
+    engine_exec(&engine,
+                "select * from pawl.process_retry(array(select command_id from pawl.command), p_operator => 'ann')");
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, STATUS), "COMPLETED");
+    engine_stop(&engine);
+}
+
+TEST(definition_waits_for_responses_conditions_and_time)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    define(&engine, "order",
+           "'steps': [{'name': 'one', 'wait': {'response': 'vote'}}, {'name': 'two', 'wait': {'response': 'vote', "
+           "'count': 2}},"
+           " {'name': 'rest', 'sleep': '50ms'}, {'name': 'rich', 'wait': {'until': 'state.money >= 10'}},"
+           " {'name': 'late', 'wait': {'response': 'never'}, 'timeout': '30ms', 'on_timeout': 'continue'}],"
+           "'result': {'one': '{{steps.one}}', 'two': '{{steps.two}}'}");
+    start(&engine, "order", "{}");
+    await(bus_count(engine.bus, "process where wait = 'WAITING_FOR_ASYNC' and step = 'one'") == 1);
+    engine_exec(
+        &engine,
+        "select pawl.signal(command_id, 'vote', to_jsonb(n), 'k' || n) from pawl.command, generate_series(1, 3) n");
+    await(bus_count(engine.bus, "process where wait = 'WAITING_FOR_ASYNC' and step = 'rich'") == 1);
+    engine_exec(&engine, "select pawl.signal(command_id, 'pay', '{\"money\": 5}', 'a') from pawl.command");
+    await(bus_count(engine.bus, "process where wait = 'WAITING_FOR_ASYNC' and step = 'rich' and version > 4") == 1);
+    engine_exec(&engine, "select pawl.signal(command_id, 'pay', '{\"money\": 50}', 'b') from pawl.command");
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, RESULT), "{\"one\": 1, \"two\": [2, 3]}");
+    engine_stop(&engine);
+}
+
+TEST(definition_runs_branches_side_by_side_and_awaits_commands_and_children)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    define(&engine, "child",
+           "'steps': [{'name': 'x', 'set': {'y': '{{state.n}}'}}], 'result': {'child': '{{state.y}}'}");
+    define(&engine, "order",
+           "'steps': [{'name': 'both', 'parallel': {'left': [{'name': 'c', 'process': {'type': 'child', 'state': {'n': "
+           "5}}}],"
+           "  'right': [{'name': 'm', 'command': {'domain': 'mail', 'type': 'send', 'payload': {'to': "
+           "'{{state.who}}'}}}]}},"
+           " {'name': 'all', 'each': '{{state.list}}', 'concurrency': 2, 'steps': [{'name': 'e', 'exec': 'cat', "
+           "'input': '{{item}}'}]}],"
+           "'result': {'both': '{{steps.both}}', 'all': '{{steps.all}}'}");
+    start(&engine, "order", "{\"who\": \"ann\", \"list\": [1, 2, 3]}");
+    await(bus_count(engine.bus, "ready r join pawl.command c using (id) where c.type = 'send'") == 1);
+    engine_exec(
+        &engine,
+        "select count(*) from (select pawl.settle(array[c.id], array[c.token], '{complete}', array[c.payload]) from "
+        "pawl.claim(pawl.domain_find('mail'), 1, 60000, array_fill(0::bigint, array[10]), null, 'w') c) s");
+    await_ended(&engine, 2);
+    assert_string_equal(
+        get(&engine, "select o.result::text from pawl.outcome o join pawl.command c using (id) where c.type = 'order'"),
+        "{\"all\": [1, 2, 3], \"both\": {\"left\": {\"child\": 5}, \"right\": {\"to\": \"ann\"}}}");
+    engine_stop(&engine);
+}
+
+TEST(definition_cancels_with_compensation)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    define(&engine, "order",
+           "'steps': [{'name': 'one', 'exec': 'cat', 'input': 1, 'compensate': {'exec': 'cat', 'input': '{{result}}'}},"
+           " {'name': 'w', 'wait': {'response': 'never'}}]");
+    start(&engine, "order", "{}");
+    await(bus_count(engine.bus, "process where wait is not null") == 1);
+    engine_exec(
+        &engine,
+        "select * from pawl.process_compensate(array(select command_id from pawl.command), null, 'ann', 'no stock')");
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, STATUS), "COMPENSATED");
+    assert_string_equal(get(&engine, STEPS), "one w:begun ~ ~one");
+    engine_stop(&engine);
+}
