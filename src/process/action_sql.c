@@ -13,12 +13,11 @@
 #define CALL_MS 30000
 
 typedef struct {
-    Attempt       *attempt;
-    const char    *input; /* SQL */
-    WalletItem    *item;  /* WALLET */
-    AttemptResult *result;
-    RunRecord      record;
-    bool           is_over, is_stale;
+    Attempt    *attempt;
+    const char *input; /* SQL */
+    WalletItem *item;  /* WALLET */
+    RunRecord   record;
+    bool        is_over, is_stale;
 } SqlRun;
 
 /* ---- the transaction ---- */
@@ -122,7 +121,7 @@ static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
 
 ErrorCode attempt_sql(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
-    SqlRun run = {.attempt = attempt, .result = ret_result};
+    SqlRun run = {.attempt = attempt};
 
     TRY(attempt_render(attempt, attempt->action->input, "null", &run.input, reterr));
     return sql_run(&run, ret_result, reterr);
@@ -154,7 +153,7 @@ static const FieldTable operation_table = {"operation", operation_fields, COUNT(
 
 ErrorCode attempt_wallet(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
-    SqlRun      run  = {.attempt = attempt, .result = ret_result};
+    SqlRun      run  = {.attempt = attempt};
     Operation  *read = arena_alloc(attempt->arena, sizeof *read);
     WalletItem *item = &read->item;
     const char *operation;

@@ -12,11 +12,10 @@
 #include "base/sync.h"
 #include "base/writer.h"
 
-#define WRITE_MS     10000
-#define RECORDS_MAX  10000
-#define WAITS_MAX    10000
-#define FOREVER_US   ((int64_t)315360000 * 1000000) /* ten years: the longest delay of a command */
-#define ATTEMPTS_MAX 1000
+#define WRITE_MS    10000
+#define RECORDS_MAX 10000
+#define WAITS_MAX   10000
+#define FOREVER_US  ((int64_t)315360000 * 1000000) /* ten years: the longest delay of a command */
 
 /* The responses of one name. */
 typedef struct {

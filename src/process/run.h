@@ -74,8 +74,7 @@ typedef struct {
     const char *input_hash;
     int64_t     started_us;
     const char *patch;
-    int64_t     version;         /* that the patch was computed from; 0: it depends on none */
-    int         failures_before; /* attempts of this step that are recorded */
+    int64_t     version; /* that the patch was computed from; 0: it depends on none */
 } RunRecord;
 /* ERR_LIMIT: the state would grow beyond its limit. Other errors: it may be written; the activation cannot go on. */
 must_check ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr);

@@ -164,24 +164,44 @@ ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
 
 /* ---- the time ---- */
 
-/* *ret_due_us: when the sleep ends. A time to sleep until is remembered, because the state may change meanwhile. */
+/* The time to sleep until as JSON, from the state as it is now; NULL: it sleeps for a length of time. */
+static ErrorCode until_render(Walk *walk, const Scope *scope, const Step *step, Arena *arena, const char **ret_json,
+                              Error *reterr)
+{
+    LookupContext context = {.walk = walk, .scope = scope, .arena = arena};
+    Text          text, json;
+
+    *ret_json = NULL;
+    if (!step->action.sleep.until)
+        return OK;
+    text_init(&text, arena, TEXT_MAX_LINE);
+    TRY(template_render(step->action.sleep.until, scope_lookup, &context, &text, reterr));
+    text_init(&json, arena, TEXT_MAX_LINE);
+    writer_quote(&json, text_string(&text));
+    *ret_json = text_string(&json);
+    return OK;
+}
+
+/* When the sleep ends. A time to sleep until is the one that was recorded when it began: the state may have changed since. */
 static ErrorCode sleep_due(Walk *walk, const Scope *scope, const Step *step, Arena *arena, int64_t *ret_due_us,
                            Flow *ret_flow, Error *reterr)
 {
-    const SleepAction *sleep   = &step->action.sleep;
-    LookupContext      context = {.walk = walk, .scope = scope, .arena = arena};
-    int64_t            begun_us;
-    Text               text;
+    const char *until, *kept;
+    int64_t     begun_us;
 
-    TRY(step_begun(walk, scope, step, /* what= */ NULL, &begun_us, /* ret_what= */ NULL, ret_flow, reterr));
-    if (!sleep->until) {
-        *ret_due_us = begun_us + sleep->for_ms * 1000;
+    TRY(until_render(walk, scope, step, arena, &until, reterr));
+    TRY(step_begun(walk, scope, step, until, &begun_us, &kept, ret_flow, reterr));
+    if (*ret_flow != FLOW_NEXT)
+        return OK;
+    if (!until) {
+        *ret_due_us = begun_us + step->action.sleep.for_ms * 1000;
         return OK;
     }
-    text_init(&text, arena, TEXT_MAX_LINE);
-    TRY(template_render(sleep->until, scope_lookup, &context, &text, reterr));
-    if (!wall_parse_us(text_string(&text), ret_due_us))
-        return fail(reterr, ERR_INVALID, "\"%.60s\" is no time: write it as 2026-11-16T08:00:00Z", text_string(&text));
+    Value       value = value_decode((Value){kept, strlen(kept)}, arena);
+    const char *text  = arena_bytes(arena, value.bytes, value.size);
+
+    if (!wall_parse_us(text, ret_due_us))
+        return fail(reterr, ERR_INVALID, "\"%.60s\" is no time: write it as 2026-11-16T08:00:00Z", text);
     return OK;
 }
 

@@ -246,6 +246,24 @@ TEST(definition_runs_branches_side_by_side_and_awaits_commands_and_children)
     engine_stop(&engine);
 }
 
+/* The time is recorded when the sleep begins, so that a state that changes later does not move it. */
+TEST(definition_sleeps_until_the_time_that_was_recorded)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    define(&engine, "order", "'steps': [{'name': 'rest', 'sleep': {'until': '{{state.at}}'}}]");
+    start(&engine, "order", "{\"at\": \"2020-11-16T09:00:00.5+01:00\"}");
+    start(&engine, "order", "{\"at\": \"tomorrow\"}");
+    await_ended(&engine, 1);
+    await(bus_count(engine.bus, "tsq") == 1);
+    assert_string_equal(
+        get(&engine, "select result #>> '{}' from pawl.process_step where name = 'rest:begun' order by id limit 1"),
+        "2020-11-16T09:00:00.5+01:00");
+    assert_contains(get(&engine, "select error from pawl.tsq"), "\"tomorrow\" is no time");
+    engine_stop(&engine);
+}
+
 TEST(definition_cancels_with_compensation)
 {
     Engine engine;
