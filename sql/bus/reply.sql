@@ -58,7 +58,7 @@ end
 $$;
 
 -- Under the queue's lock, because its reader may be creating it: then it is the reader's, and is not recorded here. created_at is that
--- of pgmq.meta, so that a queue that its reader drops and creates again is told apart (pawl.reply_queue_is_own).
+-- of pgmq.meta, so that a queue that its reader drops and creates again is recognized (pawl.reply_queue_is_own).
 create or replace function pawl.reply_queue_create (p_name text)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp

@@ -52,13 +52,13 @@ void report_run(Report *report, const char *section, const char *name, Unit unit
 void report_window(Report *report, const Window *window)
 {
     if (report->window_count == report->window_space) {
-        int     room  = report->window_space ? 2 * report->window_space : WINDOWS_FIRST;
-        Window *wider = arena_array(report->arena, Window, room);
+        int     space = report->window_space ? 2 * report->window_space : WINDOWS_FIRST;
+        Window *wider = arena_array(report->arena, Window, space);
 
         if (report->window_count)
             memcpy(wider, report->windows, sizeof *wider * (size_t)report->window_count);
         report->windows      = wider;
-        report->window_space = room;
+        report->window_space = space;
     }
     report->windows[report->window_count++] = *window;
 }

@@ -1,5 +1,5 @@
 /*
- * claim.c - one domain's line, from where this claimer remembers; and what is due, back in line. See claim.h.
+ * claim.c - claims from the cursor, moves the cursor by proof, and requeues what is due; see claim.h.
  */
 #include "bus/claim.h"
 

@@ -1,27 +1,26 @@
 /*
- * claim.h - take work from one domain: leases, and a cursor of how far we got.
+ * claim.h - lease commands of one domain, from a cursor that passes over rows which are gone.
  *
- * Claims begin where work begins. Places in line are numbers that only grow, so a Claimer remembers, per priority, the last
- * place it took (the position) and a watermark below which nothing can be left, and claims from there: it does not walk over
- * rows that are gone but not yet vacuumed, which is what makes queues slow down while somebody holds an old snapshot.
+ * Positions in the queue only grow. A Claimer keeps, per priority, the last position it took and a watermark below which no row can
+ * be left, and claims from there. So it does not scan rows that are deleted but not yet vacuumed, which is what slows queues down
+ * while a transaction holds an old snapshot.
  *
- *   position   moves with every claim. Rows below it may still appear: a sender that drew a smaller number commits later, or a
- *           claim that had locked some dies and gives them back.
- *   watermark   moves only by proof. pawl.decided_position() tells the last number allocated, D, and a transaction id X above that of
- *           everyone who drew one. Once no transaction below X that draws numbers runs any more (sql/base/allocation.sql; others
- *           may stay open for hours), every number up to D is decided; so what
- *           a scan in a later snapshot does not find up to D will never be there, and the watermark moves up to the first
- *           row that it does find. A row that an unfinished claim has locked is found.
+ *   position    moves with every claim. Rows below it may still appear: a sender that allocated a smaller number commits later, or a
+ *               claim that had locked some rows is rolled back.
+ *   watermark   moves only by proof. pawl.decided_position() returns the last number allocated, D, and a transaction id X above that of
+ *               every transaction that allocated one. Once no transaction below X that allocates numbers is open (sql/base/allocation.sql;
+ *               others may stay open for hours), every number up to D is decided. What a scan in a later snapshot does not find up to
+ *               D will never be there, so the watermark moves up to the first row that it finds. A row that an open claim has
+ *               locked is found.
  *
  * Most claims begin at the position. When one finds nothing, and otherwise every CLAIM_LOW_MS, a claim begins at the watermark;
- * and every CLAIM_FULL_MS at the very beginning, whatever was proven. A server that was restored or failed over to may allocate
- * positions a second time: a claim whose cursor is beyond the last position of the sequence starts at the beginning
- * (sql/bus/claim.sql), and what a Claimer remembers is forgotten when a row comes from below the watermark, or positions or transaction ids
- * are smaller than those seen before. Looks below the position that take more than CLAIM_CHEAP_US are made less often: at most
- * 1/CLAIM_LOOK_SHARE of the time.
+ * every CLAIM_FULL_MS one begins at the first row. A server that was restored or failed over to may allocate positions a second
+ * time: a claim whose cursor is beyond the last position of the sequence starts at the first row (sql/bus/claim.sql), and the cursor is
+ * reset when a row comes from below the watermark, or when positions or transaction ids are smaller than those seen before. Scans
+ * below the position that take more than CLAIM_CHEAP_US use at most 1/CLAIM_LOW_SHARE of the time.
  *
- * A claimer of some types walks over the commands of the others, at a price for each. What it walked over in vain it proves to be
- * none of its own, and begins behind it from then on.
+ * A claimer of some types scans the commands of the others. It proves that those it scanned are none of its own, and begins behind
+ * them from then on.
  *
  * Threads: one per Claimer. Ownership: commands live in the arena given to claimer_claim().
  */

@@ -52,7 +52,7 @@ typedef struct {
     int         input, output, errors; /* our ends; -1: closed */
     int         exited;                /* pidfd; -1: none could be had */
     int         stop;                  /* eventfd */
-    bool        told;                  /* it was written to */
+    bool        stop_seen;             /* `stop` was written to */
     bool        ended;                 /* the child has; it is not reaped yet */
     bool        killed;                /* SIGKILL was sent to its group */
     const char *unsent;
@@ -283,11 +283,11 @@ static void run_watch(Run *run)
 {
     while (!run_is_over(run)) {
         struct pollfd fds[] = {
-            {run->input,                    POLLOUT, 0},
-            {run->output,                   POLLIN,  0},
-            {run->errors,                   POLLIN,  0},
-            {run->ended ? -1 : run->exited, POLLIN,  0},
-            {run->told ? -1 : run->stop,    POLLIN,  0}
+            {run->input,                      POLLOUT, 0},
+            {run->output,                     POLLIN,  0},
+            {run->errors,                     POLLIN,  0},
+            {run->ended ? -1 : run->exited,   POLLIN,  0},
+            {run->stop_seen ? -1 : run->stop, POLLIN,  0}
         };
 
         if (poll(fds, COUNT(fds), run_wait_ms(run)) < 0)
@@ -300,7 +300,7 @@ static void run_watch(Run *run)
             stream_read(run, &run->errors);
         run->ended |= run->exited < 0 ? run_has_exited(run) : fds[3].revents != 0;
         if (fds[4].revents) {
-            run->told = true;
+            run->stop_seen = true;
             run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
         }
         if (deadline_passed(run->kill_at)) {
@@ -431,7 +431,7 @@ static void exec_stop(Handler *base, Job *job)
     int64_t                     one     = 1;
 
     if (run && write(run->stop, &one, sizeof one) != sizeof one)
-        return; /* full: it was told already */
+        return; /* full: it was written to already */
 }
 
 /* ---- before the first command ---- */

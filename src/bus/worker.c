@@ -1,5 +1,5 @@
 /*
- * worker.c - the dispatcher: looks when there is reason to, claims what there is room for, waits out what fails.
+ * worker.c - the dispatcher: claims when there may be work and a handler is free, and waits out failures.
  */
 #include "bus/worker.h"
 
@@ -172,15 +172,15 @@ static int worker_space(const Worker *worker)
 {
     const WorkerOptions *options = &worker->options;
     bool                 ahead   = worker->handler_us < AHEAD_US_MAX;
-    int                  room    = (ahead ? 2 : 1) * options->concurrency - worker->held;
+    int                  space   = (ahead ? 2 : 1) * options->concurrency - worker->held;
 
     if (options->handler->is_inline)
         return worker->claimed_batch ? 0 : options->batch;
     if (mono_before(clock_mono(), worker->paused_until))
         return 0;
-    if (room < (ahead ? (options->concurrency + 1) / 2 : 1))
+    if (space < (ahead ? (options->concurrency + 1) / 2 : 1))
         return 0;
-    return room < options->batch ? room : options->batch;
+    return space < options->batch ? space : options->batch;
 }
 
 static bool take_flag(bool *flag)
@@ -191,7 +191,7 @@ static bool take_flag(bool *flag)
     return was;
 }
 
-/* Wait for a note, for the time, for room if there is none, or for the stop. Returns the room; 0: look at what is due. */
+/* Wait for a notification, for the time, for a free handler if there is none, or for the stop. Returns how many to claim; 0: none. */
 static int worker_wait(Worker *worker, Mono until, bool for_space)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
@@ -273,13 +273,13 @@ static void batch_prepare(Handler *handler, ClaimedBatch *claimed_batch)
     handler->prepare(handler, claimed_batch->list, claimed_batch->count, claimed_batch->arena, claimed_batch->prepared);
 }
 
-static ErrorCode worker_claim(Worker *worker, int room, int *ret_count, Error *reterr)
+static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *reterr)
 {
     scoped(claimed_batch_free) ClaimedBatch *claimed_batch = memory_new(1, sizeof *claimed_batch);
 
     claimed_batch->arena      = arena_new(CLAIMED_BATCH_BYTES_MAX);
     claimed_batch->claimed_at = clock_mono();
-    TRY(claimer_claim(worker->claimer, deadline_in_ms(CALL_MS), claimed_batch->arena, room, worker->options.lease_ms,
+    TRY(claimer_claim(worker->claimer, deadline_in_ms(CALL_MS), claimed_batch->arena, space, worker->options.lease_ms,
                       &claimed_batch->list, &claimed_batch->count, reterr));
     metric_observe_us(&worker->metrics->claim_seconds, mono_us_between(claimed_batch->claimed_at, clock_mono()));
     metric_add(claimed_batch->count ? &worker->metrics->claims_won : &worker->metrics->claims_empty, 1);
@@ -309,15 +309,15 @@ static ErrorCode worker_is_drained(Worker *worker, bool *ret_drained, Error *ret
 
 static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
 {
-    int room  = worker_wait(worker, pace->back_at, /* for_space= */ true);
+    int space = worker_wait(worker, pace->back_at, /* for_space= */ true);
     int count = 0;
 
     notification_take(worker, pace);
     executions_release_stale(worker);
     TRY(due_requeue(worker, pace, reterr));
-    if (room == 0)
+    if (space == 0)
         return OK;
-    TRY(worker_claim(worker, room, &count, reterr));
+    TRY(worker_claim(worker, space, &count, reterr));
     if (count > 0) {
         pace->idle_ms = BUSY_MS;
         return OK;

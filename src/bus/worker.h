@@ -1,5 +1,5 @@
 /*
- * worker.h - claims commands of one domain, runs their handler, settles them; until told to stop.
+ * worker.h - claims commands of one domain, runs their handler, settles them, until it is stopped.
  *
  * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and settle
  * through a combiner; one heartbeat thread extends the leases of what is held and stops what runs too long. A handler that
@@ -13,7 +13,7 @@
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
  *      released at once, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
  *      releases all that it has not begun, and pauses.
- *   3. A handler whose lease was lost or canceled is told to stop (handler->stop), and its outcome changes nothing.
+ *   3. A handler whose lease was lost or canceled is stopped (handler->stop), and its outcome changes nothing.
  *   4. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
  *      or an expiring lease wakes it sooner.
  */
@@ -78,10 +78,10 @@ typedef struct {
     const char *const *types;       /* NULL: all */
     const char        *name;        /* of this worker, unique per process start */
     int                concurrency; /* 0: WORKER_CONCURRENCY_DEFAULT */
-    int                batch;       /* most commands in one claim; 0: as many as there is room for; is_inline: 500 */
-    int                lease_ms;    /* 0: 30 s */
-    int                timeout_ms;  /* a handler that runs longer is stopped and tried again; 0: none */
-    bool               drain;       /* end when nothing is left: neither in line, delayed, nor leased to anyone */
+    int                batch;    /* most commands in one claim; 0: as many as there are free handlers; is_inline: 500 */
+    int                lease_ms; /* 0: 30 s */
+    int                timeout_ms; /* a handler that runs longer is stopped and tried again; 0: none */
+    bool               drain;      /* end when nothing is left: neither in line, delayed, nor leased to anyone */
     Handler           *handler;
 } WorkerOptions;
 

@@ -55,7 +55,7 @@ struct Worker {
 
     Mutex         mutex;   /* guards the rest */
     Cond          arrived; /* for handler threads: a execution waits, or closing */
-    Cond          changed; /* for the dispatcher: room, a note, or stopping */
+    Cond          changed; /* for the dispatcher: a free slot, a notification, or stopping */
     Cond          ticked;  /* for the heartbeat: stopping or closing */
     Execution    *first, *last;
     int           held, waiting, running;

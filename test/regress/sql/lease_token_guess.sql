@@ -22,14 +22,14 @@ select count(*) from pawl.lease;
 select verdict from (select id, token from pawl.lease order by id limit 1) l, pawl.extend(array[l.id, l.id], array[l.token, l.token - 65536], 60000);
 select settled, status from (select id, token from pawl.lease order by id limit 1) l,
   pawl.settle(array[l.id, l.id], array[l.token - 65536, l.token], '{retry,complete}');
--- In a transaction that several clients share, the others are told to try again alone.
+-- In a transaction that several clients share, the others have the status BUSY.
 select settled, status from (select id, token from pawl.lease order by id limit 1) l,
   pawl.settle_items(true, array[l.id, l.id], array[l.token - 65536, l.token], '{complete,complete}', null, null, null, null, null);
 -- The same item twice is settled once.
 select settled, status from (select id, token from pawl.lease order by id limit 1) l,
   pawl.settle(array[l.id, l.id], array[l.token, l.token], '{complete,complete}');
 
--- Commands that the caller did not find are all told so.
+-- Commands that the caller did not find have the status UNKNOWN.
 select settled, status from pawl.settle_items(true, '{0,0}', '{1,2}', '{complete,complete}', null, null, null, '{shop,shop}', null);
 
 -- Bounds.

@@ -1,5 +1,5 @@
 /*
- * reply_test.c - who waits for the end of a command is told exactly once: its reply queue, and its batch.
+ * reply_test.c - the reply queue and the batch of a command get its outcome exactly once.
  */
 #include "test/harness/conninfo.h"
 #include "test/unit/bus/fixture.h"

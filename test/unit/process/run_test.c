@@ -13,7 +13,7 @@
 
 #define STEPS 3
 
-/* A process of three steps that counts how often each was run; the second one waits for "go" first, if it is told to. */
+/* A process of three steps that counts how often each was run; the second one waits for "go" first, if `waits` is set. */
 typedef struct {
     atomic_int run[STEPS];
     bool       waits;
