@@ -23,7 +23,7 @@ MODULES = {
     "wallet": "base pg",
     "rating": "base pg bus",
     "client": "base",
-    "telegram": "base client",
+    "telegram": "base pg bus client",
     "http": "base",
     "ops": "base pg client",
     "bench": "base pg bus process wallet",

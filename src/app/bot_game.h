@@ -1,0 +1,54 @@
+/*
+ * bot_game.h - where the bot's transport and the game meet: one update in, changes of the database and a list of messages out.
+ *
+ *     bot.c        claims updates, calls prepare, then update in a transaction, queues the messages, settles, commits
+ *     bot_game.c   reads the update for the game, and writes what the game says as messages
+ *
+ * An update's changes, its messages and that it is done commit together. bot_game_update() is run again from its beginning when it returns
+ * a code whose verdict is RETRY (ERR_BUSY): after 100, 200 and 400 ms, with the list empty again. After the last of them
+ * bot_game_failed() says what the user is told, and the update is done.
+ * Threads: any handler thread. Ownership: everything in a turn lives in its arena.
+ */
+#ifndef APP_BOT_GAME_H
+#define APP_BOT_GAME_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "pg/pool.h"
+#include "pg/query.h"
+#include "telegram/bot.h"
+#include "telegram/outgoing.h"
+#include "telegram/update.h"
+
+#define BOT_OUTGOING_MAX 32 /* messages of one update */
+
+typedef struct {
+    const TelegramUpdate *update;
+    int64_t               bot_id;
+    const char           *bot_name; /* username without "@"; NULL: not known yet */
+    int                   attempt;  /* of the update's command, from 1 */
+    Arena                *arena;
+    Pool                 *pool; /* for prepare */
+    TelegramBot          *bot;  /* for prepare: telegram_get_member() */
+    Deadline              deadline;
+    void                 *prepared; /* by bot_game_prepare() */
+    TelegramOutgoing      outgoing[BOT_OUTGOING_MAX];
+    int                   outgoing_count;
+} BotTurn;
+
+/* Append a message; what it points to must live in the turn's arena. Beyond BOT_OUTGOING_MAX: dropped. */
+static inline void bot_turn_send(BotTurn *turn, const TelegramOutgoing *item)
+{
+    if (turn->outgoing_count < BOT_OUTGOING_MAX)
+        turn->outgoing[turn->outgoing_count++] = *item;
+}
+
+/* Outside of any transaction: what needs a call of the Bot API (is this user an administrator?) or a read of its own. Not OK: the update is
+ * tried again later. */
+must_check ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr);
+/* In the transaction. OK: done, the messages in the turn are queued. */
+must_check ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr);
+/* After the last try failed for this reason: what the user is told. No database. */
+void bot_game_failed(BotTurn *turn, const Error *why);
+
+#endif

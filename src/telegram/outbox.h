@@ -1,0 +1,46 @@
+/*
+ * outbox.h - outgoing messages as commands of the bus: queued in the transaction that decided them, sent in the order of their chat, paced.
+ *
+ *     telegram:123           updates of bot 123, ordered by chat
+ *     telegram:123:outbox    what it sends, ordered by chat
+ *
+ * Invariants
+ *   1. The id of an outgoing command follows from the update's id and its number in the list, so an update that is handled again sends
+ *      nothing twice.
+ *   2. At most outbox_max messages of a bot wait. What is beyond is refused, and the list says so: its neighbours and the transaction
+ *      are not affected. Answers to button presses are not counted, because they are dropped after TELEGRAM_ANSWER_MS.
+ *   3. Pacing is shared by all processes (sql/telegram/pace.sql): a chat gets 1 message a second, a group 20 a minute, all together 30 a
+ *      second. A 429 pauses its chat for as long as the server says, uses up no attempt, and delays no other chat.
+ *   4. Sent at least once; twice only if the process died, or the answer was lost, between the server's doing and the commit.
+ * Threads: any.
+ */
+#ifndef TELEGRAM_OUTBOX_H
+#define TELEGRAM_OUTBOX_H
+
+#include "bus/worker.h"
+#include "pg/query.h"
+#include "telegram/bot.h"
+#include "telegram/outgoing.h"
+
+#define TELEGRAM_DOMAIN_SIZE 64
+#define TELEGRAM_OUTBOX_MAX  1000
+#define TELEGRAM_ANSWER_MS   60000
+
+/* "telegram:123" and "telegram:123:outbox", in at least TELEGRAM_DOMAIN_SIZE bytes. */
+void telegram_domain_updates(int64_t bot_id, char *ret_domain);
+void telegram_domain_outbox(int64_t bot_id, char *ret_domain);
+
+/* Queue the items in the caller's transaction. key: what their ids follow from, at most 200 bytes; the same key must come with the same list.
+ * *ret_refused: how many of them the full outbox did not take, the last ones of the list. ERR_INVALID: an item that no server
+ * would take. */
+must_check ErrorCode telegram_outbox_put(Tx *tx, int64_t bot_id, const char *key, const TelegramOutgoing *items,
+                                         int count, int outbox_max, int *ret_refused, Error *reterr);
+/* What a message that the bot has sent is about: the reference given with it. NULL: none is known. */
+must_check ErrorCode telegram_reference_find(Tx *tx, int64_t bot_id, int64_t chat_id, int64_t message_id,
+                                             const char **ret_reference, Error *reterr);
+
+/* Runs the commands of the outbox. bot is borrowed. */
+Handler *telegram_outbox_handler_new(Pool *pool, TelegramBot *bot);
+void     telegram_outbox_handler_free(Handler *handler);
+
+#endif
