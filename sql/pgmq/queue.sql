@@ -1,7 +1,7 @@
--- queue.sql - queues come and go: a table q_NAME for what waits, a table a_NAME for what was archived, a row in meta.
+-- queue.sql - creates and drops queues: a table q_NAME of messages, a table a_NAME of archived ones, a row in meta.
 -- Invariant: a queue has all three or none; create and drop of one queue wait for each other (acquire_queue_lock).
 -- Functions that make or drop tables run with the owner's rights, so that every queue has one owner and the same grants,
--- whoever asked for it (see grants.sql). Everything else in this schema runs with the caller's rights.
+-- no matter which role created it (see grants.sql). Everything else in this schema runs with the caller's rights.
 -- Errors: P0001 with PGMQ's texts, which clients compare.
 
 -- For the forms that PGMQ keeps only to say that they are going.

@@ -130,7 +130,7 @@ begin
                     from unnest(p_owners, p_assets) with ordinality u (owner, asset, n) order by n);
   v_floors := array(select coalesce(u.floor, 0) from unnest(p_owners, p_floors) with ordinality u (owner, floor, n) order by n);
   v_keys := array(select coalesce(u.txn_id, pawl.uuid7()) from unnest(p_owners, p_txn_ids) with ordinality u (owner, txn_id, n) order by n);
-  -- The keys of wallets that are there already are left alone; one that was used for something else shows below.
+  -- The keys of wallets that already exist are left alone; one that was used for something else shows below.
   begin
     v_made := wallet.open_rows(p_owners, v_assets, null, v_floors, p_metadata, v_keys);
   exception when unique_violation then

@@ -3,7 +3,7 @@
  *
  * A row names the variable (PAWL_POOL_MAX), which is also the key in the file (pool_max, or its full name) and the flag
  * (--pool-max).
- * A wrong value stops the start with its name, its location and what would be right:
+ * A wrong value prevents startup, with its name, its location and what would be right:
  *     PAWL_POOL_MAX in /etc/pawl.ini line 3 must be an integer from 1 to 1000, got "ten"
  * `pawl help settings` and docs/reference.md are printed from the same table. Secrets are never printed.
  *

@@ -198,7 +198,7 @@ ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *aren
 ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
                          const ProcessDecision *decision, Decision **ret_list, Error *reterr)
 {
-    /* The same decision again changes nothing and is told the same. */
+    /* The same decision again changes nothing and returns the same row. */
     TxOptions options = {
         .name = "process_decide", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
     DbArg ids = db_uuids(arena, names.ids, names.count), actor = db_text(decision->actor),

@@ -83,7 +83,7 @@ static ErrorCode timeout_record(Walk *walk, const Scope *scope, const Step *step
     if (step->continues_on_timeout)
         record.result = "null";
     else
-        record.error = "it was waited for in vain: its time is over";
+        record.error = "timed out";
     TRY(run_record(walk->run, &record, &verdict, reterr));
     if (verdict == RUN_STALE) {
         run_wait(walk->run, name.text, WAIT_ASYNC, "*", 0,

@@ -14,7 +14,7 @@ create function add_event () returns void language sql as $$
 $$;
 create view weeks as select * from pawl.partitions('pawl.event') where from_at is not null;
 
--- Weeks are there before their first event, once; a partition that is there already is enough for today.
+-- Weekly partitions are created before their first event, once; a partition that already exists is enough for today.
 select clock('1 day'), add_event();
 select pawl.prune_audit(100, '90 days') as deleted;
 select count(*) as weeks from weeks;

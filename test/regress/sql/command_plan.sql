@@ -1,5 +1,5 @@
 -- What a round costs must not depend on how much was done before. Nothing can be vacuumed within one transaction, so every
--- round leaves its dead rows in the way of the next ones, as it does while somebody holds an old snapshot. The plans are made
+-- round leaves its dead rows in the way of the next ones, as it does while a transaction holds an old snapshot. The plans are made
 -- when the tables are believed to be large and nearly empty, as vacuum finds them then: any way looks cheap.
 update pg_class set relpages = 5000, reltuples = 1 where relname in ('lease', 'lease_pkey', 'lease_until');
 do $$

@@ -3,7 +3,7 @@
 create function heard (record pgmq.message_record) returns text
   language sql as $$ select (record.message #>> '{}') || '/' || record.read_ct $$;
 
--- The same stories without and with the index that create_fifo_index makes.
+-- The same cases without and with the index that create_fifo_index makes.
 select pgmq.create('plain');
 select pgmq.create('indexed');
 select pgmq.create_fifo_index('indexed');
@@ -34,7 +34,7 @@ begin
     using names, seconds;
 end
 $$;
-create procedure stories (queue text)
+create procedure cases (queue text)
   language plpgsql as $$
 begin
   raise notice '-- group by group';
@@ -88,5 +88,5 @@ begin
   call show(queue, 'read_grouped_head(%L, 0, 3)');
 end
 $$;
-call stories('plain');
-call stories('indexed');
+call cases('plain');
+call cases('indexed');

@@ -64,7 +64,7 @@ select msg_id, message from pgmq.read('q', 0, 1, '{"type": "a"}');
 select msg_id, message from pgmq.read('q', 0, 10, '{"type": "c"}');
 select msg_id, message from pgmq.read('q', 0, 10, null) where msg_id > 6;
 
--- Poll: at once, after a while, in vain, not at all.
+-- Poll: a message that is there, one that arrives later, none in time, no waiting.
 select msg_id from pgmq.read_with_poll('q', 100, 1);
 select msg_id from pgmq.read_with_poll('q', 100, 10, 0);
 select count(*) from pgmq.set_vt('q', array(select msg_id from pgmq.q_q), 100);

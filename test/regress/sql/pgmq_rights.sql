@@ -58,7 +58,7 @@ from pg_proc p
 where p.pronamespace = 'pgmq'::regnamespace and p.prosecdef
 order by p.proname;
 
--- Only an administrator drops a queue, whoever made it.
+-- Only an administrator drops a queue, its creator does not.
 set role pawl_app;
 select pgmq.drop_queue('made_by_app');
 select pgmq.drop_queue('made_by_app', false);

@@ -17,7 +17,7 @@ select ord, refusal, sentence, balance, held, available from wallet.post(array['
   array['ann', 'ann', 'ann', 'ann', 'ann'], array[600, 401, 401, 100, 300]);
 table ann;
 
--- Captured in parts, to somebody and to @system; more than is left is refused and kept; the rest is taken by naming no amount.
+-- Captured in parts, to an owner and to @system; more than is left is refused and kept; the rest is taken by naming no amount.
 select ord, refusal, sentence, amount, owner, other, balance_before, balance, held, available from wallet.post(array['capture', 'capture', 'capture', 'capture', 'capture'],
   array[k(10), k(11), k(12), k(13), k(14)], null, array[200, 401, 100, null, null]::bigint[], array['bob', 'bob', null, 'bob', 'bob'],
   p_refs => array[k(2), k(2), k(2), k(2), k(2)]);
@@ -42,7 +42,7 @@ select ord, refusal, sentence from wallet.post(array['hold', 'capture', 'capture
 table holds;
 table unequal;
 
--- Expiry: not before its time; from then on it cannot be captured, though nobody has come yet; once, whoever comes.
+-- Expiry: not before its time; from then on it cannot be captured, even before the expiry task has run; it expires once, however often the task runs.
 select refusal, held from wallet.post(array['hold', 'hold', 'hold'], array[k(50), k(51), k(52)], array['ann', 'ann', 'ann'], array[10, 20, 30],
   p_requests => array['{"expires_in_s": 60}', '{"expires_in_s": 60}', '{"expires_in_s": 120}']::jsonb[]);
 select wallet.expire() as released;

@@ -3,7 +3,7 @@
 insert into pawl.fake_clock (at) values ('2026-01-01 00:00 UTC');
 create function k(n integer) returns uuid language sql as $$ select lpad(n::text, 32, '0')::uuid $$;
 -- Named by owner, so that nothing depends on ids; stripes of @system are one.
-create view books as
+create view ledger as
 select w.owner, a.code as asset, e.version, t.kind, e.amount, e.balance, e.held, e.floor, e.frozen
 from wallet.entry e join wallet.wallet w on w.id = e.wallet_id join wallet.asset a on a.id = w.asset_id join wallet.txn t on t.id = e.txn
 where w.owner <> '@system'
@@ -21,14 +21,14 @@ union all
 select 'holds of ' || s.id from wallet.state s
 where s.held <> coalesce((select sum(h.amount - h.captured) from wallet.holds h where h.wallet_id = s.id and h.status = 'OPEN'), 0);
 
--- Wallets: the second opening changes nothing and is told the first; another floor or metadata is named.
+-- Wallets: the second opening changes nothing and returns the first; another floor or metadata is named.
 select ord, owner, asset, floor, is_new, differs from wallet.open(array['ann', 'bob', 'ann', 'ann'], array[null, null, 'EUR', null],
                                                                   array[null, -50, null, null]::bigint[]);
 select ord, is_new, differs from wallet.open(array['ann', 'bob', 'bob'], p_floors => array[-1, -50, 0]::bigint[],
                                              p_metadata => array[null, null, '{"a": 1}']::jsonb[]);
-table books;
+table ledger;
 
--- Top up, spend, transfer: each is told how the owner stood.
+-- Top up, spend, transfer: each returns the owner's balances after it.
 select ord, is_new, refusal, kind, owner, other, asset, amount, balance_before, balance, held, available, version, balance_now, at
 from wallet.post(array['topup', 'spend', 'transfer', 'topup'], array[k(1), k(2), k(3), k(4)], array['ann', 'ann', 'ann', 'ann'],
                  array[1000, 300, 200, 7], array[null, null, 'bob', null], array[null, null, null, 'EUR']);
@@ -92,7 +92,7 @@ select ord, refusal, sentence, kind, version from wallet.post(array['freeze', 't
 select ord, refusal, sentence, balance, available from wallet.post(array['floor', 'spend', 'floor', 'topup', 'spend'],
   array[k(65), k(66), k(67), k(68), k(69)], array['bob', 'bob', 'bob', 'bob', 'bob'], array[null, 300, null, 5, 1]::bigint[],
   p_requests => array['{"floor": -200}', null, '{"floor": 0}', null, null]::jsonb[]);
-table books;
+table ledger;
 table unequal;
 
 -- Atomic: one that is refused takes all with it, also over stretches; and nothing is kept.
@@ -106,7 +106,7 @@ select * from wallet.post(array['topup', 'topup'], array[k(76), k(77)], array['a
 select (select count(*) from wallet.txn) = txns, (select sum(version) from wallet.state) = versions from before;
 select ord, is_new, refusal, balance from wallet.post(array['topup', 'topup', 'spend'], array[k(70), k(1), k(71)], array['ann', 'ann', 'ann'], array[1, 1000, 1], p_atomic => true);
 
--- A key twice in one call is posted once, and both are told the same.
+-- A key twice in one call is posted once, and both return the same.
 select ord, is_new, refusal, differs, balance, version from wallet.post(array['topup', 'topup', 'spend', 'spend', 'topup'], array[k(80), k(80), k(81), k(81), k(80)],
   array['ann', 'ann', 'ann', 'ann', 'ann'], array[5, 5, 99999, 99999, 6]);
 -- What a repeat brought in then does not pay for what is asked for now.

@@ -11,19 +11,19 @@ select count(*) from wallet.post(array['topup', 'hold'], array[k(1), k(2)], arra
 select wallet.seal() > 0 as sealed;
 
 -- Everything that hashes or prints, as one text.
-create function told() returns text language sql as $$
+create function results() returns text language sql as $$
   select md5(concat_ws('|', (select string_agg(v::text, ',') from wallet.verify() v), wallet.transaction(public.k(1)), wallet.transaction(public.k(2)),
     (select string_agg(jsonb_build_array(e.number, e.txn_id, e.kind, e.amount, e.metadata, pawl.micros(e.at))::text, ',') from wallet.entries('ann') e),
     (select string_agg(jsonb_build_array(s.number, s.balance, s.metadata, pawl.micros(s.at))::text, ',') from wallet.statement('ann') s),
     (select encode(string_agg(b.hash, ''), 'hex') from wallet.seal s cross join lateral wallet.block(-1, s.upto, s.sealed_at, '') b where s.id = 1)))
 $$;
-create table right_answer as select told();
+create table right_results as select results();
 create function differs(p_name text, p_value text) returns boolean language plpgsql as $$
 begin
   perform set_config(p_name, p_value, true);
   perform count(*) from wallet.open(array['cid' || p_value]);
   perform wallet.seal();
-  return public.told() <> (select told from public.right_answer) or exists (select from wallet.verify());
+  return public.results() <> (select results from public.right_results) or exists (select from wallet.verify());
 end
 $$;
 create procedure each() language plpgsql as $$
@@ -32,7 +32,7 @@ declare
 begin
   for v_row in select * from public.settings loop
     if public.differs(v_row.name, v_row.value) then
-      raise warning '% = % changes what is told', v_row.name, v_row.value;
+      raise warning '% = % changes what is returned', v_row.name, v_row.value;
     end if;
     commit; -- the setting ends, what was sealed under it stays
   end loop;

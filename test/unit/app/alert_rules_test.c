@@ -19,7 +19,7 @@
 #define LOOK_MS   2000
 #define MINUTE_MS 60000
 
-/* What the listener was told. */
+/* What the listener received. */
 typedef struct {
     int   fired, resolved;
     Alert last;

@@ -50,7 +50,7 @@ TEST(fault_by_name_fails_count_times)
     assert_false(fault_was_hit());
 }
 
-/* The loop every story uses: it visits each point once, then ends. */
+/* The loop of every fault test: it visits each point once, then ends. */
 TEST(fault_loop_ends_when_no_fault_is_met)
 {
     int runs = 0, hits = 0;

@@ -167,7 +167,7 @@ TEST(log_json_line_stays_whole_when_values_are_huge)
     assert_true(strlen(line) <= TEXT_MAX_LINE);
     assert_ok(reader_check(line, strlen(line), &error));
     assert_contains(line, "...\",\"a\":\"");            /* the message was cut, the first field came next, */
-    assert_null(strstr(line, "\"d\":"));                /* for this one no room was left, */
+    assert_null(strstr(line, "\"d\":"));                /* no space was left for this one, */
     assert_contains(line, "\"last\":7,\"request\":\""); /* but for these */
 }
 

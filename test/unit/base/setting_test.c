@@ -412,7 +412,7 @@ TEST(setting_page_has_columns_and_no_secret)
 {
     scoped(arena_free) Arena *arena         = arena_new(ARENA_BYTES_DEFAULT);
     const char *const         environment[] = {"PAWL_ADMIN_TOKEN=hush", "PAWL_POOL_MAX=20",
-                                               "PAWL_DATABASE_URL=postgres://somebody@a-rather-long-host/pawl", NULL};
+                                               "PAWL_DATABASE_URL=postgres://username@a-rather-long-host/pawl", NULL};
     scoped_text Text          text          = {0};
     Settings                  s;
     Error                     error = {0};
@@ -423,7 +423,7 @@ TEST(setting_page_has_columns_and_no_secret)
     assert_string_equal(
         text_string(&text),
         "setting            now             default         meaning\n"
-        "PAWL_DATABASE_URL  postgres://somebody@a-rather-long-host/pawl\n"
+        "PAWL_DATABASE_URL  postgres://username@a-rather-long-host/pawl\n"
         "                                   (none)          libpq URL or conninfo (else DATABASE_URL)\n"
         "PAWL_LISTEN        127.0.0.1:8080  127.0.0.1:8080  HTTP address\n"
         "PAWL_ADMIN_TOKEN   (set)           (none)          bearer token with all scopes\n"

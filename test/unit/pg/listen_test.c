@@ -1,5 +1,5 @@
 /*
- * listen_test.c - hints arrive, losses are told, and stopping is quick whatever the database does.
+ * listen_test.c - notifications arrive, lost ones are reported, and stopping is quick whatever the database does.
  */
 #include "pg/listen.h"
 

@@ -1,5 +1,5 @@
 /*
- * migrate_test.c - the schema comes to the binary's version once, whoever asks, and every refusal is one sentence.
+ * migrate_test.c - the schema is migrated to the binary's version once, by however many processes at once, and every refusal is one sentence.
  */
 #include "pg/migrate.h"
 

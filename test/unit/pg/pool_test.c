@@ -97,7 +97,7 @@ TEST(pool_opens_on_first_use_and_reuses_the_newest)
     assert_int_equal(status_of(pool).size, 2);
 }
 
-/* A cancellation may arrive late, at somebody else's statement; and it can be asked for only once on each connection. */
+/* A cancel may arrive late, at the next caller's statement; and it can be requested only once per connection. */
 TEST(pool_does_not_keep_a_connection_that_was_interrupted)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();

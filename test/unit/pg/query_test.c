@@ -13,23 +13,23 @@ typedef struct {
     TestDatabase *db;
     Arena        *arena;
     Tx            tx;
-} Place;
+} Fixture;
 
-static Place place_new(void)
+static Fixture fixture_new(void)
 {
-    Place place = {.db = database_new_empty(), .arena = arena_new(ARENA_BYTES_DEFAULT)};
-    Error error;
+    Fixture fixture = {.db = database_new_empty(), .arena = arena_new(ARENA_BYTES_DEFAULT)};
+    Error   error;
 
-    place.tx = (Tx){.arena = place.arena, .deadline = deadline_in_ms(10000)};
-    assert_ok(conn_open(database_url(place.db), "query_test", place.tx.deadline, &place.tx.conn, &error));
-    return place;
+    fixture.tx = (Tx){.arena = fixture.arena, .deadline = deadline_in_ms(10000)};
+    assert_ok(conn_open(database_url(fixture.db), "query_test", fixture.tx.deadline, &fixture.tx.conn, &error));
+    return fixture;
 }
 
-static void place_free(Place *place)
+static void fixture_free(Fixture *fixture)
 {
-    conn_close(place->tx.conn);
-    arena_free(place->arena);
-    database_free(place->db);
+    conn_close(fixture->tx.conn);
+    arena_free(fixture->arena);
+    database_free(fixture->db);
 }
 
 TEST(query_array_text_is_quoted)
@@ -47,7 +47,7 @@ TEST(query_array_text_is_quoted)
 
 TEST(query_array_elements_arrive_as_they_were)
 {
-    Place             place    = place_new();
+    Fixture           fixture  = fixture_new();
     const char *const values[] = {"a",   "say \"hi\"", "back\\slash",     "", NULL, "NULL",
                                   "{,}", "żółw",       "line\nbreak\ttab"};
     Error             error;
@@ -55,54 +55,55 @@ TEST(query_array_elements_arrive_as_they_were)
     for (int i = 0; i < (int)COUNT(values); i++) {
         const char *back = "untouched";
 
-        assert_ok(db_get_text(&place.tx, "select ($1::text[])[$2] as value",
-                              DB_ARGS(db_texts(place.arena, values, (int)COUNT(values)), db_i32(i + 1)), &back,
+        assert_ok(db_get_text(&fixture.tx, "select ($1::text[])[$2] as value",
+                              DB_ARGS(db_texts(fixture.arena, values, (int)COUNT(values)), db_i32(i + 1)), &back,
                               &error));
         if (values[i])
             assert_string_equal(back, values[i]);
         else
             assert_null(back);
     }
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(query_scalars_arrive_as_they_were)
 {
-    Place   place = place_new();
-    int64_t same  = 0;
+    Fixture fixture = fixture_new();
+    int64_t same    = 0;
     Error   error;
 
-    assert_ok(db_get_i64(&place.tx,
+    assert_ok(db_get_i64(&fixture.tx,
                          "select ($1 = -9223372036854775808 and $2 = 0.1::float8 and $3 and $4 is null"
                          " and $5 = '\\x00ff'::bytea and $6 ->> 'a' = '1')::int::bigint as value",
                          DB_ARGS(db_i64(INT64_MIN), db_real(0.1), db_bool(true), db_text(NULL),
-                                 db_bytea(place.arena, "\x00\xff", 2), db_jsonb("{\"a\": 1}")),
+                                 db_bytea(fixture.arena, "\x00\xff", 2), db_jsonb("{\"a\": 1}")),
                          &same, &error));
     assert_int_equal(same, 1);
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(query_failures_have_names)
 {
-    Place   place = place_new();
+    Fixture fixture = fixture_new();
     int64_t value = 5, changed = -1;
     Error   error;
 
-    assert_code(ERR_NOT_FOUND, db_get_i64(&place.tx, "select 1::bigint as value where false", DB_NONE, &value, &error));
-    assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "select 1::bigint, 2::bigint", DB_NONE, &value, &error));
+    assert_code(ERR_NOT_FOUND,
+                db_get_i64(&fixture.tx, "select 1::bigint as value where false", DB_NONE, &value, &error));
+    assert_code(ERR_INTERNAL, db_get_i64(&fixture.tx, "select 1::bigint, 2::bigint", DB_NONE, &value, &error));
     assert_contains(error.text, "2 columns");
-    assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "select 1::integer as small", DB_NONE, &value, &error));
+    assert_code(ERR_INTERNAL, db_get_i64(&fixture.tx, "select 1::integer as small", DB_NONE, &value, &error));
     assert_contains(error.text, "small");
-    assert_code(ERR_INTERNAL, db_get_i64(&place.tx, "selec 1", DB_NONE, &value, &error));
+    assert_code(ERR_INTERNAL, db_get_i64(&fixture.tx, "selec 1", DB_NONE, &value, &error));
     assert_string_equal(error.sqlstate, "42601");
     assert_code(ERR_INVALID,
-                db_get_i64(&place.tx, "select (1 / $1::int)::bigint as value", DB_ARGS(db_i32(0)), &value, &error));
+                db_get_i64(&fixture.tx, "select (1 / $1::int)::bigint as value", DB_ARGS(db_i32(0)), &value, &error));
     assert_int_equal(value, 5);
-    assert_true(conn_is_good(place.tx.conn));
-    assert_ok(db_run(&place.tx, "create table t (id int); insert into t values (1), (2)", DB_NONE, NULL, &error));
-    assert_ok(db_run(&place.tx, "update t set id = id + $1", DB_ARGS(db_i32(1)), &changed, &error));
+    assert_true(conn_is_good(fixture.tx.conn));
+    assert_ok(db_run(&fixture.tx, "create table t (id int); insert into t values (1), (2)", DB_NONE, NULL, &error));
+    assert_ok(db_run(&fixture.tx, "update t set id = id + $1", DB_ARGS(db_i32(1)), &changed, &error));
     assert_int_equal(changed, 2);
-    assert_code(ERR_INVALID, db_run(&place.tx, "copy t from stdin", DB_NONE, NULL, &error)); /* does not hang */
-    assert_false(conn_is_good(place.tx.conn));
-    place_free(&place);
+    assert_code(ERR_INVALID, db_run(&fixture.tx, "copy t from stdin", DB_NONE, NULL, &error)); /* does not hang */
+    assert_false(conn_is_good(fixture.tx.conn));
+    fixture_free(&fixture);
 }

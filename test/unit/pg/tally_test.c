@@ -30,22 +30,22 @@ MODULE_JOIN(tally_module)
 typedef struct {
     TestDatabase *db;
     Pool         *pool;
-} Place;
+} Fixture;
 
-static Place place_new(void)
+static Fixture fixture_new(void)
 {
-    Place place = {.db = database_new()};
-    Error error;
+    Fixture fixture = {.db = database_new()};
+    Error   error;
 
-    assert_ok(pool_new(&(PoolOptions){.conninfo = database_url(place.db), .size_max = 2, .no_janitor = true},
-                       &place.pool, &error));
-    return place;
+    assert_ok(pool_new(&(PoolOptions){.conninfo = database_url(fixture.db), .size_max = 2, .no_janitor = true},
+                       &fixture.pool, &error));
+    return fixture;
 }
 
-static void place_free(Place *place)
+static void fixture_free(Fixture *fixture)
 {
-    pool_free(place->pool);
-    database_free(place->db);
+    pool_free(fixture->pool);
+    database_free(fixture->db);
 }
 
 /* As a process that has counted nothing yet. */
@@ -57,91 +57,91 @@ static void tally_begin(Tally *tally)
         tally->stored[i] = metric_sum(&sums[i]);
 }
 
-static int64_t sum_of(const Place *place, const char *column)
+static int64_t sum_of(const Fixture *fixture, const char *column)
 {
     char sql[128];
 
     snprintf(sql, sizeof sql, "select %s from pawl.tally_sum()", column);
-    return database_get_i64(place->db, sql);
+    return database_get_i64(fixture->db, sql);
 }
 
-static void flush(Tally *tally, const Place *place)
+static void flush(Tally *tally, const Fixture *fixture)
 {
     Error error;
 
-    assert_ok(tally_flush(tally, place->pool, deadline_in_ms(10000), &error));
+    assert_ok(tally_flush(tally, fixture->pool, deadline_in_ms(10000), &error));
 }
 
 TEST(tally_sums_what_processes_counted)
 {
-    Place place = place_new();
-    Tally first, second;
+    Fixture fixture = fixture_new();
+    Tally   first, second;
 
     tally_begin(&first);
     tally_begin(&second); /* both see this process's counters: as two processes that counted the same */
-    flush(&first, &place);
-    assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 0); /* nothing happened */
+    flush(&first, &fixture);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from pawl.tally"), 0); /* nothing happened */
     metric_add(&metrics.completed, 7);
     metric_add(&metrics.failed, 2);
     metric_add(&metrics.rejected, 1);
     metric_add(&metrics.rate_limited, 6);
-    flush(&first, &place);
-    flush(&first, &place); /* nothing new */
-    flush(&second, &place);
-    assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 6);
-    assert_int_equal(sum_of(&place, "handlers"), 20);
-    assert_int_equal(sum_of(&place, "handlers_failed"), 4);
-    assert_int_equal(sum_of(&place, "rate_limited"), 12);
+    flush(&first, &fixture);
+    flush(&first, &fixture); /* nothing new */
+    flush(&second, &fixture);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from pawl.tally"), 6);
+    assert_int_equal(sum_of(&fixture, "handlers"), 20);
+    assert_int_equal(sum_of(&fixture, "handlers_failed"), 4);
+    assert_int_equal(sum_of(&fixture, "rate_limited"), 12);
     metric_add(&metrics.completed, 1);
-    flush(&second, &place);
-    assert_int_equal(sum_of(&place, "handlers"), 21);
-    place_free(&place);
+    flush(&second, &fixture);
+    assert_int_equal(sum_of(&fixture, "handlers"), 21);
+    fixture_free(&fixture);
 }
 
 TEST(tally_of_a_lost_answer_is_counted_once)
 {
-    Place place = place_new();
-    Tally tally;
-    Error error;
+    Fixture fixture = fixture_new();
+    Tally   tally;
+    Error   error;
 
     tally_begin(&tally);
     metric_add(&metrics.rate_limited, 3);
-    flush(&tally, &place);
+    flush(&tally, &fixture);
     /* As if the answer had been lost: the process repeats the flush, whatever it has counted since. */
     tally.stored[2] -= 3;
     tally.unsure[0] = tally.unsure[1] = 0;
     tally.unsure[2]                   = 3;
     tally.is_unsure                   = true;
     metric_add(&metrics.rate_limited, 2);
-    flush(&tally, &place);
-    assert_int_equal(sum_of(&place, "rate_limited"), 3);
-    flush(&tally, &place);
-    assert_int_equal(sum_of(&place, "rate_limited"), 5);
+    flush(&tally, &fixture);
+    assert_int_equal(sum_of(&fixture, "rate_limited"), 3);
+    flush(&tally, &fixture);
+    assert_int_equal(sum_of(&fixture, "rate_limited"), 5);
     /* A failed flush is made up for. */
     fault_arm("pg.query", 1000);
     metric_add(&metrics.rate_limited, 4);
-    assert_true(tally_flush(&tally, place.pool, deadline_in_ms(500), &error) != OK);
+    assert_true(tally_flush(&tally, fixture.pool, deadline_in_ms(500), &error) != OK);
     fault_arm_nth(0);
-    flush(&tally, &place);
-    assert_int_equal(sum_of(&place, "rate_limited"), 9);
-    place_free(&place);
+    flush(&tally, &fixture);
+    assert_int_equal(sum_of(&fixture, "rate_limited"), 9);
+    fixture_free(&fixture);
 }
 
 TEST(tally_forgets_old_counts)
 {
-    Place place = place_new();
-    Tally tally;
+    Fixture fixture = fixture_new();
+    Tally   tally;
 
     tally_begin(&tally);
     database_exec(
-        place.db,
+        fixture.db,
         "insert into pawl.tally select pawl.now() - interval '3 hours', 'rate_limited', 1, gen_random_uuid(), 1"
         " from generate_series(1, 8);"
         "insert into pawl.tally select pawl.now() - interval '61 minutes', 'rate_limited', 1, gen_random_uuid(), 1");
-    assert_int_equal(sum_of(&place, "rate_limited"), 0);
+    assert_int_equal(sum_of(&fixture, "rate_limited"), 0);
     metric_add(&metrics.rate_limited, 1);
-    flush(&tally, &place);
-    assert_int_equal(sum_of(&place, "rate_limited"), 1);
-    assert_int_equal(database_get_i64(place.db, "select count(*) from pawl.tally"), 2);
-    place_free(&place);
+    flush(&tally, &fixture);
+    assert_int_equal(sum_of(&fixture, "rate_limited"), 1);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from pawl.tally"), 2);
+    fixture_free(&fixture);
 }

@@ -17,50 +17,50 @@ typedef struct {
     Proxy        *proxy;
     Pool         *pool;
     Arena        *arena;
-} Place;
+} Fixture;
 
-static Place place_new(void)
+static Fixture fixture_new(void)
 {
-    Place place = {.db = database_new_empty(), .arena = arena_new(ARENA_BYTES_DEFAULT)};
-    Error error;
+    Fixture fixture = {.db = database_new_empty(), .arena = arena_new(ARENA_BYTES_DEFAULT)};
+    Error   error;
 
-    database_exec(place.db, "create table done (key bigint primary key); create table log (n int)");
-    place.proxy = proxy_new(database_url(place.db));
-    assert_ok(pool_new(&(PoolOptions){.conninfo = proxy_url(place.proxy), .size_max = 4, .no_janitor = true},
-                       &place.pool, &error));
-    return place;
+    database_exec(fixture.db, "create table done (key bigint primary key); create table log (n int)");
+    fixture.proxy = proxy_new(database_url(fixture.db));
+    assert_ok(pool_new(&(PoolOptions){.conninfo = proxy_url(fixture.proxy), .size_max = 4, .no_janitor = true},
+                       &fixture.pool, &error));
+    return fixture;
 }
 
-static void place_free(Place *place)
+static void fixture_free(Fixture *fixture)
 {
-    pool_free(place->pool);
-    arena_free(place->arena);
-    proxy_free(place->proxy);
-    database_free(place->db);
+    pool_free(fixture->pool);
+    arena_free(fixture->arena);
+    proxy_free(fixture->proxy);
+    database_free(fixture->db);
 }
 
-static TxOptions options_of(const Place *place)
+static TxOptions options_of(const Fixture *fixture)
 {
-    return (TxOptions){.name = "test", .deadline = deadline_in_ms(10000), .arena = place->arena};
+    return (TxOptions){.name = "test", .deadline = deadline_in_ms(10000), .arena = fixture->arena};
 }
 
-/* One try's story: which statement to run in which try. */
+/* Which statement to run in which try. */
 typedef struct {
     int         tries;
     const char *first; /* run in the first try only, after the insert */
     const char *always;
-} Story;
+} TryScript;
 
-static ErrorCode story_body(Tx *tx, void *context, Error *reterr)
+static ErrorCode script_body(Tx *tx, void *context, Error *reterr)
 {
-    Story *story = context;
+    TryScript *script = context;
 
-    story->tries++;
+    script->tries++;
     TRY(db_run(tx, "insert into log values (1)", DB_NONE, NULL, reterr));
-    if (story->tries == 1 && story->first)
-        TRY(db_run(tx, story->first, DB_NONE, NULL, reterr));
-    if (story->always)
-        TRY(db_run(tx, story->always, DB_NONE, NULL, reterr));
+    if (script->tries == 1 && script->first)
+        TRY(db_run(tx, script->first, DB_NONE, NULL, reterr));
+    if (script->always)
+        TRY(db_run(tx, script->always, DB_NONE, NULL, reterr));
     return OK;
 }
 
@@ -80,78 +80,78 @@ typedef struct {
 #define VALUE_COLUMNS(X, T) X(T, int64_t, DB_I64, value)
 DB_SHAPE(value, Value, VALUE_COLUMNS);
 
-static int64_t log_count(const Place *place)
+static int64_t log_count(const Fixture *fixture)
 {
-    return database_get_i64(place->db, "select count(*) from log");
+    return database_get_i64(fixture->db, "select count(*) from log");
 }
 
 TEST(tx_commits)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Story     story   = {0};
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
+    TryScript script  = {0};
     Error     error;
 
-    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
-    assert_int_equal(story.tries, 1);
-    assert_int_equal(log_count(&place), 1);
-    place_free(&place);
+    assert_ok(tx_run(fixture.pool, &options, script_body, &script, &error));
+    assert_int_equal(script.tries, 1);
+    assert_int_equal(log_count(&fixture), 1);
+    fixture_free(&fixture);
 }
 
 TEST(tx_final_error_rolls_back_and_keeps_the_connection)
 {
-    Place      place   = place_new();
-    TxOptions  options = options_of(&place);
-    Story      story   = {.always = "select 1/0"};
+    Fixture    fixture = fixture_new();
+    TxOptions  options = options_of(&fixture);
+    TryScript  script  = {.always = "select 1/0"};
     PoolStatus status;
     Error      error;
 
-    assert_code(ERR_INVALID, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_code(ERR_INVALID, tx_run(fixture.pool, &options, script_body, &script, &error));
     assert_string_equal(error.sqlstate, "22012");
-    assert_int_equal(story.tries, 1);
-    assert_int_equal(log_count(&place), 0);
-    pool_status(place.pool, &status);
+    assert_int_equal(script.tries, 1);
+    assert_int_equal(log_count(&fixture), 0);
+    pool_status(fixture.pool, &status);
     assert_int_equal(status.idle, 1);
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(tx_serialization_failure_is_run_again)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Story     story   = {.first = "do $$ begin raise exception 'lost the race' using errcode = '40001'; end $$"};
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
+    TryScript script  = {.first = "do $$ begin raise exception 'lost the race' using errcode = '40001'; end $$"};
     Error     error;
 
-    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
-    assert_int_equal(story.tries, 2);
-    assert_int_equal(log_count(&place), 1);
-    place_free(&place);
+    assert_ok(tx_run(fixture.pool, &options, script_body, &script, &error));
+    assert_int_equal(script.tries, 2);
+    assert_int_equal(log_count(&fixture), 1);
+    fixture_free(&fixture);
 }
 
 TEST(tx_is_run_four_times_at_most)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Story     story   = {.always = "do $$ begin raise exception 'deadlock' using errcode = '40P01'; end $$"};
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
+    TryScript script  = {.always = "do $$ begin raise exception 'deadlock' using errcode = '40P01'; end $$"};
     Error     error;
 
-    assert_code(ERR_BUSY, tx_run(place.pool, &options, story_body, &story, &error));
-    assert_int_equal(story.tries, 4);
-    assert_int_equal(log_count(&place), 0);
-    place_free(&place);
+    assert_code(ERR_BUSY, tx_run(fixture.pool, &options, script_body, &script, &error));
+    assert_int_equal(script.tries, 4);
+    assert_int_equal(log_count(&fixture), 0);
+    fixture_free(&fixture);
 }
 
 TEST(tx_terminated_backend_is_evicted_and_run_again)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Story     story   = {.first = "select pg_terminate_backend(pg_backend_pid())"};
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
+    TryScript script  = {.first = "select pg_terminate_backend(pg_backend_pid())"};
     Error     error;
 
-    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
-    assert_int_equal(story.tries, 2);
-    assert_int_equal(log_count(&place), 1);
-    place_free(&place);
+    assert_ok(tx_run(fixture.pool, &options, script_body, &script, &error));
+    assert_int_equal(script.tries, 2);
+    assert_int_equal(log_count(&fixture), 1);
+    fixture_free(&fixture);
 }
 
 TEST(tx_lost_commit_is_resolved_by_the_key)
@@ -159,17 +159,17 @@ TEST(tx_lost_commit_is_resolved_by_the_key)
     static const ProxyMoment moments[] = {PROXY_CUT_BEFORE, PROXY_CUT_SENT, PROXY_CUT_ANSWERED};
 
     for (size_t i = 0; i < COUNT(moments); i++) {
-        Place     place    = place_new();
-        TxOptions options  = options_of(&place);
+        Fixture   fixture  = fixture_new();
+        TxOptions options  = options_of(&fixture);
         int64_t   resolved = metric_value(&pg_metrics.commits_resolved);
         Error     error;
 
         options.keyed = true;
-        proxy_cut_commit(place.proxy, moments[i], 1);
-        assert_ok(tx_run(place.pool, &options, keyed_body, NULL, &error));
-        assert_int_equal(log_count(&place), 1);
+        proxy_cut_commit(fixture.proxy, moments[i], 1);
+        assert_ok(tx_run(fixture.pool, &options, keyed_body, NULL, &error));
+        assert_int_equal(log_count(&fixture), 1);
         assert_int_equal(metric_value(&pg_metrics.commits_resolved), resolved + 1);
-        place_free(&place);
+        fixture_free(&fixture);
     }
 }
 
@@ -192,46 +192,46 @@ static ErrorCode second_body(Tx *tx, void *context, Error *reterr)
     return fail(reterr, ERR_LIMIT, "rows are larger than the request's memory");
 }
 
-static ErrorCode run_after_lost_commit(Place *place, const char *sql, Error *reterr)
+static ErrorCode run_after_lost_commit(Fixture *fixture, const char *sql, Error *reterr)
 {
-    TxOptions options = options_of(place);
+    TxOptions options = options_of(fixture);
     Second    second  = {.sql = sql};
     ErrorCode code;
 
     options.keyed = true;
-    proxy_cut_commit(place->proxy, PROXY_CUT_ANSWERED, 1);
-    code = tx_run(place->pool, &options, second_body, &second, reterr);
+    proxy_cut_commit(fixture->proxy, PROXY_CUT_ANSWERED, 1);
+    code = tx_run(fixture->pool, &options, second_body, &second, reterr);
     assert_int_equal(second.tries, 2);
-    assert_int_equal(log_count(place), 1);
+    assert_int_equal(log_count(fixture), 1);
     return code;
 }
 
 TEST(tx_lost_commit_is_not_settled_by_a_failure_of_our_own)
 {
-    Place place = place_new();
-    Error error;
+    Fixture fixture = fixture_new();
+    Error   error;
 
-    assert_code(ERR_UNKNOWN, run_after_lost_commit(&place, NULL, &error));
-    place_free(&place);
+    assert_code(ERR_UNKNOWN, run_after_lost_commit(&fixture, NULL, &error));
+    fixture_free(&fixture);
 }
 
 TEST(tx_lost_commit_is_not_settled_by_a_statement_that_cannot_run)
 {
-    Place place = place_new();
-    Error error;
+    Fixture fixture = fixture_new();
+    Error   error;
 
-    assert_code(ERR_UNKNOWN, run_after_lost_commit(&place, "select no_such_function()", &error));
-    place_free(&place);
+    assert_code(ERR_UNKNOWN, run_after_lost_commit(&fixture, "select no_such_function()", &error));
+    fixture_free(&fixture);
 }
 
 TEST(tx_lost_commit_is_settled_by_a_refusal_of_the_database)
 {
-    Place place = place_new();
-    Error error;
+    Fixture fixture = fixture_new();
+    Error   error;
 
-    assert_code(ERR_CONFLICT, run_after_lost_commit(&place, "insert into done values (7)", &error));
+    assert_code(ERR_CONFLICT, run_after_lost_commit(&fixture, "insert into done values (7)", &error));
     assert_string_equal(error.sqlstate, "23505");
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 /* ---- every try begins as the first one did ---- */
@@ -240,34 +240,34 @@ enum { HOG_BYTES = 60000 };
 
 static ErrorCode hog_body(Tx *tx, void *context, Error *reterr)
 {
-    Story *story = context;
+    TryScript *script = context;
 
     if (!arena_has_space(tx->arena, HOG_BYTES))
-        return fail(reterr, ERR_LIMIT, "no room in try %d", story->tries + 1);
+        return fail(reterr, ERR_LIMIT, "no space in try %d", script->tries + 1);
     (void)arena_alloc(tx->arena, HOG_BYTES);
-    return story_body(tx, context, reterr);
+    return script_body(tx, context, reterr);
 }
 
 TEST(tx_gives_back_the_memory_of_a_try_before_the_next_one)
 {
-    Place                     place   = place_new();
+    Fixture                   fixture = fixture_new();
     scoped(arena_free) Arena *arena   = arena_new(100000); /* for one try, not for two */
-    TxOptions                 options = options_of(&place);
-    Story                     story   = {.first = "do $$ begin raise exception 'x' using errcode = '40001'; end $$"};
+    TxOptions                 options = options_of(&fixture);
+    TryScript                 script  = {.first = "do $$ begin raise exception 'x' using errcode = '40001'; end $$"};
     Error                     error;
 
     options.arena = arena;
-    assert_ok(tx_run(place.pool, &options, hog_body, &story, &error));
-    assert_int_equal(story.tries, 2);
+    assert_ok(tx_run(fixture.pool, &options, hog_body, &script, &error));
+    assert_int_equal(script.tries, 2);
     assert_true(arena_used(arena) < 2 * HOG_BYTES);
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(tx_parameter_that_does_not_fit_is_an_error_before_anything_is_sent)
 {
-    Place                     place           = place_new();
+    Fixture                   fixture         = fixture_new();
     scoped(arena_free) Arena *arena           = arena_new(10000);
-    TxOptions                 options         = options_of(&place);
+    TxOptions                 options         = options_of(&fixture);
     static const char         long_text[9000] = {[0 ... 8998] = 'x'};
     const char               *texts[]         = {long_text, long_text};
     Error                     error;
@@ -277,11 +277,11 @@ TEST(tx_parameter_that_does_not_fit_is_an_error_before_anything_is_sent)
         DbArg arg = i ? db_bytea(arena, long_text, sizeof long_text) : db_texts(arena, texts, COUNT(texts));
         Value row;
 
-        assert_code(ERR_LIMIT, db_call(place.pool, &options, "select count($1) as value", (DbArgs){&arg, 1},
+        assert_code(ERR_LIMIT, db_call(fixture.pool, &options, "select count($1) as value", (DbArgs){&arg, 1},
                                        &value_shape, &row, &error));
         assert_contains(error.text, "parameters are larger");
     }
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(tx_retries_are_the_pools)
@@ -292,28 +292,28 @@ TEST(tx_retries_are_the_pools)
     PoolOptions                         options = {
                                 .conninfo = database_url(db), .operation_retry = {.retries_max = 1, .delay_ms = 1, .delay_ms_max = 1}
     };
-    Story story = {.always = "do $$ begin raise exception 'operator' using errcode = '57000'; end $$"};
-    Error error;
+    TryScript script = {.always = "do $$ begin raise exception 'operator' using errcode = '57000'; end $$"};
+    Error     error;
 
     database_exec(db, "create table log (n int)");
     assert_ok(pool_new(&options, &pool, &error));
     assert_code(ERR_BUSY, tx_run(pool, &(TxOptions){.name = "test", .deadline = deadline_in_ms(10000), .arena = arena},
-                                 story_body, &story, &error));
-    assert_int_equal(story.tries, 2);
+                                 script_body, &script, &error));
+    assert_int_equal(script.tries, 2);
 }
 
 TEST(tx_lost_commit_without_a_key_is_unknown)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Story     story   = {0};
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
+    TryScript script  = {0};
     Error     error;
 
-    proxy_cut_commit(place.proxy, PROXY_CUT_ANSWERED, 1);
-    assert_code(ERR_UNKNOWN, tx_run(place.pool, &options, story_body, &story, &error));
-    assert_int_equal(story.tries, 1);
-    assert_int_equal(log_count(&place), 1);
-    place_free(&place);
+    proxy_cut_commit(fixture.proxy, PROXY_CUT_ANSWERED, 1);
+    assert_code(ERR_UNKNOWN, tx_run(fixture.pool, &options, script_body, &script, &error));
+    assert_int_equal(script.tries, 1);
+    assert_int_equal(log_count(&fixture), 1);
+    fixture_free(&fixture);
 }
 
 static ErrorCode read_body(Tx *tx, void *context, Error *reterr)
@@ -323,47 +323,47 @@ static ErrorCode read_body(Tx *tx, void *context, Error *reterr)
 
 TEST(tx_lost_commit_of_a_reader_is_run_again)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
     int64_t   count   = -1;
     Error     error;
 
     options.read_only = true;
-    proxy_cut_commit(place.proxy, PROXY_CUT_ANSWERED, 1);
-    assert_ok(tx_run(place.pool, &options, read_body, &count, &error));
+    proxy_cut_commit(fixture.proxy, PROXY_CUT_ANSWERED, 1);
+    assert_ok(tx_run(fixture.pool, &options, read_body, &count, &error));
     assert_int_equal(count, 0);
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(tx_read_only_cannot_write)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Story     story   = {0};
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
+    TryScript script  = {0};
     Error     error;
 
     options.read_only = true;
     options.tries_max = 1;
-    assert_code(ERR_UNAVAILABLE, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_code(ERR_UNAVAILABLE, tx_run(fixture.pool, &options, script_body, &script, &error));
     assert_string_equal(error.sqlstate, "25006");
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(tx_deadline_becomes_the_statement_timeout)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
-    Story     story   = {.always = "select pg_sleep(600)"};
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
+    TryScript script  = {.always = "select pg_sleep(600)"};
     Mono      start   = clock_mono();
     Error     error;
 
     options.deadline = deadline_in_ms(300);
-    assert_code(ERR_TIMEOUT, tx_run(place.pool, &options, story_body, &story, &error));
+    assert_code(ERR_TIMEOUT, tx_run(fixture.pool, &options, script_body, &script, &error));
     assert_true(mono_ms_between(start, clock_mono()) < 2000);
-    assert_int_equal(log_count(&place), 0);
-    await(database_get_i64(place.db, "select count(*) from pg_stat_activity where datname = current_database()"
-                                     " and state <> 'idle' and pid <> pg_backend_pid()") == 0);
-    place_free(&place);
+    assert_int_equal(log_count(&fixture), 0);
+    await(database_get_i64(fixture.db, "select count(*) from pg_stat_activity where datname = current_database()"
+                                       " and state <> 'idle' and pid <> pg_backend_pid()") == 0);
+    fixture_free(&fixture);
 }
 
 /* Uses up the request's time, then fails as a statement does that the server ends at its time limit. */
@@ -411,21 +411,21 @@ TEST(tx_statement_that_used_up_the_time_is_not_run_again)
 /* What is sent too late for the server's own answer could only end in doubt. */
 TEST(call_without_time_for_an_answer_is_not_sent)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
     Value     value   = {-1};
     Error     error;
 
-    assert_ok(db_call(place.pool, &options, "select 1::bigint as value", DB_NONE, &value_shape, &value, &error));
+    assert_ok(db_call(fixture.pool, &options, "select 1::bigint as value", DB_NONE, &value_shape, &value, &error));
     for (int i = 0; i < 20; i++) {
         options.deadline = deadline_in_ms(i);
         assert_code(ERR_TIMEOUT,
-                    db_call(place.pool, &options,
+                    db_call(fixture.pool, &options,
                             "with k as (insert into done values (3) returning 1) select 1::bigint as value", DB_NONE,
                             &value_shape, &value, &error));
     }
-    assert_int_equal(database_get_i64(place.db, "select count(*) from done"), 0);
-    place_free(&place);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from done"), 0);
+    fixture_free(&fixture);
 }
 
 static ErrorCode careless_body(Tx *tx, void *context, Error *reterr)
@@ -440,13 +440,13 @@ static ErrorCode careless_body(Tx *tx, void *context, Error *reterr)
 
 TEST(tx_of_a_body_that_swallows_an_error_does_not_claim_success)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
     Error     error;
 
-    assert_code(ERR_INTERNAL, tx_run(place.pool, &options, careless_body, NULL, &error));
-    assert_int_equal(log_count(&place), 0);
-    place_free(&place);
+    assert_code(ERR_INTERNAL, tx_run(fixture.pool, &options, careless_body, NULL, &error));
+    assert_int_equal(log_count(&fixture), 0);
+    fixture_free(&fixture);
 }
 
 static ErrorCode hasty_body(Tx *tx, void *context, Error *reterr)
@@ -457,13 +457,13 @@ static ErrorCode hasty_body(Tx *tx, void *context, Error *reterr)
 
 TEST(tx_of_a_body_that_ends_its_transaction_does_not_claim_success)
 {
-    Place     place   = place_new();
-    TxOptions options = options_of(&place);
+    Fixture   fixture = fixture_new();
+    TxOptions options = options_of(&fixture);
     Error     error;
 
-    assert_code(ERR_INTERNAL, tx_run(place.pool, &options, hasty_body, NULL, &error));
+    assert_code(ERR_INTERNAL, tx_run(fixture.pool, &options, hasty_body, NULL, &error));
     assert_contains(error.text, "by itself");
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 static ErrorCode failing_body(Tx *tx, void *context, Error *reterr)
@@ -477,21 +477,21 @@ static ErrorCode failing_body(Tx *tx, void *context, Error *reterr)
 
 TEST(tx_failure_of_the_body_itself_is_not_the_databases)
 {
-    Place      place   = place_new();
-    TxOptions  options = options_of(&place);
+    Fixture    fixture = fixture_new();
+    TxOptions  options = options_of(&fixture);
     int        tries   = 0;
     int64_t    lost    = metric_value(&pg_metrics.connections_lost);
     PoolStatus status;
     Error      error;
 
     for (int i = 0; i < 6; i++) /* six such failures would open the breaker if they counted */
-        assert_code(ERR_UNAVAILABLE, tx_run(place.pool, &options, failing_body, &tries, &error));
-    pool_status(place.pool, &status);
+        assert_code(ERR_UNAVAILABLE, tx_run(fixture.pool, &options, failing_body, &tries, &error));
+    pool_status(fixture.pool, &status);
     assert_int_equal(tries, 6);
     assert_int_equal(status.breaker, BREAKER_CLOSED);
     assert_int_equal(status.idle, 1); /* the same connection each time */
     assert_int_equal(metric_value(&pg_metrics.connections_lost), lost);
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 static const char settings_sql[] =
@@ -501,20 +501,20 @@ static const char settings_sql[] =
 
 TEST(tx_leaves_no_session_state_behind)
 {
-    Place                          place    = place_new();
-    TxOptions                      options  = options_of(&place);
-    Story                          story    = {0};
+    Fixture                        fixture  = fixture_new();
+    TxOptions                      options  = options_of(&fixture);
+    TryScript                      script   = {0};
     scoped(pool_release) Checkout *checkout = NULL;
     int64_t                        count    = -1;
     Error                          error;
 
-    assert_ok(tx_run(place.pool, &options, story_body, &story, &error));
-    assert_ok(pool_acquire(place.pool, options.deadline, &checkout, &error));
-    Tx tx = {.conn = checkout_conn(checkout), .arena = place.arena, .deadline = options.deadline};
+    assert_ok(tx_run(fixture.pool, &options, script_body, &script, &error));
+    assert_ok(pool_acquire(fixture.pool, options.deadline, &checkout, &error));
+    Tx tx = {.conn = checkout_conn(checkout), .arena = fixture.arena, .deadline = options.deadline};
     assert_ok(db_get_i64(&tx, settings_sql, DB_NONE, &count, &error));
     assert_int_equal(count, 0);
     pool_release(take(checkout));
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 static ErrorCode littering_body(Tx *tx, void *context, Error *reterr)
@@ -529,8 +529,8 @@ static ErrorCode littering_body(Tx *tx, void *context, Error *reterr)
 TEST(tx_of_foreign_code_leaves_no_session_state_behind)
 {
     static const char *const ends[]  = {"select 1", "select 1/0", "commit"};
-    Place                    place   = place_new();
-    TxOptions                options = options_of(&place);
+    Fixture                  fixture = fixture_new();
+    TxOptions                options = options_of(&fixture);
     Error                    error;
 
     options.is_foreign = true;
@@ -538,9 +538,10 @@ TEST(tx_of_foreign_code_leaves_no_session_state_behind)
         scoped(pool_release) Checkout *checkout = NULL;
         int64_t                        settings = -1, locks = -1;
 
-        assert_int_equal(tx_run(place.pool, &options, littering_body, (void *)(uintptr_t)ends[i], &error) == OK, i == 0);
-        assert_ok(pool_acquire(place.pool, options.deadline, &checkout, &error));
-        Tx tx = {.conn = checkout_conn(checkout), .arena = place.arena, .deadline = options.deadline};
+        assert_int_equal(tx_run(fixture.pool, &options, littering_body, (void *)(uintptr_t)ends[i], &error) == OK,
+                         i == 0);
+        assert_ok(pool_acquire(fixture.pool, options.deadline, &checkout, &error));
+        Tx tx = {.conn = checkout_conn(checkout), .arena = fixture.arena, .deadline = options.deadline};
         assert_ok(db_get_i64(&tx, settings_sql, DB_NONE, &settings, &error));
         assert_ok(db_get_i64(&tx,
                              "select count(*) as value from pg_locks where locktype = 'advisory' and "
@@ -550,27 +551,27 @@ TEST(tx_of_foreign_code_leaves_no_session_state_behind)
         assert_int_equal(locks, 0);
         pool_release(take(checkout));
     }
-    place_free(&place);
+    fixture_free(&fixture);
 }
 
 TEST(call_lost_answer_is_unknown_without_a_key_and_run_again_with_one)
 {
     static const char sql[]   = "with k as (insert into done values ($1) on conflict do nothing returning 1)"
                                 " select count(*) as value from k";
-    Place             place   = place_new();
-    TxOptions         options = options_of(&place);
+    Fixture           fixture = fixture_new();
+    TxOptions         options = options_of(&fixture);
     Value             value   = {-1};
     Error             error;
 
-    proxy_cut_on(place.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
-    assert_code(ERR_UNKNOWN, db_call(place.pool, &options, sql, DB_ARGS(db_i64(1)), &value_shape, &value, &error));
-    assert_int_equal(database_get_i64(place.db, "select count(*) from done"), 1);
+    proxy_cut_on(fixture.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
+    assert_code(ERR_UNKNOWN, db_call(fixture.pool, &options, sql, DB_ARGS(db_i64(1)), &value_shape, &value, &error));
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from done"), 1);
     assert_int_equal(value.value, -1);
 
     options.keyed = true;
-    proxy_cut_on(place.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
-    assert_ok(db_call(place.pool, &options, sql, DB_ARGS(db_i64(2)), &value_shape, &value, &error));
+    proxy_cut_on(fixture.proxy, "insert into done", PROXY_CUT_ANSWERED, 1);
+    assert_ok(db_call(fixture.pool, &options, sql, DB_ARGS(db_i64(2)), &value_shape, &value, &error));
     assert_int_equal(value.value, 0); /* it was there */
-    assert_int_equal(database_get_i64(place.db, "select count(*) from done"), 2);
-    place_free(&place);
+    assert_int_equal(database_get_i64(fixture.db, "select count(*) from done"), 2);
+    fixture_free(&fixture);
 }
