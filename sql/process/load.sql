@@ -47,7 +47,7 @@ as $$
   cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
   left join lateral (
     select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', s.result, 'error', s.error,
-                                        'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
+                                        'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
     from pawl.process_step s where s.id = u.id) s on true
   left join lateral (
     select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', r.payload) order by r.number) as responses

@@ -52,6 +52,8 @@ RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
 
 RouteHandler api_process_define, api_process_start, api_process_show, api_process_list, api_process_signal;
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
+RouteHandler api_activation_claim, api_activation_report, api_activation_extend;
+RouteHandler api_activation_report_once, api_activation_extend_once;
 RouteHandler api_process_retry_once, api_process_cancel_once, api_process_complete_once;
 
 RouteHandler api_wallet_open, api_wallet_show, api_owner_wallets, api_entry_list, api_statement;
@@ -67,7 +69,7 @@ extern const FieldTable api_command_send_body, api_command_batch_body, api_decid
     api_extend_body;
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
 extern const FieldTable     api_process_start_body, api_process_retry_body, api_process_cancel_body,
-    api_process_complete_body;
+    api_process_complete_body, api_activation_claim_body, api_activation_report_body, api_activation_extend_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 extern const FieldTable api_wallet_open_body, api_transfer_batch_body;

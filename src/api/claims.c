@@ -222,7 +222,17 @@ typedef struct {
     Error           error;
 } Found;
 
-static Found look(ClaimGroup *group, const ClaimWait *wait)
+/* A lease that cannot be released expires. */
+static void found_release(Claims *claims, Found *found)
+{
+    Error error = {0};
+
+    if (lease_release(claims->pool, deadline_in_ms(CALL_MS), found->arena, found->list, found->count, &error) != OK)
+        log_error(LOG_WARN, "claims", "commands that could not be given to a client were not released", &error);
+    found->count = 0;
+}
+
+static Found look(Claims *claims, ClaimGroup *group, ClaimWait *wait)
 {
     Found found = {.arena = arena_new(ARENA_BYTES_DEFAULT)};
 
@@ -231,6 +241,11 @@ static Found look(ClaimGroup *group, const ClaimWait *wait)
                                &found.list, &found.count, &found.error);
     if (found.code != OK)
         found.count = 0;
+    if (found.count > 0 && wait->on_found) {
+        found.code = wait->on_found(wait, found.arena, found.list, &found.count, &found.error);
+        if (found.code != OK)
+            found_release(claims, &found);
+    }
     return found;
 }
 
@@ -286,7 +301,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     wait->running   = true;
     cond_signal(&claims->changed); /* another thread keeps the time meanwhile */
     mutex_unlock(&claims->mutex);
-    Found found = look(group, wait);
+    Found found = look(claims, group, wait);
     mutex_lock(&claims->mutex);
     wait->running = false;
     done          = found.count > 0 || found_is_final(&found) || wait->canceled;

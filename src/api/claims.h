@@ -38,6 +38,10 @@ struct ClaimWait {
     int                limit, lease_ms;
     const char        *worker;
     Deadline           until; /* wait for work until then; already passed: a single claim */
+    /* on_found is called with what was claimed, on a thread that claims, under no lock: it may read more about it, and release a part of it. On a
+     * failure all of what is left is released. What it puts into the arena lives as long as the list. NULL: none. */
+    ErrorCode (*on_found)(ClaimWait *wait, Arena *arena, ClaimedCommand *list, int *count, Error *reterr);
+    void *owner; /* for on_found */
     void (*on_done)(void *context);
     void *context;
     /* The outcome, at on_done. */
@@ -45,6 +49,7 @@ struct ClaimWait {
     Error           error;
     ClaimedCommand *list;
     int             count;
+    void           *found; /* by on_found */
     /* Of claims.c. */
     Claims     *claims;
     ClaimGroup *group;  /* NULL: it does not wait */

@@ -159,6 +159,42 @@ static const AnswerField process_decision_fields[] = {
     TEXT("decision", .help = "retry, cancel, compensate or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
 TABLE(process_decision, "ProcessDecision");
 
+static const char *const process_phases[] = {"forward", "compensating", "compensated", NULL};
+static const AnswerField history_response_fields[] = {TEXT("name"), TEXT("key"), JSON("payload", .nullable = true)};
+static TABLE(history_response, "HistoryResponse");
+static const AnswerField history_step_fields[] = {
+    TEXT("step"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
+    TEXT("input_hash", .nullable = true), TIME("ended_at")};
+static TABLE(history_step, "HistoryStep");
+#define HISTORY(optional_) \
+    TEXT("phase", .optional = optional_, .words = process_phases), JSON("state", .optional = optional_), \
+    I64("version", .optional = optional_, .help = "of the state"), TIME("now", .optional = optional_, .help = "the database's time"), \
+    TIME("deadline", .optional = optional_, .nullable = true), \
+    TIME("retried_at", .optional = optional_, .nullable = true, .help = "failures before this do not count: an operator had it tried again"), \
+    ROWS("responses", history_response, .optional = optional_, .help = "in the order of arrival"), \
+    ROWS("steps", history_step, .optional = optional_, .help = "in the order in which they ended")
+static const AnswerField activation_fields[] = {
+    UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, an integer below 2^53: report and extend need it"),
+    JSON("input", .help = "the state that the process was started with"),
+    I64("attempt", .help = "workers that had this activation and died, plus one"), HISTORY(false)};
+static TABLE(activation, "Activation");
+static const AnswerField activations_fields[] = {ROWS("items", activation)};
+TABLE(activations, "Activations");
+static const char *const report_verdicts[] = {"written", "lost", "stale", "met", "too_large", "refused", NULL};
+static const AnswerField report_fields[] = {
+    UUID("process_id"),
+    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, stop; stale: the state has changed since, compute the patch again; "
+         "met: written, but not suspended, because a wait is complete: begin again with this history; too_large: the state would exceed 1 MiB"),
+    BOOL("canceled", .help = "an operator wants it canceled and compensated"), TEXT("error", .optional = true),
+    UUID("command_id", .optional = true, .help = "of the command or child that was sent"), HISTORY(true)};
+static TABLE(report, "Report");
+static const AnswerField reports_fields[] = {ROWS("items", report)};
+TABLE(reports, "Reports");
+static const AnswerField activation_extended_fields[] = {UUID("process_id"), TEXT("verdict", .words = lease_verdicts)};
+static TABLE(activation_extended, "ExtendedActivation");
+static const AnswerField activations_extended_fields[] = {ROWS("items", activation_extended)};
+TABLE(activations_extended, "ExtendedActivations");
+
 /* ---- wallets ---- */
 
 #define FLOOR    I64("floor", .optional = true, .help = "how far below zero it may go; @system has none")

@@ -16,7 +16,7 @@
 
 #include "base/text.h"
 
-#define WRITER_DEPTH_MAX 16
+#define WRITER_DEPTH_MAX 32
 
 typedef struct {
     Text *text;

@@ -7,49 +7,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/reader.h"
-#include "bus/send.h"
 #include "process/interpret_internal.h"
+#include "process/key.h"
+#include "process/sent.h"
 
 #define CALL_MS 10000
 
-typedef struct {
-    const char *command_id, *status, *result, *error;
-    const char *domain, *type, *correlation_id; /* known */
-} Reply;
-
-static const Field reply_fields[] = {
-    {"command_id",     FIELD_UUID, offsetof(Reply, command_id)    },
-    {"domain",         FIELD_TEXT, offsetof(Reply, domain)        },
-    {"type",           FIELD_TEXT, offsetof(Reply, type)          },
-    {"correlation_id", FIELD_TEXT, offsetof(Reply, correlation_id)},
-    {"status",         FIELD_TEXT, offsetof(Reply, status)        },
-    {"result",         FIELD_JSON, offsetof(Reply, result)        },
-    {"error",          FIELD_TEXT, offsetof(Reply, error)         },
-};
-static const FieldTable reply_table = {"reply", reply_fields, COUNT(reply_fields), sizeof(Reply)};
-
-/* Only the end of a command writes responses of this name: pawl.signal refuses it. */
 static const char *reply_name(const Attempt *attempt)
 {
-    return arena_print(attempt->arena, "$reply.%s", attempt->record);
+    return sent_reply_name(attempt->arena, attempt->record);
 }
 
-/* The outcome of the command with this id; false: it has not come. */
-static ErrorCode reply_find(Attempt *attempt, const char *id, Reply *ret_reply, bool *ret_found, Error *reterr)
+/* Attempts that do not count any more, because an operator had the process tried again, have sent commands too: their outcomes are not those of this one. */
+static int attempt_number(const Attempt *attempt)
 {
-    const char *const *payloads;
-    int                count = run_responses(attempt->walk->run, reply_name(attempt), &payloads);
-
-    *ret_found = false;
-    for (int i = 0; i < count && !*ret_found; i++) {
-        TRY(reader_object(payloads[i], strlen(payloads[i]), &reply_table, attempt->arena, ret_reply, reterr));
-        *ret_found = ret_reply->command_id && strcmp(ret_reply->command_id, id) == 0;
-    }
-    return OK;
+    return run_attempts(attempt->walk->run, attempt->record) + 1;
 }
 
-static void reply_judge(Attempt *attempt, const Reply *reply, AttemptResult *ret_result)
+static void reply_judge(Attempt *attempt, const SentReply *reply, AttemptResult *ret_result)
 {
     if (strcmp(reply->status, "COMPLETED") == 0) {
         *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = reply->result};
@@ -60,29 +35,27 @@ static void reply_judge(Attempt *attempt, const Reply *reply, AttemptResult *ret
                                                        reply->error ? reply->error : "no reason was given")};
 }
 
-static ErrorCode item_fill(Attempt *attempt, const char *id, SendItem *ret_item, Error *reterr)
+static ErrorCode item_fill(Attempt *attempt, SendItem *ret_item, Error *reterr)
 {
-    const Action *action   = attempt->action;
-    bool          is_child = action->kind == STEP_PROCESS;
+    const Action         *action   = attempt->action;
+    const ClaimedCommand *process  = attempt->walk->job->command;
+    bool                  is_child = action->kind == STEP_PROCESS;
+    SentBy                by       = {attempt->walk->job->domain, process->id, process->command_id, attempt->record,
+                                      attempt_number(attempt)};
+    const char           *payload;
 
-    *ret_item = (SendItem){.command_id = id, .priority = SEND_DEFAULT, .max_attempts = is_child ? 10 : SEND_DEFAULT};
-    ret_item->domain =
-        is_child ? arena_print(attempt->arena, "process:%s", action->process.domain) : action->command.domain;
-    ret_item->type     = is_child ? action->process.type : action->command.type;
-    ret_item->actor    = arena_print(attempt->arena, "process %s", attempt->walk->job->command->command_id);
-    ret_item->is_step  = true;
-    ret_item->reply_to = arena_print(attempt->arena, "response:%lld/%s", (long long)attempt->walk->job->command->id,
-                                     reply_name(attempt));
-    return attempt_render(attempt, is_child ? action->process.state : action->command.payload, "{}", &ret_item->payload,
-                          reterr);
+    TRY(attempt_render(attempt, is_child ? action->process.state : action->command.payload, "{}", &payload, reterr));
+    sent_item(&by, is_child, is_child ? action->process.domain : action->command.domain,
+              is_child ? action->process.type : action->command.type, payload, attempt->arena, ret_item);
+    return OK;
 }
 
-static ErrorCode command_send(Attempt *attempt, const char *id, AttemptResult *ret_result, Error *reterr)
+static ErrorCode command_send(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
     SendItem  item;
     SendItem *list = &item;
 
-    TRY(item_fill(attempt, id, &item, reterr));
+    TRY(item_fill(attempt, &item, reterr));
     TRY(send_many(attempt->walk->interpreter->pool, deadline_in_ms(CALL_MS), attempt->arena, &list, 1, reterr));
     if (item.code == OK)
         return OK;
@@ -108,7 +81,7 @@ static ErrorCode outcome_await(Attempt *attempt, AttemptResult *ret_result, Erro
     Flow               flow;
     int64_t            due_us = 0;
 
-    snprintf(begun.text, sizeof begun.text, "%s:begun%d", attempt->record, attempt->attempt);
+    snprintf(begun.text, sizeof begun.text, "%s:begun%d", attempt->record, attempt_number(attempt));
     if (attempt->action->timeout_ms && !run_result(walk->run, begun.text)) {
         TRY(step_record(walk, begun.text, "null", /* patch= */ NULL, 0, &verdict, &flow, reterr));
         if (flow != FLOW_NEXT) {
@@ -131,18 +104,21 @@ static ErrorCode outcome_await(Attempt *attempt, AttemptResult *ret_result, Erro
 
 ErrorCode attempt_send(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
-    char  id[UUID_TEXT_SIZE];
-    Reply reply = {0};
-    bool  found;
+    const Job         *job = attempt->walk->job;
+    char               id[UUID_TEXT_SIZE];
+    SentReply          reply = {0};
+    const char *const *payloads;
+    int                count = run_responses(attempt->walk->run, reply_name(attempt), &payloads);
+    bool               found;
 
-    record_key(attempt->walk, arena_print(attempt->arena, "%s#%d", attempt->record, attempt->attempt), id);
-    TRY(reply_find(attempt, id, &reply, &found, reterr));
+    step_command_id(job->domain, job->command->command_id, attempt->record, attempt_number(attempt), id);
+    TRY(sent_reply_find(payloads, count, id, attempt->arena, &reply, &found, reterr));
     if (found) {
         reply_judge(attempt, &reply, ret_result);
         return OK;
     }
     ret_result->end = ATTEMPT_BLOCKED;
-    TRY(command_send(attempt, id, ret_result, reterr));
+    TRY(command_send(attempt, ret_result, reterr));
     if (ret_result->end != ATTEMPT_BLOCKED)
         return OK;
     return outcome_await(attempt, ret_result, reterr);

@@ -34,6 +34,7 @@ static const Field step_fields[] = {
     {"attempt", FIELD_I64, offsetof(StepRecord, attempt)},
     {"result", FIELD_JSON, offsetof(StepRecord, result)},
     {"error", FIELD_TEXT, offsetof(StepRecord, error)},
+    {"input_hash", FIELD_TEXT, offsetof(StepRecord, input_hash)},
     {"ended_us", FIELD_I64, offsetof(StepRecord, ended_us)},
 };
 static const FieldTable step_table     = {"step", step_fields, COUNT(step_fields), sizeof(StepRecord)};

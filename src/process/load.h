@@ -18,8 +18,9 @@
 typedef struct {
     const char *name;
     int64_t     attempt;
-    const char *result; /* JSON; NULL: none */
-    const char *error;  /* NULL: it succeeded */
+    const char *result;     /* JSON; NULL: none */
+    const char *error;      /* NULL: it succeeded */
+    const char *input_hash; /* as it was recorded; NULL: none */
     int64_t     ended_us;
 } StepRecord;
 

@@ -15,7 +15,6 @@
 #define WRITE_MS    10000
 #define RECORDS_MAX 10000
 #define WAITS_MAX   10000
-#define FOREVER_US  ((int64_t)315360000 * 1000000) /* ten years: the longest delay of a command */
 
 /* The responses of one name. */
 typedef struct {
@@ -236,6 +235,13 @@ static int attempts_recorded(const Run *run, const char *step)
     return at - first;
 }
 
+int run_attempts(Run *run, const char *step)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return attempts_recorded(run, step);
+}
+
 int run_responses(Run *run, const char *name, const char *const **ret_payloads)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
@@ -387,11 +393,12 @@ void run_record_done(Run *run, const RunRecord *record)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
     StepRecord                 *kept = arena_alloc(run->arena, sizeof *kept);
 
-    *kept = (StepRecord){.name     = arena_text(run->arena, record->step),
-                         .attempt  = attempts_recorded(run, record->step) + 1,
-                         .result   = arena_text(run->arena, record->result),
-                         .error    = arena_text(run->arena, record->error),
-                         .ended_us = run_now_us(run)};
+    *kept = (StepRecord){.name       = arena_text(run->arena, record->step),
+                         .attempt    = attempts_recorded(run, record->step) + 1,
+                         .result     = arena_text(run->arena, record->result),
+                         .error      = arena_text(run->arena, record->error),
+                         .input_hash = arena_text(run->arena, record->input_hash),
+                         .ended_us   = run_now_us(run)};
     record_add(run, kept);
 }
 
@@ -497,7 +504,7 @@ static const char *waits_print(Run *run)
 
 static int64_t due_find(const Run *run)
 {
-    int64_t due = run->due_us ? run->due_us : run_now_us(run) + FOREVER_US;
+    int64_t due = run->due_us ? run->due_us : run_now_us(run) + PROCESS_FOREVER_US;
 
     return run->loaded->deadline_us && run->loaded->deadline_us < due ? run->loaded->deadline_us : due;
 }

@@ -42,6 +42,8 @@ const char *run_result(Run *run, const char *step);
 int64_t run_ended_us(Run *run, const char *step);
 /* Its failed attempts that count, and when the last one ended. *ret_error: of the last one. */
 int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char **ret_error);
+/* How many attempts are recorded, also those that do not count any more. */
+int run_attempts(Run *run, const char *step);
 /* The payloads of the responses of this name that arrived, in order. */
 int         run_responses(Run *run, const char *name, const char *const **ret_payloads);
 int         run_response_count(Run *run); /* of all names */

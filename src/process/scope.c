@@ -1,11 +1,11 @@
 /*
  * scope.c - names of records, keys, and what paths mean inside an each.
  */
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "process/interpret_internal.h"
+#include "process/key.h"
 
 /* How many each a step is inside of. */
 static int each_depth(const Step *step)
@@ -51,24 +51,7 @@ RecordName record_name(const Scope *scope, const Step *step, const char *suffix)
 
 void record_key(const Walk *walk, const char *record, char *ret_uuid)
 {
-    unsigned char            hash[16];
-    crypto_generichash_state state;
-    const char              *process = walk->job->command->command_id;
-
-    /* A hash of 128 bits as a UUID of version 8. */
-    crypto_generichash_init(&state, NULL, 0, sizeof hash);
-    crypto_generichash_update(&state, (const unsigned char *)walk->job->domain, strlen(walk->job->domain) + 1);
-    crypto_generichash_update(&state, (const unsigned char *)process, strlen(process) + 1);
-    crypto_generichash_update(&state, (const unsigned char *)record, strlen(record));
-    crypto_generichash_final(&state, hash, sizeof hash);
-    hash[6] = (unsigned char)((hash[6] & 0x0f) | 0x80);
-    hash[8] = (unsigned char)((hash[8] & 0x3f) | 0x80);
-    for (int i = 0, at = 0; i < 16; i++) {
-        at += snprintf(ret_uuid + at, 3, "%02x", hash[i]);
-        if (i == 3 || i == 5 || i == 7 || i == 9)
-            ret_uuid[at++] = '-';
-        ret_uuid[at] = '\0';
-    }
+    step_key(walk->job->domain, walk->job->command->command_id, record, ret_uuid);
 }
 
 /* ---- paths ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "bus/send.h"
 #include "bus/waker.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
@@ -165,14 +166,36 @@ static size_t write_bytes(const void *context)
            text_bytes(write->end_result) + text_bytes(write->end_error) + text_bytes(write->waits_for);
 }
 
-ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr)
+ErrorCode process_json_check(const char *name, const char *json, Error *reterr)
+{
+    size_t size = text_bytes(json);
+
+    if (size > SETTLE_RESULT_MAX)
+        return fail(reterr, ERR_LIMIT, "%s must have at most %zu bytes, got %zu", name, SETTLE_RESULT_MAX, size);
+    if (json && send_exponents_sum(json) > SEND_EXPANDED_MAX - size)
+        return fail(reterr, ERR_LIMIT, "%s must have at most %zu bytes when its numbers are written out", name,
+                    SEND_EXPANDED_MAX);
+    return OK;
+}
+
+ErrorCode process_writes_in(Tx *tx, ProcessWrite **writes, int count, const char **ret_wake, Error *reterr)
 {
     DbArg list[COUNT(members)];
     void *rows;
-    int   count;
+    int   row_count;
 
-    TRY(db_many(tx, sql_process_write, write_args(tx->arena, &write, 1, list), &written_shape, &rows, &count, reterr));
-    return verdicts_take(rows, count, &write, 1, reterr);
+    TRY(db_many(tx, sql_process_write, write_args(tx->arena, writes, count, list), &written_shape, &rows, &row_count,
+                reterr));
+    TRY(verdicts_take(rows, row_count, writes, count, reterr));
+    *ret_wake = ((const Written *)rows)->wake;
+    return OK;
+}
+
+ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr)
+{
+    const char *wake;
+
+    return process_writes_in(tx, &write, 1, &wake, reterr);
 }
 
 struct ProcessWriter {

@@ -19,6 +19,8 @@
 #include "pg/pool.h"
 #include "pg/query.h"
 
+#define PROCESS_FOREVER_US ((int64_t)315360000 * 1000000) /* ten years: the longest delay of a command */
+
 #define WRITE_VERDICTS(X)                                                                         \
     X(WRITE_WRITTEN, "WRITTEN")                                                                   \
     X(WRITE_LOST, "LOST")           /* the lease has ended; nothing was written */                \
@@ -56,6 +58,11 @@ typedef struct {
 
 /* In a transaction of the caller: an SQL step's effects and its record commit together. Anything but WRITE_WRITTEN: roll back. */
 must_check ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr);
+/* Many in a transaction of the caller, which commits those that are WRITTEN or MET. *ret_wake: domains in which it queued commands, joined by
+ * commas; NULL: none. */
+must_check ErrorCode process_writes_in(Tx *tx, ProcessWrite **writes, int count, const char **ret_wake, Error *reterr);
+/* ERR_LIMIT: this JSON is larger than a record, patch or result may be. NULL is fine. name: of the field. */
+must_check ErrorCode process_json_check(const char *name, const char *json, Error *reterr);
 
 typedef struct ProcessWriter ProcessWriter;
 ProcessWriter               *process_writer_new(Pool *pool);

@@ -219,6 +219,20 @@ def tour_processes(tour, db):
     for verb, one, body in zip(("retry", "cancel", "complete"), jobs, ({}, {"compensate": True}, {"result": 7})):
         tour.ask("POST", "/v1/processes/{id}/" + verb, {"operator": "ann", **body}, id=one)
         tour.ask("GET", "/v1/processes/{id}", id=one)
+    tour_activations(tour)
+
+
+def tour_activations(tour):
+    one = tour.ask("POST", "/v1/processes", {"type": "code", "domain": "yard"}).json["process_id"]
+    tour.ask("POST", "/v1/processes/{id}/signals/{name}", {"a": 1}, id=one, name="say")
+    domain = "/v1/process-domains/{domain}/"
+    item, = tour.ask("POST", domain + "claim", {"types": ["code"], "wait_s": 10}, domain="yard").json["items"]
+    name = {"process_id": one, "lease": item["lease"]}
+    tour.ask("POST", domain + "extend", {"items": [name]}, domain="yard")
+    for parts in ({"record": {"step": "dig", "result": 1}, "patch": {"b": 2}}, {"record": {"step": "no", "error": "broken"}},
+                  {"send": {"step": "call", "domain": "yard", "type": "call"}},
+                  {"wait": {"step": "ask", "responses": [{"name": "say", "count": 1}]}}, {"end": {"outcome": "complete"}}, {}):
+        tour.ask("POST", domain + "report", {"items": [{**name, **parts}]}, domain="yard")
 
 
 def tour_ledger(tour):

@@ -347,4 +347,25 @@ def bad_requests_are_refused_by_field_and_nothing_is_written():
         assert db.value("select (select count(*) from pawl.command) + (select count(*) from pawl.process_definition)") == "0"
 
 
+@test
+def a_retried_command_step_sends_another_command():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "pay", "domain": "shop", "steps": [{"name": "charge", "command": {"domain": "bank", "type": "charge"}}]})
+        process_id = cli(pawl, "start", "pay", "{}", "--domain", "shop")["process_id"]
+
+        def settle(outcome):
+            item, = pawl.http("POST", "/v1/domains/bank/claim", body={"limit": 1, "wait_s": 20}).json["items"]
+            body = {"items": [{"command_id": item["command_id"], "lease": item["lease"], "outcome": outcome}]}
+            assert pawl.http("POST", "/v1/domains/bank/settle", body=body).json["items"][0]["settled"]
+            return item["command_id"]
+
+        first = settle("fail")
+        assert pawl.run("tsq", "cancel", first, "--domain", "bank").code == 0  # CANCELED: the step has failed for good
+        wait_status(pawl, process_id, "WAITING_FOR_TSQ")
+        cli(pawl, "retry", process_id)
+        assert settle("complete") != first
+        assert [s["error"] is None for s in wait_status(pawl, process_id, "COMPLETED")["steps"]] == [False, True]
+
+
 main()

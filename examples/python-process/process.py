@@ -1,0 +1,388 @@
+"""process.py - processes written in Python: step(), wait(), sleep(), command(), child(), replayed after a crash.
+
+A process is a function. It is called from its beginning in every activation, and its calls are matched with what is recorded: a step that has
+a record returns its result without running, the first one without a record runs, and its record is written before the next begins. A call
+that must wait raises Suspended, and the function is called again when what it waits for has come.
+
+    def order(run):
+        stock = run.step("reserve", lambda key: reserve(key, run.input["items"]))
+        answer = run.wait("approval", timeout=3600)
+        ...
+        return {"shipped": True}
+
+So a function must make the same calls in the same order every time: what it branches on comes from its input and from results of steps, and
+time, random numbers and everything else from outside is a step. A recorded call that is made in another order, or with another input, is
+reported with its name, and the process goes to troubleshooting; nothing is run.
+
+Only Python's standard library is used. The API key needs the scope "process".
+"""
+import hashlib
+import json
+import os
+import signal
+import threading
+import time
+import urllib.error
+import urllib.request
+from datetime import datetime, timedelta, timezone
+
+
+class Failed(Exception):
+    """A step, command or child has failed for good. A function may catch it and undo what it has done."""
+
+
+class Refused(Failed):
+    """A business refusal, raised by a step: no other attempt. Uncaught it ends the process as FAILED."""
+
+
+class Suspended(BaseException):
+    """The activation ends here. Do not catch it."""
+
+
+class HistoryDiffers(BaseException):
+    """The function does not make the calls that are recorded."""
+
+
+class Api:
+    def __init__(self, url, token):
+        self.url, self.token = url, token
+
+    def post(self, path, body, timeout=30):
+        """One request. Retries while the server is unavailable: everything here may be repeated."""
+        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {
+            "Authorization": "Bearer " + self.token, "Content-Type": "application/json"})
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=timeout) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                if error.code < 500 and error.code != 429:
+                    raise RuntimeError(error.read().decode()) from error
+                time.sleep(float(error.headers.get("Retry-After", 1)))
+            except OSError:
+                time.sleep(0.2)
+
+
+def moment(text):
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def point(name):
+    """Where the tests kill this process: CRASH_AT says at which of these points, counted from 1. Means nothing to an application."""
+    point.count += 1
+    if os.environ.get("CRASH_AT") == str(point.count):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+point.count = 0
+
+
+class Run:
+    """One activation. `input`: the state that the process was started with. `id`: of the process."""
+
+    def __init__(self, api, domain, item):
+        self.api, self.path = api, f"/v1/process-domains/{domain}"
+        self.id, self.lease, self.type, self.input = item["process_id"], item["lease"], item["type"], item["input"]
+        self.stop = threading.Event()  # begin nothing more
+        self.load(item)
+
+    def load(self, item):
+        """What is known: by the claim, or because something came while the activation was about to be suspended."""
+        self.state, self.version = item["state"], item["version"]
+        self.retried_at = item["retried_at"]
+        self.now_at, self.now_mono = moment(item["now"]), time.monotonic()
+        self.done, self.failures, self.order = {}, {}, {}
+        for step in item["steps"]:
+            if step["error"] is None:
+                self.done[step["step"]] = step
+            else:
+                self.failures.setdefault(step["step"], []).append(step)
+            if step["input_hash"]:
+                self.order.setdefault(int(step["input_hash"].split(":")[0]), step)
+        self.responses = {}
+        for response in item["responses"]:
+            self.responses.setdefault(response["name"], []).append(response["payload"])
+        self.canceled = bool(self.responses.get("$cancel"))
+        self.number, self.used, self.is_compensating = 0, {}, False
+        # A process that was canceled fails at the call at which it learned of it, also when it is replayed.
+        self.phase = item["phase"]
+
+    def now(self):
+        """The database's time. It is no step: use it in a step."""
+        return self.now_at + timedelta(seconds=time.monotonic() - self.now_mono)
+
+    # ---- the calls ----
+
+    def step(self, name, body, input=None, attempts=5, delay=1.0, factor=2.0, patch=None):
+        """body(key) is called, with the same key in every attempt. patch(result): an object that is merged into the state."""
+        mark = self._call(name, "step", input)
+        if name in self.done:
+            return self.done[name]["result"]
+        while True:
+            failures = [f for f in self.failures.get(name, []) if self._counts(f)]
+            if failures and failures[-1]["error"].startswith("refused: "):
+                raise Refused(failures[-1]["error"])
+            if len(failures) >= attempts:
+                raise Failed(f"step {name}: {failures[-1]['error']}")
+            if failures:
+                due = moment(failures[-1]["ended_at"]) + timedelta(seconds=delay * factor ** (len(failures) - 1))
+                if self.now() < due:
+                    self._suspend(name, until=due, status="WAITING_FOR_RETRY")
+            self._go_on()
+            record = self._try(name, body, mark)
+            point("after the step")
+            self._report({"record": record, **({"patch": patch(record["result"])} if patch and "result" in record else {})})
+            point("after the record")
+            if "result" in record:
+                return record["result"]
+            self.failures.setdefault(name, []).append({"error": record["error"], "ended_at": self.now().isoformat()})
+
+    def patch(self, name, body):
+        """Merge body(state) into the state, once. If the state has changed since it was read, body is called again with the new one."""
+        mark = self._call(name, "patch", None)
+        if name in self.done:
+            return
+        self._go_on()
+        while self._report({"record": {"step": name, "input_hash": mark}, "patch": body(self.state),
+                            "version": self.version})["verdict"] == "stale":
+            pass
+
+    def wait(self, name, count=1, timeout=None, step=None):
+        """`count` responses of this name: one payload, or a list of several. None: none came in time."""
+        step = step or name
+        mark = self._call(step, "wait", [name, count])
+        used = self.used.get(name, 0)
+        if step in self.done:
+            self.used[name] = used + count
+            return self.done[step]["result"]
+        if step + ":timeout" in self.done:
+            return None
+        self._go_on()
+        come = self.responses.get(name, [])[used:used + count]
+        if len(come) == count:
+            self.used[name] = used + count
+            result = come[0] if count == 1 else come
+            self._report({"record": {"step": step, "result": result, "input_hash": mark}})
+            self.done[step] = {"result": result}
+            return result
+        due = self._begin(step, timeout, mark)
+        if due and self.now() >= due:
+            # Written only if no response has come meanwhile: each changes the version of the state.
+            verdict = self._report({"record": {"step": step + ":timeout", "input_hash": mark}, "patch": {}, "version": self.version})
+            if verdict["verdict"] == "stale":
+                self._suspend(step, until=self.now())  # a response: begin again with it
+            return None
+        return self._suspend(step, responses={name: used + count}, until=due)
+
+    def sleep(self, name, seconds):
+        mark = self._call(name, "sleep", seconds)
+        if name in self.done:
+            return
+        self._go_on()
+        due = self._begin(name, seconds, mark)
+        if self.now() < due:
+            self._suspend(name, until=due)
+        self._report({"record": {"step": name, "input_hash": mark}})
+
+    def command(self, name, domain, type, payload=None):
+        """Send a command and wait for its outcome: its result."""
+        return self._send(name, domain, type, payload, False)
+
+    def child(self, name, domain, type, state=None):
+        """Start a process and wait for its end: its result."""
+        return self._send(name, domain, type, state, True)
+
+    def compensating(self):
+        """What follows undoes what was done: it runs even if an operator has canceled the process, which ends as COMPENSATED."""
+        if self.phase == "forward":
+            self._report({"phase": "compensating"})
+            self.phase = "compensating"
+        self.is_compensating = True
+
+    def release(self):
+        """Give the activation back: another worker may have it at once. Nothing happens if the lease is lost."""
+        try:
+            self._report({"release": True})
+        except Suspended:
+            pass
+
+    # ---- how they work ----
+
+    def _call(self, name, kind, input):
+        """Match this call with what is recorded at its place."""
+        hashed = hashlib.sha256(json.dumps([kind, input], sort_keys=True).encode()).hexdigest()[:16]
+        mark = f"{self.number}:{kind}:{hashed}"
+        known = self.order.get(self.number)
+        self.number += 1
+        if known:
+            recorded = known["step"].split(":")[0]
+            if recorded != name:
+                raise HistoryDiffers(f"call {self.number} was step \"{recorded}\" when it was recorded, and is \"{name}\" now")
+            if known["input_hash"] != mark:
+                raise HistoryDiffers(f"step \"{name}\" was recorded with another kind or input")
+        return mark
+
+    def _go_on(self):
+        """Before something that is not recorded yet: is there a reason to do no more?"""
+        if self.stop.is_set():
+            raise Suspended
+        if not self.is_compensating and (self.canceled or self.phase != "forward"):
+            raise Refused("canceled by an operator")
+
+    def _counts(self, failure):
+        """Failures before an operator had the process tried again do not."""
+        return not self.retried_at or moment(failure["ended_at"]) > moment(self.retried_at)
+
+    def _try(self, name, body, mark):
+        """One attempt: its record."""
+        record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, "input_hash": mark}
+        began = time.monotonic()
+        point("before the step")
+        try:
+            record["result"] = body(hashlib.sha256(f"{self.id}/{name}".encode()).hexdigest())
+        except Refused as refusal:
+            record["error"] = f"refused: {refusal}"
+        except Exception as error:  # the step's own failure: it is recorded, and tried again
+            record["error"] = f"{type(error).__name__}: {error}"
+        return {**record, "took_s": time.monotonic() - began}
+
+    def _begin(self, name, seconds, mark):
+        """When a wait or a sleep ends; recorded when it begins."""
+        begun = name + ":begun"
+        if begun not in self.done:
+            until = (self.now() + timedelta(seconds=seconds)).isoformat() if seconds is not None else None
+            self._report({"record": {"step": begun, "result": until, "input_hash": mark}})
+            self.done[begun] = {"result": until}
+            point("after a wait began")
+        until = self.done[begun]["result"]
+        return moment(until) if until else None
+
+    def _send(self, name, domain, type, payload, is_process):
+        mark = self._call(name, "process" if is_process else "command", [domain, type, payload])
+        if name in self.done:
+            return self.done[name]["result"]
+        failed = self.failures.get(name, [])
+        counted = [f for f in failed if self._counts(f)]
+        if counted:
+            raise Failed(f"step {name}: {counted[-1]['error']}")
+        self._go_on()
+        attempt, come = len(failed) + 1, self.responses.get("$reply." + name, [])
+        if len(come) < attempt:
+            self._suspend(name, responses={"$reply." + name: attempt}, status="WAITING_FOR_REPLY", send={
+                "step": name, "attempt": attempt, "domain": domain, "type": type, "payload": payload or {}, "process": is_process})
+        outcome = come[attempt - 1]
+        record = {"step": name, "attempt": attempt, "input_hash": mark}
+        if outcome["status"] == "COMPLETED":
+            record["result"] = outcome["result"]
+        else:
+            record["error"] = f"{outcome['status']}: {outcome.get('error')}"
+        self._report({"record": record})
+        if "error" in record:
+            raise Failed(f"step {name}: {record['error']}")
+        return record["result"]
+
+    def _report(self, part):
+        """Write it. Nothing is done after a report that was not written."""
+        verdict = self.api.post(self.path + "/report", {"items": [{"process_id": self.id, "lease": self.lease, **part}]})["items"][0]
+        self.canceled = self.canceled or verdict["canceled"]
+        if verdict["verdict"] == "lost":
+            raise Suspended
+        if verdict["verdict"] in ("refused", "too_large"):
+            raise RuntimeError(verdict.get("error", verdict["verdict"]))
+        self.state, self.version = verdict.get("state", self.state), verdict.get("version", self.version)
+        return verdict
+
+    def _suspend(self, step, responses=None, until=None, status="WAITING_FOR_ASYNC", send=None):
+        wait = {"step": step, "status": status}
+        if responses:
+            wait["responses"] = [{"name": name, "count": count} for name, count in responses.items()]
+        if until:
+            wait["until"] = until.isoformat()
+        point("before it is suspended")
+        verdict = self._report({"wait": wait, **({"send": send} if send else {})})
+        point("after it was suspended")
+        raise Suspended(verdict if verdict["verdict"] == "met" else None)
+
+
+class Worker:
+    """Runs processes: functions by type. After stop() what runs is given back before its next step."""
+
+    def __init__(self, domain, functions, url=None, token=None, lease=60.0, wait=20.0):
+        self.api = Api(url or os.environ.get("PAWL_URL", "http://127.0.0.1:8080"), token or os.environ["PAWL_TOKEN"])
+        self.domain, self.functions, self.lease, self.wait = domain, functions, lease, wait
+        self.stopping, self.active = threading.Event(), None
+
+    def run(self):
+        while not self.stopping.is_set():
+            self.turn()
+
+    def stop(self):
+        self.stopping.set()
+        if self.active:
+            self.active.stop.set()
+
+    def turn(self):
+        """One claim and what came of it. Returns the number of activations."""
+        items = self.api.post(f"/v1/process-domains/{self.domain}/claim", {
+            "types": list(self.functions), "lease_s": self.lease, "wait_s": self.wait}, self.wait + 30)["items"]
+        for item in items:
+            run = self.active = Run(self.api, self.domain, item)
+            if self.stopping.is_set():
+                run.stop.set()
+            ended = threading.Event()
+            beats = threading.Thread(target=self._heartbeat, args=(run, ended), daemon=True)
+            beats.start()
+            try:
+                self._activate(run)
+            finally:
+                ended.set()
+                beats.join()
+                self.active = None
+        return len(items)
+
+    def _activate(self, run):
+        while True:
+            try:
+                end = self._call(run)
+            except Suspended as suspended:
+                if run.stop.is_set():
+                    run.release()
+                if not suspended.args or not suspended.args[0]:
+                    return
+                run.load(suspended.args[0])  # something came meanwhile: begin again with it
+                continue
+            point("before the end")
+            try:
+                run._report(end)
+            except Suspended:
+                pass
+            point("after the end")
+            return
+
+    def _call(self, run):
+        """How the process ends."""
+        try:
+            result = self.functions[run.type](run)
+            left = [number for number in run.order if number >= run.number]
+            if left:
+                raise HistoryDiffers(f"the function ended before step \"{run.order[min(left)]['step']}\", which is recorded")
+            if run.is_compensating:
+                return {"phase": "compensated", "end": {"outcome": "reject", "error": str(result or "compensated")}}
+            return {"end": {"outcome": "complete", "result": result}}
+        except HistoryDiffers as differs:
+            return {"end": {"outcome": "fail", "error": f"the history differs: {differs}"}}
+        except Refused as refusal:
+            if run.canceled:  # and the function has nothing to undo
+                return {"phase": "compensated", "end": {"outcome": "reject", "error": str(refusal)}}
+            return {"end": {"outcome": "reject", "error": str(refusal)}}
+        except Exception as error:
+            return {"end": {"outcome": "fail", "error": str(error) or type(error).__name__}}
+
+    def _heartbeat(self, run, ended):
+        body = {"items": [{"process_id": run.id, "lease": run.lease}], "lease_s": self.lease}
+        while not ended.wait(self.lease / 3):
+            if self.api.post(run.path + "/extend", body)["items"][0]["verdict"] in ("lost", "canceled"):
+                run.stop.set()
+                return
+            if self.stopping.is_set():
+                run.stop.set()

@@ -1,0 +1,17 @@
+/*
+ * key.h - the key of a step: a UUID that follows from the process and the name of the step's record.
+ *
+ * SQL functions, HTTP requests, wallet operations, commands and children are called with it, so that a step that runs again asks for the
+ * same thing again. Threads: any.
+ */
+#ifndef PROCESS_KEY_H
+#define PROCESS_KEY_H
+
+#include "base/uuid.h"
+
+/* queue: the domain of the bus, "process:shop". ret_uuid has UUID_TEXT_SIZE bytes. */
+void step_key(const char *queue, const char *process_id, const char *record, char *ret_uuid);
+/* The id of the command or child that an attempt of a step sends. */
+void step_command_id(const char *queue, const char *process_id, const char *record, int attempt, char *ret_uuid);
+
+#endif

@@ -1,0 +1,296 @@
+/*
+ * report.c - see report.h.
+ */
+#include "process/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "bus/command.h"
+#include "bus/release.h"
+#include "pg/combiner.h"
+#include "pg/tx.h"
+#include "process/process.h"
+#include "sql.h"
+
+#define NAME_MAX_BYTES 200
+#define HASH_MAX_BYTES 200
+
+/* ---- what can be known without the database ---- */
+
+static bool name_is_valid(const char *name)
+{
+    size_t size = strlen(name);
+
+    return size >= 1 && size <= NAME_MAX_BYTES && !strchr("_.:-[]", name[0]) &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.:-~[]") == size;
+}
+
+static ErrorCode name_check(const char *field, const char *name, Error *reterr)
+{
+    if (!name || name_is_valid(name))
+        return OK;
+    return fail(
+        reterr, ERR_INVALID,
+        "%s must be 1 to %d letters, digits, \"_\", \".\", \":\", \"-\", \"~\", \"[\" or \"]\", beginning with a "
+        "letter, a digit or \"~\", got \"%.80s\"",
+        field, NAME_MAX_BYTES, name);
+}
+
+static bool is_object(const char *json)
+{
+    return json[strspn(json, " \t\r\n")] == '{';
+}
+
+static ErrorCode sizes_check(const ProcessWrite *write, Error *reterr)
+{
+    TRY(process_json_check("result", write->result, reterr));
+    TRY(process_json_check("patch", write->patch, reterr));
+    TRY(process_json_check("end.result", write->end_result, reterr));
+    if (write->input_hash && strlen(write->input_hash) > HASH_MAX_BYTES)
+        return fail(reterr, ERR_LIMIT, "input_hash must have at most %d bytes", HASH_MAX_BYTES);
+    return OK;
+}
+
+ErrorCode process_report_check(const ProcessReport *report, Error *reterr)
+{
+    const ProcessWrite *write = &report->write;
+
+    TRY(name_check("record.step", write->step, reterr));
+    TRY(name_check("wait.step", write->wait_step, reterr));
+    TRY(name_check("send.step", report->send_step, reterr));
+    TRY(sizes_check(write, reterr));
+    if (write->patch && !write->step)
+        return fail(reterr, ERR_INVALID, "patch needs a record: a repeated report must not patch twice");
+    if (write->patch && !is_object(write->patch))
+        return fail(reterr, ERR_INVALID, "patch must be a JSON object, got %.60s", write->patch);
+    if (write->version && !write->patch)
+        return fail(reterr, ERR_INVALID, "version needs a patch: it is that of the state the patch was computed from");
+    if (write->result && write->error)
+        return fail(reterr, ERR_INVALID, "record must have a result or an error, not both");
+    if ((write->wait != NULL) + (write->end != NULL) + report->is_release > 1)
+        return fail(reterr, ERR_INVALID, "at most one of wait, end and release can be given");
+    return OK;
+}
+
+/* ---- one call ---- */
+
+typedef struct {
+    Pool             *pool;
+    Arena            *arena; /* of the request */
+    const char       *queue;
+    const SettleWake *wake;
+    ProcessReport   **reports; /* of this call */
+    int               count;
+    const char       *woken;
+} Reporting;
+
+static bool is_written(const ProcessReport *report)
+{
+    return report->write.verdict == WRITE_WRITTEN || report->write.verdict == WRITE_MET;
+}
+
+static SendItem *report_item(Reporting *reporting, const ProcessReport *report)
+{
+    SendItem *item = arena_alloc(reporting->arena, sizeof *item);
+    SentBy    by   = {reporting->queue, report->write.id, report->process_id, report->send_step,
+                 report->send_attempt ? report->send_attempt : 1};
+
+    sent_item(&by, report->is_child, report->send_domain, report->send_type, report->send_payload, reporting->arena,
+              item);
+    return item;
+}
+
+/* Only what the lease allows is sent. Another payload under the same id: the first one counts, as in pods. */
+static ErrorCode items_send(Reporting *reporting, Tx *tx, Error *reterr)
+{
+    SendItem **items = arena_array(tx->arena, SendItem *, reporting->count + 1);
+    int        count = 0;
+
+    for (int i = 0; i < reporting->count; i++)
+        if (reporting->reports[i]->send_type && is_written(reporting->reports[i]))
+            items[count++] = reporting->reports[i]->sent;
+    if (count == 0)
+        return OK;
+    TRY(send_in(tx, items, count, reterr));
+    for (int i = 0; i < count; i++)
+        if (items[i]->code != OK && items[i]->code != ERR_KEY_REUSED) {
+            *reterr = items[i]->error;
+            return items[i]->code;
+        }
+    return OK;
+}
+
+static ErrorCode reporting_body(Tx *tx, void *context, Error *reterr)
+{
+    Reporting     *reporting = context;
+    ProcessWrite **writes    = arena_array(tx->arena, ProcessWrite *, reporting->count);
+
+    for (int i = 0; i < reporting->count; i++) {
+        writes[i] = &reporting->reports[i]->write;
+        if (reporting->reports[i]->send_type)
+            reporting->reports[i]->sent = report_item(reporting, reporting->reports[i]);
+    }
+    TRY(process_writes_in(tx, writes, reporting->count, &reporting->woken, reterr));
+    return items_send(reporting, tx, reterr);
+}
+
+static void sent_wake(const Reporting *reporting)
+{
+    for (int i = 0; i < reporting->count; i++) {
+        const SendItem *sent = reporting->reports[i]->sent;
+
+        if (sent && is_written(reporting->reports[i]) && sent->is_new)
+            reporting->wake->call(reporting->wake->context, sent->domain);
+    }
+}
+
+static ErrorCode reporting_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    Reporting                *reporting = context;
+    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT * 4);
+    TxOptions                 options   = {.name = "report", .deadline = deadline, .arena = arena, .keyed = true};
+
+    reporting->reports = (ProcessReport **)items;
+    reporting->count   = count;
+    TRY(tx_run(reporting->pool, &options, reporting_body, reporting, reterr));
+    settle_wake(reporting->wake, reporting->woken);
+    sent_wake(reporting);
+    return OK;
+}
+
+static void report_done(void *item, const Error *error)
+{
+    ProcessReport *report = item;
+
+    report->code = error->code;
+    if (error->code != OK)
+        report->error = *error;
+}
+
+/* ---- around it ---- */
+
+#define COUNT_COLUMNS(X, T)        \
+    X(T, int64_t, DB_TIME, now_us) \
+    X(T, int64_t, DB_I64, value)
+typedef struct {
+    COUNT_COLUMNS(DB_FIELD, CountRow)
+} CountRow;
+DB_SHAPE(count, CountRow, COUNT_COLUMNS);
+
+/* Limits and times come from the database, so that a pod whose clock is wrong writes the same. */
+static ErrorCode records_check(Reporting *reporting, Deadline deadline, const int64_t *ids, ProcessReport **reports,
+                               int count, Error *reterr)
+{
+    TxOptions options = {.name = "report", .deadline = deadline, .arena = reporting->arena, .read_only = true};
+    void     *rows;
+    int       row_count;
+
+    TRY(db_call_many(reporting->pool, &options, sql_process_record_count,
+                     DB_ARGS(db_i64s(reporting->arena, ids, count), db_i32(REPORT_RECORDS_MAX)), &count_shape, &rows,
+                     &row_count, reterr));
+    for (int i = 0; i < row_count && i < count; i++) {
+        const CountRow *row   = (const CountRow *)rows + i;
+        ProcessWrite   *write = &reports[i]->write;
+
+        if (row->value >= REPORT_RECORDS_MAX && write->step)
+            reports[i]->code = fail(&reports[i]->error, ERR_LIMIT,
+                                    "the process has recorded %d steps and may record no more", REPORT_RECORDS_MAX);
+        if (write->step)
+            write->started_us = row->now_us - reports[i]->took_us;
+        if (write->wait && !write->due_us)
+            write->due_us = row->now_us + PROCESS_FOREVER_US;
+    }
+    return OK;
+}
+
+/* The activations that are given back: their leases end, if they have not. */
+static ErrorCode reports_release(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count,
+                                 Error *reterr)
+{
+    ClaimedCommand *list  = arena_array(reporting->arena, ClaimedCommand, count);
+    int             given = 0;
+
+    for (int i = 0; i < count; i++)
+        if (reports[i]->is_release && reports[i]->code == OK && is_written(reports[i]))
+            list[given++] = (ClaimedCommand){.id = reports[i]->write.id, .token = reports[i]->write.token};
+    if (given == 0)
+        return OK;
+    TRY(lease_release(reporting->pool, deadline, reporting->arena, list, given, reterr));
+    reporting->wake->call(reporting->wake->context, reporting->queue);
+    return OK;
+}
+
+static ErrorCode met_load(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count, Error *reterr)
+{
+    int64_t       *ids = arena_array(reporting->arena, int64_t, count);
+    LoadedProcess *loaded;
+    int            met = 0, loaded_count;
+
+    for (int i = 0; i < count; i++)
+        if (reports[i]->code == OK && reports[i]->write.verdict == WRITE_MET)
+            ids[met++] = reports[i]->write.id;
+    if (met == 0)
+        return OK;
+    TRY(process_load(reporting->pool, deadline, reporting->arena, ids, met, &loaded, &loaded_count, reterr));
+    for (int i = 0; i < count; i++)
+        for (int l = 0; l < loaded_count; l++)
+            if (reports[i]->write.verdict == WRITE_MET && loaded[l].id == reports[i]->write.id)
+                reports[i]->loaded = &loaded[l];
+    return OK;
+}
+
+static ErrorCode numbers_fill(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count,
+                              int64_t **ret_numbers, Error *reterr)
+{
+    const char **ids = arena_array(reporting->arena, const char *, count);
+
+    for (int i = 0; i < count; i++)
+        ids[i] = reports[i]->process_id;
+    TRY(command_numbers(reporting->pool, deadline, reporting->arena, reporting->queue, ids, count, ret_numbers,
+                        reterr));
+    for (int i = 0; i < count; i++)
+        reports[i]->write.id = (*ret_numbers)[i];
+    return OK;
+}
+
+static ErrorCode reports_run(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count, Error *reterr)
+{
+    void   **good       = arena_array(reporting->arena, void *, count + 1);
+    int      good_count = 0;
+    int64_t *numbers;
+
+    TRY(numbers_fill(reporting, deadline, reports, count, &numbers, reterr));
+    for (int i = 0; i < count; i++)
+        reports[i]->code = process_report_check(reports[i], &reports[i]->error);
+    TRY(records_check(reporting, deadline, numbers, reports, count, reterr));
+    for (int i = 0; i < count; i++) {
+        reports[i]->write.verdict = WRITE_LOST;
+        if (reports[i]->code == OK && numbers[i])
+            good[good_count++] = reports[i];
+    }
+    if (good_count)
+        combiner_split(reporting_run, reporting, good, good_count, deadline, report_done);
+    TRY(reports_release(reporting, deadline, reports, count, reterr));
+    return met_load(reporting, deadline, reports, count, reterr);
+}
+
+ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const SettleWake *wake,
+                              ProcessReport **reports, int count, Error *reterr)
+{
+    Reporting reporting = {.pool  = pool,
+                           .arena = arena,
+                           .queue = arena_print(arena, "process:%s", domain),
+                           .wake  = wake};
+    ErrorCode code      = reports_run(&reporting, deadline, reports, count, reterr);
+
+    for (int i = 0; i < count; i++) { /* states come on the heap, because a combiner's arena ends before its callers */
+        char *state = reports[i]->write.state;
+
+        reports[i]->write.state = NULL;
+        if (state && arena_has_space(arena, strlen(state) + 1))
+            reports[i]->state = arena_text(arena, state);
+        free(state);
+    }
+    return code;
+}

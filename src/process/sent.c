@@ -1,0 +1,57 @@
+/*
+ * sent.c - see sent.h.
+ */
+#include "process/sent.h"
+
+#include <string.h>
+
+#include "base/reader.h"
+#include "process/key.h"
+
+#define CHILD_ATTEMPTS 10 /* as pawl.start says */
+
+static const Field reply_fields[] = {
+    {"command_id",     FIELD_UUID, offsetof(SentReply, command_id)    },
+    {"domain",         FIELD_TEXT, offsetof(SentReply, domain)        },
+    {"type",           FIELD_TEXT, offsetof(SentReply, type)          },
+    {"correlation_id", FIELD_TEXT, offsetof(SentReply, correlation_id)},
+    {"status",         FIELD_TEXT, offsetof(SentReply, status)        },
+    {"result",         FIELD_JSON, offsetof(SentReply, result)        },
+    {"error",          FIELD_TEXT, offsetof(SentReply, error)         },
+};
+static const FieldTable reply_table = {"reply", reply_fields, COUNT(reply_fields), sizeof(SentReply)};
+
+const char *sent_reply_name(Arena *arena, const char *record)
+{
+    return arena_print(arena, "$reply.%s", record);
+}
+
+void sent_item(const SentBy *by, bool is_child, const char *domain, const char *type, const char *payload, Arena *arena,
+               SendItem *ret_item)
+{
+    char *id = arena_alloc(arena, UUID_TEXT_SIZE);
+
+    step_command_id(by->queue, by->process_id, by->record, by->attempt, id);
+    *ret_item = (SendItem){
+        .domain       = is_child ? arena_print(arena, "process:%s", domain) : domain,
+        .type         = type,
+        .payload      = payload,
+        .command_id   = id,
+        .priority     = SEND_DEFAULT,
+        .max_attempts = is_child ? CHILD_ATTEMPTS : SEND_DEFAULT,
+        .reply_to = arena_print(arena, "response:%lld/%s", (long long)by->number, sent_reply_name(arena, by->record)),
+        .is_step  = true,
+        .actor    = arena_print(arena, "process %s", by->process_id),
+    };
+}
+
+ErrorCode sent_reply_find(const char *const *payloads, int count, const char *id, Arena *arena, SentReply *ret_reply,
+                          bool *ret_found, Error *reterr)
+{
+    *ret_found = false;
+    for (int i = 0; i < count && !*ret_found; i++) {
+        TRY(reader_object(payloads[i], strlen(payloads[i]), &reply_table, arena, ret_reply, reterr));
+        *ret_found = ret_reply->command_id && strcmp(ret_reply->command_id, id) == 0;
+    }
+    return OK;
+}

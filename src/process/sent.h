@@ -1,0 +1,36 @@
+/*
+ * sent.h - commands and child processes that a step sends, and their outcomes.
+ *
+ * The id follows from the process, the step and its attempt, so an activation that is not sure whether it has sent simply sends again. The
+ * outcome comes back as a response "$reply.STEP", written in the transaction that ends the command; only that writes responses of such a
+ * name, because pawl.signal refuses it.
+ * Threads: any. Ownership: everything is in the arena that was given.
+ */
+#ifndef PROCESS_SENT_H
+#define PROCESS_SENT_H
+
+#include "bus/send.h"
+
+/* Which step of which process sends. */
+typedef struct {
+    const char *queue; /* the process's domain of the bus, "process:shop" */
+    int64_t     number;
+    const char *process_id;
+    const char *record; /* the name of the step's record */
+    int         attempt;
+} SentBy;
+
+const char *sent_reply_name(Arena *arena, const char *record);
+/* is_child: a process of `domain`; else a command of it. */
+void sent_item(const SentBy *by, bool is_child, const char *domain, const char *type, const char *payload, Arena *arena,
+               SendItem *ret_item);
+
+typedef struct {
+    const char *command_id, *status, *result, *error;
+    const char *domain, *type, *correlation_id; /* known */
+} SentReply;
+/* The reply to the command with this id among the payloads of responses. *ret_found false: it has not come. */
+must_check ErrorCode sent_reply_find(const char *const *payloads, int count, const char *id, Arena *arena,
+                                     SentReply *ret_reply, bool *ret_found, Error *reterr);
+
+#endif
