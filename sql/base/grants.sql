@@ -60,6 +60,7 @@ as $$
     ('pawl.command_ids',        'reader'),
     ('pawl.pending_ids',        'reader'),
     ('pawl.command_list',       'reader'),
+    ('pawl.command_page',       'reader'),
     ('pawl.command_count',      'reader'),
     ('pawl.backlog',            'reader'),
     ('pawl.command_show',       'app'),

@@ -24,6 +24,8 @@ begin
       ('pawl.horizon(smallint,bigint[],text[])', null, null),
       ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
       ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),
+      ('pawl.command_ids(integer,text,text,bigint,integer)', null, null),
+      ('pawl.pending_ids(integer,text,bigint,integer)', null, null),
       ('pawl.batch_look(bigint)', null, null),
       ('pawl.payloads_bytes(jsonb[])', null, null),
       ('pawl.cancel_one(bigint,text,text)', null, null),

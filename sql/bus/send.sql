@@ -66,13 +66,18 @@ end
 $$;
 
 -- What stays of a payload when the command is deleted. One that is too large as text, which an earlier version has taken, has an empty
--- hash: no payload that can be sent is the same.
+-- hash: no payload that can be sent is the same. PL/pgSQL, because the planner would write the constant argument of a SQL function out
+-- before the CASE around it is decided.
 create or replace function pawl.payload_hash (p_payload jsonb)
   returns bytea
-  language sql immutable
+  language plpgsql immutable
 as $$
-  select case when pg_column_size(array[p_payload]) >= 1000 and pawl.json_bytes(p_payload) > 16 * 1024 * 1024 then ''::bytea
-              else sha256(convert_to(coalesce(p_payload, 'null')::text, 'UTF8')) end
+begin
+  if pg_column_size(array[p_payload]) >= 1000 and pawl.json_bytes(p_payload) > 16 * 1024 * 1024 then
+    return ''::bytea;
+  end if;
+  return sha256(convert_to(coalesce(p_payload, 'null')::text, 'UTF8'));
+end
 $$;
 
 -- Of commands that were just written, those whose id was used by a command that retention has deleted: they are taken back. Returns

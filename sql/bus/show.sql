@@ -68,14 +68,22 @@ as $$
   select pawl.command_show(p_command_id, null)
 $$;
 
--- The ids of queued and delayed commands, newest first, below p_before. A command that never came back is queued at its own id, so each
--- priority of each domain is read backwards from p_before; those that came back have an index of their own.
+-- Listings read from the newest command down, and a filter that matches few of many commands would read them all. So the functions
+-- below read at most p_rows rows (null: all) of what they list, and return, newest first: the commands that match (hit), and the last
+-- row read when p_rows ended the reading (is_last), whether it matches or not. A listing continues below that id.
+--
+-- A row's type is a lookup by key, as a scalar subquery: an `exists` may be planned as a hash of all commands.
+
+-- The ids of queued and delayed commands below p_before. A command that was never requeued is queued at its own id, so each priority of
+-- each domain is read backwards from p_before; requeued ones have an index of their own. Each of these has its share of p_rows, at least
+-- 1000; below the highest row at which one of them stopped nothing is returned.
 -- Plan: p_limit rows of each priority of each domain, by index. With p_type, rows of other types are passed over.
-create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer)
-  returns setof bigint
+create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer, p_rows integer)
+  returns table (id bigint, hit boolean, is_last boolean)
   language plpgsql stable set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
+#variable_conflict use_column
 declare
   v_first integer := coalesce(p_domain_id, -2147483648);
   v_last integer := coalesce(p_domain_id, 2147483647);
@@ -108,53 +116,88 @@ begin
         order by p.domain_id, p.id
         limit 1
       ) n
-    )
-    select p.id
-    from (
-      select q.id
+    ), share (rows) as materialized (
+      select greatest(1000, p_rows / (2 + (select count(*) from head) + (select count(*) from parking)))
+      where p_rows is not null
+    ), found as (
+      select q.id, q.hit, q.is_last
       from head h
       cross join lateral (
-        select r.id
-        from pawl.ready r
-        where r.domain_id = h.domain_id and r.priority = h.priority and r.pos < p_before and r.pos = r.id
-          and (p_type is null or exists (select from pawl.command c where c.id = r.id and c.type = p_type))
-        order by r.pos desc
+        select x.id, m.hit, x.n = (select s.rows from share s) as is_last
+        from (
+          select r.pos as id, r.pos = r.id as own, row_number() over (order by r.pos desc) as n
+          from pawl.ready r
+          where r.domain_id = h.domain_id and r.priority = h.priority and r.pos < p_before
+          order by r.pos desc
+          limit (select s.rows from share s)
+        ) x
+        cross join lateral (
+          select x.own and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
+        ) m
+        where m.hit or x.n = (select s.rows from share s)
+        order by x.id desc
         limit p_limit
       ) q
       union all
-      (select r.id
-       from pawl.ready r
-       where r.pos <> r.id and r.id < p_before and (p_domain_id is null or r.domain_id = p_domain_id)
-         and (p_type is null or exists (select from pawl.command c where c.id = r.id and c.type = p_type))
-       order by r.id desc
+      (select x.id, m.hit, x.n = (select s.rows from share s)
+       from (
+         select r.id, r.domain_id, row_number() over (order by r.id desc) as n
+         from pawl.ready r
+         where r.pos <> r.id and r.id < p_before
+         order by r.id desc
+         limit (select s.rows from share s)
+       ) x
+       cross join lateral (
+         select (p_domain_id is null or x.domain_id = p_domain_id)
+                and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
+       ) m
+       where m.hit or x.n = (select s.rows from share s)
+       order by x.id desc
        limit p_limit)
       union all
-      (select d.id
-       from pawl.delayed d
-       where p_domain_id is null and d.id < p_before
-         and (p_type is null or exists (select from pawl.command c where c.id = d.id and c.type = p_type))
-       order by d.id desc
-       limit p_limit)
+      (select x.id, m.hit, x.n = (select s.rows from share s)
+       from (
+         (select d.id, row_number() over (order by d.id desc) as n
+          from pawl.delayed d
+          where p_domain_id is null and d.id < p_before
+          order by d.id desc
+          limit (select s.rows from share s))
+         union all
+         (select d.id, row_number() over (order by d.id desc) as n
+          from pawl.delayed d
+          where d.domain_id = p_domain_id and d.id < p_before
+          order by d.id desc
+          limit (select s.rows from share s))
+       ) x
+       cross join lateral (
+         select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
+       ) m
+       where m.hit or x.n = (select s.rows from share s)
+       limit p_limit) -- one of the two is empty, so this is in order
       union all
-      (select d.id
-       from pawl.delayed d
-       where d.domain_id = p_domain_id and d.id < p_before
-         and (p_type is null or exists (select from pawl.command c where c.id = d.id and c.type = p_type))
-       order by d.id desc
-       limit p_limit)
-      union all
-      select p.id
+      select q.id, q.hit, q.is_last
       from parking k
       cross join lateral (
-        select p.id
-        from pawl.parked p
-        where p.domain_id = k.domain_id and p.id < p_before
-          and (p_type is null or exists (select from pawl.command c where c.id = p.id and c.type = p_type))
-        order by p.id desc
+        select x.id, m.hit, x.n = (select s.rows from share s) as is_last
+        from (
+          select p.id, row_number() over (order by p.id desc) as n
+          from pawl.parked p
+          where p.domain_id = k.domain_id and p.id < p_before
+          order by p.id desc
+          limit (select s.rows from share s)
+        ) x
+        cross join lateral (
+          select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
+        ) m
+        where m.hit or x.n = (select s.rows from share s)
+        order by x.id desc
         limit p_limit
-      ) p
-    ) p
-    order by p.id desc
+      ) q
+    )
+    select f.id, f.hit, coalesce(f.is_last, false)
+    from found f
+    where f.id >= coalesce((select max(l.id) from found l where l.is_last), 0)
+    order by f.id desc
     limit p_limit;
 end
 $$;
@@ -183,80 +226,174 @@ begin
 end
 $$;
 
--- The ids of commands with a status, newest first, below p_before. Each status has a place of its own to look in.
+-- The ids of commands with a status (null: any) below p_before, as above. Each status is a table of its own.
 create or replace function pawl.command_ids (
-  p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer)
-  returns setof bigint
+  p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer, p_rows integer)
+  returns table (id bigint, hit boolean, is_last boolean)
   language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
 as $$
+#variable_conflict use_column
 begin
   case p_status
     when 'PENDING' then
       return query
-        select p from pawl.pending_ids(p_domain_id, p_type, p_before, p_limit) p;
+        select p.id, p.hit, p.is_last from pawl.pending_ids(p_domain_id, p_type, p_before, p_limit, p_rows) p;
     when 'IN_PROGRESS' then
       return query
-        select l.id from pawl.lease l
-        where l.id < p_before and (p_domain_id is null or l.domain_id = p_domain_id)
-          and (p_type is null or exists (select from pawl.command c where c.id = l.id and c.type = p_type))
-        order by l.id desc limit p_limit;
+        select x.id, m.hit, coalesce(x.n = p_rows, false)
+        from (
+          select l.id, l.domain_id, row_number() over (order by l.id desc) as n
+          from pawl.lease l
+          where l.id < p_before
+          order by l.id desc
+          limit p_rows
+        ) x
+        cross join lateral (
+          select (p_domain_id is null or x.domain_id = p_domain_id)
+                 and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
+        ) m
+        where m.hit or x.n = p_rows
+        order by x.id desc
+        limit p_limit;
     when 'IN_TSQ' then
-      return query
-        select t.id from pawl.tsq t
-        where t.id < p_before and (p_domain_id is null or t.domain_id = p_domain_id)
-          and (p_type is null or exists (select from pawl.command c where c.id = t.id and c.type = p_type))
-        order by t.id desc limit p_limit;
+      if p_domain_id is null then
+        return query
+          select x.id, m.hit, coalesce(x.n = p_rows, false)
+          from (
+            select t.id, row_number() over (order by t.id desc) as n
+            from pawl.tsq t
+            where t.id < p_before
+            order by t.id desc
+            limit p_rows
+          ) x
+          cross join lateral (
+            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
+          ) m
+          where m.hit or x.n = p_rows
+          order by x.id desc
+          limit p_limit;
+      else
+        return query
+          select x.id, m.hit, coalesce(x.n = p_rows, false)
+          from (
+            select t.id, row_number() over (order by t.id desc) as n
+            from pawl.tsq t
+            where t.domain_id = p_domain_id and t.id < p_before
+            order by t.id desc
+            limit p_rows
+          ) x
+          cross join lateral (
+            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
+          ) m
+          where m.hit or x.n = p_rows
+          order by x.id desc
+          limit p_limit;
+      end if;
     when 'COMPLETED' then
       return query
-        select o.id from pawl.outcome o
-        where o.id < p_before and o.status = 'COMPLETED' and (p_domain_id is null or o.domain_id = p_domain_id)
-          and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
-        order by o.id desc limit p_limit;
+        select x.id, m.hit, coalesce(x.n = p_rows, false)
+        from (
+          select o.id, o.domain_id, o.status, row_number() over (order by o.id desc) as n
+          from pawl.outcome o
+          where o.id < p_before
+          order by o.id desc
+          limit p_rows
+        ) x
+        cross join lateral (
+          select x.status = 'COMPLETED' and (p_domain_id is null or x.domain_id = p_domain_id)
+                 and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
+        ) m
+        where m.hit or x.n = p_rows
+        order by x.id desc
+        limit p_limit;
     when 'FAILED', 'CANCELED' then
       -- By the partial indexes of what was not completed; each statement has to name their condition, and the domain or none.
       if p_domain_id is null then
         return query
-          select o.id from pawl.outcome o
-          where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status
-            and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
-          order by o.id desc limit p_limit;
+          select x.id, m.hit, coalesce(x.n = p_rows, false)
+          from (
+            select o.id, row_number() over (order by o.id desc) as n
+            from pawl.outcome o
+            where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status
+            order by o.id desc
+            limit p_rows
+          ) x
+          cross join lateral (
+            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
+          ) m
+          where m.hit or x.n = p_rows
+          order by x.id desc
+          limit p_limit;
       else
         return query
-          select o.id from pawl.outcome o
-          where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status and o.domain_id = p_domain_id
-            and (p_type is null or exists (select from pawl.command c where c.id = o.id and c.type = p_type))
-          order by o.id desc limit p_limit;
+          select x.id, m.hit, coalesce(x.n = p_rows, false)
+          from (
+            select o.id, row_number() over (order by o.id desc) as n
+            from pawl.outcome o
+            where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status and o.domain_id = p_domain_id
+            order by o.id desc
+            limit p_rows
+          ) x
+          cross join lateral (
+            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
+          ) m
+          where m.hit or x.n = p_rows
+          order by x.id desc
+          limit p_limit;
       end if;
     else
       return query
-        select c.id from pawl.command c
-        where c.id < p_before and (p_domain_id is null or c.domain_id = p_domain_id) and (p_type is null or c.type = p_type)
-        order by c.id desc limit p_limit;
+        select x.id, m.hit, coalesce(x.n = p_rows, false)
+        from (
+          select c.id, c.domain_id, c.type, row_number() over (order by c.id desc) as n
+          from pawl.command c
+          where c.id < p_before
+          order by c.id desc
+          limit p_rows
+        ) x
+        cross join lateral (
+          select (p_domain_id is null or x.domain_id = p_domain_id) and (p_type is null or x.type = p_type) as hit
+        ) m
+        where m.hit or x.n = p_rows
+        order by x.id desc
+        limit p_limit;
   end case;
 end
 $$;
 
--- The same with what people want to see. An unknown domain has no commands.
-create or replace function pawl.command_list (
+-- Commands, newest first, below p_before, with what people want to see. An unknown domain has no commands. Reads at most p_rows rows of
+-- the table that has the commands of this status. When that ends the page, its last row has only searched_to: there may be more matching
+-- commands below that id. Other rows have their own id there.
+create or replace function pawl.command_page (
   p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,
-  p_limit integer default 100)
+  p_limit integer default 100, p_rows integer default 100000)
   returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
-                 error text)
+                 error text, searched_to bigint)
   language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
   v_domain integer := (select d.id from pawl.domain_name d where d.name = p_domain order by d.id limit 1);
   v_ids bigint[];
+  v_last bigint;
+  v_count integer;
 begin
+  if (p_limit between 1 and 1000 and p_rows between 1 and 1000000) is not true then
+    raise exception 'limit must be from 1 to 1000 and rows from 1 to 1000000, got % and %', coalesce(p_limit::text, 'null'),
+      coalesce(p_rows::text, 'null') using errcode = 'QU001';
+  end if;
   if p_domain is not null and v_domain is null then
     return;
   end if;
-  v_ids := array(select i from pawl.command_ids(v_domain, p_status, p_type, coalesce(p_before, 9223372036854775807), p_limit) i);
+  select array_agg(i.id) filter (where i.hit), max(i.id) filter (where i.is_last), count(*) filter (where i.hit)
+  into v_ids, v_last, v_count
+  from pawl.command_ids(v_domain, p_status, p_type, coalesce(p_before, 9223372036854775807), p_limit, p_rows) i;
   return query
     select c.id, c.command_id, d.name, c.type, pawl.command_status(c.id),
            coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0)::integer, pawl.micros(c.created_at),
-           case when o.id is null then pawl.command_error(c.id) else o.error end
+           case when o.id is null then pawl.command_error(c.id) else o.error end, c.id
     from pawl.command c
     cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d
     left join pawl.outcome o on o.id = c.id
@@ -266,6 +403,46 @@ begin
     left join lateral (select r.attempt from pawl.ready r where r.id = c.id and r.pos <> r.id limit 1) r on true
     where c.id = any (v_ids)
     order by c.id desc;
+  if v_last is not null and v_count < p_limit then
+    searched_to := v_last;
+    return next;
+  end if;
+end
+$$;
+
+-- The same without a bound: however many rows have to be read until p_limit commands (null: all) are found.
+create or replace function pawl.command_list (
+  p_domain text default null, p_status text default null, p_type text default null, p_before bigint default null,
+  p_limit integer default 100)
+  returns table (id bigint, command_id uuid, domain text, type text, status text, attempts integer, created_at bigint,
+                 error text)
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+as $$
+#variable_conflict use_column
+declare
+  v_row record;
+  v_before bigint := p_before;
+  v_left bigint := coalesce(p_limit, 9223372036854775807);
+  v_page integer;
+  v_rows integer;
+begin
+  while v_left > 0 loop
+    v_page := least(v_left, 1000);
+    v_rows := 0;
+    for v_row in select * from pawl.command_page(p_domain, p_status, p_type, v_before, v_page) loop
+      v_before := v_row.searched_to;
+      v_rows := v_rows + 1;
+      if v_row.id is null then
+        v_rows := v_page; -- there may be more
+        exit;
+      end if;
+      id := v_row.id; command_id := v_row.command_id; domain := v_row.domain; type := v_row.type; status := v_row.status;
+      attempts := v_row.attempts; created_at := v_row.created_at; error := v_row.error;
+      v_left := v_left - 1;
+      return next;
+    end loop;
+    exit when v_rows < v_page;
+  end loop;
 end
 $$;
 
@@ -280,7 +457,7 @@ begin
   if p_domain is not null and v_domain is null then
     return 0;
   end if;
-  return (select count(*) from pawl.command_ids(v_domain, p_status, p_type, 9223372036854775807, null));
+  return (select count(*) from pawl.command_ids(v_domain, p_status, p_type, 9223372036854775807, null, null) i where i.hit);
 end
 $$;
 

@@ -64,9 +64,15 @@ $$;
 -- verification and statements. Below 1000 bytes at most 12 MB are written out to find out.
 create or replace function wallet.is_too_large (p_value jsonb)
   returns boolean
-  language sql immutable
+  language plpgsql immutable
 as $$
-  select coalesce(case when pg_column_size(array[p_value]) < 1000 then octet_length(p_value::text) else pawl.json_bytes(p_value) end > 262144, false)
+begin
+  -- PL/pgSQL, because the planner would write the constant argument of a SQL function out before the CASE around it is decided.
+  if pg_column_size(array[p_value]) < 1000 then
+    return coalesce(octet_length(p_value::text) > 262144, false);
+  end if;
+  return coalesce(pawl.json_bytes(p_value) > 262144, false);
+end
 $$;
 
 -- What is wrong with the keys of a request; null: nothing.

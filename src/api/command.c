@@ -298,13 +298,15 @@ static ErrorCode list_answer(Api *api, Request *request, const char *status, Res
                             .type   = request_query(request, "type")};
     Command      *list;
     Page          page;
+    int64_t       next;
     int           count;
 
     TRY(page_take(request, &page, reterr));
     filter.limit  = page.limit;
     filter.before = page.before;
-    TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
-    page_write(&page, list, count, row_write, response);
+    TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
+                     reterr));
+    page_write_next(list, count, next, row_write, response);
     return OK;
 }
 

@@ -49,7 +49,8 @@ TABLE(letters, "DeadLetters");
 
 /* ---- commands ---- */
 
-#define NEXT_NUMBER I64("next_cursor", .nullable = true, .help = "null: there is no more")
+#define NEXT_NUMBER \
+    I64("next_cursor", .nullable = true, .help = "null: there is no more; a page may be short, even empty, and have a next one")
 
 static const char *const sent_states[]    = {"PENDING", NULL};
 static const AnswerField sent_fields[]    = {

@@ -72,19 +72,29 @@ ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *
 }
 
 ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const CommandFilter *filter, Command **ret_list,
-                       int *ret_count, Error *reterr)
+                       int *ret_count, int64_t *ret_next, Error *reterr)
 {
     TxOptions options = reading("command_list", deadline, arena);
     void     *rows;
+    Command  *list;
+    int       count;
 
     TRY(command_status_check(filter->status, reterr));
     if (filter->limit < 1 || filter->limit > LIST_MAX)
         return fail(reterr, ERR_INVALID, "limit must be an integer from 1 to %d, got %d", LIST_MAX, filter->limit);
     TRY(db_call_many(pool, &options, sql_bus_command_list,
                      DB_ARGS(db_text(filter->domain), db_text(filter->status), db_text(filter->type),
-                             db_i64(filter->before ? filter->before : INT64_MAX), db_i32(filter->limit)),
-                     &command_shape, &rows, ret_count, reterr));
-    *ret_list = rows;
+                             db_i64(filter->before ? filter->before : INT64_MAX), db_i32(filter->limit),
+                             db_i32(COMMAND_PAGE_ROWS)),
+                     &command_shape, &rows, &count, reterr));
+    list      = rows;
+    *ret_next = 0;
+    if (count > 0 && list[count - 1].id == 0) /* the limit of rows ended the page */
+        *ret_next = list[--count].searched_to;
+    else if (count == filter->limit)
+        *ret_next = list[count - 1].searched_to;
+    *ret_list  = list;
+    *ret_count = count;
     return OK;
 }
 

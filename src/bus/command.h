@@ -34,7 +34,8 @@ const char *command_status_constant(const char *status);
     X(T, int32_t, DB_I32, attempts)         \
     X(T, int64_t, DB_TIME, created_at)      \
     X(T, int64_t, DB_TIME, due_at)          \
-    X(T, const char *, DB_TEXT, error)
+    X(T, const char *, DB_TEXT, error)      \
+    X(T, int64_t, DB_I64, searched_to)
 typedef struct {
     COMMAND_COLUMNS(DB_FIELD, Command)
 } Command;
@@ -50,8 +51,13 @@ must_check ErrorCode command_status_check(const char *status, Error *reterr);
 /* One command with its audit, as JSON. domain may be NULL. ERR_NOT_FOUND; ERR_CONFLICT: several domains have this id. */
 must_check ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id,
                                   const char *domain, const char **ret_json, Error *reterr);
+/* The most rows that one call of command_list() reads. */
+#define COMMAND_PAGE_ROWS 100000
+
+/* Newest first. *ret_next: where the next page continues, 0: there is none. A page may be short, even empty, and have a next one: a call
+ * reads at most COMMAND_PAGE_ROWS rows. */
 must_check ErrorCode command_list(Pool *pool, Deadline deadline, Arena *arena, const CommandFilter *filter,
-                                  Command **ret_list, int *ret_count, Error *reterr);
+                                  Command **ret_list, int *ret_count, int64_t *ret_next, Error *reterr);
 must_check ErrorCode command_count(Pool *pool, Deadline deadline, const CommandFilter *filter, int64_t *ret_count,
                                    Error *reterr);
 

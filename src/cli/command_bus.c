@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/decision.h"
 #include "cli/print.h"
+#include "cli/progress.h"
 #include "cli/timeline.h"
 
 #define LIST_MAX 1000
@@ -70,13 +71,41 @@ static const ListColumn list_columns[] = {
     {"error",     NULL, CELL_TEXT, offsetof(Command, error)     },
 };
 
+/* Page by page, until the limit or the end: a filter that matches few of many commands has pages without any. */
+static ErrorCode pages_print(Call *call, App *app, const CommandFilter *filter, const ListShape *shape, Error *reterr)
+{
+    CommandFilter page = *filter;
+    Progress      progress;
+    List          list;
+    int64_t       pages = 0;
+    ErrorCode     code;
+
+    progress_begin(&progress);
+    list_begin(&list, shape, call->arena, call->json);
+    do {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+        Command                  *rows;
+        int                       count;
+
+        code =
+            command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &page, &rows, &count, &page.before, reterr);
+        if (code != OK)
+            break;
+        list_rows(&list, rows, count);
+        page.limit -= count;
+        progress_show(&progress, ++pages * COMMAND_PAGE_ROWS, "rows read");
+    } while (page.limit > 0 && page.before);
+    progress_end(&progress);
+    if (code == OK)
+        list_end(&list);
+    return code;
+}
+
 static ErrorCode commands_print(Call *call, const CommandFilter *filter, const char *none, Error *reterr)
 {
     ListShape              shape = {list_columns, COUNT(list_columns), sizeof(Command), none, row_write};
     scoped(app_close) App *app   = NULL;
-    Command               *list;
     int64_t                total;
-    int                    count;
 
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     if (call_flag(call, "--count")) {
@@ -84,9 +113,7 @@ static ErrorCode commands_print(Call *call, const CommandFilter *filter, const c
         printf(call->json ? "{\"count\":%" PRId64 "}\n" : "%" PRId64 "\n", total);
         return OK;
     }
-    TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, filter, &list, &count, reterr));
-    list_print(&shape, call->arena, call->json, list, count);
-    return OK;
+    return pages_print(call, app, filter, &shape, reterr);
 }
 
 ErrorCode command_command_list(Call *call, Error *reterr)
@@ -135,7 +162,7 @@ static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, E
     return decision_print(call, "command", id, made, reterr);
 }
 
-/* All that match, in chunks: the query is repeated until it finds no more, or none of a chunk could be decided. */
+/* All that match, page by page. */
 static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, Error *reterr)
 {
     CommandFilter filter;
@@ -149,26 +176,25 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
         fprintf(stderr, "%" PRId64 " commands match: add --yes to decide about all of them\n", total);
         return fail(reterr, ERR_USAGE, "nothing was done");
     }
-    for (;;) {
+    do {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
         Command                  *list;
         Decision                 *made;
         const char               *ids[LIST_MAX], *domains[LIST_MAX];
         int                       count;
 
-        TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, reterr));
-        if (count == 0)
-            break;
+        TRY(command_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, &filter.before,
+                         reterr));
         for (int i = 0; i < count; i++) {
             ids[i]     = list[i].command_id;
             domains[i] = list[i].domain;
         }
-        TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
-                       (CommandNames){ids, domains, count}, decision, &made, reterr));
+        if (count)
+            TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
+                           (CommandNames){ids, domains, count}, decision, &made, reterr));
         for (int i = 0; i < count; i++)
             done += made[i].is_new;
-        filter.before = list[count - 1].id;
-    }
+    } while (filter.before);
     printf(call->json ? "{\"decided\":%" PRId64 "}\n" : "%" PRId64 " decided\n", done);
     return OK;
 }

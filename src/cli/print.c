@@ -172,8 +172,6 @@ void list_begin(List *list, const ListShape *shape, Arena *arena, bool json)
     for (int i = 0; i < shape->count; i++)
         head[i] = shape->columns[i].head;
     table_init(&list->table, arena, head);
-    if (json)
-        printf("[");
 }
 
 static void row_json(List *list, const char *row)
@@ -185,7 +183,7 @@ static void row_json(List *list, const char *row)
     writer_open(&writer, &text);
     row_write(list->shape, &writer, row);
     cut |= text_is_full(&text);
-    printf("%s%s", list->count ? "," : "", text_string(&text));
+    printf("%s%s", list->count ? "," : "[", text_string(&text)); /* nothing is printed if the first page fails */
 }
 
 static void row_cells(List *list, const char *row)
@@ -203,7 +201,7 @@ void list_rows(List *list, const void *rows, int count)
 void list_end(List *list)
 {
     if (list->json)
-        printf("]\n");
+        printf(list->count ? "]\n" : "[]\n");
     else
         table_print(&list->table, list->shape->none);
 }

@@ -413,6 +413,24 @@ def command_list_filters_and_counts():
         refused(pawl, "command", "list", "--limit", "0", code=2, words=["--limit"])
 
 
+@test
+def command_list_finds_a_quiet_domain_behind_many_rows():
+    """One request reads at most 100,000 rows and says where to continue; the command line continues by itself."""
+    with Database() as db, Pawl(db) as pawl:
+        ids = [send(pawl, "quiet", "rare"), send(pawl, "quiet", "rare")]
+        db.rows("insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, created_at) "
+                   "select nextval('pawl.command_seq'), 1, gen_random_uuid(), 'x', '1', 0, 1, pawl.now() from generate_series(1, 120000)")
+        pawl.serve()
+        first = pawl.http("GET", "/v1/commands?domain=quiet").json
+        assert first["items"] == [] and first["next_cursor"] == 20003, first
+        second = pawl.http("GET", f"/v1/commands?domain=quiet&cursor={first['next_cursor']}").json
+        assert [item["command_id"] for item in second["items"]] == ids[::-1] and second["next_cursor"] is None, second
+        for flags in (("--domain", "quiet"), ("--type", "rare"), ("--domain", "quiet", "--limit", "2")):
+            listed = pawl.run("command", "list", "--json", *flags).json
+            assert [item["command_id"] for item in listed] == ids[::-1], (flags, listed)
+        assert pawl.stop() == 0
+
+
 # --- decide ---
 
 @test

@@ -55,6 +55,7 @@ pawl.command_ids         reader
 pawl.pending_ids         reader
 pawl.has_work            worker
 pawl.command_list        reader
+pawl.command_page        reader
 pawl.command_count       reader
 pawl.backlog             reader
 pawl.command_show        app

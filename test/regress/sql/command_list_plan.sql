@@ -10,7 +10,7 @@ update pawl.delayed set due = pawl.now() - interval '1 s' where id in (select id
 select moved from pawl.requeue_due(1000, 'epoch', 1000);
 
 create function pg_temp.pending (p_domain text, p_before bigint, p_limit integer) returns bigint[] language sql as $$
-  select array(select p from pawl.pending_ids(case when p_domain is not null then pawl.domain_find(p_domain) end, null, p_before, p_limit) p)
+  select array(select p.id from pawl.pending_ids(case when p_domain is not null then pawl.domain_find(p_domain) end, null, p_before, p_limit, null) p where p.hit)
 $$;
 -- The right ones, in order.
 create function pg_temp.simply (p_domain text, p_before bigint, p_limit integer) returns bigint[] language sql as $$

@@ -34,8 +34,9 @@ create index parked_domain on pawl.parked (domain_id, id);
 select setval('pawl.command_seq', 2000000);
 do $$ begin for i in 101 .. 120 loop perform round(i); end loop; end $$;
 
--- The indexes of pawl.parked are two levels higher; nothing else may cost more.
-select a.what, max(b.pages) <= max(a.pages) + 12 as is_flat
+-- The indexes of pawl.parked are two levels higher; nothing else may cost more. The median: a round after an autovacuum reads catalogs too,
+-- because its statements are planned anew.
+select a.what, percentile_disc(0.5) within group (order by b.pages) <= percentile_disc(0.5) within group (order by a.pages) + 12 as is_flat
 from pages a join pages b using (what)
 where a.n between 11 and 20 and b.n between 111 and 120
 group by a.what order by a.what;

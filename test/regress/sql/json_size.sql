@@ -23,6 +23,9 @@ select d.verdict from pawl.tsq_decide('{00000000-0000-4000-8000-00000000000b}', 
 select s.settled, s.status from claim_one() c, pawl.settle(array[c.id], array[c.token], '{reject}', null, array[repeat('x', 1000000)]) s;
 select max(length(error)) from pawl.outcome;
 
+-- More than PostgreSQL can write out, as an argument that the planner knows.
+select wallet.is_too_large(h.value) as too_large, octet_length(pawl.payload_hash(h.value)) as hash_bytes from huge h;
+
 -- Dead letters of applications.
 select p.* from huge h, pawl.dead_letter_put(array['mail'], array['1'], array[h.value], array['x'], array['y']) p;
 select is_new from pawl.dead_letter_put(array['mail'], array['2'], array['[1e130]']::jsonb[], array[repeat('x', 1000000)], array['y']);
