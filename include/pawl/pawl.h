@@ -175,6 +175,7 @@ typedef struct {
     long long retried; /* another attempt follows */
     long long failed;  /* in troubleshooting: a permanent failure, or the last attempt */
     long long rejected;
+    long long canceled;         /* while the worker held it */
     long long lost;             /* the lease was lost: the outcome changed nothing */
     long long released;         /* not started: queued again without counting an attempt */
     int       running, waiting; /* right now */

@@ -273,6 +273,7 @@ ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_m
     int64_t                   took_us;
     Requeued                  requeued = {0};
 
+    metric_add(&bus_metrics.requeue_calls, 1);
     TRY(db_call(pool, &options, sql_bus_requeue_due,
                 DB_ARGS(db_i32(REQUEUE_LIMIT), db_i64(full ? 0 : state->since_us), db_i32(most_ms),
                         db_i64(full ? 0 : due_us)),

@@ -16,14 +16,16 @@
     X(sent_known,               COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",         "commands sent from this process, by outcome") \
     X(sent_refused,             COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",       "commands sent from this process, by outcome") \
     X(claimed,                  COUNTER,   "pawl_commands_claimed_total",        "",                          "commands leased to workers by this process") \
-    X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this process, by outcome; lost: the lease had expired") \
-    X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this process, by outcome; lost: the lease had expired") \
-    X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this process, by outcome; lost: the lease had expired") \
-    X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this process, by outcome; lost: the lease had expired") \
-    X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this process, by outcome; lost: the lease had expired") \
+    X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
     X(handlers_running,         GAUGE,     "pawl_handlers_running",              "",                          "handlers running in this process") \
-    X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent or settled; commands per call show the effect of combining") \
-    X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent or settled; commands per call show the effect of combining") \
+    X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent, settled or requeued; commands per call show the effect of combining") \
+    X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent, settled or requeued; commands per call show the effect of combining") \
+    X(requeue_calls,            COUNTER,   "pawl_bus_calls_total",               "call=\"requeue\"",          "database calls that sent, settled or requeued; commands per call show the effect of combining") \
     X(notifications_sent,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",        "notifications to workers that a domain has work") \
     X(notifications_received,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",    "notifications to workers that a domain has work") \
     X(ready,                    GAUGE,     "pawl_commands",                      "state=\"ready\"",           "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \

@@ -211,6 +211,11 @@ ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **
     return OK;
 }
 
+bool settle_is_canceled(const SettleItem *item)
+{
+    return item->status && strcmp(item->status, "CANCELED") == 0;
+}
+
 void settle_count(const SettleItem *item)
 {
     static Metric *const metrics[OUTCOME_COUNT] = {
@@ -220,7 +225,10 @@ void settle_count(const SettleItem *item)
         [OUTCOME_REJECT]   = &bus_metrics.settled_rejected,
     };
 
-    metric_add(item->settled ? metrics[item->outcome] : &bus_metrics.settled_lost, 1);
+    metric_add(settle_is_canceled(item) ? &bus_metrics.settled_canceled
+               : item->settled          ? metrics[item->outcome]
+                                        : &bus_metrics.settled_lost,
+               1);
 }
 
 void settle_wake(const SettleWake *wake, const char *domains)

@@ -68,6 +68,8 @@ must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, Se
 must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr);
 /* The same without neighbours failing each other: each item's code tells. Busy items are tried again for a second. */
 void settle_each(Pool *pool, Deadline deadline, const SettleWake *wake, SettleItem **items, int count);
+/* It was canceled while it was leased: no outcome of the handler counts but a completion. */
+bool settle_is_canceled(const SettleItem *item);
 /* Into the metrics, once for each item, by whoever knows that its transaction is over. */
 void settle_count(const SettleItem *item);
 

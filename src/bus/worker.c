@@ -23,17 +23,13 @@
 /* Polls after something happened: 10 ms, 20 ms and so on up to WORKER_IDLE_MS. */
 #define BUSY_MS 10
 /* How long what is due may go unnoticed when it was not foreseen. Without work it is looked for when a poll is due anyway:
- * together below one query per second. After a note at once, but no more often than this. */
-#define POLL_BUSY_MS     1000
-#define POLL_NOTIFIED_MS 100
+ * together below one query per second. */
+#define POLL_BUSY_MS 1000
 
-/* When to look next, and at what. */
+/* When to claim next. */
 typedef struct {
-    int     idle_ms; /* until the next poll */
-    Requeue back;
-    Mono    back_at, back_last;
-    bool    foreseen; /* something is due at back_at */
-    bool    outage;
+    int  idle_ms; /* until the next poll */
+    bool outage;
 } Pace;
 
 /* A settle has queued commands in this domain. */
@@ -44,6 +40,16 @@ static void worker_notify(void *context, const char *domain)
     if (strcmp(domain, worker->options.domain) == 0)
         worker_wake(worker);
     waker_notify(worker->waker, domain);
+}
+
+/* Commands were requeued, by this worker or by another one of this process. */
+static void worker_requeued(void *context)
+{
+    Worker                     *worker = context;
+    scoped(mutex_unlock) Mutex *held   = mutex_hold(&worker->mutex);
+
+    worker->requeued = true;
+    cond_signal(&worker->changed);
 }
 
 /* ---- life ---- */
@@ -72,12 +78,15 @@ Worker *worker_new(const WorkerOptions *options)
     cond_init(&worker->arrived);
     cond_init(&worker->changed);
     cond_init(&worker->ticked);
+    worker->member   = (RequeuerMember){.wake = worker_requeued, .context = worker};
+    worker->requeuer = requeuer_join(options->pool, &worker->member);
     return worker;
 }
 
 void worker_free(Worker *worker)
 {
     assert(worker->held == 0);
+    requeuer_leave(worker->requeuer, &worker->member);
     cond_done(&worker->ticked);
     cond_done(&worker->changed);
     cond_done(&worker->arrived);
@@ -154,7 +163,10 @@ void worker_count(Worker *worker, const SettleItem *item)
             [OUTCOME_FAIL]     = {&metrics->failed,    &counts->failed   },
             [OUTCOME_REJECT]   = {&metrics->rejected,  &counts->rejected },
     },
-      lost = {&metrics->lost, &counts->lost}, *counted = item->settled ? &by_outcome[item->outcome] : &lost;
+      canceled = {&metrics->canceled, &counts->canceled}, lost = {&metrics->lost, &counts->lost},
+      *counted = settle_is_canceled(item) ? &canceled
+                 : item->settled          ? &by_outcome[item->outcome]
+                                          : &lost;
 
     /* The last attempt has no next one: it is in troubleshooting, as a permanent failure is. */
     if (item->settled && item->outcome == OUTCOME_RETRY && item->status && strcmp(item->status, "IN_TSQ") == 0)
@@ -201,21 +213,25 @@ static int worker_wait(Worker *worker, Mono until, bool for_space)
     if (mono_before(executions_stale_at(worker), until))
         until = executions_stale_at(worker);
     while (!worker->stopping && mono_before(clock_mono(), until)) {
-        if (for_space ? worker_space(worker) > 0 : worker->woken)
+        if (for_space ? worker_space(worker) > 0 : worker->woken || worker->requeued)
             break;
         cond_wait(&worker->changed, &worker->mutex, (Deadline){until});
     }
     return worker->stopping ? 0 : worker_space(worker);
 }
 
-/* A note may be about something delayed: then its time should be known. */
+/* A notification may be about a delayed command: then its time should be known. */
 static void notification_take(Worker *worker, Pace *pace)
 {
-    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
-    Mono                        again = mono_plus_ms(pace->back_last, POLL_NOTIFIED_MS);
+    bool woken;
 
-    if (take_flag(&worker->woken) && mono_before(again, pace->back_at))
-        pace->back_at = again;
+    mutex_lock(&worker->mutex);
+    woken = take_flag(&worker->woken);
+    if (take_flag(&worker->requeued))
+        pace->idle_ms = BUSY_MS;
+    mutex_unlock(&worker->mutex);
+    if (woken)
+        requeuer_notified(worker->requeuer);
 }
 
 /* Handlers turned out to be slow after more was claimed than they could begin. */
@@ -248,21 +264,10 @@ static bool worker_is_empty(Worker *worker)
     return worker->held == 0 && !worker->claimed_batch;
 }
 
-static ErrorCode due_requeue(Worker *worker, Pace *pace, Error *reterr)
+/* How long what is due may go unnoticed. */
+static int requeue_most_ms(const Pace *pace)
 {
-    int most_ms = pace->idle_ms < POLL_BUSY_MS ? POLL_BUSY_MS : WORKER_IDLE_MS;
-    int moved, next_ms;
-
-    if (mono_before(clock_mono(), pace->back_at))
-        return OK;
-    TRY(requeue_step(worker->options.pool, deadline_in_ms(CALL_MS), &pace->back, most_ms, &moved, &next_ms, reterr));
-    /* Another pod may be moving what is due for us right now: then it pays to look again soon. */
-    if (moved > 0 || pace->foreseen)
-        pace->idle_ms = BUSY_MS;
-    pace->foreseen  = next_ms < most_ms;
-    pace->back_last = clock_mono();
-    pace->back_at   = mono_plus_ms(pace->back_last, next_ms);
-    return OK;
+    return pace->idle_ms < POLL_BUSY_MS ? POLL_BUSY_MS : WORKER_IDLE_MS;
 }
 
 static void batch_prepare(Handler *handler, ClaimedBatch *claimed_batch)
@@ -309,12 +314,12 @@ static ErrorCode worker_is_drained(Worker *worker, bool *ret_drained, Error *ret
 
 static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
 {
-    int space = worker_wait(worker, pace->back_at, /* for_space= */ true);
+    int space = worker_wait(worker, requeuer_at(worker->requeuer, requeue_most_ms(pace)), /* for_space= */ true);
     int count = 0;
 
     notification_take(worker, pace);
     executions_release_stale(worker);
-    TRY(due_requeue(worker, pace, reterr));
+    TRY(requeuer_step(worker->requeuer, requeue_most_ms(pace), deadline_in_ms(CALL_MS), reterr));
     if (space == 0)
         return OK;
     TRY(worker_claim(worker, space, &count, reterr));
@@ -325,9 +330,10 @@ static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Err
     TRY(worker_is_drained(worker, ret_drained, reterr));
     if (*ret_drained)
         return OK;
-    Mono next     = mono_plus_ms(clock_mono(), pace->idle_ms);
-    pace->idle_ms = pace->idle_ms * 2 < WORKER_IDLE_MS ? pace->idle_ms * 2 : WORKER_IDLE_MS;
-    worker_wait(worker, mono_before(next, pace->back_at) ? next : pace->back_at, /* for_space= */ false);
+    Mono next       = mono_plus_ms(clock_mono(), pace->idle_ms);
+    pace->idle_ms   = pace->idle_ms * 2 < WORKER_IDLE_MS ? pace->idle_ms * 2 : WORKER_IDLE_MS;
+    Mono requeue_at = requeuer_at(worker->requeuer, requeue_most_ms(pace));
+    worker_wait(worker, mono_before(next, requeue_at) ? next : requeue_at, /* for_space= */ false);
     return OK;
 }
 

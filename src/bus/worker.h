@@ -90,7 +90,9 @@ typedef struct {
     int64_t claimed, completed;
     int64_t retried; /* another attempt follows */
     int64_t failed;  /* in troubleshooting: a permanent failure, or the last attempt */
-    int64_t rejected, lost;
+    int64_t rejected;
+    int64_t canceled; /* while the worker held it */
+    int64_t lost;     /* the lease expired, or the outcome could not be stored in time */
     int64_t released; /* not begun, given back to the queue without using up an attempt */
     int     running, waiting;
 } WorkerCounts;

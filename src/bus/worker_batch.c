@@ -33,7 +33,7 @@ static void items_count(Worker *worker, const SettleItem *items, int count)
     mutex_lock(&worker->mutex);
     for (int i = 0; i < count; i++) {
         worker_count(worker, &items[i]);
-        lost += !items[i].settled;
+        lost += !items[i].settled && !settle_is_canceled(&items[i]);
     }
     mutex_unlock(&worker->mutex);
     if (lost > 0)

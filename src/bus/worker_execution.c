@@ -209,9 +209,10 @@ static void item_settle(Worker *worker, const Execution *execution, Arena *arena
 /* status: how it stands now; NULL: that could not be asked. */
 static void loss_log(const Execution *execution, StopReason why, const SettleItem *item)
 {
-    log_write(LOG_WARN, "worker",
-              item->status || stop_is_loss(why) ? "lease was lost, the outcome changed nothing"
-                                                : "outcome could not be told, its lease runs out",
+    log_write(settle_is_canceled(item) ? LOG_INFO : LOG_WARN, "worker",
+              settle_is_canceled(item)            ? "command was canceled, the outcome changed nothing"
+              : item->status || stop_is_loss(why) ? "lease was lost, the outcome changed nothing"
+                                                  : "outcome could not be told, its lease runs out",
               LOG_STR("command", execution->command->command_id), LOG_STR("outcome", outcome_names[item->outcome]),
               LOG_STR("status", item->status ? item->status : ""));
 }
@@ -258,6 +259,8 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
         item_judge(worker, execution_reason(worker, execution), arena, &item);
         item_settle(worker, execution, arena, &item);
     }
+    if (!item.status && execution_reason(worker, execution) == STOP_CANCELED)
+        item.status = "CANCELED";
     if (!item.settled)
         loss_log(execution, execution_reason(worker, execution), &item);
     running_end(worker);
@@ -310,7 +313,7 @@ static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verd
         execution_stop(worker, execution, verdict == LEASE_CANCELED ? STOP_CANCELED : STOP_LOST);
         return;
     }
-    worker_count(worker, &(SettleItem){.settled = false});
+    worker_count(worker, &(SettleItem){.status = verdict == LEASE_CANCELED ? "CANCELED" : NULL});
     execution_drop(worker, execution);
 }
 

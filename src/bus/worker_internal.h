@@ -6,6 +6,7 @@
 #define BUS_WORKER_INTERNAL_H
 
 #include "base/sync.h"
+#include "bus/requeuer.h"
 #include "bus/waker.h"
 #include "bus/worker.h"
 #include "bus/worker_metric.h"
@@ -47,6 +48,8 @@ struct Worker {
     Claimer       *claimer;
     Settler       *settler;
     Waker         *waker;
+    Requeuer      *requeuer;
+    RequeuerMember member;
     SettleWake     wake; /* the next command of an order key was queued, or a reply that is a command */
     pthread_t     *threads;
     int            thread_count;
@@ -61,7 +64,7 @@ struct Worker {
     int           held, waiting, running;
     int64_t       handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
     ClaimedBatch *claimed_batch; /* is_inline: the batch to be settled next */
-    bool          woken, stopping, closing;
+    bool          woken, requeued, stopping, closing;
     Mono          paused_until; /* nothing is claimed before */
     int           pause_ms;     /* the last pause; 0: the last handler began its command */
     Deadline      stop_deadline;

@@ -15,6 +15,7 @@
     X(retried,          COUNTER,   "pawl_worker_commands_total",   "outcome=\"retried\"",   "commands handled by workers of this process, by what became of them") \
     X(failed,           COUNTER,   "pawl_worker_commands_total",   "outcome=\"failed\"",    "commands handled by workers of this process, by what became of them") \
     X(rejected,         COUNTER,   "pawl_worker_commands_total",   "outcome=\"rejected\"",  "commands handled by workers of this process, by what became of them") \
+    X(canceled,         COUNTER,   "pawl_worker_commands_total",   "outcome=\"canceled\"",  "commands handled by workers of this process, by what became of them") \
     X(lost,             COUNTER,   "pawl_worker_commands_total",   "outcome=\"lost\"",      "commands handled by workers of this process, by what became of them") \
     X(handlers_running, GAUGE,     "pawl_worker_handlers_running", "",                      "handlers running in workers of this process") \
     X(handler_seconds,  HISTOGRAM, "pawl_worker_handler_seconds",  "",                      "time of one handler, without claim and settle")

@@ -281,6 +281,7 @@ void worker_set_counts(WorkerSet *set, WorkerCounts *ret_counts)
         ret_counts->retried += counts.retried;
         ret_counts->failed += counts.failed;
         ret_counts->rejected += counts.rejected;
+        ret_counts->canceled += counts.canceled;
         ret_counts->lost += counts.lost;
         ret_counts->released += counts.released;
         ret_counts->running += counts.running;

@@ -169,8 +169,10 @@ static void counts_print(const Call *call, WorkerSet *workers)
         (long long)counts.claimed, (long long)counts.completed, (long long)counts.retried, (long long)counts.failed,
         (long long)counts.rejected, (long long)counts.lost);
     if (call->json)
-        printf("\"released\":%lld}", (long long)counts.released);
-    else if (counts.released > 0)
+        printf("\"released\":%lld,\"canceled\":%lld}", (long long)counts.released, (long long)counts.canceled);
+    if (!call->json && counts.canceled > 0)
+        printf(", %lld canceled", (long long)counts.canceled);
+    if (!call->json && counts.released > 0)
         printf(", %lld released", (long long)counts.released);
     printf("\n");
 }

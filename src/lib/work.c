@@ -327,6 +327,7 @@ void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts)
                                .failed    = counts.failed,
                                .rejected  = counts.rejected,
                                .lost      = counts.lost,
+                               .canceled  = counts.canceled,
                                .released  = counts.released,
                                .running   = counts.running,
                                .waiting   = counts.waiting};

@@ -188,7 +188,7 @@ def exec_handler_outcome_of_every_exit_status():
         sent = {kind: send(pawl, "shop", kind, None, "--max-attempts", "2")
                 for kind in ("json", "words", "none", "business", "permanent", "again", "one", "signal")}
         done = work(pawl, "shop", "--exec", script)
-        assert done == {"claimed": 11, "completed": 3, "retried": 3, "failed": 4, "rejected": 1, "lost": 0, "released": 0}, done
+        assert done == {"claimed": 11, "completed": 3, "retried": 3, "failed": 4, "rejected": 1, "lost": 0, "released": 0, "canceled": 0}, done
         retried = ["SENT", "RECEIVED", "RETRY_SCHEDULED", "RECEIVED", "MOVED_TO_TSQ"]
         for kind, wanted, result, error, trail in [
                 ("json", "COMPLETED", {"paid": 7}, None, ["SENT", "RECEIVED", "COMPLETED"]),
@@ -282,7 +282,7 @@ def sql_handler_has_its_effect_exactly_once():
         sent = {how: send(pawl, "shop", "charge", {"how": how, "n": n})
                 for n, how in enumerate(("well", "refuse", "break", "once"))}
         done = work(pawl, "shop", "--sql", "app.handle")
-        assert done == {"claimed": 5, "completed": 2, "retried": 1, "failed": 1, "rejected": 1, "lost": 0, "released": 0}, done
+        assert done == {"claimed": 5, "completed": 2, "retried": 1, "failed": 1, "rejected": 1, "lost": 0, "released": 0, "canceled": 0}, done
         rows = db.rows("select command_id from app.done order by n")
         assert rows == [sent["well"], sent["once"]], rows  # what failed left nothing behind
         found = {how: (c := show(pawl, sent[how]))["status"] + " " + str(c["error"]) for how in sent}
@@ -465,6 +465,7 @@ def cancel_reaches_a_running_command_at_its_next_heartbeat():
         wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="the program is gone")
         assert [reply["status"] for reply in replies(db, "answers")] == ["CANCELED"]
         assert worker.stop() == 0 and is_clean(worker), worker.stderr
+        assert worker.said("^1 claimed: 0 completed, 0 retried, 0 in troubleshooting, 0 rejected, 0 lost, 1 canceled$"), worker.stdout
         asked = [event for event in command["audit"] if event["actor"] == "ann"]
         assert asked, f"the audit does not say who asked for it: {command['audit']}"
 

@@ -82,7 +82,7 @@ def every_command_of_the_bus_speaks_json():
         assert done_json(pawl, dict, "command", "show", first)["status"] == "PENDING"
         canceled = done_json(pawl, dict, "command", "cancel", first)
         assert (canceled["command_id"], canceled["status"]) == (first, "CANCELED"), canceled
-        counts = {"claimed": 2, "completed": 2, "retried": 0, "failed": 0, "rejected": 0, "lost": 0, "released": 0}
+        counts = {"claimed": 2, "completed": 2, "retried": 0, "failed": 0, "rejected": 0, "lost": 0, "released": 0, "canceled": 0}
         assert work_all(pawl, "--noop") == counts
         assert len(done_json(pawl, list, "command", "list", "--status", "COMPLETED")) == 2
         batch = done_json(pawl, dict, "batch", "create", "--name", "four")["batch_id"]

@@ -70,13 +70,18 @@ static void *running_body(void *context)
     return NULL;
 }
 
-static void running_start(Running *running, Bus *bus, WorkerOptions options)
+static void running_start_in(Running *running, Bus *bus, const char *domain, WorkerOptions options)
 {
     options.pool    = bus->pool;
-    options.domain  = "mail";
+    options.domain  = domain;
     options.name    = "test";
     *running        = (Running){.worker = worker_new(&options)};
     running->thread = thread_start("worker", running_body, running);
+}
+
+static void running_start(Running *running, Bus *bus, WorkerOptions options)
+{
+    running_start_in(running, bus, "mail", options);
 }
 
 static WorkerCounts running_end(Running *running)
@@ -288,8 +293,28 @@ TEST(worker_stops_a_handler_that_was_canceled)
     await(atomic_load(&held.stopped) == 1);
     await(bus_count(bus, "outcome where status = 'CANCELED'") == 1);
     WorkerCounts counts = running_stop(&running, 1000);
-    assert_int_equal(counts.lost, 1);
+    assert_int_equal(counts.canceled, 1);
+    assert_int_equal(counts.lost, 0);
     assert_int_equal(counts.completed, 0);
+}
+
+TEST(worker_counts_a_failure_of_a_canceled_command_as_canceled)
+{
+    scoped(bus_free) Bus *bus      = bus_new(8);
+    Held                  held     = HELD(.outcome = OUTCOME_FAIL);
+    int64_t               canceled = metric_value(&bus_metrics.settled_canceled);
+    Running               running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base});
+    await(atomic_load(&held.begun) == 1);
+    database_exec(bus->db, "select * from pawl.cancel(array(select command_id from pawl.command), 'no more', 'ann')");
+    held.open = true;
+    await(bus_count(bus, "outcome where status = 'CANCELED'") == 1);
+    WorkerCounts counts = running_stop(&running, 1000);
+    assert_int_equal(counts.canceled, 1);
+    assert_int_equal(counts.failed + counts.retried + counts.lost, 0);
+    assert_int_equal(metric_value(&bus_metrics.settled_canceled) - canceled, 1);
 }
 
 TEST(worker_stops_a_handler_that_takes_too_long)
@@ -553,6 +578,37 @@ TEST(worker_without_work_asks_less_than_once_a_second)
     clock_sleep_ms(8000);
     assert_in_range(metric_value(&pg_metrics.tx_ok) - before, 2, 8);
     running_stop(&running, 1000);
+}
+
+TEST(workers_of_one_pool_share_one_requeue_task)
+{
+    scoped(bus_free) Bus *bus   = bus_new(8);
+    Held                  held  = HELD(.open = true);
+    Mono                  start = clock_mono();
+    int64_t               calls = metric_value(&bus_metrics.requeue_calls);
+    Running               running[4];
+    const char           *domains[] = {"mail", "shop", "bank", "farm"};
+
+    for (int i = 0; i < 4; i++)
+        bus_send(bus, domains[i], 1);
+    for (int i = 0; i < 4; i++)
+        running_start_in(&running[i], bus, domains[i], (WorkerOptions){.handler = &held.base});
+    await(bus_count(bus, "outcome") == 4);
+    /* Each worker has asked by now; all of them together may cause a call per second. */
+    assert_in_range(metric_value(&bus_metrics.requeue_calls) - calls, 1,
+                    1 + mono_ms_between(start, clock_mono()) / 1000);
+    /* What one worker requeues is run by the worker of its domain. */
+    for (int i = 0; i < 4; i++) {
+        SendItem  later = bus_item(domains[i], "t", NULL);
+        SendItem *list  = &later;
+        Error     error = {0};
+
+        later.delay_ms = 300;
+        assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    }
+    await(bus_count(bus, "outcome") == 8);
+    for (int i = 0; i < 4; i++)
+        (void)running_stop(&running[i], 1000);
 }
 
 TEST(worker_says_what_is_wrong_with_its_domain)
