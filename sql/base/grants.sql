@@ -1,4 +1,4 @@
--- grants.sql - every right in schemas pawl and wallet, in one table; last of the definitions, so that every function above
+-- grants.sql - every right in schemas pawl, wallet and rating, in one table; last of the definitions, so that every function above
 -- is closed before a role sees it. Schema pgmq has its own: sql/pgmq/grants.sql.
 --
 --   pawl_reader     reads states, numbers and times: no payloads, results, states or metadata of commands, processes and dead letters, no tokens
@@ -7,7 +7,7 @@
 --   pawl_poster     moves money between wallets: neither creates it, nor sets floors, freezes or unfreezes
 --   pawl_treasurer  is a poster that may do all of that: see wallet.treasury()
 --   pawl_monitor    runs the periodic tasks: retention, expiry, seals, verification marks, dead letters
---   pawl_app        reader, sender, worker and poster together; looks up API keys, reads payloads
+--   pawl_app        reader, sender, worker and poster together; looks up API keys, reads payloads, registers matches
 --   pawl_admin      everything an operator does, and all of the above
 --
 -- A function without a row is for the owner only. Rows name all overloads of a function. A new function gets a row here and
@@ -133,7 +133,36 @@ as $$
     ('wallet.verify',           'reader'),
     ('wallet.verify_plan',      'reader'),
     ('wallet.verify_step',      'reader'),
-    ('wallet.verify_record',      'monitor')
+    ('wallet.verify_record',      'monitor'),
+    -- ratings
+    ('rating.group_get',        'reader'),
+    ('rating.group_list',       'reader'),
+    ('rating.board',            'reader'),
+    ('rating.places',           'reader'),
+    ('rating.stats',            'reader'),
+    ('rating.matches',          'reader'),
+    ('rating.player_history',   'reader'),
+    ('rating.head_to_head',     'reader'),
+    ('rating.chart_points',     'reader'),
+    ('rating.match_get',        'reader'),
+    ('rating.replay_chunk',     'reader'),
+    ('rating.verify_members',   'reader'),
+    ('rating.players_named',    'reader'),
+    ('rating.players_get',      'reader'),
+    ('rating.players_of_users', 'reader'),
+    ('rating.group_open',       'app'),
+    ('rating.group_set',        'app'),
+    ('rating.group_move',       'app'),
+    ('rating.players_seen',     'app'),
+    ('rating.usage_add',        'app'),
+    ('rating.match_read',       'app'),
+    ('rating.match_write',      'app'),
+    ('rating.undo_find',        'app'),
+    ('rating.undo_versions',    'app'),
+    ('rating.undo_begin',       'app'),
+    ('rating.undo_end',         'app'),
+    ('rating.matches_after',    'app'),
+    ('rating.history_rewrite',  'app')
 $$;
 
 -- Who may read which tables and sequences; hidden columns are readable by no role.
@@ -182,7 +211,15 @@ as $$
     ('wallet.hold',            '',                     'reader'),
     ('wallet.holds',           '',                     'reader'),
     ('wallet.seal',            '',                     'reader'),
-    ('wallet.verified',        '',                     'reader')
+    ('wallet.verified',        '',                     'reader'),
+    ('rating.rules',           '',                     'reader'),
+    ('rating.groups',          '',                     'reader'),
+    ('rating.player',          '',                     'reader'),
+    ('rating.username',        '',                     'reader'),
+    ('rating.member',          '',                     'reader'),
+    ('rating.match',           '',                     'reader'),
+    ('rating.history',         '',                     'reader'),
+    ('rating.undo',            '',                     'reader')
 $$;
 
 -- Every role with the roles whose rights it has, itself among them.
@@ -234,13 +271,13 @@ as $$
     ) a
   )
   select format('revoke all on all tables in schema %I from %I', s.name, r.role)
-  from (select distinct role from role) r, (values ('pawl'), ('wallet')) s (name)
+  from (select distinct role from role) r, (values ('pawl'), ('wallet'), ('rating')) s (name)
   union all
   select format('revoke all on all sequences in schema %I from %I', s.name, r.role)
-  from (select distinct role from role) r, (values ('pawl'), ('wallet')) s (name)
+  from (select distinct role from role) r, (values ('pawl'), ('wallet'), ('rating')) s (name)
   union all
   select format('revoke all on all functions in schema %I from %I', s.name, r.role)
-  from (select distinct role from role) r, (values ('pawl'), ('wallet')) s (name)
+  from (select distinct role from role) r, (values ('pawl'), ('wallet'), ('rating')) s (name)
   union all
   select format('grant usage on schema %I to %I', u.nspname, u.role)
   from (select role, nspname from function union select role, nspname from relation) u
@@ -283,5 +320,5 @@ begin
 end
 $$;
 
-revoke all on all functions in schema pawl, wallet from public;
+revoke all on all functions in schema pawl, wallet, rating from public;
 select pawl.grant_roles();

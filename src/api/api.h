@@ -50,6 +50,7 @@ RouteHandler api_tsq_list, api_tsq_retry, api_tsq_cancel, api_tsq_complete;
 RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal_once, api_settle_once, api_extend_once;
 RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
 
+RouteHandler api_rating_board, api_rating_history, api_rating_matches;
 RouteHandler api_process_define, api_process_start, api_process_show, api_process_list, api_process_signal;
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
 RouteHandler api_activation_claim, api_activation_report, api_activation_extend;
@@ -67,6 +68,7 @@ extern const RouteParameter api_dead_letter_parameters[], api_command_parameters
 extern const FieldTable api_policy_body;
 extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
     api_extend_body;
+extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
 extern const FieldTable     api_process_start_body, api_process_retry_body, api_process_cancel_body,
     api_process_complete_body, api_activation_claim_body, api_activation_report_body, api_activation_extend_body;

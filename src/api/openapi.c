@@ -401,6 +401,7 @@ static const char *const tags[][2] = {
     {"wallets",      "wallets, their balances and entries"                   },
     {"transactions", "postings and holds"                                    },
     {"ledger",       "proof of the ledger"                                   },
+    {"groups",       "ratings of groups"                                     },
 };
 static const char *const tag_of_segment[][2] = {
     {"alerts",              "operations"  },

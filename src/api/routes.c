@@ -23,6 +23,7 @@ static const RouteParameter     letter_captures[] = {
 #define READS           (SCOPE_READ | SCOPE_ADMIN)
 #define READS_COMMANDS  (READS | SCOPE_COMMAND)
 #define READS_PROCESSES (READS | SCOPE_PROCESS)
+#define READS_RATINGS   (READS | SCOPE_RATING)
 #define READS_MONEY     (SCOPE_READ | SCOPE_WALLET | SCOPE_TREASURY)
 
 /* clang-format off */
@@ -188,6 +189,15 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/holds/{txn_id}/void", api_hold_void, SCOPE_WALLET, .is_inline = true, .body = &wallet_operation_bodies[WALLET_VOID],
      .summary = "Release what is left", .example = EXAMPLE_MOVED("\"hold\":" EXAMPLE_REF "," "\"owner\":\"ann\","),
      .status = 201, .answer = &answer_voided, .headers = balance_header},
+    {HTTP_GET, "/v1/groups/{chat}/leaderboard", api_rating_board, READS_RATINGS, .parameters = api_rating_board_parameters,
+     .captures = api_rating_captures, .summary = "The leaderboard of a group. The scope rating reads published groups only",
+     .answer = &answer_leaderboard},
+    {HTTP_GET, "/v1/groups/{chat}/players/{user}/history", api_rating_history, READS_RATINGS, .parameters = api_rating_page_parameters,
+     .captures = api_rating_captures, .summary = "Matches of a player, newest first, with the rating after each",
+     .answer = &answer_player_history},
+    {HTTP_GET, "/v1/groups/{chat}/matches", api_rating_matches, READS_RATINGS, .parameters = api_rating_page_parameters,
+     .captures = api_rating_captures, .summary = "Matches of a group, newest first, also those that were undone",
+     .answer = &answer_matches},
     {HTTP_GET, "/v1/ledger/verify", api_verify, READS_MONEY | SCOPE_ADMIN, .deadline_ms = 600000,
      .parameters = api_verify_parameters, .summary = "Verify the ledger and name every inconsistent row",
      .example = "{\"ok\":true,\"rows\":0,\"seals\":0,\"unsealed\":0,\"took_ms\":0,\"findings\":[],\"more\":false}",

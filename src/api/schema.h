@@ -16,6 +16,7 @@ extern const AnswerTable answer_process_started, answer_process_defined, answer_
 extern const AnswerTable answer_wallet, answer_wallet_past, answer_wallets, answer_entries;
 extern const AnswerTable answer_moved, answer_transfer, answer_frozen, answer_floor, answer_hold_placed,
     answer_captured, answer_voided, answer_refunded, answer_multi, answer_verdicts;
+extern const AnswerTable answer_leaderboard, answer_player_history, answer_matches;
 extern const AnswerTable answer_transaction, answer_hold, answer_verify;
 
 #endif

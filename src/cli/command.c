@@ -245,6 +245,11 @@ static const CommandFlag wallet_batch_flags[] = {
     FLAGS_END,
 };
 
+static const CommandFlag rating_flags[] = {
+    {"--limit", "N", "at most this many, 100 unless given"},
+    FLAGS_END,
+};
+
 const CliCommand cli_commands[] = {
     {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it; --listen A:P, --role LIST"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
@@ -288,6 +293,9 @@ const CliCommand cli_commands[] = {
     {"wallet",  "show",   "ID",        1, 1, command_wallet_show,    NULL,       "show one transaction with its entries"},
     {"wallet",  "verify", "",          0, 0, command_wallet_verify,  wallet_verify_flags, "verify the ledger and name every inconsistent row"},
     {"wallet",  "events", "ASSET DOMAIN|off", 2, 2, command_wallet_events, NULL, "send a command for each transaction in an asset"},
+    {"rating",  "leaderboard", "CHAT", 1, 1, command_rating_leaderboard, rating_flags, "show the leaderboard of a group"},
+    {"rating",  "history", "CHAT PLAYER", 2, 2, command_rating_history, rating_flags, "list the matches of a player, @name or a number, newest first"},
+    {"rating",  "verify", "[CHAT]",    0, 1, command_rating_verify,  NULL,       "compute all ratings again and name every row that differs"},
     {"migrate", NULL,     "",          0, 0, command_migrate,        NULL,       "bring the schema up to date"},
     {"migrate", "status", "",          0, 0, command_migrate_status, NULL,       "show which migrations are applied"},
     {"doctor",  NULL,     "",          0, 0, command_doctor,         doctor_flags, "run all checks and suggest remedies"},

@@ -5,6 +5,7 @@ import uuid
 
 from bus_helpers import send, work
 from pawl_test import Database, Pawl, main, test, wait_until
+from rating_helpers import CHAT, Model
 from helpers import dead_letters_put, problem, stop_clean
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -276,6 +277,16 @@ def tour_ledger(tour):
     tour.ask("GET", "/v1/ledger/verify")
 
 
+def tour_ratings(tour, db):
+    model = Model(db, 3)
+    model.play(0, 1, 3, 1)
+    model.play(0, 1, 2, 2)
+    group = "/v1/groups/{chat}/"
+    tour.ask("GET", group + "leaderboard", query="?limit=2", chat=CHAT)
+    tour.ask("GET", group + "players/{user}/history", query="?limit=1", chat=CHAT, user="@p1")
+    tour.ask("GET", group + "matches", chat=CHAT)
+
+
 @test
 def every_operation_answers_what_it_describes():
     with Database() as db, Pawl(db) as pawl:
@@ -285,6 +296,7 @@ def every_operation_answers_what_it_describes():
         tour_commands(tour, pawl)
         tour_processes(tour, db)
         tour_ledger(tour)
+        tour_ratings(tour, db)
         missed = set(operations(tour.api)) - tour.seen
         assert not missed, missed
         stop_clean(pawl.server)

@@ -130,6 +130,35 @@ wallet.verify_plan       reader
 wallet.verify_step       reader
 wallet.verify_record       monitor
 
+rating.group_get           reader
+rating.group_list          reader
+rating.board               reader
+rating.places              reader
+rating.stats               reader
+rating.matches             reader
+rating.player_history      reader
+rating.head_to_head        reader
+rating.chart_points        reader
+rating.match_get           reader
+rating.replay_chunk        reader
+rating.verify_members      reader
+rating.players_named       reader
+rating.players_get         reader
+rating.players_of_users    reader
+rating.group_open          app
+rating.group_set           app
+rating.group_move          app
+rating.players_seen        app
+rating.usage_add           app
+rating.match_read          app
+rating.match_write         app
+rating.undo_find           app
+rating.undo_versions       app
+rating.undo_begin          app
+rating.undo_end            app
+rating.matches_after       app
+rating.history_rewrite     app
+
 pgmq.list_queues                   reader
 pgmq.metrics                       reader
 pgmq.metrics_all                   reader
@@ -177,7 +206,7 @@ end $$;
 EVERY_FUNCTION = """
 select p.oid, n.nspname || '.' || p.proname, p.oid::regprocedure
 from pg_proc p join pg_namespace n on n.oid = p.pronamespace
-where n.nspname in ('pawl', 'wallet', 'pgmq') and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype
+where n.nspname in ('pawl', 'wallet', 'rating', 'pgmq') and p.prokind = 'f' and p.prorettype <> 'trigger'::regtype
 order by 2, 3
 """
 
@@ -228,13 +257,13 @@ def no_role_reads_secrets_or_writes_tables():
         secrets = ",".join(f"'{name}'" for name in SECRET_COLUMNS)
         readable = db.rows(
             f"select r.role, format('%s.%s', c.oid::regclass, a.attname) from (values {roles}) r (role), pg_class c "
-            f"join pg_attribute a on a.attrelid = c.oid where c.relnamespace in ('pawl'::regnamespace, 'wallet'::regnamespace) "
+            f"join pg_attribute a on a.attrelid = c.oid where c.relnamespace in ('pawl'::regnamespace, 'wallet'::regnamespace, 'rating'::regnamespace) "
             f"and c.relkind in ('r', 'p', 'v') and a.attname in ({secrets}) "
             f"and has_column_privilege(r.role, c.oid, a.attnum, 'select')")
         assert not [row for row in readable if row.split("|")[1] not in SECRET_EXCEPT], readable
         written = db.rows(
             f"select r.role, c.oid::regclass from (values {roles}) r (role), pg_class c "
-            f"where c.relnamespace in ('pawl'::regnamespace, 'wallet'::regnamespace) and c.relkind in ('r', 'p', 'v') "
+            f"where c.relnamespace in ('pawl'::regnamespace, 'wallet'::regnamespace, 'rating'::regnamespace) and c.relkind in ('r', 'p', 'v') "
             f"and has_table_privilege(r.role, c.oid, 'insert, update, delete, truncate')")
         assert not written, written
         keys = db.rows(f"select r.role from (values {roles}) r (role) where has_any_column_privilege(r.role, 'pawl.api_key', 'select')")

@@ -10,5 +10,5 @@ from (
   left join pg_proc p on d.classid = 'pg_proc'::regclass and p.oid = d.objid
   join pg_namespace n on n.oid = coalesce(c.relnamespace, p.pronamespace)
   where t.relnamespace in (to_regnamespace('pawl'), to_regnamespace('wallet'))
-    and n.nspname not in ('pawl', 'wallet', 'pgmq') and d.deptype = 'n'
+    and n.nspname not in ('pawl', 'wallet', 'rating', 'pgmq') and d.deptype = 'n'
 ) u

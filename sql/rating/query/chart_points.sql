@@ -1,0 +1,2 @@
+-- Ratings over time.
+select * from rating.chart_points($1, $2, $3)

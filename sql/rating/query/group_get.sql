@@ -1,0 +1,2 @@
+-- A group with its settings.
+select * from rating.group_get($1)

@@ -1,0 +1,2 @@
+-- A group with its settings, created on first sight.
+select * from rating.group_open($1, $2, $3)

@@ -1,0 +1,2 @@
+-- Places of players.
+select * from rating.places($1, $2)

@@ -1,0 +1,2 @@
+-- Players by id.
+select * from rating.players_get($1, $2)

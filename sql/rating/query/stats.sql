@@ -1,0 +1,2 @@
+-- One player in numbers.
+select * from rating.stats($1, $2)

@@ -1,0 +1,2 @@
+-- Mark a match as undone.
+select rating.undo_begin($1, $2)

@@ -1,0 +1,2 @@
+-- What a key has undone.
+select * from rating.undo_find($1)

@@ -1,0 +1,2 @@
+-- Members who have played.
+select * from rating.verify_members($1)

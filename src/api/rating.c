@@ -1,0 +1,120 @@
+/*
+ * rating.c - ratings over HTTP: leaderboard, matches of a player, matches of a group. Reading only.
+ *
+ * A key with the scope rating reads published groups; one with read or admin reads all.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/api.h"
+#include "api/page.h"
+#include "api/scope.h"
+#include "base/writer.h"
+#include "rating/read.h"
+
+const RouteParameter api_rating_board_parameters[] = {
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = BOARD_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
+    {"offset", "how many places to leave out first", PARAMETER_I64, .min = 0, .max = 1000000},
+    {NULL, NULL},
+};
+const RouteParameter api_rating_page_parameters[] = {
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
+};
+const RouteParameter api_rating_captures[] = {
+    {"chat", "id of the group, such as -1001234567890", PARAMETER_I64, .min = INT64_MIN, .max = INT64_MAX},
+    {"user", "id of the player, or @username"},
+    {NULL, NULL},
+};
+
+static ErrorCode read_begin(const Request *request, RatingRead *ret_read, Error *reterr)
+{
+    const char *text = request_capture(request, "chat");
+    char       *end;
+
+    errno             = 0;
+    ret_read->chat_id = strtoll(text, &end, 10);
+    if (errno || *end || end == text)
+        return fail(reterr, ERR_INVALID, "chat must be a number, got \"%.60s\"", text);
+    ret_read->published_only = !(request_scopes(request) & (SCOPE_READ | SCOPE_ADMIN));
+    return OK;
+}
+
+ErrorCode api_rating_board(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api       *api  = context;
+    RatingRead read = {0};
+    BoardRow  *list;
+    int64_t    limit;
+    int        count;
+    Writer     writer;
+
+    TRY(read_begin(request, &read, reterr));
+    TRY(request_query_i64(request, "limit", 1, BOARD_LIMIT_MAX, PAGE_LIMIT_DEFAULT, &limit, reterr));
+    TRY(request_query_i64(request, "offset", 0, 1000000, 0, &read.offset, reterr));
+    read.limit = (int)limit;
+    TRY(rating_read_board(api->pool, request_deadline(request), request_arena(request), &read, &list, &count, reterr));
+    writer_open(&writer, &response->body);
+    writer_object(&writer, NULL);
+    writer_i64(&writer, "chat", read.chat_id);
+    writer_array(&writer, "items");
+    for (int i = 0; i < count; i++)
+        board_row_write(&writer, &list[i]);
+    writer_end(&writer);
+    writer_i64(&writer, "total", count ? list[0].total : read.offset);
+    writer_end(&writer);
+    return OK;
+}
+
+static int64_t history_write(Writer *writer, const void *list, int index)
+{
+    const PlayerMatch *match = (const PlayerMatch *)list + index;
+
+    board_player_write(writer, match);
+    return match->match_id;
+}
+
+ErrorCode api_rating_history(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api         *api  = context;
+    RatingRead   read = {.player = request_capture(request, "user")};
+    PlayerMatch *list;
+    Page         page;
+    int          count;
+
+    TRY(read_begin(request, &read, reterr));
+    TRY(page_take(request, &page, reterr));
+    read.limit  = page.limit;
+    read.before = page.before;
+    TRY(rating_read_history(api->pool, request_deadline(request), request_arena(request), &read, &list, &count,
+                            reterr));
+    page_write(&page, list, count, history_write, response);
+    return OK;
+}
+
+static int64_t match_write(Writer *writer, const void *list, int index)
+{
+    const GroupMatch *match = (const GroupMatch *)list + index;
+
+    board_match_write(writer, match);
+    return match->id;
+}
+
+ErrorCode api_rating_matches(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api        *api  = context;
+    RatingRead  read = {0};
+    GroupMatch *list;
+    Page        page;
+    int         count;
+
+    TRY(read_begin(request, &read, reterr));
+    TRY(page_take(request, &page, reterr));
+    read.limit  = page.limit;
+    read.before = page.before;
+    TRY(rating_read_matches(api->pool, request_deadline(request), request_arena(request), &read, &list, &count,
+                            reterr));
+    page_write(&page, list, count, match_write, response);
+    return OK;
+}

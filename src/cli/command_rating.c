@@ -1,0 +1,171 @@
+/*
+ * command_rating.c - pawl rating leaderboard, history and verify.
+ */
+#include <stddef.h>
+#include <stdio.h>
+
+#include "base/writer.h"
+#include "cli/command.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+#include "rating/read.h"
+#include "rating/verify.h"
+
+#define VERIFY_MS 3600000
+
+static ErrorCode read_begin(Call *call, RatingRead *ret_read, Error *reterr)
+{
+    int64_t limit;
+
+    TRY(call_number("CHAT", call->arguments[0], INT64_MIN, INT64_MAX, 0, &ret_read->chat_id, reterr));
+    TRY(call_number("--limit", call_flag(call, "--limit"), 1, BOARD_LIMIT_MAX, 100, &limit, reterr));
+    ret_read->limit = (int)limit;
+    return OK;
+}
+
+/* ---- leaderboard ---- */
+
+static void board_table(Call *call, const BoardRow *list, int count)
+{
+    static const char *const head[] = {">place", "name", "username", ">rating", ">games", ">7 days", NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < count; i++) {
+        table_cell_i64(&table, list[i].place);
+        table_cell(&table, list[i].name);
+        table_cell(&table, list[i].username);
+        table_cell_i64(&table, rating_points(list[i].rating));
+        table_cell_i64(&table, list[i].games);
+        table_cell(&table, arena_print(call->arena, "%+d", rating_points(list[i].change_week)));
+    }
+    table_print(&table, "no player has a place yet");
+}
+
+/* An array of rows, for programs. */
+#define ROWS_JSON(call, list, count, write_row)          \
+    do {                                                 \
+        Text   text_;                                    \
+        Writer writer_;                                  \
+        text_init(&text_, (call)->arena, TEXT_MAX_BODY); \
+        writer_open(&writer_, &text_);                   \
+        writer_array(&writer_, NULL);                    \
+        for (int row_ = 0; row_ < (count); row_++)       \
+            write_row(&writer_, &(list)[row_]);          \
+        writer_end(&writer_);                            \
+        print_json(&text_);                              \
+    } while (0)
+
+ErrorCode command_rating_leaderboard(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app  = NULL;
+    RatingRead             read = {0};
+    BoardRow              *list;
+    int                    count;
+
+    TRY(read_begin(call, &read, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(rating_read_board(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count, reterr));
+    if (call->json)
+        ROWS_JSON(call, list, count, board_row_write);
+    else
+        board_table(call, list, count);
+    return OK;
+}
+
+/* ---- history ---- */
+
+static void history_table(Call *call, const PlayerMatch *list, int count)
+{
+    static const char *const head[] = {">match", "played", "opponent", ">score", ">change", ">rating", NULL};
+    Table                    table;
+
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < count; i++) {
+        table_cell_i64(&table, list[i].match_id);
+        table_cell_time(&table, list[i].played_at);
+        table_cell(&table, list[i].opponent);
+        table_cell(&table, arena_print(call->arena, "%d:%d", list[i].score, list[i].opponent_score));
+        table_cell(&table, arena_print(call->arena, "%+d",
+                                       rating_points(list[i].rating) - rating_points(list[i].rating_before)));
+        table_cell_i64(&table, rating_points(list[i].rating));
+    }
+    table_print(&table, "no matches");
+}
+
+ErrorCode command_rating_history(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app  = NULL;
+    RatingRead             read = {.player = call->arguments[1]};
+    PlayerMatch           *list;
+    int                    count;
+
+    TRY(read_begin(call, &read, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(rating_read_history(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count, reterr));
+    if (call->json)
+        ROWS_JSON(call, list, count, board_player_write);
+    else
+        history_table(call, list, count);
+    return OK;
+}
+
+/* ---- verify ---- */
+
+static void show(void *context, int64_t matches)
+{
+    progress_show_more(context, matches, "matches", "");
+}
+
+static void report_print(Call *call, const RatingReport *report)
+{
+    static const char *const head[] = {"chat", "row", "problem", NULL};
+    Table                    table;
+
+    if (report->count == 0) {
+        printf("the ratings are consistent: %lld matches of %lld players in %lld group%s, %.1f s\n",
+               (long long)report->matches, (long long)report->players, (long long)report->groups,
+               report->groups == 1 ? "" : "s", (double)report->took_ms / 1000);
+        return;
+    }
+    table_init(&table, call->arena, head);
+    for (int i = 0; i < report->count; i++) {
+        table_cell_i64(&table, report->findings[i].chat_id);
+        table_cell(&table, report->findings[i].which);
+        table_cell(&table, report->findings[i].sentence);
+    }
+    table_print(&table, "");
+    if (report->more)
+        printf("and more\n");
+}
+
+ErrorCode command_rating_verify(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    Progress               progress;
+    RatingReport          *report  = arena_alloc(call->arena, sizeof *report);
+    RatingVerifyOptions    options = {.progress = show, .context = &progress};
+    ErrorCode              code;
+    Text                   text;
+    Writer                 writer;
+
+    if (call->count > 0)
+        TRY(call_number("CHAT", call->arguments[0], INT64_MIN, INT64_MAX, 0, &options.chat_id, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    progress_begin(&progress);
+    code = rating_verify(app->pool, &options, VERIFY_MS, call->arena, report, reterr);
+    progress_end(&progress);
+    TRY(code);
+    if (call->json) {
+        text_init(&text, call->arena, TEXT_MAX_BODY);
+        writer_open(&writer, &text);
+        rating_report_write(&writer, report);
+        print_json(&text);
+    } else {
+        report_print(call, report);
+    }
+    if (report->count > 0)
+        return fail(reterr, ERR_CONFLICT, "%d%s row%s inconsistent", report->count, report->more ? " or more" : "",
+                    report->count == 1 && !report->more ? " is" : "s are");
+    return OK;
+}

@@ -1,0 +1,233 @@
+/*
+ * board.c - see board.h.
+ */
+#include "rating/board.h"
+
+#include "rating/rules.h"
+#include "sql.h"
+
+DB_SHAPE(board_row, BoardRow, BOARD_COLUMNS);
+DB_SHAPE(stats, PlayerStats, STATS_COLUMNS);
+DB_SHAPE(group_match, GroupMatch, GROUP_MATCH_COLUMNS);
+DB_SHAPE(player_match, PlayerMatch, PLAYER_MATCH_COLUMNS);
+DB_SHAPE(head, HeadToHead, HEAD_COLUMNS);
+DB_SHAPE(point, BoardPoint, POINT_COLUMNS);
+
+ErrorCode board_read(Tx *tx, int64_t group_id, int64_t offset, int limit, BoardRow **ret_list, int *ret_count,
+                     Error *reterr)
+{
+    void *rows;
+
+    TRY(db_many(tx, sql_rating_board, DB_ARGS(db_i64(group_id), db_i64(offset), db_i32(limit)), &board_row_shape, &rows,
+                ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode board_places(Tx *tx, int64_t group_id, const int64_t *players, int count, int64_t *ret_places, Error *reterr)
+{
+    typedef struct {
+        int32_t ord;
+        int64_t place;
+    } Place;
+#define PLACE_COLUMNS(X, T)    \
+    X(T, int32_t, DB_I32, ord) \
+    X(T, int64_t, DB_I64, place)
+    DB_SHAPE(place, Place, PLACE_COLUMNS);
+    void *rows;
+    int   found;
+
+    TRY(db_many(tx, sql_rating_places, DB_ARGS(db_i64(group_id), db_i64s(tx->arena, players, count)), &place_shape,
+                &rows, &found, reterr));
+    for (int i = 0; i < count; i++)
+        ret_places[i] = 0;
+    for (int i = 0; i < found; i++)
+        ret_places[((const Place *)rows)[i].ord - 1] = ((const Place *)rows)[i].place;
+    return OK;
+}
+
+ErrorCode board_stats(Tx *tx, int64_t group_id, int64_t player_id, PlayerStats *ret_stats, Error *reterr)
+{
+    return db_one(tx, sql_rating_stats, DB_ARGS(db_i64(group_id), db_i64(player_id)), &stats_shape, ret_stats, reterr);
+}
+
+ErrorCode board_matches(Tx *tx, int64_t group_id, int64_t before, int limit, bool with_undone, GroupMatch **ret_list,
+                        int *ret_count, Error *reterr)
+{
+    void *rows;
+
+    TRY(db_many(tx, sql_rating_matches,
+                DB_ARGS(db_i64(group_id), before ? db_i64(before) : db_null(), db_i32(limit), db_bool(with_undone)),
+                &group_match_shape, &rows, ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode board_player(Tx *tx, int64_t group_id, int64_t player_id, int64_t before, int limit, PlayerMatch **ret_list,
+                       int *ret_count, Error *reterr)
+{
+    void *rows;
+
+    TRY(db_many(tx, sql_rating_player_history,
+                DB_ARGS(db_i64(group_id), db_i64(player_id), before ? db_i64(before) : db_null(), db_i32(limit)),
+                &player_match_shape, &rows, ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+ErrorCode board_head_to_head(Tx *tx, int64_t group_id, int64_t player_a, int64_t player_b, HeadToHead *ret_head,
+                             Error *reterr)
+{
+    return db_one(tx, sql_rating_head_to_head, DB_ARGS(db_i64(group_id), db_i64(player_a), db_i64(player_b)),
+                  &head_shape, ret_head, reterr);
+}
+
+ErrorCode board_points(Tx *tx, int64_t group_id, const int64_t *players, int count, int limit, BoardPoint **ret_list,
+                       int *ret_count, Error *reterr)
+{
+    void *rows;
+
+    TRY(db_many(tx, sql_rating_chart_points,
+                DB_ARGS(db_i64(group_id), db_i64s(tx->arena, players, count), db_i32(limit)), &point_shape, &rows,
+                ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+/* ---- JSON ---- */
+
+void board_row_write(Writer *writer, const BoardRow *row)
+{
+    writer_object(writer, NULL);
+    writer_i64(writer, "place", row->place);
+    writer_i64(writer, "user", row->user_id);
+    writer_text(writer, "name", row->name);
+    writer_text(writer, "username", row->username);
+    writer_i64(writer, "rating", rating_points(row->rating));
+    writer_i64(writer, "deviation", rating_points(row->deviation));
+    writer_i64(writer, "games", row->games);
+    writer_i64(writer, "change_week", rating_points(row->change_week));
+    writer_end(writer);
+}
+
+static void side_write(Writer *writer, const char *name, int64_t user_id, const char *shown, int score, double before,
+                       double after)
+{
+    writer_object(writer, name);
+    writer_i64(writer, "user", user_id);
+    writer_text(writer, "name", shown);
+    writer_i64(writer, "score", score);
+    writer_i64(writer, "rating_before", rating_points(before));
+    writer_i64(writer, "rating", rating_points(after));
+    writer_end(writer);
+}
+
+void board_match_write(Writer *writer, const GroupMatch *match)
+{
+    writer_object(writer, NULL);
+    writer_i64(writer, "id", match->id);
+    writer_time(writer, "played_at", match->played_at);
+    side_write(writer, "a", match->a_user_id, match->a_name, match->score_a, match->a_before, match->a_after);
+    side_write(writer, "b", match->b_user_id, match->b_name, match->score_b, match->b_before, match->b_after);
+    writer_bool(writer, "undone", match->is_undone);
+    writer_end(writer);
+}
+
+void board_player_write(Writer *writer, const PlayerMatch *match)
+{
+    static const char *const outcomes[] = {"lost", "drawn", "won"};
+
+    writer_object(writer, NULL);
+    writer_i64(writer, "match", match->match_id);
+    writer_time(writer, "played_at", match->played_at);
+    writer_i64(writer, "opponent", match->opponent_user_id);
+    writer_text(writer, "opponent_name", match->opponent);
+    writer_i64(writer, "score", match->score);
+    writer_i64(writer, "opponent_score", match->opponent_score);
+    writer_text(writer, "outcome", outcomes[match->outcome + 1]);
+    writer_i64(writer, "rating_before", rating_points(match->rating_before));
+    writer_i64(writer, "rating", rating_points(match->rating));
+    writer_end(writer);
+}
+
+/* ---- CSV ---- */
+
+static void cell_text(Text *csv, const char *value)
+{
+    bool formula = value && (*value == '=' || *value == '+' || *value == '-' || *value == '@');
+
+    text_append_char(csv, '"');
+    if (formula)
+        text_append_char(csv, '\'');
+    for (; value && *value; value++) {
+        if (*value == '"')
+            text_append_char(csv, '"');
+        text_append_char(csv, *value == '\n' || *value == '\r' ? ' ' : *value);
+    }
+    text_append_char(csv, '"');
+}
+
+static void cell_time(Text *csv, int64_t micros)
+{
+    char text[WALL_TEXT_SIZE];
+
+    wall_text((Wall){micros}, text);
+    text_append(csv, text);
+}
+
+#define EXPORT_MATCHES_MAX 20000
+
+ErrorCode board_export_matches(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count,
+                               bool *ret_more, Error *reterr)
+{
+    GroupMatch *list;
+    int         count;
+    int         first;
+
+    TRY(board_matches(tx, group_id, 0, EXPORT_MATCHES_MAX + 1, /* with_undone= */ true, &list, &count, reterr));
+    *ret_more = count > EXPORT_MATCHES_MAX;
+    first     = count > EXPORT_MATCHES_MAX ? EXPORT_MATCHES_MAX : count;
+    text_init(ret_csv, tx->arena, bytes_max);
+    text_append(ret_csv, "match,played_at,player_a,username_a,score_a,score_b,player_b,username_b,a_before,a_after,"
+                         "b_before,b_after,undone\r\n");
+    for (int i = first - 1; i >= 0; i--) {
+        const GroupMatch *m = &list[i];
+
+        text_print(ret_csv, "%lld,", (long long)m->id);
+        cell_time(ret_csv, m->played_at);
+        text_append_char(ret_csv, ',');
+        cell_text(ret_csv, m->a_name);
+        text_append_char(ret_csv, ',');
+        cell_text(ret_csv, m->a_username);
+        text_print(ret_csv, ",%d,%d,", m->score_a, m->score_b);
+        cell_text(ret_csv, m->b_name);
+        text_append_char(ret_csv, ',');
+        cell_text(ret_csv, m->b_username);
+        text_print(ret_csv, ",%d,%d,%d,%d,%s\r\n", rating_points(m->a_before), rating_points(m->a_after),
+                   rating_points(m->b_before), rating_points(m->b_after), m->is_undone ? "yes" : "no");
+    }
+    if (text_is_full(ret_csv))
+        return fail(reterr, ERR_LIMIT, "the matches do not fit into %zu bytes", bytes_max);
+    *ret_count = first;
+    return OK;
+}
+
+ErrorCode board_export_ratings(Tx *tx, int64_t group_id, Text *ret_csv, int *ret_count, Error *reterr)
+{
+    BoardRow *list;
+
+    TRY(board_read(tx, group_id, 0, 10000, &list, ret_count, reterr));
+    text_init(ret_csv, tx->arena, TEXT_MAX_BODY);
+    text_append(ret_csv, "place,player,username,rating,deviation,games,change_7_days\r\n");
+    for (int i = 0; i < *ret_count; i++) {
+        text_print(ret_csv, "%lld,", (long long)list[i].place);
+        cell_text(ret_csv, list[i].name);
+        text_append_char(ret_csv, ',');
+        cell_text(ret_csv, list[i].username);
+        text_print(ret_csv, ",%d,%d,%d,%d\r\n", rating_points(list[i].rating), rating_points(list[i].deviation),
+                   list[i].games, rating_points(list[i].change_week));
+    }
+    if (text_is_full(ret_csv))
+        return fail(reterr, ERR_LIMIT, "the ratings are too many for one file");
+    return OK;
+}

@@ -1,0 +1,74 @@
+/*
+ * match.h - register a match: key, validation, read with versions, compute, conditional updates, match and history.
+ *
+ * Runs in the caller's transaction, which commits it together with what the caller adds. Optimistic: nothing is locked while it computes.
+ *
+ * Invariants
+ *   1. A key is one match. The same key again answers with that match and changes nothing.
+ *   2. Ratings change only where the versions are those that were read. Otherwise ERR_BUSY with SQLSTATE RT001: the caller rolls back and
+ *      begins again with the same key. Members are updated in the order of their ids, so A-B and B-A do not deadlock.
+ * Threads: any. Ownership: results live in the transaction's arena.
+ */
+#ifndef RATING_MATCH_H
+#define RATING_MATCH_H
+
+#include "base/error.h"
+#include "pg/query.h"
+#include "rating/group.h"
+
+#define MATCH_SCORE_MAX 1000
+#define MATCH_KEY_MAX   200
+#define MATCH_CONFLICT  "RT001"
+
+typedef struct {
+    const char *key;       /* 1 to MATCH_KEY_MAX bytes */
+    int64_t     player[2]; /* ids */
+    int         score[2];
+    int64_t     author_id;    /* 0: an anonymous administrator */
+    bool        is_confirmed; /* the same result within a minute is meant */
+} MatchNew;
+
+typedef enum {
+    MATCH_REGISTERED,
+    MATCH_REPEATED, /* the key has a match: nothing was changed */
+    MATCH_SAME,     /* the same result was registered within the last minute: nothing was changed */
+    /* Refusals. */
+    MATCH_ONE_PLAYER, /* both are the same */
+    MATCH_SCORES,     /* out of range */
+    MATCH_NO_SCORE,   /* 0:0 */
+    MATCH_NO_DRAWS,   /* the group has none */
+    MATCH_NO_MEMBER,  /* player[which] was never seen in the group */
+    MATCH_LEFT,       /* player[which] has left it */
+    MATCH_BOT,        /* player[which] is a bot */
+} MatchVerdict;
+
+typedef struct {
+    MatchVerdict verdict;
+    int          which; /* of the refusals about a player */
+    int64_t      id;
+    double       before[2], after[2];
+} MatchDone;
+
+must_check ErrorCode match_register(Tx *tx, const Group *group, const MatchNew *match, MatchDone *ret_done,
+                                    Error *reterr);
+
+#define MATCH_COLUMNS(X, T)           \
+    X(T, int64_t, DB_I64, id)         \
+    X(T, int64_t, DB_I64, player_a)   \
+    X(T, int64_t, DB_I64, player_b)   \
+    X(T, int32_t, DB_I32, score_a)    \
+    X(T, int32_t, DB_I32, score_b)    \
+    X(T, int64_t, DB_TIME, played_at) \
+    X(T, int64_t, DB_I64, age_s)      \
+    X(T, bool, DB_BOOL, is_undone)    \
+    X(T, double, DB_REAL, a_before)   \
+    X(T, double, DB_REAL, a_after)    \
+    X(T, double, DB_REAL, b_before)   \
+    X(T, double, DB_REAL, b_after)
+typedef struct {
+    MATCH_COLUMNS(DB_FIELD, Match)
+} Match;
+/* id 0: the last one that is not undone. ERR_NOT_FOUND: there is none. */
+must_check ErrorCode match_get(Tx *tx, int64_t group_id, int64_t id, Match *ret_match, Error *reterr);
+
+#endif

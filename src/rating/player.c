@@ -1,0 +1,101 @@
+/*
+ * player.c - see player.h.
+ */
+#include "rating/player.h"
+
+#include <string.h>
+
+#include "sql.h"
+
+DB_SHAPE(player, Player, PLAYER_COLUMNS);
+
+typedef struct {
+    int32_t ord;
+    int64_t player_id;
+} SeenRow;
+#define SEEN_COLUMNS(X, T)     \
+    X(T, int32_t, DB_I32, ord) \
+    X(T, int64_t, DB_I64, player_id)
+DB_SHAPE(seen, SeenRow, SEEN_COLUMNS);
+
+static DbArg seen_users(Arena *arena, const PlayerSeen *list, int count)
+{
+    int64_t *ids = arena_array(arena, int64_t, count);
+
+    for (int i = 0; i < count; i++)
+        ids[i] = list[i].user_id;
+    return db_i64s(arena, ids, count);
+}
+
+ErrorCode players_seen(Tx *tx, int64_t group_id, int64_t date_s, const PlayerSeen *list, int count, int64_t *ret_ids,
+                       Error *reterr)
+{
+    static const char *const sights[] = {[PLAYER_NAMED] = NULL, [PLAYER_PRESENT] = "true", [PLAYER_LEFT] = "false"};
+    const char             **texts[4];
+    void                    *rows;
+    SeenRow                 *seen;
+    int                      found;
+
+    for (size_t i = 0; i < COUNT(texts); i++)
+        texts[i] = arena_array(tx->arena, const char *, count);
+    for (int i = 0; i < count; i++) {
+        texts[0][i] = list[i].name ? list[i].name : "";
+        texts[1][i] = list[i].username && list[i].username[0] ? list[i].username : NULL;
+        texts[2][i] = list[i].is_bot ? "true" : "false";
+        texts[3][i] = sights[list[i].sight];
+    }
+    TRY(db_many(tx, sql_rating_players_seen,
+                DB_ARGS(db_i64(group_id), db_i64(date_s), seen_users(tx->arena, list, count),
+                        db_texts(tx->arena, texts[0], count), db_texts(tx->arena, texts[1], count),
+                        db_texts(tx->arena, texts[2], count), db_texts(tx->arena, texts[3], count)),
+                &seen_shape, &rows, &found, reterr));
+    seen = rows;
+    for (int i = 0; i < found; i++)
+        ret_ids[seen[i].ord - 1] = seen[i].player_id;
+    return OK;
+}
+
+static ErrorCode players_read(Tx *tx, const char *sql, DbArgs args, int count, Player *ret_players, Error *reterr)
+{
+    void         *rows;
+    const Player *list;
+    int           found;
+
+    TRY(db_many(tx, sql, args, &player_shape, &rows, &found, reterr));
+    list = rows;
+    memset(ret_players, 0, sizeof *ret_players * (size_t)count);
+    for (int i = 0; i < found; i++)
+        ret_players[list[i].ord - 1] = list[i];
+    return OK;
+}
+
+ErrorCode players_named(Tx *tx, int64_t group_id, const char *const *usernames, int count, Player *ret_players,
+                        Error *reterr)
+{
+    return players_read(tx, sql_rating_players_named, DB_ARGS(db_i64(group_id), db_texts(tx->arena, usernames, count)),
+                        count, ret_players, reterr);
+}
+
+ErrorCode players_get(Tx *tx, int64_t group_id, const int64_t *ids, int count, Player *ret_players, Error *reterr)
+{
+    return players_read(tx, sql_rating_players_get, DB_ARGS(db_i64(group_id), db_i64s(tx->arena, ids, count)), count,
+                        ret_players, reterr);
+}
+
+ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int count, Player *ret_players,
+                           Error *reterr)
+{
+    return players_read(tx, sql_rating_players_of_users, DB_ARGS(db_i64(group_id), db_i64s(tx->arena, users, count)),
+                        count, ret_players, reterr);
+}
+
+#define USAGE_COLUMNS(X, T)          \
+    X(T, int64_t, DB_I64, by_player) \
+    X(T, int64_t, DB_I64, by_group)
+DB_SHAPE(usage, Usage, USAGE_COLUMNS);
+
+ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, Usage *ret_usage, Error *reterr)
+{
+    return db_one(tx, sql_rating_usage_add, DB_ARGS(db_i64(group_id), db_i64(player_id)), &usage_shape, ret_usage,
+                  reterr);
+}

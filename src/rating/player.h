@@ -1,0 +1,58 @@
+/*
+ * player.h - players: who was seen, who is meant by a username.
+ *
+ * The usernames of all messages are kept in the database, so any process resolves them. A username belongs to the player who was seen with it
+ * last, by the date of the message.
+ * Threads: any. Ownership: results live in the transaction's arena.
+ */
+#ifndef RATING_PLAYER_H
+#define RATING_PLAYER_H
+
+#include "base/error.h"
+#include "pg/query.h"
+
+#define PLAYERS_SEEN_MAX 200
+
+typedef enum { PLAYER_NAMED, PLAYER_PRESENT, PLAYER_LEFT } PlayerSight; /* named by another member, seen, leaving */
+
+typedef struct {
+    int64_t     user_id; /* the outside id */
+    const char *name;
+    const char *username; /* without "@"; NULL: none */
+    bool        is_bot;
+    PlayerSight sight;
+} PlayerSeen;
+
+#define PLAYER_COLUMNS(X, T)              \
+    X(T, int32_t, DB_I32, ord)            \
+    X(T, int64_t, DB_I64, player_id)      \
+    X(T, int64_t, DB_I64, user_id)        \
+    X(T, const char *, DB_TEXT, name)     \
+    X(T, const char *, DB_TEXT, username) \
+    X(T, bool, DB_BOOL, is_bot)           \
+    X(T, bool, DB_BOOL, is_member)        \
+    X(T, bool, DB_BOOL, is_present)
+typedef struct {
+    PLAYER_COLUMNS(DB_FIELD, Player)
+} Player;
+
+/* Remember them, as seen in a message of this date. ret_ids[i]: the player's id. */
+must_check ErrorCode players_seen(Tx *tx, int64_t group_id, int64_t date_s, const PlayerSeen *list, int count,
+                                  int64_t *ret_ids, Error *reterr);
+/* ret_players[i] has player_id 0 where the name is unknown. */
+must_check ErrorCode players_named(Tx *tx, int64_t group_id, const char *const *usernames, int count,
+                                   Player *ret_players, Error *reterr);
+must_check ErrorCode players_get(Tx *tx, int64_t group_id, const int64_t *ids, int count, Player *ret_players,
+                                 Error *reterr);
+
+/* By outside ids. */
+must_check ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int count, Player *ret_players,
+                                      Error *reterr);
+
+/* How many commands there were in the last minute, with this one. player_id 0: an anonymous administrator. */
+typedef struct {
+    int64_t by_player, by_group;
+} Usage;
+must_check ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, Usage *ret_usage, Error *reterr);
+
+#endif

@@ -1,0 +1,72 @@
+/*
+ * replay.h - matches of a group in order, and the players that a replay carries along; shared by undo and verification.
+ *
+ * Threads: one at a time. Ownership: the map has memory of its own; chunks live in the transaction's arena until the next chunk is read.
+ */
+#ifndef RATING_REPLAY_H
+#define RATING_REPLAY_H
+
+#include "base/error.h"
+#include "pg/query.h"
+#include "rating/rules.h"
+
+#define REPLAY_CHUNK 2000
+
+#define REPLAY_COLUMNS(X, T)                   \
+    X(T, int64_t, DB_I64, id)                  \
+    X(T, int64_t, DB_I64, player_a)            \
+    X(T, int64_t, DB_I64, player_b)            \
+    X(T, int32_t, DB_I32, score_a)             \
+    X(T, int32_t, DB_I32, score_b)             \
+    X(T, const char *, DB_TEXT, system)        \
+    X(T, int32_t, DB_I32, k_factor)            \
+    X(T, bool, DB_BOOL, margin)                \
+    X(T, double, DB_REAL, a_rating_before)     \
+    X(T, double, DB_REAL, a_deviation_before)  \
+    X(T, double, DB_REAL, a_volatility_before) \
+    X(T, double, DB_REAL, a_rating)            \
+    X(T, double, DB_REAL, a_deviation)         \
+    X(T, double, DB_REAL, a_volatility)        \
+    X(T, double, DB_REAL, b_rating_before)     \
+    X(T, double, DB_REAL, b_deviation_before)  \
+    X(T, double, DB_REAL, b_volatility_before) \
+    X(T, double, DB_REAL, b_rating)            \
+    X(T, double, DB_REAL, b_deviation)         \
+    X(T, double, DB_REAL, b_volatility)        \
+    X(T, int32_t, DB_I32, history_rows)        \
+    X(T, int32_t, DB_I32, outcome)
+typedef struct {
+    REPLAY_COLUMNS(DB_FIELD, ReplayMatch)
+} ReplayMatch;
+
+/* At most `limit` matches after this id. */
+must_check ErrorCode replay_chunk(Tx *tx, int64_t group_id, int64_t after, int limit, ReplayMatch **ret_list,
+                                  int *ret_count, Error *reterr);
+int64_t              replay_player(const ReplayMatch *match, int side);
+RatingState          replay_before(const ReplayMatch *match, int side);
+RatingState          replay_after(const ReplayMatch *match, int side);
+/* By the rules of that match. */
+void replay_apply(const ReplayMatch *match, const RatingState before[2], RatingState ret_after[2]);
+
+/* ---- players by id ---- */
+
+typedef struct {
+    int64_t     player_id; /* 0: a free slot */
+    RatingState state;     /* what the replay has for it */
+    bool        is_set;    /* state differs from what is stored, or is known at all: the user says which */
+    bool        is_touched;
+    double      start_rating, rating;
+    int64_t     version, games, last_match_id;
+} ReplayPlayer;
+
+typedef struct ReplayMap ReplayMap;
+ReplayMap               *replay_map_new(void);
+void                     replay_map_free(ReplayMap *map);
+SCOPED(ReplayMap, replay_map_free)
+ReplayPlayer *replay_map_get(ReplayMap *map, int64_t player_id); /* NULL: not there */
+ReplayPlayer *replay_map_add(ReplayMap *map,
+                             int64_t    player_id); /* there already: that one. Pointers end with the next add */
+/* All of them: begin with 0; NULL: no more. */
+ReplayPlayer *replay_map_next(ReplayMap *map, size_t *position);
+
+#endif

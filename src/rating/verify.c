@@ -1,0 +1,239 @@
+/*
+ * verify.c - see verify.h.
+ */
+#include "rating/verify.h"
+
+#include <math.h>
+#include <stdarg.h>
+
+#include "pg/tx.h"
+#include "rating/replay.h"
+#include "sql.h"
+
+#define GROUPS_CHUNK 500
+
+typedef struct {
+    int64_t id, chat_id;
+} GroupRow;
+#define GROUP_ROW_COLUMNS(X, T) \
+    X(T, int64_t, DB_I64, id)   \
+    X(T, int64_t, DB_I64, chat_id)
+DB_SHAPE(group_row, GroupRow, GROUP_ROW_COLUMNS);
+
+#define MEMBER_COLUMNS(X, T)             \
+    X(T, int64_t, DB_I64, player_id)     \
+    X(T, double, DB_REAL, start_rating)  \
+    X(T, double, DB_REAL, rating)        \
+    X(T, double, DB_REAL, deviation)     \
+    X(T, double, DB_REAL, volatility)    \
+    X(T, int64_t, DB_I64, games)         \
+    X(T, int64_t, DB_I64, last_match_id) \
+    X(T, int64_t, DB_I64, active_rows)
+typedef struct {
+    MEMBER_COLUMNS(DB_FIELD, MemberRow)
+} MemberRow;
+DB_SHAPE(member_row, MemberRow, MEMBER_COLUMNS);
+
+/* One group in its transaction; what was found is added to the report only when the transaction has ended. */
+typedef struct {
+    const RatingVerifyOptions *options;
+    GroupRow                   group;
+    Arena                     *arena; /* the report's */
+    RatingReport              *report, group_report;
+} Check;
+
+static void finding(Check *check, const char *which, int64_t id, const char *format, ...)
+{
+    RatingReport *report = &check->group_report;
+    char          sentence[256];
+    va_list       values;
+
+    if (report->count == RATING_FINDINGS_MAX) {
+        report->more = true;
+        return;
+    }
+    va_start(values, format);
+    vsnprintf(sentence, sizeof sentence, format, values);
+    va_end(values);
+    report->findings[report->count++] =
+        (RatingFinding){check->group.chat_id, arena_print(check->arena, "%s %lld", which, (long long)id),
+                        arena_text(check->arena, sentence)};
+}
+
+static void match_check(Check *check, const ReplayMatch *match, ReplayMap *map)
+{
+    RatingState before[2], after[2];
+    int         sign = (match->score_a > match->score_b) - (match->score_a < match->score_b);
+
+    if (match->history_rows != 2)
+        finding(check, "match", match->id, "has %d history rows, not 2", match->history_rows);
+    if (match->outcome != sign)
+        finding(check, "match", match->id, "its history has the outcome %d, its scores say %d", match->outcome, sign);
+    for (int side = 0; side < 2; side++) {
+        ReplayPlayer *player = replay_map_add(map, replay_player(match, side));
+        RatingState   stored = replay_before(match, side);
+
+        if (!player->is_set) { /* its first match: the start rating, which the member's row has */
+            player->is_set = true;
+            player->state  = (RatingState){player->start_rating, 350, 0.06};
+        }
+        before[side] = player->state;
+        if (!rating_state_is_same(&before[side], &stored))
+            finding(check, "match", match->id, "player %lld had %.6f before it, a replay gives %.6f",
+                    (long long)player->player_id, stored.rating, before[side].rating);
+    }
+    replay_apply(match, before, after);
+    for (int side = 0; side < 2; side++) {
+        ReplayPlayer *player = replay_map_get(map, replay_player(match, side));
+        RatingState   stored = replay_after(match, side);
+
+        if (!rating_state_is_same(&after[side], &stored))
+            finding(check, "match", match->id, "player %lld has %.6f after it, a replay gives %.6f",
+                    (long long)player->player_id, stored.rating, after[side].rating);
+        player->state         = after[side];
+        player->last_match_id = match->id;
+        player->games++;
+    }
+}
+
+static void member_check(Check *check, const MemberRow *row, ReplayMap *map)
+{
+    const ReplayPlayer *player = replay_map_get(map, row->player_id);
+    RatingState         stored = {row->rating, row->deviation, row->volatility};
+    int64_t             games  = player ? player->games : 0;
+
+    if (row->games != games)
+        finding(check, "player", row->player_id, "has %lld games, there are %lld matches", (long long)row->games,
+                (long long)games);
+    if (row->active_rows != games)
+        finding(check, "player", row->player_id, "has %lld history rows, there are %lld matches",
+                (long long)row->active_rows, (long long)games);
+    if (games == 0)
+        return;
+    if (row->last_match_id != player->last_match_id)
+        finding(check, "player", row->player_id, "its last match is %lld, not %lld", (long long)player->last_match_id,
+                (long long)row->last_match_id);
+    if (!rating_state_is_same(&stored, &player->state))
+        finding(check, "player", row->player_id, "has %.6f, a replay gives %.6f", row->rating, player->state.rating);
+}
+
+static ErrorCode group_check(Tx *tx, void *context, Error *reterr)
+{
+    Check                             *check = context;
+    scoped(replay_map_free) ReplayMap *map   = replay_map_new();
+    MemberRow                         *members;
+    ReplayMatch                       *list;
+    void                              *rows;
+    int                                members_count, count;
+    int64_t                            after = 0;
+    ArenaMark                          mark;
+
+    check->group_report = (RatingReport){0};
+    TRY(db_run(tx, sql_rating_verify_snapshot, DB_NONE, NULL, reterr));
+    TRY(db_many(tx, sql_rating_verify_members, DB_ARGS(db_i64(check->group.id)), &member_row_shape, &rows,
+                &members_count, reterr));
+    members = rows;
+    for (int i = 0; i < members_count; i++)
+        replay_map_add(map, members[i].player_id)->start_rating = members[i].start_rating;
+    mark = arena_mark(tx->arena);
+    do {
+        TRY(replay_chunk(tx, check->group.id, after, REPLAY_CHUNK, &list, &count, reterr));
+        for (int i = 0; i < count; i++)
+            match_check(check, &list[i], map);
+        if (count)
+            after = list[count - 1].id;
+        check->group_report.matches += count;
+        if (check->options->progress)
+            check->options->progress(check->options->context, check->report->matches + check->group_report.matches);
+        arena_rewind(tx->arena, mark);
+    } while (count == REPLAY_CHUNK);
+    for (int i = 0; i < members_count; i++)
+        member_check(check, &members[i], map);
+    check->group_report.players = members_count;
+    return OK;
+}
+
+static void report_add(RatingReport *all, const RatingReport *one)
+{
+    all->groups++;
+    all->matches += one->matches;
+    all->players += one->players;
+    all->more |= one->more;
+    for (int i = 0; i < one->count; i++) {
+        if (all->count == RATING_FINDINGS_MAX) {
+            all->more = true;
+            return;
+        }
+        all->findings[all->count++] = one->findings[i];
+    }
+}
+
+static ErrorCode one_check(Pool *pool, Check *check, int64_t deadline_ms, Error *reterr)
+{
+    scoped(arena_free) Arena *rows    = arena_new(ARENA_BYTES_DEFAULT * 4);
+    TxOptions                 options = {.name      = "rating_verify",
+                                         .deadline  = deadline_in_ms(deadline_ms),
+                                         .arena     = rows,
+                                         .read_only = true};
+
+    TRY(tx_run(pool, &options, group_check, check, reterr));
+    report_add(check->report, &check->group_report);
+    return OK;
+}
+
+ErrorCode rating_verify(Pool *pool, const RatingVerifyOptions *options, int64_t deadline_ms, Arena *arena,
+                        RatingReport *ret_report, Error *reterr)
+{
+    Check   *check = arena_alloc(arena, sizeof *check);
+    Mono     begun = clock_mono();
+    int64_t  after = 0;
+    int      count;
+    GroupRow found = {0};
+
+    *check      = (Check){.options = options, .arena = arena, .report = ret_report};
+    *ret_report = (RatingReport){0};
+    do {
+        scoped(arena_free) Arena *rows = arena_new(ARENA_BYTES_DEFAULT);
+        void                     *list;
+        TxOptions                 reading = {.name      = "rating_verify_groups",
+                                             .deadline  = deadline_in_ms(deadline_ms),
+                                             .arena     = rows,
+                                             .read_only = true};
+
+        TRY(db_call_many(pool, &reading, sql_rating_group_list, DB_ARGS(db_i64(after), db_i32(GROUPS_CHUNK)),
+                         &group_row_shape, &list, &count, reterr));
+        for (int i = 0; i < count; i++) {
+            check->group = ((const GroupRow *)list)[i];
+            after        = check->group.id;
+            if (options->chat_id && check->group.chat_id != options->chat_id)
+                continue;
+            found = check->group;
+            TRY(one_check(pool, check, deadline_ms, reterr));
+        }
+    } while (count == GROUPS_CHUNK);
+    if (options->chat_id && !found.id)
+        return fail(reterr, ERR_NOT_FOUND, "there is no group %lld", (long long)options->chat_id);
+    ret_report->took_ms = mono_ms_between(begun, clock_mono());
+    return OK;
+}
+
+void rating_report_write(Writer *writer, const RatingReport *report)
+{
+    writer_object(writer, NULL);
+    writer_bool(writer, "ok", report->count == 0);
+    writer_i64(writer, "groups", report->groups);
+    writer_i64(writer, "matches", report->matches);
+    writer_i64(writer, "players", report->players);
+    writer_i64(writer, "took_ms", report->took_ms);
+    writer_array(writer, "findings");
+    for (int i = 0; i < report->count; i++) {
+        writer_object(writer, NULL);
+        writer_i64(writer, "chat", report->findings[i].chat_id);
+        writer_text(writer, "which", report->findings[i].which);
+        writer_text(writer, "sentence", report->findings[i].sentence);
+        writer_end(writer);
+    }
+    writer_end(writer);
+    writer_bool(writer, "more", report->more);
+    writer_end(writer);
+}

@@ -1,0 +1,43 @@
+/*
+ * verify.h - do ratings, counts and history agree with a replay of all matches?
+ *
+ * Each group is read in one snapshot and computed from its first match on. Named are: history rows that differ from the replay or are missing,
+ * and members whose rating, number of games or last match is not what the history says.
+ * Threads: any. Ownership: the report lives in the arena.
+ */
+#ifndef RATING_VERIFY_H
+#define RATING_VERIFY_H
+
+#include "base/arena.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/writer.h"
+#include "pg/pool.h"
+
+#define RATING_FINDINGS_MAX 100
+
+typedef struct {
+    int64_t     chat_id;
+    const char *which;    /* "match 42", "player 7" */
+    const char *sentence; /* what is wrong */
+} RatingFinding;
+
+typedef struct {
+    int64_t       groups, matches, players, took_ms;
+    RatingFinding findings[RATING_FINDINGS_MAX];
+    int           count;
+    bool          more;
+} RatingReport;
+
+typedef struct {
+    int64_t chat_id;                                  /* 0: all groups */
+    void (*progress)(void *context, int64_t matches); /* may be NULL */
+    void *context;
+} RatingVerifyOptions;
+
+/* deadline_ms: for each group. ERR_NOT_FOUND: there is no such group. */
+must_check ErrorCode rating_verify(Pool *pool, const RatingVerifyOptions *options, int64_t deadline_ms, Arena *arena,
+                                   RatingReport *ret_report, Error *reterr);
+void                 rating_report_write(Writer *writer, const RatingReport *report);
+
+#endif

@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""rating - ratings on the command line, over HTTP and in SQL: what is shown, to whom, and that a wrong row is found."""
+from pawl_test import Database, Pawl, main, test
+from helpers import problem, refused
+from rating_helpers import CHAT, Model
+
+
+def key(pawl, scopes):
+    return pawl.run("key", "create", f"key-{scopes}", "--scopes", scopes, "--json").json["token"]
+
+
+@test
+def leaderboard_and_history_on_the_command_line():
+    with Database() as db, Pawl(db) as pawl:
+        model = Model(db, 3)
+        model.play(0, 1, 3, 1)
+        model.play(1, 2, 2, 2)
+        board = pawl.run("rating", "leaderboard", str(CHAT), "--json").json
+        assert [(row["place"], row["username"], row["rating"], row["games"]) for row in board] == [
+            (1, "p0", 1516, 1), (2, "p2", 1499, 1), (3, "p1", 1485, 2)], board
+        assert [row["change_week"] for row in board] == [16, -1, -15], board
+        text = pawl.run("rating", "leaderboard", str(CHAT), "--limit", "1")
+        assert text.code == 0 and "Player 0" in text.stdout and "Player 1" not in text.stdout, text
+        for player in ["@P1", str(model.user(1))]:
+            history = pawl.run("rating", "history", str(CHAT), player, "--json").json
+            assert [(row["opponent_name"], row["score"], row["opponent_score"], row["outcome"], row["rating"]) for row in history] == [
+                ("Player 2", 2, 2, "drawn", 1485), ("Player 0", 1, 3, "lost", 1484)], history
+        assert "3:1" in pawl.run("rating", "history", str(CHAT), "@p0").stdout
+        refused(pawl, "rating", "leaderboard", "12", code=1, words=["there is no group 12"])
+        refused(pawl, "rating", "leaderboard", "chess", code=2, words=["CHAT"])
+        refused(pawl, "rating", "history", str(CHAT), "@nobody", code=1, words=["@nobody"])
+        refused(pawl, "rating", "history", str(CHAT), "bob", code=2, words=["@name or a number"])
+
+
+@test
+def verify_passes_and_names_a_wrong_row():
+    with Database() as db, Pawl(db) as pawl:
+        for chat in (CHAT, -5):
+            model = Model(db, 3, chat)
+            for i in range(10):
+                model.play(i % 3, (i + 1) % 3, i % 4, 1)
+        done = pawl.run("rating", "verify", "--json")
+        assert done.code == 0 and (done.json["ok"], done.json["groups"], done.json["matches"], done.json["players"]) == (
+            True, 2, 20, 6), done
+        assert "are consistent: 10 matches of 3 players in 1 group" in pawl.run("rating", "verify", "--", "-5").stdout
+        db.rows(f"update rating.member set rating = rating + 1 where group_id = {model.group} and player_id = {model.ids[2]}")
+        done = pawl.run("rating", "verify")
+        assert done.code == 1 and f"player {model.ids[2]}" in done.stdout and "a replay gives" in done.stdout, done
+        assert pawl.run("rating", "verify", str(CHAT)).code == 0
+
+
+@test
+def ratings_over_http_are_private_until_published():
+    with Database() as db, Pawl(db) as pawl:
+        model = Model(db, 3)
+        first = model.play(0, 1, 3, 1)
+        model.play(1, 2, 2, 2)
+        pawl.serve()
+        path = f"/v1/groups/{CHAT}"
+        rating, read, command = key(pawl, "rating"), key(pawl, "read"), key(pawl, "command")
+        for sub in ["leaderboard", f"players/{model.user(1)}/history", "matches"]:
+            assert pawl.http("GET", f"{path}/{sub}", token=None).status == 401
+            problem(pawl.http("GET", f"{path}/{sub}", token=command), 403)
+            problem(pawl.http("GET", f"{path}/{sub}", token=rating), 404, part="not published")
+            assert pawl.http("GET", f"{path}/{sub}", token=read).status == 200
+        db.rows(f"select rating.group_set({model.group}, 'is_published', 'true')")
+        board = pawl.http("GET", f"{path}/leaderboard?limit=2", token=rating).json
+        assert board["chat"] == CHAT and board["total"] == 3 and [row["name"] for row in board["items"]] == ["Player 0", "Player 2"], board
+        assert [row["place"] for row in pawl.http("GET", f"{path}/leaderboard?offset=2", token=rating).json["items"]] == [3]
+        history = pawl.http("GET", f"{path}/players/@p1/history?limit=1", token=rating).json
+        assert history["items"][0]["outcome"] == "drawn" and history["next_cursor"], history
+        older = pawl.http("GET", f"{path}/players/@p1/history?cursor={history['next_cursor']}", token=rating).json
+        assert [row["match"] for row in older["items"]] == [first] and older["next_cursor"] is None, older
+        matches = pawl.http("GET", f"{path}/matches", token=rating).json["items"]
+        assert [(m["a"]["name"], m["a"]["score"], m["b"]["score"], m["b"]["rating"], m["undone"]) for m in matches] == [
+            ("Player 1", 2, 2, 1499, False), ("Player 0", 3, 1, 1484, False)], matches
+        problem(pawl.http("GET", "/v1/groups/chess/leaderboard", token=rating), 400, part="chat must be a number")
+        problem(pawl.http("GET", f"{path}/leaderboard?limit=0", token=rating), 400, part="limit")
+        problem(pawl.http("GET", f"{path}/players/@nobody/history", token=rating), 404)
+
+
+@test
+def players_who_left_or_have_too_few_games_have_no_place():
+    """Mistake 11 of the bot that this one replaces. Equal ratings have an order that does not change."""
+    with Database() as db, Pawl(db) as pawl:
+        model = Model(db, 6)
+        model.play(0, 1, 1, 1)
+        model.play(2, 3, 1, 1)
+        model.play(0, 1, 2, 2)
+
+        def board():
+            return [row["username"] for row in pawl.run("rating", "leaderboard", str(CHAT), "--json").json]
+        for _ in range(3):
+            assert board() == ["p0", "p1", "p2", "p3"], board()
+        db.rows(f"select * from rating.players_seen({model.group}, now(), array[{model.user(0)}], array['Player 0'], array['p0'], "
+                "array[false], array[false])")
+        assert board() == ["p1", "p2", "p3"], board()
+        db.rows(f"select rating.group_set({model.group}, 'min_games', '2')")
+        assert board() == ["p1"], board()
+        assert db.rows(f"select coalesce(place::text, '-') from rating.places({model.group}, array{model.ids[:3]})") == ["-", "1", "-"]
+
+
+@test
+def guards_of_the_sql_functions_refuse_null_and_nonsense():
+    with Database() as db:
+        model = Model(db, 2)
+        good = (f"{model.group}, 'k', 1, null, 1, 0, array{model.ids}, array[1, 1], array[1500, 1500], array[350, 350], array[0.06, 0.06], "
+                "array[1516, 1484], array[350, 350], array[0.06, 0.06]")
+        bad = [("'k'", "null"), ("'k', 1", "'k', 99"), ("1, 0, array", "0, 0, array"), ("1, 0, array", "1001, 0, array"),
+               ("1, 0, array", "null, 0, array"), (f"array{model.ids}", f"array[{model.ids[0]}, {model.ids[0]}]"),
+               (f"array{model.ids}", f"array[{model.ids[0]}]"), ("array[1, 1]", "array[1, null]"), ("array[1, 1]", "'[2:3]={1,1}'"),
+               ("array[1516, 1484]", "array[10001, 1484]"), ("array[1516, 1484]", "array[-1, 1484]"), ("array[1516, 1484]", "null"),
+               ("array[1516, 1484]", "array[1516, null]"), ("array[1516, 1484]", "array['nan', 1484]::float8[]")]
+        for old, new in bad:
+            assert old in good, old
+            try:
+                db.rows(f"select rating.match_write({good.replace(old, new, 1)})")
+            except AssertionError as error:
+                assert "ERROR" in str(error), error
+            else:
+                raise AssertionError(f"{old} -> {new} was not refused")
+        assert db.value("select count(*) from rating.match") == "0"
+        assert db.value("select string_agg(distinct version::text || ' ' || games, ',') from rating.member") == "1 0"
+        db.rows(f"select rating.match_write({good})")
+        for sql in [f"select rating.group_set({model.group}, 'k_factor', '0')", f"select rating.group_set({model.group}, 'k_factor', null)",
+                    f"select rating.group_set({model.group}, 'language', 'xx')", f"select rating.group_set({model.group}, 'colour', 'red')",
+                    f"select rating.group_set({model.group}, null, 'red')", "select rating.group_set(-1, 'draws', 'true')",
+                    "select rating.group_open(0, 'x', 'en')", "select rating.group_open(null, 'x', 'en')",
+                    "select rating.group_move(1, null)", "select rating.group_move(1, 1)", "select rating.usage_add(null, 1)",
+                    f"select rating.players_seen({model.group}, null, array[1], array['a'], array['a'], array[false], array[true])",
+                    f"select rating.players_seen({model.group}, now(), array[0], array['a'], array['a'], array[false], array[true])",
+                    f"select rating.players_seen({model.group}, now(), array[1, 2], array['a'], array['a'], array[false], array[true])"]:
+            try:
+                db.rows(sql)
+            except AssertionError as error:
+                assert "ERROR" in str(error), error
+            else:
+                raise AssertionError(f"{sql} was not refused")
+
+
+@test
+def usernames_change_hands_by_the_date_of_the_message():
+    with Database() as db:
+        model = Model(db, 2)
+        one, two = model.user(0), model.user(1)
+
+        def seen(user, username, at):
+            name = f"'{username}'" if username else "null"
+            db.rows(f"select * from rating.players_seen({model.group}, now() + interval '{at} s', array[{user}], array['N'], "
+                    f"array[{name}]::text[], array[false], array[true])")
+
+        def owner(name):
+            return db.rows(f"select user_id from rating.players_named({model.group}, array['{name}'])")
+        assert owner("P0") == [str(one)]
+        seen(one, "fresh", 10)
+        assert owner("p0") == [] and owner("fresh") == [str(one)]
+        seen(two, "Fresh", 20)
+        assert owner("fresh") == [str(two)]
+        seen(one, "fresh", 15)  # late: an older message
+        assert owner("fresh") == [str(two)]
+        seen(two, None, 30)
+        assert owner("fresh") == []
+        seen(one, "fresh", 40)
+        assert owner("fresh") == [str(one)]
+        assert db.value("select count(*) from rating.username") == "1"
+
+
+@test
+def a_group_that_moves_keeps_everything():
+    with Database() as db, Pawl(db) as pawl:
+        model = Model(db, 2)
+        model.play(0, 1, 3, 1)
+        db.rows("select rating.group_open(-100777, 'chess', 'en')")  # the supergroup was seen first
+        assert db.value(f"select rating.group_move({CHAT}, -100777)") == "t"
+        assert db.value(f"select rating.group_move({CHAT}, -100777)") == "f"
+        assert len(pawl.run("rating", "leaderboard", "--json", "--", "-100777").json) == 2
+        refused(pawl, "rating", "leaderboard", str(CHAT), code=1, words=["there is no group"])
+        assert pawl.run("rating", "verify").code == 0
+
+
+main()
