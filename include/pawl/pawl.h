@@ -92,7 +92,7 @@ typedef struct {
     long long   delay_ms;       /* not before this time has passed */
     int         priority;       /* 1 to 9, the highest first, or PAWL_PRIORITY_LOWEST; 0: 4 */
     int         max_attempts;   /* 1 to 1000; 0: 3 */
-    const char *reply_to;       /* queue for the outcome; NULL: none */
+    const char *reply_to;       /* target of the outcome: a queue, or "command:DOMAIN/TYPE"; NULL: none */
     const char *correlation_id; /* copied into the reply; NULL: none */
     const char *batch_id;       /* UUID of an open batch; NULL: none */
     const char *actor;          /* the sender's name in the audit; NULL: none */

@@ -65,9 +65,8 @@ RouteHandler api_transaction_show, api_hold_show, api_verify;
 extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
     api_command_domain_parameters[], api_policy_parameters[];
-extern const FieldTable api_policy_body;
-extern const FieldTable api_command_send_body, api_command_batch_body, api_decide_body, api_claim_body, api_settle_body,
-    api_extend_body;
+extern const FieldTable     api_policy_body;
+extern const FieldTable     api_decide_body;
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
 extern const FieldTable     api_process_start_body, api_process_retry_body, api_process_cancel_body,
@@ -83,6 +82,8 @@ must_check ErrorCode api_key_take(Request *request, const char *field, const cha
 must_check ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr);
 /* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
 must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
+/* ERR_DENIED without the scope process, where the domain's commands are processes. domain may be NULL. */
+must_check ErrorCode api_domain_check(const Request *request, const char *domain, Error *reterr);
 /* For the audit: "shop (ann)", the name of the key first, then what the client says about itself. The admin token belongs to no key, so
  * with it the name is what the client says. said NULL or empty: the principal. */
 const char *api_actor(Request *request, const char *said);

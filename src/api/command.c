@@ -6,107 +6,45 @@
 
 #include "api/api.h"
 #include "api/page.h"
+#include "api/scope.h"
 #include "base/problem.h"
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/batch.h"
 #include "bus/command.h"
-#include "bus/send.h"
+#include "bus/send_fields.h"
 #include "bus/settle.h"
 #include "http/suspend.h"
 
-#define DELAY_S_MAX 315360000 /* ten years */
-#define ITEMS_MAX   8000
+/* ---- domains of processes ---- */
+
+ErrorCode api_domain_check(const Request *request, const char *domain, Error *reterr)
+{
+    if (!domain || !send_is_process_domain(domain) || (request_scopes(request) & (SCOPE_PROCESS | SCOPE_ADMIN)))
+        return OK;
+    return fail(reterr, ERR_DENIED,
+                "the token must have the scope process for domain \"%.*s\", whose commands are processes",
+                SEND_DOMAIN_MAX, domain);
+}
+
+/* The same for a command that is named by its id alone. If several domains have it, the decision about it is refused in any case. */
+static ErrorCode id_check(Api *api, Request *request, const char *id, Error *reterr)
+{
+    const char **domains;
+    int          count;
+
+    if (request_scopes(request) & (SCOPE_PROCESS | SCOPE_ADMIN))
+        return OK;
+    if (request_query(request, "domain"))
+        return api_domain_check(request, request_query(request, "domain"), reterr);
+    TRY(command_domains(api->pool, request_deadline(request), request_arena(request), id, &domains, &count, reterr));
+    return count == 1 ? api_domain_check(request, domains[0], reterr) : OK;
+}
 
 /* ---- send ---- */
 
 /* Longer than API_LOCK_MS: a twin of up to 8000 commands may just be committing. */
 #define BATCH_LOCK_MS 1000
-
-typedef struct {
-    const char *domain, *type, *payload, *command_id, *reply_to, *correlation_id, *batch_id, *order_key;
-    double      delay_s;
-    int64_t     priority, max_attempts;
-    bool        priority_given;
-} SendRequest;
-
-static const Field send_fields[] = {
-    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63,
-     .help = "domain whose workers handle it: 1 to 63 letters, digits, _ . : -"},
-    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100,
-     .help = "what is to be done: 1 to 100 letters, digits, _ . : -"},
-    {"payload", FIELD_JSON, offsetof(SendRequest, payload), .help = "any JSON for the handler; {} when absent"},
-    {"command_id", FIELD_UUID, offsetof(SendRequest, command_id), .help = "sent twice it is one command"},
-    {"delay_s", FIELD_REAL, offsetof(SendRequest, delay_s), .min = 0, .max = DELAY_S_MAX, .help = "not before"},
-    {"priority", FIELD_I64, offsetof(SendRequest, priority), .min = 0, .max = 9,
-     .is_set = offsetof(SendRequest, priority_given), .help = "9 is first; 4 when absent"},
-    {"max_attempts", FIELD_I64, offsetof(SendRequest, max_attempts), .min = 1, .max = 1000, .help = "3 when absent"},
-    {"reply_to", FIELD_TEXT, offsetof(SendRequest, reply_to), .length_max = 47,
-     .help = "queue that gets the outcome: 1 to 47 letters, digits, _ . and single -"},
-    {"correlation_id", FIELD_TEXT, offsetof(SendRequest, correlation_id), .length_max = 200},
-    {"batch_id", FIELD_UUID, offsetof(SendRequest, batch_id)},
-    {"order_key", FIELD_TEXT, offsetof(SendRequest, order_key), .length_max = 200,
-     .help = "commands of the domain with the same key run one at a time, in the order of sending"},
-};
-const FieldTable api_command_send_body = {"command", send_fields, COUNT(send_fields), sizeof(SendRequest)};
-
-/* The command that is sent when a batch is complete. */
-static const Field on_complete_fields[] = {
-    {"domain", FIELD_TEXT, offsetof(SendRequest, domain), .required = true, .length_max = 63,
-     .help = "domain whose workers handle it: 1 to 63 letters, digits, _ . : -"},
-    {"type", FIELD_TEXT, offsetof(SendRequest, type), .required = true, .length_max = 100,
-     .help = "what is to be done: 1 to 100 letters, digits, _ . : -"},
-    {"payload", FIELD_JSON, offsetof(SendRequest, payload),
-     .help = "any JSON for the handler; the command's correlation_id is the batch_id"},
-};
-static const FieldTable on_complete_table = {"on_complete", on_complete_fields, COUNT(on_complete_fields),
-                                             sizeof(SendRequest)};
-
-typedef struct {
-    const char *name, *on_complete, *batch_id;
-    bool        open;
-    ReaderArray items;
-} BatchRequest;
-
-static const Field batch_fields[] = {
-    {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .help = "sent twice it is one batch"},
-    {"name", FIELD_TEXT, offsetof(BatchRequest, name), .length_max = 200},
-    {"on_complete", FIELD_OBJECT, offsetof(BatchRequest, on_complete), .rows = &on_complete_table,
-     .help = "a command that is sent once, when the batch is sealed and all of its commands have ended"},
-    {"open", FIELD_BOOL, offsetof(BatchRequest, open), .help = "more commands will be added; seal it then"},
-    {"items", FIELD_ROWS, offsetof(BatchRequest, items), .min = 0, .max = ITEMS_MAX, .rows = &api_command_send_body,
-     .help = "at least one unless \"open\" is true"},
-};
-const FieldTable api_command_batch_body = {"batch", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
-
-static SendItem item_of(const SendRequest *given, const char *actor)
-{
-    return (SendItem){.domain         = given->domain,
-                      .type           = given->type,
-                      .payload        = given->payload,
-                      .command_id     = given->command_id,
-                      .delay_ms       = (int64_t)(given->delay_s * 1000),
-                      .priority       = given->priority_given ? (int)given->priority : SEND_DEFAULT,
-                      .max_attempts   = given->max_attempts ? (int)given->max_attempts : SEND_DEFAULT,
-                      .reply_to       = given->reply_to,
-                      .correlation_id = given->correlation_id,
-                      .batch_id       = given->batch_id,
-                      .order_key      = given->order_key,
-                      .actor          = actor};
-}
-
-/* A repeat gets the bytes of the first response, so the status here is the one that every new command has; the present one is in
- * a header. */
-static void write_sent(Writer *writer, const SendItem *item)
-{
-    writer_object(writer, NULL);
-    writer_text(writer, "command_id", item->id);
-    if (item->code == OK)
-        writer_text(writer, "status", "PENDING");
-    else
-        writer_text(writer, "error", problem_detail(&item->error));
-    writer_end(writer);
-}
 
 static ErrorCode send_end(void *context, Request *request, Response *response, Error *reterr)
 {
@@ -125,7 +63,7 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
     if (!item->is_new)
         response_header(response, "Idempotency-Replayed", "true");
     writer_open(&writer, &response->body);
-    write_sent(&writer, item);
+    sent_write(&writer, item);
     return OK;
 }
 
@@ -139,9 +77,10 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     const char *body = request_body(request, &size);
 
     (void)response;
-    TRY(reader_object(body, size, &api_command_send_body, arena, &given, reterr));
+    TRY(reader_object(body, size, &send_table, arena, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
-    *item         = item_of(&given, request_principal(request));
+    TRY(api_domain_check(request, given.domain, reterr));
+    *item         = send_request_item(&given, request_principal(request));
     item->on_done = request_resume;
     item->context = request;
     request_suspend(request, &(Suspend){.on_resume = send_end}, item);
@@ -157,9 +96,9 @@ static ErrorCode batch_check(Request *request, const BatchRequest *given, SendIt
 
     if (given->items.count == 0 && !given->open)
         return fail(reterr, ERR_INVALID, "items must be an array of 1 to %d commands unless \"open\" is true",
-                    ITEMS_MAX);
+                    SEND_ITEMS_MAX);
     for (int i = 0; i < given->items.count; i++) {
-        ret_list[i] = item_of(&requests[i], request_principal(request));
+        ret_list[i] = send_request_item(&requests[i], request_principal(request));
         if (requests[i].batch_id && (!given->batch_id || strcmp(requests[i].batch_id, given->batch_id) != 0))
             return fail(reterr, ERR_INVALID, "items[%d].batch_id names another batch", i);
         /* A second request for an open batch may mean more commands: only their ids tell it from a repeat. */
@@ -173,19 +112,12 @@ static ErrorCode batch_check(Request *request, const BatchRequest *given, SendIt
             error_prefix(reterr, "items[%d]", i);
             return reterr->code;
         }
+        TRY(api_domain_check(request, requests[i].domain, reterr));
     }
     if (!given->on_complete)
         return OK;
-    last = (SendRequest){0};
-    if (reader_object(given->on_complete, strlen(given->on_complete), &on_complete_table, request_arena(request), &last,
-                      reterr) == OK) {
-        SendItem item = item_of(&last, request_principal(request));
-
-        if (send_check(&item, reterr) == OK)
-            return OK;
-    }
-    error_prefix(reterr, "on_complete");
-    return reterr->code;
+    TRY(on_complete_read("on_complete", given->on_complete, request_arena(request), &last, reterr));
+    return api_domain_check(request, last.domain, reterr);
 }
 
 static ErrorCode batch_post(Api *api, Request *request, const BatchRequest *given, SendItem *list,
@@ -217,7 +149,7 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     bool         replayed;
     Writer       writer;
 
-    TRY(reader_object(body, size, &api_command_batch_body, request_arena(request), &given, reterr));
+    TRY(reader_object(body, size, &batch_table, request_arena(request), &given, reterr));
     TRY(api_key_take(request, "batch_id", &given.batch_id, reterr));
     list = arena_array(request_arena(request), SendItem, given.items.count + 1);
     TRY(batch_check(request, &given, list, reterr));
@@ -233,7 +165,7 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
     writer_text(&writer, "batch_id", batch_id);
     writer_array(&writer, "items");
     for (int i = 0; i < given.items.count; i++)
-        write_sent(&writer, &list[i]);
+        sent_write(&writer, &list[i]);
     writer_end(&writer);
     writer_end(&writer);
     return OK;
@@ -404,6 +336,7 @@ ErrorCode api_command_cancel(void *context, Request *request, Response *response
     Decision     *made;
 
     TRY(decide_read(request, id, &given, reterr));
+    TRY(id_check(api, request, id, reterr));
     TRY(command_cancel(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                        (CommandNames){ids, domains, 1}, given.reason, given.operator, & made, reterr));
     return decision_answer(id, made, response, reterr);

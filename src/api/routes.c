@@ -7,6 +7,8 @@
 #include "api/example.h"
 #include "api/schema.h"
 #include "api/scope.h"
+#include "bus/send_fields.h"
+#include "bus/work_fields.h"
 #include "wallet/operation.h"
 
 static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
@@ -48,13 +50,13 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/dead-letters/{id}/retry", api_dead_letter_retry_once, SCOPE_ADMIN, .body = &api_empty_body,
      .summary = "Retry one now, with its tries reset",
      .captures = letter_captures, .answer = &answer_letter},
-    {HTTP_POST, "/v1/commands", api_command_send, SCOPE_COMMAND, .is_inline = true, .body = &api_command_send_body,
+    {HTTP_POST, "/v1/commands", api_command_send, SCOPE_COMMAND, .is_inline = true, .body = &send_table,
      .summary = "Send a command; sent twice it is one command",
      .status = 201, .answer = &answer_sent, .headers = status_header},
     {HTTP_GET, "/v1/commands", api_command_list, READS_COMMANDS, .parameters = api_command_parameters,
      .summary = "Commands, newest first",
      .answer = &answer_commands},
-    {HTTP_POST, "/v1/commands/batch", api_command_batch, SCOPE_COMMAND, .body = &api_command_batch_body, .body_required = true,
+    {HTTP_POST, "/v1/commands/batch", api_command_batch, SCOPE_COMMAND, .body = &batch_table, .body_required = true,
      .summary = "Send many commands as one batch",
      .status = 201, .answer = &answer_sent_batch},
     {HTTP_GET, "/v1/commands/{id}", api_command_show, READS_COMMANDS, .parameters = api_command_domain_parameters, .summary = "One command with its attempts and audit",
@@ -66,13 +68,13 @@ static const Route rows[] = {
      .answer = &answer_batch},
     {HTTP_POST, "/v1/batches/{id}/seal", api_batch_seal_once, SCOPE_COMMAND | SCOPE_ADMIN, .body = &api_empty_body, .summary = "Seal a batch: no more commands will be added",
      .answer = &answer_batch},
-    {HTTP_POST, "/v1/domains/{domain}/claim", api_claim, SCOPE_COMMAND, .is_inline = true, .deadline_ms = 70000, .body = &api_claim_body,
+    {HTTP_POST, "/v1/domains/{domain}/claim", api_claim, SCOPE_COMMAND, .is_inline = true, .deadline_ms = 70000, .body = &claim_table,
      .summary = "Lease commands to a worker; waits for work with wait_s",
      .key_refused = true, .answer = &answer_claimed},
-    {HTTP_POST, "/v1/domains/{domain}/settle", api_settle_once, SCOPE_COMMAND, .body = &api_settle_body,
+    {HTTP_POST, "/v1/domains/{domain}/settle", api_settle_once, SCOPE_COMMAND, .body = &settle_table,
      .summary = "Settle leased commands; a verdict for each",
      .answer = &answer_settled},
-    {HTTP_POST, "/v1/domains/{domain}/extend", api_extend_once, SCOPE_COMMAND, .body = &api_extend_body,
+    {HTTP_POST, "/v1/domains/{domain}/extend", api_extend_once, SCOPE_COMMAND, .body = &extend_table,
      .summary = "Extend leases",
      .answer = &answer_extended},
     {HTTP_GET, "/v1/domains/{domain}/retry-policy", api_policy_show, READS_COMMANDS,

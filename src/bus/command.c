@@ -124,6 +124,18 @@ ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const cha
     return OK;
 }
 
+ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char ***ret_names,
+                          int *ret_count, Error *reterr)
+{
+    TxOptions options = reading("command_domains", deadline, arena);
+    void     *rows;
+
+    TRY(db_call_many(pool, &options, sql_bus_command_domains, DB_ARGS(db_uuid(command_id)), &db_text_shape, &rows,
+                     ret_count, reterr));
+    *ret_names = rows;
+    return OK;
+}
+
 void command_write(Writer *writer, const Command *command)
 {
     writer_object(writer, NULL);

@@ -65,6 +65,10 @@ must_check ErrorCode command_count(Pool *pool, Deadline deadline, const CommandF
 must_check ErrorCode command_numbers(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                      const char *const *ids, int count, int64_t **ret_numbers, Error *reterr);
 
+/* The domains that have a command of this id, by name. */
+must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena, const char *command_id,
+                                     const char ***ret_names, int *ret_count, Error *reterr);
+
 /* What came of a decision about one command: "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why nothing was done:
  * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS". The same decision again is no refusal: is_new is false
  * and the rest says who decided what and when. */

@@ -16,17 +16,12 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-#define DOMAIN_LENGTH_MAX      63
-#define TYPE_LENGTH_MAX        100
-#define QUEUE_LENGTH_MAX       47
-#define CORRELATION_LENGTH_MAX 200
-#define ORDER_KEY_LENGTH_MAX   200
-#define ACTOR_LENGTH_MAX       200
-#define DELAY_MS_MAX           315360000000LL /* ten years */
-#define PRIORITY_MAX           9
-#define PRIORITY_DEFAULT       4
-#define ATTEMPTS_MAX           1000
-#define ATTEMPTS_DEFAULT       3
+#define QUEUE_LENGTH_MAX 47
+#define COMMAND_PREFIX   "command:"
+#define PROCESS_PREFIX   "process:"
+#define ACTOR_LENGTH_MAX 200
+#define PRIORITY_DEFAULT 4
+#define ATTEMPTS_DEFAULT 3
 /* Of payloads, in one call; as an array in text form, being built, they take several times as much. */
 #define CALL_BYTES_MAX ((size_t)16 << 20)
 #define BYTES_FACTOR   8
@@ -85,46 +80,79 @@ static ErrorCode check_id(const char *field, const char *text, Error *reterr)
 
 ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr)
 {
-    if (!domain || !name_is_good(domain, DOMAIN_LENGTH_MAX, "_.:-"))
+    if (!domain || !name_is_good(domain, SEND_DOMAIN_MAX, "_.:-"))
         return fail(
             reterr, ERR_INVALID,
             "%s must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
             "got \"%.*s\"",
-            field, DOMAIN_LENGTH_MAX, CUT(domain), domain ? domain : "");
+            field, SEND_DOMAIN_MAX, CUT(domain), domain ? domain : "");
     return OK;
 }
 
 ErrorCode send_check_type(const char *field, const char *type, Error *reterr)
 {
-    if (!type || !name_is_good(type, TYPE_LENGTH_MAX, "_.:-"))
+    if (!type || !name_is_good(type, SEND_TYPE_MAX, "_.:-"))
         return fail(
             reterr, ERR_INVALID,
             "%s must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
             "got \"%.*s\"",
-            field, TYPE_LENGTH_MAX, CUT(type), type ? type : "");
+            field, SEND_TYPE_MAX, CUT(type), type ? type : "");
     return OK;
 }
 
-/* "response:NUMBER/NAME": the outcome becomes a response to a process. Only for steps of processes. */
-static bool is_response(const char *reply_to)
+static bool starts_with(const char *text, const char *prefix)
 {
-    return strncmp(reply_to, "response:", strlen("response:")) == 0;
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool send_is_process_domain(const char *domain)
+{
+    return starts_with(domain, PROCESS_PREFIX);
+}
+
+/* "DOMAIN/TYPE" */
+static bool command_is_good(const char *target)
+{
+    char        domain[SEND_DOMAIN_MAX + 1];
+    const char *slash = strchr(target, '/');
+
+    if (!slash || slash - target > SEND_DOMAIN_MAX)
+        return false;
+    memcpy(domain, target, (size_t)(slash - target));
+    domain[slash - target] = '\0';
+    return name_is_good(domain, SEND_DOMAIN_MAX, "_.:-") && name_is_good(slash + 1, SEND_TYPE_MAX, "_.:-");
+}
+
+/* As pawl.reply_to_check(). */
+static ErrorCode check_reply_to(const SendItem *item, Error *reterr)
+{
+    const char *target = item->reply_to;
+
+    if (!target || (item->is_step && starts_with(target, "response:")))
+        return OK;
+    if (starts_with(target, COMMAND_PREFIX PROCESS_PREFIX))
+        return fail(reterr, ERR_INVALID, "reply_to must not name a domain of processes, got \"%.*s\"", CUT(target),
+                    target);
+    if (starts_with(target, COMMAND_PREFIX) && command_is_good(target + strlen(COMMAND_PREFIX)))
+        return OK;
+    /* PGMQ takes "--" for a comment and refuses it. */
+    if (name_is_good(target, QUEUE_LENGTH_MAX, "_.-") && !strstr(target, "--"))
+        return OK;
+    return fail(reterr, ERR_INVALID,
+                "reply_to must be a queue (1 to %d letters, digits, \"_\", \".\" or single \"-\") or "
+                "command:DOMAIN/TYPE, got \"%.*s\"",
+                QUEUE_LENGTH_MAX, CUT(target), target);
 }
 
 static ErrorCode check_names(const SendItem *item, Error *reterr)
 {
     TRY(send_check_domain("domain", item->domain, reterr));
     TRY(send_check_type("type", item->type, reterr));
-    /* PGMQ takes "--" for a comment and refuses it. */
-    if (item->reply_to && !(item->is_step && is_response(item->reply_to)) &&
-        (!name_is_good(item->reply_to, QUEUE_LENGTH_MAX, "_.-") || strstr(item->reply_to, "--")))
-        return fail(reterr, ERR_INVALID,
-                    "reply_to must be 1 to %d letters, digits, \"_\", \".\" or single \"-\", got \"%.*s\"",
-                    QUEUE_LENGTH_MAX, CUT(item->reply_to), item->reply_to);
+    TRY(check_reply_to(item, reterr));
     TRY(check_id("command_id", item->command_id, reterr));
     TRY(check_id("batch_id", item->batch_id, reterr));
-    TRY(check_text("correlation_id", item->correlation_id, CORRELATION_LENGTH_MAX, reterr));
-    TRY(check_text("order_key", item->order_key, ORDER_KEY_LENGTH_MAX, reterr));
+    TRY(check_text("correlation_id", item->correlation_id, SEND_CORRELATION_MAX, reterr));
+    TRY(check_text("order_key", item->order_key, SEND_ORDER_KEY_MAX, reterr));
     return check_text("actor", item->actor, ACTOR_LENGTH_MAX, reterr);
 }
 
@@ -174,14 +202,14 @@ static ErrorCode check_payload(const char *payload, Error *reterr)
 ErrorCode send_check(const SendItem *item, Error *reterr)
 {
     TRY(check_names(item, reterr));
-    if (item->delay_ms < 0 || item->delay_ms > DELAY_MS_MAX)
-        return fail(reterr, ERR_INVALID, "delay must be from 0 to %lld ms, got %lld", DELAY_MS_MAX,
+    if (item->delay_ms < 0 || item->delay_ms > (SEND_DELAY_S_MAX * 1000LL))
+        return fail(reterr, ERR_INVALID, "delay must be from 0 to %lld ms, got %lld", (SEND_DELAY_S_MAX * 1000LL),
                     (long long)item->delay_ms);
-    if (item->priority != SEND_DEFAULT && (item->priority < 0 || item->priority > PRIORITY_MAX))
-        return fail(reterr, ERR_INVALID, "priority must be an integer from 0 to %d, got %d", PRIORITY_MAX,
+    if (item->priority != SEND_DEFAULT && (item->priority < 0 || item->priority > SEND_PRIORITY_MAX))
+        return fail(reterr, ERR_INVALID, "priority must be an integer from 0 to %d, got %d", SEND_PRIORITY_MAX,
                     item->priority);
-    if (item->max_attempts != SEND_DEFAULT && (item->max_attempts < 1 || item->max_attempts > ATTEMPTS_MAX))
-        return fail(reterr, ERR_INVALID, "max_attempts must be an integer from 1 to %d, got %d", ATTEMPTS_MAX,
+    if (item->max_attempts != SEND_DEFAULT && (item->max_attempts < 1 || item->max_attempts > SEND_ATTEMPTS_MAX))
+        return fail(reterr, ERR_INVALID, "max_attempts must be an integer from 1 to %d, got %d", SEND_ATTEMPTS_MAX,
                     item->max_attempts);
     return check_payload(item->payload, reterr);
 }

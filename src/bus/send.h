@@ -23,9 +23,17 @@
 #include "pg/pool.h"
 #include "pg/query.h"
 
-#define SEND_BATCH_MAX    10000
-#define SEND_PAYLOAD_MAX  ((size_t)4 << 20)
-#define SEND_EXPANDED_MAX ((size_t)16 << 20) /* bytes of a payload or result when its numbers are written out */
+#define SEND_DOMAIN_MAX      63
+#define SEND_TYPE_MAX        100
+#define SEND_REPLY_TO_MAX    (SEND_DOMAIN_MAX + SEND_TYPE_MAX + 9) /* command:DOMAIN/TYPE */
+#define SEND_CORRELATION_MAX 200
+#define SEND_ORDER_KEY_MAX   200
+#define SEND_DELAY_S_MAX     315360000 /* ten years */
+#define SEND_PRIORITY_MAX    9
+#define SEND_ATTEMPTS_MAX    1000
+#define SEND_BATCH_MAX       10000
+#define SEND_PAYLOAD_MAX     ((size_t)4 << 20)
+#define SEND_EXPANDED_MAX    ((size_t)16 << 20) /* bytes of a payload or result when its numbers are written out */
 
 /* How many digits the exponents of its numbers add when JSON is written out: PostgreSQL writes 1e131071 in full. */
 size_t send_exponents_sum(const char *json);
@@ -37,7 +45,7 @@ typedef struct {
     int64_t     delay_ms;       /* 0: at once */
     int         priority;       /* 0 to 9; SEND_DEFAULT: 4 */
     int         max_attempts;   /* 1 to 1000; SEND_DEFAULT: 3 */
-    const char *reply_to;       /* name of a queue; NULL: none */
+    const char *reply_to;       /* who gets the outcome: a queue, or "command:DOMAIN/TYPE"; NULL: no reply */
     bool        is_step;        /* a step of a process sends it: reply_to may be "response:NUMBER/NAME" */
     const char *correlation_id; /* NULL: none */
     const char *batch_id;       /* NULL: none */
@@ -64,6 +72,8 @@ typedef struct {
 /* ERR_INVALID names the field: no command can have this type. */
 must_check ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr);
 must_check ErrorCode send_check_type(const char *field, const char *type, Error *reterr);
+/* Commands of this domain are processes (process/process.h). */
+bool send_is_process_domain(const char *domain);
 /* Check what can be known without the database: names, ranges, JSON and UTF-8. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode send_check(const SendItem *item, Error *reterr);
 

@@ -29,16 +29,16 @@ static const CommandFlag url_flags[] = {
 };
 
 static const CommandFlag send_flags[] = {
-    {"--id",             "UUID",  "idempotency key: sent twice it is one command; generated unless given"              },
-    {"--delay",          "TIME",  "run it after this time: 10s, 2h"                                                    },
-    {"--priority",       "N",     "0 to 9, 9 is first; 4 unless given"                                                 },
-    {"--max-attempts",   "N",     "1 to 1000; 3 unless given"                                                          },
-    {"--reply-to",       "QUEUE", "queue that gets the outcome"                                                        },
-    {"--correlation-id", "TEXT",  "goes into the reply"                                                                },
-    {"--batch",          "UUID",  "part of this batch"                                                                 },
-    {"--order-key",      "KEY",   "commands of the domain with the same key run one at a time, in the order of sending"},
-    {"--lines",          NULL,    "one payload per line of standard input, sent in batches"                            },
-    {NULL,               NULL,    NULL                                                                                 },
+    {"--id",             "UUID",   "idempotency key: sent twice it is one command; generated unless given"                },
+    {"--delay",          "TIME",   "run it after this time: 10s, 2h"                                                      },
+    {"--priority",       "N",      "0 to 9, 9 is first; 4 unless given"                                                   },
+    {"--max-attempts",   "N",      "1 to 1000; 3 unless given"                                                            },
+    {"--reply-to",       "TARGET", "queue that gets the outcome, or command:DOMAIN/TYPE: the outcome becomes this command"},
+    {"--correlation-id", "TEXT",   "goes into the reply"                                                                  },
+    {"--batch",          "UUID",   "part of this batch"                                                                   },
+    {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"  },
+    {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                              },
+    {NULL,               NULL,     NULL                                                                                   },
 };
 static const CommandFlag work_flags[] = {
     {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"        },

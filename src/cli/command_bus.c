@@ -9,6 +9,7 @@
 #include "base/writer.h"
 #include "bus/batch.h"
 #include "bus/command.h"
+#include "bus/send_fields.h"
 #include "cli/command.h"
 #include "cli/decision.h"
 #include "cli/print.h"
@@ -273,13 +274,12 @@ ErrorCode command_batch_create(Call *call, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
     BatchNew batch = {.name = call_flag(call, "--name"), .on_complete = call_flag(call, "--on-complete"), .open = true};
+    SendRequest last;
     const char *id;
 
     TRY(call_uuid(call, "--id", &batch.batch_id, reterr));
-    if (batch.on_complete && reader_check(batch.on_complete, strlen(batch.on_complete), reterr) != OK) {
-        error_prefix(reterr, "--on-complete");
-        return ERR_USAGE;
-    }
+    if (batch.on_complete)
+        TRY(on_complete_read("--on-complete", batch.on_complete, call->arena, &last, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(batch_send(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, &batch, /* items= */ NULL,
                    0, &id, reterr));

@@ -26,8 +26,10 @@ static ErrorCode item_read(const Call *call, SendItem *ret_item, Error *reterr)
     TRY(call_uuid(call, "--id", &id, reterr));
     TRY(call_uuid(call, "--batch", &batch, reterr));
     TRY(call_duration(call, "--delay", 0, &delay_ms, reterr));
-    TRY(call_number("--priority", call_flag(call, "--priority"), 0, 9, SEND_DEFAULT, &priority, reterr));
-    TRY(call_number("--max-attempts", call_flag(call, "--max-attempts"), 1, 1000, SEND_DEFAULT, &attempts, reterr));
+    TRY(call_number("--priority", call_flag(call, "--priority"), 0, SEND_PRIORITY_MAX, SEND_DEFAULT, &priority,
+                    reterr));
+    TRY(call_number("--max-attempts", call_flag(call, "--max-attempts"), 1, SEND_ATTEMPTS_MAX, SEND_DEFAULT, &attempts,
+                    reterr));
     *ret_item = (SendItem){.domain         = call->arguments[0],
                            .type           = call->arguments[1],
                            .command_id     = id,

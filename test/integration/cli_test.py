@@ -117,7 +117,7 @@ def a_batch_is_created_filled_and_sealed():
         refused(pawl, "send", "shop", "ship", "--batch", batch, code=1, words=["sealed"])
         refused(pawl, "batch", "seal", NOBODY, code=1, words=[NOBODY, "not found"])
         refused(pawl, "batch", "create", "--on-complete", "{", code=2, words=["--on-complete"])
-        refused(pawl, "batch", "create", "--on-complete", '{"domain": "shop"}', code=2, words=["on_complete"])
+        refused(pawl, "batch", "create", "--on-complete", '{"domain": "shop"}', code=2, words=["--on-complete", "type"])
 
 
 @test

@@ -1,0 +1,146 @@
+/*
+ * work_fields.c - see work_fields.h.
+ */
+#include "bus/work_fields.h"
+
+#include <string.h>
+
+#include "base/problem.h"
+#include "bus/send.h"
+
+#define CLAIM_LIMIT_MAX 1000
+#define LEASE_S_DEFAULT 30
+#define LEASE_S_MAX     86400
+#define WAIT_S_MAX      60
+
+/* ---- claim ---- */
+
+static const Field claim_fields[] = {
+    {"limit", FIELD_I64, offsetof(ClaimRequest, limit), .required = true, .min = 1, .max = CLAIM_LIMIT_MAX},
+    {"lease_s", FIELD_REAL, offsetof(ClaimRequest, lease_s), .min = 1, .max = LEASE_S_MAX, .help = "30 when absent"},
+    {"wait_s", FIELD_REAL, offsetof(ClaimRequest, wait_s), .min = 0, .max = WAIT_S_MAX,
+     .help = "long poll; 0 when absent"},
+    {"types", FIELD_TEXTS, offsetof(ClaimRequest, types), .min = 1, .max = 100, .length_max = SEND_TYPE_MAX},
+    {"worker", FIELD_TEXT, offsetof(ClaimRequest, worker), .length_max = 200,
+     .help = "name of the worker; the audit shows it after the key's name: shop (host-7)"},
+};
+const FieldTable claim_table = {"claim", claim_fields, COUNT(claim_fields), sizeof(ClaimRequest)};
+
+int claim_request_lease_ms(const ClaimRequest *request)
+{
+    return (int)((request->lease_s > 0 ? request->lease_s : LEASE_S_DEFAULT) * 1000);
+}
+
+void claimed_write(Writer *writer, const ClaimedCommand *list, int count)
+{
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
+    for (int i = 0; i < count; i++) {
+        writer_object(writer, NULL);
+        writer_text(writer, "command_id", list[i].command_id);
+        writer_text(writer, "type", list[i].type);
+        writer_raw(writer, "payload", list[i].payload);
+        writer_i64(writer, "attempt", list[i].attempt);
+        writer_i64(writer, "max_attempts", list[i].max_attempts);
+        writer_i64(writer, "lease", list[i].token);
+        writer_end(writer);
+    }
+    writer_end(writer);
+    writer_end(writer);
+}
+
+/* ---- settle ---- */
+
+static const Field settle_row_fields[] = {
+    {"command_id", FIELD_UUID, offsetof(SettleRow, command_id), .required = true},
+    {"lease", FIELD_I64, offsetof(SettleRow, lease), .required = true, .min = 1, .max = INT64_MAX,
+     .help = "the token that the claim gave"},
+    {"outcome", FIELD_TEXT, offsetof(SettleRow, outcome), .required = true, .words = outcome_names,
+     .help =
+         "complete: COMPLETED. retry: PENDING again after a delay, or IN_TSQ when its attempts are exhausted. fail: "
+         "IN_TSQ, "
+         "for an operator to decide; another attempt would not help. reject: FAILED, a business refusal that is final"},
+    {"result", FIELD_JSON, offsetof(SettleRow, result), .help = "complete: what the handler returns; null when absent"},
+    {"error", FIELD_TEXT, offsetof(SettleRow, error), .help = "retry, fail, reject: why"},
+    {"delay_s", FIELD_REAL, offsetof(SettleRow, delay_s), .min = 0, .max = SEND_DELAY_S_MAX,
+     .is_set = offsetof(SettleRow, delay_given), .help = "retry: instead of the retry policy's delay"},
+};
+static const FieldTable settle_row_table = {"settlement", settle_row_fields, COUNT(settle_row_fields),
+                                            sizeof(SettleRow)};
+static const Field      settle_fields[]  = {
+    {"items", FIELD_ROWS, offsetof(SettleRequest, items), .required = true, .min = 1, .max = WORK_ITEMS_MAX,
+     .rows = &settle_row_table},
+};
+const FieldTable settle_table = {"settle", settle_fields, COUNT(settle_fields), sizeof(SettleRequest)};
+
+static Outcome outcome_find(const char *name)
+{
+    Outcome outcome = OUTCOME_COMPLETE;
+
+    while (strcmp(outcome_names[outcome], name) != 0) /* the field table refuses all other words */
+        outcome++;
+    return outcome;
+}
+
+SettleItem settle_row_item(const SettleRow *row, int64_t number, const char *domain)
+{
+    return (SettleItem){.id         = number,
+                        .token      = row->lease,
+                        .outcome    = outcome_find(row->outcome),
+                        .result     = row->result,
+                        .error      = row->error,
+                        .delay_ms   = row->delay_given ? (int64_t)(row->delay_s * 1000) : SETTLE_DELAY_DEFAULT,
+                        .domain     = number ? NULL : domain,
+                        .command_id = number ? NULL : row->command_id};
+}
+
+void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *items, int count)
+{
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
+    for (int i = 0; i < count; i++) {
+        writer_object(writer, NULL);
+        writer_text(writer, "command_id", rows[i].command_id);
+        writer_bool(writer, "settled", items[i]->code == OK && items[i]->settled);
+        writer_text(writer, "status", items[i]->status);
+        if (items[i]->code != OK)
+            writer_text(writer, "error", problem_detail(&items[i]->error_text));
+        writer_end(writer);
+    }
+    writer_end(writer);
+    writer_end(writer);
+}
+
+/* ---- extend ---- */
+
+static const Field extend_row_fields[] = {
+    {"command_id", FIELD_UUID, offsetof(ExtendRow, command_id), .required = true},
+    {"lease", FIELD_I64, offsetof(ExtendRow, lease), .required = true, .min = 1, .max = INT64_MAX,
+     .help = "the token that the claim gave"},
+};
+static const FieldTable extend_row_table = {"lease", extend_row_fields, COUNT(extend_row_fields), sizeof(ExtendRow)};
+static const Field      extend_fields[]  = {
+    {"items",   FIELD_ROWS, offsetof(ExtendRequest, items),   .required = true, .min = 1, .max = WORK_ITEMS_MAX,
+     .rows = &extend_row_table},
+    {"lease_s", FIELD_REAL, offsetof(ExtendRequest, lease_s), .required = true, .min = 1, .max = LEASE_S_MAX,
+     .help = "from now on"    },
+};
+const FieldTable extend_table = {"extend", extend_fields, COUNT(extend_fields), sizeof(ExtendRequest)};
+
+void extended_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count)
+{
+    static const char *const words[] = {
+        [LEASE_EXTENDED] = "extended", [LEASE_CANCELED] = "canceled", [LEASE_LOST] = "lost", [LEASE_BUSY] = "busy"};
+
+    writer_object(writer, NULL);
+    writer_array(writer, "items");
+    for (int i = 0; i < count; i++) {
+        writer_object(writer, NULL);
+        writer_text(writer, "command_id", rows[i].command_id);
+        writer_bool(writer, "extended", verdicts[i] == LEASE_EXTENDED);
+        writer_text(writer, "verdict", words[verdicts[i]]);
+        writer_end(writer);
+    }
+    writer_end(writer);
+    writer_end(writer);
+}

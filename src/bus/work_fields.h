@@ -1,0 +1,54 @@
+/*
+ * work_fields.h - claims, settlements and extensions as JSON: the fields of each request, and the verdicts.
+ *
+ * HTTP bodies and OpenAPI are made from the tables.
+ * Threads: any; the tables are constant. Ownership: texts of a request live in the reader's arena.
+ */
+#ifndef BUS_WORK_FIELDS_H
+#define BUS_WORK_FIELDS_H
+
+#include "base/reader.h"
+#include "base/writer.h"
+#include "bus/claim.h"
+#include "bus/settle.h"
+
+#define WORK_ITEMS_MAX 8000 /* settlements or extensions in one request */
+
+typedef struct {
+    int64_t     limit;
+    double      lease_s, wait_s; /* lease_s 0: absent */
+    ReaderArray types;           /* of const char * */
+    const char *worker;
+} ClaimRequest;
+extern const FieldTable claim_table;
+int                     claim_request_lease_ms(const ClaimRequest *request);
+
+typedef struct {
+    const char *command_id, *outcome, *result, *error;
+    int64_t     lease;
+    double      delay_s;
+    bool        delay_given;
+} SettleRow;
+typedef struct {
+    ReaderArray items; /* of SettleRow */
+} SettleRequest;
+extern const FieldTable settle_table;
+/* number: the command's, 0 where the domain does not have it; then domain and command_id are kept for the audit. */
+SettleItem settle_row_item(const SettleRow *row, int64_t number, const char *domain);
+
+typedef struct {
+    const char *command_id;
+    int64_t     lease;
+} ExtendRow;
+typedef struct {
+    ReaderArray items; /* of ExtendRow */
+    double      lease_s;
+} ExtendRequest;
+extern const FieldTable extend_table;
+
+/* {"items": [...]}, a member for each row. */
+void claimed_write(Writer *writer, const ClaimedCommand *list, int count);
+void settled_write(Writer *writer, const SettleRow *rows, SettleItem *const *items, int count);
+void extended_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
+
+#endif
