@@ -66,6 +66,7 @@ as $$
     ('pawl.command_show',       'app'),
     ('pawl.tsq_decide',         'admin'),
     ('pawl.command_decide',     'admin'),
+    ('pawl.reply_command_id',   'reader sender worker'),
     ('pawl.reply_retry',        'monitor'),
     ('pawl.batch_expire',       'monitor'),
     ('pawl.batch_idle_s',       'reader'),

@@ -37,6 +37,7 @@ begin
       ('pawl.send(text,text,jsonb,uuid,interval,integer,integer,text,text,uuid)', null, null),
       ('pawl.send(text,text,text,text,text,text,text,text,text,text)', null, null),
       ('pawl.retry_policy_list(text)', '!order_key', null),
+      ('pawl.reply_deliver(text,jsonb[])', null, 'void'),
       ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null),
       ('pawl.drawing(integer)', null, null),
       ('pawl.drawing_bound()', null, null),

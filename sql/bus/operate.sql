@@ -5,8 +5,8 @@
 -- Verdicts: CANCELED, CANCELING (it runs; its worker is told at the next heartbeat), COMPLETED, PENDING; or why nothing was done:
 -- DECIDED (another decision was made: see decision, operator, decided_at), ENDED (it ended by itself), NOT_IN_TSQ, NOT_FOUND,
 -- AMBIGUOUS (several domains have this id: see domains).
--- Lock order: lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only pawl.command_cancel may have to
--- start over, when a command moves while it reads.
+-- Lock order: process rows (retry), then lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only
+-- pawl.command_cancel may have to start over, when a command moves while it reads.
 -- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
 -- The numbers of commands. A NULL domain stands for any. id is NULL for an unknown command, and for an id that several domains
@@ -181,7 +181,7 @@ begin
 end
 $$;
 
--- p_decision: retry (attempts begin anew), cancel, complete (with a result, or none).
+-- p_decision: retry (attempts are reset), cancel, complete (with a result, or none). Of a process a retry resets the failures of its steps, too.
 create or replace function pawl.command_decide (
   p_command_ids uuid[], p_domains text[], p_decision text, p_operator text default session_user, p_reason text default null,
   p_result jsonb default null)
@@ -206,9 +206,13 @@ begin
   end if;
   perform pawl.json_check('result', array[p_result], 'QU001');
   v_all := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
+  if p_decision = 'retry' then
+    perform from pawl.process p where p.id = any (v_all) order by p.id for update;
+  end if;
   v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
   case p_decision
     when 'retry' then
+      update pawl.process p set retried_at = pawl.now() where p.id = any (v_ids);
       perform pawl.allocation_lock(2);
       with taken as (
         delete from pawl.tsq t where t.id = any (v_ids) returning t.id, t.domain_id, t.attempt

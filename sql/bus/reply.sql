@@ -1,11 +1,49 @@
--- reply.sql - who waits for the end of a command: its sender's reply queue, and its batch.
+-- reply.sql - what the end of a command causes: a reply, and progress of its batch.
+--
+-- reply_to names the target of the reply:
+--
+--     QUEUE                  a message in this queue of schema pgmq
+--     command:DOMAIN/TYPE    a command, whose payload is the reply (pawl.reply_commands)
+--     response:NUMBER/NAME   a response to the process with this number; only steps of processes use it
 --
 -- Invariants: pawl.after_end is called once for each command that ends, in the transaction that ends it, so a reply is sent exactly
--- once. A queue or a batch that fails keeps no command from ending: a reply that cannot be sent becomes a dead letter of type
+-- once. A target or a batch that fails keeps no command from ending: a reply that cannot be sent becomes a dead letter of type
 -- "reply", a batch that cannot be locked is completed by pawl.batch_sweep.
--- Lock order: reply queues by name, batch rows by id. Bounds: 100 ms for all queues together, then 100 ms for each of three queues that
--- are locked and 1 ms for each further one; 1 s for batches.
--- Errors: QU001 too many reply queues would have to be made.
+-- Lock order: targets by name, batch rows by id. Bounds: 100 ms for all targets together, then 100 ms for each of three targets that
+-- are locked and 1 ms for each further one; 10 ms for a command whose id another transaction is sending; 1 s for batches.
+-- Errors: QU001 a target is malformed, or too many reply queues would have to be created. QU002 the command that a reply would become
+-- exists with other contents.
+
+-- Is it a queue? Names of queues have no colon.
+create or replace function pawl.reply_is_queue (p_target text)
+  returns boolean
+  language sql immutable
+as $$
+  select p_target not like '%:%'
+$$;
+
+-- Raises for a target that no reply can be sent to. NULL elements are good: nothing is sent then. A reply must not start a process,
+-- because that needs other rights than sending a command; and only a session that may run processes names a process.
+create or replace function pawl.reply_to_check (p_targets text[])
+  returns void
+  language plpgsql stable
+as $$
+declare
+  v_target text;
+begin
+  for v_target in select distinct t from unnest(p_targets) t where t is not null order by t loop
+    continue when v_target ~ '^[A-Za-z0-9_.-]{1,47}$' and v_target !~ '--';
+    if v_target like 'command:process:%' then
+      raise exception 'reply_to must not name a domain of processes, got "%"', left(v_target, 80) using errcode = 'QU001';
+    end if;
+    continue when v_target ~ '^command:[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}/[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$';
+    continue when v_target ~ '^response:[0-9]{1,18}/[$]reply[.][^/]+$' and octet_length(v_target) <= 450
+      and has_function_privilege(session_user, 'pawl.process_load(bigint[])', 'execute');
+    raise exception 'reply_to must be a queue (1 to 47 letters, digits, "_", "." or single "-") or command:DOMAIN/TYPE, got "%"',
+      left(v_target, 80) using errcode = 'QU001';
+  end loop;
+end
+$$;
 
 -- Names that differ only by case share their tables, so the table decides. A queue that pgmq.meta has without its table is not created
 -- again: an operator has to see that it is broken.
@@ -45,7 +83,7 @@ declare
   v_most constant integer := 100;
   v_new text[] := array(
     select min(n) from unnest(p_names) n
-    where n is not null and n not like 'response:%' and not pawl.reply_queue_exists(n)
+    where pawl.reply_is_queue(n) and not pawl.reply_queue_exists(n)
     group by lower(n)
     order by 1);
 begin
@@ -113,64 +151,158 @@ as $$
   where c.id = any (p_ids) and c.reply_to is not null
 $$;
 
--- Where replies go: "response:NUMBER/NAME" is a response of that name to a process, anything else a queue.
-create or replace function pawl.reply_deliver (p_target text, p_replies jsonb[])
-  returns void
-  language plpgsql security definer set search_path = pawl, pg_temp
+-- The id of the command that the reply of a command becomes: a UUID of version 8 that follows from the command's domain and id. So a
+-- reply is sent once, and any client can compute the id.
+create or replace function pawl.reply_command_id (p_domain text, p_command_id uuid)
+  returns uuid
+  language sql immutable
 as $$
+  select encode(set_byte(set_byte(h.bytes, 6, get_byte(h.bytes, 6) & 15 | 128), 8, get_byte(h.bytes, 8) & 63 | 128), 'hex')::uuid
+  from (select substring(sha256(convert_to(p_domain || '/' || p_command_id, 'UTF8')) from 1 for 16)) h (bytes)
+$$;
+
+-- Send replies as commands. Priority, order key and correlation id are those of the command that has ended, so a chain of commands keeps
+-- the order of its key; the other fields have their defaults. Returns an element for each reply: why it cannot be sent, or null.
+create or replace function pawl.reply_commands (p_target text, p_replies jsonb[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  c_max constant integer := 16 * 1024 * 1024;
+  v_domain text := substring(p_target from '^command:([^/]+)/');
+  v_type text := substring(p_target from '/(.*)$');
+  v_all uuid[];
+  v_large uuid[];
+  v_ids uuid[];
+  v_payloads jsonb[];
+  v_priorities smallint[];
+  v_keys text[];
+  v_correlations text[];
+  v_count integer;
+  v_refusals text[];
 begin
-  if p_target like 'response:%' then
-    perform pawl.process_reply(substring(p_target from '^response:([0-9]+)/')::bigint, substring(p_target from '/(.*)$'), p_replies);
-    return;
-  end if;
-  perform pawl.reply_queues(array[p_target]); -- its reader may have dropped it since the send
-  perform pgmq.send_batch(p_target, p_replies);
+  perform pawl.reply_to_check(array[p_target]);
+  select array_agg(i.id order by i.n), array_agg(i.id) filter (where i.is_large),
+         array_agg(i.id order by i.n) filter (where not i.is_large), array_agg(i.reply order by i.n) filter (where not i.is_large),
+         array_agg(i.priority order by i.n) filter (where not i.is_large), array_agg(i.order_key order by i.n) filter (where not i.is_large),
+         array_agg(i.correlation_id order by i.n) filter (where not i.is_large), count(*) filter (where not i.is_large)
+  into v_all, v_large, v_ids, v_payloads, v_priorities, v_keys, v_correlations, v_count
+  from (
+    select u.n, u.reply, u.reply ->> 'correlation_id' as correlation_id, c.priority, c.order_key,
+           pg_column_size(u.reply) >= 1000 and pawl.json_bytes(u.reply) > c_max as is_large,
+           pawl.reply_command_id(u.reply ->> 'domain', (u.reply ->> 'command_id')::uuid) as id
+    from unnest(p_replies) with ordinality u (reply, n)
+    left join lateral ( -- none, when a dead letter is retried after retention has deleted the command
+      select c.priority, c.order_key from pawl.command c
+      where c.command_id = (u.reply ->> 'command_id')::uuid and c.domain_id = pawl.domain_find(u.reply ->> 'domain') limit 1) c on true
+  ) i;
+  -- By grouping, because row by row a join of two lists takes the square of their length.
+  v_refusals := array(
+    select max(r.refusal)
+    from (
+      select a.id, a.n, null from unnest(v_all) with ordinality a (id, n)
+      union all
+      select l.id, null, format('the reply has more than %s bytes as text', c_max) from unnest(v_large) l (id)
+      union all
+      select s.command_id, null,
+             case when s.status = 'BUSY' then format('another transaction that has not ended sends command %s', s.command_id)
+                  else format('command %s exists already: %s', s.command_id, s.refusal) end
+      from pawl.send_items(true, v_domain, array_fill(v_type, array[v_count]), v_payloads, v_ids, null, v_priorities, null, null,
+        v_correlations, null, 'reply', v_keys) s
+      where v_count > 0 and (s.status = 'BUSY' or s.refusal is not null)
+    ) r (id, n, refusal)
+    group by r.id
+    order by max(r.n));
+  perform pawl.wake_later(array[pawl.domain_find(v_domain)]);
+  return v_refusals;
 end
 $$;
 
--- p_apart: each queue by itself, because together they failed. A reply that cannot be sent is kept as a dead letter.
+-- Send replies to one target. Returns null, or an element for each reply: why it cannot be sent, or null.
+create or replace function pawl.reply_deliver (p_target text, p_replies jsonb[])
+  returns text[]
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  if p_target like 'command:%' then
+    return pawl.reply_commands(p_target, p_replies);
+  end if;
+  if p_target like 'response:%' then
+    perform pawl.process_reply(substring(p_target from '^response:([0-9]+)/')::bigint, substring(p_target from '/(.*)$'), p_replies);
+    return null;
+  end if;
+  perform pawl.reply_queues(array[p_target]); -- its reader may have dropped it since the send
+  perform pgmq.send_batch(p_target, p_replies);
+  return null;
+end
+$$;
+
+-- Keep replies that could not be sent as dead letters. p_refusals: the reasons; a reply without one was sent.
+create or replace function pawl.replies_keep (p_target text, p_keys text[], p_replies jsonb[], p_refusals text[], p_code text)
+  returns void
+  language plpgsql
+as $$
+begin
+  perform from (
+    select array_agg('reply'::text) as types, array_agg(u.key) as keys,
+           array_agg(jsonb_build_object('queue', p_target, 'message', u.reply)) as letters,
+           array_agg(format(case when pawl.reply_is_queue(p_target) then 'queue "%s": %s' else '%s: %s' end, p_target, u.refusal)) as messages,
+           array_agg(p_code) as codes
+    from unnest(p_keys, p_replies, p_refusals) u (key, reply, refusal)
+    where u.refusal is not null
+    having count(*) > 0
+  ) l
+  cross join lateral pawl.dead_letter_keep(l.types, l.keys, l.letters, l.messages, l.codes, 60000) k;
+end
+$$;
+
+-- p_apart: each target by itself, because together they failed. A reply that cannot be sent is kept as a dead letter.
 create or replace function pawl.replies_send (p_ids bigint[], p_apart boolean)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_left integer := 100; -- queues that may be made again here
+  v_left integer := 100; -- queues that may be created again here
   v_waits integer := 0;
-  v_queue text;
+  v_target text;
   v_keys text[];
   v_replies jsonb[];
+  v_refusals text[];
+  v_code text;
 begin
-  for v_queue, v_keys, v_replies in
+  for v_target, v_keys, v_replies in
     select r.queue, array_agg(r.domain || '/' || r.command_id order by r.id), array_agg(r.message order by r.id)
     from pawl.replies(p_ids) r
     group by r.queue
     order by r.queue
   loop
+    v_code := 'QU002';
     if not p_apart then
-      perform pawl.reply_deliver(v_queue, v_replies);
-      continue;
-    end if;
-    -- A queue that is locked costs 100 ms, from the fourth on 1 ms: the commands of others wait for this transaction.
-    perform set_config('lock_timeout', case when v_waits < 3 then '100ms' else '1ms' end, true);
-    begin
-      if not pawl.reply_queue_exists(v_queue) then
-        v_left := v_left - 1;
-        if v_left < 0 then
-          raise exception 'too many reply queues are missing' using errcode = 'QU001';
+      v_refusals := pawl.reply_deliver(v_target, v_replies);
+    else
+      -- A queue that is locked costs 100 ms, from the fourth on 1 ms: the commands of others wait for this transaction.
+      perform set_config('lock_timeout', case when v_waits < 3 then '100ms' else '1ms' end, true);
+      begin
+        if pawl.reply_is_queue(v_target) and not pawl.reply_queue_exists(v_target) then
+          v_left := v_left - 1;
+          if v_left < 0 then
+            raise exception 'too many reply queues are missing' using errcode = 'QU001';
+          end if;
         end if;
-      end if;
-      perform pawl.reply_deliver(v_queue, v_replies);
-    exception when others then
-      if pawl.is_transient(sqlstate) then
-        raise;
-      end if;
-      v_waits := v_waits + (sqlstate = '55P03')::integer;
+        v_refusals := pawl.reply_deliver(v_target, v_replies);
+      exception when others then
+        if pawl.is_transient(sqlstate) then
+          raise;
+        end if;
+        v_waits := v_waits + (sqlstate = '55P03')::integer;
+        v_code := sqlstate;
+        v_refusals := array_fill(sqlerrm, array[cardinality(v_replies)]);
+      end;
+    end if;
+    if v_refusals is not null then
       perform set_config('lock_timeout', '1s', true);
-      perform pawl.dead_letter_keep(array_fill('reply'::text, array[cardinality(v_keys)]), v_keys,
-        array(select jsonb_build_object('queue', v_queue, 'message', r) from unnest(v_replies) with ordinality u (r, n) order by u.n),
-        array_fill(format('queue "%s": %s', v_queue, sqlerrm), array[cardinality(v_keys)]),
-        array_fill(sqlstate, array[cardinality(v_keys)]), 60000);
-    end;
+      perform pawl.replies_keep(v_target, v_keys, v_replies, v_refusals, v_code);
+    end if;
   end loop;
 end
 $$;
@@ -180,8 +312,12 @@ create or replace function pawl.reply_retry (p_letter jsonb)
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '1s'
 as $$
+declare
+  v_refusals text[] := pawl.reply_deliver(p_letter ->> 'queue', array[p_letter -> 'message']);
 begin
-  perform pawl.reply_deliver(p_letter ->> 'queue', array[p_letter -> 'message']);
+  if v_refusals[1] is not null then
+    raise exception '%: %', p_letter ->> 'queue', v_refusals[1] using errcode = 'QU002';
+  end if;
 end
 $$;
 

@@ -246,9 +246,8 @@ begin
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then
     raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
   end if;
-  if exists (select from unnest(p_reply_to) r
-             where (r !~ '^[A-Za-z0-9_.-]{1,47}$' or r ~ '--') and (r !~ '^response:[0-9]{1,18}/[^/]+$' or octet_length(r) > 450)) then
-    raise exception 'reply_to must be 1 to 47 letters, digits, "_", "." or single "-"' using errcode = 'QU001';
+  if p_reply_to is not null then
+    perform pawl.reply_to_check(p_reply_to);
   end if;
   if exists (select from unnest(p_correlation_ids) c where char_length(c) > 200) then
     raise exception 'correlation_id must have at most 200 characters' using errcode = 'QU001';

@@ -44,7 +44,6 @@ begin
     from gone g join pawl.command c on c.id = g.id
     group by g.id, c.domain_id;
   end if;
-  update pawl.process p set retried_at = pawl.now() where p.id = any (v_ids);
   return query select * from pawl.command_decide(p_process_ids, v_domains, 'retry', p_operator, p_reason, null);
 end
 $$;

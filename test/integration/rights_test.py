@@ -61,6 +61,7 @@ pawl.backlog             reader
 pawl.command_show        app
 pawl.tsq_decide          admin
 pawl.command_decide      admin
+pawl.reply_command_id    reader sender worker
 pawl.reply_retry         monitor
 pawl.batch_expire        monitor
 pawl.batch_idle_s        reader

@@ -102,19 +102,28 @@ TEST(send_check_names_the_field)
         ErrorCode   code;
         const char *words;
     } rows[] = {
-        {{.domain = NULL, .type = "t"},                                             ERR_INVALID, "domain must be"           },
-        {{.domain = "-a", .type = "t"},                                             ERR_INVALID, "domain must be"           },
-        {{.domain = "a", .type = ""},                                               ERR_INVALID, "type must be"             },
-        {{.domain = "a", .type = "t", .command_id = "7"},                           ERR_INVALID, "command_id must be a UUID"},
-        {{.domain = "a", .type = "t", .batch_id = "7"},                             ERR_INVALID, "batch_id must be a UUID"  },
-        {{.domain = "a", .type = "t", .max_attempts = 3, .delay_ms = -1},           ERR_INVALID, "delay must be"            },
-        {{.domain = "a", .type = "t", .max_attempts = 3, .priority = 10},           ERR_INVALID, "priority must be"         },
-        {{.domain = "a", .type = "t", .max_attempts = 0},                           ERR_INVALID, "max_attempts must be"     },
-        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "a b"},        ERR_INVALID, "reply_to must be"         },
-        {{.domain = "a", .type = "t", .max_attempts = 3, .correlation_id = "\xff"}, ERR_INVALID, "must be UTF-8"            },
-        {{.domain = "a", .type = "t", .max_attempts = 3, .payload = "\"\xff\""},    ERR_INVALID, "UTF-8"                    },
-        {{.domain = "a", .type = "t", .max_attempts = 3, .payload = "\"\\u0000\""}, ERR_INVALID, "payload"                  },
-        {{.domain = "a", .type = "t", .max_attempts = 3, .payload = ""},            ERR_INVALID, "payload"                  },
+        {{.domain = NULL, .type = "t"},                                                      ERR_INVALID, "domain must be"           },
+        {{.domain = "-a", .type = "t"},                                                      ERR_INVALID, "domain must be"           },
+        {{.domain = "a", .type = ""},                                                        ERR_INVALID, "type must be"             },
+        {{.domain = "a", .type = "t", .command_id = "7"},                                    ERR_INVALID, "command_id must be a UUID"},
+        {{.domain = "a", .type = "t", .batch_id = "7"},                                      ERR_INVALID, "batch_id must be a UUID"  },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .delay_ms = -1},                    ERR_INVALID, "delay must be"            },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .priority = 10},                    ERR_INVALID, "priority must be"         },
+        {{.domain = "a", .type = "t", .max_attempts = 0},                                    ERR_INVALID, "max_attempts must be"     },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "a b"},                 ERR_INVALID, "reply_to must be"         },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "command:d"},           ERR_INVALID, "command:DOMAIN/TYPE"      },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "command:/t"},          ERR_INVALID, "command:DOMAIN/TYPE"      },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "command:d/"},          ERR_INVALID, "command:DOMAIN/TYPE"      },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "command:d/t/u"},
+         ERR_INVALID,                                                                                     "command:DOMAIN/TYPE"      },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "command:process:d/t"},
+         ERR_INVALID,                                                                                     "a domain of processes"    },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .reply_to = "response:7/$reply.s"},
+         ERR_INVALID,                                                                                     "reply_to must be a queue" },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .correlation_id = "\xff"},          ERR_INVALID, "must be UTF-8"            },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .payload = "\"\xff\""},             ERR_INVALID, "UTF-8"                    },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .payload = "\"\\u0000\""},          ERR_INVALID, "payload"                  },
+        {{.domain = "a", .type = "t", .max_attempts = 3, .payload = ""},                     ERR_INVALID, "payload"                  },
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -122,6 +131,25 @@ TEST(send_check_names_the_field)
 
         assert_code(rows[i].code, send_check(&rows[i].item, &error));
         assert_contains(error.text, rows[i].words);
+    }
+}
+
+TEST(send_check_takes_a_command_as_the_target_of_a_reply)
+{
+    char  longest[SEND_REPLY_TO_MAX + 1] = "command:";
+    Error error                          = {0};
+
+    memset(longest + 8, 'd', SEND_DOMAIN_MAX);
+    longest[8 + SEND_DOMAIN_MAX] = '/';
+    memset(longest + 9 + SEND_DOMAIN_MAX, 't', SEND_TYPE_MAX);
+    assert_int_equal(SEND_REPLY_TO_MAX, strlen(longest));
+
+    const char *const targets[] = {"answers", "a.b-c_d", "command:d/t", "command:d.e:f/t:u", longest};
+
+    for (size_t i = 0; i < COUNT(targets); i++) {
+        SendItem item = {.domain = "a", .type = "t", .max_attempts = 3, .reply_to = targets[i]};
+
+        assert_ok(send_check(&item, &error));
     }
 }
 
