@@ -212,7 +212,7 @@ begin
   v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
   case p_decision
     when 'retry' then
-      update pawl.process p set retried_at = pawl.now() where p.id = any (v_ids);
+      perform pawl.process_retried(v_ids);
       perform pawl.allocation_lock(2);
       with taken as (
         delete from pawl.tsq t where t.id = any (v_ids) returning t.id, t.domain_id, t.attempt

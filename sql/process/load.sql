@@ -36,7 +36,9 @@ as $$
     order by u.ord)
 $$;
 
--- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order of arrival.
+-- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order
+-- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
+-- ("$gone.STEP"): {"total": of all, "items": [...]}.
 create or replace function pawl.process_load (p_ids bigint[])
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
                  steps jsonb, responses jsonb)
@@ -50,7 +52,15 @@ as $$
                                         'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
     from pawl.process_step s where s.id = u.id) s on true
   left join lateral (
-    select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', r.payload) order by r.number) as responses
-    from pawl.process_response r where r.id = u.id) r on true
+    select jsonb_build_object(
+             'total', count(*),
+             'items', coalesce(
+               jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
+                         order by r.number) filter (where n.is_needed), '[]')) as responses
+    from pawl.process_response r
+    cross join lateral (
+      select r.name not like '$reply.%' or not exists (
+        select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is null) as is_needed) n
+    where r.id = u.id) r on true
   order by p.id
 $$;

@@ -4,8 +4,21 @@
 -- Lock order: process rows by id, then as pawl.command_decide and pawl.command_cancel.
 -- Errors: QP001 an argument is out of range. QP005 the process has not recorded the step named.
 
--- Have processes in the troubleshooting queue tried again. Failures so far do not count any more. p_from: the records of this step and of
--- everything that ended after it began are deleted, so that they are run again; what they were stays in the audit.
+-- Those of these commands that are processes are tried again (pawl.command_decide): failures so far do not count any more, and replies of
+-- commands that failed or were canceled are set aside, so that their steps send another command. Their rows are locked.
+create or replace function pawl.process_retried (p_ids bigint[])
+  returns void
+  language plpgsql
+as $$
+begin
+  update pawl.process p set retried_at = pawl.now() where p.id = any (p_ids);
+  update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
+  where r.id = any (p_ids) and r.name like '$reply.%' and r.payload ->> 'status' <> 'COMPLETED';
+end
+$$;
+
+-- Have processes in the troubleshooting queue tried again: see pawl.process_retried. p_from: the records of this step and of everything that ended after it began
+-- are deleted, and replies to them set aside, so that they are run again; what they were stays in the audit.
 create or replace function pawl.process_retry (
   p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null,
   p_from text default null)
@@ -33,9 +46,15 @@ begin
     end if;
     with gone as (
       delete from pawl.process_step s
-      using (select s.id, min(s.started_at) as since from pawl.process_step s where s.id = any (v_ids) and s.name = p_from group by s.id) f
+      using (
+        select s.id, min(s.started_at) as since from pawl.process_step s
+        where s.id = any (v_ids) and split_part(s.name, ':', 1) = p_from
+        group by s.id) f
       where s.id = f.id and s.ended_at >= f.since
       returning s.id, s.name, s.attempt, s.result, s.error, s.ended_at
+    ), set_aside as (
+      update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
+      where r.id = any (v_ids) and r.name in (select '$reply.' || g.name from gone g where g.id = r.id)
     )
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select g.id, pawl.now(), c.domain_id, 0, 'OPERATOR_RETRY', pawl.operator_name(p_operator),

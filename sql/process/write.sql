@@ -4,8 +4,8 @@
 --   1. Nothing is written under a token that is not the lease's, or after the process has ended.
 --   2. A record is inserted once. Its patch is applied in the statement that inserts it, so the same write again (its answer was lost)
 --      changes nothing.
---   3. A patch that was computed from the state names the version it read. If the state has changed since, nothing of the item is written,
---      and the caller continues from the state returned.
+--   3. A patch that was computed from the state names the version it read. If the state has changed since, also by an item before it in
+--      the same call, nothing of the item is written, and the caller continues from the state returned.
 --   4. A process is suspended only if none of its waits is complete: see respond.sql.
 -- Lock order: lease rows by id, process rows by id; then what pawl.settle_items locks.
 -- Errors: QP001 an argument is out of range.
@@ -34,6 +34,7 @@ declare
   v_now timestamptz := pawl.now();
   v_count integer := cardinality(p_ids);
   v_verdicts text[]; -- of all items; joined by unnest(), because a subscript or "= any" per item would take the square of their number
+  v_repeats boolean := v_count > (select count(distinct i) from unnest(p_ids) i); -- several items of one process
   v_canceled bigint[];
   v_deleted bigint;
   v_inserted bigint;
@@ -48,9 +49,7 @@ begin
           pawl.array_check('ends', p_ends, v_count, 'QP001', true),
           pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
           pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
-  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
-    raise exception 'ids and tokens must not contain null' using errcode = 'QP001';
-  end if;
+  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   -- A key share lock: the lease cannot end before the commit, and its heartbeat does not wait for us.
   select array_agg(case when h.is_held then 'WRITTEN' else 'LOST' end order by h.ord) into v_verdicts
   from (
@@ -72,15 +71,20 @@ begin
                      else c.verdict end order by c.ord)
     into v_verdicts
     from (
-      select u.ord, u.verdict, s.is_known, nullif(u.version, 0) <> p.version as is_stale,
-             case when u.patch is not null then pg_column_size(p.state) + pawl.payload_bytes(u.patch) end as bytes
+      select u.ord, u.verdict, s.is_known, nullif(u.version, 0) <> p.version or u.version > 0 and b.patched > 0 as is_stale,
+             case when u.patch is not null then pawl.json_bytes(p.state || u.patch) + b.bytes end as bytes
       from unnest(p_ids, p_steps, p_attempts, p_patches, p_versions, v_verdicts)
         with ordinality u (id, step, attempt, patch, version, verdict, ord)
       left join lateral (
         select p.version, p.state from pawl.process p where p.id = u.id and u.verdict = 'WRITTEN' and u.patch is not null limit 1) p on true
       left join lateral (
         select true as is_known from pawl.process_step s
-        where s.id = u.id and s.name = u.step and s.attempt = u.attempt and u.patch is not null limit 1) s on true) c;
+        where s.id = u.id and s.name = u.step and s.attempt = u.attempt and u.patch is not null limit 1) s on true
+      -- What items before it in this call do to the same process.
+      left join lateral (
+        select count(*) as patched, coalesce(sum(octet_length(o.patch::text)), 0) as bytes
+        from unnest(p_ids, p_patches) with ordinality o (id, patch, ord)
+        where v_repeats and o.id = u.id and o.ord < u.ord and o.patch is not null) b on true) c;
   end if;
 
   if p_steps is not null then

@@ -1,8 +1,9 @@
 /*
  * action_send.c - a command of the bus or a child process: sent with an id that follows from the step, and its outcome awaited.
  *
- * The outcome comes as a response "$reply." and the name of the record, written in the transaction that ends the command. Sending again sends nothing: the
- * id is the same, so an activation that is not sure simply sends. Each attempt has an id of its own.
+ * The outcome comes as a response "$reply." and the name of the record, written in the transaction that ends the command. Sending again sends
+ * nothing: the id is the same, so an activation that is not sure simply sends. An attempt whose time is over has not ended its command, so the
+ * next attempt waits for the same one. Only after an operator's retry, which sets replies of failed commands aside ("$gone."), is another sent.
  */
 #include <stdio.h>
 #include <string.h>
@@ -18,16 +19,18 @@ static const char *reply_name(const Attempt *attempt)
     return sent_reply_name(attempt->arena, attempt->record);
 }
 
-/* Attempts that do not count any more, because an operator had the process tried again, have sent commands too: their outcomes are not those of this one. */
-static int attempt_number(const Attempt *attempt)
+/* The command of this step has an id of its own after each reply that was set aside. */
+static int command_number(const Attempt *attempt)
 {
-    return run_attempts(attempt->walk->run, attempt->record) + 1;
+    const char *const *payloads;
+
+    return 1 + run_responses(attempt->walk->run, arena_print(attempt->arena, "$gone.%s", attempt->record), &payloads);
 }
 
 static void reply_judge(Attempt *attempt, const SentReply *reply, AttemptResult *ret_result)
 {
     if (strcmp(reply->status, "COMPLETED") == 0) {
-        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = reply->result};
+        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = reply->result, .error = reply->error};
         return;
     }
     *ret_result = (AttemptResult){.end   = strcmp(reply->status, "FAILED") == 0 ? ATTEMPT_REFUSED : ATTEMPT_FAIL,
@@ -41,7 +44,7 @@ static ErrorCode item_fill(Attempt *attempt, SendItem *ret_item, Error *reterr)
     const ClaimedCommand *process  = attempt->walk->job->command;
     bool                  is_child = action->kind == STEP_PROCESS;
     SentBy                by       = {attempt->walk->job->domain, process->id, process->command_id, attempt->record,
-                                      attempt_number(attempt)};
+                                      command_number(attempt)};
     const char           *payload;
 
     TRY(attempt_render(attempt, is_child ? action->process.state : action->command.payload, "{}", &payload, reterr));
@@ -81,7 +84,8 @@ static ErrorCode outcome_await(Attempt *attempt, AttemptResult *ret_result, Erro
     Flow               flow;
     int64_t            due_us = 0;
 
-    snprintf(begun.text, sizeof begun.text, "%s:begun%d", attempt->record, attempt_number(attempt));
+    snprintf(begun.text, sizeof begun.text, "%s:begun%d", attempt->record,
+             run_attempts(walk->run, attempt->record) + 1);
     if (attempt->action->timeout_ms && !run_result(walk->run, begun.text)) {
         TRY(step_record(walk, begun.text, "null", /* patch= */ NULL, 0, &verdict, &flow, reterr));
         if (flow != FLOW_NEXT) {
@@ -111,7 +115,7 @@ ErrorCode attempt_send(Attempt *attempt, AttemptResult *ret_result, Error *reter
     int                count = run_responses(attempt->walk->run, reply_name(attempt), &payloads);
     bool               found;
 
-    step_command_id(job->domain, job->command->command_id, attempt->record, attempt_number(attempt), id);
+    step_command_id(job->domain, job->command->command_id, attempt->record, command_number(attempt), id);
     TRY(sent_reply_find(payloads, count, id, attempt->arena, &reply, &found, reterr));
     if (found) {
         reply_judge(attempt, &reply, ret_result);

@@ -7,7 +7,11 @@
  *
  * A failure is recorded before anything else is done, so that a worker that dies does not make an attempt forgotten, and one that dies while
  * the action runs does not make it count.
+ *
+ * An action that succeeded but whose result cannot be saved (`save` names what the result does not have, a limit is reached) fails its step,
+ * and yet it has happened: "NAME:done" records that, so it is compensated like others, and not run again when the step is tried again.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/fault.h"
@@ -107,15 +111,57 @@ static bool attempt_is_due(Walk *walk, const Action *action, const char *record,
 
 /* ---- recording ---- */
 
+static RecordName done_name(const Attempt *attempt)
+{
+    RecordName name;
+
+    snprintf(name.text, sizeof name.text, "%s%s", attempt->record, RECORD_DONE);
+    return name;
+}
+
+/* It has happened, and its step fails all the same. A result that is too large to be recorded is left out. */
+static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char *why, Flow *ret_flow, Error *reterr)
+{
+    RecordName name  = done_name(attempt);
+    Error      error = {0};
+    RunVerdict verdict;
+    ErrorCode  code = OK;
+
+    *ret_flow = FLOW_NEXT;
+    if (!run_result(attempt->walk->run, name.text)) {
+        code = step_record(attempt->walk, name.text, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+        if (code == ERR_LIMIT || code == ERR_INVALID)
+            code = step_record(attempt->walk, name.text, "null", /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+    }
+    if (code != OK) {
+        if (reterr)
+            *reterr = error;
+        return code;
+    }
+    if (*ret_flow == FLOW_NEXT)
+        walk_fail(attempt->walk, attempt->record, why, /* is_refusal= */ false, ret_flow);
+    return OK;
+}
+
 /* A patch that was computed from a state that has changed since is computed again. */
 static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
 {
     RunVerdict verdict = RUN_STALE;
+    Error      error   = {0};
+    ErrorCode  code    = OK;
 
-    for (int i = 0; i < STALE_TRIES && verdict == RUN_STALE; i++) {
-        TRY(attempt_patch(attempt, result, reterr));
-        TRY(step_record(attempt->walk, attempt->record, result, attempt->patch, attempt->version, &verdict, ret_flow,
-                        reterr));
+    for (int i = 0; i < STALE_TRIES && code == OK && verdict == RUN_STALE; i++) {
+        code = attempt_patch(attempt, result, &error);
+        if (code == OK)
+            code = step_record(attempt->walk, attempt->record, result, attempt->patch, attempt->version, &verdict,
+                               ret_flow, &error);
+    }
+    if (code == ERR_INVALID || code == ERR_LIMIT)
+        return unsaved_record(attempt, result, error.text, ret_flow, reterr);
+    if (code != OK) {
+        if (reterr)
+            *reterr = error;
+        return code;
     }
     if (verdict == RUN_STALE)
         return fail(reterr, ERR_BUSY, "the state changes faster than step \"%s\" can patch it", attempt->record);
@@ -149,8 +195,11 @@ static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow
     switch (result->end) {
     case ATTEMPT_DONE:
         *ret_flow = FLOW_NEXT;
-        return result->recorded ? OK
-                                : success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
+        if (result->recorded)
+            return OK;
+        if (result->error)
+            return unsaved_record(attempt, "null", result->error, ret_flow, reterr);
+        return success_record(attempt, result->result ? result->result : "null", ret_flow, reterr);
     case ATTEMPT_RETRY:
     case ATTEMPT_FAIL:
     case ATTEMPT_REFUSED:
@@ -203,7 +252,11 @@ ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Ac
     attempt.started_us = run_now_us(walk->run);
     if (FAULT("process.step.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.before");
-    TRY(attempt_try(&attempt, &result, reterr));
+    result.result = run_result(walk->run, done_name(&attempt).text);
+    if (result.result)
+        result.end = ATTEMPT_DONE; /* only its `save` is tried again */
+    else
+        TRY(attempt_try(&attempt, &result, reterr));
     if (FAULT("process.step.after"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.after");
     return result_take(&attempt, &result, ret_flow, reterr);

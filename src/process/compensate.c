@@ -11,14 +11,21 @@
 
 #define DEPTH_MAX DEFINITION_DEPTH_MAX
 
-/* "send[3][0]": the step, and the scope with these indices. NULL: it is no record of a step. */
+/* "send[3][0]" and "send[3][0]:done" name a step that has happened; others do not. size: without what is behind the colon. */
+static bool record_is_step(const char *record, size_t *ret_size)
+{
+    *ret_size = strcspn(record, ":");
+    return record[0] != '~' && (record[*ret_size] == '\0' || strcmp(record + *ret_size, RECORD_DONE) == 0);
+}
+
+/* The step, and the scope with its indices. NULL: it is no record of a step. */
 static const Step *record_step(Walk *walk, const char *record, int64_t *ret_indices, int *ret_depth)
 {
-    size_t size = strcspn(record, "[:");
+    size_t size = strcspn(record, "[");
     char   base[RECORD_NAME_MAX];
 
     *ret_depth = 0;
-    if (record[0] == '~' || size >= sizeof base)
+    if (size >= sizeof base)
         return NULL;
     memcpy(base, record, size);
     base[size] = '\0';
@@ -27,7 +34,7 @@ static const Step *record_step(Walk *walk, const char *record, int64_t *ret_indi
         if (!strchr(at, ']'))
             return NULL;
     }
-    return strchr(record, ':') ? NULL : definition_find(walk->definition, base);
+    return definition_find(walk->definition, base);
 }
 
 /* The each around a step, the outermost first. */
@@ -68,18 +75,20 @@ static ErrorCode record_compensate(Walk *walk, const StepRecord *record, Flow *r
 {
     int64_t     indices[DEPTH_MAX];
     int         depth;
-    const Step *step = record_step(walk, record->name, indices, &depth);
     Scope       space[DEPTH_MAX];
-    RecordName  name = {0};
+    RecordName  name = {"~"};
+    const Step *step;
     const char *result;
+    size_t      size;
 
     *ret_flow = FLOW_NEXT;
-    if (!step || !step->compensate)
+    if (!record_is_step(record->name, &size) || size + 2 > sizeof name.text)
         return OK;
-    snprintf(name.text, sizeof name.text, "~%s", record->name);
-    if (run_result(walk->run, name.text))
+    memcpy(name.text + 1, record->name, size);
+    step = record_step(walk, name.text + 1, indices, &depth);
+    if (!step || !step->compensate || run_result(walk->run, name.text))
         return OK;
-    if (run_must_stop(walk->run)) {
+    if (run_must_end(walk->run)) {
         *ret_flow = FLOW_STOPPED;
         return OK;
     }

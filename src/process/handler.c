@@ -11,7 +11,8 @@
 #include "base/problem.h"
 #include "bus/release.h"
 
-#define CALL_MS 10000
+#define CALL_MS        10000
+#define LOAD_BYTES_MAX ((size_t)128 << 20)
 
 typedef struct {
     Handler        base;
@@ -47,8 +48,8 @@ static void process_prepare(Handler *base, const ClaimedCommand *list, int count
         ret_list[i] = bsearch(&list[i].id, loaded, (size_t)loaded_count, sizeof *loaded, id_compare);
 }
 
-static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, const LoadedProcess **ret_loaded,
-                            Error *reterr)
+static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena *arena,
+                            const LoadedProcess **ret_loaded, Error *reterr)
 {
     LoadedProcess *loaded;
     int            count;
@@ -57,8 +58,7 @@ static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, const
         *ret_loaded = job->prepared;
         return OK;
     }
-    TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), job->arena, &job->command->id, 1, &loaded, &count,
-                     reterr));
+    TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), arena, &job->command->id, 1, &loaded, &count, reterr));
     if (count == 0)
         return fail(reterr, ERR_NOT_FOUND, "command %s is no process: start processes with pawl.start",
                     job->command->command_id);
@@ -88,11 +88,12 @@ static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_don
     bool met = false;
 
     do {
-        scoped(run_free) Run *run     = NULL;
-        BodyVerdict           verdict = {0};
-        const LoadedProcess  *loaded;
+        scoped(arena_free) Arena *arena   = arena_new(LOAD_BYTES_MAX);
+        scoped(run_free) Run     *run     = NULL;
+        BodyVerdict               verdict = {0};
+        const LoadedProcess      *loaded;
 
-        TRY(loaded_get(handler, job, /* fresh= */ met, &loaded, reterr));
+        TRY(loaded_get(handler, job, /* fresh= */ met, arena, &loaded, reterr));
         TRY(run_new(handler->writer, job, loaded, &run, reterr));
         TRY(handler->body(run, job, loaded, handler->context, &verdict, reterr));
         TRY(verdict_obey(run, &verdict, &met, reterr));

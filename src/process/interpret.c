@@ -150,7 +150,7 @@ static const Step *step_after(Walk *walk, const Scope *scope, const Step *step)
 /* A reason to go on no further, whatever the next step is. */
 static bool walk_is_ended(Walk *walk, Flow *ret_flow)
 {
-    if (run_must_stop(walk->run)) {
+    if (run_must_end(walk->run)) {
         *ret_flow = FLOW_STOPPED;
         return true;
     }

@@ -54,6 +54,8 @@ struct Scope {
 typedef struct {
     char text[RECORD_NAME_MAX];
 } RecordName;
+#define RECORD_DONE \
+    ":done" /* behind the name of a step whose action has happened and whose result could not be saved */
 /* The name under which a step in this scope is recorded; suffix: ":begun" or "". */
 RecordName record_name(const Scope *scope, const Step *step, const char *suffix);
 /* What paths mean here. result: of the step itself; size 0: none. */
@@ -81,7 +83,7 @@ typedef enum {
 typedef struct {
     AttemptEnd  end;
     const char *result;   /* JSON; NULL: null */
-    const char *error;    /* RETRY, FAIL, REFUSED */
+    const char *error;    /* RETRY, FAIL, REFUSED; DONE: it has happened, but there is no result to go on with */
     int64_t     retry_ms; /* RETRY: not sooner than this; 0: as the policy says */
     bool        recorded; /* DONE: in the transaction of the action itself */
 } AttemptResult;

@@ -25,6 +25,8 @@ ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_
 
 /* ---- the arrays ---- */
 
+#define LIST_BYTES_FACTOR 4 /* a copy as an object, the values read from it, and the array of rows */
+
 typedef struct {
     ReaderArray items;
 } List;
@@ -61,6 +63,9 @@ static ErrorCode list_read(const char *json, const FieldTable *table, Arena *are
     List list = {0};
 
     if (json) {
+        if (!arena_has_space(arena, strlen(json) * LIST_BYTES_FACTOR))
+            return fail(reterr, ERR_LIMIT, "what is recorded of the process has %zu bytes, too many to load",
+                        strlen(json));
         const char *object = arena_print(arena, "{\"items\":%s}", json);
 
         TRY(reader_object(object, strlen(object), table, arena, &list, reterr));

@@ -29,16 +29,17 @@ typedef struct {
     const char *payload; /* JSON */
 } ProcessResponse;
 
-#define LOADED_COLUMNS(X, T)             \
-    X(T, int64_t, DB_I64, id)            \
-    X(T, int64_t, DB_TIME, now_us)       \
-    X(T, int32_t, DB_I32, definition_id) \
-    X(T, const char *, DB_TEXT, phase)   \
-    X(T, const char *, DB_JSONB, state)  \
-    X(T, int64_t, DB_I64, version)       \
-    X(T, int64_t, DB_TIME, deadline_us)  \
-    X(T, int64_t, DB_TIME, retried_us)   \
-    X(T, const char *, DB_JSONB, steps)  \
+#define LOADED_COLUMNS(X, T)              \
+    X(T, int64_t, DB_I64, id)             \
+    X(T, int64_t, DB_TIME, now_us)        \
+    X(T, int32_t, DB_I32, definition_id)  \
+    X(T, const char *, DB_TEXT, phase)    \
+    X(T, const char *, DB_JSONB, state)   \
+    X(T, int64_t, DB_I64, version)        \
+    X(T, int64_t, DB_TIME, deadline_us)   \
+    X(T, int64_t, DB_TIME, retried_us)    \
+    X(T, int64_t, DB_I64, response_total) \
+    X(T, const char *, DB_JSONB, steps)   \
     X(T, const char *, DB_JSONB, responses)
 typedef struct {
     LOADED_COLUMNS(DB_FIELD, LoadedProcess)

@@ -15,8 +15,13 @@
 #define WRITE_MS    10000
 #define RECORDS_MAX 10000
 #define WAITS_MAX   10000
+/* Results of steps together; what is loaded is copied into the arena twice. */
+#define RECORDS_BYTES_MAX ((size_t)16 << 20)
+#define RUN_BYTES_MAX     ((size_t)256 << 20)
+/* What an activation may add to the memory of what it has loaded before it is ended and begun again. */
+#define ACTIVATION_BYTES_MAX ((size_t)16 << 20)
 
-/* The responses of one name. */
+/* The responses of one name, in the order of their arrival. */
 typedef struct {
     const char  *name;
     const char **payloads;
@@ -41,13 +46,16 @@ struct Run {
     int                  record_count, record_space;
     const StepRecord   **succeeded; /* in the order in which they ended */
     int                  succeeded_count;
-    ResponseList        *responses;
-    int                  response_count;
+    ResponseList        *responses; /* sorted by name */
+    int                  response_count, response_total;
     Wait                *waits;
     int                  wait_count, wait_space;
     WaitKind             wait_kind;
     const char          *wait_step;
     int64_t              due_us;
+    int64_t              condition_version; /* the oldest state that a condition was evaluated against; 0: none */
+    size_t               record_bytes;
+    size_t               bytes_at_start; /* of the arena */
     bool                 has_waits, is_over, is_canceled;
 };
 
@@ -112,26 +120,41 @@ static void record_add(Run *run, StepRecord *record)
 
 /* ---- responses by name ---- */
 
+static int name_compare(const void *key, const void *item)
+{
+    return strcmp(key, ((const ResponseList *)item)->name);
+}
+
 static ResponseList *responses_find(const Run *run, const char *name)
 {
-    for (int i = 0; i < run->response_count; i++)
-        if (strcmp(run->responses[i].name, name) == 0)
-            return &run->responses[i];
-    return NULL;
+    if (run->response_count == 0)
+        return NULL;
+    return bsearch(name, run->responses, (size_t)run->response_count, sizeof *run->responses, name_compare);
+}
+
+/* By name, then in the order of their arrival, which is that of the array they point into. */
+static int response_compare(const void *left, const void *right)
+{
+    const ProcessResponse *a = *(const ProcessResponse *const *)left, *b = *(const ProcessResponse *const *)right;
+    int                    order = strcmp(a->name, b->name);
+
+    return order ? order : (a > b) - (a < b);
 }
 
 static void responses_add(Run *run, const ProcessResponse *list, int count)
 {
+    const ProcessResponse **sorted   = arena_array(run->arena, const ProcessResponse *, count + 1);
+    const char            **payloads = arena_array(run->arena, const char *, count + 1);
+
+    for (int i = 0; i < count; i++)
+        sorted[i] = &list[i];
+    qsort(sorted, (size_t)count, sizeof *sorted, response_compare);
     run->responses = arena_array(run->arena, ResponseList, count + 1);
     for (int i = 0; i < count; i++) {
-        ResponseList *found = responses_find(run, list[i].name);
-
-        if (!found) {
-            found           = &run->responses[run->response_count++];
-            found->name     = list[i].name;
-            found->payloads = arena_array(run->arena, const char *, count - i);
-        }
-        found->payloads[found->count++] = list[i].payload ? list[i].payload : "null";
+        if (i == 0 || strcmp(sorted[i - 1]->name, sorted[i]->name) != 0)
+            run->responses[run->response_count++] = (ResponseList){sorted[i]->name, &payloads[i], 0};
+        payloads[i] = sorted[i]->payload ? sorted[i]->payload : "null";
+        run->responses[run->response_count - 1].count++;
     }
 }
 
@@ -141,13 +164,16 @@ static ErrorCode run_fill(Run *run, Error *reterr)
 {
     StepRecord      *steps;
     ProcessResponse *responses;
-    int              step_count, response_count;
+    int              count, response_count;
 
-    TRY(records_read(run->loaded->steps, run->arena, &steps, &step_count, reterr));
+    TRY(records_read(run->loaded->steps, run->arena, &steps, &count, reterr));
     TRY(responses_read(run->loaded->responses, run->arena, &responses, &response_count, reterr));
-    for (int i = 0; i < step_count; i++)
+    for (int i = 0; i < count; i++) {
+        run->record_bytes += steps[i].result ? strlen(steps[i].result) : 0;
         record_add(run, &steps[i]);
+    }
     responses_add(run, responses, response_count);
+    run->response_total = (int)run->loaded->response_total;
     return OK;
 }
 
@@ -158,20 +184,22 @@ ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProcess *loaded, 
     run->writer  = writer;
     run->job     = job;
     run->loaded  = loaded;
-    run->arena   = job->arena;
+    run->arena   = arena_new(RUN_BYTES_MAX);
     run->began   = clock_mono();
     run->state   = loaded->state;
     run->version = loaded->version;
     run->phase   = loaded->phase;
     mutex_init(&run->mutex);
     TRY(run_fill(run, reterr));
-    *ret_run = take(run);
+    run->bytes_at_start = arena_used(run->arena);
+    *ret_run            = take(run);
     return OK;
 }
 
 void run_free(Run *run)
 {
     mutex_done(&run->mutex);
+    arena_free(run->arena);
     free(run);
 }
 
@@ -242,6 +270,11 @@ int run_attempts(Run *run, const char *step)
     return attempts_recorded(run, step);
 }
 
+int64_t run_retried_us(const Run *run)
+{
+    return run->loaded->retried_us;
+}
+
 int run_responses(Run *run, const char *name, const char *const **ret_payloads)
 {
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
@@ -253,12 +286,7 @@ int run_responses(Run *run, const char *name, const char *const **ret_payloads)
 
 int run_response_count(Run *run)
 {
-    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
-    int                         count = 0;
-
-    for (int i = 0; i < run->response_count; i++)
-        count += run->responses[i].count;
-    return count;
+    return run->response_total;
 }
 
 const char *run_state(Run *run)
@@ -316,9 +344,23 @@ bool run_is_late(const Run *run)
            run_now_us(run) >= run->loaded->deadline_us;
 }
 
+/* States and records of an activation are kept until it ends, because branches may be reading them. One that has added too many is
+ * ended, and the next one continues with what is current. */
+static bool run_is_full(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return arena_used(run->arena) > run->bytes_at_start + ACTIVATION_BYTES_MAX;
+}
+
 bool run_must_stop(Run *run)
 {
     return job_is_stopped(run->job) || run_is_over(run);
+}
+
+bool run_must_end(Run *run)
+{
+    return run_must_stop(run) || run_is_full(run);
 }
 
 /* ---- what is written ---- */
@@ -399,12 +441,19 @@ void run_record_done(Run *run, const RunRecord *record)
                          .error      = arena_text(run->arena, record->error),
                          .input_hash = arena_text(run->arena, record->input_hash),
                          .ended_us   = run_now_us(run)};
+    run->record_bytes += kept->result ? strlen(kept->result) : 0;
     record_add(run, kept);
 }
 
-static ErrorCode records_check(Run *run, Error *reterr)
+/* A record without a result always fits: it says that something was done. */
+static ErrorCode records_check(Run *run, const RunRecord *record, Error *reterr)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+    size_t bytes = record->result && strcmp(record->result, "null") != 0 ? strlen(record->result) : 0;
+
+    if (bytes > 0 && run->record_bytes + bytes > RECORDS_BYTES_MAX)
+        return fail(reterr, ERR_LIMIT, "the results of the steps would have more than %zu bytes together",
+                    RECORDS_BYTES_MAX);
 
     if (run->record_count >= RECORDS_MAX)
         return fail(reterr, ERR_LIMIT, "the process has recorded %d steps and may record no more", RECORDS_MAX);
@@ -415,7 +464,7 @@ ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *ret_verdict,
 {
     ProcessWrite write = write_begin(run);
 
-    TRY(records_check(run, reterr));
+    TRY(records_check(run, record, reterr));
     record_fill(run, record, &write);
     if (FAULT("process.record.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.record.before");
@@ -432,7 +481,7 @@ ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, RunVerdict *r
     ProcessWrite write = write_begin(run);
     ErrorCode    code;
 
-    TRY(records_check(run, reterr));
+    TRY(records_check(run, record, reterr));
     record_fill(run, record, &write);
     code = process_write_in(tx, &write, reterr);
     if (code == OK)
@@ -478,6 +527,22 @@ void run_wait(Run *run, const char *step, WaitKind kind, const char *name, int64
     run->waits[run->wait_count++] = (Wait){arena_text(run->arena, name), count};
 }
 
+void run_wait_state(Run *run, int64_t version)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    if (!run->condition_version || version < run->condition_version)
+        run->condition_version = version;
+}
+
+/* A branch has patched the state after another one's condition was evaluated. Patches from outside come with responses, which waits count. */
+static bool condition_is_outdated(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->condition_version && run->version > run->condition_version;
+}
+
 bool run_has_waits(Run *run)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
@@ -502,11 +567,18 @@ static const char *waits_print(Run *run)
     return text_string(&text);
 }
 
+/* A deadline that is not obeyed (run_is_late()) must not end a wait either: it would be due again at once, forever. */
+static bool deadline_counts(const Run *run)
+{
+    return run->loaded->deadline_us && run->loaded->retried_us < run->loaded->deadline_us &&
+           strcmp(run->phase, "forward") == 0;
+}
+
 static int64_t due_find(const Run *run)
 {
     int64_t due = run->due_us ? run->due_us : run_now_us(run) + PROCESS_FOREVER_US;
 
-    return run->loaded->deadline_us && run->loaded->deadline_us < due ? run->loaded->deadline_us : due;
+    return deadline_counts(run) && run->loaded->deadline_us < due ? run->loaded->deadline_us : due;
 }
 
 ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr)
@@ -517,6 +589,9 @@ ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr)
     RunVerdict   verdict;
 
     assert(run_has_waits(run));
+    *ret_met = condition_is_outdated(run);
+    if (*ret_met)
+        return OK;
     mutex_lock(&run->mutex);
     write.wait      = kinds[run->wait_kind];
     write.wait_step = run->wait_step;

@@ -42,8 +42,10 @@ const char *run_result(Run *run, const char *step);
 int64_t run_ended_us(Run *run, const char *step);
 /* Its failed attempts that count, and when the last one ended. *ret_error: of the last one. */
 int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char **ret_error);
-/* How many attempts are recorded, also those that do not count any more. */
+/* Its attempts that are recorded, also those that do not count any more. */
 int run_attempts(Run *run, const char *step);
+/* When an operator last had the process tried again; 0: never. */
+int64_t run_retried_us(const Run *run);
 /* The payloads of the responses of this name that arrived, in order. */
 int         run_responses(Run *run, const char *name, const char *const **ret_payloads);
 int         run_response_count(Run *run); /* of all names */
@@ -59,8 +61,10 @@ bool run_is_over(Run *run);
 bool run_is_canceled(Run *run);
 /* The deadline of the process has passed. */
 bool run_is_late(const Run *run);
-/* The worker asks to stop: begin no further step. */
+/* The worker asks to stop, or the lease is lost: stop what runs. */
 bool run_must_stop(Run *run);
+/* The same, or the activation uses too much memory: begin no further step. */
+bool run_must_end(Run *run);
 
 /* ---- what is written ---- */
 
@@ -90,6 +94,8 @@ must_check ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_
 typedef enum { WAIT_REPLY, WAIT_ASYNC, WAIT_RETRY } WaitKind; /* in the order in which they are shown */
 /* name: of a response, "*": any; NULL: only the time. count: of all responses of that name since the start. due_us 0: ten years. */
 void run_wait(Run *run, const char *step, WaitKind kind, const char *name, int64_t count, int64_t due_us);
+/* A condition was false for the state of this version: do not suspend if it has changed since. */
+void run_wait_state(Run *run, int64_t version);
 bool run_has_waits(Run *run);
 /* Suspend with the waits collected. *ret_met: a response has come meanwhile and the process runs on: begin again with what is known now. */
 must_check ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr);

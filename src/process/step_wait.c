@@ -12,8 +12,15 @@
 #include "process/interpret_internal.h"
 
 #define RESULT_BYTES_MAX ((size_t)4 << 20)
+#define TIMEOUT_HASH     "timeout" /* in place of the input's hash, which a wait has not */
 
 /* ---- responses ---- */
+
+/* A wait that ended without its responses, and the process went on. A response may be null as well, so the result does not say it. */
+static bool is_timeout(const StepRecord *record)
+{
+    return record->input_hash && strcmp(record->input_hash, TIMEOUT_HASH) == 0;
+}
 
 /* How many responses of this name earlier waits have used up. */
 static int64_t responses_used(Walk *walk, const char *name)
@@ -33,8 +40,7 @@ static int64_t responses_used(Walk *walk, const char *name)
         base[size] = '\0';
         step       = definition_find(walk->definition, base);
         if (step && step->action.kind == STEP_WAIT && step->action.wait.response &&
-            strcmp(step->action.wait.response, name) == 0 && records[i]->result &&
-            strcmp(records[i]->result, "null") != 0)
+            strcmp(step->action.wait.response, name) == 0 && !is_timeout(records[i]))
             used += step->action.wait.count;
     }
     return used;
@@ -77,7 +83,10 @@ static ErrorCode met_record(Walk *walk, const Scope *scope, const Step *step, co
 static ErrorCode timeout_record(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
     RecordName name   = record_name(scope, step, "");
-    RunRecord  record = {.step = name.text, .patch = "{}", .version = run_version(walk->run)};
+    RunRecord  record = {.step       = name.text,
+                         .input_hash = TIMEOUT_HASH,
+                         .patch      = "{}",
+                         .version    = run_version(walk->run)};
     RunVerdict verdict;
 
     if (step->continues_on_timeout)
@@ -120,6 +129,8 @@ static ErrorCode wait_on(Walk *walk, const Scope *scope, const Step *step, const
     TRY(step_begun(walk, scope, step, /* what= */ NULL, &begun_us, /* ret_what= */ NULL, ret_flow, reterr));
     if (*ret_flow != FLOW_NEXT)
         return OK;
+    if (run_attempts(walk->run, name.text) > 0 && begun_us < run_retried_us(walk->run))
+        begun_us = run_retried_us(walk->run); /* it timed out before, and an operator has it tried again */
     if (step->action.timeout_ms) {
         due_us = begun_us + step->action.timeout_ms * 1000;
         if (run_now_us(walk->run) >= due_us)
@@ -134,12 +145,14 @@ static ErrorCode until_walk(Walk *walk, const Scope *scope, const Step *step, Ar
                             Error *reterr)
 {
     LookupContext context = {.walk = walk, .scope = scope, .arena = arena};
-    int           count   = run_response_count(walk->run); /* before the state is read */
+    int           count   = run_response_count(walk->run);
+    int64_t       version = run_version(walk->run); /* before the state is read */
     bool          is_met;
 
     TRY(condition_evaluate(step->action.wait.until, scope_lookup, &context, &is_met, reterr));
     if (is_met)
         return met_record(walk, scope, step, "true", arena, ret_flow, reterr);
+    run_wait_state(walk->run, version);
     return wait_on(walk, scope, step, "*", count + 1, ret_flow, reterr);
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/sync.h"
 #include "bus/worker_set.h"
@@ -15,11 +16,12 @@
 
 #define RESTART_MS 10000
 
-/* One worker: of a domain with a list of types. */
+/* One worker: of a domain with a list of types; a domain with many types has several. */
 typedef struct DomainWorker DomainWorker;
 struct DomainWorker {
     DomainWorker *next;
     char         *domain, *types; /* "order,refund" */
+    int           number;         /* of the domain's workers */
     WorkerSet    *set;
     bool          is_replaced; /* by one with more types: it claims no more */
 };
@@ -35,6 +37,7 @@ struct ProcessWorkers {
 
 #define TYPES_COLUMNS(X, T)             \
     X(T, const char *, DB_TEXT, domain) \
+    X(T, int32_t, DB_I32, number)       \
     X(T, const char *, DB_TEXT, types)
 typedef struct {
     TYPES_COLUMNS(DB_FIELD, DomainTypes)
@@ -76,11 +79,11 @@ void process_workers_free(ProcessWorkers *workers)
 
 /* ---- starting ---- */
 
-static DomainWorker *worker_find(const ProcessWorkers *workers, const char *domain)
+static DomainWorker *worker_find(const ProcessWorkers *workers, const DomainTypes *row)
 {
     DomainWorker *at = workers->first;
 
-    while (at && (at->is_replaced || strcmp(at->domain, domain) != 0))
+    while (at && (at->is_replaced || at->number != row->number || strcmp(at->domain, row->domain) != 0))
         at = at->next;
     return at;
 }
@@ -95,13 +98,14 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
                                                        .handler     = workers->handler};
 
     worker->domain = memory_text(row->domain);
+    worker->number = row->number;
     worker->types  = memory_text(row->types);
     worker->set    = worker_set_new(workers->options.pool);
     TRY(worker_types_read("types", row->types, arena, &added.types, reterr));
     TRY(worker_set_add(worker->set, &added, deadline, reterr));
     TRY(worker_set_start(worker->set, &(WorkerSetStart){.listen = workers->options.listen, .restart_ms = RESTART_MS},
                          reterr));
-    DomainWorker *before = worker_find(workers, row->domain);
+    DomainWorker *before = worker_find(workers, row);
 
     if (before) {
         before->is_replaced = true;
@@ -123,10 +127,15 @@ ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error
     scoped(mutex_unlock) Mutex *held = mutex_hold(&workers->mutex);
     for (int i = 0; i < count && !workers->stopping; i++) {
         const DomainTypes  *row   = (const DomainTypes *)rows + i;
-        const DomainWorker *known = worker_find(workers, row->domain);
+        const DomainWorker *known = worker_find(workers, row);
 
-        if (!known || strcmp(known->types, row->types) != 0)
-            TRY(worker_start(workers, row, arena, deadline, reterr));
+        if (known && strcmp(known->types, row->types) == 0)
+            continue;
+        Error error = {0};
+
+        if (worker_start(workers, row, arena, deadline, &error) !=
+            OK) /* the next step tries again; other domains are started */
+            log_error(LOG_WARN, "process", arena_print(arena, "no worker for processes of %s", row->domain), &error);
     }
     return OK;
 }

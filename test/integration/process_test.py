@@ -10,36 +10,11 @@ import uuid
 
 from pawl_test import Database, Pawl, main, setting, test, wait_until
 from helpers import problem
+from process_helpers import cli, define, show, wait_status
 
 SAGA = os.path.join(setting("PAWL_SOURCE"), "examples", "order-saga")
 ITEMS = [{"sku": "cup", "count": 2}, {"sku": "lamp", "count": 1}]  # 474
 MANY = [{"sku": "lamp", "count": 3}]  # 1350: needs an approval
-
-
-def cli(pawl, *arguments, code=0, **options):
-    done = pawl.run("process", *arguments, "--json", **options)
-    assert done.code == code, (arguments, done)
-    return json.loads(done.stdout if code == 0 else done.stderr)
-
-
-def define(pawl, definition):
-    return cli(pawl, "define", "-", stdin=json.dumps(definition))
-
-
-def show(pawl, process_id):
-    return cli(pawl, "show", process_id)
-
-
-def wait_status(pawl, process_id, *statuses):
-    def reached():
-        shown = show(pawl, process_id)
-        return shown if shown["status"] in statuses else None
-
-    try:
-        return wait_until(reached, timeout=60, what=f"{process_id} is {' or '.join(statuses)}")
-    except AssertionError as error:
-        error.add_note(json.dumps(show(pawl, process_id)))
-        raise
 
 
 def shop_open(db, pawl, ann=5000):
