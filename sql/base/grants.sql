@@ -130,6 +130,7 @@ as $$
     ('wallet.expire_next',      'reader'),
     ('wallet.clock_ahead',      'reader'),
     ('wallet.expire',           'monitor'),
+    ('wallet.expire_from',      'monitor'),
     ('wallet.seal',             'monitor'),
     ('wallet.verify',           'reader'),
     ('wallet.verify_plan',      'reader'),

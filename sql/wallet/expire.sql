@@ -34,17 +34,25 @@ begin
 end
 $$;
 
--- At most p_limit of those that are due; returns how many were released by this call. Call it in a transaction of its own: it keeps
--- their wallets locked until the end of it.
-create or replace function wallet.expire (p_limit integer default 100)
-  returns integer
+-- At most p_limit of those that are due and expire at p_from or later. Call it in a transaction of its own: it keeps their wallets locked
+-- until the end of it.
+--
+-- released   how many this call has released
+-- next_at    the first that is left; null: none is
+-- low        no open hold that this call could see expires before: where the next call may start. Holds that have ended leave dead rows
+--            in the index until they are vacuumed, and with an old snapshot all of them; a call that starts behind them does not
+--            read them. A transaction that was open for longer than its hold lasted commits below it: a call with p_from null, now
+--            and then, finds those.
+create or replace function wallet.expire_from (
+  p_limit integer, p_from timestamptz, out released integer, out next_at timestamptz, out low timestamptz)
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
   set plan = posting set lock_timeout = '1s'
 as $$
 declare
   c_failures constant integer := 1000; -- in one call
   v_now timestamptz := pawl.now();
-  v_at timestamptz := timestamptz '-infinity';
+  v_from timestamptz := coalesce(p_from, timestamptz '-infinity');
+  v_at timestamptz := v_from;
   v_id bigint := -1;
   v_count integer := 0;
   v_failed integer := 0;
@@ -72,8 +80,19 @@ begin
     v_count := v_count + v_released;
     v_failed := v_failed + v_seen - v_released;
   end loop;
-  return v_count;
+  released := v_count;
+  next_at := (select h.expires_at from wallet.hold h
+              where h.status = 'OPEN' and h.expires_at is not null and h.expires_at >= v_from order by h.expires_at limit 1);
+  low := least(next_at, v_now);
 end
+$$;
+
+-- At most p_limit of those that are due; returns how many were released by this call.
+create or replace function wallet.expire (p_limit integer default 100)
+  returns integer
+  language sql security definer set search_path = wallet, pawl, pg_temp
+as $$
+  select e.released from wallet.expire_from(p_limit, null) e
 $$;
 
 -- When the next hold is due; null: none has a time.

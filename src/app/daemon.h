@@ -56,6 +56,8 @@ typedef struct Daemon {
     Prune    prune;
     Maintain maintain;
     Idle     bus_idle, expire_idle, seal_idle;
+    int64_t  expire_low;     /* no open hold that was seen expires before, in microseconds; 0: not known */
+    Mono     expire_full_at; /* when to start at the first hold again */
     bool     holds_shared;
     char     holder[UUID_TEXT_SIZE];            /* of the leases on tasks: this process */
     Mutex    mutex;                             /* guards webhook */

@@ -125,6 +125,7 @@ wallet.emit_to           admin
 wallet.expire_next       reader
 wallet.clock_ahead       reader
 wallet.expire            monitor
+wallet.expire_from       monitor
 wallet.seal              monitor
 wallet.verify            reader
 wallet.verify_plan       reader
