@@ -11,9 +11,10 @@
 const char *const wallet_kind_names[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
 #undef X
 
+#define NO_KEY()
 #define REQUIRED(argument, field) " " #argument
 #define OPTIONAL(argument, field) " " #argument "?"
-#define X(id, name, subjects)     (WALLET_##id##_TAKES(REQUIRED, OPTIONAL, )) + 1,
+#define X(id, name, subjects)     (WALLET_##id##_TAKES(REQUIRED, OPTIONAL, NO_KEY)) + 1,
 const char *const wallet_kind_takes[WALLET_KIND_COUNT] = {WALLET_KINDS(X)};
 #undef X
 
@@ -22,7 +23,7 @@ typedef struct {
 } ArgumentName;
 #define NAME(argument, field) {#argument, field},
 /* clang-format off */
-#define X(id, name, subjects) static const ArgumentName id##_names[] = {WALLET_##id##_TAKES(NAME, NAME, ) {NULL, NULL}};
+#define X(id, name, subjects) static const ArgumentName id##_names[] = {WALLET_##id##_TAKES(NAME, NAME, NO_KEY) {NULL, NULL}};
 WALLET_KINDS(X)
 #undef X
 /* clang-format on */

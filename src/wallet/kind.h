@@ -12,33 +12,33 @@
 
 #include "base/error.h"
 
-/* The arguments of each kind, in SQL's order. R: required, O: optional; then the argument's name in JSON. KEY is where a JSON object has
+/* The arguments of each kind, in SQL's order. R: required, O: optional; then the argument's name in JSON. KEY() is where a JSON object has
  * txn_id: what comes before it is the subject, which HTTP has in the path. */
 /* clang-format off */
 #define WALLET_TOPUP_TAKES(R, O, KEY) \
-    R(owner, "owner") KEY R(amount, "amount") O(asset, "asset") O(metadata, "metadata")
+    R(owner, "owner") KEY() R(amount, "amount") O(asset, "asset") O(metadata, "metadata")
 #define WALLET_SPEND_TAKES(R, O, KEY) \
-    R(owner, "owner") KEY R(amount, "amount") O(asset, "asset") O(metadata, "metadata")
+    R(owner, "owner") KEY() R(amount, "amount") O(asset, "asset") O(metadata, "metadata")
 #define WALLET_TRANSFER_TAKES(R, O, KEY) \
-    KEY R(owner, "from") R(other, "to") R(amount, "amount") O(asset, "asset") O(metadata, "metadata")
+    KEY() R(owner, "from") R(other, "to") R(amount, "amount") O(asset, "asset") O(metadata, "metadata")
 #define WALLET_MULTI_TAKES(R, O, KEY) \
-    KEY R(legs, "legs") O(metadata, "metadata")
+    KEY() R(legs, "legs") O(metadata, "metadata")
 #define WALLET_HOLD_TAKES(R, O, KEY) \
-    KEY R(owner, "owner") R(amount, "amount") O(asset, "asset") O(expires_in_s, "expires_in_s") O(metadata, "metadata")
+    KEY() R(owner, "owner") R(amount, "amount") O(asset, "asset") O(expires_in_s, "expires_in_s") O(metadata, "metadata")
 #define WALLET_CAPTURE_TAKES(R, O, KEY) \
-    R(ref, "hold") KEY O(other, "to") O(amount, "amount") O(asset, "asset") O(metadata, "metadata")
+    R(ref, "hold") KEY() O(other, "to") O(amount, "amount") O(asset, "asset") O(metadata, "metadata")
 #define WALLET_VOID_TAKES(R, O, KEY) \
-    R(ref, "hold") KEY O(asset, "asset") O(metadata, "metadata")
+    R(ref, "hold") KEY() O(asset, "asset") O(metadata, "metadata")
 #define WALLET_REFUND_TAKES(R, O, KEY) \
-    R(ref, "transaction") KEY O(amount, "amount") O(asset, "asset") O(metadata, "metadata")
+    R(ref, "transaction") KEY() O(amount, "amount") O(asset, "asset") O(metadata, "metadata")
 #define WALLET_FREEZE_TAKES(R, O, KEY) \
-    R(owner, "owner") KEY O(asset, "asset") O(metadata, "metadata")
+    R(owner, "owner") KEY() O(asset, "asset") O(metadata, "metadata")
 #define WALLET_UNFREEZE_TAKES(R, O, KEY) \
-    R(owner, "owner") KEY O(asset, "asset") O(metadata, "metadata")
+    R(owner, "owner") KEY() O(asset, "asset") O(metadata, "metadata")
 #define WALLET_FLOOR_TAKES(R, O, KEY) \
-    R(owner, "owner") KEY R(floor, "floor") O(asset, "asset") O(metadata, "metadata")
+    R(owner, "owner") KEY() R(floor, "floor") O(asset, "asset") O(metadata, "metadata")
 
-/* The kind, its name, and how many of its arguments come before KEY. */
+/* The kind, its name, and how many of its arguments come before KEY(). */
 #define WALLET_KINDS(X) \
     X(TOPUP, "topup", 1) \
     X(SPEND, "spend", 1) \
