@@ -98,7 +98,7 @@ begin
       from pawl.process_respond(
         v_open, array_fill('$cancel'::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
         array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason)), array[v_count]),
-        v_operator) r
+        v_operator, p_merge => false) r
       where r.verdict in ('RESUMED', 'STORED'));
     select array_agg(c.command_id order by c.id), array_agg(n.name order by c.id) into v_tsq, v_tsq_domains
     from pawl.tsq t

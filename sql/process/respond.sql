@@ -47,7 +47,8 @@ end
 $$;
 
 -- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait), STORED (the process does not wait for it, or for more), REPEATED (the key is known),
--- LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its limit; nothing was stored).
+-- LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its limit, or the responses theirs; nothing
+-- was stored).
 create or replace function pawl.process_respond (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_merge boolean default true)
   returns table (ord integer, verdict text)
@@ -58,6 +59,8 @@ as $$
 #variable_conflict use_column
 declare
   c_state_max constant integer := 1024 * 1024;
+  c_count_max constant integer := 10000; -- of the responses from outside
+  c_bytes_max constant integer := 8 * 1024 * 1024;
   v_now timestamptz := pawl.now();
   v_count integer := cardinality(p_ids);
   v_held bigint[];
@@ -78,10 +81,13 @@ begin
   -- Under the locks, in a snapshot that sees all responses stored before.
   v_large := array(
     select u.id
-    from (select u.id, sum(pg_column_size(u.payload)) as bytes, max(pawl.payload_bytes(u.payload)) as longest
-          from unnest(p_ids, p_payloads) u (id, payload) where u.id = any (v_held) group by u.id) u
-    cross join lateral (select pg_column_size(p.state) as bytes from pawl.process p where p.id = u.id limit 1) p
-    where u.longest > c_state_max or u.bytes + p.bytes > c_state_max);
+    from (select u.id, sum(pawl.json_bytes(u.payload)) as bytes
+          from unnest(p_ids, p_payloads) u (id, payload) where u.id = any (v_held) and p_merge group by u.id) u
+    cross join lateral (select pawl.json_bytes(p.state) as bytes from pawl.process p where p.id = u.id limit 1) p
+    cross join lateral (
+      select count(*) as count, sum(pg_column_size(r.payload)) as bytes from pawl.process_response r
+      where r.id = u.id and r.name !~ '^[$]') r
+    where u.bytes + p.bytes > c_state_max or r.count >= c_count_max or u.bytes + r.bytes > c_bytes_max);
   with item as (
     select distinct on (u.id, u.name, u.key) u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload
     from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
@@ -130,15 +136,23 @@ begin
 end
 $$;
 
--- The outcomes of commands and children that a process waits for, as responses of one name; the key is the command's.
+-- The outcomes of commands and children that a process waits for, as responses of one name; the key is the command's. A result that is too
+-- large to be a step's is left out, and the reply says so: the step fails, but is known to have happened.
 create or replace function pawl.process_reply (p_id bigint, p_name text, p_replies jsonb[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
+declare
+  c_result_max constant integer := 1024 * 1024;
 begin
   perform from pawl.process_respond(
     array_fill(p_id, array[cardinality(p_replies)]), array_fill(p_name, array[cardinality(p_replies)]),
-    array(select r ->> 'command_id' from unnest(p_replies) with ordinality u (r, n) order by u.n), p_replies, 'reply', p_merge => false);
+    array(select r ->> 'command_id' from unnest(p_replies) with ordinality u (r, n) order by u.n),
+    array(
+      select case when pg_column_size(r) < c_result_max / 100 or pawl.json_bytes(r) <= c_result_max then r
+                  else r || jsonb_build_object('result', null, 'error', format('its result has more than %s bytes', c_result_max)) end
+      from unnest(p_replies) with ordinality u (r, n) order by u.n),
+    'reply', p_merge => false);
 end
 $$;
 
@@ -163,7 +177,8 @@ begin
   select r.verdict into strict v_verdict
   from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
   if v_verdict = 'TOO_LARGE' then
-    raise exception 'the state of process % would exceed 1048576 bytes', p_process_id using errcode = 'QP004';
+    raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
+      using errcode = 'QP004';
   end if;
   return v_verdict;
 end

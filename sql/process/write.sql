@@ -16,6 +16,8 @@
 --   STALE      the state has another version; nothing was written
 --   MET        the record was written; instead of suspending, go on: a wait is complete
 --   TOO_LARGE  the state would exceed its limit; nothing was written
+--   BUSY       another transaction has the process locked; nothing was written, and the same write may be tried again
+--   KNOWN      as WRITTEN, but the record was there before: a caller that has done the step's work in this transaction must roll back
 -- version and state: the present ones, for STALE and MET and after a patch. is_canceled: an operator wants it canceled and compensated.
 -- Times are in microseconds since 1970. p_steps null: no record. p_started_us 0: now. p_versions 0: the patch depends on nothing that it read. p_waits: the status to show; then p_at is the step in which it waits, p_for names the
 -- responses that resume it ({"name": count}) and p_due_us when it continues in any case. p_ends: an outcome of pawl.settle_items.
@@ -35,6 +37,8 @@ declare
   v_count integer := cardinality(p_ids);
   v_verdicts text[]; -- of all items; joined by unnest(), because a subscript or "= any" per item would take the square of their number
   v_repeats boolean := v_count > (select count(distinct i) from unnest(p_ids) i); -- several items of one process
+  v_locked bigint[];
+  v_known bigint[]; -- items whose record was there before
   v_canceled bigint[];
   v_deleted bigint;
   v_inserted bigint;
@@ -59,12 +63,23 @@ begin
       select true as is_held from pawl.lease l where l.id = i.id and l.token = i.token for key share) l on true) h;
 
   if p_patches is not null or p_waits is not null or p_phases is not null then
-    perform from (
+    -- An application may hold a process's row for as long as its transaction (pawl.signal): what is written for others does not wait for it.
+    with needed as (
       select distinct u.id
       from unnest(p_ids, p_patches, p_waits, p_phases, v_verdicts) u (id, patch, wait, phase, verdict)
       where u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase) is not null
-      order by u.id) i
-    cross join lateral (select from pawl.process p where p.id = i.id for update) p;
+    )
+    select array(
+      select p.id from (select n.id from needed n order by n.id) i
+      cross join lateral (select p.id from pawl.process p where p.id = i.id for update skip locked) p), count(*)
+    into v_locked, v_deleted from needed;
+    if cardinality(v_locked) < v_deleted then
+      select array_agg(case when l.is_busy then 'BUSY' else u.verdict end order by u.ord) into v_verdicts
+      from unnest(p_ids, p_patches, p_waits, p_phases, v_verdicts) with ordinality u (id, patch, wait, phase, verdict, ord)
+      cross join lateral (
+        select u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase) is not null and u.id <> all (v_locked)
+               and exists (select from pawl.process p where p.id = u.id) as is_busy) l;
+    end if;
   end if;
   if p_patches is not null then
     select array_agg(case when c.is_known then c.verdict when c.is_stale then 'STALE' when c.bytes > c_state_max then 'TOO_LARGE'
@@ -99,7 +114,7 @@ begin
       from item i
       on conflict (id, name, attempt) do nothing
       returning id, name, attempt
-    )
+    ), patched as (
     update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = i.step
     from (
       select i.id, jsonb_object_agg(e.key, e.value order by i.ord) as patch, max(i.step) as step
@@ -108,7 +123,16 @@ begin
       cross join lateral jsonb_each(i.patch) e (key, value)
       where i.patch is not null
       group by i.id) i
-    where p.id = i.id;
+    where p.id = i.id
+    )
+    select (select count(*) from item), (select count(*) from recorded) into v_deleted, v_inserted;
+    if v_inserted < v_deleted then
+      v_known := array(
+        select u.ord from unnest(p_ids, p_steps, p_attempts, v_verdicts) with ordinality u (id, step, attempt, verdict, ord)
+        cross join lateral (
+          select from pawl.process_step s where s.id = u.id and s.name = u.step and s.attempt = u.attempt and s.ended_at <> v_now limit 1) s
+        where u.verdict = 'WRITTEN');
+    end if;
   end if;
   -- An activation that has written a record makes progress, so workers that died of it before do not count any more.
   if p_steps is not null then
@@ -170,7 +194,8 @@ begin
   end if;
 
   return query
-    select u.ord::integer, u.verdict, p.version, p.state, pawl.process_is_canceled(u.id)
+    select u.ord::integer, case when u.verdict = 'WRITTEN' and u.ord = any (v_known) then 'KNOWN' else u.verdict end, p.version, p.state,
+           pawl.process_is_canceled(u.id)
     from unnest(p_ids, p_patches, v_verdicts) with ordinality u (id, patch, verdict, ord)
     left join lateral (
       select p.version, p.state from pawl.process p

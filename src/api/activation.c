@@ -486,11 +486,9 @@ static ErrorCode reports_read(const ReaderArray *items, Arena *arena, ProcessRep
 
 static ErrorCode report_write(Writer *writer, const ProcessReport *report, Arena *arena, Error *reterr)
 {
-    static const char *const verdicts[] = {[WRITE_WRITTEN]   = "written",
-                                           [WRITE_LOST]      = "lost",
-                                           [WRITE_STALE]     = "stale",
-                                           [WRITE_MET]       = "met",
-                                           [WRITE_TOO_LARGE] = "too_large"};
+    static const char *const verdicts[] = {
+        [WRITE_WRITTEN] = "written",     [WRITE_LOST] = "lost", [WRITE_STALE] = "stale",  [WRITE_MET] = "met",
+        [WRITE_TOO_LARGE] = "too_large", [WRITE_BUSY] = "busy", [WRITE_KNOWN] = "written"};
 
     writer_object(writer, NULL);
     writer_text(writer, "process_id", report->process_id);

@@ -64,11 +64,11 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
                               .patch      = run->attempt->patch,
                               .version    = run->attempt->version};
     TRY(run_record_in(run->attempt->walk->run, tx, &run->record, &verdict, reterr));
-    run->is_over  = verdict == RUN_OVER;
+    run->is_over  = verdict == RUN_OVER || verdict == RUN_KNOWN; /* the next activation loads the record */
     run->is_stale = verdict == RUN_STALE;
     if (verdict != RUN_OK)
         return fail(reterr, ERR_CONFLICT, "rolled back: %s",
-                    run->is_over ? "the lease is lost" : "the state has changed");
+                    run->is_over ? "the lease is lost, or the step is recorded" : "the state has changed");
     return OK;
 }
 

@@ -87,7 +87,8 @@ typedef struct {
 
 static bool is_written(const ProcessReport *report)
 {
-    return report->write.verdict == WRITE_WRITTEN || report->write.verdict == WRITE_MET;
+    return report->write.verdict == WRITE_WRITTEN || report->write.verdict == WRITE_KNOWN ||
+           report->write.verdict == WRITE_MET;
 }
 
 static SendItem *report_item(Reporting *reporting, const ProcessReport *report)

@@ -13,6 +13,8 @@
 #include "base/writer.h"
 
 #define WRITE_MS    10000
+#define BUSY_MS     5 /* until a locked process is tried again, and twice as long each time, up to BUSY_MS_MAX */
+#define BUSY_MS_MAX 200
 #define RECORDS_MAX 10000
 #define WAITS_MAX   10000
 /* Results of steps together; what is loaded is copied into the arena twice. */
@@ -395,7 +397,10 @@ static ErrorCode write_judge(Run *run, const ProcessWrite *write, RunVerdict *re
         return OK;
     case WRITE_TOO_LARGE:
         return fail(reterr, ERR_LIMIT, "the state of the process would have more than 1048576 bytes");
+    case WRITE_BUSY:
+        return fail(reterr, ERR_BUSY, "another transaction has the process locked");
     case WRITE_WRITTEN:
+    case WRITE_KNOWN:
     case WRITE_MET:
     case WRITE_VERDICT_COUNT:
         break;
@@ -404,11 +409,18 @@ static ErrorCode write_judge(Run *run, const ProcessWrite *write, RunVerdict *re
     return OK;
 }
 
-/* A write that failed may have been committed: nothing more is known, so nothing more is done in this activation. */
+/* A write that failed may have been committed: nothing more is known, so nothing more is done in this activation. While another transaction
+ * has the process locked the activation keeps its lease and tries again: giving up would make a step that has ended run again. */
 static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
 {
-    ErrorCode code = process_write(run->writer, deadline_in_ms(WRITE_MS), write, reterr);
+    ErrorCode code;
+    int64_t   wait_ms = BUSY_MS;
 
+    while ((code = process_write(run->writer, deadline_in_ms(WRITE_MS), write, reterr)) == OK &&
+           write->verdict == WRITE_BUSY && !run_must_stop(run)) {
+        clock_sleep_ms(wait_ms);
+        wait_ms = wait_ms * 2 < BUSY_MS_MAX ? wait_ms * 2 : BUSY_MS_MAX;
+    }
     if (code == OK)
         code = write_judge(run, write, ret_verdict, reterr);
     free(write->state);
@@ -486,6 +498,8 @@ ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, RunVerdict *r
     code = process_write_in(tx, &write, reterr);
     if (code == OK)
         code = write_judge(run, &write, ret_verdict, reterr);
+    if (code == OK && write.verdict == WRITE_KNOWN)
+        *ret_verdict = RUN_KNOWN;
     free(write.state);
     return code;
 }

@@ -72,6 +72,7 @@ typedef enum {
     RUN_OK,
     RUN_OVER,  /* the lease is lost, or the process has ended: write nothing more */
     RUN_STALE, /* the state has changed since it was read: compute the patch again */
+    RUN_KNOWN, /* run_record_in(): it was recorded before, so roll back: this work was done by a transaction whose answer was lost */
 } RunVerdict;
 
 typedef struct {

@@ -21,12 +21,14 @@
 
 #define PROCESS_FOREVER_US ((int64_t)315360000 * 1000000) /* ten years: the longest delay of a command */
 
-#define WRITE_VERDICTS(X)                                                                         \
-    X(WRITE_WRITTEN, "WRITTEN")                                                                   \
-    X(WRITE_LOST, "LOST")           /* the lease has ended; nothing was written */                \
-    X(WRITE_STALE, "STALE")         /* the state has another version; nothing was written */      \
-    X(WRITE_MET, "MET")             /* not suspended: a wait is complete; the rest was written */ \
-    X(WRITE_TOO_LARGE, "TOO_LARGE") /* the state would exceed its limit; nothing was written */
+#define WRITE_VERDICTS(X)                                                                                 \
+    X(WRITE_WRITTEN, "WRITTEN")                                                                           \
+    X(WRITE_LOST, "LOST")           /* the lease has ended; nothing was written */                        \
+    X(WRITE_STALE, "STALE")         /* the state has another version; nothing was written */              \
+    X(WRITE_MET, "MET")             /* not suspended: a wait is complete; the rest was written */         \
+    X(WRITE_TOO_LARGE, "TOO_LARGE") /* the state would exceed its limit; nothing was written */           \
+    X(WRITE_BUSY, "BUSY")           /* another transaction has the process locked; nothing was written */ \
+    X(WRITE_KNOWN, "KNOWN")         /* as WRITTEN, but the record was there before */
 #define X(verdict, name) verdict,
 typedef enum { WRITE_VERDICTS(X) WRITE_VERDICT_COUNT } WriteVerdict;
 #undef X

@@ -6,6 +6,7 @@ import json
 import os
 import tempfile
 
+from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_helpers import cli, define, show, wait_status
 
@@ -178,6 +179,26 @@ def a_process_with_large_results_ends_its_activation_in_time():
                        state={"list": list(range(70))})
         assert "16777216 bytes together" in stuck["error"], stuck["error"]
         assert pod.is_running()
+
+
+@test
+def a_transaction_that_has_signaled_one_process_does_not_hold_up_others():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder, Session(db.url) as session:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        define(pawl, {"domain": "edge", "type": "slow", "steps": [
+            {"name": "run", "exec": f"echo $PAWL_COMMAND_ID >> {seen}; until [ -e {folder}/go ]; do sleep 0.1; done; echo '{{}}'", "save": {"x": 1}}]})
+        processes = [start(pawl, "slow") for _ in range(6)]
+        wait_until(lambda: len(lines(seen)) == 6, what="all programs run")
+        session.do(f"begin; select pawl.signal('{processes[0]}', 'hello')")
+        with open(f"{folder}/go", "w", encoding="utf-8"):
+            pass
+        for process in processes[1:]:
+            wait_status(pawl, process, "COMPLETED")
+        assert show(pawl, processes[0])["status"] == "IN_PROGRESS"
+        session.do("commit")
+        wait_status(pawl, processes[0], "COMPLETED")
+        assert len(lines(seen)) == 6, lines(seen)
 
 
 # --- functions of applications ---
