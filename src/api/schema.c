@@ -181,10 +181,10 @@ static const AnswerField activation_fields[] = {
 static TABLE(activation, "Activation");
 static const AnswerField activations_fields[] = {ROWS("items", activation)};
 TABLE(activations, "Activations");
-static const char *const report_verdicts[] = {"written", "lost", "stale", "met", "too_large", "refused", NULL};
+static const char *const report_verdicts[] = {"written", "lost", "stale", "met", "busy", "too_large", "refused", NULL};
 static const AnswerField report_fields[] = {
     UUID("process_id"),
-    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, stop; stale: the state has changed since, compute the patch again; "
+    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, stop; busy: another transaction has the process locked, send it again; stale: the state has changed since, compute the patch again; "
          "met: written, but not suspended, because a wait is complete: begin again with this history; too_large: the state would exceed 1 MiB"),
     BOOL("canceled", .help = "an operator wants it canceled and compensated"), TEXT("error", .optional = true),
     UUID("command_id", .optional = true, .help = "of the command or child that was sent"), HISTORY(true)};

@@ -6,7 +6,7 @@
  *
  * An update's changes, its messages and that it is done commit together. bot_game_update() is run again from its beginning when it returns
  * a code whose verdict is RETRY (ERR_BUSY): after 100, 200 and 400 ms, with the list empty again. After the last of them
- * bot_game_failed() says what the user is told, and the update is done.
+ * bot_game_failed() writes the message for the user, and the update is done.
  * Threads: any handler thread. Ownership: everything in a turn lives in its arena.
  */
 #ifndef APP_BOT_GAME_H
@@ -48,7 +48,7 @@ static inline void bot_turn_send(BotTurn *turn, const TelegramOutgoing *item)
 must_check ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr);
 /* In the transaction. OK: done, the messages in the turn are queued. */
 must_check ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr);
-/* After the last try failed for this reason: what the user is told. No database. */
+/* After the last try failed for this reason: writes the message for the user. No database. */
 void bot_game_failed(BotTurn *turn, const Error *why);
 
 #endif
