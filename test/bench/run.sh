@@ -2,11 +2,14 @@
 # run.sh - the figures of docs/benchmarks.md, on this machine, with nothing else running. Called by ./dev bench.
 #
 #     run.sh [ground|bus|http|ledger|hold|all]...     all but hold unless given; hold takes twice ten minutes
+#     run.sh peers [SECTION]...                       ratios to other programs: see peers.py
 #
 # Prints a Markdown table. Each figure is the median of several runs; the runs are shown beside it. Everything runs on a
 # private PostgreSQL in a temporary folder, with its defaults: synchronous_commit and fsync are on.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+
+if [ "${1:-}" = peers ]; then exec test/bench/peers.py "${@:2}"; fi
 
 runs=${PAWL_BENCH_RUNS:-5}
 seconds=${PAWL_BENCH_SECONDS:-5}
