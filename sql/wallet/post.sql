@@ -187,6 +187,8 @@ begin
       and (p_assets is null or cardinality(p_assets) = 1 and p_assets[1] is not null) and p_refs is null
       and (p_requests is null or cardinality(p_requests) = 1 and p_requests[1] is not null)) is true then
     return query select p.* from wallet.post_transfer(p_txn_ids[1], p_owners[1], p_amounts[1], p_others[1], p_assets[1], p_requests[1], p_atomic) p;
+  elsif wallet.is_transfers(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests) then
+    return query select p.* from wallet.post_transfers(p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_requests, p_atomic) p;
   else
     return query select p.* from wallet.post_arrays(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, p_atomic) p;
   end if;
