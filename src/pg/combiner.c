@@ -27,6 +27,7 @@ struct Entry {
     Deadline      deadline;
     CombinerDone *on_done; /* NULL: its caller waits for `done` */
     const Error  *error;   /* of its batch, while that ends; NULL: it was run */
+    bool          apart;   /* it may run beside the running batches: see queue_part() */
     Entry        *next, *previous;
     /* For a caller that waits. */
     bool   done;
@@ -41,6 +42,13 @@ struct Failure {
     Failure *next;
 };
 
+/* A set of keys, by some bits of each: it may have a key in common with an item although it has not, which only delays the item. */
+#define KEY_BITS 8192
+typedef struct {
+    bool     all;
+    uint64_t bits[KEY_BITS / 64];
+} KeySet;
+
 typedef struct {
     int      count; /* 0: the slot is free */
     Mono     began;
@@ -48,7 +56,15 @@ typedef struct {
     Entry  **entries;
     void   **items;
     Failure *failures;
+    KeySet   keys; /* of its items; empty without options.keys */
 } Slot;
+
+/* The batches that have not become slow. */
+typedef struct {
+    int      count, carried;
+    unsigned slots; /* a bit for each */
+    Deadline again; /* when one becomes slow */
+} Quick;
 
 struct Combiner {
     CombinerOptions options;
@@ -56,6 +72,10 @@ struct Combiner {
     Cond            changed;
     Entry          *first, *last;
     int             queued;
+    int             apart;       /* how many of them may run beside the running batches */
+    KeySet          taken;       /* keys of the running batches and of queued items that are not apart */
+    unsigned        taken_of;    /* the running batches, as Quick.slots, that `taken` is about */
+    bool            is_parted;   /* `apart` and `taken` are up to date, if taken_of is */
     Deadline        expire_at;   /* no queued item's deadline passes before */
     Deadline        watch_until; /* an idle thread is awake by then; never: none has to be */
     Slot            slots[COMBINER_SLOTS_MAX];
@@ -66,7 +86,61 @@ struct Combiner {
     pthread_t       threads[COMBINER_SLOTS_MAX + 1];
 };
 
+/* ---- keys ---- */
+
+static void keys_add(KeySet *set, const CombinerOptions *options, const void *item)
+{
+    uint64_t keys[COMBINER_KEYS_MAX];
+    int      count = options->keys(item, keys);
+
+    set->all |= count < 0;
+    for (int i = 0; i < count; i++)
+        set->bits[keys[i] % KEY_BITS / 64] |= UINT64_C(1) << keys[i] % 64;
+}
+
+static bool keys_have(const KeySet *set, const CombinerOptions *options, const void *item)
+{
+    uint64_t keys[COMBINER_KEYS_MAX];
+    int      count = options->keys(item, keys);
+    bool     have  = set->all || count < 0;
+
+    for (int i = 0; i < count && !have; i++)
+        have = set->bits[keys[i] % KEY_BITS / 64] >> keys[i] % 64 & 1;
+    return have;
+}
+
+static void keys_unite(KeySet *set, const KeySet *other)
+{
+    set->all |= other->all;
+    for (int i = 0; i < KEY_BITS / 64; i++)
+        set->bits[i] |= other->bits[i];
+}
+
 /* ---- the queue ---- */
+
+/* Under the mutex: an item that has a key in common with a running batch, or with an item before it that has, is not apart. */
+static void entry_part(Combiner *combiner, Entry *entry)
+{
+    entry->apart = !combiner->options.keys || !keys_have(&combiner->taken, &combiner->options, entry->item);
+    if (entry->apart)
+        combiner->apart++;
+    else
+        keys_add(&combiner->taken, &combiner->options, entry->item);
+}
+
+/* Under the mutex. */
+static void queue_part(Combiner *combiner, const Quick *quick)
+{
+    combiner->taken     = (KeySet){0};
+    combiner->taken_of  = quick->slots;
+    combiner->is_parted = true;
+    combiner->apart     = 0;
+    for (int i = 0; i < COMBINER_SLOTS_MAX; i++)
+        if (quick->slots >> i & 1)
+            keys_unite(&combiner->taken, &combiner->slots[i].keys);
+    for (Entry *entry = combiner->first; entry; entry = entry->next)
+        entry_part(combiner, entry);
+}
 
 static void queue_append(Combiner *combiner, Entry *entry)
 {
@@ -74,6 +148,7 @@ static void queue_append(Combiner *combiner, Entry *entry)
     *(combiner->last ? &combiner->last->next : &combiner->first) = entry;
     combiner->last                                               = entry;
     combiner->expire_at = combiner->queued++ ? deadline_sooner(combiner->expire_at, entry->deadline) : entry->deadline;
+    entry_part(combiner, entry);
 }
 
 static void queue_remove(Combiner *combiner, Entry *entry)
@@ -82,6 +157,7 @@ static void queue_remove(Combiner *combiner, Entry *entry)
     *(entry->next ? &entry->next->previous : &combiner->last)      = entry->previous;
     entry->next = entry->previous = NULL;
     combiner->queued--;
+    combiner->apart -= entry->apart;
 }
 
 /* ---- halves ---- */
@@ -157,45 +233,51 @@ static size_t entry_weight(const CombinerOptions *options, const Entry *entry)
     return options->weigh ? options->weigh(entry->item) : 0;
 }
 
-/* Under the mutex: how many of the first ones fit into one batch. */
-static int batch_size(const Combiner *combiner)
+/* Under the mutex: the first queued items that fit into one batch; beside other batches only those that are apart. */
+static int batch_choose(const Combiner *combiner, bool beside, Entry **ret_entries)
 {
     const CombinerOptions *options = &combiner->options;
     size_t                 weight  = 0;
     int                    count   = 0;
 
-    for (const Entry *entry = combiner->first; entry && count < options->batch_max; entry = entry->next, count++) {
+    for (Entry *entry = combiner->first; entry && count < options->batch_max; entry = entry->next) {
+        if (beside && !entry->apart)
+            continue;
         weight += entry_weight(options, entry);
         if (count > 0 && weight > options->weight_max)
             break;
+        ret_entries[count++] = entry;
     }
     return count;
 }
 
-/* Under the mutex: move the first queued items into a free slot. */
-static Slot *batch_take(Combiner *combiner)
+/* Under the mutex: move queued items into a free slot. */
+static Slot *batch_take(Combiner *combiner, bool beside)
 {
-    Slot *slot  = combiner->slots;
-    int   count = batch_size(combiner);
+    const CombinerOptions *options = &combiner->options;
+    int                    most    = combiner->queued < options->batch_max ? combiner->queued : options->batch_max;
+    Slot                  *slot    = combiner->slots;
 
     while (slot->count > 0)
         slot++;
-    *slot = (Slot){.count    = count,
-                   .began    = clock_mono(),
-                   .deadline = combiner->first->deadline,
-                   .entries  = memory_new((size_t)count, sizeof(Entry *)),
-                   .items    = memory_new((size_t)count, sizeof *slot->items)};
-    for (int i = 0; i < count; i++) {
-        Entry *entry = combiner->first;
+    *slot       = (Slot){.began   = clock_mono(),
+                         .entries = memory_new((size_t)most, sizeof(Entry *)),
+                         .items   = memory_new((size_t)most, sizeof *slot->items)};
+    slot->count = batch_choose(combiner, beside, slot->entries);
+    assert(slot->count > 0); /* batch_is_due() */
+    slot->deadline = slot->entries[0]->deadline;
+    for (int i = 0; i < slot->count; i++) {
+        Entry *entry = slot->entries[i];
 
-        assert(entry); /* count entries are queued */
         queue_remove(combiner, entry);
-        slot->entries[i] = entry;
-        slot->items[i]   = entry->item;
+        slot->items[i] = entry->item;
         if (mono_before(slot->deadline.at, entry->deadline.at))
             slot->deadline = entry->deadline;
+        if (options->keys)
+            keys_add(&slot->keys, options, entry->item);
     }
     combiner->running++;
+    combiner->is_parted = false;
     return slot;
 }
 
@@ -262,26 +344,45 @@ static Deadline slot_is_slow_at(const Combiner *combiner, const Slot *slot)
     return (Deadline){mono_plus_ms(slot->began, combiner->options.slow_ms)};
 }
 
-/* Under the mutex: can a batch start now? Beside a large batch a small one would cost a transaction for little, so the queue
- * grows until it is half as long. *ret_again: when a running batch becomes slow. */
-static bool batch_is_due(const Combiner *combiner, Deadline *ret_again)
+/* Under the mutex. */
+static Quick quick_find(const Combiner *combiner)
 {
-    const CombinerOptions *options = &combiner->options;
-    int                    quick = 0, carried = 0;
+    Quick quick = {.again = deadline_never()};
 
-    *ret_again = deadline_never();
-    if (combiner->queued == 0 || combiner->running == options->slots_max)
-        return false;
     for (int i = 0; i < COMBINER_SLOTS_MAX; i++) {
         const Slot *slot = &combiner->slots[i];
 
         if (slot->count == 0 || deadline_passed(slot_is_slow_at(combiner, slot)))
             continue;
-        quick++;
-        carried += slot->count;
-        *ret_again = deadline_sooner(*ret_again, slot_is_slow_at(combiner, slot));
+        quick.count++;
+        quick.carried += slot->count;
+        quick.slots |= 1u << i;
+        quick.again = deadline_sooner(quick.again, slot_is_slow_at(combiner, slot));
     }
-    return quick == 0 || (quick < options->slots && combiner->queued * 2 >= carried);
+    return quick;
+}
+
+/* Under the mutex: can a batch start now? Beside a large batch a small one would cost a transaction for little, so the queue
+ * grows until it is half as long. *ret_beside: only with items that are apart. *ret_again: when a running batch becomes slow. */
+static bool batch_is_due(Combiner *combiner, bool *ret_beside, Deadline *ret_again)
+{
+    const CombinerOptions *options = &combiner->options;
+    Quick                  quick;
+
+    *ret_again  = deadline_never();
+    *ret_beside = false;
+    if (combiner->queued == 0 || combiner->running == options->slots_max)
+        return false;
+    quick       = quick_find(combiner);
+    *ret_again  = quick.again;
+    *ret_beside = quick.count > 0;
+    if (quick.count == 0)
+        return true;
+    if (quick.count >= options->slots)
+        return false;
+    if (!combiner->is_parted || combiner->taken_of != quick.slots)
+        queue_part(combiner, &quick);
+    return combiner->apart > 0 && combiner->apart * 2 >= quick.carried;
 }
 
 static void *thread_body(void *context);
@@ -300,9 +401,9 @@ static void threads_wake(Combiner *combiner)
 }
 
 /* Under the mutex, which it releases while the batch runs. Returns with the slot free and the results not yet reported. */
-static Slot batch_run(Combiner *combiner)
+static Slot batch_run(Combiner *combiner, bool beside)
 {
-    Slot *slot  = batch_take(combiner);
+    Slot *slot  = batch_take(combiner, beside);
     Split split = {combiner->options.run, combiner->options.context, slot->items,
                    slot->deadline,        batch_range_done,          slot};
     Slot  batch;
@@ -315,6 +416,7 @@ static Slot batch_run(Combiner *combiner)
     batch       = *slot;
     slot->count = 0;
     combiner->running--;
+    combiner->is_parted = false;
     if (combiner->queued > 0)
         threads_wake(combiner);
     return batch;
@@ -368,12 +470,13 @@ static void *thread_body(void *context)
     mutex_lock(&combiner->mutex);
     while (!combiner->stopping) {
         Deadline again;
+        bool     beside;
 
         if (combiner->queued > 0 && deadline_passed(combiner->expire_at)) {
             queue_expire(combiner);
-        } else if (batch_is_due(combiner, &again)) {
+        } else if (batch_is_due(combiner, &beside, &again)) {
             combiner->idle--;
-            batch_report(combiner, batch_run(combiner));
+            batch_report(combiner, batch_run(combiner, beside));
             combiner->idle++;
         } else {
             thread_sleep(combiner, again);
@@ -389,11 +492,12 @@ static void *thread_body(void *context)
 static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
 {
     Deadline again;
+    bool     beside;
 
     if (combiner->queued >= combiner->options.queue_max)
         return fail(reterr, ERR_BUSY, "%d operations are queued already", combiner->options.queue_max);
     queue_append(combiner, entry);
-    if (batch_is_due(combiner, &again) ||
+    if (batch_is_due(combiner, &beside, &again) ||
         mono_before(deadline_sooner(again, entry->deadline).at, combiner->watch_until.at))
         threads_wake(combiner);
     if (combiner->thread_count == 0) /* a queued item always has a thread that will check the queue */
@@ -427,7 +531,7 @@ static ErrorCode entry_wait(Combiner *combiner, Entry *entry, Error *reterr)
 {
     if (combiner->queued == 0 && combiner->running == 0 && !deadline_passed(entry->deadline)) {
         queue_append(combiner, entry);
-        batch_report(combiner, batch_run(combiner));
+        batch_report(combiner, batch_run(combiner, /* beside= */ false));
     } else {
         TRY(entry_queue(combiner, entry, reterr));
         while (!entry->done)

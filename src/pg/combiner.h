@@ -16,7 +16,8 @@
  *   3. At most `slots` batches run at a time, and a second one starts only when at least half as many items are queued as the running
  *      ones carry. A batch that has run for slow_ms probably waits for a lock: it no longer counts as one of `slots`, so the queue goes on
  *      without it, up to slots_max batches in all. A batch has at most batch_max items and weight_max weight; the queue at most queue_max
- *      items.
+ *      items. With `keys`, batches that run side by side have no key in common, but for slow ones, and items with a key in common run in
+ *      the order in which they were queued.
  *   4. Deadlines are kept: a queued item ends at its own, a running one at the latest of its batch.
  * Threads: any. The combiner starts its own on demand, at most slots_max + 1, and works with fewer if no more can be started; with
  * none, items are refused (ERR_BUSY). combiner_run() on an idle combiner runs the item on the caller's thread.
@@ -26,11 +27,13 @@
 #define PG_COMBINER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/clock.h"
 #include "base/error.h"
 
 #define COMBINER_SLOTS_MAX 8
+#define COMBINER_KEYS_MAX  128 /* of one item */
 
 typedef struct Combiner Combiner;
 
@@ -52,6 +55,8 @@ typedef struct {
     int            queue_max;          /* 10,000 */
     size_t (*weigh)(const void *item); /* NULL: items weigh nothing */
     size_t weight_max;                 /* of one batch; a heavier item runs alone */
+    /* What an item locks, as hashes; returns how many, or -1 if they are not known: it runs beside no other batch. NULL: items have none. */
+    int (*keys)(const void *item, uint64_t *ret_keys);
 } CombinerOptions;
 
 Combiner *combiner_new(const CombinerOptions *options);

@@ -239,6 +239,98 @@ TEST(combiner_carries_no_more_than_it_may)
     assert_true(gate.largest <= 2);
 }
 
+/* ---- keys ---- */
+
+/* Two keys, the digits of the item's number; 0: not known. */
+static int item_keys(const void *item, uint64_t *ret_keys)
+{
+    int number = ((const Item *)item)->number;
+
+    ret_keys[0] = (uint64_t)number / 10;
+    ret_keys[1] = (uint64_t)number % 10;
+    return number ? 2 : -1;
+}
+
+static void calls_join(Call *calls, int count)
+{
+    for (int i = 0; i < count; i++) {
+        thread_join(calls[i].thread);
+        assert_int_equal(calls[i].code, OK);
+        assert_int_equal(calls[i].item.runs, 1);
+    }
+}
+
+TEST(combiner_runs_batches_side_by_side_that_have_no_key_in_common)
+{
+    enum { HELD, SHARES_HELD, SHARES_SHARER, APART, COUNT_OF };
+    static const int numbers[COUNT_OF] = {12, 23, 34, 56};
+    Gate             gate;
+    Call             calls[COUNT_OF] = {0};
+    gate_init(&gate, false);
+    scoped(combiner_free) Combiner *combiner = combiner_new(
+        &(CombinerOptions){.run = gate_run, .context = &gate, .slots = 2, .slow_ms = NEVER_MS, .keys = item_keys});
+
+    for (int i = 0; i < COUNT_OF; i++) {
+        calls[i].item.number = numbers[i];
+        calls[i].item.free   = i != HELD;
+        call_start(&calls[i], combiner, deadline_never());
+        if (i == HELD)
+            await(gate_runs(&gate) == 1);
+        else if (i != APART)
+            await(combiner_queued(combiner) == i);
+    }
+    thread_join(calls[APART].thread); /* while the first is held */
+    assert_int_equal(calls[APART].code, OK);
+    assert_int_equal(calls[APART].item.runs, 1);
+    assert_int_equal(combiner_queued(combiner), 2);
+    assert_int_equal(gate_runs(&gate), 2);
+    gate_open(&gate);
+    calls_join(calls, APART);
+}
+
+TEST(combiner_runs_an_item_of_unknown_keys_beside_no_batch)
+{
+    Gate gate;
+    Call calls[3] = {0};
+    gate_init(&gate, false);
+    scoped(combiner_free) Combiner *combiner = combiner_new(
+        &(CombinerOptions){.run = gate_run, .context = &gate, .slots = 2, .slow_ms = NEVER_MS, .keys = item_keys});
+
+    calls[0].item.number = 12;
+    calls[1].item.number = 0;
+    calls[2].item.number = 56; /* behind it, so that it is not passed for ever */
+    for (int i = 0; i < 3; i++) {
+        call_start(&calls[i], combiner, deadline_never());
+        if (i == 0)
+            await(gate_runs(&gate) == 1);
+        else
+            await(combiner_queued(combiner) == i);
+    }
+    assert_int_equal(gate_runs(&gate), 1);
+    gate_open(&gate);
+    calls_join(calls, 3);
+}
+
+TEST(combiner_does_not_wait_for_the_keys_of_a_slow_batch)
+{
+    Gate gate;
+    Call held = {0}, same = {0};
+    gate_init(&gate, false);
+    scoped(combiner_free) Combiner *combiner = combiner_new(
+        &(CombinerOptions){.run = gate_run, .context = &gate, .slots = 2, .slow_ms = 20, .keys = item_keys});
+
+    held.item.number = same.item.number = 12;
+    same.item.free                      = true;
+    call_start(&held, combiner, deadline_never());
+    await(gate_runs(&gate) == 1);
+    call_start(&same, combiner, deadline_never());
+    thread_join(same.thread); /* once the first has become slow */
+    assert_int_equal(same.code, OK);
+    gate_open(&gate);
+    thread_join(held.thread);
+    assert_int_equal(held.code, OK);
+}
+
 /* ---- without waiting ---- */
 
 typedef struct {
