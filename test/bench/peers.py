@@ -4,13 +4,14 @@
     peers.py [commands] [latency] [transfers] [base]      all unless given
 
 commands: pawl against graphile-worker (installed by npm into a temporary folder) and against pgmq.send_batch of schema pgmq.
-transfers: POST /v1/transfers against the six statements of plain_post.sql. base: live requests, memory and start against another pawl.
+transfers: POST /v1/transfers against the six statements of plain_post.sql. base: live requests, memory and start.
+With another pawl program, such as a build of an earlier commit, each section also compares with that.
 Each round runs all variants, in an order that changes; a ratio compares figures of the same round, and the median counts.
 Everything is on a private PostgreSQL with its defaults (fsync and synchronous_commit on), two clients for batches of 1,000, which
 peers get as a parameter of a prepared statement, as a program would send it.
 
 Settings by environment: PAWL_BENCH_ROUNDS (5), PAWL_BENCH_COUNT (100000 commands a round), PAWL_BENCH_SECONDS (3, of each load),
-PAWL_BENCH_OTHER (program of another version for base, else left out), PAWL_BENCH_NODE (folder with node_modules, else npm install).
+PAWL_BENCH_OTHER (another pawl program), PAWL_BENCH_NODE (folder with node_modules, else npm install).
 """
 import contextlib
 import functools
@@ -45,9 +46,9 @@ def output(*command, **options):
 class Server:
     """A pawl program with a home and a private PostgreSQL of its own."""
 
-    def __init__(self, program, home):
-        self.program = program
-        self.environment = {**os.environ, "PAWL_HOME": home, "PAWL_LOG": "warn", "PAWL_ADMIN_TOKEN": TOKEN}
+    def __init__(self, program, folder, name):
+        self.program, self.folder = program, folder
+        self.environment = {**os.environ, "PAWL_HOME": os.path.join(folder, name), "PAWL_LOG": "warn", "PAWL_ADMIN_TOKEN": TOKEN}
         for name in ("PAWL_DATABASE_URL", "PAWL_LISTEN_DATABASE_URL", "DATABASE_URL"):
             self.environment.pop(name, None)
         self.pawl("db", "start")
@@ -59,7 +60,8 @@ class Server:
 
     @functools.cached_property
     def url(self):
-        return self.pawl("db", "url", "--admin").strip()
+        """As the superuser, who owns everything on a private server."""
+        return self.pawl("db", "url").strip().replace("://app@", "://pawl@")
 
     def pawl(self, *arguments):
         return output(self.program, *arguments, env=self.environment)
@@ -154,20 +156,32 @@ def batches(server, file, statement, element, url):
                                   "-f", file, database=url)
 
 
-def commands(server, folder):
+def bench_commands(server):
+    """Figures of pawl bench commands, by section and name."""
+    report = json.loads(server.pawl("bench", "commands", "--count", str(COUNT), "--rounds", "1", "--json"))
+    return {(row["section"], row["figure"]): row["runs"][0] for row in report["figures"]}
+
+
+def commands(server, other):
+    folder = server.folder
     graphile = Graphile(server, folder)
     file = os.path.join(folder, "script.sql")
     payload = '"' + PAYLOAD.replace('"', '\\"') + '"'
     wal = {"send": [], "handle": []}
-    figures = {name: [] for name in ("pawl", "handle", "sql", "graphile", "graphile handle", "pgmq")}
+    names = ("send", "handle", "sql", "graphile", "graphile handle", "pgmq", "other send", "other handle")
+    figures = {name: [] for name in names}
 
     def pawl():
-        report = json.loads(server.pawl("bench", "commands", "--count", str(COUNT), "--rounds", "1", "--json"))
-        runs = {(row["section"], row["figure"]): row["runs"][0] for row in report["figures"]}
-        figures["pawl"].append(runs["send", "commands"])
+        runs = bench_commands(server)
+        figures["send"].append(runs["send", "commands"])
         figures["handle"].append(runs["handle", "commands"])
         for section, values in wal.items():
             values.append(next(v for (s, f), v in runs.items() if s == section and "WAL" in f))
+
+    def other_pawl():
+        runs = bench_commands(other)
+        figures["other send"].append(runs["send", "commands"])
+        figures["other handle"].append(runs["handle", "commands"])
 
     def sql():
         server.sql("truncate pawl.command, pawl.ready; checkpoint")
@@ -178,25 +192,28 @@ def commands(server, folder):
         server.sql("select pgmq.drop_queue('bench'); select pgmq.create('bench'); checkpoint")
         figures["pgmq"].append(batches(server, file, "select count(*) from pgmq.send_batch('bench', :list)", payload, server.url))
 
-    def other():
+    def graphile_worker():
         server.sql("truncate graphile_worker._private_jobs", graphile.url)
         server.sql("checkpoint")
         figures["graphile"].append(graphile.send(file))
         figures["graphile handle"].append(graphile.handle())
 
     server.pawl("migrate")
-    alternate({"pawl": pawl, "graphile": other, "pgmq": pgmq, "sql": sql})
-    ratio_row("`pawl bench commands`: send 1,000 each, against graphile-worker `add_jobs`", figures["pawl"], figures["graphile"], 2.0)
-    ratio_row("the same against `pgmq.send_batch` of schema pgmq", figures["pawl"], figures["pgmq"], 0.6)
+    alternate({"pawl": pawl, "graphile": graphile_worker, "pgmq": pgmq, "sql": sql, **({"other": other_pawl} if other else {})})
+    ratio_row("`pawl bench commands`: send 1,000 each, against graphile-worker `add_jobs`", figures["send"], figures["graphile"], 2.0)
+    ratio_row("the same against `pgmq.send_batch` of schema pgmq", figures["send"], figures["pgmq"], 0.6)
     ratio_row("`pawl.send` from SQL, ids by the server, against `add_jobs`", figures["sql"], figures["graphile"], "-")
     ratio_row("the same against `pgmq.send_batch`", figures["sql"], figures["pgmq"], "-")
     ratio_row("claim, complete, settle against graphile-worker's local queue", figures["handle"], figures["graphile handle"], 3.5)
     figure_row("WAL per command sent, bytes", wal["send"], "-")
     figure_row("WAL per command handled, bytes", wal["handle"], "1,100 both")
+    if other:
+        ratio_row("send, against the other program", figures["send"], figures["other send"], "-")
+        ratio_row("claim, complete, settle, against the other program", figures["handle"], figures["other handle"], "-")
 
 
-def latency(server, folder):
-    del folder
+def latency(server, other):
+    del other
     rows = {"p50": [], "p99": []}
     for _ in range(min(ROUNDS, 3)):
         report = json.loads(server.pawl("bench", "latency", "--seconds", str(3 * SECONDS), "--json"))
@@ -210,39 +227,49 @@ def latency(server, folder):
 
 # ---- transfers ----
 
-def transfers(server, folder):
-    del folder
+WALLETS = """
+    select count(*) from wallet.open(array(select 'w' || n from generate_series(1, 1000) n));
+    select count(*) from wallet.post(array_fill('topup'::text, array[1000]), array(select gen_random_uuid() from generate_series(1, 1000)),
+      array(select 'w' || n from generate_series(1, 1000) n), array_fill(1000000000::bigint, array[1000]));"""
+
+
+def transfers(server, other):
     script = os.path.join(ROOT, "test/bench/transfer.lua")
-    with server.serve() as (address, _, _):
+
+    def post(program, address, connections, mode):
+        return program.wrk(connections, "-s", script, address, "--", mode)
+
+    def plain_post(clients):
+        return server.pgbench("-c", str(clients), "-j", str(min(2, clients)), "-T", str(SECONDS), "-D", "wallets=1000",
+                              "-f", os.path.join(ROOT, "test/bench/plain_post.sql"))
+
+    with contextlib.ExitStack() as stack:
+        address = stack.enter_context(server.serve())[0]
         with open(os.path.join(ROOT, "test/bench/plain.sql"), encoding="utf-8") as plain:
             server.sql(plain.read())
-        server.sql("""
-            select count(*) from wallet.open(array(select 'w' || n from generate_series(1, 1000) n));
-            select count(*) from wallet.post(array_fill('topup'::text, array[1000]), array(select gen_random_uuid() from generate_series(1, 1000)),
-              array(select 'w' || n from generate_series(1, 1000) n), array_fill(1000000000::bigint, array[1000]));""")
-
-        def plain_post(clients):
-            return server.pgbench("-c", str(clients), "-j", str(min(2, clients)), "-T", str(SECONDS), "-D", "wallets=1000",
-                                  "-f", os.path.join(ROOT, "test/bench/plain_post.sql"))
-
-        def post(connections, mode):
-            return server.wrk(connections, "-s", script, address, "--", mode)
-
-        figures = alternate({
-            "many": lambda: post(64, "any"), "plain many": lambda: plain_post(64),
-            "one": lambda: post(1, "any"), "plain one": lambda: plain_post(1),
-            "batch": lambda: post(2, "batch") * 1000})
+        server.sql(WALLETS)
+        variants = {
+            "many": lambda: post(server, address, 64, "any"), "plain many": lambda: plain_post(64),
+            "one": lambda: post(server, address, 1, "any"), "plain one": lambda: plain_post(1),
+            "batch": lambda: post(server, address, 2, "batch") * 1000}
+        if other:
+            other_address = stack.enter_context(other.serve())[0]
+            other.sql(WALLETS)
+            for name, connections, mode, each in (("many", 64, "any", 1), ("one", 1, "any", 1), ("batch", 2, "batch", 1000)):
+                variants["other " + name] = lambda c=connections, m=mode, e=each: post(other, other_address, c, m) * e
+        figures = alternate(variants)
     ratio_row("`POST /v1/transfers`, 64 connections, against the six statements, 64 clients", figures["many"], figures["plain many"], 5)
     ratio_row("the same, 1 connection against 1 client", figures["one"], figures["plain one"], 1.0)
     figure_row("`POST /v1/transfers/batch`, 1,000 each, 2 connections, transfers/s", figures["batch"], "32,000")
+    if other:
+        for name, text in (("many", "64 connections"), ("one", "1 connection"), ("batch", "batches of 1,000, 2 connections")):
+            ratio_row(f"transfers, {text}, against the other program", figures[name], figures["other " + name], "-")
 
 
 # ---- base ----
 
-def base(server, folder):
-    servers = {"ours": server}
-    if OTHER:
-        servers["other"] = Server(OTHER, os.path.join(folder, "other"))
+def base(server, other):
+    servers = {"ours": server, **({"other": other} if other else {})}
     figures = {name: {"live": [], "memory": [], "start": []} for name in servers}
 
     def measure(name):
@@ -253,18 +280,14 @@ def base(server, folder):
                 figures[name]["memory"].append(int(re.search(r"VmRSS:\s+(\d+)", status.read())[1]) / 1024)
             figures[name]["live"].append(servers[name].wrk(64, address + "/health/live"))
 
-    try:
-        for name in servers:
-            with servers[name].serve(): # the first start migrates
-                pass
-        alternate({name: lambda name=name: measure(name) for name in servers})
-    finally:
-        if OTHER:
-            servers["other"].stop()
+    for name in servers:
+        with servers[name].serve():  # the first start migrates
+            pass
+    alternate({name: lambda name=name: measure(name) for name in servers})
     for figure, text, digits in (("live", "`GET /health/live`, 64 connections, a second", 0), ("memory", "resident memory of the idle daemon, MB", 1),
                                  ("start", "start on an existing database, ms", 0)):
         figure_row(text, figures["ours"][figure], "-", digits)
-        if OTHER:
+        if other:
             figure_row("the same, the other program", figures["other"][figure], "-", digits)
 
 
@@ -275,15 +298,17 @@ def main():
     chosen = sys.argv[1:] or list(SECTIONS)
     if any(name not in SECTIONS for name in chosen):
         sys.exit(__doc__)
-    with tempfile.TemporaryDirectory(prefix="pawl-peers.") as folder:
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="pawl-peers."))
         os.chmod(folder, 0o755)
-        server = Server(os.path.join(ROOT, "build/pawl"), os.path.join(folder, "home"))
-        try:
-            print("| figure | target | median | each round | median of both sides |\n|---|---|---|---|---|")
-            for name in chosen:
-                SECTIONS[name](server, folder)
-        finally:
-            server.stop()
+        server = Server(os.path.join(ROOT, "build/pawl"), folder, "home")
+        stack.callback(server.stop)
+        other = Server(OTHER, folder, "other") if OTHER else None
+        if other:
+            stack.callback(other.stop)
+        print("| figure | target | median | each round | median of both sides |\n|---|---|---|---|---|")
+        for name in chosen:
+            SECTIONS[name](server, other)
 
 
 if __name__ == "__main__":
