@@ -32,6 +32,8 @@ begin
       ('pawl.prune_audit(integer,interval,bigint)', null, null),
       ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', null, null),
       ('pawl.send_put(integer,bigint,timestamptz,text,uuid[],text[],jsonb[],integer[],bigint[],smallint[],smallint[],text[],text[],uuid[])', null, null),
+      ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text,text[])', null, null),
+      ('pawl.send_put(integer,bigint,timestamptz,text,uuid[],text[],jsonb[],integer[],bigint[],smallint[],smallint[],text[],text[],text[],uuid[])', null, null),
       ('pawl.retry_policy_set(text,text,bigint[])', null, null),
       ('pawl.send(text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', null, null),
       ('pawl.send(text,text,jsonb,uuid,interval,integer,integer,text,text,uuid)', null, null),

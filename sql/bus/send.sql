@@ -109,12 +109,66 @@ begin
 end
 $$;
 
+-- The rows of commands that are new, of items without delays and order keys. Returns their numbers. Two inserts from the arguments take less
+-- time than the statement of pawl.send_put, which carries the rows of one insert to the next.
+-- p_fresh: no other command has these ids, or there is an error (23505).
+create or replace function pawl.send_put_ready (
+  p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[], p_payloads jsonb[],
+  p_bytes integer[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_fresh boolean)
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_count integer := cardinality(p_ids);
+  v_new bigint;
+  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
+  v_numbers bigint[] := array(select nextval('pawl.command_seq') from generate_series(1, v_count));
+  v_ids uuid[] := p_ids;
+  v_types text[] := p_types;
+  v_payloads jsonb[] := p_payloads;
+  v_bytes integer[] := p_bytes;
+  v_priorities smallint[] := p_priorities;
+  v_max_attempts smallint[] := p_max_attempts;
+  v_reply_to text[] := p_reply_to;
+  v_correlation_ids text[] := p_correlation_ids;
+begin
+  if p_fresh then -- the same, without looking each id up first
+    insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to, correlation_id,
+                              batch_id, created_at, sender)
+    select v_numbers[i], p_domain_id, v_ids[i], v_types[i], coalesce(v_payloads[i], 'null'), v_bytes[i], coalesce(v_priorities[i], 4),
+           coalesce(v_max_attempts[i], 3), v_reply_to[i], v_correlation_ids[i], p_batch, p_now, p_actor
+    from generate_series(1, v_count) i;
+  else
+    insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to, correlation_id,
+                              batch_id, created_at, sender)
+    select v_numbers[i], p_domain_id, v_ids[i], v_types[i], coalesce(v_payloads[i], 'null'), v_bytes[i], coalesce(v_priorities[i], 4),
+           coalesce(v_max_attempts[i], 3), v_reply_to[i], v_correlation_ids[i], p_batch, p_now, p_actor
+    from generate_series(1, v_count) i
+    on conflict on constraint command_key do nothing;
+  end if;
+  get diagnostics v_new = row_count;
+  if v_new < v_count then
+    v_numbers := array(select c.id from unnest(v_numbers) n (id) cross join lateral (select c.id from pawl.command c where c.id = n.id limit 1) c);
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    select p_domain_id, c.priority, c.id, c.id, 0, c.max_attempts, c.reply_to is not null or c.batch_id is not null
+    from unnest(v_numbers) n (id)
+    cross join lateral (select c.* from pawl.command c where c.id = n.id limit 1) c;
+  else
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+    select p_domain_id, coalesce(v_priorities[i], 4), v_numbers[i], v_numbers[i], 0, coalesce(v_max_attempts[i], 3),
+           v_reply_to[i] is not null or p_batch is not null
+    from generate_series(1, v_count) i;
+  end if;
+  return v_numbers;
+end
+$$;
+
 -- The rows of commands that are new, but for those whose ids are in p_aside. Returns their numbers. Of several items with one id the
 -- first counts.
 create or replace function pawl.send_put (
   p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[], p_payloads jsonb[],
   p_bytes integer[], p_delays_ms bigint[], p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[],
-  p_correlation_ids text[], p_order_keys text[], p_aside uuid[])
+  p_correlation_ids text[], p_order_keys text[], p_aside uuid[], p_fresh boolean)
   returns bigint[]
   language plpgsql
 as $$
@@ -122,6 +176,10 @@ as $$
 declare
   v_made bigint[];
 begin
+  if p_delays_ms is null and p_order_keys is null and p_aside is null then -- nearly always
+    return pawl.send_put_ready(p_domain_id, p_batch, p_now, p_actor, p_ids, p_types, p_payloads, p_bytes, p_priorities, p_max_attempts,
+                               p_reply_to, p_correlation_ids, p_fresh);
+  end if;
   with item as (
     select u.ord::integer, u.command_id, u.type, coalesce(u.payload, 'null') as payload, u.bytes,
            coalesce(u.priority, 4)::smallint as priority, coalesce(u.max_attempts, 3)::smallint as max_attempts,
@@ -199,10 +257,12 @@ $$;
 -- One row per item, in order. NULL arrays and NULL elements mean the default. p_delays_ms: from now.
 -- status: of the command. BUSY, only with p_nowait: another transaction that has not ended sends the same id, creates the reply queue
 -- or holds the batch; nothing was done.
+-- p_fresh: the caller made the ids for this call. If all commands are new, as they are unless it is tried again, one row with the ord 0
+-- says so.
 create or replace function pawl.send_items (
   p_nowait boolean, p_domain text, p_types text[], p_payloads jsonb[], p_command_ids uuid[], p_delays_ms bigint[],
   p_priorities smallint[], p_max_attempts smallint[], p_reply_to text[], p_correlation_ids text[], p_batch_id uuid, p_actor text,
-  p_order_keys text[] default null)
+  p_order_keys text[] default null, p_fresh boolean default false)
   returns table (ord integer, command_id uuid, is_new boolean, status text, refusal text)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = ordered_cached
@@ -219,6 +279,7 @@ declare
   v_is_held boolean := false; -- the batch, by another transaction
   v_held_queues text[];
   v_busy uuid[];
+  v_fresh boolean := coalesce(p_fresh and p_command_ids is not null, false);
   v_made bigint[];
   v_known bigint[];
 begin
@@ -233,7 +294,8 @@ begin
           pawl.array_check('reply_to', p_reply_to, v_count, 'QU001', true),
           pawl.array_check('correlation_ids', p_correlation_ids, v_count, 'QU001', true),
           pawl.array_check('order_keys', p_order_keys, v_count, 'QU001', true);
-  if exists (select from unnest(p_types) t where t is null or t !~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') then
+  if exists (select from unnest(case when array_remove(p_types, p_types[1]) = '{}' then p_types[1:1] else p_types end) t
+             where t is null or t !~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') then
     raise exception 'type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
       using errcode = 'QU001';
   end if;
@@ -291,22 +353,38 @@ begin
   v_now := pawl.now(); -- under the lock: see pawl.requeue_due
   if v_is_held then
     v_made := '{}';
+  elsif v_fresh then
+    begin
+      if p_nowait then
+        perform set_config('lock_timeout', '10ms', true);
+      end if;
+      v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
+                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, true);
+    exception when unique_violation or lock_not_available then
+      v_fresh := false;
+    end;
+    perform set_config('lock_timeout', v_patience, true);
+    if not v_fresh then -- an earlier try of this call has committed, or has not ended
+      return query select s.* from pawl.send_items(p_nowait, p_domain, p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities,
+        p_max_attempts, p_reply_to, p_correlation_ids, p_batch_id, p_actor, p_order_keys) s;
+      return;
+    end if;
   elsif p_nowait and p_command_ids is not null then
     begin
       perform set_config('lock_timeout', '10ms', true);
       v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy);
+                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, false);
     exception when lock_not_available then
       perform set_config('lock_timeout', '10ms', true);
       v_busy := v_busy || pawl.send_busy(v_domain, v_ids);
       perform set_config('lock_timeout', '100ms', true);
       v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy);
+                              p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, false);
     end;
     perform set_config('lock_timeout', v_patience, true);
   else
     v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy);
+                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, false);
   end if;
 
   if p_command_ids is not null then
@@ -318,7 +396,10 @@ begin
   if p_domain like 'process:%' and cardinality(v_made) > 0 then
     perform pawl.process_create(p_domain, v_made);
   end if;
-  if cardinality(v_made) = v_count then
+  if cardinality(v_made) = v_count and v_fresh then
+    return query select 0, null::uuid, true, 'PENDING', null::text;
+    return;
+  elsif cardinality(v_made) = v_count then
     return query select n::integer, v_ids[n], true, 'PENDING', null::text from generate_series(1, v_count) n order by n;
     return;
   end if;

@@ -84,6 +84,7 @@ declare
   v_again_ords integer[];
   v_again_statuses text[];
   v_canceled bigint[];
+  v_is_plain boolean; -- all are completed, without results
 begin
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   perform pawl.array_check('outcomes', p_outcomes, v_count, 'QU001'),
@@ -96,7 +97,8 @@ begin
   if exists (select from unnest(p_errors) e where octet_length(e) > 8192) then
     p_errors := array(select left(u.e, 8192) from unnest(p_errors) with ordinality u (e, n) order by u.n);
   end if;
-  if exists (select from unnest(p_outcomes) o where o is null or o not in ('complete', 'retry', 'fail', 'reject')) then
+  v_is_plain := p_results is null and p_errors is null and array_remove(p_outcomes, 'complete') = '{}';
+  if not v_is_plain and exists (select from unnest(p_outcomes) o where o is null or o not in ('complete', 'retry', 'fail', 'reject')) then
     raise exception 'outcome must be complete, retry, fail or reject' using errcode = 'QU001';
   end if;
   if exists (select from unnest(p_delays_ms) d where d not between 0 and 315360000000) then -- null follows the schedule
@@ -105,6 +107,35 @@ begin
   -- Always in the order of ids, so that two settles of the same commands cannot wait for each other.
   if p_nowait is not true then
     perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
+  end if;
+
+  if v_is_plain then -- nearly always: if it has all leases, they become outcomes as they are
+    v_ids := p_ids; -- variables, because PL/pgSQL expands only these into arrays whose elements are read in constant time
+    v_tokens := p_tokens;
+    v_places := array(
+      select l.place
+      from generate_series(1, v_count) i
+      cross join lateral (
+        select l.ctid as place from pawl.lease l where l.id = v_ids[i] and l.token = v_tokens[i] for update skip locked) l);
+    if cardinality(v_places) = v_count and (select count(distinct p) = v_count from unnest(v_places) p) then -- an item may be there twice
+      with ended as (
+        delete from pawl.lease l where l.ctid = any (v_places)
+        returning l.id, l.domain_id, l.attempt, l.token, l.started_at, l.worker, l.extras
+      ), kept as (
+        insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, started_at, worker)
+        select e.id, e.domain_id, 'COMPLETED', e.attempt, v_now, e.token, e.started_at, e.worker from ended e
+        returning 1
+      )
+      select (select count(*) from ended), (select count(*) from kept), (select array_agg(e.id order by e.id) from ended e where e.extras)
+      into v_deleted, v_inserted, v_extras;
+      perform pawl.moved(v_deleted, v_inserted);
+      if v_extras is not null then
+        perform pawl.order_advance(v_extras);
+        perform pawl.after_end(v_extras);
+      end if;
+      return query select n, true, false, 'COMPLETED' from generate_series(1, v_count) n order by n;
+      return;
+    end if;
   end if;
 
   -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.

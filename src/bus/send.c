@@ -343,10 +343,20 @@ static void verdict_take(SendItem *item, const Sent *sent)
         item->code = fail(&item->error, ERR_KEY_REUSED, "command %s exists already: %s", item->id, sent->refusal);
 }
 
+/* Are all ids made by item_prepare()? */
+static bool ids_are_fresh(SendItem *const *items, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (items[i]->command_id)
+            return false;
+    return true;
+}
+
 static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowait, GroupCall *call, void *context,
                             Error *reterr)
 {
     const SendItem *first = items[0];
+    bool            fresh = ids_are_fresh(items, count);
     void           *rows;
     const Sent     *sent;
     int             sent_count;
@@ -359,11 +369,16 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
                      numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT),
                      db_texts_by(arena, items, count, reply_of), db_texts_by(arena, items, count, correlation_of),
                      db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait),
-                     db_texts_by(arena, items, count, order_key_of)),
+                     db_texts_by(arena, items, count, order_key_of), db_bool(fresh)),
              &rows, &sent_count, reterr));
+    sent = rows;
+    if (fresh && sent_count == 1 && sent[0].ord == 0) { /* all are new */
+        for (int i = 0; i < count; i++)
+            verdict_take(items[i], &sent[0]);
+        return OK;
+    }
     if (sent_count != count)
         return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d answered", count, sent_count);
-    sent = rows;
     for (int i = 0; i < count; i++)
         verdict_take(items[i], &sent[i]);
     return OK;
