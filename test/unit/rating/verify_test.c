@@ -28,17 +28,17 @@ TEST(verify_names_what_disagrees)
         {"update rating.member set last_match_id = 1 where player_id = (select max(player_id) from rating.member)",
          "its last match is"                                                                                                                     },
         {"update rating.history set rating_after = rating_after + 1 where match_id = (select min(match_id) from "
-         "rating.history)",                                                                                                            "after it, a replay gives"                                                                                                                       },
+         "rating.history)",                                                                                  "after it, a replay gives" },
         {"update rating.history set rating_before = rating_before + 1 where match_id = (select max(match_id) from "
-         "rating.history)",                                                                                                           "before it, a replay gives"               },
+         "rating.history)",                                                                                  "before it, a replay gives"},
         {"delete from rating.history where (match_id, player_id) in (select min(match_id), max(player_id) from "
-         "rating.history)","has 1 history rows, not 2"},
+         "rating.history)",                                                                                  "has 1 history rows, not 2"},
         {"update rating.match set score_a = 0, score_b = 5 where id = (select min(id) from rating.match)",
          "its scores say -1"                                                                                                                     },
         {"update rating.match set undone_at = now() where id = (select max(id) from rating.match)",
-         "there are 1 matches"                                                                                                                     },
+         "there are 1 matches"                                                                                                                   },
         {"update rating.member set start_rating = 1400 where player_id = (select min(player_id) from rating.member)",
-         "before it, a replay gives 1400"                                                                                                                   },
+         "before it, a replay gives 1400"                                                                                                        },
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {

@@ -1,0 +1,319 @@
+/*
+ * chart.c - see chart.h.
+ */
+#include "rating/chart.h"
+
+#include <cairo.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+
+#define LEFT      92.0
+#define RIGHT     236.0 /* for the names */
+#define TOP       84.0
+#define BOTTOM    70.0
+#define PNG_MAX   ((size_t)2 << 20)
+#define LABEL_GAP 34.0 /* between two names, at least */
+#define FONT      "DejaVu Sans"
+
+typedef struct {
+    double r, g, b;
+} Colour;
+
+/* Okabe and Ito's, lightened for the dark panel: also for people who cannot tell red from green. */
+static const Colour colours[CHART_SERIES_MAX] = {
+    {0.34, 0.71, 0.91},
+    {0.95, 0.68, 0.13},
+    {0.20, 0.78, 0.60},
+    {0.93, 0.56, 0.76},
+    {0.95, 0.90, 0.35},
+};
+static const Colour panel = {0.09, 0.11, 0.15}, grid = {0.22, 0.25, 0.31}, words = {0.80, 0.83, 0.88};
+
+typedef struct {
+    cairo_t           *cairo;
+    const ChartSeries *list;
+    int                count;
+    int64_t            from, to;
+    double             low, high, step;
+} Chart;
+
+static void colour_set(cairo_t *cairo, Colour colour)
+{
+    cairo_set_source_rgb(cairo, colour.r, colour.g, colour.b);
+}
+
+static double x_of(const Chart *chart, int64_t at)
+{
+    double share = (double)(at - chart->from) / (double)(chart->to - chart->from);
+
+    return LEFT + share * (CHART_WIDTH - LEFT - RIGHT);
+}
+
+static double y_of(const Chart *chart, double rating)
+{
+    return CHART_HEIGHT - BOTTOM - (rating - chart->low) / (chart->high - chart->low) * (CHART_HEIGHT - TOP - BOTTOM);
+}
+
+#ifdef __SANITIZE_ADDRESS__
+/* fontconfig keeps the patterns of fonts until the process ends. */
+const char                                        *__lsan_default_suppressions(void);
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfontconfig\n";
+}
+#endif
+
+/* ---- ranges ---- */
+
+/* 1, 2 or 5 times a power of ten, so that about five lines fit. */
+static double step_of(double range)
+{
+    double power = pow(10, floor(log10(range / 5))), share = range / 5 / power;
+
+    return fmax(power * (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10), 1);
+}
+
+static void ranges_find(Chart *chart)
+{
+    double low = INFINITY, high = -INFINITY;
+
+    chart->from = INT64_MAX;
+    chart->to   = INT64_MIN;
+    for (int i = 0; i < chart->count; i++)
+        for (int j = 0; j < chart->list[i].count; j++) {
+            const ChartPoint *point = &chart->list[i].points[j];
+
+            chart->from = point->at < chart->from ? point->at : chart->from;
+            chart->to   = point->at > chart->to ? point->at : chart->to;
+            low         = fmin(low, point->rating);
+            high        = fmax(high, point->rating);
+        }
+    if (chart->to <= chart->from)
+        chart->to = chart->from + 1;
+    if (high - low < 20) {
+        low -= 10;
+        high += 10;
+    }
+    chart->step = step_of(high - low);
+    chart->low  = floor(low / chart->step) * chart->step;
+    chart->high = ceil(high / chart->step) * chart->step;
+}
+
+/* ---- words ---- */
+
+static void text_show(cairo_t *cairo, double x, double y, double size, const char *text, double align)
+{
+    cairo_text_extents_t extents;
+
+    cairo_set_font_size(cairo, size);
+    cairo_text_extents(cairo, text, &extents);
+    cairo_move_to(cairo, x - align * extents.x_advance, y);
+    cairo_show_text(cairo, text);
+}
+
+/* At most so wide, with an ellipsis; clean UTF-8, because cairo refuses everything else. */
+static const char *text_fit(cairo_t *cairo, const char *text, double size, double width, Arena *arena)
+{
+    size_t               length = strnlen(text, 256);
+    char                *copy   = arena_bytes(arena, text, text_cut(text, length, 255));
+    cairo_text_extents_t extents;
+
+    text_clean(copy, strlen(copy));
+    for (char *c = copy; *c; c++)
+        if ((unsigned char)*c < 0x20)
+            *c = ' ';
+    cairo_set_font_size(cairo, size);
+    cairo_text_extents(cairo, copy, &extents);
+    for (length = strlen(copy); extents.x_advance > width && length > 1;) {
+        length = text_cut(copy, length, length - 1);
+        copy   = arena_print(arena, "%.*s…", (int)length, copy);
+        cairo_text_extents(cairo, copy, &extents);
+    }
+    return copy;
+}
+
+/* ---- the parts ---- */
+
+static void grid_draw(const Chart *chart)
+{
+    cairo_t *cairo = chart->cairo;
+    char     text[32];
+
+    for (double rating = chart->low; rating <= chart->high + chart->step / 2; rating += chart->step) {
+        double y = floor(y_of(chart, rating)) + 0.5;
+
+        colour_set(cairo, grid);
+        cairo_set_line_width(cairo, 1.5);
+        cairo_move_to(cairo, LEFT, y);
+        cairo_line_to(cairo, CHART_WIDTH - RIGHT, y);
+        cairo_stroke(cairo);
+        snprintf(text, sizeof text, "%.0f", rating);
+        colour_set(cairo, words);
+        text_show(cairo, LEFT - 14, y + 8, 24, text, 1);
+    }
+}
+
+/* Days where the chart covers days, else hours. */
+static void times_draw(const Chart *chart)
+{
+    bool days     = chart->to - chart->from > INT64_C(2) * 86400 * 1000000;
+    bool years    = chart->to - chart->from > INT64_C(300) * 86400 * 1000000;
+    int  marks    = 4;
+    char last[32] = "";
+
+    for (int i = 0; i <= marks; i++) {
+        int64_t   at      = chart->from + (chart->to - chart->from) / marks * i;
+        time_t    seconds = (time_t)(at / 1000000);
+        struct tm moment  = {0};
+        char      text[32];
+
+        gmtime_r(&seconds, &moment);
+        if (!strftime(text, sizeof text,
+                      years  ? "%m.%Y"
+                      : days ? "%d.%m."
+                             : "%H:%M",
+                      &moment) ||
+            strcmp(text, last) == 0)
+            continue;
+        memcpy(last, text, sizeof last);
+        colour_set(chart->cairo, words);
+        text_show(chart->cairo, x_of(chart, at), CHART_HEIGHT - 28, 22, text, i == 0 ? 0 : i == marks ? 1 : 0.5);
+    }
+}
+
+static void series_draw(const Chart *chart, int index)
+{
+    const ChartSeries *series = &chart->list[index];
+    const ChartPoint  *last   = &series->points[series->count - 1];
+    cairo_t           *cairo  = chart->cairo;
+
+    colour_set(cairo, colours[index]);
+    cairo_new_path(cairo); /* words leave a current point behind */
+    cairo_set_line_width(cairo, 5);
+    cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
+    cairo_set_line_cap(cairo, CAIRO_LINE_CAP_ROUND);
+    for (int i = 0; i < series->count; i++)
+        cairo_line_to(cairo, x_of(chart, series->points[i].at), y_of(chart, series->points[i].rating));
+    /* A player who has not played lately keeps the rating until the end of the chart. */
+    cairo_line_to(cairo, x_of(chart, chart->to), y_of(chart, last->rating));
+    cairo_stroke(cairo);
+    cairo_arc(cairo, x_of(chart, chart->to), y_of(chart, last->rating), 8, 0, 2 * M_PI);
+    cairo_fill(cairo);
+}
+
+typedef struct {
+    int    index;
+    double y;
+} Label;
+
+static int label_order(const void *a, const void *b)
+{
+    const Label *x = a, *y = b;
+
+    return x->y < y->y ? -1 : x->y > y->y;
+}
+
+/* Names beside the ends of their curves, moved apart where they would overlap. */
+static void names_draw(const Chart *chart, Arena *arena)
+{
+    Label  labels[CHART_SERIES_MAX];
+    double bottom = CHART_HEIGHT - BOTTOM;
+
+    for (int i = 0; i < chart->count; i++) {
+        const ChartSeries *series = &chart->list[i];
+
+        labels[i] = (Label){i, y_of(chart, series->points[series->count - 1].rating)};
+    }
+    qsort(labels, (size_t)chart->count, sizeof labels[0], label_order);
+    for (int i = 1; i < chart->count; i++)
+        labels[i].y = fmax(labels[i].y, labels[i - 1].y + LABEL_GAP * 1.7);
+    for (int i = chart->count - 1; i >= 0; i--) {
+        labels[i].y = fmin(labels[i].y, bottom);
+        bottom      = labels[i].y - LABEL_GAP * 1.7;
+    }
+    for (int i = 0; i < chart->count; i++) {
+        const ChartSeries *series = &chart->list[labels[i].index];
+        double             x      = CHART_WIDTH - RIGHT + 22;
+        char               number[32];
+
+        colour_set(chart->cairo, colours[labels[i].index]);
+        text_show(chart->cairo, x, labels[i].y, 25,
+                  text_fit(chart->cairo, series->name ? series->name : "?", 25, RIGHT - 34, arena), 0);
+        snprintf(number, sizeof number, "%.0f", series->points[series->count - 1].rating);
+        text_show(chart->cairo, x, labels[i].y + 27, 24, number, 0);
+    }
+}
+
+/* ---- PNG ---- */
+
+static cairo_status_t png_append(void *context, const unsigned char *bytes, unsigned int size)
+{
+    Text *text = context;
+
+    text_append_bytes(text, bytes, size);
+    return text_is_full(text) ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
+}
+
+static void all_draw(Chart *chart, const char *title, Arena *arena)
+{
+    cairo_t *cairo = chart->cairo;
+
+    colour_set(cairo, panel);
+    cairo_paint(cairo);
+    cairo_select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_BOLD);
+    if (title && title[0]) {
+        colour_set(cairo, words);
+        text_show(cairo, LEFT, 52, 32, text_fit(cairo, title, 32, CHART_WIDTH - LEFT - 40, arena), 0);
+    }
+    cairo_select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    grid_draw(chart);
+    times_draw(chart);
+    for (int i = chart->count - 1; i >= 0; i--)
+        series_draw(chart, i);
+    names_draw(chart, arena);
+}
+
+static ErrorCode series_check(const ChartSeries *list, int count, Error *reterr)
+{
+    if (count < 1)
+        return fail(reterr, ERR_INVALID, "a chart needs a player");
+    if (count > CHART_SERIES_MAX)
+        return fail(reterr, ERR_LIMIT, "a chart has at most %d players, got %d", CHART_SERIES_MAX, count);
+    for (int i = 0; i < count; i++) {
+        if (list[i].count < 1)
+            return fail(reterr, ERR_INVALID, "player %d of a chart has no points", i + 1);
+        if (list[i].count > CHART_POINTS_MAX + 1)
+            return fail(reterr, ERR_LIMIT, "a chart has at most %d points of a player", CHART_POINTS_MAX + 1);
+    }
+    return OK;
+}
+
+ErrorCode chart_draw(const char *title, const ChartSeries *list, int count, Arena *arena, const void **ret_png,
+                     size_t *ret_size, Error *reterr)
+{
+    Chart            chart = {.list = list, .count = count};
+    cairo_surface_t *surface;
+    cairo_status_t   status;
+    Text             png;
+
+    TRY(series_check(list, count, reterr));
+    ranges_find(&chart);
+    surface     = cairo_image_surface_create(CAIRO_FORMAT_RGB24, CHART_WIDTH, CHART_HEIGHT);
+    chart.cairo = cairo_create(surface);
+    all_draw(&chart, title, arena);
+    text_init(&png, arena, PNG_MAX);
+    status = cairo_status(chart.cairo);
+    if (status == CAIRO_STATUS_SUCCESS)
+        status = cairo_surface_write_to_png_stream(surface, png_append, &png);
+    cairo_destroy(chart.cairo);
+    cairo_surface_destroy(surface);
+    if (status != CAIRO_STATUS_SUCCESS)
+        return fail(reterr, ERR_INTERNAL, "the chart could not be drawn: %s", cairo_status_to_string(status));
+    *ret_png  = png.bytes;
+    *ret_size = png.length;
+    return OK;
+}

@@ -1,0 +1,108 @@
+/*
+ * game.h - the game as people play it in a group: a message or a button press in, changes of the database and replies out.
+ *
+ * It knows no messenger. Users, groups and topics are numbers from outside; replies are texts, buttons and files.
+ *
+ * Invariants
+ *   1. Everything runs in the caller's transaction. ERR_BUSY with SQLSTATE RT001: a version conflict; the caller rolls back and calls again
+ *      with the same input. Nothing is kept in memory between calls.
+ *   2. A change of ratings has a key: the group and the message, or the button press, or, where the message has no id, a hash of the group,
+ *      the command, its players, scores and the date. The same input twice changes nothing twice.
+ *   3. Texts are HTML; whatever users wrote is escaped by the caller's function.
+ * Threads: any. Ownership: inputs are borrowed, replies live in the transaction's arena.
+ */
+#ifndef RATING_GAME_H
+#define RATING_GAME_H
+
+#include "base/error.h"
+#include "base/text.h"
+#include "pg/query.h"
+#include "rating/ask.h"
+#include "rating/phrase.h"
+#include "rating/undo.h"
+
+#define GAME_PER_PLAYER    30  /* commands a minute of one user in a group */
+#define GAME_PER_GROUP     300 /* of a group */
+#define GAME_PAGE          10  /* places of a leaderboard */
+#define GAME_REPLIES_MAX   4
+#define GAME_BUTTONS_MAX   8
+#define GAME_DATA_MAX      64 /* bytes of a button's data */
+#define GAME_CHART_PLAYERS 5
+#define GAME_FILE_MAX      ((size_t)2 << 20)
+
+typedef void GameEscape(Text *html, const char *text);
+
+typedef enum {
+    GAME_MESSAGE,
+    GAME_BUTTON,
+    GAME_MEMBERS, /* users came or left */
+    GAME_MOVED,   /* the group has another number */
+    GAME_REMOVED, /* the bot was removed from the group */
+} GameKind;
+
+typedef struct {
+    GameKind        kind;
+    int64_t         chat_id;
+    const char     *chat_title;   /* NULL: unknown */
+    bool            is_private;   /* a chat with the bot alone */
+    int64_t         topic;        /* 0: none, or the general one */
+    int64_t         message_id;   /* 0: none. BUTTON: of the message that has the button */
+    int64_t         date_s;       /* seconds since 1970; 0: unknown */
+    const GameUser *from;         /* NULL: nobody who can be told apart */
+    bool            is_anonymous; /* an administrator in the group's name */
+    bool            is_forwarded;
+    const char     *language; /* of the user; NULL: unknown */
+    const char     *text;     /* NULL: none */
+    const GameLink *links;
+    int             links_count;
+    const GameUser *reply_to;                /* whose message is answered; NULL: none, or not attributable */
+    bool            is_reply;                /* it answers some message */
+    const char     *reply_reference;         /* what the answered message is about: "match:42"; NULL: unknown */
+    const char     *button_id, *button_data; /* BUTTON */
+    const GameUser *came, *left;             /* MEMBERS */
+    int             came_count, left_count;
+    int64_t         moved_to; /* MOVED: from chat_id to this */
+    Admin           admin;    /* of `from`; see game_needs_admin() */
+    const char     *bot_name; /* NULL: unknown */
+    GameEscape     *escape;
+    bool            is_late; /* an earlier try failed and the user was notified */
+} GameInput;
+
+typedef struct {
+    const char *text; /* plain */
+    const char *data; /* 1 to GAME_DATA_MAX bytes */
+    bool        ends_row;
+} GameButton;
+
+typedef enum {
+    GAME_SAY,      /* a new message in the topic of the input, as an answer to it */
+    GAME_EDIT,     /* the message that has the pressed button gets this text and these buttons */
+    GAME_TOAST,    /* a short plain text for the one who pressed the button; NULL: none */
+    GAME_PHOTO,    /* PNG with the text as its caption */
+    GAME_DOCUMENT, /* a file */
+} GameReplyKind;
+
+typedef struct {
+    GameReplyKind kind;
+    const char   *html;
+    GameButton    buttons[GAME_BUTTONS_MAX];
+    int           buttons_count;
+    const char   *reference; /* "match:42"; NULL: nothing */
+    const void   *file;
+    size_t        file_size;
+    const char   *file_name;
+} GameReply;
+
+typedef struct {
+    GameReply list[GAME_REPLIES_MAX];
+    int       count;
+} GameOutput;
+
+/* Does the answer depend on whether `from` is an administrator of the group? Pure. */
+bool                 game_needs_admin(const GameInput *input, Arena *arena);
+must_check ErrorCode game_run(Tx *tx, const GameInput *input, GameOutput *ret_output, Error *reterr);
+/* What is said when it failed for good, or is delayed by an outage. No database: the language is the user's. false: nothing has to be said, because
+ * the input was no command. */
+bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output);
+
+#endif

@@ -1,0 +1,59 @@
+/*
+ * game_inner.h - what the files of the game share: one turn, and how it speaks.
+ */
+#ifndef RATING_GAME_INNER_H
+#define RATING_GAME_INNER_H
+
+#include "rating/game.h"
+#include "rating/group.h"
+#include "rating/player.h"
+
+#define GAME_TEXT_MAX ((size_t)16 << 10)
+
+typedef struct {
+    Tx              *tx;
+    const GameInput *input;
+    Ask              ask;
+    Group            group;
+    Language         language;
+    int64_t          from_id; /* player; 0: anonymous */
+    GameOutput      *output;
+} Turn;
+
+/* ---- speaking ---- */
+
+/* A text of its own; append to it, then reply_say() it. */
+void        turn_text(const Turn *turn, Text *ret_text);
+const char *turn_escaped(const Turn *turn, const char *text);
+/* How a player is called: the name, else @username, else a number. Escaped. */
+const char *turn_name(const Turn *turn, const char *name, const char *username, int64_t user_id);
+const char *turn_player_name(const Turn *turn, const Player *player);
+const char *turn_number(const Turn *turn, int64_t number);
+const char *turn_signed(const Turn *turn, int number); /* "+16", "−16", "±0" */
+/* "16.11.2026" */
+const char *turn_date(const Turn *turn, int64_t micros);
+
+GameReply *turn_reply(Turn *turn, GameReplyKind kind, const char *html);
+void turn_button(Turn *turn, GameReply *reply, PhraseId text, bool ends_row, const char *format, ...) printf_like(5, 6);
+/* One phrase as an answer: a message, or for a button a short text. */
+void turn_say(Turn *turn, PhraseId id, const char *value);
+/* An answer that replaces the message with the button, or a new one. */
+GameReply *turn_answer(Turn *turn, const char *html);
+
+/* ---- who is meant ---- */
+
+/* The player that a word names. *ret_found false: unknown here, and it was said. */
+must_check ErrorCode turn_player(Turn *turn, const AskWord *word, Player *ret_player, bool *ret_found, Error *reterr);
+/* The key of a change; what: what distinguishes it where the message has no id. */
+const char *turn_key(const Turn *turn, const char *what);
+
+/* ---- commands ---- */
+
+typedef ErrorCode GameCommand(Turn *turn, Error *reterr);
+GameCommand game_match, game_undo, game_ranking, game_me, game_stats, game_history, game_h2h, game_chart, game_settings,
+    game_export;
+/* Buttons; data is what follows the prefix. */
+typedef ErrorCode GamePress(Turn *turn, const char *data, Error *reterr);
+GamePress         game_press_again, game_press_no, game_press_undo, game_press_top, game_press_set;
+
+#endif

@@ -1,0 +1,287 @@
+/*
+ * game_match.c - /match, /undo and their buttons.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rating/board.h"
+#include "rating/game_inner.h"
+#include "rating/match.h"
+#include "rating/metric.h"
+#include "rating/rules.h"
+
+/* ---- /match ---- */
+
+static void match_refused(Turn *turn, const MatchDone *done, const Player players[2])
+{
+    static const PhraseId phrases[] = {
+        [MATCH_ONE_PLAYER] = PHRASE_PLAYERS_SAME,  [MATCH_SCORES] = PHRASE_SCORES_WRONG,
+        [MATCH_NO_SCORE] = PHRASE_SCORES_ZERO,     [MATCH_NO_DRAWS] = PHRASE_NO_DRAWS,
+        [MATCH_NO_MEMBER] = PHRASE_PLAYER_UNKNOWN, [MATCH_LEFT] = PHRASE_PLAYER_LEFT,
+        [MATCH_BOT] = PHRASE_PLAYER_BOT,
+    };
+    const char *value = done->verdict == MATCH_SCORES ? turn_number(turn, MATCH_SCORE_MAX)
+                                                      : turn_player_name(turn, &players[done->which]);
+
+    metric_add(&rating_metrics.refused, 1);
+    turn_say(turn, phrases[done->verdict], value);
+}
+
+static void match_ask_back(Turn *turn, const MatchNew *match)
+{
+    Text       text;
+    GameReply *reply;
+
+    turn_text(turn, &text);
+    PHRASE_ALONE(&text, turn->language, PHRASE_MATCH_SAME_ASK);
+    reply = turn_reply(turn, GAME_SAY, text_string(&text));
+    /* The key goes with the button: pressed twice it is one match. */
+    turn_button(turn, reply, PHRASE_BUTTON_AGAIN, false, "again:%" PRId64 ":%" PRId64 ":%d:%d:%" PRId64,
+                match->player[0], match->player[1], match->score[0], match->score[1], turn->input->message_id);
+    turn_button(turn, reply, PHRASE_BUTTON_NO, true, "no");
+}
+
+static ErrorCode match_show(Turn *turn, const MatchNew *match, const MatchDone *done, const Player players[2],
+                            Error *reterr)
+{
+    const char *names[2] = {turn_player_name(turn, &players[0]), turn_player_name(turn, &players[1])};
+    int64_t     places[2];
+    GameReply  *reply;
+    Text        text;
+
+    TRY(board_places(turn->tx, turn->group.id, match->player, 2, places, reterr));
+    turn_text(turn, &text);
+    PHRASE(&text, turn->language, match->score[0] == match->score[1] ? PHRASE_MATCH_DRAWN : PHRASE_MATCH_DONE, names[0],
+           turn_number(turn, match->score[0]), turn_number(turn, match->score[1]), names[1]);
+    for (int i = 0; i < 2; i++) {
+        int after = rating_points(done->after[i]);
+
+        text_append_char(&text, '\n');
+        PHRASE(&text, turn->language, places[i] ? PHRASE_MATCH_LINE : PHRASE_MATCH_LINE_NO_PLACE, names[i],
+               turn_number(turn, after), turn_signed(turn, after - rating_points(done->before[i])),
+               turn_number(turn, places[i]));
+    }
+    if (turn->input->is_late) {
+        text_append_char(&text, '\n');
+        PHRASE_ALONE(&text, turn->language, PHRASE_DONE_LATE);
+    }
+    reply            = turn_answer(turn, text_string(&text));
+    reply->reference = arena_print(turn->tx->arena, "match:%" PRId64, done->id);
+    turn_button(turn, reply, PHRASE_BUTTON_UNDO, true, "undo:%" PRId64, done->id);
+    return OK;
+}
+
+static ErrorCode match_try(Turn *turn, const MatchNew *match, const Player players[2], Error *reterr)
+{
+    MatchDone done = {0};
+
+    TRY(match_register(turn->tx, &turn->group, match, &done, reterr));
+    if (done.verdict == MATCH_SAME)
+        match_ask_back(turn, match);
+    else if (done.verdict == MATCH_REGISTERED || done.verdict == MATCH_REPEATED)
+        return match_show(turn, match, &done, players, reterr);
+    else
+        match_refused(turn, &done, players);
+    return OK;
+}
+
+/* Both players and both scores from the words, or one opponent and the author. false: said what is wrong. */
+static ErrorCode match_read(Turn *turn, MatchNew *match, Player players[2], bool *ret_good, Error *reterr)
+{
+    Ask    *ask = &turn->ask;
+    AskWord names[2];
+    int     named;
+
+    *ret_good = false;
+    ask_split_scores(ask, turn->tx->arena);
+    named = ask->count - 2;
+    if (named < 0 || named > 2 || ask->count > ASK_WORDS_MAX) {
+        turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
+        return OK;
+    }
+    for (int i = 0; i < 2; i++)
+        match->score[i] = ask_score(ask->words[named + i].text);
+    for (int i = 0; i < named; i++)
+        if (!ask->words[i].user && !ask->words[i].is_name)
+            named = 3;
+    if (named == 3 || match->score[0] < 0 || match->score[1] < 0) {
+        turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
+        return OK;
+    }
+    if (named == 2) {
+        memcpy(names, ask->words, sizeof names);
+    } else {
+        if (!turn->from_id) {
+            turn_say(turn, PHRASE_MATCH_ANONYMOUS, NULL);
+            return OK;
+        }
+        if (named == 0 && !turn->input->reply_to) {
+            turn_say(turn, PHRASE_MATCH_REPLY_FORMAT, NULL);
+            return OK;
+        }
+        names[0] = (AskWord){.text = "", .user = turn->input->from};
+        names[1] = named == 1 ? ask->words[0] : (AskWord){.text = "", .user = turn->input->reply_to};
+    }
+    for (int i = 0; i < 2; i++) {
+        TRY(turn_player(turn, &names[i], &players[i], ret_good, reterr));
+        if (!*ret_good)
+            return OK;
+        match->player[i] = players[i].player_id;
+    }
+    return OK;
+}
+
+ErrorCode game_match(Turn *turn, Error *reterr)
+{
+    MatchNew match      = {.author_id = turn->from_id};
+    Player   players[2] = {{0}};
+    bool     good;
+
+    TRY(match_read(turn, &match, players, &good, reterr));
+    if (!good)
+        return OK;
+    match.key = turn_key(turn, arena_print(turn->tx->arena, "match|%" PRId64 "|%" PRId64 "|%d|%d", match.player[0],
+                                           match.player[1], match.score[0], match.score[1]));
+    /* Without a message id the button could not carry the key. */
+    match.is_confirmed = turn->input->message_id == 0;
+    return match_try(turn, &match, players, reterr);
+}
+
+ErrorCode game_press_again(Turn *turn, const char *data, Error *reterr)
+{
+    int64_t  numbers[5];
+    MatchNew match = {.author_id = turn->from_id, .is_confirmed = true};
+    Player   players[2];
+    char    *end;
+
+    for (int i = 0; i < 5; i++) {
+        numbers[i] = strtoll(data, &end, 10);
+        if (end == data || *end != (i < 4 ? ':' : '\0')) {
+            turn_reply(turn, GAME_TOAST, NULL);
+            return OK;
+        }
+        data = end + 1;
+    }
+    for (int i = 0; i < 2; i++) {
+        match.player[i] = numbers[i];
+        match.score[i]  = numbers[2 + i] >= 0 && numbers[2 + i] <= MATCH_SCORE_MAX ? (int)numbers[2 + i] : -1;
+    }
+    match.key = arena_print(turn->tx->arena, "%" PRId64 ":%" PRId64, turn->input->chat_id, numbers[4]);
+    TRY(players_get(turn->tx, turn->group.id, match.player, 2, players, reterr));
+    return match_try(turn, &match, players, reterr);
+}
+
+ErrorCode game_press_no(Turn *turn, const char *data, Error *reterr)
+{
+    (void)data;
+    (void)reterr;
+    turn_answer(turn, phrase_text(turn->language, PHRASE_NOT_REGISTERED));
+    return OK;
+}
+
+/* ---- /undo ---- */
+
+static void undo_refused(Turn *turn, const UndoDone *done)
+{
+    metric_add(&rating_metrics.refused, 1);
+    if (done->is_unsure && (done->verdict == UNDO_NOT_YOURS || done->verdict == UNDO_TOO_LATE)) {
+        turn_say(turn, PHRASE_UNDO_UNSURE, NULL);
+        return;
+    }
+    switch (done->verdict) {
+    case UNDO_NOTHING:
+        turn_say(turn, PHRASE_UNDO_NOTHING, NULL);
+        break;
+    case UNDO_ALREADY:
+        turn_say(turn, PHRASE_UNDO_ALREADY, NULL);
+        break;
+    case UNDO_TOO_LATE:
+        turn_say(turn, PHRASE_UNDO_TOO_LATE, turn_number(turn, turn->group.undo_hours));
+        break;
+    case UNDO_TOO_OLD:
+        turn_say(turn, PHRASE_UNDO_TOO_OLD, turn_number(turn, UNDO_MATCHES_MAX));
+        break;
+    default:
+        turn_say(turn, PHRASE_UNDO_NOT_YOURS, NULL);
+        break;
+    }
+}
+
+static ErrorCode undo_show(Turn *turn, const UndoDone *done, Error *reterr)
+{
+    int64_t ids[UNDO_SHOWN_MAX + 2] = {done->match.player_a, done->match.player_b};
+    Player  players[UNDO_SHOWN_MAX + 2];
+    Text    text;
+
+    for (int i = 0; i < done->changes_count; i++)
+        ids[2 + i] = done->changes[i].player_id;
+    TRY(players_get(turn->tx, turn->group.id, ids, 2 + done->changes_count, players, reterr));
+    turn_text(turn, &text);
+    PHRASE(&text, turn->language, PHRASE_UNDO_HEAD, turn_player_name(turn, &players[0]),
+           turn_number(turn, done->match.score_a), turn_number(turn, done->match.score_b),
+           turn_player_name(turn, &players[1]));
+    for (int i = 0; i < done->changes_count; i++) {
+        text_append_char(&text, '\n');
+        PHRASE(&text, turn->language, PHRASE_UNDO_LINE, turn_player_name(turn, &players[2 + i]),
+               turn_number(turn, rating_points(done->changes[i].before)),
+               turn_number(turn, rating_points(done->changes[i].after)));
+    }
+    if (done->replayed && done->changes_all) { /* a repeat does not know the changes any more */
+        text_append_char(&text, '\n');
+        PHRASE(&text, turn->language, PHRASE_UNDO_REPLAYED, turn_number(turn, done->replayed),
+               turn_number(turn, done->changes_all));
+    }
+    turn_answer(turn, text_string(&text));
+    return OK;
+}
+
+static ErrorCode undo_try(Turn *turn, int64_t match_id, Error *reterr)
+{
+    UndoAsk  ask  = {.match_id  = match_id,
+                     .player_id = turn->from_id,
+                     .admin     = turn->input->is_anonymous ? ADMIN_YES : turn->input->admin};
+    UndoDone done = {0};
+
+    ask.key = turn_key(turn, arena_print(turn->tx->arena, "undo|%" PRId64 "|%" PRId64, turn->from_id, match_id));
+    TRY(undo_run(turn->tx, &turn->group, &ask, &done, reterr));
+    if (done.verdict == UNDO_DONE || done.verdict == UNDO_REPEATED)
+        return undo_show(turn, &done, reterr);
+    undo_refused(turn, &done);
+    return OK;
+}
+
+static int64_t match_number(const char *text)
+{
+    size_t length = strspn(text, "0123456789");
+
+    return length > 0 && length <= 18 && text[length] == '\0' ? strtoll(text, NULL, 10) : 0;
+}
+
+/* A reply to a message that is about no match is refused rather than taken for "the last one". */
+ErrorCode game_undo(Turn *turn, Error *reterr)
+{
+    const char *reference = turn->input->reply_reference;
+    int64_t     match_id  = 0;
+
+    if (turn->input->is_reply) {
+        if (reference && strncmp(reference, "match:", 6) == 0)
+            match_id = match_number(reference + 6);
+        if (!match_id) {
+            turn_say(turn, PHRASE_UNDO_NO_REFERENCE, NULL);
+            return OK;
+        }
+    }
+    return undo_try(turn, match_id, reterr);
+}
+
+ErrorCode game_press_undo(Turn *turn, const char *data, Error *reterr)
+{
+    int64_t match_id = match_number(data);
+
+    if (!match_id) {
+        turn_reply(turn, GAME_TOAST, NULL);
+        return OK;
+    }
+    return undo_try(turn, match_id, reterr);
+}

@@ -1,0 +1,91 @@
+/*
+ * chart_test.c - charts are PNGs of their size, from one point to a thousand, with any names. PAWL_TEST_CHART=FILE keeps one to look at.
+ */
+#include "rating/chart.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/harness/test.h"
+
+#define DAY (INT64_C(86400) * 1000000)
+
+static ChartSeries walk(Arena *arena, const char *name, unsigned seed, int count, double drift)
+{
+    ChartSeries series = {.name = name, .points = arena_array(arena, ChartPoint, count), .count = count};
+    double      rating = 1500;
+
+    srandom(seed);
+    for (int i = 0; i < count; i++) {
+        series.points[i] = (ChartPoint){INT64_C(1760000000) * 1000000 + DAY * 60 / count * i, rating};
+        rating += (double)(random() % 33) - 16 + drift;
+    }
+    return series;
+}
+
+static void png_check(const void *png, size_t size)
+{
+    const unsigned char *bytes = png;
+
+    assert_true(size > 1000);
+    assert_memory_equal("\x89PNG\r\n\x1a\n", bytes, 8);
+    assert_int_equal(CHART_WIDTH, bytes[18] * 256 + bytes[19]);
+    assert_int_equal(CHART_HEIGHT, bytes[22] * 256 + bytes[23]);
+    assert_memory_equal("IEND", bytes + size - 8, 4);
+}
+
+TEST(chart_of_several_players_is_a_png)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    ChartSeries list[] = {walk(arena, "Анна Каренина", 1, 60, 1.5), walk(arena, "Bob <b>", 2, 45, 0),
+                          walk(arena, "Константин Константинопольский", 3, 50, -1.5), walk(arena, "Ann", 4, 30, 0.2),
+                          walk(arena, "x\xff\xfe", 5, 12, 0)};
+    const void *png;
+    size_t      size;
+    Error       error = {0};
+    const char *file  = getenv("PAWL_TEST_CHART");
+
+    assert_ok(chart_draw("Шахматы по пятницам", list, 5, arena, &png, &size, &error));
+    png_check(png, size);
+    if (file) {
+        FILE *out = fopen(file, "we");
+
+        assert_non_null(out);
+        assert_int_equal(size, fwrite(png, 1, size, out));
+        fclose(out);
+    }
+}
+
+TEST(chart_of_one_point_and_of_a_thousand)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    ChartSeries               one = walk(arena, "", 1, 1, 0), many = walk(arena, "Ann", 2, CHART_POINTS_MAX, 0);
+    const void               *png;
+    size_t                    size;
+    Error                     error = {0};
+
+    assert_ok(chart_draw(NULL, &one, 1, arena, &png, &size, &error));
+    png_check(png, size);
+    assert_ok(chart_draw("", &many, 1, arena, &png, &size, &error));
+    png_check(png, size);
+    one.name = NULL;
+    assert_ok(chart_draw("a\nb", &one, 1, arena, &png, &size, &error));
+    png_check(png, size);
+}
+
+TEST(chart_refuses_what_it_cannot_draw)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    ChartSeries               list[6] = {{0}};
+    const void               *png;
+    size_t                    size;
+    Error                     error = {0};
+
+    assert_code(ERR_INVALID, chart_draw("", list, 0, arena, &png, &size, &error));
+    assert_code(ERR_INVALID, chart_draw("", list, 1, arena, &png, &size, &error));
+    assert_code(ERR_LIMIT, chart_draw("", list, 6, arena, &png, &size, &error));
+    list[0].count = CHART_POINTS_MAX + 2;
+    assert_code(ERR_LIMIT, chart_draw("", list, 1, arena, &png, &size, &error));
+}

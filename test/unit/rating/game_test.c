@@ -1,0 +1,606 @@
+/*
+ * game_test.c - what people write and what they get, without a messenger.
+ */
+#include "rating/game.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "test/unit/rating/fixture.h"
+
+/* <, > and & as the transport does it. */
+static void escape(Text *html, const char *text)
+{
+    for (; *text; text++)
+        if (*text == '<')
+            text_append(html, "&lt;");
+        else if (*text == '>')
+            text_append(html, "&gt;");
+        else if (*text == '&')
+            text_append(html, "&amp;");
+        else
+            text_append_char(html, *text);
+}
+
+typedef struct {
+    RatingFixture *fixture;
+    GameUser       users[8];
+    int64_t        message_id;
+    GameOutput     output;
+    ErrorCode      code;
+} Chat;
+
+static ErrorCode body(Tx *tx, void *context, Error *reterr)
+{
+    void **call = context;
+
+    return game_run(tx, call[0], call[1], reterr);
+}
+
+static const GameOutput *run(Chat *chat, GameInput input)
+{
+    Error     error   = {0};
+    void     *call[]  = {&input, &chat->output};
+    TxOptions options = {.name = "game", .deadline = soon(), .arena = chat->fixture->arena, .keyed = true};
+
+    input.chat_id  = input.chat_id ? input.chat_id : FIXTURE_CHAT;
+    input.bot_name = "PawlBot";
+    input.escape   = escape;
+    input.date_s   = input.date_s ? input.date_s : 1800000000;
+    assert_ok(tx_run(chat->fixture->pool, &options, body, call, &error));
+    return &chat->output;
+}
+
+static Chat chat_new(int players)
+{
+    Chat chat = {.fixture = rating_fixture_new(2, players), .message_id = 100};
+
+    for (int i = 0; i < players && i < 8; i++)
+        chat.users[i] = (GameUser){.id       = FIXTURE_USER(i),
+                                   .name     = arena_print(chat.fixture->arena, "Player %d", i),
+                                   .username = arena_print(chat.fixture->arena, "p%d", i)};
+    return chat;
+}
+
+static void chat_done(Chat *chat)
+{
+    rating_fixture_verify(chat->fixture);
+    rating_fixture_free(chat->fixture);
+}
+
+/* A message of a user, with a new id. The text of its only reply. */
+static const char *say(Chat *chat, int user, const char *text)
+{
+    const GameOutput *output = run(chat, (GameInput){.kind       = GAME_MESSAGE,
+                                                     .from       = &chat->users[user],
+                                                     .text       = text,
+                                                     .message_id = ++chat->message_id});
+
+    if (output->count == 0)
+        return "";
+    assert_int_equal(1, output->count);
+    assert_int_equal(GAME_SAY, output->list[0].kind);
+    return output->list[0].html;
+}
+
+static const GameOutput *press(Chat *chat, int user, const char *id, const char *data, Admin admin)
+{
+    return run(chat, (GameInput){.kind        = GAME_BUTTON,
+                                 .from        = &chat->users[user],
+                                 .button_id   = id,
+                                 .button_data = data,
+                                 .message_id  = 1,
+                                 .admin       = admin});
+}
+
+TEST(game_registers_a_match_and_answers_with_ratings_places_and_undo)
+{
+    Chat chat = chat_new(3);
+
+    assert_string_equal("🏆 <b>Player 0</b> 3:1 <b>Player 1</b>\nPlayer 0: <b>1516</b> (+16), place 1\n"
+                        "Player 1: <b>1484</b> (−16), place 2",
+                        say(&chat, 2, "/match @p0 @P1 3 1"));
+    assert_string_equal("match:1", chat.output.list[0].reference);
+    assert_int_equal(1, chat.output.list[0].buttons_count);
+    assert_string_equal("undo:1", chat.output.list[0].buttons[0].data);
+    assert_contains(say(&chat, 2, "/match@pawlbot @p1 @p2 2:2"), "🤝");
+    assert_string_equal("", say(&chat, 2, "/match@OtherBot @p1 @p2 3 1"));
+    assert_string_equal("", say(&chat, 2, "just talking about /match"));
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+TEST(game_registers_by_reply_and_by_linked_name)
+{
+    Chat      chat  = chat_new(3);
+    GameUser  anna  = {.id = 42, .name = "Анна"};
+    GameLink  links = {strlen("/match 🎉 "), strlen("Анна"), &anna};
+    GameInput reply = {.kind       = GAME_MESSAGE,
+                       .from       = &chat.users[0],
+                       .reply_to   = &chat.users[1],
+                       .is_reply   = true,
+                       .text       = "/match 3 1",
+                       .message_id = 5};
+
+    assert_contains(run(&chat, reply)->list[0].html, "<b>Player 0</b> 3:1 <b>Player 1</b>");
+    links.offset = strlen("/match ");
+    assert_contains(run(&chat, (GameInput){.kind        = GAME_MESSAGE,
+                                           .from        = &chat.users[0],
+                                           .text        = "/match Анна @p1 0 2",
+                                           .links       = &links,
+                                           .links_count = 1,
+                                           .message_id  = 6})
+                        ->list[0]
+                        .html,
+                    "<b>Анна</b> 0:2 <b>Player 1</b>");
+    assert_contains(say(&chat, 0, "/match 3 1"), "Reply to a message of your opponent");
+    assert_contains(say(&chat, 0, "/match @p2 3 1"), "<b>Player 0</b> 3:1 <b>Player 2</b>");
+    reply.reply_to   = &chat.users[0];
+    reply.message_id = 7;
+    assert_contains(run(&chat, reply)->list[0].html, "two different players");
+    chat_done(&chat);
+}
+
+TEST(game_wrong_input_gets_one_helpful_line)
+{
+    Chat     chat = chat_new(4);
+    GameUser bot  = {.id = 9, .name = "Bot", .username = "somebot", .is_bot = true};
+    GameUser gone = chat.users[3];
+    static const struct {
+        const char *text, *answer;
+    } rows[] = {
+        {"/match",                         "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1",                 "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 3",               "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 3 1 5",           "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 three 1",         "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 -3 1",            "/match @ann @bob 3 1"       },
+        {"/match @p0 p1 3 1",              "/match @ann @bob 3 1"       },
+        {"/match @p0 @p0 3 1",             "two different players"      },
+        {"/match @p0 @p1 0 0",             "0:0 is no result"           },
+        {"/match @p0 @p1 1001 0",          "from 0 to 1000"             },
+        {"/match @p0 @nobody_here 3 1",    "I do not know @nobody_here" },
+        {"/match @p0 @<b>x</b> 3 1",       "@&lt;b&gt;x&lt;/b&gt;"      },
+        {"/match @p0 @somebot 3 1",        "Bot is a bot"               },
+        {"/match @p0 @p3 3 1",             "Player 3 has left the group"},
+        {"/stats @nobody_here",            "I do not know @nobody_here" },
+        {"/h2h",                           "/h2h @ann @bob"             },
+        {"/h2h @p0 @p0",                   "two different players"      },
+        {"/chart",                         "nothing to draw"            },
+        {"/chart @p0 @p1 @p2 @p3 @p0 @p1", "At most 5 players"          },
+        {"/history",                       "no matches yet"             },
+        {"/ranking",                       "Nobody has played yet"      },
+        {"/me",                            "has not played here yet"    },
+        {"/undo",                          "no match to undo"           },
+        {"/settings",                      "Only admins"                },
+    };
+
+    run(&chat, (GameInput){.kind = GAME_MEMBERS, .came = &bot, .came_count = 1});
+    run(&chat, (GameInput){.kind = GAME_MEMBERS, .left = &gone, .left_count = 1});
+    database_exec(
+        chat.fixture->db,
+        "create function rating.usage_off() returns trigger language plpgsql as $$ begin return null; end $$; "
+        "create trigger off before insert on rating.usage for each row execute function rating.usage_off()");
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const char *answer = say(&chat, 0, rows[i].text);
+
+        assert_contains(answer, rows[i].answer);
+        assert_null(strchr(answer, '\n'));
+    }
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+TEST(game_refuses_forwarded_commands)
+{
+    Chat chat = chat_new(2);
+
+    assert_contains(run(&chat, (GameInput){.kind         = GAME_MESSAGE,
+                                           .from         = &chat.users[0],
+                                           .text         = "/match @p0 @p1 3 1",
+                                           .is_forwarded = true,
+                                           .message_id   = 5})
+                        ->list[0]
+                        .html,
+                    "cannot be forwarded");
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+TEST(game_same_message_twice_is_one_match)
+{
+    Chat      chat  = chat_new(2);
+    GameInput input = {.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/match @p0 @p1 3 1", .message_id = 5};
+    char      first[512];
+
+    snprintf(first, sizeof first, "%s", run(&chat, input)->list[0].html);
+    for (int i = 0; i < 4; i++)
+        assert_string_equal(first, run(&chat, input)->list[0].html);
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+/* A message without a usable id: the date tells two matches apart. */
+TEST(game_without_a_message_id_two_matches_stay_two)
+{
+    Chat      chat  = chat_new(2);
+    GameInput input = {.kind   = GAME_MESSAGE,
+                       .from   = &chat.users[0],
+                       .text   = "/match @p0 @p1 3 1",
+                       .date_s = 1800000001};
+
+    run(&chat, input);
+    run(&chat, input);
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
+    input.date_s++;
+    run(&chat, input);
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
+    input.text = "/match @p0 @p1 3 2";
+    run(&chat, input);
+    assert_int_equal(3, rating_fixture_count(chat.fixture, "match"));
+    input = (GameInput){.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/undo", .date_s = 1800000009};
+    run(&chat, input);
+    run(&chat, input);
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    chat_done(&chat);
+}
+
+TEST(game_asks_back_for_the_same_result_within_a_minute)
+{
+    Chat        chat = chat_new(2);
+    const char *data;
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    assert_contains(say(&chat, 1, "/match @p1 @p0 1 3"), "less than a minute ago");
+    assert_int_equal(2, chat.output.list[0].buttons_count);
+    data = arena_text(chat.fixture->arena, chat.output.list[0].buttons[0].data);
+    assert_true(strlen(data) <= GAME_DATA_MAX);
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
+    /* Pressed by two people at once: one match. */
+    assert_contains(press(&chat, 0, "c1", data, ADMIN_NO)->list[1].html, "<b>Player 1</b> 1:3 <b>Player 0</b>");
+    assert_int_equal(GAME_EDIT, chat.output.list[1].kind);
+    press(&chat, 1, "c2", data, ADMIN_NO);
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
+    say(&chat, 1, "/match @p1 @p0 1 3");
+    assert_contains(press(&chat, 1, "c3", "no", ADMIN_NO)->list[1].html, "Not registered");
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+/* Mistake 6: the reply was ignored, and a second /undo failed. */
+TEST(game_undo_by_command_reply_and_button)
+{
+    Chat      chat  = chat_new(3);
+    GameInput reply = {.kind            = GAME_MESSAGE,
+                       .from            = &chat.users[0],
+                       .text            = "/undo",
+                       .is_reply        = true,
+                       .reply_reference = "match:1",
+                       .message_id      = 50};
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    say(&chat, 0, "/match @p0 @p1 3 2");
+    say(&chat, 0, "/match @p0 @p1 3 0");
+    assert_contains(run(&chat, reply)->list[0].html, "<s>Player 0 3:1 Player 1</s>");
+    assert_contains(chat.output.list[0].html, "computed again: 2");
+    assert_contains(run(&chat, reply)->list[0].html, "<s>Player 0 3:1 Player 1</s>");
+    reply.reply_reference = NULL, reply.message_id = 51;
+    assert_contains(run(&chat, reply)->list[0].html, "Reply to my message");
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    assert_contains(say(&chat, 2, "/undo"), "Only its players and admins");
+    assert_contains(say(&chat, 0, "/undo"), "<s>Player 0 3:0 Player 1</s>");
+    assert_contains(say(&chat, 0, "/undo"), "<s>Player 0 3:2 Player 1</s>");
+    assert_contains(say(&chat, 0, "/undo"), "no match to undo");
+    say(&chat, 0, "/match @p0 @p1 5 1");
+    assert_contains(press(&chat, 2, "b0", "undo:4", ADMIN_NO)->list[0].html, "Only its players");
+    assert_int_equal(GAME_TOAST, chat.output.list[0].kind);
+    assert_contains(press(&chat, 2, "b1", "undo:4", ADMIN_YES)->list[1].html, "<s>Player 0 5:1 Player 1</s>");
+    press(&chat, 2, "b1", "undo:4", ADMIN_YES);
+    assert_contains(press(&chat, 2, "b2", "undo:4", ADMIN_YES)->list[0].html, "already undone");
+    assert_int_equal(1500, (int)rating_fixture_rating(chat.fixture, 0));
+    chat_done(&chat);
+}
+
+TEST(game_pages_of_the_ranking)
+{
+    Chat              chat = chat_new(24);
+    const GameOutput *output;
+
+    for (int i = 0; i < 24; i += 2)
+        rating_fixture_play(chat.fixture, i, i + 1, 1, 0);
+    assert_contains(say(&chat, 0, "/top"), "<b>Ranking</b> (1–10 of 24)");
+    assert_contains(chat.output.list[0].html, "🥇 Player 0 - <b>1516</b> (+16) · 1");
+    assert_int_equal(1, chat.output.list[0].buttons_count);
+    assert_string_equal("top:10", chat.output.list[0].buttons[0].data);
+    output = press(&chat, 0, "a", "top:10", ADMIN_NO);
+    assert_int_equal(GAME_EDIT, output->list[1].kind);
+    assert_contains(output->list[1].html, "(11–20 of 24)");
+    assert_int_equal(2, output->list[1].buttons_count);
+    assert_contains(press(&chat, 0, "b", "top:20", ADMIN_NO)->list[1].html, "(21–24 of 24)");
+    assert_contains(press(&chat, 0, "c", "top:500", ADMIN_NO)->list[1].html, "(1–10 of 24)");
+    assert_contains(say(&chat, 0, "/ranking 21"), "(21–24 of 24)");
+    chat_done(&chat);
+}
+
+TEST(game_shows_a_player_matches_and_head_to_head)
+{
+    Chat chat = chat_new(3);
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    say(&chat, 0, "/match @p0 @p1 4 1");
+    say(&chat, 0, "/match @p0 @p2 1 1");
+    say(&chat, 0, "/match @p1 @p0 2 0");
+    assert_contains(say(&chat, 1, "/stats @p0"), "Games: 4 - won 2, drawn 1, lost 1");
+    assert_contains(chat.output.list[0].html, "Last: 🔴⚪🟢🟢");
+    assert_contains(say(&chat, 1, "/me"), "Player 1");
+    assert_contains(say(&chat, 0, "/history"), "Player 1 2:0 Player 0");
+    assert_contains(say(&chat, 0, "/history @p2"), "Player 2 1:1 Player 0");
+    assert_contains(say(&chat, 2, "/h2h @p0 @p1"), "<b>Player 0 - Player 1</b>: 2 : 1, drawn 0\nPoints: 7 : 4");
+    assert_contains(say(&chat, 1, "/h2h @p0"), "<b>Player 1 - Player 0</b>: 1 : 2");
+    assert_contains(say(&chat, 1, "/h2h @p2"), "have not played against each other");
+    say(&chat, 0, "/undo");
+    assert_contains(say(&chat, 0, "/me"), "won 2, drawn 1, lost 0");
+    chat_done(&chat);
+}
+
+TEST(game_draws_a_chart_and_exports)
+{
+    Chat              chat = chat_new(3);
+    const GameOutput *output;
+    GameInput input = {.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/chart @p0 @p1", .message_id = 90};
+
+    database_exec(chat.fixture->db, "update rating.player set name = '=cmd(\"x\"), y' where name = 'Player 1'");
+    say(&chat, 2, "/match @p0 @p2 3 1");
+    rating_fixture_play(chat.fixture, 0, 1, 1, 0);
+    output = run(&chat, input);
+    assert_int_equal(GAME_PHOTO, output->list[0].kind);
+    assert_memory_equal("\x89PNG", output->list[0].file, 4);
+    input.text = "/export", input.message_id = 91;
+    output = run(&chat, input);
+    assert_int_equal(2, output->count);
+    assert_int_equal(GAME_DOCUMENT, output->list[0].kind);
+    assert_string_equal("matches.csv", output->list[0].file_name);
+    assert_contains(output->list[0].file, "\"'=cmd(\"\"x\"\"), y\"");
+    assert_contains(
+        output->list[1].file,
+        "place,player,username,rating,deviation,games,change_7_days\r\n1,\"Player 0\",\"p0\",1531,350,2,31");
+    chat_done(&chat);
+}
+
+TEST(game_settings_are_for_admins_and_apply_from_now_on)
+{
+    Chat      chat  = chat_new(2);
+    GameInput input = {.kind = GAME_MESSAGE, .from = &chat.users[0], .admin = ADMIN_YES};
+    static const struct {
+        const char *text, *answer;
+    } rows[] = {
+        {"/settings",               "<code>k</code> = <b>32</b>"                     },
+        {"/settings k 10",          "k = 10"                                         },
+        {"/settings k 401",         "k cannot be 401"                                },
+        {"/settings k ten",         "k cannot be ten"                                },
+        {"/settings color red",     "There is no setting color"                      },
+        {"/settings draws off",     "draws = off"                                    },
+        {"/settings system chess",  "system cannot be chess"                         },
+        {"/settings matches here",  "matches = a topic"                              },
+        {"/settings rankings here", "rankings = a topic"                             },
+        {"/settings language ru",   "Действует с этого момента"},
+        {"/settings k 401",         "k не может быть 401"                 },
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        input.text = rows[i].text, input.message_id = 200 + (int64_t)i, input.topic = 7;
+        assert_contains(run(&chat, input)->list[0].html, rows[i].answer);
+    }
+    /* Mistake 12: a topic check that allowed any other topic. */
+    input.text = "/match @p0 @p1 3 1", input.message_id = 300, input.topic = 8;
+    assert_contains(run(&chat, input)->list[0].html, "в другой теме");
+    input.topic = 0, input.message_id++;
+    assert_contains(run(&chat, input)->list[0].html, "в другой теме");
+    input.topic = 7, input.message_id++;
+    assert_contains(run(&chat, input)->list[0].html, "(+5), место 1");
+    input.text = "/match @p0 @p1 1 1", input.message_id++;
+    assert_contains(run(&chat, input)->list[0].html, "ничьих нет");
+    input.text = "/top", input.topic = 8, input.message_id++;
+    assert_contains(run(&chat, input)->list[0].html, "в другой теме");
+    assert_contains(press(&chat, 0, "s1", "set:language:en", ADMIN_YES)->list[1].html, "<b>Settings</b>");
+    assert_contains(press(&chat, 0, "s2", "set:language:ru", ADMIN_NO)->list[0].html, "Only admins");
+    input = (GameInput){.kind = GAME_MESSAGE, .is_anonymous = true, .text = "/settings k 20", .message_id = 400};
+    assert_contains(run(&chat, input)->list[0].html, "k = 20");
+    input.text = "/match 3 1", input.message_id = 401, input.topic = 7;
+    assert_contains(run(&chat, input)->list[0].html, "I cannot see who you are");
+    chat_done(&chat);
+}
+
+TEST(game_limits_commands_of_a_user)
+{
+    Chat chat = chat_new(2);
+    int  said = 0;
+
+    for (int i = 0; i < GAME_PER_PLAYER + 5; i++)
+        said += say(&chat, 0, "/top")[0] != '\0';
+    assert_int_equal(GAME_PER_PLAYER + 1, said); /* the first one beyond is answered, the others are not */
+    assert_contains(say(&chat, 1, "/top"), "Nobody has played yet");
+    database_exec(chat.fixture->db, "update rating.usage set at = at - interval '61 seconds'");
+    assert_contains(say(&chat, 0, "/top"), "Nobody has played yet");
+    database_exec(chat.fixture->db, "update rating.usage set at = at - interval '1 hour'");
+    say(&chat, 0, "/top");
+    assert_in_range(rating_fixture_count(chat.fixture, "usage"), 1, 40);
+    chat_done(&chat);
+}
+
+TEST(game_remembers_names_from_every_message)
+{
+    Chat     chat  = chat_new(2);
+    GameUser carol = {.id = 77, .name = "<b>Carol</b> & co", .username = "carol"};
+
+    assert_contains(say(&chat, 0, "/match @p0 @carol 3 1"), "I do not know @carol");
+    run(&chat, (GameInput){.kind = GAME_MESSAGE, .from = &carol, .text = "hi", .message_id = 900});
+    assert_contains(say(&chat, 0, "/match @p0 @CAROL 3 1"), "<b>&lt;b&gt;Carol&lt;/b&gt; &amp; co</b>");
+    /* Known from another group only. */
+    run(&chat, (GameInput){
+                   .kind       = GAME_MESSAGE,
+                   .chat_id    = -5,
+                   .from       = &(GameUser){.id = 78, .name = "Dave", .username = "dave"},
+                   .text       = "hi",
+                   .message_id = 1
+    });
+    assert_contains(say(&chat, 0, "/match @p0 @dave 3 1"), "I do not know @dave");
+    /* The name changes hands. */
+    run(&chat, (GameInput){
+                   .kind       = GAME_MESSAGE,
+                   .from       = &(GameUser){.id = 79, .name = "Eve", .username = "carol"},
+                   .text       = "hi",
+                   .date_s     = 1800000100,
+                   .message_id = 901
+    });
+    assert_contains(say(&chat, 0, "/match @p0 @carol 3 1"), "<b>Eve</b>");
+    assert_contains(say(&chat, 0, "/stats @carol"), "<b>Eve</b>");
+    chat_done(&chat);
+}
+
+TEST(game_group_moves_and_is_left)
+{
+    Chat chat = chat_new(2);
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    run(&chat, (GameInput){.kind = GAME_MOVED, .moved_to = -100999});
+    run(&chat, (GameInput){.kind = GAME_MOVED, .moved_to = -100999});
+    assert_contains(run(&chat, (GameInput){.kind       = GAME_MESSAGE,
+                                           .chat_id    = -100999,
+                                           .from       = &chat.users[0],
+                                           .text       = "/top",
+                                           .message_id = 1})
+                        ->list[0]
+                        .html,
+                    "Player 0 - <b>1516</b>");
+    run(&chat, (GameInput){.kind = GAME_REMOVED, .chat_id = -100999});
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups where not is_active"));
+    run(&chat, (GameInput){.kind = GAME_REMOVED, .chat_id = -4});
+    run(&chat,
+        (GameInput){.kind = GAME_MESSAGE, .chat_id = -100999, .from = &chat.users[0], .text = "hi", .message_id = 2});
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "groups where not is_active"));
+    chat_done(&chat);
+}
+
+TEST(game_private_chats_and_help)
+{
+    Chat      chat  = chat_new(1);
+    GameInput input = {.kind       = GAME_MESSAGE,
+                       .chat_id    = 5,
+                       .is_private = true,
+                       .from       = &chat.users[0],
+                       .text       = "/start",
+                       .message_id = 1};
+
+    assert_contains(run(&chat, input)->list[0].html, "Add me to a group");
+    input.language = "ru";
+    assert_contains(run(&chat, input)->list[0].html, "Добавьте меня");
+    input.text = "/top";
+    assert_contains(run(&chat, input)->list[0].html, "работает в группе");
+    input.text = "hello";
+    assert_int_equal(0, run(&chat, input)->count);
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups"));
+    assert_contains(say(&chat, 0, "/help"), "/match @ann @bob 3 1");
+    assert_contains(say(&chat, 0, "/undo help"), "for 24 hours");
+    for (const AskCommand *row = ask_commands; row->command; row++) {
+        database_exec(chat.fixture->db, "delete from rating.usage");
+        assert_true(say(&chat, 0, arena_print(chat.fixture->arena, "/%s help", row->command))[0] != '\0');
+    }
+    chat_done(&chat);
+}
+
+TEST(game_says_why_it_failed)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    GameUser                  user  = {.id = 1, .name = "A"};
+    GameInput                 input = {
+                        .kind = GAME_MESSAGE, .chat_id = -1, .from = &user, .text = "/match @a @b 1 0", .escape = escape};
+    Error      conflict = {.code = ERR_BUSY, .sqlstate = MATCH_CONFLICT}, outage = {.code = ERR_UNAVAILABLE};
+    Error      internal = {.code = ERR_INTERNAL};
+    GameOutput output;
+
+    assert_true(game_failed(&input, &conflict, arena, &output));
+    assert_contains(output.list[0].html, "send it again");
+    assert_true(game_failed(&input, &outage, arena, &output));
+    assert_contains(output.list[0].html, "is kept and will be done");
+    assert_true(game_failed(&input, &internal, arena, &output));
+    assert_contains(output.list[0].html, "Nothing was changed");
+    input.text = "hi";
+    assert_false(game_failed(&input, &outage, arena, &output));
+    assert_true(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/undo"}, arena));
+    assert_false(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/undo help"}, arena));
+    assert_false(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/top"}, arena));
+    assert_true(game_needs_admin(&(GameInput){.kind = GAME_BUTTON, .from = &user, .button_data = "undo:1"}, arena));
+}
+
+/* Whatever is in the input, nothing crashes, and no match appears that the text does not name. */
+TEST(game_survives_mutated_input)
+{
+    Chat                     chat   = chat_new(3);
+    static const char *const pool[] = {"/match",
+                                       "/undo",
+                                       "/top",
+                                       "/stats",
+                                       "/h2h",
+                                       "/chart",
+                                       "/settings",
+                                       "/history",
+                                       "@p0",
+                                       "@p1",
+                                       "@p2",
+                                       "@",
+                                       "3",
+                                       "1",
+                                       "0",
+                                       "-1",
+                                       "99999999999",
+                                       "3:1",
+                                       "help",
+                                       "\xf0\x9f\x8e\x89",
+                                       "Анна",
+                                       "<b>",
+                                       "&",
+                                       "/match@PawlBot",
+                                       "k",
+                                       "on",
+                                       "here",
+                                       "\xff\xfe",
+                                       "'; drop table rating.match; --"};
+    const char              *count  = getenv("PAWL_TEST_MUTATIONS");
+    int                      runs   = (int)strtol(count ? count : "300", NULL, 10);
+
+    srandom(3);
+    for (int i = 0; i < runs; i++) {
+        char                     text[512] = "";
+        GameLink                 link  = {(size_t)(random() % 40), (size_t)(random() % 40), &chat.users[random() % 3]};
+        GameInput                input = {.kind            = random() % 4 ? GAME_MESSAGE : GAME_BUTTON,
+                                          .from            = random() % 9 ? &chat.users[random() % 3] : NULL,
+                                          .is_anonymous    = random() % 20 == 0,
+                                          .is_reply        = random() % 3 == 0,
+                                          .reply_to        = random() % 3 ? NULL : &chat.users[random() % 3],
+                                          .reply_reference = random() % 2 ? "match:1" : "match:x",
+                                          .message_id      = random() % 5 ? i + 1000 : 0,
+                                          .links           = &link,
+                                          .links_count     = (int)(random() % 2),
+                                          .admin           = (Admin)(random() % 3),
+                                          .text            = text,
+                                          .button_id       = random() % 5 ? "id" : NULL,
+                                          .button_data     = text};
+        static const char *const presses[] = {"undo:", "again:1:2:3:1:", "top:",   "set:k:",
+                                              "no",    "again:",         "undo:-", "set:"};
+
+        if (input.kind == GAME_BUTTON)
+            snprintf(text, sizeof text, "%s%ld", presses[random() % (long)COUNT(presses)], random() % 100 - 10);
+        else
+            for (int words = (int)(random() % 7); words >= 0; words--)
+                snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", text[0] ? " " : "",
+                         pool[random() % (long)COUNT(pool)]);
+        text_clean(text, strlen(text));
+        if (i % 10 == 0)
+            database_exec(chat.fixture->db, "delete from rating.usage");
+        run(&chat, input);
+        assert_in_range(chat.output.count, 0, GAME_REPLIES_MAX);
+    }
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "match where score_a + score_b = 0 or player_a = player_b"));
+    chat_done(&chat);
+}
