@@ -85,7 +85,7 @@ ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reter
     Error             error = {0};
     ErrorCode         code;
 
-    TRY(attempt_render(attempt, http->url, "", &request.url, reterr));
+    TRY(attempt_render_url(attempt, http->url, &request.url, reterr));
     TRY(attempt_render(attempt, http->body, NULL, &request.body, reterr));
     TRY(headers_render(attempt, http, &request.headers, reterr));
     request.body_size = request.body ? strlen(request.body) : 0;

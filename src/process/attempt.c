@@ -50,6 +50,17 @@ ErrorCode attempt_render(Attempt *attempt, const Template *template, const char 
     return OK;
 }
 
+ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text, Error *reterr)
+{
+    LookupContext context = attempt_context(attempt, attempt->result_before);
+    Text          text;
+
+    text_init(&text, attempt->arena, RENDER_BYTES_MAX);
+    TRY(template_render_url(template, scope_lookup, &context, &text, reterr));
+    *ret_text = text_string(&text);
+    return OK;
+}
+
 static bool depends_on_state(const Template *template)
 {
     for (const ValuePath *path = template_paths(template); path; path = path->next)

@@ -112,6 +112,8 @@ must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *ste
 must_check ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr);
 must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,
                                     const char **ret_text, Error *reterr);
+must_check ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text,
+                                        Error *reterr);
 
 AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send;
 

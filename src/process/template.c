@@ -343,6 +343,17 @@ Value template_prefix(const Template *template)
 
 /* ---- rendering ---- */
 
+static void text_append_encoded(Text *text, const char *bytes, size_t size)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] && strchr(plain, bytes[i]))
+            text_append_char(text, bytes[i]);
+        else
+            text_print(text, "%%%02X", (unsigned char)bytes[i]);
+}
+
 static void value_render(const Part *part, Value value, Text *text)
 {
     bool is_nothing = part->is_optional && value_kind(value) <= VALUE_NULL;
@@ -367,7 +378,21 @@ static void value_render(const Part *part, Value value, Text *text)
     }
 }
 
-static ErrorCode part_render(const Part *part, Lookup *lookup, void *context, Text *text, Error *reterr)
+/* "." and ".." would leave the segment that they were written for, encoded or not. */
+static ErrorCode value_render_encoded(const Part *part, Value value, Text *text, Error *reterr)
+{
+    scoped_text Text plain = {0};
+
+    text_init(&plain, NULL, text->length_max);
+    value_render(part, value, &plain);
+    if (plain.length > 0 && strspn(text_string(&plain), ".") == plain.length)
+        return fail(reterr, ERR_INVALID, "a value in a URL must not be \".\" or \"..\"");
+    text_append_encoded(text, text_string(&plain), plain.length);
+    return OK;
+}
+
+static ErrorCode part_render(const Part *part, Lookup *lookup, void *context, bool is_encoded, Text *text,
+                             Error *reterr)
 {
     Value value = {0};
 
@@ -379,6 +404,8 @@ static ErrorCode part_render(const Part *part, Lookup *lookup, void *context, Te
         value = path_find(part->path, lookup, context);
     else
         TRY(path_require(part->path, lookup, context, &value, reterr));
+    if (is_encoded)
+        return value_render_encoded(part, value, text, reterr);
     value_render(part, value, text);
     return OK;
 }
@@ -390,16 +417,27 @@ static void text_shorten(Text *text, size_t length)
         text->bytes[length] = '\0';
 }
 
-ErrorCode template_render(const Template *template, Lookup *lookup, void *context, Text *text, Error *reterr)
+static ErrorCode parts_render(const Template *template, Lookup *lookup, void *context, bool is_url, Text *text,
+                              Error *reterr)
 {
     size_t    before = text->length;
     ErrorCode code   = OK;
 
     for (const Part *part = template->first; part && code == OK; part = part->next)
-        code = part_render(part, lookup, context, text, reterr);
+        code = part_render(part, lookup, context, is_url && part != template->first, text, reterr);
     if (code == OK && text_is_full(text))
         code = fail(reterr, ERR_LIMIT, "the rendered value is larger than %zu bytes", text->length_max);
     if (code != OK)
         text_shorten(text, before);
     return code;
+}
+
+ErrorCode template_render(const Template *template, Lookup *lookup, void *context, Text *text, Error *reterr)
+{
+    return parts_render(template, lookup, context, /* is_url= */ false, text, reterr);
+}
+
+ErrorCode template_render_url(const Template *template, Lookup *lookup, void *context, Text *text, Error *reterr)
+{
+    return parts_render(template, lookup, context, /* is_url= */ true, text, reterr);
 }

@@ -43,5 +43,9 @@ Value template_prefix(const Template *template);
 /* Append to text. ERR_INVALID names the path that is missing. ERR_LIMIT: the text is full. */
 must_check ErrorCode template_render(const Template *template, Lookup *lookup, void *context, Text *text,
                                      Error *reterr);
+/* The same for the text of a URL: a value is percent-encoded, so that it stays the segment, host or query value that it was written for. One
+ * at the beginning is the URL's own beginning, and is inserted as it is. */
+must_check ErrorCode template_render_url(const Template *template, Lookup *lookup, void *context, Text *text,
+                                         Error *reterr);
 
 #endif

@@ -127,6 +127,28 @@ Value value_item(Value array, int64_t index)
     return (Value){0};
 }
 
+bool value_item_next(Value array, const char **at, Value *ret_item)
+{
+    if (value_kind(array) != VALUE_ARRAY)
+        return false;
+    *at = *at ? scan_value_end(*at) : array.bytes + 1;
+    if (!scan_next(at))
+        return false;
+    *ret_item = slice(*at);
+    return true;
+}
+
+int64_t value_item_count(Value array)
+{
+    const char *at    = NULL;
+    int64_t     count = 0;
+    Value       item;
+
+    while (value_item_next(array, &at, &item))
+        count++;
+    return count;
+}
+
 /* ---- printing ---- */
 
 void value_print(Value value, Text *text)

@@ -44,6 +44,9 @@ const char *value_kind_name(ValueKind kind); /* "a number" */
 Value value_member(Value object, const char *name, size_t size);
 /* The item with this index, from 0; missing: it is no array, or it is shorter. */
 Value value_item(Value array, int64_t index);
+/* The items one after the other; *at is NULL before the first. false: there is none left, or it is no array. */
+bool    value_item_next(Value array, const char **at, Value *ret_item);
+int64_t value_item_count(Value array);
 
 /* A string without its quotes and escapes, anything else as JSON. */
 void value_print(Value value, Text *text);

@@ -108,6 +108,63 @@ TEST(template_walks_objects_and_arrays_and_leaves_the_rest_alone)
     assert_renders("\"\"", true, "");
 }
 
+static ErrorCode render_url(const char *source, const char *state, Arena *arena, Text *text, Error *error)
+{
+    const Template *template;
+    const char                *at;
+    scoped_documents Documents copy = {.state = state};
+
+    text_init(text, arena, 4096);
+    TRY(template_compile_text(json(source), arena, &template, &at, error));
+    return template_render_url(template, documents_lookup, &copy, text, error);
+}
+
+TEST(template_values_stay_inside_their_part_of_a_url)
+{
+    static const struct {
+        const char *source, *state, *expected;
+    } rows[] = {
+        {"\"http://h/orders/{{state.id}}/pay\"", "{\"id\":\"../admin/delete?x=\"}",
+         "http://h/orders/..%2Fadmin%2Fdelete%3Fx%3D/pay"                                                                 },
+        {"\"http://h/orders/{{state.id}}/pay\"", "{\"id\":\"1/refund#\"}",          "http://h/orders/1%2Frefund%23/pay"   },
+        {"\"http://h/?q={{state.id}}&n=1\"",     "{\"id\":\"a&b=\\u00fc %\"}",      "http://h/?q=a%26b%3D%C3%BC%20%25&n=1"},
+        {"\"http://{{state.id}}/x\"",            "{\"id\":\"user@evil:1\"}",        "http://user%40evil%3A1/x"            },
+        {"\"{{state.id}}/x/{{state.id}}\"",      "{\"id\":\"http://h\"}",           "http://h/x/http%3A%2F%2Fh"           },
+        {"\"http://h/{{state.id}}\"",            "{\"id\":12.50}",                  "http://h/12.50"                      },
+    };
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        scoped(arena_free) Arena *arena = arena_new(1 << 20);
+        Error                     error = {0};
+        Text                      text;
+
+        assert_ok(render_url(rows[i].source, rows[i].state, arena, &text, &error));
+        assert_string_equal(rows[i].expected, text_string(&text));
+        assert_code(ERR_INVALID, render_url("\"http://h/{{state.id}}/x\"", "{\"id\":\"..\"}", arena, &text, &error));
+    }
+}
+
+TEST(value_items_are_walked_in_order)
+{
+    static const char *const arrays[] = {"[]", "[ 1 , [2,[3]], {\"a\":[4]} , \"x,]\\\"\",null]", "[[],[],[]]",
+                                         "{\"a\":1}", "7"};
+    static const int64_t     counts[] = {0, 5, 3, 0, 0};
+
+    for (size_t i = 0; i < COUNT(arrays); i++) {
+        Value       array = json(arrays[i]), item;
+        const char *at    = NULL;
+        int64_t     index = 0;
+
+        for (; value_item_next(array, &at, &item); index++) {
+            Value same = value_item(array, index);
+
+            assert_true(item.bytes == same.bytes && item.size == same.size);
+        }
+        assert_int_equal(counts[i], index);
+        assert_int_equal(counts[i], value_item_count(array));
+    }
+}
+
 TEST(template_braces_can_be_written)
 {
     assert_renders("\"{{\\\"{{\\\"}}\"", false, "\"{{\"");
