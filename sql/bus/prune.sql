@@ -4,7 +4,7 @@
 -- late for that. What was sent early and ended late stays, and the walk goes on behind it: `after` is where the next bite
 -- begins; null is the beginning, and as an answer: the walk is over.
 -- When a command is deleted, its key stays in pawl.kept_key, so that its id is not new, and its events in pawl.kept_audit.
--- Lock order: command and outcome rows; then, in pawl.prune_audit, pawl.event or pawl.kept_audit exclusively, until the commit. So
+-- Lock order: process rows, those that are not locked; command and outcome rows; then, in pawl.prune_audit, pawl.event or pawl.kept_audit exclusively, until the commit. So
 -- pawl.prune_audit is a transaction of its own, or the last call of one.
 -- Errors: QU001 a limit out of range, a negative age.
 
@@ -15,7 +15,13 @@ create or replace function pawl.prune_ids (p_ids bigint[], p_audit_start timesta
 as $$
 declare
   v_gone bigint;
+  v_processes bigint[] := array(select p.id from pawl.process p where p.id = any (p_ids) order by p.id for update skip locked);
 begin
+  -- A process that another transaction has locked, because it stores a response, stays for the next walk.
+  p_ids := array(
+    select u.id from unnest(p_ids) u (id)
+    left join unnest(v_processes) l (id) on l.id = u.id
+    where l.id is not null or not exists (select from pawl.process p where p.id = u.id));
   with command as (
     delete from pawl.command c where c.id = any (p_ids)
     returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender, c.sent_event

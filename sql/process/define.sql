@@ -4,6 +4,18 @@
 -- time one waits for the other and gets the next number.
 -- Errors: QP001 an argument is out of range.
 
+-- A text as JSON; null: it is none.
+create or replace function pawl.json_parse (p_text text)
+  returns jsonb
+  language plpgsql immutable
+as $$
+begin
+  return p_text::jsonb;
+exception when others then
+  return null;
+end
+$$;
+
 -- Store a definition. One that is equal to the newest is not stored again: is_new false.
 create or replace function pawl.process_define (
   p_domain text, p_type text, p_source text, p_deadline_ms bigint, p_deadline_action text, p_author text,
@@ -19,6 +31,15 @@ begin
   end if;
   if (octet_length(p_source) between 1 and 1048576) is not true then
     raise exception 'definition must have 1 to 1048576 bytes' using errcode = 'QP001';
+  end if;
+  if jsonb_typeof(pawl.json_parse(p_source)) is distinct from 'object' then
+    raise exception 'definition must be a JSON object' using errcode = 'QP001';
+  end if;
+  if p_deadline_ms is not null and (p_deadline_ms between 1 and 315360000000) is not true then
+    raise exception 'deadline must be from 1 to 315360000000 ms, got %', p_deadline_ms using errcode = 'QP001';
+  end if;
+  if p_deadline_action is not null and p_deadline_action not in ('troubleshoot', 'compensate', 'fail') then
+    raise exception 'deadline action must be troubleshoot, compensate or fail, got "%"', left(p_deadline_action, 80) using errcode = 'QP001';
   end if;
   for v_try in 1 .. 10 loop
     select d.id, d.version, false into id, version, is_new

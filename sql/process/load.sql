@@ -22,7 +22,7 @@ begin
 end
 $$;
 
--- The domains of the bus in which processes are: that of the domain given, or else the one that has the process.
+-- The domains of the bus in which processes are: that of the domain given, or else the one that has the process; null: several have it.
 create or replace function pawl.process_domains (p_process_ids uuid[], p_domains text[])
   returns text[]
   language sql stable security definer set search_path = pawl, pg_temp
@@ -30,8 +30,11 @@ as $$
   select array(
     select coalesce(
       'process:' || u.domain,
-      (select n.name from pawl.command c join pawl.domain_name n on n.id = c.domain_id where c.id = pawl.process_number(u.id)),
-      'process:') -- none has it
+      (select case when count(*) = 0 then 'process:' -- none has it
+                   when count(*) = 1 then min(n.name) end -- null: several have it, and callers report it as ambiguous
+       from pawl.command c
+       cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
+       where c.command_id = u.id and n.name like 'process:%'))
     from unnest(p_process_ids, p_domains) with ordinality u (id, domain, ord)
     order by u.ord)
 $$;

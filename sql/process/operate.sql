@@ -2,7 +2,8 @@
 -- remember operator and reason and answer a repeated decision with what was decided.
 --
 -- Lock order: process rows by id, then as pawl.command_decide and pawl.command_cancel.
--- Errors: QP001 an argument is out of range. QP005 the process has not recorded the step named.
+-- Errors: QP001 an argument is out of range. QP005 the process has not recorded the step named. QP006 it is being
+-- compensated: records of its steps say what is left to compensate.
 
 -- Those of these commands that are processes are tried again (pawl.command_decide): failures so far do not count any more, and replies of
 -- commands that failed or were canceled are set aside, so that their steps send another command. Their rows are locked.
@@ -18,7 +19,8 @@ end
 $$;
 
 -- Have processes in the troubleshooting queue tried again: see pawl.process_retried. p_from: the records of this step and of everything that ended after it began
--- are deleted, and replies to them set aside, so that they are run again; what they were stays in the audit.
+-- are deleted, and replies to them set aside, so that they are run again. The audit keeps
+-- their names, errors and times; not their results, which readers of the audit may not see.
 create or replace function pawl.process_retry (
   p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null,
   p_from text default null)
@@ -39,6 +41,11 @@ begin
     join pawl.tsq t on t.id = f.id
     order by p.id for update of p);
   if p_from is not null then
+    select c.command_id into v_missing from pawl.process p join pawl.command c on c.id = p.id
+    where p.id = any (v_ids) and p.phase <> 'forward' limit 1;
+    if found then
+      raise exception 'process % is being compensated: it can be retried, but not from a step', v_missing using errcode = 'QP006';
+    end if;
     select c.command_id into v_missing from pawl.command c
     where c.id = any (v_ids) and not exists (select from pawl.process_step s where s.id = c.id and s.name = p_from) limit 1;
     if found then
@@ -51,14 +58,14 @@ begin
         where s.id = any (v_ids) and split_part(s.name, ':', 1) = p_from
         group by s.id) f
       where s.id = f.id and s.ended_at >= f.since
-      returning s.id, s.name, s.attempt, s.result, s.error, s.ended_at
+      returning s.id, s.name, s.attempt, s.error, s.ended_at
     ), set_aside as (
       update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
       where r.id = any (v_ids) and r.name in (select '$reply.' || g.name from gone g where g.id = r.id)
     )
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select g.id, pawl.now(), c.domain_id, 0, 'OPERATOR_RETRY', pawl.operator_name(p_operator),
-           jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', g.name, 'attempt', g.attempt, 'result', g.result,
+           jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', g.name, 'attempt', g.attempt,
              'error', g.error, 'ended_at', pawl.iso(g.ended_at)) order by g.ended_at))
     from gone g join pawl.command c on c.id = g.id
     group by g.id, c.domain_id;
@@ -69,7 +76,7 @@ $$;
 
 -- Cancel processes and compensate the steps that have ended. The request is a response of a name that only this function uses; a process that
 -- waits or is in the troubleshooting queue is queued, one that runs finds it with its next write. The same request again changes nothing and
--- reports who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED.
+-- reports who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED, AMBIGUOUS.
 create or replace function pawl.process_compensate (
   p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
@@ -79,6 +86,7 @@ as $$
 declare
   v_operator text := pawl.operator_name(p_operator);
   v_found bigint[];
+  v_names text[]; -- of domains, where several have the process
   v_open bigint[];
   v_stored bigint[];
   v_count integer;
@@ -86,7 +94,7 @@ declare
   v_tsq_domains text[];
 begin
   perform pawl.decision_guard(p_process_ids, p_domains, p_reason);
-  select array_agg(f.id order by f.ord) into v_found
+  select array_agg(f.id order by f.ord), array_agg(f.domains order by f.ord) into v_found, v_names
   from pawl.commands_find(p_process_ids, pawl.process_domains(p_process_ids, p_domains)) f;
   v_open := array(
     select distinct u.id from unnest(v_found) u (id)
@@ -111,12 +119,13 @@ begin
   end if;
   return query
     select u.ord::integer,
-           case when p.id is null then 'NOT_FOUND'
+           case when u.names is not null then 'AMBIGUOUS'
+                when p.id is null then 'NOT_FOUND'
                 when o.id is null then 'CANCELING'
                 when r.id is null or o.status = 'COMPLETED' then 'ENDED'
                 else pawl.process_status(p.id) end,
-           coalesce(u.id = any (v_stored), false), case when r.id is not null then 'compensate' end, r.actor, pawl.micros(r.at), null::text
-    from unnest(v_found) with ordinality u (id, ord)
+           coalesce(u.id = any (v_stored), false), case when r.id is not null then 'compensate' end, r.actor, pawl.micros(r.at), u.names
+    from unnest(v_found, v_names) with ordinality u (id, names, ord)
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id, o.status from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (

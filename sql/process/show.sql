@@ -15,27 +15,44 @@ as $$
   from pawl.process p where p.id = p_id
 $$;
 
--- One process as JSON, with its steps, responses and what it waits for; null: unknown.
+-- A value as it is shown: in full, or its beginning as text if it does not fit or is nested deeper than clients may read.
+create or replace function pawl.json_shown (p_value jsonb, p_fits boolean)
+  returns jsonb
+  language plpgsql stable
+as $$
+begin
+  if p_fits and not jsonb_path_exists(p_value, '$.**{50}') then
+    return p_value;
+  end if;
+  return to_jsonb(left(p_value::text, 200) || '...');
+end
+$$;
+
+-- One process as JSON, with its steps, responses and what it waits for; null: unknown. Of results and of payloads the newest 4 MiB are
+-- shown in full.
 create or replace function pawl.process_show (p_process_id uuid, p_domain text default null)
   returns jsonb
   language sql stable security definer set search_path = pawl, pg_temp
 as $$
   select jsonb_build_object(
     'process_id', c.command_id, 'domain', substr(n.name, 9), 'type', c.type, 'version', d.version, 'status', pawl.process_status(p.id),
-    'state', p.state, 'state_version', p.version, 'step', p.step, 'created_at', pawl.iso(c.created_at),
-    'ended_at', pawl.iso(o.ended_at), 'result', o.result, 'error', coalesce(o.error, t.error), 'deadline', pawl.iso(p.deadline),
+    'state', pawl.json_shown(p.state, true), 'state_version', p.version, 'step', p.step, 'created_at', pawl.iso(c.created_at),
+    'ended_at', pawl.iso(o.ended_at), 'result', pawl.json_shown(o.result, true), 'error', coalesce(o.error, t.error), 'deadline', pawl.iso(p.deadline),
     'waits_for', case when w.id is not null then p.waits end, -- null: only a response resumes it; its row is due in ten years
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
     'worker', l.worker,
     'steps', coalesce((
-      select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', s.result, 'error', s.error,
+      select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result, s.bytes <= 4194304),
+                         'error', s.error,
                          'started_at', pawl.iso(s.started_at), 'ended_at', pawl.iso(s.ended_at),
                          'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.ended_at, s.name, s.attempt)
-      from pawl.process_step s where s.id = p.id), '[]'),
+      from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.ended_at desc, s.name desc, s.attempt desc) as bytes
+            from pawl.process_step s where s.id = p.id) s), '[]'),
     'responses', coalesce((
-      select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', r.payload, 'at', pawl.iso(r.at), 'actor', r.actor,
+      select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', pawl.json_shown(r.payload, r.bytes <= 4194304), 'at', pawl.iso(r.at), 'actor', r.actor,
                          'met', r.met) order by r.number)
-      from pawl.process_response r where r.id = p.id), '[]'),
+      from (select r.*, sum(pawl.json_bytes(r.payload)) over (order by r.number desc) as bytes
+            from pawl.process_response r where r.id = p.id) r), '[]'),
     'audit', pawl.command_show(c.command_id, n.name) -> 'audit')
   from (select pawl.process_number(p_process_id, p_domain) as id offset 0) i
   join pawl.command c on c.id = i.id

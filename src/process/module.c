@@ -19,6 +19,9 @@ static const SqlState states[] = {
     {"QP005", ERR_CONFLICT, .type = "step-not-recorded",
      .meaning = "The process has not run the step from which it should be retried.",
      .action = "Take one of the steps that GET /v1/processes/{id} lists."},
+    {"QP006", ERR_CONFLICT, .type = "process-compensating",
+     .meaning = "The process is being compensated, so it cannot go back to a step.",
+     .action = "Retry it without a step: it continues with the compensation that failed."},
     {0}
 };
 /* clang-format on */

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""process_edge2 - processes at the edges: failures that are final, responses that branches compete for, limits, depth, and compensations
+of what reached them. The pods run with default settings.
+"""
+import json
+import os
+import signal
+import tempfile
+
+from helpers import Session
+from pawl_test import Database, Pawl, main, test, wait_until
+from process_helpers import cli, define, show, wait_status
+
+
+def start(pawl, type_, state=None, domain="edge"):
+    return cli(pawl, "start", type_, "-", "--domain", domain, stdin=json.dumps(state or {}))["process_id"]
+
+
+def run(pawl, definition, *statuses, state=None):
+    """Define it, start one, and wait for one of the statuses."""
+    define(pawl, {"domain": "edge", **definition})
+    process = start(pawl, definition["type"], state)
+    return process, wait_status(pawl, process, *statuses)
+
+
+def lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return file.read().split()
+
+
+def steps(pawl, process, name):
+    return [step for step in show(pawl, process)["steps"] if step["name"] == name]
+
+
+# --- SQL ---
+
+def refusal(db, sql):
+    """The SQLSTATE with which a statement fails."""
+    db.rows(f"""create or replace function public.refusal () returns text language plpgsql as $f$
+                begin {sql}; return 'none'; exception when others then return sqlstate; end $f$""")
+    return db.value("select public.refusal()")
+
+
+@test
+def one_ambiguous_id_does_not_stop_a_decision_about_others():
+    with Database() as db, Pawl(db) as pawl:
+        twin, other = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
+        db.rows(f"""select pawl.start('t', '{{}}', '{twin}', 'a'), pawl.start('t', '{{}}', '{twin}', 'b'),
+                           pawl.start('t', '{{}}', '{other}', 'a')""")
+        ids = f"array['{twin}', '{other}']::uuid[]"
+        assert db.rows(f"select verdict from pawl.process_retry({ids}) order by ord") == ["AMBIGUOUS", "NOT_IN_TSQ"]
+        assert db.rows(f"select verdict from pawl.process_compensate({ids}) order by ord") == ["AMBIGUOUS", "CANCELING"]
+        assert db.rows(f"select verdict from pawl.command_cancel({ids}, pawl.process_domains({ids}, null)) order by ord") == [
+            "AMBIGUOUS", "CANCELED"]
+        for verb in ("cancel", "retry"):
+            assert "process:a, process:b" in json.dumps(cli(pawl, verb, twin, code=1))
+
+
+@test
+def a_definition_is_checked_in_sql_too():
+    with Database() as db:
+        for arguments in ("'d', 't', 'not json', null, null, null", "'d', 't', '[]', null, null, null",
+                          "'d', 't', '{}', -1, 'fail', null", "'d', 't', '{}', 9223372036854775807, 'fail', null",
+                          "'d', 't', '{}', 1000, 'nonsense', null"):
+            assert refusal(db, f"perform pawl.process_define({arguments})") == "QP001", arguments
+        assert refusal(db, "perform pawl.process_define('d', 't', '{}', 1000, 'fail', null)") == "none"
+
+
+@test
+def results_are_not_in_the_audit_after_a_retry_from_a_step():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        two = [{"name": "a", "exec": "echo '\"s3cr3t\"'"}, {"name": "b", "exec": "exit 70"}]
+        process, _ = run(pawl, {"type": "hides", "on_failure": "troubleshoot", "steps": two}, "WAITING_FOR_TSQ")
+        cli(pawl, "retry", process, "--from", "a")
+        wait_until(lambda: len(steps(pawl, process, "b")) == 1 and show(pawl, process)["status"] == "WAITING_FOR_TSQ", what="it failed again")
+        assert db.value("select count(*) from pawl.event where details ? 'deleted'") == "1"
+        assert db.value("select count(*) from pawl.event where details::text like '%s3cr3t%'") == "0"
+
+
+@test
+def a_process_with_large_results_can_be_shown():
+    with Database() as db, Pawl(db) as pawl:
+        pod = pawl.serve()
+        process, _ = run(pawl, {"type": "large", "steps": [{"name": "w", "wait": {"response": "go"}}]}, "WAITING_FOR_ASYNC")
+        db.rows(f"""insert into pawl.process_step (id, name, attempt, result, started_at, ended_at)
+                    select c.id, 'n' || n, 1, to_jsonb(repeat('a', 1000000)), now(), now() + n * interval '1 s'
+                    from pawl.command c, generate_series(1, 20) n where c.command_id = '{process}'""")
+        shown = {step["name"]: step["result"] for step in show(pawl, process)["steps"]}
+        assert len(shown["n20"]) == 1000000 and len(shown["n1"]) < 300 and shown["n1"].endswith("..."), {n: len(r or "") for n, r in shown.items()}
+        assert pod.http("GET", f"/v1/processes/{process}", token=pawl.TOKEN).status == 200
+        assert pawl.run("process", "show", process).code == 0
+
+
+@test
+def retention_leaves_a_process_that_stores_a_response():
+    with Database() as db, Session(db.url) as other:
+        db.rows("select pawl.start('t', '{}', '00000000-0000-4000-8000-000000000003', 'd')")
+        db.rows("select pawl.cancel(array['00000000-0000-4000-8000-000000000003']::uuid[])")
+        other.do("begin")
+        assert other.do("select pawl.signal('00000000-0000-4000-8000-000000000003', 'late')") == ["LATE"]
+        prune = "select pawl.prune_ids(array(select id from pawl.process), now())"
+        assert db.value(prune) == "0"
+        other.do("commit")
+        assert db.value(prune) == "1"
+        assert db.value("select (select count(*) from pawl.process) + (select count(*) from pawl.process_response)") == "0"
+
+
+main()
