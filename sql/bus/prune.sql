@@ -43,6 +43,7 @@ begin
   select count(*) into v_gone from outcome;
   delete from pawl.process_step s where s.id = any (p_ids);
   delete from pawl.process_response r where r.id = any (p_ids);
+  delete from pawl.process_sent s where s.id = any (p_ids);
   delete from pawl.process p where p.id = any (p_ids);
   return v_gone;
 end

@@ -396,6 +396,9 @@ begin
   if p_domain like 'process:%' and cardinality(v_made) > 0 then
     perform pawl.process_create(p_domain, v_made);
   end if;
+  if p_reply_to is not null and cardinality(v_made) > 0 and exists (select from unnest(p_reply_to) r where r like 'response:%') then
+    perform pawl.process_sent_note(v_made);
+  end if;
   if cardinality(v_made) = v_count and v_fresh then
     return query select 0, null::uuid, true, 'PENDING', null::text;
     return;

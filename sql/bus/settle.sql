@@ -438,6 +438,7 @@ begin
   perform pawl.moved(coalesce(cardinality(v_done), 0), v_inserted);
   if v_done is not null then
     perform pawl.order_advance(v_done);
+    perform pawl.process_orphan_note(v_done, false);
   end if;
   return coalesce(v_done, '{}');
 end

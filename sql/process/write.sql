@@ -145,6 +145,9 @@ begin
     update pawl.process p set phase = u.phase
     from unnest(p_ids, p_phases, v_verdicts) u (id, phase, verdict)
     where p.id = u.id and u.verdict = 'WRITTEN' and u.phase is not null;
+    perform pawl.process_orphan_note(array(
+      select u.id from unnest(p_ids, p_phases, v_verdicts) u (id, phase, verdict)
+      where u.verdict = 'WRITTEN' and u.phase = 'compensating'), true);
   end if;
 
   if p_waits is not null then
@@ -182,6 +185,9 @@ begin
   end if;
 
   if p_ends is not null then
+    perform pawl.process_orphan_note(array(
+      select u.id from unnest(p_ids, p_ends, v_verdicts) u (id, outcome, verdict)
+      where u.verdict = 'WRITTEN' and u.outcome = 'reject'), true) where 'reject' = any (p_ends);
     perform from (
       select array_agg(u.id order by u.ord) as ids, array_agg(u.token order by u.ord) as tokens,
              array_agg(u.outcome order by u.ord) as outcomes, array_agg(u.result order by u.ord) as results,

@@ -42,6 +42,26 @@ static void definition_keep(Interpreter *interpreter, int id, Arena *arena, cons
     interpreter->definitions = cached; /* twice if two threads load it at the same time; both stay valid */
 }
 
+#define BOUND_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
+typedef struct {
+    BOUND_COLUMNS(DB_FIELD, Bound)
+} Bound;
+DB_SHAPE(bound, Bound, BOUND_COLUMNS);
+
+/* It was started before its type was defined: it gets the newest definition, and is activated again with it. */
+static ErrorCode definition_bind(const Interpreter *interpreter, Job *job, BodyVerdict *ret_verdict, Error *reterr)
+{
+    TxOptions options = {.name = "definition", .deadline = deadline_in_ms(CALL_MS), .arena = job->arena, .keyed = true};
+    Bound     bound;
+
+    TRY(db_call(interpreter->pool, &options, sql_process_bind,
+                DB_ARGS(db_i64(job->command->id), db_i64(job->command->token)), &bound_shape, &bound, reterr));
+    if (!bound.value)
+        return fail(reterr, ERR_NOT_FOUND, "no file defines processes of type \"%s\"", job->command->type);
+    ret_verdict->end = BODY_STOPS;
+    return OK;
+}
+
 static ErrorCode definition_get(Interpreter *interpreter, int id, const Definition **ret_definition, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = NULL;
@@ -340,7 +360,7 @@ ErrorCode interpret_body(Run *run, Job *job, const LoadedProcess *loaded, void *
     ErrorCode                 code;
 
     if (!loaded->definition_id)
-        return fail(reterr, ERR_NOT_FOUND, "no file defines processes of type \"%s\"", job->command->type);
+        return definition_bind(walk.interpreter, job, ret_verdict, reterr);
     TRY(definition_get(walk.interpreter, loaded->definition_id, &walk.definition, reterr));
     *ret_verdict = (BodyVerdict){.end = BODY_WAITS};
     mutex_init(&walk.mutex);

@@ -22,6 +22,7 @@ static const SqlState states[] = {
     {"QP006", ERR_CONFLICT, .type = "process-compensating",
      .meaning = "The process is being compensated, so it cannot go back to a step.",
      .action = "Retry it without a step: it continues with the compensation that failed."},
+    {"QP007", ERR_LIMIT},
     {0}
 };
 /* clang-format on */

@@ -38,7 +38,8 @@ struct ProcessWorkers {
 #define TYPES_COLUMNS(X, T)             \
     X(T, const char *, DB_TEXT, domain) \
     X(T, int32_t, DB_I32, number)       \
-    X(T, const char *, DB_TEXT, types)
+    X(T, const char *, DB_TEXT, types)  \
+    X(T, bool, DB_BOOL, has_orphans)
 typedef struct {
     TYPES_COLUMNS(DB_FIELD, DomainTypes)
 } DomainTypes;
@@ -116,23 +117,41 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
     return OK;
 }
 
+#define LEFT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
+typedef struct {
+    LEFT_COLUMNS(DB_FIELD, Left)
+} Left;
+DB_SHAPE(left, Left, LEFT_COLUMNS);
+
+/* What processes that have ended have sent. */
+static ErrorCode orphans_cancel(Pool *pool, Arena *arena, Deadline deadline, Error *reterr)
+{
+    TxOptions options = {.name = "orphans", .deadline = deadline, .arena = arena, .keyed = true};
+    void     *rows;
+    int       count;
+
+    return db_call_many(pool, &options, sql_process_orphans, DB_NONE, &left_shape, &rows, &count, reterr);
+}
+
 ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     TxOptions                 options = {.name = "types", .deadline = deadline, .arena = arena, .read_only = true};
+    Error                     error   = {0};
     void                     *rows;
     int                       count;
 
     TRY(db_call_many(workers->options.pool, &options, sql_process_types, DB_NONE, &types_shape, &rows, &count, reterr));
+    if (((const DomainTypes *)rows)->has_orphans &&
+        orphans_cancel(workers->options.pool, arena, deadline, &error) != OK)
+        log_error(LOG_WARN, "process", "what ended processes have sent is not canceled yet", &error);
     scoped(mutex_unlock) Mutex *held = mutex_hold(&workers->mutex);
     for (int i = 0; i < count && !workers->stopping; i++) {
         const DomainTypes  *row   = (const DomainTypes *)rows + i;
-        const DomainWorker *known = worker_find(workers, row);
+        const DomainWorker *known = row->domain ? worker_find(workers, row) : NULL;
 
-        if (known && strcmp(known->types, row->types) == 0)
+        if (!row->domain || (known && strcmp(known->types, row->types) == 0))
             continue;
-        Error error = {0};
-
         if (worker_start(workers, row, arena, deadline, &error) !=
             OK) /* the next step tries again; other domains are started */
             log_error(LOG_WARN, "process", arena_print(arena, "no worker for processes of %s", row->domain), &error);

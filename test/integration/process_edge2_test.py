@@ -34,6 +34,70 @@ def steps(pawl, process, name):
     return [step for step in show(pawl, process)["steps"] if step["name"] == name]
 
 
+# --- ends ---
+
+@test
+def a_process_that_was_started_before_its_type_was_defined_runs():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process = start(pawl, "early")
+        define(pawl, {"domain": "edge", "type": "early", "deadline": "1h", "steps": [{"name": "n", "set": {"n": 1}},
+                                                                                     {"name": "w", "wait": {"response": "go"}}]})
+        waits = wait_status(pawl, process, "WAITING_FOR_ASYNC", "WAITING_FOR_TSQ")
+        assert waits["status"] == "WAITING_FOR_ASYNC" and waits["version"] == 1 and waits["deadline"] == waits["continues_at"], waits
+        cli(pawl, "signal", process, "go")
+        wait_status(pawl, process, "COMPLETED")
+
+
+# --- what a process has sent ---
+
+def sent_status(db, domain):
+    """How the only command of a domain ended; empty: it has not."""
+    return db.rows(f"""select o.status from pawl.command c join pawl.domain_name n on n.id = c.domain_id
+                       join pawl.outcome o on o.id = c.id where n.name = '{domain}'""")
+
+
+@test
+def what_a_process_has_sent_is_canceled_with_it():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        define(pawl, {"domain": "kids", "type": "kid", "on_failure": "compensate", "steps": [
+            {"name": "k", "exec": f"echo kid >> {seen}; echo 1", "compensate": {"exec": f"echo undo >> {seen}; echo 1"}},
+            {"name": "w", "wait": {"response": "never"}}]})
+        both = {"name": "both", "parallel": {"a": [{"name": "c", "command": {"domain": "far", "type": "x", "payload": {}}}],
+                                             "b": [{"name": "p", "process": {"type": "kid", "domain": "kids", "state": {}}}],
+                                             "c": [{"name": "w", "wait": {"response": "fail"}},
+                                                   {"name": "f", "exec": "exit 70"}]}}
+        kid = "select pawl.process_status(p.id) from pawl.process p where p.depth = 1 order by p.id desc limit 1"
+        for number, (decide, action, ends) in enumerate((
+                (lambda p: cli(pawl, "cancel", p), "troubleshoot", ("CANCELED", "CANCELED")),
+                (lambda p: cli(pawl, "cancel", p, "--compensate"), "troubleshoot", ("COMPENSATED", "COMPENSATED")),
+                (lambda p: cli(pawl, "signal", p, "fail"), "compensate", ("COMPENSATED", "COMPENSATED")),
+                (lambda p: cli(pawl, "signal", p, "fail"), "fail", ("FAILED", "COMPENSATED")))):
+            before = len(lines(seen))
+            both["parallel"]["a"][0]["command"]["domain"] = f"far{number}"
+            process, _ = run(pawl, {"type": f"parent{number}", "on_failure": action, "steps": [both]}, "WAITING_FOR_REPLY")
+            wait_until(lambda: len(lines(seen)) == before + 1 and db.value(kid) == "WAITING_FOR_ASYNC", what="the child waits")
+            decide(process)
+            wait_status(pawl, process, ends[0])
+            wait_until(lambda: db.value(kid) == ends[1], what=f"the child is {ends[1]}")
+            wait_until(lambda: sent_status(db, f"far{number}") == ["CANCELED"], what="the command is canceled")
+            assert lines(seen)[before:] == (["kid"] if ends[1] == "CANCELED" else ["kid", "undo"]), lines(seen)
+        wait_until(lambda: db.value("select count(*) from pawl.process_orphan") == "0", what="no note is left")
+
+
+@test
+def children_are_nested_at_most_100_levels():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        bomb = {"type": "bomb", "on_failure": "fail", "steps": [{"name": "c", "process": {"type": "bomb", "domain": "edge", "state": {}}}]}
+        _, ended = run(pawl, bomb, "FAILED", "WAITING_FOR_TSQ", "COMPLETED")
+        assert ended["status"] == "FAILED", ended
+        assert db.value("select count(*) || ' ' || max(depth) from pawl.process") == "101 100"
+        assert db.value("select count(*) from pawl.outcome where error like '%nested at most 100 levels%'") != "0"
+
+
 # --- SQL ---
 
 def refusal(db, sql):

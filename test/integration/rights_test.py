@@ -83,6 +83,8 @@ pawl.process_write       worker
 pawl.process_list        reader
 pawl.process_show        app
 pawl.process_define      admin
+pawl.process_bind        worker
+pawl.process_orphans_cancel worker
 pawl.process_retry       admin
 pawl.process_compensate  admin
 
