@@ -18,6 +18,8 @@ typedef struct {
     WalletItem *item;  /* WALLET */
     RunRecord   record;
     bool        is_over, is_stale;
+    bool        is_begun;  /* the function was called, in this try or an earlier one */
+    bool        is_raised; /* its statement failed, and the session goes on: what it raised is its own */
 } SqlRun;
 
 /* ---- the transaction ---- */
@@ -48,14 +50,42 @@ static ErrorCode operation_post(Tx *tx, SqlRun *run, const char **ret_result, Er
     return OK;
 }
 
+/* A function may raise the SQLSTATEs of a lost connection as well, say because a server that it asks is down: as long as the session goes
+ * on, that is no outage of this database. */
+static ErrorCode raised_judge(const Tx *tx, SqlRun *run, ErrorCode code, Error *reterr)
+{
+    run->is_raised = reterr->sqlstate[0] && conn_transaction(tx->conn) == PQTRANS_INERROR;
+    if (!run->is_raised || error_verdict(code) != VERDICT_EVICT || run->item)
+        return code;
+    Error said = *reterr;
+
+    error_set_sqlstate(reterr, "");
+    return fail(reterr, ERR_CONFLICT, "%s (SQLSTATE %s)", said.text, said.sqlstate);
+}
+
+static ErrorCode statement_run(Tx *tx, SqlRun *run, const char **ret_result, Error *reterr)
+{
+    Walk     *walk  = run->attempt->walk;
+    SqlShare *share = &walk->interpreter->sql_share;
+    SqlUse    use   = {.job = walk->job, .conn = tx->conn};
+    ErrorCode code;
+
+    run->is_begun = true;
+    sql_share_began(share, &use);
+    code = run_must_stop(walk->run) ? fail(reterr, ERR_STOPPING, "the step was stopped")
+                                    : (run->item ? operation_post : function_call)(tx, run, ret_result, reterr);
+    sql_share_ended(share, &use);
+    return code == OK ? OK : raised_judge(tx, run, code, reterr);
+}
+
 static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
 {
     SqlRun     *run    = context;
     const char *result = NULL;
     RunVerdict  verdict;
 
-    run->is_over = run->is_stale = false;
-    TRY((run->item ? operation_post : function_call)(tx, run, &result, reterr));
+    run->is_over = run->is_stale = run->is_raised = false;
+    TRY(statement_run(tx, run, &result, reterr));
     result = arena_text(run->attempt->arena, result ? result : "null");
     TRY(attempt_patch(run->attempt, result, reterr));
     run->record = (RunRecord){.step       = run->attempt->record,
@@ -74,46 +104,76 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
 
 /* ---- what it meant ---- */
 
-static AttemptEnd error_end(const Error *error)
+/* What the ledger refuses it would refuse again; a lock or a time limit is no refusal. */
+static AttemptEnd error_end(const SqlRun *run, ErrorCode code, const Error *error)
 {
+    if (run->item && error_verdict(code) == VERDICT_FINAL)
+        return ATTEMPT_REFUSED;
     if (strcmp(error->sqlstate, "QU065") == 0)
         return ATTEMPT_REFUSED;
-    if (strcmp(error->sqlstate, "QU070") == 0)
-        return ATTEMPT_FAIL;
-    return ATTEMPT_RETRY;
+    return strcmp(error->sqlstate, "QU070") == 0 ? ATTEMPT_FAIL : ATTEMPT_RETRY;
+}
+
+/* Says nothing about the step: it was not begun, or the database went away meanwhile. */
+static bool is_outage(const SqlRun *run, ErrorCode code)
+{
+    Verdict verdict = error_verdict(code);
+
+    if (code == ERR_REFUSED || code == ERR_STOPPING || verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE)
+        return true;
+    return verdict == VERDICT_RETRY && !run->is_begun;
+}
+
+static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, AttemptResult *ret_result,
+                               Error *reterr)
+{
+    Attempt *attempt = run->attempt;
+
+    if (run->is_over || run->is_stale || run_must_stop(attempt->walk->run)) {
+        ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
+        return OK;
+    }
+    if (is_outage(run, code)) {
+        if (run->is_begun && !run->item)
+            run_suspect(attempt->walk->run);
+        if (reterr)
+            *reterr = *error;
+        return code;
+    }
+    if (!run->item && !run->is_raised && error_verdict(code) == VERDICT_FINAL) { /* a template, a limit */
+        if (reterr)
+            *reterr = *error;
+        return code;
+    }
+    *ret_result = (AttemptResult){.end   = error_end(run, code, error),
+                                  .error = error->sqlstate[0] ? arena_print(attempt->arena, "%s (SQLSTATE %s)",
+                                                                            error->text, error->sqlstate)
+                                                              : arena_text(attempt->arena, error->text)};
+    return OK;
 }
 
 static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
 {
     Attempt  *attempt = run->attempt;
+    SqlShare *share   = &attempt->walk->interpreter->sql_share;
     int64_t   ms      = attempt->action->timeout_ms ? attempt->action->timeout_ms : CALL_MS;
     TxOptions options = {.name = "step", .arena = attempt->arena, .keyed = true, .is_foreign = !run->item};
     Error     error   = {0};
     ErrorCode code;
 
+    if (!sql_share_take(share, attempt->walk->run)) {
+        ret_result->end = ATTEMPT_STOPPED;
+        return OK;
+    }
     do {
         options.deadline = deadline_in_ms(ms);
         code             = tx_run(attempt->walk->interpreter->pool, &options, sql_body, run, &error);
     } while (code != OK && run->is_stale && !run_must_stop(attempt->walk->run));
-    if (code == OK) {
-        run_record_done(attempt->walk->run, &run->record);
-        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = run->record.result, .recorded = true};
-        return OK;
-    }
-    if (run->is_over || run->is_stale) {
-        ret_result->end = ATTEMPT_STOPPED;
-        return OK;
-    }
-    if (!error.sqlstate[0] && code != ERR_CONFLICT && code != ERR_NOT_FOUND && code != ERR_INVALID &&
-        code != ERR_KEY_REUSED) {
-        if (reterr) /* the database is away: says nothing about the step */
-            *reterr = error;
-        return code;
-    }
-    *ret_result = (AttemptResult){.end   = run->item ? ATTEMPT_REFUSED : error_end(&error),
-                                  .error = error.sqlstate[0] ? arena_print(attempt->arena, "%s (SQLSTATE %s)",
-                                                                           error.text, error.sqlstate)
-                                                             : arena_text(attempt->arena, error.text)};
+    sql_share_give(share);
+    if (code != OK)
+        return failure_judge(run, code, &error, ret_result, reterr);
+    run_record_done(attempt->walk->run, &run->record);
+    *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = run->record.result, .recorded = true};
     return OK;
 }
 

@@ -11,8 +11,9 @@
 #include "base/problem.h"
 #include "bus/release.h"
 
-#define CALL_MS        10000
-#define LOAD_BYTES_MAX ((size_t)128 << 20)
+#define CALL_MS          10000
+#define SUSPECT_DELAY_MS 1000
+#define LOAD_BYTES_MAX   ((size_t)128 << 20)
 
 typedef struct {
     Handler        base;
@@ -20,6 +21,7 @@ typedef struct {
     ProcessWriter *writer;
     ProcessBody   *body;
     void          *context;
+    ProcessStop   *stop; /* NULL: none */
 } ProcessHandler;
 
 /* ---- load ---- */
@@ -83,7 +85,7 @@ static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_me
 }
 
 /* *ret_done: the process is suspended or ended, or its lease is lost. */
-static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, Error *reterr)
+static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, bool *ret_is_suspect, Error *reterr)
 {
     bool met = false;
 
@@ -95,7 +97,9 @@ static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_don
 
         TRY(loaded_get(handler, job, /* fresh= */ met, arena, &loaded, reterr));
         TRY(run_new(handler->writer, job, loaded, &run, reterr));
-        TRY(handler->body(run, job, loaded, handler->context, &verdict, reterr));
+        ErrorCode code  = handler->body(run, job, loaded, handler->context, &verdict, reterr);
+        *ret_is_suspect = run_is_suspect(run);
+        TRY(code);
         TRY(verdict_obey(run, &verdict, &met, reterr));
         *ret_done = run_is_over(run);
     } while (met);
@@ -117,12 +121,18 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
 {
     ProcessHandler *handler = (ProcessHandler *)base;
     Error           error   = {0};
-    bool            done    = false;
-    ErrorCode       code    = activation_run(handler, job, &done, &error);
+    bool            done = false, is_suspect = false;
+    ErrorCode       code = activation_run(handler, job, &done, &is_suspect, &error);
 
     if (code == OK && done) {
         ret_settle->settled = true;
         ret_settle->status  = "COMPLETED";
+        return;
+    }
+    if (code != OK && is_suspect && !job_is_stopped(job)) {
+        ret_settle->outcome  = OUTCOME_RETRY;
+        ret_settle->delay_ms = SUSPECT_DELAY_MS;
+        ret_settle->error    = arena_text(job->arena, problem_stored(&error));
         return;
     }
     if (code == OK || error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED || code == ERR_STOPPING) {
@@ -135,16 +145,29 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
     ret_settle->error   = arena_text(job->arena, problem_stored(&error));
 }
 
+static void process_stop(Handler *base, Job *job)
+{
+    const ProcessHandler *handler = (const ProcessHandler *)base;
+
+    if (handler->stop)
+        handler->stop(handler->context, job);
+}
+
 Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context)
 {
     ProcessHandler *handler = memory_new(1, sizeof *handler);
 
-    handler->base    = (Handler){.run = process_run, .prepare = process_prepare};
+    handler->base    = (Handler){.run = process_run, .stop = process_stop, .prepare = process_prepare};
     handler->pool    = pool;
     handler->writer  = process_writer_new(pool);
     handler->body    = body;
     handler->context = context;
     return &handler->base;
+}
+
+void process_handler_on_stop(Handler *base, ProcessStop *stop)
+{
+    ((ProcessHandler *)base)->stop = stop;
 }
 
 void process_handler_free(Handler *base)

@@ -9,7 +9,8 @@
  *     BODY_ENDS      ends it with the outcome and result given
  *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops and gives it back
  *
- * A failure that passes (the database is away) gives the activation back without an attempt. One that does not (the state is too large,
+ * A failure that passes (the database is away) gives the activation back without an attempt, unless code of an application was running on the
+ * connection that was lost: that may be what ends it again and again, so it counts as a worker that died. One that does not (the state is too large,
  * too many steps) sends the process to the troubleshooting queue with the reason.
  * Threads: handler threads of a worker. Ownership: process_handler_free() after worker_run() returned.
  */
@@ -31,5 +32,8 @@ typedef ErrorCode ProcessBody(Run *run, Job *job, const LoadedProcess *loaded, v
 
 Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context);
 void     process_handler_free(Handler *handler);
+/* The job's lease is lost or canceled, or time is up: end what its body runs. From another thread; must not wait. */
+typedef void ProcessStop(void *context, const Job *job);
+void         process_handler_on_stop(Handler *handler, ProcessStop *stop);
 
 #endif

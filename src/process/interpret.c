@@ -87,6 +87,7 @@ Interpreter *interpreter_new(Pool *pool, Client *client)
     interpreter->pool   = pool;
     interpreter->client = client;
     mutex_init(&interpreter->mutex);
+    sql_share_init(&interpreter->sql_share, pool);
     return interpreter;
 }
 
@@ -98,7 +99,15 @@ void interpreter_free(Interpreter *interpreter)
         free(at);
     }
     mutex_done(&interpreter->mutex);
+    sql_share_done(&interpreter->sql_share);
     free(interpreter);
+}
+
+void interpreter_stop(void *context, const Job *job)
+{
+    Interpreter *interpreter = context;
+
+    sql_share_stop(&interpreter->sql_share, job);
 }
 
 /* ---- steps ---- */

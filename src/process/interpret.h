@@ -34,5 +34,6 @@ SCOPED(Interpreter, interpreter_free)
 
 /* context: the Interpreter. */
 ProcessBody interpret_body;
+ProcessStop interpreter_stop;
 
 #endif

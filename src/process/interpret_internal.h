@@ -7,11 +7,13 @@
 #include "base/sync.h"
 #include "process/definition.h"
 #include "process/interpret.h"
+#include "process/sql_share.h"
 
 struct Interpreter {
-    Pool   *pool;
-    Client *client;
-    Mutex   mutex; /* guards the list */
+    Pool    *pool;
+    Client  *client;
+    SqlShare sql_share;
+    Mutex    mutex; /* guards the list */
     struct CachedDefinition {
         struct CachedDefinition *next;
         Arena                   *arena;

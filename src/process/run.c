@@ -58,7 +58,7 @@ struct Run {
     int64_t              condition_version; /* the oldest state that a condition was evaluated against; 0: none */
     size_t               record_bytes;
     size_t               bytes_at_start; /* of the arena */
-    bool                 has_waits, is_over, is_canceled;
+    bool                 has_waits, is_over, is_canceled, is_suspect;
 };
 
 /* ---- records, sorted by name and attempt ---- */
@@ -353,6 +353,20 @@ static bool run_is_full(Run *run)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
     return arena_used(run->arena) > run->bytes_at_start + ACTIVATION_BYTES_MAX;
+}
+
+void run_suspect(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    run->is_suspect = true;
+}
+
+bool run_is_suspect(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->is_suspect;
 }
 
 bool run_must_stop(Run *run)

@@ -61,6 +61,9 @@ bool run_is_over(Run *run);
 bool run_is_canceled(Run *run);
 /* The deadline of the process has passed. */
 bool run_is_late(const Run *run);
+/* The connection was lost while code of an application ran on it. */
+void run_suspect(Run *run);
+bool run_is_suspect(Run *run);
 /* The worker asks to stop, or the lease is lost: stop what runs. */
 bool run_must_stop(Run *run);
 /* The same, or the activation uses too much memory: begin no further step. */

@@ -52,6 +52,7 @@ ProcessWorkers *process_workers_new(const ProcessWorkersOptions *options)
     workers->options     = *options;
     workers->interpreter = interpreter_new(options->pool, options->client);
     workers->handler     = process_handler_new(options->pool, interpret_body, workers->interpreter);
+    process_handler_on_stop(workers->handler, interpreter_stop);
     mutex_init(&workers->mutex);
     return workers;
 }

@@ -34,6 +34,78 @@ def steps(pawl, process, name):
     return [step for step in show(pawl, process)["steps"] if step["name"] == name]
 
 
+# --- functions and operations of the ledger ---
+
+# Blocks until the test lets it go, whatever the speed of the machine.
+BLOCKS = """
+    create schema edge; grant usage on schema edge to public;
+    create function edge.block (input jsonb, key uuid) returns jsonb language plpgsql as $$
+    begin
+      perform pg_advisory_xact_lock_shared(77);
+      return '1';
+    end $$"""
+
+
+@test
+def a_lock_on_a_wallet_is_no_refusal():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
+        pawl.serve()
+        for arguments in (["create", "ann"], ["topup", "ann", "100"]):
+            assert pawl.run("wallet", *arguments).code == 0
+        other.do("begin")
+        other.do("lock table wallet.state in access exclusive mode")
+        hold = {"name": "h", "wallet": {"kind": "hold", "owner": "ann", "amount": 5}, "timeout": "1s",
+                "retry": {"attempts": 100, "delay": "1s", "factor": 1}}
+        process, waits = run(pawl, {"type": "locked", "on_failure": "compensate", "steps": [hold]}, "WAITING_FOR_RETRY", "FAILED",
+                             "COMPENSATED")
+        assert waits["status"] == "WAITING_FOR_RETRY", waits
+        other.do("commit")
+        wait_status(pawl, process, "COMPLETED")
+        refused = {**hold, "wallet": {"kind": "hold", "owner": "ann", "amount": 5000}}
+        _, ended = run(pawl, {"type": "refused", "on_failure": "troubleshoot", "steps": [refused]}, "FAILED", "WAITING_FOR_TSQ")
+        assert ended["status"] == "FAILED" and len(ended["steps"]) == 1, ended
+
+
+@test
+def functions_that_block_leave_connections_to_requests():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
+        pod = pawl.serve()
+        db.rows(BLOCKS)
+        other.do("select pg_advisory_lock(77)")
+        branches = {f"b{i}": [{"name": f"s{i}", "sql": "edge.block"}] for i in range(16)}
+        define(pawl, {"domain": "edge", "type": "blocks", "steps": [{"name": "all", "parallel": branches}]})
+        processes = [start(pawl, "blocks") for _ in range(2)]
+        blocked = "select count(*) from pg_locks where locktype = 'advisory' and objid = 77 and not granted"
+        wait_until(lambda: db.value(blocked) != "0", what="functions block")
+        for _ in range(5):
+            assert pod.http("GET", "/health/ready").status == 200
+            assert pod.http("GET", "/v1/processes", token=pawl.TOKEN).status == 200
+        assert int(db.value(blocked)) <= 4, db.value(blocked)
+        other.do("select pg_advisory_unlock(77)")
+        for process in processes:
+            wait_status(pawl, process, "COMPLETED")
+
+
+@test
+def a_pod_that_stops_ends_its_functions_and_gives_their_processes_back():
+    with Database() as db, Pawl(db, env={"PAWL_DRAIN_TIMEOUT": "1s"}) as pawl, Session(db.url) as other:
+        pod = pawl.serve()
+        db.rows(BLOCKS)
+        other.do("select pg_advisory_lock(77)")
+        define(pawl, {"domain": "edge", "type": "stops", "steps": [{"name": "s", "sql": "edge.block", "timeout": "1h"}]})
+        process = start(pawl, "stops")
+        wait_until(lambda: db.value("select count(*) from pg_locks where locktype = 'advisory' and objid = 77 and not granted") == "1",
+                   what="the function blocks")
+        pod.send(signal.SIGTERM)
+        pod.wait()
+        assert db.value("select count(*) from pawl.lease") == "0"
+        assert db.value("select count(*) || ' ' || max(attempt) from pawl.ready") == "1 0"
+        assert steps(pawl, process, "s") == []
+        other.do("select pg_advisory_unlock(77)")
+        pawl.serve()
+        wait_status(pawl, process, "COMPLETED")
+
+
 # --- ends ---
 
 @test
