@@ -3,7 +3,7 @@
  *
  *     no record          run it now
  *     n failures         wait until the policy's delay after the last one has passed, then run it again
- *     attempts used up   it has failed for good
+ *     attempts used up   it has failed for good; so has one whose record says that it was final, or a refusal
  *
  * A failure is recorded before anything else is done, so that a worker that dies does not make an attempt forgotten, and one that dies while
  * the action runs does not make it count.
@@ -98,17 +98,34 @@ static int64_t delay_us(const StepRetry *policy, int failures, int64_t least_ms)
     return (int64_t)(ms * 1000);
 }
 
+/* In place of the hash of an input, which steps of definitions do not record: why a failure was the last one, whatever the policy says. */
+#define HASH_FINAL   "final"
+#define HASH_REFUSED "refused"
+
+static const char *end_hash(AttemptEnd end)
+{
+    if (end == ATTEMPT_REFUSED)
+        return HASH_REFUSED;
+    return end == ATTEMPT_FAIL ? HASH_FINAL : NULL;
+}
+
+static bool hash_is(const StepRecord *record, const char *hash)
+{
+    return record->input_hash && strcmp(record->input_hash, hash) == 0;
+}
+
 /* May it be tried now? */
 static bool attempt_is_due(Walk *walk, const Action *action, const char *record, Flow *ret_flow, int *ret_failures)
 {
-    int64_t     ended_us;
-    const char *error;
+    const StepRecord *last = run_failure(walk->run, record);
+    const char       *error;
+    int64_t           ended_us;
 
     *ret_failures = run_failures(walk->run, record, &ended_us, &error);
-    if (*ret_failures == 0)
+    if (!last)
         return true;
-    if (*ret_failures >= action->retry.attempts) {
-        walk_fail(walk, record, error, /* is_refusal= */ false, ret_flow);
+    if (*ret_failures >= action->retry.attempts || hash_is(last, HASH_FINAL) || hash_is(last, HASH_REFUSED)) {
+        walk_fail(walk, record, error, hash_is(last, HASH_REFUSED), ret_flow);
         return false;
     }
     int64_t due_us = ended_us + delay_us(&action->retry, *ret_failures, 0);
@@ -182,7 +199,10 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
 static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)
 {
     Walk      *walk   = attempt->walk;
-    RunRecord  record = {.step = attempt->record, .error = result->error, .started_us = attempt->started_us};
+    RunRecord  record = {.step       = attempt->record,
+                         .error      = result->error,
+                         .input_hash = end_hash(result->end),
+                         .started_us = attempt->started_us};
     RunVerdict verdict;
     bool       is_last = result->end != ATTEMPT_RETRY || attempt->attempt >= attempt->action->retry.attempts;
 
@@ -255,6 +275,8 @@ ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Ac
 
     if (!attempt_is_due(walk, action, record, ret_flow, &failures))
         return OK;
+    if (record[0] != '~' && run_records_left(walk->run) == 0) /* before it does something that cannot be recorded */
+        return fail(reterr, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX);
     arena = arena_new(ATTEMPT_BYTES_MAX);
     record_key(walk, record, key);
     attempt.arena      = arena;

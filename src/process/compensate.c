@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "process/interpret_internal.h"
 
 #define DEPTH_MAX DEFINITION_DEPTH_MAX
@@ -53,25 +54,66 @@ static int eaches_find(const Step *step, const Step **ret_list)
     return count;
 }
 
-static const Scope *scope_rebuild(Walk *walk, const Step *step, const int64_t *indices, int depth, Scope *space)
+/* The items of the each that was compensated last, per level of nesting, so that they are not searched from the first one for each record. */
+typedef struct {
+    struct {
+        RecordName name; /* of the record that remembers the items */
+        Value     *list;
+        int64_t    count;
+    } levels[DEPTH_MAX];
+} ItemCache;
+
+static void items_list(const char *json, Value **ret_list, int64_t *ret_count)
+{
+    Value       items = value_trim(json, strlen(json)), item;
+    const char *at    = NULL;
+
+    *ret_count = 0;
+    *ret_list  = memory_new((size_t)value_item_count(items) + 1, sizeof **ret_list);
+    while (value_item_next(items, &at, &item))
+        (*ret_list)[(*ret_count)++] = item;
+}
+
+static Value item_find(Walk *walk, ItemCache *cache, int level, const RecordName *name, int64_t index)
+{
+    const char *json = run_result(walk->run, name->text);
+
+    if (!json)
+        return (Value){0};
+    if (!cache->levels[level].list || strcmp(cache->levels[level].name.text, name->text) != 0) {
+        free(cache->levels[level].list);
+        cache->levels[level].name = *name;
+        items_list(json, &cache->levels[level].list, &cache->levels[level].count);
+    }
+    return index < cache->levels[level].count ? cache->levels[level].list[index] : (Value){0};
+}
+
+static void cache_done(ItemCache *cache)
+{
+    for (int i = 0; i < DEPTH_MAX; i++)
+        free(cache->levels[i].list);
+}
+
+static const Scope *scope_rebuild(Walk *walk, ItemCache *cache, const Step *step, const int64_t *indices, int depth,
+                                  Scope *space)
 {
     const Step  *eaches[DEPTH_MAX];
     const Scope *scope = NULL;
     int          count = eaches_find(step, eaches);
 
     for (int i = 0; i < count && i < depth; i++) {
-        RecordName  name  = record_name(scope, eaches[i], ":begun");
-        const char *items = run_result(walk->run, name.text);
+        RecordName name = record_name(scope, eaches[i], ":begun");
 
         space[i] = (Scope){.above = scope,
                            .index = indices[i],
-                           .item  = items ? value_item(value_trim(items, strlen(items)), indices[i]) : (Value){0}};
+                           .item  = item_find(walk, cache, /* level= */ i, &name, indices[i])};
         scope    = &space[i];
     }
     return scope;
 }
 
-static ErrorCode record_compensate(Walk *walk, const StepRecord *record, Flow *ret_flow, Error *reterr)
+static ErrorCode record_compensate(Walk *walk, ItemCache *cache, const StepRecord *record, Flow *ret_flow,
+                                   Error *reterr)
 {
     int64_t     indices[DEPTH_MAX];
     int         depth;
@@ -93,21 +135,30 @@ static ErrorCode record_compensate(Walk *walk, const StepRecord *record, Flow *r
         return OK;
     }
     result = record->result ? record->result : "null";
-    return action_walk(walk, scope_rebuild(walk, step, indices, depth, space), step, step->compensate, name.text,
+    return action_walk(walk, scope_rebuild(walk, cache, step, indices, depth, space), step, step->compensate, name.text,
                        (Value){result, strlen(result)}, ret_flow, reterr);
 }
 
-ErrorCode compensate_walk(Walk *walk, Flow *ret_flow, Error *reterr)
+static ErrorCode records_compensate(Walk *walk, ItemCache *cache, Flow *ret_flow, Error *reterr)
 {
     const StepRecord *const *records;
     int                      count = run_records(walk->run, &records);
 
     *ret_flow = FLOW_NEXT;
     for (int i = count - 1; i >= 0; i--) {
-        TRY(record_compensate(walk, records[i], ret_flow, reterr));
+        TRY(record_compensate(walk, cache, records[i], ret_flow, reterr));
         if (*ret_flow != FLOW_NEXT)
             return OK;
         run_records(walk->run, &records); /* it may have moved; what was there stays where it was */
     }
     return OK;
+}
+
+ErrorCode compensate_walk(Walk *walk, Flow *ret_flow, Error *reterr)
+{
+    ItemCache cache = {0};
+    ErrorCode code  = records_compensate(walk, &cache, ret_flow, reterr);
+
+    cache_done(&cache);
+    return code;
 }

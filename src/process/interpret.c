@@ -134,6 +134,13 @@ ErrorCode step_record(Walk *walk, const char *record, const char *result, const 
     return OK;
 }
 
+const char *step_kept(Walk *walk, const Scope *scope, const Step *step)
+{
+    RecordName name = record_name(scope, step, ":begun");
+
+    return run_result(walk->run, name.text);
+}
+
 ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what, int64_t *ret_begun_us,
                      const char **ret_what, Flow *ret_flow, Error *reterr)
 {
@@ -300,13 +307,28 @@ static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_comp
     return OK;
 }
 
+/* A result that cannot be rendered is a failure like that of a step. */
+static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+{
+    Error     error = {0};
+    ErrorCode code;
+    Flow      flow;
+
+    *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE};
+    code         = result_render(walk, &ret_verdict->result, &error);
+    if (code == OK)
+        return OK;
+    error_prefix(&error, "result");
+    walk_fail(walk, "", error.text, /* is_refusal= */ false, &flow);
+    return failed_end(walk, ret_verdict, ret_compensates, reterr);
+}
+
 static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
 {
     *ret_compensates = false;
     switch (flow) {
     case FLOW_NEXT:
-        *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE};
-        return result_render(walk, &ret_verdict->result, reterr);
+        return completed_end(walk, ret_verdict, ret_compensates, reterr);
     case FLOW_BLOCKED:
         ret_verdict->end = BODY_WAITS;
         return OK;
@@ -326,6 +348,7 @@ static ErrorCode compensation_end(Walk *walk, BodyVerdict *ret_verdict, Error *r
     RunVerdict  verdict;
     const char *reason = run_result(walk->run, "~");
 
+    walk->failure = NULL; /* why it compensates is recorded; from here on failures are those of compensations */
     TRY(compensate_walk(walk, &flow, reterr));
     switch (flow) {
     case FLOW_NEXT:
@@ -373,8 +396,10 @@ ErrorCode interpret_body(Run *run, Job *job, const LoadedProcess *loaded, void *
     TRY(definition_get(walk.interpreter, loaded->definition_id, &walk.definition, reterr));
     *ret_verdict = (BodyVerdict){.end = BODY_WAITS};
     mutex_init(&walk.mutex);
+    mutex_init(&walk.responses_mutex);
     code = walk_run(&walk, ret_verdict, reterr);
     mutex_done(&walk.mutex);
+    mutex_done(&walk.responses_mutex);
     ret_verdict->result = arena_text(job->arena, ret_verdict->result);
     ret_verdict->error  = arena_text(job->arena, ret_verdict->error);
     return code;

@@ -28,7 +28,8 @@ typedef struct {
     Run              *run;
     Job              *job;
     const Definition *definition;
-    Mutex             mutex; /* guards the failure and the arena, while branches run */
+    Mutex             responses_mutex; /* held by the wait that takes responses; before `mutex` */
+    Mutex             mutex;           /* guards the failure and the arena, while branches run */
     Arena            *arena;
     const char       *failed_step, *failure; /* the first step that failed for good, and why; NULL: none */
     bool              is_refusal;            /* a business refusal: nothing to look into */
@@ -128,6 +129,8 @@ must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *l
 /* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */
 must_check ErrorCode step_record(Walk *walk, const char *record, const char *result, const char *patch, int64_t version,
                                  RunVerdict *ret_verdict, Flow *ret_flow, Error *reterr);
+/* What a step of this scope remembered when it began, JSON; NULL: it has not begun. */
+const char *step_kept(Walk *walk, const Scope *scope, const Step *step);
 /* When a step of this scope began, as recorded; it is recorded now if it was not. what: to remember, JSON or NULL. */
 must_check ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what,
                                 int64_t *ret_begun_us, const char **ret_what, Flow *ret_flow, Error *reterr);

@@ -15,7 +15,6 @@
 #define WRITE_MS    10000
 #define BUSY_MS     5 /* until a locked process is tried again, and twice as long each time, up to BUSY_MS_MAX */
 #define BUSY_MS_MAX 200
-#define RECORDS_MAX 10000
 #define WAITS_MAX   10000
 /* Results of steps together; what is loaded is copied into the arena twice. */
 #define RECORDS_BYTES_MAX ((size_t)16 << 20)
@@ -254,6 +253,17 @@ int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char *
     return count;
 }
 
+const StepRecord *run_failure(Run *run, const char *step)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+    const StepRecord           *last = NULL;
+
+    for (int i = record_position(run, step, 0); i < run->record_count && strcmp(run->records[i]->name, step) == 0; i++)
+        if (run->records[i]->error && run->records[i]->ended_us > run->loaded->retried_us)
+            last = run->records[i];
+    return last;
+}
+
 /* Under the mutex: how many attempts are recorded, also those that do not count any more. */
 static int attempts_recorded(const Run *run, const char *step)
 {
@@ -323,6 +333,13 @@ int run_records(Run *run, const StepRecord *const **ret_list)
 
     *ret_list = run->succeeded;
     return run->succeeded_count;
+}
+
+int run_records_left(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->record_count < RUN_RECORDS_MAX ? RUN_RECORDS_MAX - run->record_count : 0;
 }
 
 bool run_is_canceled(Run *run)
@@ -471,44 +488,60 @@ void run_record_done(Run *run, const RunRecord *record)
     record_add(run, kept);
 }
 
-/* A record without a result always fits: it says that something was done. */
-static ErrorCode records_check(Run *run, const RunRecord *record, Error *reterr)
+/* What was done must be recorded, so that it is compensated, and what is compensated as well: these have no limit of their number. */
+static bool is_unlimited(const char *step)
 {
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+    return step[0] == '~' || strchr(step, ':');
+}
+
+/* Under the mutex. A record without a result always fits. */
+static bool result_fits(const Run *run, const RunRecord *record)
+{
     size_t bytes = record->result && strcmp(record->result, "null") != 0 ? strlen(record->result) : 0;
 
-    if (bytes > 0 && run->record_bytes + bytes > RECORDS_BYTES_MAX)
+    return bytes == 0 || run->record_bytes + bytes <= RECORDS_BYTES_MAX;
+}
+
+/* The result of a compensation is read by nothing, so one that does not fit is left out. */
+static ErrorCode records_check(Run *run, RunRecord *record, Error *reterr)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    if (record->step[0] == '~' && !result_fits(run, record))
+        record->result = "null";
+    if (!result_fits(run, record))
         return fail(reterr, ERR_LIMIT, "the results of the steps would have more than %zu bytes together",
                     RECORDS_BYTES_MAX);
-
-    if (run->record_count >= RECORDS_MAX)
-        return fail(reterr, ERR_LIMIT, "the process has recorded %d steps and may record no more", RECORDS_MAX);
+    if (run->record_count >= RUN_RECORDS_MAX && !is_unlimited(record->step))
+        return fail(reterr, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX);
     return OK;
 }
 
-ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr)
+ErrorCode run_record(Run *run, const RunRecord *given, RunVerdict *ret_verdict, Error *reterr)
 {
-    ProcessWrite write = write_begin(run);
+    ProcessWrite write  = write_begin(run);
+    RunRecord    record = *given;
 
-    TRY(records_check(run, record, reterr));
-    record_fill(run, record, &write);
+    TRY(records_check(run, &record, reterr));
+    record_fill(run, &record, &write);
     if (FAULT("process.record.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.record.before");
     TRY(write_do(run, &write, ret_verdict, reterr));
     if (FAULT("process.record.after"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.record.after");
     if (*ret_verdict == RUN_OK)
-        run_record_done(run, record);
+        run_record_done(run, &record);
     return OK;
 }
 
-ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr)
+ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *given, RunVerdict *ret_verdict, Error *reterr)
 {
-    ProcessWrite write = write_begin(run);
+    ProcessWrite write  = write_begin(run);
+    RunRecord    record = *given;
     ErrorCode    code;
 
-    TRY(records_check(run, record, reterr));
-    record_fill(run, record, &write);
+    TRY(records_check(run, &record, reterr));
+    record_fill(run, &record, &write);
     code = process_write_in(tx, &write, reterr);
     if (code == OK)
         code = write_judge(run, &write, ret_verdict, reterr);

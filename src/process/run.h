@@ -26,6 +26,9 @@
 #include "process/load.h"
 #include "process/write.h"
 
+#define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */
+#define RUN_RECORDS_REACHED "the process has recorded %d steps and may record no more"
+
 typedef struct Run Run;
 
 /* loaded: of this process; NULL: there is none, which ends the activation. All borrowed. */
@@ -42,6 +45,8 @@ const char *run_result(Run *run, const char *step);
 int64_t run_ended_us(Run *run, const char *step);
 /* Its failed attempts that count, and when the last one ended. *ret_error: of the last one. */
 int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char **ret_error);
+/* The last failed attempt that counts; NULL: none. */
+const StepRecord *run_failure(Run *run, const char *step);
 /* Its attempts that are recorded, also those that do not count any more. */
 int run_attempts(Run *run, const char *step);
 /* When an operator last had the process tried again; 0: never. */
@@ -55,7 +60,9 @@ const char *run_phase(Run *run);
 /* The time of the database, in microseconds since 1970: a pod whose clock is wrong decides as the others do. */
 int64_t run_now_us(const Run *run);
 /* Successful records in the order in which they ended. */
-int  run_records(Run *run, const StepRecord *const **ret_list);
+int run_records(Run *run, const StepRecord *const **ret_list);
+/* How many more the process may have. */
+int  run_records_left(Run *run);
 bool run_is_over(Run *run);
 /* An operator wants it canceled, and its steps compensated. */
 bool run_is_canceled(Run *run);

@@ -11,7 +11,7 @@
 #include "process/interpret_internal.h"
 
 #define THREADS_MAX      15
-#define ITEMS_MAX        10000
+#define EACH_RECORDS     2 /* of an each itself: what it began with, and its results */
 #define RESULT_BYTES_MAX ((size_t)4 << 20)
 
 typedef struct {
@@ -27,7 +27,8 @@ typedef struct {
     Branch   *list;
     int       count;
     int       under_way_max;
-    Mutex     mutex; /* guards the rest */
+    bool      is_slow; /* one of the lists has a step that takes long: they get threads */
+    Mutex     mutex;   /* guards the rest */
     int       next, under_way;
     bool      failed;
     ErrorCode code;
@@ -98,7 +99,7 @@ static ErrorCode branches_walk(Branches *branches, Error *reterr)
     int       count = 0, most = branches->under_way_max < branches->count ? branches->under_way_max : branches->count;
 
     mutex_init(&branches->mutex);
-    if (branches->count > 0 && list_is_slow(branches->list[0].list))
+    if (branches->is_slow)
         while (count < most - 1 && count < THREADS_MAX &&
                thread_try_start("branch", branches_body, branches, &threads[count]))
             count++;
@@ -179,59 +180,95 @@ ErrorCode step_parallel(Walk *walk, const Scope *scope, const Step *step, Flow *
     Branch                list[DEFINITION_BRANCHES_MAX];
     Branches branches = {.walk = walk, .list = list, .count = parallel->count, .under_way_max = parallel->count};
 
-    for (int i = 0; i < parallel->count; i++)
+    for (int i = 0; i < parallel->count; i++) {
         list[i] = (Branch){.list = &parallel->branches[i], .scope = scope};
+        branches.is_slow |= list_is_slow(&parallel->branches[i]);
+    }
     return branches_end(&branches, scope, step, /* is_object= */ true, ret_flow, reterr);
 }
 
 /* ---- each ---- */
+
+/* The fewest records that one walk over a list leaves. */
+static int64_t list_records_min(const StepList *list)
+{
+    int64_t sum = 0;
+
+    for (int i = 0; i < list->count; i++) {
+        const Action *action = &list->steps[i].action;
+
+        sum += action->kind == STEP_EACH ? 2 : 1;
+        if (action->kind == STEP_WHEN)
+            return sum; /* it may jump over the rest */
+        for (int b = 0; action->kind == STEP_PARALLEL && b < action->parallel.count; b++)
+            sum += list_records_min(&action->parallel.branches[b]);
+    }
+    return sum;
+}
+
+/* Before it begins: an each that cannot end within the limit of records has done nothing yet. */
+static ErrorCode items_check(Walk *walk, const Step *step, Value items, Error *reterr)
+{
+    int64_t count;
+
+    if (value_kind(items) != VALUE_ARRAY)
+        return fail(reterr, ERR_INVALID, "each of \"%s\" must be an array, got %s", step->name,
+                    value_kind_name(value_kind(items)));
+    count = value_item_count(items);
+    if (count > RUN_RECORDS_MAX ||
+        count * list_records_min(&step->action.each.list) + EACH_RECORDS > run_records_left(walk->run))
+        return fail(
+            reterr, ERR_LIMIT,
+            "each of \"%s\" has %lld items, and the process could not record their steps: it may record %d in all",
+            step->name, (long long)count, RUN_RECORDS_MAX);
+    return OK;
+}
 
 /* The items as they were when it began, whatever the state is by now. */
 static ErrorCode items_get(Walk *walk, const Scope *scope, const Step *step, Arena *arena, Value *ret_items,
                            Flow *ret_flow, Error *reterr)
 {
     LookupContext context = {.walk = walk, .scope = scope, .arena = arena};
-    const char   *kept;
+    const char   *kept    = step_kept(walk, scope, step);
     int64_t       begun_us;
     Text          text;
 
-    text_init(&text, arena, RESULT_BYTES_MAX);
-    TRY(template_render(step->action.each.items, scope_lookup, &context, &text, reterr));
-    TRY(step_begun(walk, scope, step, text_string(&text), &begun_us, &kept, ret_flow, reterr));
+    *ret_flow = FLOW_NEXT;
+    if (!kept) {
+        text_init(&text, arena, RESULT_BYTES_MAX);
+        TRY(template_render(step->action.each.items, scope_lookup, &context, &text, reterr));
+        TRY(items_check(walk, step, value_trim(text_string(&text), text.length), reterr));
+        TRY(step_begun(walk, scope, step, text_string(&text), &begun_us, &kept, ret_flow, reterr));
+    }
     *ret_items = kept ? value_trim(kept, strlen(kept)) : (Value){0};
-    if (*ret_flow == FLOW_NEXT && value_kind(*ret_items) != VALUE_ARRAY)
-        return fail(reterr, ERR_INVALID, "each of \"%s\" must be an array, got %s", step->name,
-                    value_kind_name(value_kind(*ret_items)));
     return OK;
 }
 
-static int items_count(Value items)
+static void items_add(Branches *branches, const Scope *scope, const Step *step, Value items, Arena *arena)
 {
-    int count = 0;
+    const char *at = NULL;
+    Value       item;
 
-    while (count <= ITEMS_MAX && value_item(items, count).size > 0)
-        count++;
-    return count;
+    branches->list = arena_array(arena, Branch, value_item_count(items) + 1);
+    while (value_item_next(items, &at, &item)) {
+        Scope *inner = arena_alloc(arena, sizeof *inner);
+
+        *inner                            = (Scope){.above = scope, .index = branches->count, .item = item};
+        branches->list[branches->count++] = (Branch){.list = &step->action.each.list, .scope = inner};
+    }
 }
 
 ErrorCode step_each(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
     scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
-    Branches                  branches = {.walk = walk, .under_way_max = (int)step->action.each.concurrency};
+    Branches                  branches = {.walk          = walk,
+                                          .under_way_max = (int)step->action.each.concurrency,
+                                          .is_slow       = list_is_slow(&step->action.each.list)};
     Value                     items;
 
     TRY(items_get(walk, scope, step, arena, &items, ret_flow, reterr));
     if (*ret_flow != FLOW_NEXT)
         return OK;
-    branches.count = items_count(items);
-    if (branches.count > ITEMS_MAX)
-        return fail(reterr, ERR_LIMIT, "each of \"%s\" has more than %d items", step->name, ITEMS_MAX);
-    branches.list = arena_array(arena, Branch, branches.count + 1);
-    for (int i = 0; i < branches.count; i++) {
-        Scope *inner = arena_alloc(arena, sizeof *inner);
-
-        *inner           = (Scope){.above = scope, .index = i, .item = value_item(items, i)};
-        branches.list[i] = (Branch){.list = &step->action.each.list, .scope = inner};
-    }
+    items_add(&branches, scope, step, items, arena);
     return branches_end(&branches, scope, step, /* is_object= */ false, ret_flow, reterr);
 }

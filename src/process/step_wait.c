@@ -30,11 +30,11 @@ static int64_t responses_used(Walk *walk, const char *name)
     int64_t                  used  = 0;
 
     for (int i = 0; i < count; i++) {
-        size_t      size = strcspn(records[i]->name, "[:");
+        size_t      size = strcspn(records[i]->name, "[");
         char        base[RECORD_NAME_MAX];
         const Step *step;
 
-        if (size >= sizeof base || records[i]->name[size] == ':')
+        if (size >= sizeof base || strchr(records[i]->name, ':'))
             continue;
         memcpy(base, records[i]->name, size);
         base[size] = '\0';
@@ -47,19 +47,24 @@ static int64_t responses_used(Walk *walk, const char *name)
 }
 
 /* One payload, or an array of several. */
-static const char *payloads_join(const char *const *payloads, int64_t count, Arena *arena)
+static ErrorCode payloads_join(const char *const *payloads, int64_t count, Arena *arena, const char **ret_json,
+                               Error *reterr)
 {
     Text text;
 
+    *ret_json = payloads[0];
     if (count == 1)
-        return payloads[0];
+        return OK;
     text_init(&text, arena, RESULT_BYTES_MAX);
     for (int64_t i = 0; i < count; i++) {
         text_append(&text, i ? "," : "[");
         text_append(&text, payloads[i]);
     }
     text_append(&text, "]");
-    return text_string(&text);
+    if (text_is_full(&text))
+        return fail(reterr, ERR_LIMIT, "the responses have more than %zu bytes together", RESULT_BYTES_MAX);
+    *ret_json = text_string(&text);
+    return OK;
 }
 
 /* ---- the end of a wait ---- */
@@ -156,23 +161,32 @@ static ErrorCode until_walk(Walk *walk, const Scope *scope, const Step *step, Ar
     return wait_on(walk, scope, step, "*", count + 1, ret_flow, reterr);
 }
 
+/* Responses are taken and recorded as taken before another branch may take any: each meets one wait. */
+static ErrorCode response_walk(Walk *walk, const Scope *scope, const Step *step, Arena *arena, Flow *ret_flow,
+                               Error *reterr)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&walk->responses_mutex);
+    const WaitAction           *wait = &step->action.wait;
+    int64_t                     used = responses_used(walk, wait->response);
+    const char *const          *payloads;
+    const char                 *result;
+
+    if (run_responses(walk->run, wait->response, &payloads) < used + wait->count)
+        return wait_on(walk, scope, step, wait->response, used + wait->count, ret_flow, reterr);
+    TRY(payloads_join(payloads + used, wait->count, arena, &result, reterr));
+    return met_record(walk, scope, step, result, arena, ret_flow, reterr);
+}
+
 ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    const WaitAction         *wait  = &step->action.wait;
     RecordName                name  = record_name(scope, step, "");
-    const char *const        *payloads;
 
     if (wait_has_failed(walk, name.text, ret_flow))
         return OK;
-    if (wait->until)
+    if (step->action.wait.until)
         return until_walk(walk, scope, step, arena, ret_flow, reterr);
-    int64_t used = responses_used(walk, wait->response);
-
-    if (run_responses(walk->run, wait->response, &payloads) >= used + wait->count)
-        return met_record(walk, scope, step, payloads_join(payloads + used, wait->count, arena), arena, ret_flow,
-                          reterr);
-    return wait_on(walk, scope, step, wait->response, used + wait->count, ret_flow, reterr);
+    return response_walk(walk, scope, step, arena, ret_flow, reterr);
 }
 
 /* ---- the time ---- */
@@ -199,14 +213,15 @@ static ErrorCode until_render(Walk *walk, const Scope *scope, const Step *step, 
 static ErrorCode sleep_due(Walk *walk, const Scope *scope, const Step *step, Arena *arena, int64_t *ret_due_us,
                            Flow *ret_flow, Error *reterr)
 {
-    const char *until, *kept;
+    const char *until = NULL, *kept;
     int64_t     begun_us;
 
-    TRY(until_render(walk, scope, step, arena, &until, reterr));
+    if (!step_kept(walk, scope, step))
+        TRY(until_render(walk, scope, step, arena, &until, reterr));
     TRY(step_begun(walk, scope, step, until, &begun_us, &kept, ret_flow, reterr));
     if (*ret_flow != FLOW_NEXT)
         return OK;
-    if (!until) {
+    if (!step->action.sleep.until) {
         *ret_due_us = begun_us + step->action.sleep.for_ms * 1000;
         return OK;
     }

@@ -2,6 +2,7 @@
 """process_edge2 - processes at the edges: failures that are final, responses that branches compete for, limits, depth, and compensations
 of what reached them. The pods run with default settings.
 """
+import datetime
 import json
 import os
 import signal
@@ -32,6 +33,163 @@ def lines(path):
 
 def steps(pawl, process, name):
     return [step for step in show(pawl, process)["steps"] if step["name"] == name]
+
+
+# --- compensations ---
+
+@test
+def a_compensation_that_failed_is_named_and_a_retry_from_a_step_does_not_drop_it():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen, repaired = os.path.join(folder, "seen"), os.path.join(folder, "repaired")
+        definition = {"type": "undo", "on_failure": "compensate", "steps": [
+            {"name": "a", "exec": f"echo a >> {seen}; echo '{{}}'",
+             "compensate": {"exec": f"test -e {repaired} || exit 70; echo undo-a >> {seen}; echo '{{}}'"}},
+            {"name": "b", "exec": "exit 70"}]}
+        process, stuck = run(pawl, definition, "WAITING_FOR_TSQ")
+        assert stuck["error"].startswith("step ~a: "), stuck["error"]
+        refused = cli(pawl, "retry", process, "--from", "a", code=1)
+        assert "compensat" in json.dumps(refused), refused
+        with open(repaired, "w", encoding="utf-8"):
+            pass
+        cli(pawl, "retry", process)
+        ended = wait_status(pawl, process, "COMPENSATED", "WAITING_FOR_TSQ")
+        assert ended["status"] == "COMPENSATED" and ended["error"].startswith("step b: "), ended
+        assert lines(seen) == ["a", "undo-a"], lines(seen)
+
+
+# --- failures that are final ---
+
+@test
+def a_permanent_failure_is_not_tried_again_after_a_crash():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pod = pawl.serve()
+        seen = os.path.join(folder, "seen")
+        both = {"name": "both", "parallel": {"a": [{"name": "x", "exec": f"echo x >> {seen}; exit 65"}],
+                                             "b": [{"name": "y", "exec": f"echo y >> {seen}; sleep 60"}]}}
+        define(pawl, {"domain": "edge", "type": "final", "on_failure": "troubleshoot", "steps": [both]})
+        process = start(pawl, "final")
+        wait_until(lambda: steps(pawl, process, "x") and "y" in lines(seen), what="x has failed and y runs")
+        pod.kill()
+        db.rows("update pawl.lease set until = now()")
+        pawl.serve()
+        ended = wait_status(pawl, process, "FAILED", "WAITING_FOR_TSQ")
+        assert ended["status"] == "FAILED", ended  # a refusal: nothing to look into
+        assert lines(seen).count("x") == 1 and len(steps(pawl, process, "x")) == 1, lines(seen)
+
+
+# --- responses ---
+
+@test
+def one_response_meets_one_of_many_waits_that_begin_together():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        branches = {f"b{i}": [{"name": f"nap{i}", "exec": "sleep 0.2; echo 1"}, {"name": f"w{i}", "wait": {"response": "go"}}]
+                    for i in range(8)}
+        define(pawl, {"domain": "edge", "type": "compete", "steps": [{"name": "all", "parallel": branches}]})
+        process = start(pawl, "compete")
+        cli(pawl, "signal", process, "go", "1")
+        for count in range(1, 9):
+            wait_until(lambda: len([s for s in show(pawl, process)["steps"] if s["name"] in {f"w{i}" for i in range(8)}]) == count,
+                       what=f"{count} waits are met")
+            wait_status(pawl, process, "WAITING_FOR_ASYNC" if count < 8 else "COMPLETED")
+            met = [s for s in show(pawl, process)["steps"] if s["name"] in {f"w{i}" for i in range(8)}]
+            assert sorted(s["result"] for s in met) == list(range(1, count + 1)), met
+            if count < 8:
+                cli(pawl, "signal", process, "go", str(count + 1))
+
+
+@test
+def responses_that_are_too_large_together_fail_the_wait_with_a_reason():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        wait = {"name": "w", "wait": {"response": "part", "count": 5}}
+        process, _ = run(pawl, {"type": "parts", "on_failure": "fail", "steps": [wait]}, "WAITING_FOR_ASYNC")
+        for i in range(5):
+            assert pawl.run("process", "signal", process, "part", "-", stdin=json.dumps("a" * 1000000)).code == 0, i
+        ended = wait_status(pawl, process, "FAILED", "WAITING_FOR_TSQ", "COMPLETED")
+        assert ended["status"] == "FAILED" and "4194304 bytes together" in ended["error"], ended["error"]
+
+
+# --- what has begun ---
+
+@test
+def an_each_and_a_sleep_that_have_begun_do_not_read_the_state_again():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        each = {"name": "all", "each": "{{state.order.items}}", "steps": [{"name": "w", "wait": {"response": "go"}},
+                                                                          {"name": "n", "set": {"last": "{{item}}"}}]}
+        process, _ = run(pawl, {"type": "begun", "steps": [each]}, "WAITING_FOR_ASYNC", state={"order": {"items": [7]}})
+        cli(pawl, "signal", process, "other", '{"order": {"state": "changed"}}')
+        cli(pawl, "signal", process, "go", '{"order": 1}')
+        assert wait_status(pawl, process, "COMPLETED", "WAITING_FOR_TSQ")["state"]["last"] == 7
+        until = (datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=2)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        naps = {"name": "both", "parallel": {"a": [{"name": "nap", "sleep": {"until": "{{state.at}}"}}],
+                                             "b": [{"name": "w", "wait": {"response": "go"}}]}}
+        process, _ = run(pawl, {"type": "nap", "on_failure": "troubleshoot", "steps": [naps]}, "WAITING_FOR_ASYNC",
+                         state={"at": until})
+        cli(pawl, "signal", process, "go", '{"at": null}')
+        wait_until(lambda: steps(pawl, process, "w"), what="the wait is met")
+        again = wait_status(pawl, process, "WAITING_FOR_ASYNC", "WAITING_FOR_TSQ")
+        assert again["status"] == "WAITING_FOR_ASYNC" and again["continues_at"].startswith(until[:19]), again
+
+
+@test
+def branches_run_side_by_side_when_any_of_them_is_slow():
+    """b and c wait for each other's file, so one after the other they would never end."""
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+
+        def meet(mine, other):
+            return f"touch {folder}/{mine}; for i in $(seq 300); do test -e {folder}/{other} && echo 1 && exit 0; sleep 0.1; done; exit 70"
+
+        both = {"name": "both", "parallel": {"a": [{"name": "s", "set": {"x": 1}}],
+                                             "b": [{"name": "x", "exec": meet("x", "y")}], "c": [{"name": "y", "exec": meet("y", "x")}]}}
+        _, ended = run(pawl, {"type": "side", "on_failure": "fail", "steps": [both]}, "COMPLETED", "FAILED")
+        assert ended["status"] == "COMPLETED", ended
+
+
+# --- limits ---
+
+@test
+def a_process_at_its_limit_of_records_is_compensated():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        cash = {"name": "cash", "exec": f"echo cash >> {seen}; echo 1", "compensate": {"exec": f"echo back >> {seen}; echo 1"}}
+        each = {"name": "all", "each": "{{state.list}}", "steps": [{"name": "n", "set": {"n": "{{index}}"}}]}
+        _, ended = run(pawl, {"type": "full", "on_failure": "compensate", "steps": [cash, each]}, "COMPENSATED", "WAITING_FOR_TSQ",
+                       state={"list": [0] * 10000})
+        assert ended["status"] == "COMPENSATED" and "10000" in ended["error"], ended["error"]
+        assert lines(seen) == ["cash", "back"] and len(ended["steps"]) == 3, (lines(seen), len(ended["steps"]))
+        wait = {"name": "w", "wait": {"response": "go"}}
+        process, _ = run(pawl, {"type": "brim", "on_failure": "compensate", "steps": [cash, wait, {"name": "n", "set": {"n": 1}}]},
+                         "WAITING_FOR_ASYNC")
+        db.rows(f"""insert into pawl.process_step (id, name, attempt, result, started_at, ended_at)
+                    select c.id, 'n:' || n, 1, 'null', now(), now() from pawl.command c, generate_series(1, 9999) n
+                    where c.command_id = '{process}'""")
+        cli(pawl, "signal", process, "go")
+        ended = f"select o.status || ' ' || o.error from pawl.outcome o join pawl.command c using (id) where c.command_id = '{process}'"
+        wait_until(lambda: db.rows(ended), what="it has ended")  # thousands of steps take long to show
+        assert db.value(ended).startswith("FAILED step w: ") and "10000" in db.value(ended), db.value(ended)
+        assert lines(seen) == ["cash", "back"] * 2, lines(seen)
+
+
+@test
+def a_deeply_nested_response_or_result_does_not_stop_the_process():
+    deep = "[" * 64 + "]" * 64
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        db.rows("""create schema edge; grant usage on schema edge to public;
+                   create function edge.deep (input jsonb, key uuid) returns jsonb language sql
+                   as $$ select (repeat('[', 200) || repeat(']', 200))::jsonb $$""")
+        steps_ = [{"name": "w", "wait": {"response": "ping"}}, {"name": "d", "sql": "edge.deep"}, {"name": "v", "wait": {"response": "go"}}]
+        process, _ = run(pawl, {"type": "deep", "steps": steps_}, "WAITING_FOR_ASYNC")
+        cli(pawl, "signal", process, "ping", deep)
+        wait_until(lambda: db.value("select count(*) from pawl.process_step where name = 'd'") == "1", what="the function has run")
+        db.rows(f"select pawl.signal('{process}', 'go')")
+        wait_status(pawl, process, "COMPLETED")
+        assert pawl.run("process", "show", process).code == 0
 
 
 # --- functions and operations of the ledger ---
@@ -107,6 +265,18 @@ def a_pod_that_stops_ends_its_functions_and_gives_their_processes_back():
 
 
 # --- ends ---
+
+@test
+def a_result_that_cannot_be_rendered_follows_on_failure():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        pay = {"name": "pay", "exec": f"echo paid >> {seen}; echo 1", "compensate": {"exec": f"echo back >> {seen}; echo 1"}}
+        _, ended = run(pawl, {"type": "ends", "on_failure": "compensate", "steps": [pay], "result": {"x": "{{state.missing}}"}},
+                       "COMPENSATED", "WAITING_FOR_TSQ")
+        assert ended["status"] == "COMPENSATED" and ended["error"].startswith("result: "), ended
+        assert lines(seen) == ["paid", "back"], lines(seen)
+
 
 @test
 def a_process_that_was_started_before_its_type_was_defined_runs():
