@@ -30,6 +30,22 @@ begin
 end
 $$;
 
+-- For listings: a value of more than 16 MiB as text, which an earlier version has stored, as {"truncated": true, "stored_bytes": n}. One
+-- such value must not keep what is beside it from being read.
+create or replace function pawl.json_shown (p_value jsonb)
+  returns jsonb
+  language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_stored integer := pg_column_size(array[p_value]);
+begin
+  if v_stored < 1000 or pawl.json_bytes(p_value) <= 16 * 1024 * 1024 then
+    return p_value;
+  end if;
+  return jsonb_build_object('truncated', true, 'stored_bytes', v_stored);
+end
+$$;
+
 -- Raises when one of these has more than 16 MiB as text. Values below 1000 bytes cannot, and are not measured.
 create or replace function pawl.json_check (p_name text, p_values jsonb[], p_errcode text)
   returns void

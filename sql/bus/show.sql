@@ -34,8 +34,8 @@ as $$
     'attempts', coalesce(o.attempts, l.attempt, w.attempt, t.attempt, r.attempt, 0),
     'max_attempts', c.max_attempts,
     'priority', c.priority,
-    'payload', c.payload,
-    'result', o.result,
+    'payload', pawl.json_shown(c.payload),
+    'result', pawl.json_shown(o.result),
     'error', case when o.id is null then pawl.command_error(c.id) else o.error end,
     'reply_to', c.reply_to,
     'correlation_id', c.correlation_id,
@@ -48,7 +48,7 @@ as $$
     'ended_at', pawl.iso(o.ended_at),
     'audit', coalesce((
       select json_agg(json_build_object('event', a.event, 'at', pawl.iso(a.at), 'attempt', a.attempt, 'actor', a.actor,
-                        'details', a.details) order by a.at, a.step, a.place)
+                        'details', pawl.json_shown(a.details)) order by a.at, a.step, a.place)
       from pawl.audit a where a.id = c.id), '[]'))
   from pawl.command c
   cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) d

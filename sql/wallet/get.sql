@@ -62,7 +62,8 @@ as $$
 begin
   perform pawl.array_check('owners', p_owners, cardinality(p_owners), 'QW001'), pawl.array_check('assets', p_assets, cardinality(p_owners), 'QW001', true);
   return query
-    select u.ord::integer, w.owner, a.code, s.balance, s.held, s.balance - s.held - s.floor, s.floor, s.version, s.frozen, w.metadata,
+    select u.ord::integer, w.owner, a.code, s.balance, s.held, s.balance - s.held - s.floor, s.floor, s.version, s.frozen,
+           case when pg_column_size(w.metadata) >= 300 then pawl.json_shown(w.metadata) else w.metadata end,
            w.created_at
     from unnest(p_owners, p_assets) with ordinality u (owner, asset, ord)
     cross join lateral (select a.id, a.code from wallet.asset a where a.code = coalesce(u.asset, 'CREDIT') limit 1) a
@@ -124,7 +125,8 @@ as $$
   join wallet.wallet w on w.owner = p_owner and w.asset_id = a.id
   cross join lateral (
     select t.id, e.version, t.txn_id, t.kind, e.amount, e.balance, coalesce(e.held, 0),
-           wallet.owner_of(case when t.wallet_id = e.wallet_id then t.other_id else t.wallet_id end), t.request -> 'metadata', t.at
+           wallet.owner_of(case when t.wallet_id = e.wallet_id then t.other_id else t.wallet_id end),
+           case when pg_column_size(t.request) >= 300 then pawl.json_shown(t.request -> 'metadata') else t.request -> 'metadata' end, t.at
     from wallet.entry e join wallet.txn t on t.id = e.txn
     where e.wallet_id = w.id and e.version > coalesce(case when p_since is not null then wallet.version_at(w.id, null, p_since - interval '1 us') end, 0)
       and e.version > 0 and e.version <= coalesce(wallet.version_at(w.id, case when p_before is not null then greatest(p_before, 0) - 1 end, p_until), -1)
@@ -143,7 +145,7 @@ create or replace function wallet.transaction (p_txn_id uuid)
 as $$
   select jsonb_strip_nulls(jsonb_build_object('txn_id', t.txn_id, 'kind', t.kind, 'asset', wallet.asset_code(t.asset_id),
            'amount', t.amount, 'owner', wallet.owner_of(t.wallet_id), 'other', wallet.owner_of(t.other_id),
-           'ref', (select r.txn_id from wallet.txn r where r.id = t.ref), 'metadata', t.request -> 'metadata',
+           'ref', (select r.txn_id from wallet.txn r where r.id = t.ref), 'metadata', pawl.json_shown(t.request -> 'metadata'),
            'status', case when t.refusal is null then 'posted' else 'refused' end, 'refusal', t.refusal, 'reason', t.sentence,
            'at', pawl.iso(t.at),
            'refunded', nullif((select sum(r.amount) from wallet.txn r where r.ref = t.id and r.kind = 'refund' and r.refusal is null), 0),

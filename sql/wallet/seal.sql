@@ -7,12 +7,42 @@
 -- A leaf is the hash of one row with everything that is money in it; eight bytes of each are kept to name the row, all of it
 -- goes into the hash of the block.
 
+-- What of a JSON value goes into a leaf: the value itself, or hashes of it where it has more than 1 GB as text, which no version could have
+-- sealed. Earlier versions have stored such values, and one of them must not keep the transactions behind it from being sealed. The
+-- numbers, which are what makes it so large, are hashed one by one.
+create or replace function wallet.leaf_json (p_value jsonb)
+  returns jsonb
+  language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+declare
+  v_bytes bigint := 0;
+  v_hash bytea := '';
+  v_number jsonb;
+begin
+  -- 1 GB takes more than 6000 numbers of at most 147456 digits and at least 12 bytes each. An array, because its elements are never compressed.
+  if pg_column_size(array[p_value]) < 60000 then
+    return p_value;
+  end if;
+  for v_number in
+    select e.value from jsonb_array_elements(jsonb_path_query_array(p_value, 'strict $.** ? (@.type() == "number")')) e (value)
+  loop
+    v_bytes := v_bytes + octet_length(v_number::text);
+    v_hash := sha256(v_hash || numeric_send(v_number::numeric));
+  end loop;
+  if v_bytes <= 1000000000 then
+    return p_value;
+  end if;
+  return jsonb_build_object('numbers', encode(v_hash, 'hex'), 'structure', jsonb_hash_extended(p_value, 0));
+end
+$$;
+
 create or replace function wallet.leaf_txn (p wallet.txn)
   returns bytea
   language sql stable
 as $$
   select sha256(convert_to(row('t', p.id, timestamptz_send(p.at), p.txn_id, p.kind, p.asset_id, p.wallet_id, p.other_id, p.amount, p.ref,
-                               p.request, p.refusal, p.sentence)::text, 'UTF8'))
+                               case when pg_column_size(p.request) >= 300 then wallet.leaf_json(p.request) else p.request end,
+                               p.refusal, p.sentence)::text, 'UTF8'))
 $$;
 
 create or replace function wallet.leaf_entry (p wallet.entry)
@@ -26,7 +56,9 @@ create or replace function wallet.leaf_wallet (p wallet.wallet, p_asset text)
   returns bytea
   language sql stable
 as $$
-  select sha256(convert_to(row('w', p.id, p.owner, p.asset_id, p_asset, p.stripe, p.metadata, timestamptz_send(p.created_at))::text, 'UTF8'))
+  select sha256(convert_to(row('w', p.id, p.owner, p.asset_id, p_asset, p.stripe,
+                               case when pg_column_size(p.metadata) >= 300 then wallet.leaf_json(p.metadata) else p.metadata end,
+                               timestamptz_send(p.created_at))::text, 'UTF8'))
 $$;
 
 -- The rows of a block in their order: each transaction, what it opened, its entries. Entries without a transaction are rows too.

@@ -27,7 +27,8 @@ as $$
   cross join stripe s
   cross join lateral (
     select t.id, t.txn_id, t.kind, e.amount, coalesce(e.held, 0),
-           wallet.owner_of(case when t.wallet_id = e.wallet_id then t.other_id else t.wallet_id end), t.request -> 'metadata', t.at
+           wallet.owner_of(case when t.wallet_id = e.wallet_id then t.other_id else t.wallet_id end),
+           case when pg_column_size(t.request) >= 300 then pawl.json_shown(t.request -> 'metadata') else t.request -> 'metadata' end, t.at
     from wallet.entry e join wallet.txn t on t.id = e.txn
     where e.wallet_id = s.id and e.version > s.low and e.version <= s.high
     order by e.version

@@ -384,6 +384,7 @@ static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, E
 
 /* ---- counts ---- */
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
 static ErrorCode task_tally(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;
@@ -394,6 +395,7 @@ static ErrorCode task_tally(void *context, Deadline deadline, int *ret_next_ms, 
 
 /* ---- definitions of processes ---- */
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
 static ErrorCode task_processes(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
 {
     Daemon *daemon = context;

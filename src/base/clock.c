@@ -104,7 +104,7 @@ static bool offset_parse(const char *text, int64_t *ret_s)
     if ((text[0] != '+' && text[0] != '-') || sscanf(text + 1, "%2d:%2d%n", &hours, &minutes, &used) != 2 ||
         used != 5 || text[6] || hours > 23 || minutes > 59)
         return false;
-    *ret_s = (text[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
+    *ret_s = (int64_t)(text[0] == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
     return true;
 }
 

@@ -22,11 +22,7 @@ static void curl_prepare(void)
 
 static char *copy(const char *text)
 {
-    char *bytes = text ? strdup(text) : NULL;
-
-    if (text && !bytes)
-        abort();
-    return bytes;
+    return text ? memory_text(text) : NULL;
 }
 
 ErrorCode client_new(const ClientOptions *options, Client **ret_client, Error *reterr)

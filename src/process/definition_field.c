@@ -1,6 +1,7 @@
 /*
  * definition_field.c - single values of a definition file: each reader stores its value or refuses it with what would be right.
  */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -329,6 +330,7 @@ static ErrorCode header_read(Parser *parser, const char *key, Value value, HttpH
     Value raw = {key, (size_t)(scan_value_end(key) - key)};
 
     ret_header->name = string_copy(parser, raw);
+    assert(ret_header->name); /* keys are strings */
     if (!header_is_valid(ret_header->name))
         return source_refuse(&parser->source, key, parser->reterr, "not the name of a header");
     if (header_is_ours(ret_header->name))

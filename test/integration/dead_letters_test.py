@@ -180,6 +180,23 @@ def the_list_is_read_page_by_page():
 
 
 @test
+def a_letter_that_is_too_large_as_text_hides_no_other():
+    """An earlier version took data that is small in the database and more than PostgreSQL can write out."""
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("select * from pawl.dead_letter_put(array['a', 'b', 'c'], array['1', '2', '3'], array['[1]', '[2]', '[3]']::jsonb[], "
+                "array_fill('x'::text, '{3}'), array_fill('y'::text, '{3}'))")
+        db.rows("update pawl.failed_operations set operation_data = (select jsonb_agg('1e131071'::jsonb) from generate_series(1, 9000)) "
+                "where operation_key = '2'")
+        for flags in ((), ("--status", "pending")):
+            listed = pawl.run("dlq", "list", "--json", *flags).json
+            assert [item["operation_type"] for item in listed] == ["c", "b", "a"], listed
+        letter = db.value("select id from pawl.failed_operations where operation_key = '2'")
+        shown = pawl.run("dlq", "show", letter, "--json").json
+        assert shown["operation_data"]["truncated"] is True and shown["operation_data"]["stored_bytes"] > 100000, shown
+        assert pawl.run("dlq", "delete", letter).code == 0
+
+
+@test
 def wrong_questions_are_refused_and_change_nothing():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()

@@ -96,6 +96,8 @@ pawl.dead_letter_settle  monitor
 pawl.dead_letter_forward monitor
 pawl.dead_letter_route   admin
 pawl.dead_letter_retried_by reader
+pawl.json_shown          reader
+pawl.json_bytes          reader
 pawl.dead_letter_retry   admin
 pawl.dead_letter_delete  admin
 

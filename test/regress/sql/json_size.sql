@@ -37,3 +37,10 @@ select pawl.batch_new(p_on_complete => jsonb_build_object('domain', 'shop', 'typ
 
 select status, result is null as is_null from pawl.outcome order by id;
 select json_typeof(pawl.command_show(command_id)) from pawl.command order by id;
+
+-- What an earlier version has stored is shown with its size, beside the rest.
+update pawl.outcome set result = (select value from huge) where id = (select id from claimed);
+update pawl.command set payload = (select value from huge) where id = (select id from claimed);
+select s.shown ->> 'status' as status, s.shown -> 'payload' as payload, s.shown -> 'result' ->> 'truncated' as result, json_array_length(s.shown -> 'audit') > 1 as has_audit
+from (select pawl.command_show('00000000-0000-4000-8000-00000000000a') as shown) s;
+select pawl.json_shown(null) is null as nothing, pawl.json_shown('[1e130]') = '[1e130]' as small;

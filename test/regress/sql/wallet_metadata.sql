@@ -14,3 +14,19 @@ select wallet.post('{transfer}', array[gen_random_uuid()], '{ann}', '{5}', '{bob
 select refusal from wallet.post('{transfer}', array[gen_random_uuid()], '{ann}', '{5}', '{bob}', p_requests => array['{"metadata": {"a": 1e60000}}'::jsonb]);
 select count(*) from wallet.txn;
 select wallet.seal() > 0 as sealed;
+
+-- What an earlier version has stored stops neither sealing nor listings, and a change of it is found.
+select refusal from wallet.post('{transfer,transfer,transfer}', array['00000000-0000-4000-8000-000000000001', '00000000-0000-4000-8000-000000000002',
+  '00000000-0000-4000-8000-000000000003']::uuid[], '{ann,ann,ann}', '{1,1,1}', '{bob,bob,bob}');
+set session_replication_role = replica;
+update wallet.txn set request = (select jsonb_build_object('metadata', metadata) from huge) where txn_id = '00000000-0000-4000-8000-000000000002';
+reset session_replication_role;
+select wallet.seal() > 0 as sealed;
+select max(upto) >= (select max(id) from wallet.txn) as all_sealed from wallet.seal;
+select * from wallet.verify();
+select e.txn_id, e.metadata from wallet.entries('bob', 'CREDIT', p_limit => 3) e;
+select s.txn_id, s.metadata ->> 'truncated' as truncated from wallet.statement('bob', 'CREDIT') s where s.txn_id::text like '00000000%';
+set session_replication_role = replica;
+update wallet.txn set request = (select jsonb_build_object('metadata', jsonb_set(metadata, '{a,77}', '1e131070')) from huge) where txn_id = '00000000-0000-4000-8000-000000000002';
+reset session_replication_role;
+select what, sentence from wallet.verify();
