@@ -5,7 +5,9 @@
  *   every command has ended once          attempts add up: as many RECEIVED rows as attempts were counted
  *   completed by workers = COMPLETED      effects of the SQL handler: one per command
  */
+#include <sched.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "base/sync.h"
 #include "base/world.h"
@@ -60,7 +62,7 @@ static WorkerCounts workers_end(Running *list)
     return sum;
 }
 
-/* Every third attempt fails and comes back at once, some are refused. */
+/* Every third attempt fails and is retried immediately, some are rejected. */
 static void moody_run(Handler *handler, Job *task, SettleItem *ret_settle)
 {
     unsigned mood = world_random() % 30;
@@ -86,7 +88,7 @@ TEST(workers_end_every_command_once_and_attempts_add_up)
     for (int i = 0; i < 10; i++) {
         bus_send(bus, "mail", COMMANDS / 20);
         waker_notify(waker, "mail");
-        /* Somebody else was given these: who holds them now loses them, and they are handled again. */
+        /* These are leased to another worker: the one that holds them now loses them, and they are handled again. */
         database_exec(bus->db, "update pawl.lease set token = nextval('pawl.lease_seq'), until = now() "
                                "where id in (select id from pawl.lease order by id limit 3)");
     }
@@ -103,6 +105,60 @@ TEST(workers_end_every_command_once_and_attempts_add_up)
                                                "(select coalesce(sum(attempt), 0) from pawl.tsq)"),
                      bus_count(bus, "audit where event = 'RECEIVED'"));
     assert_int_equal(bus_count(bus, "audit where event in ('COMPLETED', 'FAILED', 'MOVED_TO_TSQ')"), COMMANDS);
+}
+
+#define KEYS     7
+#define KEY_EACH 60
+
+/* Of each key: the number of the command that may run next, and whether one runs. */
+typedef struct {
+    Handler         handler;
+    pthread_mutex_t mutex;
+    int             next[KEYS];
+    bool            is_running[KEYS];
+    int             wrong;
+} Ordered;
+
+static void ordered_run(Handler *handler, Job *task, SettleItem *ret_settle)
+{
+    Ordered *ordered = (Ordered *)handler;
+    int      key = 0, number = -1;
+    bool     fails = world_random() % 4 == 0;
+
+    (void)sscanf(task->command->payload, "[%d, %d]", &key, &number);
+    pthread_mutex_lock(&ordered->mutex);
+    ordered->wrong += ordered->is_running[key] || ordered->next[key] != number;
+    ordered->is_running[key] = true;
+    pthread_mutex_unlock(&ordered->mutex);
+    sched_yield();
+    pthread_mutex_lock(&ordered->mutex);
+    ordered->is_running[key] = false;
+    ordered->next[key] += fails ? 0 : 1;
+    pthread_mutex_unlock(&ordered->mutex);
+    ret_settle->outcome  = fails ? OUTCOME_RETRY : OUTCOME_COMPLETE;
+    ret_settle->delay_ms = number % 2 ? 0 : 20;
+}
+
+TEST(workers_run_commands_of_a_key_one_at_a_time_in_order)
+{
+    scoped(bus_free) Bus *bus     = bus_new(16);
+    Ordered               ordered = {.handler = {.run = ordered_run}, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    Running               list[WORKERS];
+
+    database_exec(bus->db,
+                  "select count(*) from pawl.send('mail', array_fill('t'::text, '{420}'), "
+                  "array(select jsonb_build_array(n % 7, n / 7) from generate_series(0, 419) n order by n), "
+                  "p_max_attempts => array_fill(1000::smallint, '{420}'), "
+                  "p_priorities => array(select (n % 10)::smallint from generate_series(0, 419) n order by n), "
+                  "p_order_keys => array(select 'k' || n % 7 from generate_series(0, 419) n order by n))");
+    workers_start(
+        list,
+        &(WorkerOptions){.pool = bus->pool, .domain = "mail", .name = "w", .drain = true, .handler = &ordered.handler});
+    assert_int_equal(workers_end(list).completed, KEYS * KEY_EACH);
+    assert_int_equal(ordered.wrong, 0);
+    for (int key = 0; key < KEYS; key++)
+        assert_int_equal(ordered.next[key], KEY_EACH);
+    assert_int_equal(bus_count(bus, "parked") + bus_count(bus, "order_turn") + bus_count(bus, "order_handover"), 0);
 }
 
 TEST(workers_with_sql_handlers_have_each_effect_once)

@@ -16,6 +16,8 @@
 #define OTHER_ID     "0198c0de-0000-7000-8000-00000000000b"
 #define STORM_EACH   50
 #define STORM_COUNT  4
+#define KEY_COUNT    5
+#define KEY_EACH     40
 
 static Pawl *pawl;
 
@@ -383,6 +385,72 @@ static void scenario_work(void)
     work(&(PawlWork){.domain = "shop", .handler = handle, .drain = true});
 }
 
+/* Per key: the number of the command that may run next, and whether one runs. */
+static struct {
+    int  next;
+    bool is_running;
+} keys[KEY_COUNT];
+static pthread_mutex_t keys_lock = PTHREAD_MUTEX_INITIALIZER;
+static int             out_of_order;
+
+/* The first attempt of every third one fails: those behind it must wait for the second. */
+static PawlOutcome handle_in_order(PawlJob *job, void *context)
+{
+    int  key, number;
+    bool fails;
+
+    (void)context;
+    if (sscanf(job->payload, "[%d, %d]", &key, &number) != 2)
+        return PAWL_JOB_FAIL;
+    fails = number % 3 == 0 && job->attempt == 1;
+    pthread_mutex_lock(&keys_lock);
+    out_of_order += keys[key].is_running || keys[key].next != number;
+    keys[key].is_running = true;
+    pthread_mutex_unlock(&keys_lock);
+    nap();
+    pthread_mutex_lock(&keys_lock);
+    keys[key].is_running = false;
+    keys[key].next += fails ? 0 : 1;
+    pthread_mutex_unlock(&keys_lock);
+    return fails ? job_retry(job) : PAWL_JOB_COMPLETE;
+}
+
+static PawlStatus keyed_body(PawlTx *tx, void *context)
+{
+    return pawl_tx_send_many(tx, context, KEY_COUNT * KEY_EACH / 2, NULL);
+}
+
+/* Half of them one call, half in a transaction of the program. */
+static void scenario_order(void)
+{
+    static char payloads[KEY_COUNT * KEY_EACH][16], names[KEY_COUNT][8], too_long[202];
+    PawlCommand list[KEY_COUNT * KEY_EACH];
+    PawlError   error;
+
+    for (int i = 0; i < KEY_COUNT * KEY_EACH; i++) {
+        snprintf(payloads[i], sizeof payloads[i], "[%d, %d]", i % KEY_COUNT, i / KEY_COUNT);
+        snprintf(names[i % KEY_COUNT], sizeof names[0], "key %d", i % KEY_COUNT);
+        list[i] = (PawlCommand){.domain       = "keyed",
+                                .type         = "count",
+                                .payload      = payloads[i],
+                                .max_attempts = 9,
+                                .priority     = 1 + i % 9,
+                                .order_key    = names[i % KEY_COUNT]};
+    }
+    need(pawl_send_many(pawl, list, KEY_COUNT * KEY_EACH / 2, 0, NULL, &error), &error);
+    need(pawl_transaction(pawl, &(PawlTransaction){.keyed = false}, keyed_body, list + KEY_COUNT * KEY_EACH / 2,
+                          &error),
+         &error);
+    work(&(PawlWork){.domain = "keyed", .handler = handle_in_order, .concurrency = 8, .drain = true});
+    printf("out of order: %d\n", out_of_order);
+    memset(too_long, 'k', sizeof too_long - 1);
+    one_send("long key", (PawlCommand){.domain = "keyed", .type = "count", .order_key = too_long});
+    one_send("empty key", (PawlCommand){.domain = "keyed", .type = "count", .order_key = ""});
+    one_send("chained",
+             (PawlCommand){.domain = "chained", .type = "t", .order_key = "k", .reply_to = "command:next/t"});
+    one_send("bad chain", (PawlCommand){.domain = "chained", .type = "t", .reply_to = "command:process:shop/t"});
+}
+
 static void scenario_types(void)
 {
     const char *types[] = {"complete", NULL};
@@ -532,6 +600,7 @@ static const struct {
     {"close",         scenario_close        },
     {"work",          scenario_work         },
     {"types",         scenario_types        },
+    {"order",         scenario_order        },
     {"work-in-tx",    scenario_work_in_tx   },
     {"timeout",       scenario_timeout      },
     {"timeout-in-tx", scenario_timeout_in_tx},

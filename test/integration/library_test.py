@@ -135,6 +135,21 @@ def a_command_is_sent_once_and_refusals_say_why():
 
 
 @test
+def commands_with_an_order_key_run_one_at_a_time_in_order_in_a_program():
+    with Database() as db:
+        got = installed.bus(db, "order")
+        counts = [int(word) for word in re.findall(r"\d+", got[0])]
+        assert counts[1] == 200 and counts[2] >= 70 and counts[3:] == [0, 0, 0, 0], got
+        assert got[1] == "out of order: 0", got
+        assert got[2:4] == ["long key: 1 known - order_key must be 1 to 200 bytes, got 201",
+                            "empty key: 1 known - order_key must be 1 to 200 bytes, got 0"], got
+        assert got[4] == "chained: 0 new PENDING ", got
+        assert got[5] == 'bad chain: 1 known - reply_to must not name a domain of processes, got "command:process:shop/t"', got
+        assert db.rows("select order_key, reply_to from pawl.command where type = 't'") == ["k|command:next/t"]
+        assert db.rows("select count(*), count(distinct order_key) from pawl.command where type = 'count'") == ["200|5"]
+
+
+@test
 def a_bad_command_does_not_keep_its_neighbours_from_being_sent():
     with Database() as db:
         got = installed.bus(db, "many")
