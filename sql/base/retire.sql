@@ -21,6 +21,7 @@ begin
       ('pawl.claim(smallint,integer,integer,bigint[],text[],text)', null, null),
       ('pawl.bring_back(integer,timestamptz,integer)', null, null),
       ('pawl.backlog()', 'drawn', null),
+      ('pawl.backlog()', 'troubled', null),
       ('pawl.horizon(smallint,bigint[],text[])', null, null),
       ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
       ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),

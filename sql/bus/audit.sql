@@ -2,7 +2,7 @@
 --
 -- Invariant: each event is shown once. SENT follows from the command's row; RECEIVED from the lease while it lasts, then from the outcome
 -- of the settle that ended it; the end follows from that outcome. All other events are rows of pawl.event, and so is RECEIVED when the
--- lease ended otherwise: whoever deletes a lease without writing its started_at and worker to pawl.outcome writes the event.
+-- lease ended otherwise: a statement that deletes a lease without writing its started_at and worker to pawl.outcome writes the event.
 -- When retention deletes a command and its outcome, it writes what the audit needs of them to pawl.kept_audit. What is older than the
 -- audit's retention is not shown, wherever it is.
 -- Locks: readers none. Partitions are created and dropped under an exclusive lock on pawl.event or pawl.kept_audit, for which they wait
@@ -24,7 +24,7 @@ as $$
 $$;
 
 -- pawl.audit was a table once (migration 19), and is the first partition of pawl.event now. A view of a user that was created on it still
--- reads that table: the events up to the migration, and later none. So the definitions are not applied before it is gone.
+-- reads that table: the events up to the migration, and later none. So the definitions are not applied before that view is dropped.
 create or replace function pawl.audit_check ()
   returns void
   language plpgsql set search_path = pg_catalog, pg_temp

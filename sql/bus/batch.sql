@@ -2,14 +2,14 @@
 --
 -- Progress is computed from the rows; the only thing kept is a mark below which everything has ended, and that can only
 -- move up, because nothing that ended begins again.
--- Who completes it: the settle that ends its last command, under the batch row's lock, so that of two settles that end the last
--- two commands the second one waits and then sees both. A settle that ran while the batch was being sealed sees it open and takes
--- no lock, and one that waited in vain gives up: pawl.batch_sweep, part of every requeue, completes what they left.
+-- A batch is completed by the settle that ends its last command, under the batch row's lock: of two settles that end the last two
+-- commands the second one waits and then sees both. A settle that ran while the batch was being sealed sees it open and takes no lock,
+-- and one that waited for the lock too long leaves the batch as it is; pawl.batch_sweep, part of every requeue, completes both kinds.
 -- Lock order: batch rows by id, the last locks of a transaction. Senders into an open batch hold theirs (share) until they commit;
 -- only sealing waits for them.
 -- Errors: QU001 an argument is out of range. QU002 the batch exists with another name or on_complete. QU003 it is sealed or complete. QU004 it is unknown.
 
--- What cannot be sent must not be found out by the worker that ends the last command. NULL is good: nothing is sent then.
+-- Refuses what cannot be sent when the batch is created, not when its last command ends. NULL is valid: nothing is sent then.
 create or replace function pawl.on_complete_check (p_on_complete jsonb)
   returns void
   language plpgsql immutable
@@ -66,8 +66,8 @@ begin
     return query select v_id, true;
     return;
   end if;
-  -- A new snapshot, in which whoever made it has committed. What is not given this time is not compared. Locked now, because
-  -- a lock that is shared first, while commands are added, and then needed for sealing could meet another such.
+  -- A new snapshot, in which the transaction that created the batch has committed. Arguments that are null are not compared. The row is
+  -- locked for update now: two transactions that lock it for share to add commands, and then for update to seal it, would deadlock.
   select case when b.name is distinct from coalesce(p_name, b.name) then 'name'
               when b.on_complete is distinct from coalesce(p_on_complete, b.on_complete) then 'on_complete' end
   into v_other
@@ -82,7 +82,8 @@ end
 $$;
 
 -- The number of a batch that still takes commands; NULL for NULL. An open one is locked, so that it is not sealed meanwhile. A
--- sealed one takes commands that it has already: the same request again (an answer was lost) adds nothing and is told the same.
+-- sealed one accepts commands that it already has: a repeated request, whose first response was lost, adds nothing and gets the same
+-- response.
 create or replace function pawl.batch_open (p_batch uuid, p_domain_id integer, p_command_ids uuid[])
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -209,7 +210,7 @@ end
 $$;
 
 -- Complete up to p_limit sealed batches that no settle completed. Batches that another transaction has locked are skipped. Where
--- there are more than the limit, the start is drawn at random, so that each of them has its turn. Returns how many it read.
+-- there are more than the limit, the start is chosen at random, so that each batch is read eventually. Returns how many it read.
 create or replace function pawl.batch_sweep (p_limit integer)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp

@@ -1,4 +1,4 @@
--- claim.sql - lease commands to a worker, and bring back what is due.
+-- claim.sql - lease commands to a worker, and requeue what is due.
 --
 -- Invariants: a token only grows, and settle, extend and rescue name it. A command has at most one lease.
 -- Lock order: rows of ready, skipping locked ones, so that claims never wait.
@@ -46,7 +46,7 @@ begin
   end if;
   for v_priority in reverse 9..0 loop
     for v_row in
-      select r.ctid as place, r.id, r.attempt, r.order_key
+      select r.ctid as tid, r.id, r.attempt, r.order_key
       from pawl.ready r
       where r.domain_id = p_domain_id and r.priority = v_priority
         and (p_types is null or exists (
@@ -67,7 +67,7 @@ begin
       -- One that has no key yet waits for its turn like any other.
       continue when v_row.order_key is not null
         and not (pawl.order_admit(p_domain_id, array[v_row.id], array[v_row.order_key], 1))[1];
-      delete from pawl.ready r where r.ctid = v_row.place;
+      delete from pawl.ready r where r.ctid = v_row.tid;
       insert into pawl.tsq (id, since, domain_id, attempt, error) values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, v_reason);
       insert into pawl.event (id, at, domain_id, attempt, event, details)
       values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', v_reason));
@@ -89,10 +89,10 @@ as $$
   select (nextval('pawl.lease_seq') << 16) | ('x' || right(gen_random_uuid()::text, 4))::bit(16)::integer
 $$;
 
--- Up to p_limit commands of one domain, highest priority first, then in the order of their places. p_after has a place for
--- each priority from 0 to 9 where to begin: a claimer remembers how far it got, so that it does not walk over what is
--- gone. p_types: only these; NULL for all. Fewer than the limit when their payloads are large: what is leased must reach its
--- worker, and an answer too large for memory or for HTTP would cost each of them an attempt.
+-- Up to p_limit commands of one domain, highest priority first, then in the order of their positions. p_after has, for each priority
+-- from 0 to 9, the position behind which the claim starts: claimers keep a cursor, so that claims do not read dead index entries
+-- before it. p_types: only these; NULL for all. Fewer than the limit when their payloads are large: what is leased must reach its
+-- worker, and a response too large for memory or for HTTP would cost each of them an attempt.
 create or replace function pawl.claim (
   p_domain_id integer, p_limit integer, p_lease_ms integer, p_after bigint[], p_types text[], p_worker text)
   returns table (id bigint, token bigint, command_id uuid, type text, payload jsonb, attempt smallint,
@@ -107,7 +107,7 @@ declare
   v_after bigint[] := p_after;
   v_last bigint;
   v_token bigint;
-  v_places tid[];
+  v_tids tid[];
   v_ids bigint[];
   v_keys text[];
   v_pos bigint;
@@ -130,10 +130,10 @@ begin
       v_pos := v_after[v_priority + 1];
       v_chunk := v_left;
       loop
-        select array_agg(f.place), array_agg(f.id), array_agg(f.order_key), max(f.pos), count(*), count(f.order_key)
-        into v_places, v_ids, v_keys, v_pos, v_found, v_ordered
+        select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), max(f.pos), count(*), count(f.order_key)
+        into v_tids, v_ids, v_keys, v_pos, v_found, v_ordered
         from (
-          select r.ctid as place, r.id, r.pos, r.order_key
+          select r.ctid as tid, r.id, r.pos, r.order_key
           from pawl.ready r
           where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > v_pos
             and (p_types is null or exists (
@@ -149,23 +149,23 @@ begin
           from unnest(v_ids, v_keys) u (id, key) where u.key is not null;
         end if;
         if v_ordered > 0 or v_found > v_left then
-          select array_agg(f.place), array_agg(f.id) into v_places, v_ids
+          select array_agg(f.tid), array_agg(f.id) into v_tids, v_ids
           from (
-            select u.place, u.id
-            from (select u.place, u.id, u.key, u.ord, count(u.key) over (order by u.ord) as n
-                  from unnest(v_places, v_ids, v_keys) with ordinality u (place, id, key, ord)) u
+            select u.tid, u.id
+            from (select u.tid, u.id, u.key, u.ord, count(u.key) over (order by u.ord) as n
+                  from unnest(v_tids, v_ids, v_keys) with ordinality u (tid, id, key, ord)) u
             where u.key is null or v_admits[u.n]
             order by u.ord
             limit v_left
           ) f;
         end if;
-        if v_places is not null then
+        if v_tids is not null then
           select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
-          v_left := v_left - cardinality(v_places);
-          if v_fitting < cardinality(v_places) then
+          v_left := v_left - cardinality(v_tids);
+          if v_fitting < cardinality(v_tids) then
             v_left := 0;
             exit when v_fitting = 0 and v_token is not null;
-            v_places := v_places[:greatest(v_fitting, 1)]; -- one goes in any case
+            v_tids := v_tids[:greatest(v_fitting, 1)]; -- one goes in any case
           end if;
           v_token := coalesce(v_token, pawl.lease_token());
           v_now := pawl.now(); -- after the select: whatever it found was sent before, so the audit shows RECEIVED after SENT
@@ -173,7 +173,7 @@ begin
             with taken as (
               -- They are locked and rows here are never updated, so they are still where they were.
               delete from pawl.ready r
-              where r.ctid = any (v_places)
+              where r.ctid = any (v_tids)
               returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
             ), leased as (
               insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker)
@@ -190,7 +190,7 @@ begin
         end if;
         -- Only commands that were not admitted leave it with fewer than it asked for.
         exit when v_left = 0 or v_ordered = 0 or v_found < v_chunk;
-        v_chunk := case when v_places is null then greatest(v_left, least(v_chunk * 2, 5000)) else v_left end;
+        v_chunk := case when v_tids is null then greatest(v_left, least(v_chunk * 2, 5000)) else v_left end;
       end loop;
       exit when v_left = 0;
     end loop;
@@ -216,7 +216,7 @@ as $$
 declare
   v_now timestamptz := pawl.now();
   v_kept bigint[];
-  v_places tid[];
+  v_tids tid[];
   v_ended bigint[];
   v_canceled bigint[];
 begin
@@ -224,20 +224,20 @@ begin
   if (p_lease_ms between 100 and 86400000) is not true then
     raise exception 'lease must be from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
-  -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
-  select array_agg(h.ord) filter (where not h.cancel), array_agg(h.place) filter (where not h.cancel),
+  -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
+  select array_agg(h.ord) filter (where not h.cancel), array_agg(h.tid) filter (where not h.cancel),
          array_agg(h.ord) filter (where h.cancel), array_agg(h.id) filter (where h.cancel)
-  into v_kept, v_places, v_ended, v_canceled
+  into v_kept, v_tids, v_ended, v_canceled
   from (
-    select i.ord, i.id, l.place, l.cancel
+    select i.ord, i.id, l.tid, l.cancel
     from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
     cross join lateral (
-      select l.ctid as place, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
+      select l.ctid as tid, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
   ) h;
   if v_canceled is not null then
     perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
   end if;
-  update pawl.lease l set until = v_now + p_lease_ms * interval '1 ms' where l.ctid = any (v_places);
+  update pawl.lease l set until = v_now + p_lease_ms * interval '1 ms' where l.ctid = any (v_tids);
   return query
     -- By grouping, because row by row a join of two lists takes the square of their length.
     select v.ord::integer, coalesce(max(v.verdict), 'LOST')
@@ -258,15 +258,15 @@ begin
 end
 $$;
 
--- Bring back what is due: delayed commands, and leases that ran out. In bites; any number of pods may do it at once.
--- p_since: leases that ended before this were looked at already, so that the look does not begin at all that ever ended.
--- p_due_since: no command that was due before this is left, so that the look does not walk over index entries of rows that are gone
--- and cannot be vacuumed yet.
--- next_ms: when something is due next, at most p_most_ms from now, and 0 when there is more to do; looked: the time of it.
+-- Requeue what is due: delayed commands, and leases that have expired. In batches; any number of pods may call it at the same time.
+-- p_since: leases that expired before this have been read, so that the scan does not begin at the oldest dead entry.
+-- p_due_since: no command that was due before this is left, so that the scan does not read index entries of deleted rows that cannot
+-- be vacuumed yet.
+-- next_ms: when something is due next, at most p_most_ms from now, and 0 when there is more to do. looked: the time of the call.
 -- due_left: the first command from p_due_since on that was due and is still there: another process moves it, or the limit was reached.
 -- running, oldest: for the proof that nothing due before `looked` appears any more. A transaction that delays commands holds the
--- allocation lock (base/allocation.sql) and reads the clock under it. So whatever is due before `looked` and cannot be seen yet belongs to
--- a transaction below `running`; once `oldest` of a later look has reached that, the look sees it.
+-- allocation lock (base/allocation.sql) and reads the clock under it. So what is due before `looked` and cannot be seen yet belongs to
+-- a transaction below `running`; once `oldest` of a later call has reached that, the call sees it.
 create or replace function pawl.requeue_due (
   p_limit integer, p_since timestamptz, p_most_ms integer, p_due_since timestamptz default '-infinity',
   out moved integer, out next_ms integer, out looked timestamptz, out due_left timestamptz, out running bigint, out oldest bigint)
@@ -297,7 +297,7 @@ begin
   perform pawl.batch_sweep(100), pawl.order_resume(100);
   due_left := (
     select d.due from pawl.delayed d where d.due >= p_due_since and d.due <= looked order by d.due limit 1);
-  -- Not beyond v_most: behind the leases of this moment lie those that were settled long before they would end.
+  -- Not beyond v_most: most index entries behind it belong to leases that were settled long before they would expire.
   v_next := case when moved >= p_limit then looked else least(
     (select d.due from pawl.delayed d where d.due > looked and d.due < v_most order by d.due limit 1),
     (select l.until from pawl.lease l where l.until >= looked and l.until < v_most order by l.until limit 1),
@@ -356,19 +356,19 @@ begin
   perform pawl.allocation_lock(2);
   with due as (
     delete from pawl.delayed d where d.id = any (p_ids) returning d.*
-  ), lined as (
+  ), queued as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select d.domain_id, d.priority, nextval('pawl.command_seq'), d.id, d.attempt, d.max_attempts, d.extras
     from (select * from due order by due.due) d
     returning 1
   )
-  select (select count(*) from due), (select count(*) from lined) into v_deleted, v_inserted;
+  select (select count(*) from due), (select count(*) from queued) into v_deleted, v_inserted;
   perform pawl.moved(v_deleted, v_inserted);
 end
 $$;
 
--- Leases that ran out: queued again while attempts are left, else to the troubleshooting queue. A crash counts as an
--- attempt, so a command that kills its worker does not do so for ever.
+-- Expired leases: queued again while attempts are left, else to the troubleshooting queue. A crash counts as an attempt, so the
+-- number of workers that one command can kill is bounded.
 create or replace function pawl.rescue (p_ids bigint[], p_now timestamptz)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -388,19 +388,19 @@ begin
     delete from pawl.lease l
     where l.id = any (p_ids) and l.attempt < l.max_attempts and not l.cancel
     returning l.*
-  ), lined as (
+  ), queued as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select l.domain_id, l.priority, nextval('pawl.command_seq'), l.id, l.attempt, l.max_attempts, l.extras
     from lost l
     returning 1
-  ), noted as (
+  ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select l.id, e.at, l.domain_id, l.attempt, e.event, e.actor, e.details
     from lost l
     cross join lateral (values (l.started_at, 'RECEIVED', l.worker, null::jsonb),
                                (p_now, 'RETRY_SCHEDULED', null, '{"reason": "its worker was lost"}')) e (at, event, actor, details)
   )
-  select (select count(*) from lost), (select count(*) from lined) into v_deleted, v_inserted;
+  select (select count(*) from lost), (select count(*) from queued) into v_deleted, v_inserted;
   perform pawl.moved(v_deleted, v_inserted);
   if cardinality(v_canceled) > 0 then
     perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
@@ -409,9 +409,9 @@ begin
 end
 $$;
 
--- What a claimer needs to know to move its floor: see bus/claim.h. Numbers up to `allocated` were allocated by transactions older
+-- What a claimer needs to move its low watermark: see bus/claim.h. Numbers up to `allocated` were allocated by transactions older
 -- than `running`; once `oldest` has reached it they are all decided (base/allocation.sql). firsts: the first row that is there, of each priority,
--- behind the floor; rows that an unfinished claim is about to take are still there, so one that dies gives them back.
+-- behind the watermark; rows that an open claim has locked still count, so they are found again when its transaction aborts.
 create or replace function pawl.decided_position (
   p_domain_id integer, p_floors bigint[], p_types text[],
   out allocated bigint, out running bigint, out oldest bigint, out firsts bigint[])
@@ -421,8 +421,8 @@ as $$
 begin
   perform pawl.array_check('floors', p_floors, 10, 'QU001'),
           pawl.array_check('types', p_types, coalesce(cardinality(p_types), 0), 'QU001', true);
-  -- In this order: whoever drew one of these numbers has an older id than ours, and is either among those who draw or has ended
-  -- before the snapshot of the look.
+  -- In this order: a transaction that allocated one of these numbers has an older id than ours, and either holds the allocation lock or
+  -- has ended before the snapshot of the scan.
   select case when s.is_called then s.last_value else s.last_value - 1 end into allocated from pawl.command_seq s;
   running := pawl.allocation_bound();
   oldest := pawl.allocation_oldest(2, running);

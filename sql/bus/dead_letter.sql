@@ -1,4 +1,4 @@
--- dead_letter.sql - operations that failed for good, tried again until they work or three tries are spent.
+-- dead_letter.sql - operations that have failed, retried until they succeed or three tries are used up.
 --
 --     pending  -> retrying [dead_letter_claim]            retrying -> resolved [dead_letter_settle: it worked]
 --     retrying -> retrying [dead_letter_claim: its lease ran out, tries left]
@@ -10,7 +10,7 @@
 --   1. At most one unresolved row per (operation_type, operation_key).
 --   2. A lease number only grows; hold and settle name it, so a report that comes late changes nothing.
 --   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too. A claim begins the try, so
---      claim no more than are tried at once.
+--      claim no more than are tried at the same time.
 -- Lock order: rows by id; put inserts by (type, key); claim skips what is locked and never waits.
 -- Errors: PW003 arrays differ in length, or a number is out of range.
 -- The functions run with the owner's rights: roles may call them, not touch the table.
@@ -24,7 +24,7 @@ as $$
   select array['reply', 'on_complete', 'alert_webhook']
 $$;
 
--- Keep operations of an application that failed; one row out per item, in any order. An unresolved twin is left as it is and its id
+-- Keep operations of an application that failed; one row out per item, in any order. An unresolved letter with the same type and key is left as it is, and its id
 -- returned. Types that are reserved are refused, and so are data of more than 16 MiB as text. Messages are cut after 8192 characters.
 create or replace function pawl.dead_letter_put (
   p_types text[], p_keys text[], p_data jsonb[], p_messages text[], p_codes text[],
@@ -114,7 +114,7 @@ begin
     raise exception 'limit, lease or tries out of range' using errcode = 'PW003';
   end if;
 
-  -- Those that were lost in their last try take no place from those that can be tried.
+  -- Letters lost in their last try must not use up the limit.
   update pawl.failed_operations f
   set status = 'failed', lease_until = null, error_message = 'the pod that tried it did not report back',
       error_code = 'lease-expired'
@@ -159,8 +159,8 @@ begin
 end
 $$;
 
--- Lock a claimed letter for the transaction that tries it, so that nobody rescues it meanwhile. Says 'retrying': go on;
--- 'resolved': an earlier run of the same try committed; null: the lease is lost or the letter is gone.
+-- Lock a claimed letter for the transaction that tries it, so that no other pod claims it meanwhile. Says 'retrying': go on;
+-- 'resolved': an earlier run of the same try committed; null: the lease is lost or the letter was deleted.
 create or replace function pawl.dead_letter_hold (p_id bigint, p_lease bigint)
   returns text
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -215,7 +215,7 @@ begin
 end
 $$;
 
--- By hand: due at once, tries start again. moved is false for one that is resolved or being tried; status is null for
+-- By an operator: due immediately, tries are reset. moved is false for one that is resolved or being tried; status is null for
 -- one that is not there.
 create or replace function pawl.dead_letter_retry (p_ids bigint[])
   returns table (id bigint, moved boolean, status text)
@@ -240,7 +240,7 @@ begin
 end
 $$;
 
--- By hand: forget letters, whatever their state; a try under way finds its lease gone and rolls back.
+-- By an operator: delete letters in any state; a try in progress finds its lease lost and rolls back.
 create or replace function pawl.dead_letter_delete (p_ids bigint[])
   returns setof bigint
   language plpgsql security definer set search_path = pawl, pg_temp

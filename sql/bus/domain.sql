@@ -50,7 +50,7 @@ begin
   end if;
   for v_try in 0 .. 100 loop
     v_id := pawl.domain_number(p_name, v_try);
-    -- Its own row may have been committed since domain_find looked: that is no reason for another number.
+    -- Its own row may have been committed since domain_find read the table; then the number is right.
     exit when not exists (select from pawl.domain_name d where d.id = v_id and d.name <> p_name);
   end loop;
   insert into pawl.domain_name (id, name) values (v_id, p_name);

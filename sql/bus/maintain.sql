@@ -83,7 +83,7 @@ end
 $$;
 
 -- One queue that pawl made: replies older than the cutoff go, and the queue with them when no reply came since and nothing is in it
--- or in its archive. The lock before the look keeps a reply that is just being sent from being dropped.
+-- or in its archive. The queue is locked before it is read, so that a reply that is being sent is not dropped.
 create or replace function pawl.prune_reply_queue (p_name text, p_limit integer, p_cutoff timestamptz)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
@@ -120,7 +120,7 @@ begin
 end
 $$;
 
--- Up to 20 queues by name, from `after` on; null is the beginning, and as an answer: that was the last one. gone: replies.
+-- Up to 20 queues by name, from `after` on; null is the beginning, and as a result: that was the last one. gone: deleted replies.
 create or replace function pawl.prune_replies (p_limit integer, p_older interval, inout after text, out gone bigint)
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$

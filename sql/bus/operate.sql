@@ -1,15 +1,15 @@
--- operate.sql - what operators do to commands: cancel, and decide what waits in the troubleshooting queue.
+-- operate.sql - decisions of operators: cancel commands, and retry, cancel or complete those in the troubleshooting queue.
 --
--- Each function takes ids and returns a row per item. The audit remembers each decision with its operator; the same decision
--- again (its answer was lost) changes nothing and is told who decided what and when, another one is refused with the same words.
--- Verdicts: CANCELED, CANCELING (it runs; its worker is told at the next heartbeat), COMPLETED, PENDING; or why nothing was done:
+-- Each function takes ids and returns a row per item. The audit records each decision with its operator. A repeated decision, whose first
+-- response was lost, changes nothing and returns who decided what and when; a different one is refused with the same fields.
+-- Verdicts: CANCELED, CANCELING (it runs; its worker learns it at the next heartbeat), COMPLETED, PENDING; or why nothing was done:
 -- DECIDED (another decision was made: see decision, operator, decided_at), ENDED (it ended by itself), NOT_IN_TSQ, NOT_FOUND,
 -- AMBIGUOUS (several domains have this id: see domains).
 -- Lock order: process rows (retry), then lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only
 -- pawl.command_cancel may have to start over, when a command moves while it reads.
 -- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
--- The numbers of commands. A NULL domain stands for any. id is NULL for an unknown command, and for an id that several domains
+-- The numbers of commands. A NULL domain matches any. id is NULL for an unknown command, and for an id that several domains
 -- have; then domains names them.
 create or replace function pawl.commands_find (p_command_ids uuid[], p_domains text[])
   returns table (ord integer, id bigint, domains text)
@@ -63,7 +63,7 @@ as $$
   limit 1
 $$;
 
--- The answers of a decision. p_verdicts: of the commands that it changed, NULL for the others. p_otherwise: for a command that is
+-- The rows that a decision returns. p_verdicts: of the commands that it changed, NULL for the others. p_otherwise: for a command that is
 -- not where the decision needs it, and about which nothing was decided.
 create or replace function pawl.decisions_repeated (
   p_command_ids uuid[], p_domains text[], p_verdicts text[], p_decision text, p_operator text, p_reason text, p_result jsonb,
@@ -78,7 +78,7 @@ as $$
               when s.same then case p_decision when 'retry' then 'PENDING' when 'complete' then 'COMPLETED'
                                  else case when o.id is null then 'CANCELING' else o.status end end
               when l.decision is not null and (l.decision <> 'cancel' or o.id is null or o.status = 'CANCELED') then 'DECIDED'
-              else p_otherwise end, -- also when it ended before its worker was told to cancel
+              else p_otherwise end, -- also when it ended before its worker learned of the cancellation
          v.verdict is not null, l.decision, l.operator, pawl.micros(l.decided_at), f.domains
   from pawl.commands_find(p_command_ids, p_domains) f
   join unnest(p_verdicts) with ordinality v (verdict, ord) on v.ord = f.ord
@@ -125,7 +125,7 @@ begin
 end
 $$;
 
--- Cancel commands wherever they are. A NULL domain stands for any, a NULL operator for the session's user.
+-- Cancel commands wherever they are. A NULL domain matches any, a NULL operator for the session's user.
 create or replace function pawl.command_cancel (
   p_command_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
@@ -156,10 +156,10 @@ begin
     end if;
     perform from pawl.lease l where l.id = any (v_left) order by l.id for update;
     v_now := pawl.now(); -- under the lock: after the claim that it may have waited for
-    -- Who asked and why is noted now: the worker that ends it does not know.
+    -- Operator and reason are recorded now: the worker that ends it does not know them.
     with asked as (
       update pawl.lease l set cancel = true where l.id = any (v_left) and not l.cancel returning l.id, l.domain_id, l.attempt
-    ), noted as (
+    ), recorded as (
       insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
       select a.id, v_now, a.domain_id, a.attempt, 'OPERATOR_CANCEL', v_operator,
              case when p_reason is not null then jsonb_build_object('reason', p_reason) end
@@ -172,7 +172,7 @@ begin
   if cardinality(v_ended) > 0 then
     perform pawl.after_end(v_ended);
   end if;
-  perform pawl.replay_barrier(); -- some answers may tell what was decided earlier
+  perform pawl.replay_barrier(); -- some rows may report what was decided earlier
   return query
     select * from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ended) then 'CANCELED' when i.id = any (v_asked) then 'CANCELING' end
@@ -216,27 +216,27 @@ begin
       perform pawl.allocation_lock(2);
       with taken as (
         delete from pawl.tsq t where t.id = any (v_ids) returning t.id, t.domain_id, t.attempt
-      ), lined as (
+      ), queued as (
         insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
         select c.domain_id, c.priority, nextval('pawl.command_seq'), c.id, 0, c.max_attempts,
                c.reply_to is not null or c.batch_id is not null or c.order_key is not null,
                pawl.order_key_again(c.domain_id, c.order_key, c.id)
         from taken t join pawl.command c on c.id = t.id
         returning 1
-      ), noted as (
+      ), recorded as (
         insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
         select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', v_operator,
                case when p_reason is not null then jsonb_build_object('reason', p_reason) end
         from taken t
       )
-      select (select count(*) from taken), (select count(*) from lined) into v_deleted, v_inserted;
+      select (select count(*) from taken), (select count(*) from queued) into v_deleted, v_inserted;
       perform pawl.moved(v_deleted, v_inserted);
     when 'cancel' then
       perform pawl.finish(v_ids, 'CANCELED', 'OPERATOR_CANCEL', null, p_reason, v_operator);
     when 'complete' then
       perform pawl.finish(v_ids, 'COMPLETED', 'OPERATOR_COMPLETE', p_result, p_reason, v_operator);
   end case;
-  perform pawl.replay_barrier(); -- some answers may tell what was decided earlier
+  perform pawl.replay_barrier(); -- some rows may report what was decided earlier
   return query
     select * from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ids) then
@@ -246,7 +246,7 @@ begin
 end
 $$;
 
--- The same two by ids alone.
+-- Both by ids alone.
 create or replace function pawl.cancel (
   p_command_ids uuid[], p_reason text default null, p_operator text default session_user)
   returns table (ord integer, verdict text)

@@ -2,7 +2,7 @@
 --
 -- A sender only inserts (pawl.ready names the key) and reads nothing about the key, so it waits for no other transaction. A claim that finds
 -- such a row admits it: if the key is free, its first command gets it; all others are moved to pawl.parked. From then on the command that has
--- the key is an ordinary one: it is leased, retried, delayed, rescued and released without any look at the key. Its end passes the key on
+-- the key is an ordinary one: it is leased, retried, delayed, rescued and released without reading the key. Its end passes the key on
 -- to the first parked command, in the same transaction.
 --
 -- Invariants, of each key:
@@ -14,7 +14,7 @@
 -- Two commands are sent at the same time when neither of their transactions had committed before the other one allocated its id; they
 -- run in either order.
 --
--- Locks: who parks a command, or passes the key on, has locked the key's row in pawl.order_turn until it commits. A claim skips keys that are
+-- Locks: a transaction that parks a command, or passes the key on, has locked the key's row in pawl.order_turn until it commits. A claim skips keys that are
 -- locked, and leaves their commands in pawl.ready for a later claim. A transaction that ends the command that has the key waits for its
 -- lock, 100 ms for each of three keys and 1 ms for each further one; what it cannot lock it leaves to pawl.order_resume, which
 -- pawl.requeue_due calls. Two transactions never end the same command, so they never wait for each other's keys.
@@ -29,7 +29,7 @@ create or replace function pawl.order_open (p_domain_id integer, p_keys text[], 
   language plpgsql
 as $$
 declare
-  v_patience text := current_setting('lock_timeout');
+  v_lock_timeout text := current_setting('lock_timeout');
   v_waits integer := 0;
   v_opened text[];
   v_item record;
@@ -43,7 +43,7 @@ begin
       returning order_key
     )
     select coalesce(array_agg(o.order_key), '{}') into v_opened from opened o;
-    perform set_config('lock_timeout', v_patience, true);
+    perform set_config('lock_timeout', v_lock_timeout, true);
     return v_opened;
   exception when lock_not_available then
     v_opened := '{}';
@@ -60,7 +60,7 @@ begin
       v_waits := v_waits + 1;
     end;
   end loop;
-  perform set_config('lock_timeout', v_patience, true);
+  perform set_config('lock_timeout', v_lock_timeout, true);
   return v_opened;
 end
 $$;
@@ -108,7 +108,7 @@ declare
   v_firsts bigint[];  -- their first commands
   v_opened text[];
   v_early bigint[];
-  v_places tid[];
+  v_tids tid[];
   v_parked_keys text[];
   v_parked_ids bigint[];
   v_deleted bigint;
@@ -179,35 +179,35 @@ begin
     ) g
     where g.holder is not null and g.last is not null
   ), listed as materialized (
-    select p.key, r.id, l.place
+    select p.key, r.id, l.tid
     from park p
     cross join lateral (
       select r.id from pawl.ready r
       where r.domain_id = p_domain_id and r.order_key = p.key and r.id <= p.last and r.id <> p.holder
       order by r.id limit 1000) r
     left join lateral (
-      select l.ctid as place from pawl.ready l
+      select l.ctid as tid from pawl.ready l
       where l.domain_id = p_domain_id and l.order_key = p.key and l.id = r.id
       for update skip locked) l on true
   )
-  select array_agg(f.place), array_agg(f.key), array_agg(f.id) into v_places, v_parked_keys, v_parked_ids
-  from (select l.*, bool_and(l.place is not null) over (partition by l.key order by l.id) as has_all_before from listed l) f
+  select array_agg(f.tid), array_agg(f.key), array_agg(f.id) into v_tids, v_parked_keys, v_parked_ids
+  from (select l.*, bool_and(l.tid is not null) over (partition by l.key order by l.id) as has_all_before from listed l) f
   where f.has_all_before;
-  if v_places is not null then
+  if v_tids is not null then
     with taken as (
-      delete from pawl.ready r where r.ctid = any (v_places) returning r.order_key, r.id
+      delete from pawl.ready r where r.ctid = any (v_tids) returning r.order_key, r.id
     ), kept as (
       insert into pawl.parked (domain_id, order_key, id) select p_domain_id, t.order_key, t.id from taken t returning 1
     )
     select (select count(*) from taken), (select count(*) from kept) into v_deleted, v_inserted;
     perform pawl.moved(v_deleted, v_inserted);
     update pawl.order_turn t set low = m.id - 1
-    from (select k.place, g.id
+    from (select k.tid, g.id
           from (select u.key, min(u.id) as id from unnest(v_parked_keys, v_parked_ids) u (key, id) group by u.key) g
           cross join lateral (
-            select k.ctid as place from pawl.order_turn k
+            select k.ctid as tid from pawl.order_turn k
             where k.domain_id = p_domain_id and k.order_key = g.key and k.low >= g.id limit 1) k) m
-    where t.ctid = m.place;
+    where t.ctid = m.tid;
   end if;
 
   return array(
@@ -232,7 +232,7 @@ create or replace function pawl.order_wait (p_domains integer[], p_keys text[], 
   language plpgsql
 as $$
 declare
-  v_patience text := current_setting('lock_timeout');
+  v_lock_timeout text := current_setting('lock_timeout');
   v_waits integer := 0;
   v_locked bigint[] := '{}';
   v_item record;
@@ -252,7 +252,7 @@ begin
       v_waits := v_waits + 1;
     end;
   end loop;
-  perform set_config('lock_timeout', v_patience, true);
+  perform set_config('lock_timeout', v_lock_timeout, true);
   return v_locked;
 end
 $$;
@@ -269,7 +269,7 @@ declare
   v_keys text[];
   v_ids bigint[];
   v_locked bigint[];
-  v_places tid[];
+  v_tids tid[];
   v_next bigint[];
   v_next_turns tid[];
   v_last_turns tid[]; -- of keys of which none is parked
@@ -307,29 +307,29 @@ begin
 
   -- A new statement, whose snapshot shows all that was parked before the key was locked. The first one, and no other, is next: if
   -- another transaction has it locked, it is decided by that one whether there is such a command.
-  select array_agg(l.place) filter (where l.place is not null), array_agg(n.id) filter (where l.place is not null),
-         array_agg(t.place) filter (where l.place is not null), array_agg(t.place) filter (where n.id is null),
-         array_agg(k.id) filter (where n.id is null), array_agg(k.id) filter (where n.id is not null and l.place is null)
-  into v_places, v_next, v_next_turns, v_last_turns, v_last, v_blocked
+  select array_agg(l.tid) filter (where l.tid is not null), array_agg(n.id) filter (where l.tid is not null),
+         array_agg(t.tid) filter (where l.tid is not null), array_agg(t.tid) filter (where n.id is null),
+         array_agg(k.id) filter (where n.id is null), array_agg(k.id) filter (where n.id is not null and l.tid is null)
+  into v_tids, v_next, v_next_turns, v_last_turns, v_last, v_blocked
   from unnest(v_domains, v_keys, v_ids) k (domain_id, key, id)
   cross join lateral (
-    select t.ctid as place, t.low from pawl.order_turn t where t.domain_id = k.domain_id and t.order_key = k.key limit 1) t
+    select t.ctid as tid, t.low from pawl.order_turn t where t.domain_id = k.domain_id and t.order_key = k.key limit 1) t
   left join lateral (
     select p.id from pawl.parked p
     where p.domain_id = k.domain_id and p.order_key = k.key and p.id > t.low
     order by p.id limit 1) n on true
   left join lateral (
-    select p.ctid as place from pawl.parked p
+    select p.ctid as tid from pawl.parked p
     where p.domain_id = k.domain_id and p.order_key = k.key and p.id = n.id
     for update skip locked) l on true;
-  if v_places is not null then
+  if v_tids is not null then
     with taken as (
-      delete from pawl.parked p where p.ctid = any (v_places) returning 1
+      delete from pawl.parked p where p.ctid = any (v_tids) returning 1
     )
     select count(*) into v_taken from taken;
     perform pawl.moved(v_taken, pawl.order_queue(v_next));
     update pawl.order_turn t set id = n.id, low = n.id
-    from unnest(v_next_turns, v_next) n (place, id) where t.ctid = n.place;
+    from unnest(v_next_turns, v_next) n (tid, id) where t.ctid = n.tid;
     get diagnostics v_turned = row_count;
     perform pawl.moved(v_taken, v_turned);
   end if;

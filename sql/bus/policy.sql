@@ -2,7 +2,7 @@
 -- its order key; by domain and type.
 --
 -- A type's own policy comes before that of its domain (type '*'), and that before the default: 10, 60, 300 s, and hold. Delays and order
--- key are looked up apart. The last delay serves all further attempts; up to a fifth is subtracted at random (pawl.retry_delay_ms).
+-- key are looked up apart. The last delay applies to all further attempts; up to a fifth is subtracted at random (pawl.retry_delay_ms).
 -- Errors: QU001 a domain, type, delay or order_key out of range.
 
 -- Replace a policy; p_type NULL is the domain's own. A NULL is not set by this policy; both NULL remove it.

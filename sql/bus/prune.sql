@@ -1,8 +1,8 @@
 -- prune.sql - retention: delete what is old enough, in batches, without making any other transaction wait for more than 100 ms.
 --
--- Ids grow with the time of sending, so a walk along them meets what can be old first, and ends where commands were sent too
--- late for that. What was sent early and ended late stays, and the walk goes on behind it: `after` is where the next bite
--- begins; null is the beginning, and as an answer: the walk is over.
+-- Ids grow with the time of sending, so a scan in the order of ids reads the oldest commands first, and stops where commands were sent
+-- too late to be old. What was sent early and ended late is retained, and the scan continues behind it: `after` is where the next batch
+-- begins; null is the beginning, and as a result: the scan is complete.
 -- When a command is deleted, its key stays in pawl.kept_key, so that its id is not new, and its events in pawl.kept_audit.
 -- Lock order: process rows, those that are not locked; command and outcome rows; then, in pawl.prune_audit, pawl.event or pawl.kept_audit exclusively, until the commit. So
 -- pawl.prune_audit is a transaction of its own, or the last call of one.
@@ -49,7 +49,7 @@ begin
 end
 $$;
 
--- The same. One that fails stops none beside it: what fails together is halved until it is alone, and stays for the next walk.
+-- The same. One that fails stops none beside it: what fails together is halved until it is alone, and is left to the next scan.
 create or replace function pawl.prune_apart (p_ids bigint[], p_audit_start timestamptz)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -94,7 +94,7 @@ begin
     after := null;
   end if;
   if not pawl.kept_audit_make(v_old, v_audit_start) then
-    after := null; -- another process creates or drops a partition: the next walk tries again
+    after := null; -- another process creates or drops a partition: the next scan tries again
     gone := 0;
     return;
   end if;

@@ -1,4 +1,4 @@
--- release.sql - undo a claim whose commands were not begun: its answer did not reach the worker, or the worker cannot run them.
+-- release.sql - undo a claim whose commands were not begun: its response did not reach the worker, or the worker cannot run them.
 
 -- Queue leased commands again as if they had not been claimed: the attempt does not count. One whose cancellation was asked for
 -- meanwhile ends here. A lease with another token, or one that another transaction
@@ -16,7 +16,7 @@ declare
   v_canceled bigint[];
 begin
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
-  -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
+  -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
   select array_agg(h.id) filter (where not h.cancel), array_agg(h.id) filter (where h.cancel)
   into v_held, v_canceled
   from (

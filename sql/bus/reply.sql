@@ -22,7 +22,7 @@ as $$
   select p_target not like '%:%'
 $$;
 
--- Raises for a target that no reply can be sent to. NULL elements are good: nothing is sent then. A reply must not start a process,
+-- Raises for a target that no reply can be sent to. NULL elements are valid: nothing is sent then. A reply must not start a process,
 -- because that needs other rights than sending a command; and only a session that may run processes names a process.
 create or replace function pawl.reply_to_check (p_targets text[])
   returns void
@@ -74,7 +74,7 @@ begin
 end
 $$;
 
--- Those that have to be created, by name: one spelling of each.
+-- The queues that have to be created, by name: one spelling of each.
 create or replace function pawl.reply_queues_new (p_names text[])
   returns text[]
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -89,7 +89,7 @@ declare
 begin
   if cardinality(v_new) > v_most then
     raise exception 'reply_to names % queues that do not exist; one call creates at most %', cardinality(v_new), v_most
-      using errcode = 'QU001', hint = 'Use one reply queue per reader and correlation_id to tell replies apart.';
+      using errcode = 'QU001', hint = 'Use one reply queue per reader, and correlation_id to distinguish replies.';
   end if;
   return v_new;
 end
@@ -113,7 +113,7 @@ begin
 end
 $$;
 
--- The same as reply_queues for a transaction that others share: creates what it can under the session's lock_timeout, which the caller
+-- The same as reply_queues for a transaction that several callers share: creates what it can under the session's lock_timeout, which the caller
 -- has made short, and returns the names that another transaction is creating. After five waits the rest is not tried.
 create or replace function pawl.reply_queues_busy (p_names text[])
   returns text[]
@@ -137,7 +137,7 @@ begin
 end
 $$;
 
--- What a reply says, and where it goes.
+-- Contents and target of each reply.
 create or replace function pawl.replies (p_ids bigint[])
   returns table (id bigint, command_id uuid, domain text, queue text, message jsonb)
   language sql stable
@@ -280,7 +280,7 @@ begin
     if not p_apart then
       v_refusals := pawl.reply_deliver(v_target, v_replies);
     else
-      -- A queue that is locked costs 100 ms, from the fourth on 1 ms: the commands of others wait for this transaction.
+      -- A queue that is locked costs 100 ms, from the fourth on 1 ms: other commands wait for this transaction.
       perform set_config('lock_timeout', case when v_waits < 3 then '100ms' else '1ms' end, true);
       begin
         if pawl.reply_is_queue(v_target) and not pawl.reply_queue_exists(v_target) then

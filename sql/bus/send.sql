@@ -1,16 +1,16 @@
 -- send.sql - put commands in the queue, in the caller's own transaction.
 --
 -- Invariant: (command id, domain) is one command for as long as its key is kept: while the command is there, and then in
--- pawl.kept_key. A second send of the same changes nothing and tells
--- how the first one stands; with another field, other than the delay, it is a refusal that names the field (verdict QU002). Of a command
+-- pawl.kept_key. A repeated send changes nothing and returns the status of
+-- the first one; with another field, other than the delay, it is refused, and the refusal names the field (verdict QU002). Of a command
 -- that retention has deleted only type and payload are known.
--- Locks: the batch's row (share), new reply queues by name, then the unique key. A twin is a send of the same id by another transaction
--- that has not ended. pawl.send waits for it, and for a batch that is being sealed or a reply queue that is being created, until the
+-- Locks: the batch's row (share), new reply queues by name, then the unique key. A concurrent send of
+-- the same id, by another transaction that has not ended, holds it. pawl.send waits for that transaction, and for a batch that is being sealed or a reply queue that is being created, until the
 -- session's lock_timeout. Callers that share a transaction with others call pawl.send_items with p_nowait, which waits at most 10 ms
--- for each of them, at most five times for twins and for queues, and sets aside (BUSY) what it could not decide.
+-- for each of them, at most five times for ids and for queues, and returns BUSY for what it could not decide.
 -- Errors: QU001 arguments out of range, arrays of different length, a payload too large. QU003 the batch is closed, QU004 unknown.
 
--- What a twin is told: the first one's state. UNKNOWN: there is no such command.
+-- The status that a repeated send returns: that of the first one. UNKNOWN: there is no such command.
 create or replace function pawl.command_status (p_id bigint)
   returns text
   language sql stable
@@ -49,7 +49,7 @@ end
 $$;
 
 -- Lengths of the payloads as text, null for those below 1000 bytes; null when all are. So claims need not measure.
--- p_checked: the caller has bounded the exponents of all numbers (bus/send.c does), so that the text itself can be measured at once,
+-- p_checked: the caller has bounded the exponents of all numbers (bus/send.c does), so that the text itself can be measured,
 -- which takes an eighth of the time.
 create or replace function pawl.payloads_bytes (p_payloads jsonb[], p_checked boolean)
   returns integer[]
@@ -65,7 +65,7 @@ begin
 end
 $$;
 
--- What stays of a payload when the command is deleted. One that is too large as text, which an earlier version has taken, has an empty
+-- What is retained of a payload when the command is deleted. One that is too large as text, which an earlier version has taken, has an empty
 -- hash: no payload that can be sent is the same. PL/pgSQL, because the planner would write the constant argument of a SQL function out
 -- before the CASE around it is decided.
 create or replace function pawl.payload_hash (p_payload jsonb)
@@ -80,7 +80,7 @@ begin
 end
 $$;
 
--- Of commands that were just written, those whose id was used by a command that retention has deleted: they are taken back. Returns
+-- Of commands that were just written, those whose id was used by a command that retention has deleted: they are deleted again. Returns
 -- their numbers. After the insert, because only then is it certain that a key that retention moves meanwhile is seen: the insert waits
 -- for the deletion of the old row, and this statement has a later snapshot. (Under REPEATABLE READ it has not: a transaction that
 -- began before retention moved the key may use the id once more.)
@@ -207,7 +207,7 @@ begin
           order by m.id, i.ord) f
     where f.delay_ms > 0
     returning id
-  ), lined as (
+  ), queued as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
     select p_domain_id, m.priority, m.id, m.id, 0, m.max_attempts, m.extras, m.order_key
     from made m
@@ -220,7 +220,7 @@ $$;
 
 -- The ids that a transaction which has not ended is sending too, or deletes (retention). An insert meets their rows, and waits. So each
 -- is inserted, in a subtransaction that is rolled back in any case, under the session's lock_timeout, which the caller has made short.
--- After five waits the ids that were not tried are taken for busy as well: they cost nobody time, and are tried again alone.
+-- After five waits the ids that were not tried are taken for busy as well: they make no other item wait, and are tried again alone.
 create or replace function pawl.send_busy (p_domain_id integer, p_ids uuid[])
   returns uuid[]
   language plpgsql
@@ -275,7 +275,7 @@ declare
   v_batch bigint;
   v_ids uuid[] := p_command_ids;
   v_bytes integer[];
-  v_patience text := current_setting('lock_timeout');
+  v_lock_timeout text := current_setting('lock_timeout');
   v_is_held boolean := false; -- the batch, by another transaction
   v_held_queues text[];
   v_busy uuid[];
@@ -322,7 +322,7 @@ begin
   end if;
   v_bytes := pawl.payloads_bytes(p_payloads, p_nowait);
   if v_ids is null or array_position(v_ids, null) is not null then
-    -- Not by subscripts: in an array with nulls each of them walks over all elements before it.
+    -- Not by subscripts: in an array with nulls each of them scans all elements before it.
     v_ids := array(select coalesce(u.id, pawl.uuid7())
                    from rows from (unnest(p_command_ids), generate_series(1, v_count)) u (id, n)
                    order by u.n);
@@ -342,7 +342,7 @@ begin
         v_busy := array(select u.id from unnest(v_ids, p_reply_to) u (id, reply_to) where u.reply_to = any (v_held_queues));
       end if;
     end if;
-    perform set_config('lock_timeout', v_patience, true);
+    perform set_config('lock_timeout', v_lock_timeout, true);
   else
     v_batch := pawl.batch_open(p_batch_id, v_domain, p_command_ids);
     if p_reply_to is not null then
@@ -363,7 +363,7 @@ begin
     exception when unique_violation or lock_not_available then
       v_fresh := false;
     end;
-    perform set_config('lock_timeout', v_patience, true);
+    perform set_config('lock_timeout', v_lock_timeout, true);
     if not v_fresh then -- an earlier try of this call has committed, or has not ended
       return query select s.* from pawl.send_items(p_nowait, p_domain, p_types, p_payloads, p_command_ids, p_delays_ms, p_priorities,
         p_max_attempts, p_reply_to, p_correlation_ids, p_batch_id, p_actor, p_order_keys) s;
@@ -381,7 +381,7 @@ begin
       v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
                               p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, false);
     end;
-    perform set_config('lock_timeout', v_patience, true);
+    perform set_config('lock_timeout', v_lock_timeout, true);
   else
     v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
                             p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, false);
@@ -406,7 +406,7 @@ begin
     return query select n::integer, v_ids[n], true, 'PENDING', null::text from generate_series(1, v_count) n order by n;
     return;
   end if;
-  -- Some were there already: a new snapshot, in which their first senders have committed.
+  -- Some existed before: a new snapshot, in which their first senders have committed.
   perform pawl.replay_barrier();
   return query
     -- By a window over both lists, because a join of two lists row by row takes the square of their length.
@@ -449,7 +449,7 @@ begin
 end
 $$;
 
--- The same as send_items, waiting for twins. A new argument comes last and has a default; pawl.send of earlier versions, without it, is
+-- The same as send_items, waiting for concurrent sends. A new argument comes last and has a default; pawl.send of earlier versions, without it, is
 -- dropped, or renamed to pawl.send_unordered where an object of a user is bound to it (base/retire.sql).
 create or replace function pawl.send (
   p_domain text,
@@ -472,7 +472,7 @@ as $$
     p_correlation_ids, p_batch_id, p_actor, p_order_keys) s
 $$;
 
--- One command. Returns its id; a refusal is raised (QU002), because there is no neighbour to spare.
+-- One command. Returns its id; a refusal is raised (QU002), because no other item depends on this call.
 create or replace function pawl.send (
   p_domain text,
   p_type text,
@@ -534,8 +534,8 @@ as $$
     p_max_attempts::integer, p_reply_to, p_correlation_id, p_batch::uuid, p_order_key)
 $$;
 
--- Tell the workers of a domain to look now. pawl.send does not: PostgreSQL lets transactions that notify commit one at a time,
--- all over the server. So call it after the commit, in a transaction of its own; losing it costs 2.5 s at most.
+-- Notify the workers of a domain that it has work. pawl.send does not: PostgreSQL serialises the commits of transactions that notify,
+-- on the whole server. So call it after the commit, in a transaction of its own; losing it costs 2.5 s at most.
 create or replace function pawl.wake (p_domain text)
   returns void
   language plpgsql

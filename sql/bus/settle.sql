@@ -1,7 +1,7 @@
--- settle.sql - how a leased command ended: completed, to be tried again, given up, refused.
+-- settle.sql - settle leased commands: complete, retry, fail (to the troubleshooting queue), reject.
 --
 -- Invariants: nothing is changed under a token that is not the lease's. An outcome is written once, by inserting it. The
--- same settle again (an answer was lost) changes nothing and is told the same, once the command has ended by it. A row leaves
+-- same settle again, after a lost response, changes nothing and returns the same, once the command has ended by it. A row leaves
 -- its table only in a statement that inserts it into another one, and pawl.moved() raises when the numbers differ.
 -- Lock order, of every function here: lease, delayed, tsq and ready rows, each by id; then, in pawl.after_end, reply queues by name,
 -- batch rows by id. pawl.after_end is called once, after the last row was locked.
@@ -67,7 +67,7 @@ declare
   v_count integer := cardinality(p_ids);
   -- Those that end by this call, in arrays of one length.
   v_done bigint[];
-  v_places tid[];
+  v_tids tid[];
   v_ids bigint[];
   v_tokens bigint[];
   v_domains integer[];
@@ -77,7 +77,7 @@ declare
   v_errors text[];
   v_started timestamptz[];
   v_workers text[];
-  v_extras bigint[]; -- of these a reply queue or a batch is told
+  v_extras bigint[]; -- of these, those with a reply, a batch or an order key
   v_deleted bigint;
   v_inserted bigint;
   -- Those that go on, or were canceled while they ran.
@@ -112,14 +112,14 @@ begin
   if v_is_plain then -- nearly always: if it has all leases, they become outcomes as they are
     v_ids := p_ids; -- variables, because PL/pgSQL expands only these into arrays whose elements are read in constant time
     v_tokens := p_tokens;
-    v_places := array(
-      select l.place
+    v_tids := array(
+      select l.tid
       from generate_series(1, v_count) i
       cross join lateral (
-        select l.ctid as place from pawl.lease l where l.id = v_ids[i] and l.token = v_tokens[i] for update skip locked) l);
-    if cardinality(v_places) = v_count and (select count(distinct p) = v_count from unnest(v_places) p) then -- an item may be there twice
+        select l.ctid as tid from pawl.lease l where l.id = v_ids[i] and l.token = v_tokens[i] for update skip locked) l);
+    if cardinality(v_tids) = v_count and (select count(distinct p) = v_count from unnest(v_tids) p) then -- a call may name a lease twice
       with ended as (
-        delete from pawl.lease l where l.ctid = any (v_places)
+        delete from pawl.lease l where l.ctid = any (v_tids)
         returning l.id, l.domain_id, l.attempt, l.token, l.started_at, l.worker, l.extras
       ), kept as (
         insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, started_at, worker)
@@ -138,26 +138,26 @@ begin
     end if;
   end if;
 
-  -- Row by row by way of lateral: a join might begin with the leases, and walk over all that ever ended.
-  select array_agg(h.ord), array_agg(h.place), array_agg(h.id), array_agg(h.token), array_agg(h.domain_id), array_agg(h.attempt),
+  -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
+  select array_agg(h.ord), array_agg(h.tid), array_agg(h.id), array_agg(h.token), array_agg(h.domain_id), array_agg(h.attempt),
          array_agg(case h.outcome when 'complete' then 'COMPLETED' else 'FAILED' end), array_agg(h.result), array_agg(h.error),
          array_agg(h.started_at), array_agg(h.worker), array_agg(h.id) filter (where h.extras)
-  into v_done, v_places, v_ids, v_tokens, v_domains, v_attempts, v_statuses, v_results, v_errors, v_started, v_workers, v_extras
+  into v_done, v_tids, v_ids, v_tokens, v_domains, v_attempts, v_statuses, v_results, v_errors, v_started, v_workers, v_extras
   from (
-    select i.ord, i.id, i.token, i.outcome, i.result, i.error, l.place, l.domain_id, l.attempt, l.extras, l.started_at, l.worker
-    from (select distinct on (u.id, u.token) u.* -- a lease that was lost and the one that came after it may both be told
+    select i.ord, i.id, i.token, i.outcome, i.result, i.error, l.tid, l.domain_id, l.attempt, l.extras, l.started_at, l.worker
+    from (select distinct on (u.id, u.token) u.* -- a call may settle a lost lease and the one that followed it
           from unnest(p_ids, p_tokens, p_outcomes, p_results, p_errors)
             with ordinality u (id, token, outcome, result, error, ord)
           where u.outcome in ('complete', 'reject')
           order by u.id, u.token, u.ord) i
     cross join lateral (
-      select l.ctid as place, l.domain_id, l.attempt, l.extras, l.started_at, l.worker
+      select l.ctid as tid, l.domain_id, l.attempt, l.extras, l.started_at, l.worker
       from pawl.lease l where l.id = i.id and l.token = i.token
       for update skip locked) l -- those that the caller waits for are locked already
   ) h;
-  if v_places is not null then
+  if v_tids is not null then
     with ended as (
-      delete from pawl.lease l where l.ctid = any (v_places) returning 1
+      delete from pawl.lease l where l.ctid = any (v_tids) returning 1
     ), kept as (
       insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, result, error, started_at, worker)
       select e.id, e.domain_id, e.status, e.attempt, v_now, e.token, e.result, e.error, e.started_at, e.worker
@@ -187,7 +187,7 @@ begin
   if v_extras is not null or v_canceled is not null then
     perform pawl.after_end(v_extras || v_canceled);
   end if;
-  -- A command that never was, or that retention took: an operator can find what was said about it.
+  -- A command that never existed, or that retention has deleted: an operator can find what was reported about it.
   insert into pawl.event (id, at, domain_id, attempt, event, command_id, details)
   select u.id, v_now, coalesce(d.id, 0), 0, case u.outcome when 'complete' then 'COMPLETED' else 'FAILED' end, u.command_id,
          jsonb_strip_nulls(jsonb_build_object('orphan', true, 'domain', u.domain))
@@ -197,28 +197,28 @@ begin
   perform pawl.replay_barrier();
   -- By grouping, because row by row a join of two lists takes the square of their length.
   return query
-    select v.ord::integer, bool_or(v.settled), bool_or(v.again) and not bool_or(v.settled), coalesce(max(v.status), pawl.command_status(p_ids[v.ord]))
+    select v.ord::integer, bool_or(v.settled), bool_or(v.again) and not bool_or(v.settled), coalesce(max(v.status), pawl.command_status(max(v.id)))
     from (
-      select d, true, false, case p_outcomes[d] when 'complete' then 'COMPLETED' else 'FAILED' end from unnest(v_done) d
+      select u.ord, u.id, false, false, null from unnest(p_ids) with ordinality u (id, ord)
       union all
-      select a.ord, true, false, a.status from unnest(v_again_ords, v_again_statuses) a (ord, status)
+      select d.ord, null, true, false, d.status from unnest(v_done, v_statuses) d (ord, status)
       union all
-      select u.ord, false, true, o.status
+      select a.ord, null, true, false, a.status from unnest(v_again_ords, v_again_statuses) a (ord, status)
+      union all
+      select u.ord, null, false, true, o.status
       from unnest(p_ids, p_tokens, p_outcomes) with ordinality u (id, token, outcome, ord)
       join pawl.outcome o on o.id = u.id and o.token = u.token
         and o.status = case u.outcome when 'complete' then 'COMPLETED' when 'reject' then 'FAILED' end
       union all
-      select u.ord, false, false, 'BUSY'
+      select u.ord, null, false, false, 'BUSY'
       from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
       cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
       where p_nowait -- what was settled has no lease any more
       union all
-      select u.ord, false, false, 'BUSY' -- another item of this call has a greater token, perhaps of another client
+      select u.ord, null, false, false, 'BUSY' -- another item of this call has a greater token, perhaps of another client
       from unnest(p_tokens) with ordinality u (token, ord)
       where p_nowait and u.token = -9223372036854775808
-      union all
-      select n, false, false, null from generate_series(1, v_count) n
-    ) v (ord, settled, again, status)
+    ) v (ord, id, settled, again, status)
     group by v.ord
     order by v.ord;
 end
@@ -246,8 +246,8 @@ as $$
   from pawl.settle_items(false, p_ids, p_tokens, p_outcomes, p_results, p_errors, p_delays_ms, null, null) s
 $$;
 
--- The part of settle for what did not end: retries, and what is given up. A row per item it settled; those that are CANCELED
--- are still to be told. Leases that another transaction has locked are skipped; a caller that waits has locked its own before.
+-- The part of settle for what did not end: retries and failures. A row per item that it settled; the caller passes those that are
+-- CANCELED to pawl.after_end. Leases that another transaction has locked are skipped; a caller that waits has locked its own before.
 create or replace function pawl.settle_again (
   p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_errors text[], p_delays_ms bigint[], p_now timestamptz)
   returns table (ord integer, status text)
@@ -286,8 +286,8 @@ begin
 end
 $$;
 
--- Never NULL: 10, 60, 300 s unless the domain or the type has its own schedule; the last delay serves all further attempts. Up to a
--- fifth is taken off at random, so that what failed together does not come back together.
+-- Never NULL: 10, 60, 300 s unless the domain or the type has its own schedule; the last delay applies to all further attempts. Up to a
+-- fifth is subtracted at random, so that commands that failed together are not retried together.
 create or replace function pawl.retry_delay_ms (p_domain_id integer, p_type text, p_attempt integer)
   returns bigint
   language sql volatile
@@ -301,7 +301,7 @@ as $$
   ) d
 $$;
 
--- Without a delay it is queued again at once.
+-- Without a delay it is queued immediately.
 create or replace function pawl.retry_later (p_id bigint, p_error text, p_delay_ms bigint, p_now timestamptz)
   returns void
   language plpgsql
@@ -320,13 +320,13 @@ begin
     from taken t
     where v_wait
     returning 1
-  ), lined as (
+  ), queued as (
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select t.domain_id, t.priority, nextval('pawl.command_seq'), t.id, t.attempt, t.max_attempts, t.extras
     from taken t
     where not v_wait
     returning 1
-  ), noted as (
+  ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select t.id, e.at, t.domain_id, t.attempt, e.event, e.actor, e.details
     from taken t
@@ -335,7 +335,7 @@ begin
              (p_now, 'RETRY_SCHEDULED', null, jsonb_build_object('error', p_error, 'delay_ms', coalesce(p_delay_ms, 0)))
     ) e (at, event, actor, details)
   )
-  select (select count(*) from taken), (select count(*) from put) + (select count(*) from lined) into v_deleted, v_inserted;
+  select (select count(*) from taken), (select count(*) from put) + (select count(*) from queued) into v_deleted, v_inserted;
   perform pawl.moved(v_deleted, v_inserted);
 end
 $$;
@@ -356,7 +356,7 @@ begin
     select t.id, pawl.now(), t.domain_id, t.attempt, p_error
     from taken t
     returning 1
-  ), noted as (
+  ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select t.id, e.at, t.domain_id, t.attempt, e.event, e.actor, e.details
     from taken t
@@ -379,7 +379,7 @@ create or replace function pawl.finish_without_replies (
 as $$
 declare
   v_now timestamptz;
-  v_places tid[];
+  v_tids tid[];
   v_parked tid[];
   v_done bigint[];
   v_inserted bigint;
@@ -389,42 +389,42 @@ begin
   perform from pawl.delayed d where d.id = any (p_ids) order by d.id for update;
   perform from pawl.tsq t where t.id = any (p_ids) order by t.id for update;
   v_parked := array(
-    select p.place
+    select p.tid
     from (select c.domain_id, c.order_key, c.id from pawl.command c where c.id = any (p_ids) and c.order_key is not null order by c.id) c
     cross join lateral (
-      select p.ctid as place from pawl.parked p
+      select p.ctid as tid from pawl.parked p
       where p.domain_id = c.domain_id and p.order_key = c.order_key and p.id = c.id for update) p);
   v_now := pawl.now(); -- under the locks: after the claim that it may have waited for
   -- Row by row, as in settle; and rows of ready are never updated, so they are where they are found.
-  v_places := array(
-    select f.place
+  v_tids := array(
+    select f.tid
     from (select c.domain_id, c.priority, c.id as pos from pawl.command c where c.id = any (p_ids)
           union all
           select r.domain_id, r.priority, r.pos from pawl.ready r where r.id = any (p_ids) and r.pos <> r.id
           order by pos) p
     cross join lateral (
-      select r.ctid as place from pawl.ready r
+      select r.ctid as tid from pawl.ready r
       where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos
       for update) f);
   with leased as (
     delete from pawl.lease l where l.id = any (p_ids) returning l.id, l.domain_id, l.attempt, l.started_at, l.worker
   ), waiting as (
     delete from pawl.delayed d where d.id = any (p_ids) returning d.id, d.domain_id, d.attempt, null::timestamptz, null
-  ), troubled as (
+  ), in_tsq as (
     delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt, null::timestamptz, null
-  ), lined as (
-    delete from pawl.ready r where r.ctid = any (v_places) returning r.id, r.domain_id, r.attempt, null::timestamptz, null
+  ), queued as (
+    delete from pawl.ready r where r.ctid = any (v_tids) returning r.id, r.domain_id, r.attempt, null::timestamptz, null
   ), parked as (
     delete from pawl.parked p where p.ctid = any (v_parked) returning p.id, p.domain_id, 0::smallint, null::timestamptz, null
   ), ended as (
-    select * from leased union all select * from waiting union all select * from troubled union all select * from lined
+    select * from leased union all select * from waiting union all select * from in_tsq union all select * from queued
     union all select * from parked
   ), kept as (
     insert into pawl.outcome (id, domain_id, status, attempts, ended_at, result, error)
     select e.id, e.domain_id, p_status, e.attempt, v_now, p_result, case when p_status <> 'COMPLETED' then p_error end
     from ended e
     returning 1
-  ), noted as (
+  ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select e.id, v.at, e.domain_id, e.attempt, v.event, v.actor, v.details
     from ended e
@@ -444,7 +444,7 @@ begin
 end
 $$;
 
--- The same, and who waits for the end is told.
+-- The same, with replies and the progress of batches.
 create or replace function pawl.finish (
   p_ids bigint[], p_status text, p_event text, p_result jsonb, p_error text, p_actor text)
   returns bigint[]

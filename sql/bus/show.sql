@@ -1,4 +1,4 @@
--- show.sql - reading: one command with its story, lists, counts.
+-- show.sql - reading: one command with its events, lists, counts.
 -- Times are microseconds since 1970. Nothing is locked.
 
 create or replace function pawl.iso (p_at timestamptz)
@@ -8,7 +8,7 @@ as $$
   select to_char(p_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
 $$;
 
--- Why the last attempt failed, of a command that has not ended; the places it moves through on its way do not carry it.
+-- Why the last attempt failed, of a command that has not ended; the tables that it moves through do not have it.
 create or replace function pawl.command_error (p_id bigint)
   returns text
   language sql stable
@@ -20,7 +20,7 @@ as $$
   limit 1
 $$;
 
--- All there is to know about a command, as one JSON object; NULL: unknown. A NULL domain stands for any: QU005 when several have
+-- All there is to know about a command, as one JSON object; NULL: unknown. A NULL domain matches any: QU005 when several have
 -- this id.
 create or replace function pawl.command_show (p_command_id uuid, p_domain text)
   returns json
@@ -461,13 +461,13 @@ begin
 end
 $$;
 
--- How much work there is, for whoever watches. Asked every few seconds, so nothing large is counted: ready, delayed and leased
--- are what the server's statistics say (an empty line is 0, though, and what stands in it at least 1), troubled is counted
--- up to 10000. oldest is the place of the command that has been in line for longest, NULL for none, and oldest_ms the age of
--- one that was never delayed or claimed; for the others `allocated`, remembered, tells when a place was given out.
+-- The amount of work, for monitoring. Called every few seconds, so nothing large is counted: ready, delayed and leased are estimates from
+-- the server's statistics (0 for an empty table, and at least 1 for any other), in_tsq is counted up to 10000. oldest is the position of
+-- the command that has been queued for longest, NULL for none, and oldest_ms the age of one that was never delayed or claimed; for the
+-- others a monitor that records `allocated` knows when a position was allocated.
 -- Plan: one step per domain and priority that has work, by index.
 create or replace function pawl.backlog (
-  out ready bigint, out delayed bigint, out leased bigint, out troubled bigint, out allocated bigint, out oldest bigint,
+  out ready bigint, out delayed bigint, out leased bigint, out in_tsq bigint, out allocated bigint, out oldest bigint,
   out oldest_ms bigint)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = keyed
@@ -499,6 +499,6 @@ begin
   ready := case when oldest is null then 0 else greatest(pg_stat_get_live_tuples('pawl.ready'::regclass), 1) end;
   delayed := pg_stat_get_live_tuples('pawl.delayed'::regclass);
   leased := pg_stat_get_live_tuples('pawl.lease'::regclass);
-  troubled := (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t);
+  in_tsq := (select count(*) from (select from pawl.tsq t order by t.id limit 10000) t);
 end
 $$;

@@ -1,5 +1,5 @@
 /*
- * backlog.c - one look and its numbers; see backlog.h.
+ * backlog.c - one call and its numbers; see backlog.h.
  */
 #include "bus/backlog.h"
 
@@ -13,7 +13,7 @@
     X(T, int64_t, DB_I64, ready)     \
     X(T, int64_t, DB_I64, delayed)   \
     X(T, int64_t, DB_I64, leased)    \
-    X(T, int64_t, DB_I64, troubled)  \
+    X(T, int64_t, DB_I64, in_tsq)    \
     X(T, int64_t, DB_I64, allocated) \
     X(T, int64_t, DB_I64, oldest)    \
     X(T, int64_t, DB_I64, oldest_ms) \
@@ -71,7 +71,7 @@ ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *r
     metric_set(&bus_metrics.delayed, counts.delayed);
     metric_set(&bus_metrics.parked, counts.parked);
     metric_set(&bus_metrics.leased, counts.leased);
-    metric_set(&bus_metrics.troubleshooting, counts.troubled);
+    metric_set(&bus_metrics.troubleshooting, counts.in_tsq);
     metric_set(&bus_metrics.batch_idle_s, counts.batch_idle_s);
     metric_set(&bus_metrics.oldest_ready_s, oldest_age_ms(backlog, &counts, now) / 1000);
     return OK;

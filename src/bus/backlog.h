@@ -1,12 +1,12 @@
 /*
  * backlog.h - how much work waits, and since when: asked of the database every few seconds and put into the metrics.
  *
- * A place in line is a number, not a time. The age of a command that was delayed or came back is told by what is remembered
- * here: how far the numbers had got, minute by minute, for a day. So the age told is at most the true one, and a monitor
- * that has just started knows nothing of those.
+ * A queue position is a number, not a time. The age of a command that was delayed or requeued follows from samples kept here: the
+ * last allocated position, once a minute, for a day. So the reported age is at most the true one, and a monitor that has just
+ * started reports none for such commands.
  *
- * While an old snapshot is held the look passes over everything that was claimed since: one that takes more than
- * BACKLOG_CHEAP_US is made less often, at most 1/BACKLOG_SHARE of the time.
+ * While an old snapshot is held, a call reads the dead entries of everything that was claimed since. Calls that take more than
+ * BACKLOG_CHEAP_US are made less often, at most 1/BACKLOG_SHARE of the time.
  * Threads: one per Backlog.
  */
 #ifndef BUS_BACKLOG_H

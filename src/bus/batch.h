@@ -5,7 +5,7 @@
  *
  * Invariants
  *   1. The batch, its commands and its seal are one transaction: all of it is there, or nothing.
- *   2. The same batch_id and command ids again are the same batch: nothing is added, and the answer is the same.
+ *   2. The same batch_id and command ids again are the same batch: nothing is added, and the result is the same.
  * Threads: any. Ownership: texts live in the arena.
  */
 #ifndef BUS_BATCH_H

@@ -10,7 +10,7 @@
 #include "pg/tx.h"
 #include "sql.h"
 
-/* In one bite; leases that ended within this time are looked at again, because a settle that failed may have held them. */
+/* In one batch; leases that expired within this time are read again, because a settle that failed may have locked them. */
 #define REQUEUE_LIMIT    5000
 #define REQUEUE_AGAIN_US 2000000
 #define REQUEUE_FULL_MS  60000
@@ -66,7 +66,7 @@ void claimer_serve(Claimer *claimer, const char *worker)
     claimer->worker = worker;
 }
 
-/* It stays 0 as long as nothing was sent there: whoever only looks makes no domain. */
+/* It stays 0 as long as nothing was sent there: a claim does not create a domain. */
 static ErrorCode claimer_find_domain(Claimer *claimer, Deadline deadline, Arena *arena, Error *reterr)
 {
     TxOptions options = {.name = "domain", .deadline = deadline, .arena = arena, .keyed = true};
@@ -100,7 +100,7 @@ static const int64_t *claimer_positions(const Claimer *claimer, ClaimFrom from)
     return beginning;
 }
 
-/* Not keyed: leases whose answer was lost are nobody's until they run out. */
+/* Not keyed: leases of a lost response belong to no worker until they expire. */
 static ErrorCode claim_once(Claimer *claimer, const TxOptions *options, ClaimFrom from, int limit, int lease_ms,
                             ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
@@ -185,7 +185,7 @@ static ErrorCode claim_below(Claimer *claimer, const TxOptions *options, ClaimFr
     return OK;
 }
 
-/* A claimer of some types walks over the commands of all others. If that took long and found nothing, prove that it need not be
+/* A claimer of some types reads the commands of all others. If that took long and found nothing, prove that it need not be
  * done again: the first proof is a promise, the second one keeps it, unless an old transaction runs. */
 static ErrorCode claimer_skip_others(Claimer *claimer, const TxOptions *options, Mono start, Error *reterr)
 {
@@ -265,7 +265,7 @@ ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_m
                        Error *reterr)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions                 options = {.name = "bring back", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions                 options = {.name = "requeue", .deadline = deadline, .arena = arena, .keyed = true};
     Mono                      start   = clock_mono();
     bool                      full    = !mono_before(start, state->full_at);
     bool                      resting = mono_before(start, state->pause_until);
@@ -285,7 +285,7 @@ ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_m
         state->full_at = mono_plus_ms(start, REQUEUE_FULL_MS);
     else if (!resting && requeued.moved == 0 && took_us > CLAIM_CHEAP_US)
         state->pause_until = mono_plus_ms(start, least(took_us * CLAIM_LOW_SHARE / 1000, REQUEUE_PAUSE_MS));
-    if (requeued.next_ms > 0) { /* all that had ended was looked at */
+    if (requeued.next_ms > 0) { /* every expired lease was read */
         state->since_us  = requeued.looked_us - REQUEUE_AGAIN_US;
         state->looked_us = requeued.looked_us;
     }

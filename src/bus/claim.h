@@ -1,5 +1,5 @@
 /*
- * claim.h - lease commands of one domain, from a cursor that passes over rows which are gone.
+ * claim.h - lease commands of one domain, from a cursor behind the rows that were deleted.
  *
  * Positions in the queue only grow. A Claimer keeps, per priority, the last position it took and a watermark below which no row can
  * be left, and claims from there. So it does not scan rows that are deleted but not yet vacuumed, which is what slows queues down
@@ -63,25 +63,25 @@ typedef struct Claimer Claimer;
 Claimer *claimer_new(Pool *pool, const char *domain, const char *const *types, const char *worker);
 void     claimer_free(Claimer *claimer);
 SCOPED(Claimer, claimer_free)
-/* From the next claim on it is this one who claims; borrowed until somebody else does. */
+/* The worker of the next claims; borrowed until the next call. */
 void claimer_serve(Claimer *claimer, const char *worker);
 /* Up to limit commands, leased for lease_ms. None is fine. ERR_INVALID: a domain that cannot exist. After ERR_UNKNOWN they
- * may be leased to nobody; they come back when the lease runs out. */
+ * may be leased to no worker; they are queued again when the lease expires. */
 must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int limit, int lease_ms,
                                    ClaimedCommand **ret_list, int *ret_count, Error *reterr);
-/* Is any command of the domain in line, delayed or leased to anyone? */
+/* Is any command of the domain queued, delayed or leased? */
 must_check ErrorCode claimer_has_work(Claimer *claimer, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr);
 
-/* Bring back delayed commands that are due and leases that ran out, of all domains; a bite at a time, from any pod.
- * *ret_next_ms: when something is due next, at most `most_ms` from now; 0: there is more to do at once. */
+/* Requeue delayed commands that are due and leases that have expired, of all domains; a batch per call, from any pod.
+ * *ret_next_ms: when something is due next, at most `most_ms` from now; 0: there is more to do now. */
 typedef struct {
-    int64_t since_us; /* leases that ended before this were looked at; begin with 0 */
+    int64_t since_us; /* leases that expired before this were read; begin with 0 */
     Mono    full_at;  /* when to scan all of them again */
-    /* The low watermark: nothing that was due before due_us is left. It moves by proof, as the floors of claims do: the promise is
+    /* The low watermark: nothing that was due before due_us is left. It moves by proof, as the watermarks of claims do: the promise is
      * that all up to promised_us is decided once the oldest transaction that allocates is `running` or later. */
     int64_t due_us, promised_us, running; /* running 0: none */
     int64_t last_running;                 /* when it goes back, the server was restored */
-    Mono    pause_until; /* looks from due_us take long: until this one only at what became due since */
+    Mono    pause_until; /* scans from due_us take long: until then only what became due since is read */
     int64_t looked_us;
 } Requeue;
 must_check ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_ms, int *ret_moved,
@@ -117,15 +117,15 @@ typedef struct {
     /* The promise under way: all numbers up to allocated are decided once the oldest transaction is `running` or later. */
     int64_t allocated, running; /* running 0: none */
     int64_t decided;            /* all numbers up to this one are */
-    Mono    low_at, full_at;    /* the next planned looks */
-    Mono    pause_until;        /* no from below the position before this */
+    Mono    low_at, full_at;    /* the next planned scans */
+    Mono    pause_until;        /* no scan from below the position before this */
 } ClaimCursor;
 
-/* Where the next claim should begin; anything but CLAIM_FROM_CURSOR is noted as made now. */
+/* Where the next claim should begin; anything but CLAIM_FROM_CURSOR is recorded as made now. */
 ClaimFrom claim_cursor_from(ClaimCursor *cursor, Mono now);
 /* The claim from the position found nothing: may it start at the watermark, off schedule? */
 bool claim_cursor_may_start_lower(const ClaimCursor *cursor, Mono now);
-/* A from below the position ended now and took took_us. */
+/* A scan from below the position ended now and took took_us. */
 void claim_cursor_measured(ClaimCursor *cursor, Mono now, int64_t took_us);
 /* A claim took these. */
 void claim_cursor_took(ClaimCursor *cursor, const ClaimedCommand *list, int count);

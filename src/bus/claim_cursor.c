@@ -78,9 +78,9 @@ void claim_cursor_prove(ClaimCursor *cursor, const DecidedPosition *decided_posi
 {
     if (decided_is_behind(cursor, decided_position)) {
         memory_forget(cursor);
-        return; /* its firsts are those behind the floors that were forgotten */
+        return; /* its firsts are those behind the watermarks that were reset */
     }
-    /* The from was made in the snapshot that tells `oldest`: it sees everything that was decided by then. */
+    /* The scan was made in the snapshot that has `oldest`: it sees everything that was decided by then. */
     if (cursor->running && decided_position->oldest >= cursor->running) {
         cursor->decided = larger(cursor->decided, cursor->allocated);
         cursor->running = 0;

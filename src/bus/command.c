@@ -34,7 +34,7 @@ static TxOptions reading(const char *name, Deadline deadline, Arena *arena)
     return (TxOptions){.name = name, .deadline = deadline, .arena = arena, .read_only = true};
 }
 
-/* The same decision again changes nothing and is told the same, so a run whose commit was lost is simply repeated. */
+/* A repeated decision changes nothing and returns the same, so a run whose commit was lost is repeated. */
 static TxOptions deciding(const char *name, Deadline deadline, int lock_ms, Arena *arena)
 {
     return (TxOptions){.name = name, .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
@@ -165,7 +165,7 @@ ErrorCode decisions_call(Pool *pool, const TxOptions *options, const char *sql, 
 
     TRY(db_call_many(pool, options, sql, args, &decision_shape, &rows, &got, reterr));
     if (got != count)
-        return fail(reterr, ERR_INTERNAL, "%d were decided and %d answered", count, got);
+        return fail(reterr, ERR_INTERNAL, "%d decisions were sent and %d returned", count, got);
     *ret_list = rows;
     return OK;
 }

@@ -1,8 +1,8 @@
 /*
- * command.h - looking at commands, and what people decide about them.
+ * command.h - reading commands, and decisions of operators about them.
  *
- *     PENDING -> IN_PROGRESS [claim]        IN_PROGRESS -> PENDING  [settle: retry; its lease ran out]
- *     IN_PROGRESS -> COMPLETED, FAILED [settle]                IN_PROGRESS -> IN_TSQ [settle: given up; no attempt left]
+ *     PENDING -> IN_PROGRESS [claim]        IN_PROGRESS -> PENDING  [settle: retry; its lease expired]
+ *     IN_PROGRESS -> COMPLETED, FAILED [settle]                IN_PROGRESS -> IN_TSQ [settle: fail; no attempt left]
  *     PENDING, IN_PROGRESS -> CANCELED [command_cancel]        IN_TSQ -> PENDING, CANCELED, COMPLETED [tsq_decide]
  *
  * COMPLETED, FAILED and CANCELED are the end. Threads: any.
@@ -107,7 +107,7 @@ must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, int lock_ms, Aren
 must_check ErrorCode decision_check(const char *noun, const char *command_id, const Decision *decision, Error *reterr);
 /* One that is OK as JSON, the same for HTTP and the command line: {"command_id": ..., "status": ...}. */
 void decision_write(Writer *writer, const char *noun, const char *command_id, const Decision *decision);
-/* The answers of a decision, a row for each command, as pawl.command_decide returns them. */
+/* The rows of a decision, one for each command, as pawl.command_decide returns them. */
 must_check ErrorCode decisions_call(Pool *pool, const TxOptions *options, const char *sql, DbArgs args, int count,
                                     Decision **ret_list, Error *reterr);
 

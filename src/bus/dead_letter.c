@@ -2,7 +2,7 @@
  * dead_letter.c - asks the functions of sql/bus/dead_letter.sql; what may happen to a letter is decided there.
  *
  * A try with a handler is one transaction: lock the letter by its lease, run the handler, settle. So effect and outcome commit
- * together, nobody rescues a letter while its transaction lives, and a lost commit is resolved by looking at the letter again.
+ * together, no other pod claims a letter while its transaction is open, and a lost commit is resolved by reading the letter again.
  * A try with a call has no transaction while the call is under way: the lease alone keeps other pods off.
  */
 #include "bus/dead_letter.h"
@@ -64,7 +64,7 @@ static const char *error_code_text(const Error *error)
     return error->sqlstate[0] ? error->sqlstate : error_type(error);
 }
 
-/* ---- kept, and looked at ---- */
+/* ---- put and read ---- */
 
 ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const DeadLetterNew *letter, int64_t *ret_id, Error *reterr)
 {
@@ -239,7 +239,7 @@ static ErrorCode try_body(Tx *tx, void *context, Error *reterr)
     if (try->lost)
         return fail(reterr, ERR_CONFLICT, "another pod has the dead letter");
     if (strcmp(status, "resolved") == 0)
-        return OK; /* an earlier run of this body committed, and the answer was lost */
+        return OK; /* an earlier run of this body committed, and its response was lost */
     TRY(handler_run(tx, try, reterr));
     return settle(tx, try, /* worked= */ true, /* why= */ NULL, reterr);
 }
@@ -320,7 +320,7 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
 static ErrorCode claim(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterTypes *types,
                        ClaimedCommand **ret_letter, Error *reterr)
 {
-    /* Run again if its answer is lost: what it had claimed comes back when the lease ends. */
+    /* Run again if its response is lost: what it had claimed is claimed again when the lease expires. */
     TxOptions    options = {.name = "dead_letter_claim", .deadline = deadline, .arena = arena, .keyed = true};
     const char **names   = arena_array(arena, const char *, types->count);
     void        *rows;

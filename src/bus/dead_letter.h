@@ -84,7 +84,7 @@ typedef struct {
     int          delay_ms; /* until the first retry; 0: five minutes */
 } DeadLetterNew;
 
-/* Keep an operation that failed. Same type and key while unresolved: the row that is there already. */
+/* Keep an operation that failed. An unresolved row with the same type and key is returned instead. */
 must_check ErrorCode dead_letter_put(Pool *pool, Deadline deadline, const DeadLetterNew *letter, int64_t *ret_id,
                                      Error *reterr);
 /* NULL is fine: all that are not resolved. ERR_INVALID: a status that does not exist. */
@@ -93,10 +93,10 @@ must_check ErrorCode dead_letter_list(Pool *pool, Deadline deadline, Arena *aren
                                       DeadLetter **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode dead_letter_find(Pool *pool, Deadline deadline, Arena *arena, int64_t id, DeadLetter *ret_letter,
                                       Error *reterr);
-/* By hand: due at once, tries start again. ERR_CONFLICT: already resolved, or being retried right now. */
+/* By an operator: due immediately, tries are reset. ERR_CONFLICT: already resolved, or being retried right now. */
 must_check ErrorCode dead_letter_retry(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, int64_t id,
                                        DeadLetter *ret_letter, Error *reterr);
-/* A try under way finds its letter gone and rolls back. */
+/* A try in progress finds its letter deleted and rolls back. */
 must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int lock_ms, int64_t id, Error *reterr);
 /* One turn of the job, letter by letter and at most a hundred: claim one that is due, run its handler, settle. Types
  * without a handler stay as they are. In the last half second before the deadline no letter is begun, and the report of the

@@ -25,7 +25,7 @@ extern Handler handler_noop;
 #define EXEC_OUTPUT_MAX ((size_t)1 << 20)
 #define EXEC_ERROR_MAX  ((size_t)SETTLE_ERROR_MAX)
 #define EXEC_GRACE_MS   5000
-/* ERR_USAGE: the program that the shell would start is not there, or may not be run. What only a shell can tell is not checked. */
+/* ERR_USAGE: the program that the shell would start is not there, or may not be run. What only a shell can resolve is not checked. */
 must_check ErrorCode handler_exec_check(const char *program, Error *reterr);
 Handler             *handler_exec_new(const char *program);
 void                 handler_exec_free(Handler *handler);

@@ -438,7 +438,7 @@ static void exec_stop(Handler *base, Job *job)
 
 #define WORD_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-"
 
-/* The word that names the program: behind blanks and assignments. 0: only a shell can tell. */
+/* The word that names the program: behind blanks and assignments. 0: only a shell can resolve it. */
 static size_t program_word(const char *program, const char **ret_word)
 {
     for (;;) {

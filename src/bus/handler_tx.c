@@ -150,7 +150,7 @@ void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *con
     if (code == OK || run.decided)
         return;
     if (run.lost) {
-        ret_settle->settled = ret_settle->again; /* by an earlier try whose answer was lost */
+        ret_settle->settled = ret_settle->again; /* by an earlier try whose response was lost */
         return;
     }
     const Error *said   = run.raised ? &run.said : &error;

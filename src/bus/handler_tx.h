@@ -5,7 +5,7 @@
  * Invariants
  *   1. Only OUTCOME_COMPLETE commits. Any other outcome, and any failure, rolls back what the body wrote; the worker then
  *      settles by itself.
- *   2. The lease's token is the key: run again after a lost commit, the settle finds the lease gone and all is rolled back.
+ *   2. The lease's token is the key: run again after a lost commit, the settle finds no lease, and all is rolled back.
  *   3. What a body leaves in its session (settings, advisory locks, temporary tables) ends with its transaction.
  *   4. stop() cancels the statement that runs; a body that is run again after it is not begun.
  * Threads: any handler thread. Ownership: embedded as the first member of the real handler.

@@ -28,7 +28,7 @@
 #define ITEM_BYTES     512 /* of the other fields, so that 8000 commands fit into a request's arena */
 /* As pawl.payload_bytes() has it: what a worker gets. */
 #define EXPONENT_MAX  1000000 /* larger ones are refused in any case */
-#define RETRY_LEFT_MS 250     /* an item whose twin has not ended is tried again only with more time left */
+#define RETRY_LEFT_MS 250     /* an item that waits for a concurrent send is tried again only with more time left */
 
 #define SENT_COLUMNS(X, T)              \
     X(T, int32_t, DB_I32, ord)          \
@@ -378,7 +378,7 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
         return OK;
     }
     if (sent_count != count)
-        return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d answered", count, sent_count);
+        return fail(reterr, ERR_INTERNAL, "%d commands were sent and %d returned", count, sent_count);
     for (int i = 0; i < count; i++)
         verdict_take(items[i], &sent[i]);
     return OK;
@@ -391,7 +391,7 @@ typedef struct {
     const TxOptions *options;
     SendItem       **items;
     int              count;
-    bool             nowait; /* others share the transaction: set twins aside */
+    bool             nowait; /* other callers share the transaction: do not wait for concurrent sends */
 } Sending;
 
 static ErrorCode call_alone(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr)
@@ -492,7 +492,7 @@ static ErrorCode items_choose(Arena *arena, SendItem **items, int count, SendIte
     size_t bytes = 0;
 
     if (count < 1 || count > SEND_BATCH_MAX)
-        return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent at once, not %d", SEND_BATCH_MAX, count);
+        return fail(reterr, ERR_LIMIT, "1 to %d commands can be sent in one call, got %d", SEND_BATCH_MAX, count);
     for (int i = 0; i < count; i++)
         bytes += item_bytes(items[i]);
     if (!arena_has_space(arena, bytes * BYTES_FACTOR))
@@ -522,8 +522,8 @@ ErrorCode send_in(Tx *tx, SendItem **items, int count, Error *reterr)
 
 /* ---- through a combiner ---- */
 
-/* Items whose twin has not ended go to `retries`, so that `sends` waits for a twin once at most. There an item is run again until
- * the twin has ended; each run waits for some milliseconds inside PostgreSQL, which is all the pause that is needed. */
+/* Items that wait for a concurrent send of the same id go to `retries`, so that `sends` waits for it once at most. There an item is run
+ * again until that send has ended; each run waits for some milliseconds inside PostgreSQL, which is all the pause that is needed. */
 struct Sender {
     Pool     *pool;
     Combiner *sends, *retries;

@@ -2,13 +2,13 @@
  * send.h - commands into the bus, alone, in arrays, or combined with those of other callers.
  *
  * Invariants
- *   1. A command has its id before it is sent (made here if the caller gave none), so sending is keyed: after a lost answer
+ *   1. A command has its id before it is sent (made here if the caller gave none), so sending is keyed: after a lost response
  *      it is sent again and is still one command.
- *   2. A refusal (same id, another type or payload; a bad field) is the verdict of its item and no one else's.
- *   3. A twin, the same id in another transaction that has not ended, is not waited for in a shared transaction: its item is set
- *      aside and tried again beside the others, until the twin has ended or its own deadline passes (ERR_BUSY). So is an item whose
+ *   2. A refusal (same id, another type or payload; a bad field) is the verdict of its item and of no other.
+ *   3. A concurrent send of the same id, in another transaction that has not ended, is not waited for in a shared transaction: the
+ *      item is tried again apart from the others, until that transaction has ended or its own deadline passes (ERR_BUSY). So is an item whose
  *      reply queue is being created or whose batch is being sealed.
- *   4. Nothing is notified inside the transaction; the waker (waker.h) tells workers afterwards.
+ *   4. Nothing is notified inside the transaction; the waker (waker.h) notifies workers afterwards.
  * Threads: any. Ownership: items are borrowed; result texts live in the arena.
  */
 #ifndef BUS_SEND_H
@@ -42,15 +42,15 @@ typedef struct {
     const char *domain, *type;
     const char *payload;        /* JSON; NULL: {} */
     const char *command_id;     /* NULL: made, into id */
-    int64_t     delay_ms;       /* 0: at once */
+    int64_t     delay_ms;       /* 0: none */
     int         priority;       /* 0 to 9; SEND_DEFAULT: 4 */
     int         max_attempts;   /* 1 to 1000; SEND_DEFAULT: 3 */
-    const char *reply_to;       /* who gets the outcome: a queue, or "command:DOMAIN/TYPE"; NULL: no reply */
+    const char *reply_to;       /* target of the outcome: a queue, or "command:DOMAIN/TYPE"; NULL: no reply */
     bool        is_step;        /* a step of a process sends it: reply_to may be "response:NUMBER/NAME" */
     const char *correlation_id; /* NULL: none */
     const char *batch_id;       /* NULL: none */
     const char *order_key;      /* commands of the domain with the same key run one at a time, in order; NULL: none */
-    const char *actor;          /* who sends, for the audit; NULL: nobody in particular */
+    const char *actor;          /* the sender, for the audit; NULL: none */
     /* The verdict. */
     char        id[UUID_TEXT_SIZE];
     bool        is_new;
@@ -92,10 +92,10 @@ typedef struct Sender Sender;
 Sender               *sender_new(Pool *pool);
 void                  sender_free(Sender *sender);
 SCOPED(Sender, sender_free)
-/* Returns the item's verdict, with its words. status is one of a few constants. */
+/* Returns the item's verdict, with its message. status is one of a few constants. */
 must_check ErrorCode sender_send(Sender *sender, Deadline deadline, SendItem *item, Error *reterr);
 /* The same without waiting: item->on_done(item->context) is called exactly once, on another thread or in here; then item->code is
- * the verdict and item->error has its words. The item is borrowed until then. */
+ * the verdict and item->error has its message. The item is borrowed until then. */
 void sender_submit(Sender *sender, Deadline deadline, SendItem *item);
 
 #endif

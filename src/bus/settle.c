@@ -67,7 +67,7 @@ static DbArg errors_arg(Arena *arena, SettleItem *const *items, int count)
 
         if (!error)
             continue;
-        /* Any text: a refusal of the words in which a failure is told would keep it from being told. */
+        /* Any text: if the text of a failure could be refused, the failure could not be reported. */
         size_t size = text_cut(error, strlen(error), SETTLE_ERROR_MAX);
         char  *text = arena_bytes(arena, error, size);
 
@@ -108,7 +108,7 @@ static DbArg names_arg(Arena *arena, SettleItem *const *items, int count, bool c
 }
 
 /* Not one of them: no such command, and there never was. */
-static const char *status_told(const char *status)
+static const char *status_of(const char *status)
 {
     const char *constant = command_status_constant(status);
 
@@ -143,12 +143,12 @@ static DbArgs settle_args(Arena *arena, SettleItem *const *items, int count, boo
 static ErrorCode verdicts_take(const Settled *rows, int row_count, SettleItem **items, int count, Error *reterr)
 {
     if (row_count != count)
-        return fail(reterr, ERR_INTERNAL, "%d commands were settled and %d answered", count, row_count);
+        return fail(reterr, ERR_INTERNAL, "%d commands were settled and %d returned", count, row_count);
     for (int i = 0; i < count; i++) {
         items[i]->settled = rows[i].settled;
         items[i]->again   = rows[i].again;
         items[i]->busy    = rows[i].status && strcmp(rows[i].status, "BUSY") == 0;
-        items[i]->status  = items[i]->busy ? NULL : status_told(rows[i].status);
+        items[i]->status  = items[i]->busy ? NULL : status_of(rows[i].status);
         items[i]->wake    = rows[i].wake;
         items[i]->code    = OK;
         if (items[i]->busy)
@@ -170,7 +170,7 @@ static ErrorCode check_size(const Arena *arena, SettleItem *const *items, int co
     size_t bytes = 0;
 
     if (count < 1 || count > SETTLE_MAX)
-        return fail(reterr, ERR_LIMIT, "1 to %d commands can be settled at once, not %d", SETTLE_MAX, count);
+        return fail(reterr, ERR_LIMIT, "1 to %d commands can be settled in one call, got %d", SETTLE_MAX, count);
     for (int i = 0; i < count; i++)
         bytes += item_bytes(items[i]);
     if (!arena_has_space(arena, bytes * BYTES_FACTOR) && count == 1)
@@ -193,7 +193,7 @@ ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
     return verdicts_take(rows, row_count, items, count, reterr);
 }
 
-/* Keyed by the tokens: done again after a lost answer it changes nothing more. */
+/* Keyed by the tokens: repeated after a lost response it changes nothing more. */
 ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count, Error *reterr)
 {
     TxOptions options = {.name = "settle", .deadline = deadline, .arena = arena, .keyed = true};
@@ -401,7 +401,7 @@ ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_
                      DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i32(lease_ms)),
                      &extended_shape, &any, &row_count, reterr));
     if (row_count != count)
-        return fail(reterr, ERR_INTERNAL, "%d leases were extended and %d answered", count, row_count);
+        return fail(reterr, ERR_INTERNAL, "%d leases were extended and %d returned", count, row_count);
     rows = any;
     for (int i = 0; i < count; i++)
         ret_verdicts[i] = verdict_read(rows[i].verdict);

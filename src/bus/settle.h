@@ -1,9 +1,9 @@
 /*
- * settle.h - how leased commands ended, told to the database in batches, each with a verdict of its own.
+ * settle.h - settle leased commands in batches, each with a verdict of its own.
  *
- * Invariant: an outcome counts only under the token it was claimed with. A worker that was thought dead and wakes up is told
- * `settled = false` and how the command stands now; nothing changes. The same settle again, because an answer was lost, is
- * told the same once the command has ended by it.
+ * Invariant: an outcome counts only under the token it was claimed with. A worker whose lease has expired gets `settled = false` and
+ * the present status of the command; nothing changes. A repeated settle, after a lost response, gets the same verdict once the
+ * command has ended by it.
  * Threads: any. Ownership: items are borrowed until the call returns; status is one of a few constants.
  */
 #ifndef BUS_SETTLE_H
@@ -42,7 +42,7 @@ typedef struct {
     const char *domain, *command_id;
     /* The verdict. */
     bool        settled;
-    bool        again;  /* it had been settled by this very settle before: an answer was lost */
+    bool        again;  /* it had been settled by the same settle before, whose response was lost */
     const char *status; /* "COMPLETED", "PENDING", ... */
     ErrorCode   code;   /* OK also when not settled; an error: this item could not even be judged */
     const char *wake; /* domains in which the transaction queued commands, joined by commas, in its arena; NULL: none */
@@ -55,7 +55,7 @@ typedef struct {
     void (*call)(void *context, const char *domain);
     void *context;
 } SettleWake;
-/* For each of the names that an item's `wake` joins. `wake` NULL: no one is called. */
+/* For each of the names that an item's `wake` joins. `wake` NULL: nothing is called. */
 void settle_wake(const SettleWake *wake, const char *domains);
 
 /* All in one statement, one transaction. The return value is about the call as a whole. A lease that another transaction has locked
@@ -66,11 +66,11 @@ must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, Se
 /* The same as part of a transaction: what the handler wrote and that it is done commit together. Not settled: roll back, also
  * if it had been settled before (again), because then what was written has been committed once already. */
 must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr);
-/* The same without neighbours failing each other: each item's code tells. Busy items are tried again for a second. */
+/* The same without neighbours failing each other: each item has its code. Busy items are tried again for a second. */
 void settle_each(Pool *pool, Deadline deadline, const SettleWake *wake, SettleItem **items, int count);
 /* It was canceled while it was leased: no outcome of the handler counts but a completion. */
 bool settle_is_canceled(const SettleItem *item);
-/* Into the metrics, once for each item, by whoever knows that its transaction is over. */
+/* Into the metrics, once for each item, after its transaction has ended. */
 void settle_count(const SettleItem *item);
 
 /* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. A busy item is tried

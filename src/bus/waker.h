@@ -20,7 +20,7 @@
 
 typedef struct Waker Waker;
 Waker               *waker_new(Pool *pool);
-void                 waker_free(Waker *waker); /* sends what is marked, if the database answers at once */
+void                 waker_free(Waker *waker); /* sends what is marked, if the database responds immediately */
 SCOPED(Waker, waker_free)
 void waker_notify(Waker *waker, const char *domain);
 /* After the commit: notify the item's domain if a worker can claim the command now, that is, it is new and not delayed. */

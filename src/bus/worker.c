@@ -121,7 +121,8 @@ static void worker_notified(void *context, const char *channel, const char *payl
     (void)channel;
     if (payload && strcmp(payload, worker->options.domain) != 0)
         return;
-    metric_add(&bus_metrics.notifications_received, payload != NULL); /* without one: notes may have been missed */
+    metric_add(&bus_metrics.notifications_received,
+               payload != NULL); /* without one: notifications may have been missed */
     worker_wake(worker);
 }
 
@@ -179,7 +180,7 @@ void worker_count(Worker *worker, const SettleItem *item)
 /* ---- the dispatcher ---- */
 
 /* Under the mutex: how many to claim now. While handlers are short, as many again as there are threads, and only when about half of
- * the places are free: fewer, larger claims. Otherwise as many as can begin at once: another pod may be idle. */
+ * the slots are free: fewer, larger claims. Otherwise as many as can begin now: another pod may be idle. */
 static int worker_space(const Worker *worker)
 {
     const WorkerOptions *options = &worker->options;

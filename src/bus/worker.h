@@ -3,15 +3,15 @@
  *
  * Threads: the caller's thread claims and dispatches (worker_run); `concurrency` handler threads run handlers and settle
  * through a combiner; one heartbeat thread extends the leases of what is held and stops what runs too long. A handler that
- * handles whole batches at once has one thread instead, which settles a batch while the next one is claimed.
+ * handles whole batches has one thread instead, which settles a batch while the next one is claimed.
  *
- *     claimed -> WAITING -> RUNNING -> SETTLING -> gone      WAITING -> gone  [released at the stop, or its lease was lost]
+ *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> done  [released at the stop, or its lease was lost]
  *
  * Invariants
- *   1. At most `concurrency` handlers run at once. While handlers are short (100 ms on average) at most that many more commands are
+ *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) at most that many more commands are
  *      claimed ahead; what has not begun after 1 s is released, and its attempt does not count.
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
- *      released at once, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
+ *      released immediately, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
  *      releases all that it has not begun, and pauses.
  *   3. A handler whose lease was lost or canceled is stopped (handler->stop), and its outcome changes nothing.
  *   4. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
@@ -49,24 +49,24 @@ typedef struct {
     atomic_bool stopped;
 } Job;
 
-/* May be asked at any time by whoever runs it. */
+/* At any time, from the thread that runs it. */
 static inline bool job_is_stopped(Job *job)
 {
     return atomic_load(&job->stopped);
 }
 
-/* How to handle one command. run() fills outcome, result, error and delay of *ret_settle; it must look at job_is_stopped()
+/* How to handle one command. run() fills outcome, result, error and delay of *ret_settle; it must poll job_is_stopped()
  * if it can take long. It may settle by itself in a transaction of its own (--sql): then it fills the verdict too, and a
- * status tells that it did. If it could not begin (no memory, no file descriptors) it sets job->not_begun instead, and the
+ * status says so. If it could not begin (no memory, no file descriptors) it sets job->not_begun instead, and the
  * command is released. Called from any handler thread. */
 typedef struct Handler Handler;
 struct Handler {
     void (*run)(Handler *handler, Job *job, SettleItem *ret_settle);
     /* The job's lease is lost or canceled, or time is up: end it. Called once, from another thread while run() runs; must
-     * not wait. NULL: run() looks at job_is_stopped(). */
+     * not wait. NULL: run() polls job_is_stopped(). */
     void (*stop)(Handler *handler, Job *job);
     /* Called once per claim, before its commands are run, on the thread that claims: read what they need in one round trip. ret_list has a
-     * place for each command, NULL at first; what is put there lives in the arena of the claim. NULL: nothing to prepare. */
+     * slot for each command, NULL at first; what is put there lives in the arena of the claim. NULL: nothing to prepare. */
     void (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
     /* Handle whole batches without threads (--noop): all of them complete. run is not called. */
     bool is_inline;
@@ -81,7 +81,7 @@ typedef struct {
     int                batch;    /* most commands in one claim; 0: as many as there are free handlers; is_inline: 500 */
     int                lease_ms; /* 0: 30 s */
     int                timeout_ms; /* a handler that runs longer is stopped and tried again; 0: none */
-    bool               drain;      /* end when nothing is left: neither in line, delayed, nor leased to anyone */
+    bool               drain;      /* end when nothing is left: nothing queued, delayed or leased */
     Handler           *handler;
 } WorkerOptions;
 
@@ -109,7 +109,7 @@ void worker_listen(Worker *worker, Listen *listen);
 must_check ErrorCode worker_run(Worker *worker, Error *reterr);
 /* From any thread: no more claims; handlers get until the deadline, then are stopped. */
 void worker_stop(Worker *worker, Deadline deadline);
-/* There may be work: look at once. From any thread. */
+/* There may be work: claim now. From any thread. */
 void worker_wake(Worker *worker);
 void worker_counts(Worker *worker, WorkerCounts *ret_counts);
 

@@ -1,7 +1,7 @@
 /*
  * worker_batch.c - whole batches, all complete: one is settled while the next one is claimed.
  *
- * There is no handler to wait for, so no heartbeat: a batch that cannot be settled within its lease is given up to whoever
+ * There is no handler to wait for, so no heartbeat: a batch that cannot be settled within its lease is left to the worker that
  * claims it next.
  */
 #include <errno.h>

@@ -91,7 +91,7 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
 /* ---- one execution, on a handler thread ---- */
 
 /* Has its lease run out, because the process was stopped for a while, or the database could not be reached? Then another worker may
- * have the command: the next heartbeat tells. */
+ * have the command: the next heartbeat decides. */
 static bool execution_is_doubtful(const Worker *worker, const Execution *execution)
 {
     return FAULT("bus.lease.over") || mono_ms_between(execution->kept_at, clock_mono()) >= worker->options.lease_ms;
@@ -180,10 +180,10 @@ static bool outcome_is_refused(const SettleItem *item, ErrorCode code)
     return (code == ERR_INVALID || code == ERR_LIMIT) && (item->result || item->outcome != OUTCOME_FAIL);
 }
 
-/* As long as the lease is ours: outages are waited out, and what cannot be stored is given up with the reason. */
+/* As long as the lease is ours: outages are waited out, and what cannot be stored fails with the reason. */
 static void item_settle(Worker *worker, const Execution *execution, Arena *arena, SettleItem *item)
 {
-    bool told = false;
+    bool logged = false;
 
     while (!item->status && !stop_is_loss(execution_reason(worker, execution))) {
         Error     error = {0};
@@ -191,9 +191,9 @@ static void item_settle(Worker *worker, const Execution *execution, Arena *arena
 
         if (code == OK)
             break;
-        if (!told)
+        if (!logged)
             log_error(LOG_WARN, "worker", "cannot settle a command, trying on", &error);
-        told = true;
+        logged = true;
         if (outcome_is_refused(item, code)) {
             item->outcome = OUTCOME_FAIL;
             item->result  = NULL;
@@ -206,13 +206,13 @@ static void item_settle(Worker *worker, const Execution *execution, Arena *arena
     }
 }
 
-/* status: how it stands now; NULL: that could not be asked. */
+/* status: the present one; NULL: the database could not be asked. */
 static void loss_log(const Execution *execution, StopReason why, const SettleItem *item)
 {
     log_write(settle_is_canceled(item) ? LOG_INFO : LOG_WARN, "worker",
               settle_is_canceled(item)            ? "command was canceled, the outcome changed nothing"
               : item->status || stop_is_loss(why) ? "lease was lost, the outcome changed nothing"
-                                                  : "outcome could not be told, its lease runs out",
+                                                  : "outcome could not be stored, its lease expires",
               LOG_STR("command", execution->command->command_id), LOG_STR("outcome", outcome_names[item->outcome]),
               LOG_STR("status", item->status ? item->status : ""));
 }
@@ -359,7 +359,7 @@ static void leases_extend(Worker *worker, int every_ms)
     }
 }
 
-/* Under the mutex: stop what runs too long, or longer than the worker; returns when to look again. */
+/* Under the mutex: stop what runs too long, or longer than the worker; returns when to check again. */
 static Deadline executions_stop_late(Worker *worker)
 {
     Deadline next = worker->stopping ? worker->stop_deadline : deadline_never();

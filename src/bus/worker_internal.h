@@ -1,6 +1,6 @@
 /*
- * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_job.c runs, settles and keeps
- * leases, worker_release.c gives back what was not begun, worker_batch.c runs and settles for handlers that take whole batches.
+ * worker_internal.h - what the files of the worker share: worker.c claims and dispatches, worker_execution.c runs, settles and
+ * extends leases, worker_release.c releases what was not begun, worker_batch.c runs and settles for handlers that take whole batches.
  */
 #ifndef BUS_WORKER_INTERNAL_H
 #define BUS_WORKER_INTERNAL_H
@@ -29,7 +29,7 @@ typedef struct {
 typedef enum { EXECUTION_WAITING, EXECUTION_RUNNING, EXECUTION_SETTLING } ExecutionState;
 typedef enum { STOP_NONE, STOP_LOST, STOP_CANCELED, STOP_TIMEOUT, STOP_SHUTDOWN } StopReason;
 
-/* One command that we hold. Guarded by the mutex, but for the job, which is the handler's. */
+/* One command that is leased to this worker. Guarded by the mutex, except the job, which is the handler's. */
 typedef struct Execution Execution;
 struct Execution {
     const ClaimedCommand *command;

@@ -203,7 +203,7 @@ TEST(command_concurrent_settles_end_it_once)
     contest.count = bus_claim(bus, claimer, CLAIMED, 60000, &contest.claimed);
     assert_int_equal(contest.count, CLAIMED);
     Racer *racers = race(bus, RACERS, settle_all, &contest);
-    /* Whoever was told "settled" settled it in the same way: they hold one token, so that is one settle, repeated. */
+    /* All racers that got "settled" settled it in the same way: they hold one token, so that is one settle, repeated. */
     for (int command = 0; command < CLAIMED; command++) {
         int64_t outcome = 0;
 

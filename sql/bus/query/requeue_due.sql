@@ -1,5 +1,5 @@
--- Move up to $1 delayed commands that are due, and as many whose lease ran out, back in line.
--- $1 limit, $2 leases that ended before this were looked at, in microseconds, $3 how far to look ahead in ms, $4 nothing due before
+-- Move up to $1 delayed commands that are due, and as many whose lease ran out, back to the queue.
+-- $1 limit, $2 leases that ended before this were read, in microseconds, $3 how far to read ahead in ms, $4 nothing due before
 -- this is left, in microseconds. due_left_us: later than looked_us when nothing is left
 select b.moved, b.next_ms, pawl.micros(b.looked) as looked_us, coalesce(pawl.micros(b.due_left), pawl.micros(b.looked) + 1) as due_left_us,
        b.running, b.oldest

@@ -90,5 +90,5 @@ begin
               then 'few' else 'many: ' || (v_plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks') end;
 end
 $$;
-select read_by(format('select * from pawl.command_ids(%s, %L, null, 9223372036854775807, 100)', d, s))
+select read_by(format('select * from pawl.command_ids(%s, %L, null, 9223372036854775807, 100, null)', d, s))
 from (values ('null'), (pawl.domain_find('shop')::text)) d (d), (values ('FAILED'), ('CANCELED')) s (s), generate_series(1, 2);

@@ -1,19 +1,19 @@
 -- A command is sent as people write it: with literals, with parameters that have no type, with typed values, in an array.
 \set VERBOSITY terse
-create function pg_temp.told (p_id uuid) returns text language sql as $$
+create function pg_temp.stored (p_id uuid) returns text language sql as $$
   select concat_ws(' ', d.name, c.type, c.payload, c.priority, c.max_attempts, c.reply_to, c.correlation_id)
   from pawl.command c join pawl.domain d on d.id = c.domain_id where c.command_id = p_id
 $$;
 
-select pg_temp.told(pawl.send('shop', 'charge'));
-select pg_temp.told(pawl.send('shop', 'charge', '{"order": 7}'));
-select pg_temp.told(pawl.send('shop', 'charge', '{"order": 7}'::jsonb));
-select pg_temp.told(pawl.send('shop', 'charge', '{"order": 7}'::text));
-select pg_temp.told(pawl.send('shop', 'charge', '7', '018f0000-0000-7000-8000-000000000001', '2 hours', '9', '5', 'answers', 'c-1'));
-select pg_temp.told(pawl.send('shop', 'charge', '{}', p_reply_to => 'answers'));
-select pg_temp.told(pawl.send('shop', 'charge', '{}', p_priority => 9, p_max_attempts => 5, p_delay => '2 hours'));
-select pg_temp.told(pawl.send('shop', 'charge', '{}', gen_random_uuid(), interval '1 hour'));
-prepare untyped as select pg_temp.told(pawl.send($1, $2, $3));
+select pg_temp.stored(pawl.send('shop', 'charge'));
+select pg_temp.stored(pawl.send('shop', 'charge', '{"order": 7}'));
+select pg_temp.stored(pawl.send('shop', 'charge', '{"order": 7}'::jsonb));
+select pg_temp.stored(pawl.send('shop', 'charge', '{"order": 7}'::text));
+select pg_temp.stored(pawl.send('shop', 'charge', '7', '018f0000-0000-7000-8000-000000000001', '2 hours', '9', '5', 'answers', 'c-1'));
+select pg_temp.stored(pawl.send('shop', 'charge', '{}', p_reply_to => 'answers'));
+select pg_temp.stored(pawl.send('shop', 'charge', '{}', p_priority => 9, p_max_attempts => 5, p_delay => '2 hours'));
+select pg_temp.stored(pawl.send('shop', 'charge', '{}', gen_random_uuid(), interval '1 hour'));
+prepare untyped as select pg_temp.stored(pawl.send($1, $2, $3));
 execute untyped('shop', 'charge', '[1]');
 
 do $$
@@ -25,7 +25,7 @@ begin
 end
 $$;
 
-select s.ord, s.is_new, s.status, pg_temp.told(s.command_id)
+select s.ord, s.is_new, s.status, pg_temp.stored(s.command_id)
 from pawl.send('shop', array['charge', 'ship'], array['{"order": 7}', '{"order": 8}']::jsonb[]) s;
 
 -- Not as it should be.

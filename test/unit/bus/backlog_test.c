@@ -40,13 +40,13 @@ TEST(backlog_remembers_a_day)
     assert_int_equal(backlog_age_ms(&backlog, end - 7, minute(end)), 7 * MINUTE_MS);
 }
 
-/* Estimates come from statistics, which a session tells now and then, or when asked. */
+/* Estimates come from statistics, which a session reports now and then, or when asked. */
 static void bus_tell_statistics(Bus *bus)
 {
     database_exec(bus->db, "select pg_stat_force_next_flush()");
 }
 
-/* On a busy machine a look may have been dear: here it is made all the same. */
+/* On a busy machine a call may have taken long: here the next one is made all the same. */
 static ErrorCode look(Bus *bus, Backlog *backlog, Error *reterr)
 {
     backlog->pause_until = (Mono){0};
@@ -92,7 +92,7 @@ TEST(backlog_age_is_the_oldest_of_all_domains_and_priorities)
                   "update pawl.command set created_at = pawl.now() - interval '20 minutes' where type = 'old'");
     assert_ok(look(bus, &backlog, &error));
     assert_in_range(metric_value(&bus_metrics.oldest_ready_s), 1200, 1260);
-    /* One that was delayed for long has not been in line for long: its age begins when it gets there. */
+    /* One that was delayed for long has not been queued for long: its age begins when it is queued. */
     database_exec(bus->db, "delete from pawl.ready where id in (select id from pawl.command where type <> 'old');"
                            "update pawl.ready set pos = nextval('pawl.command_seq')");
     assert_ok(look(bus, &backlog, &error));

@@ -44,7 +44,7 @@ TEST(claim_cursor_floor_needs_two_looks)
     claim_cursor_prove(&cursor, &(DecidedPosition){
                                     .allocated = 12, .running = 100, .oldest = 99, .firsts = {13, 13, 13, 13, 13}
     });
-    assert_int_equal(cursor.watermark[PRIORITY], 0); /* somebody may still have a smaller number */
+    assert_int_equal(cursor.watermark[PRIORITY], 0); /* another transaction may still have a smaller number */
     DecidedPosition later = seen(20, 120, 100, 0);
     claim_cursor_prove(&cursor, &later);
     assert_int_equal(cursor.watermark[PRIORITY], 12); /* not 20: who drew those may be running */

@@ -145,8 +145,8 @@ TEST(claim_finds_what_a_rolled_back_claim_gave_back)
     assert_int_equal(claimed[0].attempt, 1); /* it was never received by anybody else */
 }
 
-/* An idle claimer asks one question per claim: there is nothing left to prove. */
-TEST(claim_of_an_idle_lane_is_one_statement)
+/* An idle claimer sends one statement per claim: there is nothing left to prove. */
+TEST(claim_of_an_idle_claimer_is_one_statement)
 {
     scoped(bus_free) Bus         *bus     = bus_new(1);
     scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
@@ -220,7 +220,7 @@ TEST(command_crash_then_recovery)
     assert_int_equal(bus_claim(bus, claimer, 10, 30000, &second), 1);
     assert_int_equal(second->attempt, 2); /* the crash counts */
     assert_true(second->token > first->token);
-    /* The first one wakes up: nothing changes, and it is told how things stand. */
+    /* The first worker settles late: nothing changes, and it gets the present status. */
     SettleItem late = bus_settle(bus, first, OUTCOME_COMPLETE, "\"late\"", NULL);
     assert_false(late.settled);
     assert_string_equal(late.status, "IN_PROGRESS");
@@ -252,8 +252,8 @@ TEST(a_command_that_kills_its_workers_ends_in_the_troubleshooting_queue)
     assert_int_equal(bus_count(bus, "audit where event = 'MOVED_TO_TSQ'"), 1);
 }
 
-/* Their numbers are few, and none comes back: whoever only looks must not use them up. */
-TEST(claim_makes_no_domain)
+/* Numbers of domains are few and never freed: a claim must not use one up. */
+TEST(claim_creates_no_domain)
 {
     scoped(bus_free) Bus         *bus     = bus_new(4);
     scoped(claimer_free) Claimer *claimer = claimer_new(bus->pool, "mail", NULL, "w1");
@@ -269,7 +269,7 @@ TEST(claim_makes_no_domain)
     assert_int_equal(bus_claim(bus, claimer, 1, 30000, &list), 1);
 }
 
-/* What is leased must reach its worker: an answer that is too large would cost each command an attempt. */
+/* What is leased must reach its worker: a response that is too large would cost each command an attempt. */
 TEST(claim_takes_fewer_when_payloads_are_large)
 {
     scoped(bus_free) Bus         *bus     = bus_new(4);
@@ -389,7 +389,7 @@ TEST(delayed_commands_that_are_gone_cost_nothing_behind_an_old_snapshot)
     database_exec(bus->db,
                   "insert into pawl.delayed select n, now() - interval '1 h' + n * interval '1 ms', 1, 4, 0, 3, false "
                   "from generate_series(1, 12000) n");
-    /* The watermark passes them by proof, in a few looks. */
+    /* The watermark passes them by proof, in a few scans. */
     await(({
         assert_ok(requeue_step(bus->pool, soon(), &back, LOOK_MS, &moved, &next_ms, &error));
         total += moved;

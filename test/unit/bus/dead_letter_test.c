@@ -1,5 +1,5 @@
 /*
- * dead_letter_test.c - the four stories of P7 (twice, two workers, concurrent, crash) and the rest of a letter's life.
+ * dead_letter_test.c - the four cases of P7 (twice, two workers, concurrent, crash) and all other states of a letter.
  *
  * The operation under test is an insert into "effect", which has no unique key: an operation done twice is two rows.
  */
@@ -83,7 +83,7 @@ static int64_t letter_put(Pool *pool, const char *type, const char *key)
     return id;
 }
 
-/* As dead_letter_retry() would, for all at once. */
+/* As dead_letter_retry() would, for all of them. */
 static void letters_are_due(TestDatabase *db)
 {
     database_exec(db, "select pawl.dead_letter_retry(array(select id from pawl.failed_operations))");
@@ -218,7 +218,7 @@ TEST(dead_letter_concurrent_settles_move_it_once)
                                              " and retry_count = 1 and lease = 1 and lease_until is null"));
 }
 
-/* The child dies in the middle of its transaction: the effect is gone with it, the letter comes back when its lease ends. */
+/* The child dies in the middle of its transaction: the effect is rolled back with it, and the letter is claimed again when its lease expires. */
 TEST(dead_letter_crash_then_recovery)
 {
     scoped(database_free) TestDatabase *db = database_with_effect();
@@ -496,7 +496,7 @@ static ErrorCode fail_for_an_hour(Deadline deadline, const char *key, const char
     return ERR_RATE;
 }
 
-/* What Retry-After of an HTTP answer becomes. */
+/* What Retry-After of an HTTP response becomes. */
 TEST(dead_letter_waits_for_as_long_as_it_was_asked_to)
 {
     const DeadLetterType types[] = {

@@ -254,7 +254,7 @@ static Trial *trial_stopped(const char *tail, const char *path)
     return trial;
 }
 
-/* The shell of `sh -c LINE` dies of SIGTERM at once, while the program that it started cleans up. */
+/* The shell of `sh -c LINE` ends by SIGTERM immediately, while the program that it started cleans up. */
 TEST(exec_stop_waits_for_the_program_and_not_only_for_its_shell)
 {
     char path[] = "/tmp/pawl-state-XXXXXX";
@@ -303,7 +303,7 @@ TEST(exec_that_cannot_be_started_was_not_begun)
 
     getrlimit(RLIMIT_NOFILE, &was);
     now          = was;
-    now.rlim_cur = (rlim_t)fds_count() - 1; /* room for one more, not for six */
+    now.rlim_cur = (rlim_t)fds_count() - 1; /* one more can be opened, not six */
     setrlimit(RLIMIT_NOFILE, &now);
     scoped(trial_free) Trial *trial = trial_run("true", "{}");
     setrlimit(RLIMIT_NOFILE, &was);

@@ -71,7 +71,7 @@ TEST(reply_that_could_not_be_sent_is_sent_once_when_its_queue_is_back)
     database_exec(bus->db, "alter table pgmq.q_answers rename to q_away");
     assert_true(bus_settle(bus, claimed, OUTCOME_COMPLETE, NULL, NULL).settled);
     assert_int_equal(bus_count(bus, "failed_operations where operation_type = 'reply' and status = 'pending'"), 1);
-    assert_int_equal(retried(bus), 1); /* in vain */
+    assert_int_equal(retried(bus), 1); /* it fails */
     assert_int_equal(bus_count(bus, "failed_operations where status = 'pending' and retry_count = 1"), 1);
     database_exec(bus->db, "alter table pgmq.q_away rename to q_answers");
     assert_int_equal(retried(bus), 1);

@@ -56,7 +56,7 @@ TEST(reply_is_sent_once_for_every_end)
         "select * from pawl.tsq_decide(array(select c.command_id from pawl.command c join pawl.tsq using (id)),"
         " 'complete', 'ann', 'by hand', '2')");
     assert_int_equal(replies(bus, "COMPLETED"), 2);
-    /* Canceled: the one in line at once, the running one at its next heartbeat. */
+    /* Canceled: the queued one immediately, the running one at its next heartbeat. */
     database_exec(bus->db, "select * from pawl.cancel(array(select command_id from pawl.command), 'no', 'ann')");
     assert_int_equal(replies(bus, "CANCELED"), 1);
     LeaseVerdict verdict;
@@ -101,7 +101,7 @@ TEST(batch_sends_its_last_command_once_when_all_have_ended)
     assert_contains(error.text, "is sealed and takes no more commands");
 }
 
-/* Somebody drops a reply queue while its commands run: they end all the same, and no neighbour's rescue waits for them. */
+/* A reader drops a reply queue while its commands run: they end all the same, and the rescue of others does not wait for them. */
 TEST(reply_queue_that_was_dropped_keeps_nothing_from_ending)
 {
     scoped(bus_free) Bus *bus = bus_new(4);

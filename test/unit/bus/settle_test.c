@@ -82,7 +82,7 @@ TEST(settle_twice_changes_nothing)
     ClaimedCommand       *claimed = one_claimed(bus);
 
     assert_true(bus_settle(bus, claimed, OUTCOME_COMPLETE, NULL, NULL).settled);
-    /* Its answer was lost: it is told the same. */
+    /* Its response was lost: the repeated settle gets the same. */
     SettleItem same = bus_settle(bus, claimed, OUTCOME_COMPLETE, "[2]", NULL);
     assert_true(same.settled);
     assert_string_equal(same.status, "COMPLETED");
@@ -101,7 +101,7 @@ TEST(settle_keeps_an_error_text_that_is_not_utf8)
     assert_int_equal(bus_count(bus, "tsq where error = 'caf? ??? au lait'"), 1);
 }
 
-/* A worker whose lease ran out may have claimed the same command again, and tells both in one call. */
+/* A worker whose lease expired may have claimed the same command again, and settles both in one call. */
 TEST(settle_under_an_old_and_the_present_token_counts_the_present_one)
 {
     scoped(bus_free) Bus *bus    = bus_new(4);

@@ -17,7 +17,7 @@
 #include "test/unit/bus/fixture.h"
 #include "test/unit/pg/await.h"
 
-/* A handler that is held back until let go, and notes what it met. */
+/* A handler that waits until it is released, and records what it met. */
 typedef struct {
     Handler     base;
     atomic_bool open;
@@ -137,7 +137,7 @@ TEST(worker_noop_completes_whole_batches)
     assert_int_equal(bus_count(bus, "audit"), 6000);
 }
 
-/* A lease under another token than the one its worker was told: as if it had run out and been claimed anew. */
+/* A lease with another token than its worker has: as if it had expired and been claimed again. */
 #define OTHER_TOKEN                                                             \
     "create function public.other_token() returns trigger language plpgsql as " \
     "'begin new.token := nextval(''pawl.lease_seq''); return new; end';"        \
@@ -186,7 +186,7 @@ static void running_warm(Running *running, Bus *bus, Held *held)
     atomic_store(&held->open, false);
 }
 
-/* Other pods may be idle: what is claimed ahead because handlers were short goes back when they are not, at no cost. */
+/* Other pods may be idle: what was claimed ahead while handlers were short is released when they are not, and no attempt counts. */
 TEST(worker_releases_what_it_cannot_begin_within_a_second)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
@@ -252,7 +252,7 @@ TEST(worker_keeps_the_leases_of_long_work)
     await(bus_count(bus, "outcome") == 1);
     WorkerCounts counts = running_stop(&running, 1000);
     assert_int_equal(counts.completed, 1);
-    assert_int_equal(held.begun, 1); /* nobody took it away */
+    assert_int_equal(held.begun, 1); /* no other worker took it */
     assert_int_equal(bus_count(bus, "audit where event = 'RECEIVED'"), 1);
 }
 
@@ -354,7 +354,7 @@ TEST(worker_gives_back_at_the_stop_what_it_did_not_finish)
     assert_int_equal(counts.retried, 2);
     assert_int_equal(counts.released, 2);
     assert_int_equal(bus_count(bus, "lease"), 0);
-    assert_int_equal(bus_count(bus, "ready"), 10); /* all of them queued again, at once */
+    assert_int_equal(bus_count(bus, "ready"), 10); /* all of them queued again immediately */
     assert_int_equal(database_get_i64(bus->db, "select count(*) from pawl.ready where attempt > 0"), 2);
 }
 
@@ -511,7 +511,7 @@ TEST(worker_takes_over_from_a_crashed_one_within_a_second_of_its_lease)
     assert_int_equal(running_stop(&running, 1000).completed, 1);
 }
 
-TEST(worker_is_woken_by_a_note)
+TEST(worker_is_woken_by_a_notification)
 {
     scoped(bus_free) Bus *bus    = bus_new(8);
     Held                  held   = HELD(.open = true);
