@@ -4,6 +4,7 @@
 create or replace function pawl.process_number (p_process_id uuid, p_domain text default null)
   returns bigint
   language plpgsql stable
+  set plan = keyed_cached
 as $$
 declare
   v_ids bigint[];
@@ -25,9 +26,11 @@ $$;
 -- The domains of the bus in which processes are: that of the domain given, or else the one that has the process; null: several have it.
 create or replace function pawl.process_domains (p_process_ids uuid[], p_domains text[])
   returns text[]
-  language sql stable security definer set search_path = pawl, pg_temp
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
 as $$
-  select array(
+begin
+  return array(
     select coalesce(
       'process:' || u.domain,
       (select case when count(*) = 0 then 'process:' -- none has it
@@ -36,18 +39,30 @@ as $$
        cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
        where c.command_id = u.id and n.name like 'process:%'))
     from unnest(p_process_ids, p_domains) with ordinality u (id, domain, ord)
-    order by u.ord)
+    order by u.ord);
+end
 $$;
 
 -- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order
 -- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
--- ("$gone.STEP"): {"total": of all, "items": [...]}.
+-- ("$gone.STEP"): {"total": of all, "items": [...]}. In PL/pgSQL, because a function in SQL is planned at
+-- each call.
 create or replace function pawl.process_load (p_ids bigint[])
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
                  steps jsonb, responses jsonb)
-  language sql stable security definer set search_path = pawl, pg_temp
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
 as $$
-  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, s.steps, r.responses
+#variable_conflict use_column
+begin
+  return query
+  select p.id,
+         coalesce(p.definition_id, ( -- started before its type was defined: the first version, which stays the first
+           select d.id from pawl.command c
+           join pawl.domain_name n on n.id = c.domain_id
+           join pawl.process_definition d on d.domain = substr(n.name, 9) and d.type = c.type
+           where c.id = p.id order by d.version limit 1)),
+         p.phase, p.state, p.version, p.deadline, p.retried_at, s.steps, r.responses
   from unnest(p_ids) u (id)
   cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
   left join lateral (
@@ -65,5 +80,6 @@ as $$
       select r.name not like '$reply.%' or not exists (
         select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is null) as is_needed) n
     where r.id = u.id) r on true
-  order by p.id
+  order by p.id;
+end
 $$;

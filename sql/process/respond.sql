@@ -8,7 +8,7 @@
 --      suspends a process only if no wait is complete, under the same lock, so a response that arrives before is seen there.
 -- Lock order: process rows by id, then rows of pawl.delayed by id. A process's row is the lock of its responses (S8): only functions
 -- here take it, for the length of their transaction.
--- Errors: QP001 an argument is out of range.
+-- Errors: QP001 an argument is out of range. QP003 the process is unknown. QP004 the state would be too large. QP008 the key has another payload.
 
 -- Did an operator ask for its cancellation with compensation?
 create or replace function pawl.process_is_canceled (p_id bigint)
@@ -46,9 +46,9 @@ begin
 end
 $$;
 
--- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait), STORED (the process does not wait for it, or for more), REPEATED (the key is known),
--- LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its limit, or the responses theirs; nothing
--- was stored).
+-- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait), STORED (the process does not wait for it, or for more), REPEATED (the key is known, with
+-- the same payload), KEY_REUSED (the key is known with another payload; nothing was stored), LATE (the process has ended; its state was patched),
+-- NOT_FOUND, TOO_LARGE (the state would exceed its limit, or the responses theirs; nothing was stored).
 create or replace function pawl.process_respond (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_merge boolean default true)
   returns table (ord integer, verdict text)
@@ -125,13 +125,17 @@ begin
     select u.ord::integer,
            case when p.id is null then 'NOT_FOUND'
                 when u.id = any (v_large) then 'TOO_LARGE'
-                when u.ord <> all (coalesce(v_stored, '{}')) then 'REPEATED'
+                when u.ord <> all (coalesce(v_stored, '{}')) then
+                  case when r.payload = coalesce(u.payload, 'null') then 'REPEATED' else 'KEY_REUSED' end
                 when u.id = any (v_resumed) then 'RESUMED'
                 when o.id is not null then 'LATE'
                 else 'STORED' end
-    from unnest(p_ids) with ordinality u (id, ord)
+    from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id from pawl.outcome o where o.id = u.id limit 1) o on true
+    left join lateral (
+      select r.payload from pawl.process_response r
+      where r.id = u.id and r.name = u.name and r.key = u.key and u.ord <> all (coalesce(v_stored, '{}')) limit 1) r on true
     order by u.ord;
 end
 $$;
@@ -176,6 +180,9 @@ begin
   end if;
   select r.verdict into strict v_verdict
   from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
+  if v_verdict = 'KEY_REUSED' then
+    raise exception 'response "%" of process % is stored under key "%" with another payload', p_name, p_process_id, p_key using errcode = 'QP008';
+  end if;
   if v_verdict = 'TOO_LARGE' then
     raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
       using errcode = 'QP004';

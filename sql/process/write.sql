@@ -39,6 +39,7 @@ declare
   v_repeats boolean := v_count > (select count(distinct i) from unnest(p_ids) i); -- several items of one process
   v_locked bigint[];
   v_known bigint[]; -- items whose record was there before
+  v_was_tried boolean; -- is one of the activations not the first of its command?
   v_canceled bigint[];
   v_deleted bigint;
   v_inserted bigint;
@@ -55,12 +56,13 @@ begin
           pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   -- A key share lock: the lease cannot end before the commit, and its heartbeat does not wait for us.
-  select array_agg(case when h.is_held then 'WRITTEN' else 'LOST' end order by h.ord) into v_verdicts
+  select array_agg(case when h.attempt is not null then 'WRITTEN' else 'LOST' end order by h.ord), coalesce(max(h.attempt) > 1, false)
+  into v_verdicts, v_was_tried
   from (
-    select i.ord, l.is_held
+    select i.ord, l.attempt
     from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
     left join lateral (
-      select true as is_held from pawl.lease l where l.id = i.id and l.token = i.token for key share) l on true) h;
+      select l.attempt from pawl.lease l where l.id = i.id and l.token = i.token for key share) l on true) h;
 
   if p_patches is not null or p_waits is not null or p_phases is not null then
     -- An application may hold a process's row for as long as its transaction (pawl.signal): what is written for others does not wait for it.
@@ -135,7 +137,7 @@ begin
     end if;
   end if;
   -- An activation that has written a record makes progress, so workers that died of it before do not count any more.
-  if p_steps is not null then
+  if p_steps is not null and v_was_tried then
     update pawl.lease l set attempt = 1
     where l.attempt > 1 and l.id = any (array(
       select u.id from unnest(p_ids, p_steps, p_errors, v_verdicts) u (id, step, error, verdict)

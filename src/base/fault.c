@@ -15,7 +15,7 @@
 #define NAME_SIZE 64
 
 typedef struct {
-    char        name[NAME_SIZE]; /* "": any point */
+    char        name[NAME_SIZE]; /* "": any point; "process.*": those that begin so */
     long        skip;            /* passes that go well before the first failure */
     long        count;           /* failures still to come; 0: disarmed */
     bool        kill;
@@ -36,20 +36,23 @@ static void plan_set(Plan wish)
 /* A misspelled name must fail: otherwise the test would pass without a fault. */
 static void die_of(const char *value)
 {
-    fprintf(stderr, "PAWL_FAULT must be name:fail or name:kill, then maybe :count, got \"%s\"\n", value);
+    fprintf(stderr, "PAWL_FAULT must be name:fail or name:kill, then maybe :count or :count:skip, got \"%s\"\n", value);
     abort();
 }
 
 static void environment_read(void)
 {
     const char *value = getenv("PAWL_FAULT");
-    char        action[8], end;
-    Plan        wish = {.count = 1};
+    char        action[8];
+    int         ends[] = {0, 0, 0, 0, 0}; /* where so many fields end */
+    Plan        wish   = {.count = 1};
 
     if (!value || !*value)
         return;
-    int fields = sscanf(value, "%63[^:]:%7[^:]:%ld%c", wish.name, action, &wish.count, &end);
-    if (fields < 2 || fields > 3 || wish.count < 1 || (fields == 2 && strchr(strchr(value, ':') + 1, ':')))
+    int fields = sscanf(value, "%63[^:]:%7[^:]%n:%ld%n:%ld%n", wish.name, action, &ends[2], &wish.count, &ends[3],
+                        &wish.skip, &ends[4]);
+
+    if (fields < 2 || value[ends[fields]] || wish.count < 1 || wish.skip < 0)
         die_of(value);
     wish.kill = strcmp(action, "kill") == 0;
     if (!wish.kill && strcmp(action, "fail") != 0)
@@ -64,9 +67,19 @@ static void arm(Plan wish)
 }
 
 /* Under the mutex. */
+static bool plan_is_about(const char *name)
+{
+    size_t size = strlen(plan.name);
+
+    if (size > 0 && plan.name[size - 1] == '*')
+        return strncmp(plan.name, name, size - 1) == 0;
+    return size == 0 || strcmp(plan.name, name) == 0;
+}
+
+/* Under the mutex. */
 static bool plan_pass(const char *name)
 {
-    if (plan.count == 0 || (*plan.name && strcmp(plan.name, name) != 0))
+    if (plan.count == 0 || !plan_is_about(name))
         return false;
     if (plan.skip > 0) {
         plan.skip--;

@@ -78,6 +78,7 @@ void bench_print(Bench *bench, const char *what);
 
 BenchRun section_flood, section_single, section_delayed, section_processes;
 BenchRun section_paced, section_hold, section_hold_xid, section_latency;
+BenchRun section_steps, section_closed, section_resume, section_waiting;
 BenchRun section_transfers, section_transfers_hold_xid, section_hot, section_arrays, section_history, section_verify;
 
 #endif

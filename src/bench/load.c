@@ -31,7 +31,9 @@ static ErrorCode batch_send(const Load *load, Arena *arena, int count, Error *re
     for (int i = 0; i < count; i++) {
         items[i]          = load_item(PAYLOAD);
         items[i].delay_ms = load->delay_ms;
-        list[i]           = &items[i];
+        if (load->domain)
+            items[i].domain = load->domain;
+        list[i] = &items[i];
     }
     return send_many(load->database->pool, deadline_in_ms(CALL_MS), arena, list, count, reterr);
 }

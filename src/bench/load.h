@@ -11,6 +11,7 @@
 
 typedef struct {
     BenchDatabase *database;
+    const char    *domain; /* NULL: BENCH_DOMAIN */
     int64_t        count;
     int64_t        delay_ms; /* 0: none */
     bool           single;   /* one at a time from each client, through a combiner, instead of in batches */

@@ -21,8 +21,14 @@ static void *worker_thread_run(void *context)
 void worker_thread_start(WorkerThread *worker_thread, Bench *bench, const BenchDatabase *database, Handler *handler,
                          int threads)
 {
+    worker_thread_start_domain(worker_thread, bench, database, BENCH_DOMAIN, handler, threads);
+}
+
+void worker_thread_start_domain(WorkerThread *worker_thread, Bench *bench, const BenchDatabase *database,
+                                const char *domain, Handler *handler, int threads)
+{
     WorkerOptions options = {
-        .pool = database->pool, .domain = BENCH_DOMAIN, .name = "bench", .handler = handler, .concurrency = threads};
+        .pool = database->pool, .domain = domain, .name = "bench", .handler = handler, .concurrency = threads};
 
     *worker_thread        = (WorkerThread){.bench = bench, .worker = worker_new(&options)};
     worker_thread->thread = thread_start("worker", worker_thread_run, worker_thread);

@@ -22,9 +22,11 @@ typedef struct {
     Error       error;
 } WorkerThread;
 
-/* threads: of the handler; 0: the worker's default. */
+/* Of BENCH_DOMAIN. threads: of the handler; 0: the worker's default. */
 void worker_thread_start(WorkerThread *worker_thread, Bench *bench, const BenchDatabase *database, Handler *handler,
                          int threads);
+void worker_thread_start_domain(WorkerThread *worker_thread, Bench *bench, const BenchDatabase *database,
+                                const char *domain, Handler *handler, int threads);
 /* Be woken by notifications from now on; returns when they arrive, or after some seconds without. */
 must_check ErrorCode worker_thread_listen(WorkerThread *worker_thread, const BenchDatabase *database, Error *reterr);
 /* Until it has handled this many since its start. Also when it ends by itself, or is stopped: worker_thread_end() returns the reason. */

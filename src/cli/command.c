@@ -176,6 +176,18 @@ static const CommandFlag bench_commands_flags[] = {
     {"--hold-xid",  "TIME", "the same while it also holds a transaction id"                   },
     {NULL,          NULL,   NULL                                                              },
 };
+static const CommandFlag bench_processes_flags[] = {
+    {"--count",   "N",  "processes in each round; 30000 unless given"                          },
+    {"--rounds",  "N",  "how often each figure is measured; 3 unless given"                    },
+    {"--clients", "N",  "processes that run at the same time; 256 unless given"                },
+    {"--batch",   "N",  "processes in one start; 1000 unless given"                            },
+    {"--closed",  NULL, "each client starts one process, waits for its end and starts the next"},
+    {"--resume",  NULL, "from a response until its process runs"                               },
+    {"--rate",    "N",  "responses per second for --resume; 100 unless given"                  },
+    {"--seconds", "N",  "how long for --resume; 20 unless given"                               },
+    {"--waiting", "N",  "claim beside N processes that wait or sleep, in turns with none"      },
+    {NULL,        NULL, NULL                                                                   },
+};
 static const CommandFlag bench_transfers_flags[] = {
     {"--count",    "N",    "transfers in each round; 100000 unless given"                   },
     {"--rounds",   "N",    "how often each figure is measured; 3 unless given"              },
@@ -311,6 +323,7 @@ const CliCommand cli_commands[] = {
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
     {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a temporary database"},
+    {"bench",   "processes", "",       0, 0, command_bench_processes, bench_processes_flags, "measure processes of three steps, in a temporary database"},
     {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a temporary database"},
     {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
     {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "show help on a command, settings, metrics, errors, routes or definitions"},

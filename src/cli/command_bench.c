@@ -325,6 +325,11 @@ ErrorCode command_bench_latency(Call *call, Error *reterr)
     return bench_command(call, "latency", reterr);
 }
 
+ErrorCode command_bench_processes(Call *call, Error *reterr)
+{
+    return bench_command(call, "processes", reterr);
+}
+
 ErrorCode command_bench_transfers(Call *call, Error *reterr)
 {
     return bench_command(call, "transfers", reterr);

@@ -131,6 +131,22 @@ static void wake(App *app, const char *queue)
     waker_notify(waker, queue);
 }
 
+/* A process of a type that no file defines is not refused: a program may run it. But a misspelled type should not wait unnoticed. */
+static void type_warn(Call *call, const App *app)
+{
+    const char *domain = call_flag(call, "--domain") ? call_flag(call, "--domain") : PROCESS_DOMAIN_DEFAULT;
+    bool        is_defined;
+
+    if (process_is_defined(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, domain, call->arguments[0],
+                           &is_defined, NULL) == OK &&
+        !is_defined)
+        fprintf(
+            stderr,
+            "type \"%s\" is not defined in domain \"%s\": the process waits until a program runs it, or until a file "
+            "defines it (pawl process define FILE)\n",
+            call->arguments[0], domain);
+}
+
 ErrorCode command_process_start(Call *call, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
@@ -153,6 +169,7 @@ ErrorCode command_process_start(Call *call, Error *reterr)
         printf("{\"process_id\":\"%s\",\"created\":%s}\n", item.id, item.is_new ? "true" : "false");
     else
         printf("%s\n", item.id);
+    type_warn(call, app);
     return OK;
 }
 

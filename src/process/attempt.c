@@ -177,12 +177,19 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
     RunVerdict verdict = RUN_STALE;
     Error      error   = {0};
     ErrorCode  code    = OK;
+    RunRecord  record  = {.step = attempt->record, .result = result, .started_us = attempt->started_us};
 
+    if (attempt->action == &attempt->step->action && step_is_last(attempt->step)) {
+        attempt->walk->last = run_record_with_end(attempt->walk->run, &record);
+        if (attempt->walk->last)
+            return OK;
+    }
     for (int i = 0; i < STALE_TRIES && code == OK && verdict == RUN_STALE; i++) {
-        code = attempt_patch(attempt, result, &error);
+        code           = attempt_patch(attempt, result, &error);
+        record.patch   = attempt->patch;
+        record.version = attempt->version;
         if (code == OK)
-            code = step_record(attempt->walk, attempt->record, result, attempt->patch, attempt->version, &verdict,
-                               ret_flow, &error);
+            code = run_record(attempt->walk->run, &record, &verdict, &error);
     }
     if (code == ERR_INVALID || code == ERR_LIMIT)
         return unsaved_record(attempt, result, error.text, ret_flow, reterr);
@@ -191,6 +198,7 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
             *reterr = error;
         return code;
     }
+    *ret_flow = verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
     if (verdict == RUN_STALE)
         return fail(reterr, ERR_BUSY, "the state changes faster than step \"%s\" can patch it", attempt->record);
     return OK;
@@ -250,8 +258,11 @@ static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow
 static ErrorCode attempt_try(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
     Error     error = {0};
+    Mono      began = clock_mono();
     ErrorCode code  = attempts[attempt->action->kind](attempt, ret_result, &error);
 
+    if (ret_result->end != ATTEMPT_BLOCKED)
+        metric_observe_us(&run_metrics(attempt->walk->run)->step_seconds, mono_us_between(began, clock_mono()));
     if (code == OK)
         return OK;
     if (code == ERR_INVALID || code == ERR_LIMIT || code == ERR_NOT_FOUND || code == ERR_DENIED) {

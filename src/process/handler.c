@@ -44,6 +44,8 @@ static void process_prepare(Handler *base, const ClaimedCommand *list, int count
 
     for (int i = 0; i < count; i++)
         ids[i] = list[i].id;
+    if (FAULT("process.claim.after"))
+        return;
     if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, count, &loaded, &loaded_count, &error) != OK)
         return;
     for (int i = 0; i < count; i++)
@@ -77,7 +79,7 @@ static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_me
     case BODY_WAITS:
         return run_suspend(run, ret_met, reterr);
     case BODY_ENDS:
-        return run_end(run, verdict->outcome, verdict->result, verdict->error, /* record= */ NULL, reterr);
+        return run_end(run, verdict->outcome, verdict->result, verdict->error, verdict->last, reterr);
     case BODY_STOPS:
         break;
     }
@@ -111,6 +113,7 @@ static void activation_release(ProcessHandler *handler, Job *job, SettleItem *re
 {
     Error error = {0};
 
+    metric_add(&process_metrics_of(job->domain)->interrupted, 1);
     if (lease_release(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command, 1, &error) != OK)
         log_error(LOG_WARN, "process", "cannot release an activation, its lease runs out", &error);
     ret_settle->settled = true;

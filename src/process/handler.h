@@ -25,6 +25,8 @@ typedef struct {
     BodyEnd     end;
     Outcome     outcome;
     const char *result, *error; /* live as long as the Run */
+    /* BODY_ENDS: the record of the last step, written in the transaction of the end; NULL: none. Lives as long as the Run. */
+    const RunRecord *last;
 } BodyVerdict;
 
 typedef ErrorCode ProcessBody(Run *run, Job *job, const LoadedProcess *loaded, void *context, BodyVerdict *ret_verdict,

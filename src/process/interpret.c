@@ -141,6 +141,11 @@ const char *step_kept(Walk *walk, const Scope *scope, const Step *step)
     return run_result(walk->run, name.text);
 }
 
+bool step_is_last(const Step *step)
+{
+    return !step->list->above && !step_next(step) && !step->save;
+}
+
 ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what, int64_t *ret_begun_us,
                      const char **ret_what, Flow *ret_flow, Error *reterr)
 {
@@ -294,7 +299,9 @@ static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_comp
     if (action == ACTION_COMPENSATE) {
         RunRecord reason = {.step = "~", .result = text_quoted(walk->arena, failure_text(walk))};
 
-        TRY(run_record(walk->run, &reason, &verdict, reterr)); /* why, for the end of the compensation */
+        verdict = RUN_OK;
+        if (!run_result(walk->run, reason.step)) /* why, for the end of the compensation */
+            TRY(run_record(walk->run, &reason, &verdict, reterr));
         if (verdict == RUN_OK)
             TRY(run_phase_set(walk->run, "compensating", &verdict, reterr));
         if (verdict != RUN_OK)
@@ -310,14 +317,22 @@ static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_comp
 /* A result that cannot be rendered is a failure like that of a step. */
 static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
 {
-    Error     error = {0};
-    ErrorCode code;
-    Flow      flow;
+    Error      error = {0};
+    ErrorCode  code;
+    RunVerdict verdict;
+    Flow       flow;
 
-    *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE};
+    *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE, .last = walk->last};
     code         = result_render(walk, &ret_verdict->result, &error);
     if (code == OK)
         return OK;
+    if (walk->last) { /* it has happened, and is compensated */
+        TRY(run_record(walk->run, walk->last, &verdict, reterr));
+        if (verdict != RUN_OK) {
+            *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
+            return OK;
+        }
+    }
     error_prefix(&error, "result");
     walk_fail(walk, "", error.text, /* is_refusal= */ false, &flow);
     return failed_end(walk, ret_verdict, ret_compensates, reterr);

@@ -33,6 +33,7 @@ typedef struct {
     Arena            *arena;
     const char       *failed_step, *failure; /* the first step that failed for good, and why; NULL: none */
     bool              is_refusal;            /* a business refusal: nothing to look into */
+    const RunRecord  *last;                  /* of the last step, not written yet: it goes with the end; NULL: none */
 } Walk;
 
 /* How far a list, branch or step got. */
@@ -131,6 +132,8 @@ must_check ErrorCode step_record(Walk *walk, const char *record, const char *res
                                  RunVerdict *ret_verdict, Flow *ret_flow, Error *reterr);
 /* What a step of this scope remembered when it began, JSON; NULL: it has not begun. */
 const char *step_kept(Walk *walk, const Scope *scope, const Step *step);
+/* Is it the last step of the file, after which only the end is written? */
+bool step_is_last(const Step *step);
 /* When a step of this scope began, as recorded; it is recorded now if it was not. what: to remember, JSON or NULL. */
 must_check ErrorCode step_begun(Walk *walk, const Scope *scope, const Step *step, const char *what,
                                 int64_t *ret_begun_us, const char **ret_what, Flow *ret_flow, Error *reterr);

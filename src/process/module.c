@@ -3,7 +3,20 @@
  */
 #include "base/module.h"
 
+#include <string.h>
+
+#include "process/metric.h"
 #include "process/process.h"
+
+static const ProcessMetrics process_metrics      = {PROCESS_METRICS(METRIC_INIT)};
+const MetricTable           process_metric_table = METRIC_TABLE("domain", process_metrics);
+
+ProcessMetrics *process_metrics_of(const char *queue)
+{
+    const char *colon = strchr(queue, ':');
+
+    return metric_series(&process_metric_table, colon ? colon + 1 : queue);
+}
 
 /* Here, so that a program that names a status has the rows below. */
 const char *const process_statuses[] = {"PENDING",           "IN_PROGRESS",       "WAITING_FOR_REPLY",
@@ -23,9 +36,12 @@ static const SqlState states[] = {
      .meaning = "The process is being compensated, so it cannot go back to a step.",
      .action = "Retry it without a step: it continues with the compensation that failed."},
     {"QP007", ERR_LIMIT},
+    {"QP008", ERR_KEY_REUSED, .type = "response-key-reused",
+     .meaning = "A response of this name is stored under this key with another payload.",
+     .action = "Send the payload of the first one again, or take another key."},
     {0}
 };
 /* clang-format on */
 
-static const Module process_module = {.name = "process", .states = states};
+static const Module process_module = {.name = "process", .metrics = {&process_metric_table}, .states = states};
 MODULE_JOIN(process_module)

@@ -50,6 +50,10 @@ must_check ErrorCode process_define(Pool *pool, Deadline deadline, const Definit
                                     ProcessDefined *ret_defined, Error *reterr);
 void                 process_defined_write(Writer *writer, const Definition *definition, const ProcessDefined *defined);
 
+/* Does a file define this type? A process of another one waits for a program that runs it, or for its definition. */
+must_check ErrorCode process_is_defined(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
+                                        const char *type, bool *ret_defined, Error *reterr);
+
 /* ---- start ---- */
 
 /* process_id, domain and state may be NULL. ERR_INVALID, ERR_LIMIT name the field. */

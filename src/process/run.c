@@ -12,10 +12,11 @@
 #include "base/sync.h"
 #include "base/writer.h"
 
-#define WRITE_MS    10000
-#define BUSY_MS     5 /* until a locked process is tried again, and twice as long each time, up to BUSY_MS_MAX */
-#define BUSY_MS_MAX 200
-#define WAITS_MAX   10000
+#define WRITE_MS       10000
+#define BUSY_MS        5 /* until a locked process is tried again, and twice as long each time, up to BUSY_MS_MAX */
+#define BUSY_MS_MAX    200
+#define LAST_BYTES_MAX ((size_t)64 << 10) /* of a result that is written with the end: both must fit into one call */
+#define WAITS_MAX      10000
 /* Results of steps together; what is loaded is copied into the arena twice. */
 #define RECORDS_BYTES_MAX ((size_t)16 << 20)
 #define RUN_BYTES_MAX     ((size_t)256 << 20)
@@ -38,6 +39,7 @@ struct Run {
     ProcessWriter       *writer;
     Job                 *job;
     const LoadedProcess *loaded;
+    ProcessMetrics      *metrics;
     Mono                 began;
     Mutex                mutex; /* guards the rest and the arena */
     Arena               *arena;
@@ -183,6 +185,7 @@ ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProcess *loaded, 
     scoped(run_free) Run *run = memory_new(1, sizeof *run);
 
     run->writer  = writer;
+    run->metrics = process_metrics_of(job->domain);
     run->job     = job;
     run->loaded  = loaded;
     run->arena   = arena_new(RUN_BYTES_MAX);
@@ -202,6 +205,11 @@ void run_free(Run *run)
     mutex_done(&run->mutex);
     arena_free(run->arena);
     free(run);
+}
+
+ProcessMetrics *run_metrics(const Run *run)
+{
+    return run->metrics;
 }
 
 /* ---- what is known ---- */
@@ -446,12 +454,15 @@ static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict
 {
     ErrorCode code;
     int64_t   wait_ms = BUSY_MS;
+    Mono      began   = clock_mono();
 
     while ((code = process_write(run->writer, deadline_in_ms(WRITE_MS), write, reterr)) == OK &&
            write->verdict == WRITE_BUSY && !run_must_stop(run)) {
         clock_sleep_ms(wait_ms);
         wait_ms = wait_ms * 2 < BUSY_MS_MAX ? wait_ms * 2 : BUSY_MS_MAX;
     }
+    metric_observe_us(&run->metrics->write_seconds, mono_us_between(began, clock_mono()));
+    metric_add(&run->metrics->stale, code == OK && write->verdict == WRITE_STALE);
     if (code == OK)
         code = write_judge(run, write, ret_verdict, reterr);
     free(write->state);
@@ -464,13 +475,22 @@ static void record_fill(Run *run, const RunRecord *record, ProcessWrite *write)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
     write->step       = record->step;
-    write->attempt    = attempts_recorded(run, record->step) + 1;
+    write->attempt    = record->attempt ? record->attempt : attempts_recorded(run, record->step) + 1;
     write->input_hash = record->input_hash;
     write->result     = record->result;
     write->error      = record->error;
     write->started_us = record->started_us;
     write->patch      = record->patch;
     write->version    = record->version;
+}
+
+/* The engine's own records, when a step began and why it is compensated, are no steps. */
+static void record_count(Run *run, const RunRecord *record)
+{
+    if (strchr(record->step, ':') || strcmp(record->step, "~") == 0)
+        return;
+    metric_add(record->error ? &run->metrics->steps_failed : &run->metrics->steps_done, 1);
+    metric_add(&run->metrics->compensations, record->step[0] == '~' && !record->error);
 }
 
 void run_record_done(Run *run, const RunRecord *record)
@@ -484,6 +504,7 @@ void run_record_done(Run *run, const RunRecord *record)
                          .error      = arena_text(run->arena, record->error),
                          .input_hash = arena_text(run->arena, record->input_hash),
                          .ended_us   = run_now_us(run)};
+    record_count(run, record);
     run->record_bytes += kept->result ? strlen(kept->result) : 0;
     record_add(run, kept);
 }
@@ -515,6 +536,24 @@ static ErrorCode records_check(Run *run, RunRecord *record, Error *reterr)
     if (run->record_count >= RUN_RECORDS_MAX && !is_unlimited(record->step))
         return fail(reterr, ERR_LIMIT, RUN_RECORDS_REACHED, RUN_RECORDS_MAX);
     return OK;
+}
+
+const RunRecord *run_record_with_end(Run *run, const RunRecord *record)
+{
+    RunRecord  checked = *record;
+    RunRecord *last;
+
+    if ((record->result && strlen(record->result) > LAST_BYTES_MAX) || records_check(run, &checked, NULL) != OK)
+        return NULL;
+    mutex_lock(&run->mutex);
+    last          = arena_alloc(run->arena, sizeof *last);
+    *last         = *record;
+    last->step    = arena_text(run->arena, record->step);
+    last->result  = arena_text(run->arena, record->result);
+    last->attempt = attempts_recorded(run, record->step) + 1;
+    mutex_unlock(&run->mutex);
+    run_record_done(run, last);
+    return last;
 }
 
 ErrorCode run_record(Run *run, const RunRecord *given, RunVerdict *ret_verdict, Error *reterr)
@@ -642,6 +681,16 @@ static int64_t due_find(const Run *run)
     return deadline_counts(run) && run->loaded->deadline_us < due ? run->loaded->deadline_us : due;
 }
 
+static void suspension_count(Run *run)
+{
+    Metric *const waits[] = {[WAIT_REPLY] = &run->metrics->waits_reply,
+                             [WAIT_ASYNC] = &run->metrics->waits_async,
+                             [WAIT_RETRY] = &run->metrics->waits_retry};
+
+    metric_add(&run->metrics->suspended, 1);
+    metric_add(waits[run->wait_kind], 1);
+}
+
 ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr)
 {
     static const char *const kinds[] = {
@@ -662,10 +711,14 @@ ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr)
     if (FAULT("process.suspend.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.suspend.before");
     TRY(write_do(run, &write, &verdict, reterr));
+    if (FAULT("process.suspend.after"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.suspend.after");
     *ret_met = write.verdict == WRITE_MET;
     mutex_lock(&run->mutex);
     run->is_over = !*ret_met;
     mutex_unlock(&run->mutex);
+    if (!*ret_met && verdict == RUN_OK)
+        suspension_count(run);
     return OK;
 }
 
@@ -683,8 +736,11 @@ ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *err
     if (FAULT("process.end.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.end.before");
     TRY(write_do(run, &write, &verdict, reterr));
+    if (FAULT("process.end.after"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at process.end.after");
     mutex_lock(&run->mutex);
     run->is_over = true;
     mutex_unlock(&run->mutex);
+    metric_add(&run->metrics->ended, verdict == RUN_OK);
     return OK;
 }

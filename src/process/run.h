@@ -24,6 +24,7 @@
 #include "base/error.h"
 #include "bus/worker.h"
 #include "process/load.h"
+#include "process/metric.h"
 #include "process/write.h"
 
 #define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */
@@ -36,6 +37,9 @@ must_check ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProces
                              Error *reterr);
 void                 run_free(Run *run);
 SCOPED(Run, run_free)
+
+/* Of the domain; any thread may count. */
+ProcessMetrics *run_metrics(const Run *run);
 
 /* ---- what is known ---- */
 
@@ -87,6 +91,7 @@ typedef enum {
 
 typedef struct {
     const char *step;
+    int         attempt; /* 0: the one after those that are recorded */
     const char *result, *error;
     const char *input_hash;
     int64_t     started_us;
@@ -98,6 +103,9 @@ must_check ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *r
 /* The same inside a transaction of the caller, with what an SQL step wrote. RUN_OVER: roll back. run_record_done() after the commit. */
 must_check ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr);
 void                 run_record_done(Run *run, const RunRecord *record);
+/* The record is known from now on and is written by run_end(), with the end of the process: for the last step. Returns what to give there;
+ * NULL: it is too large for that, and must be written by itself. */
+const RunRecord     *run_record_with_end(Run *run, const RunRecord *record);
 must_check ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_verdict, Error *reterr);
 
 /* ---- how it ends ---- */

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "base/fault.h"
 #include "base/sync.h"
 #include "process/interpret_internal.h"
 
@@ -88,6 +89,8 @@ static void *branches_body(void *context)
         Error     error = {0};
         ErrorCode code  = list_walk(branches->walk, branch->scope, branch->list, &branch->flow, &error);
 
+        if (code == OK && FAULT("process.branch.after"))
+            code = fail(&error, ERR_UNAVAILABLE, "fault at process.branch.after");
         branch_give(branches, branch, code, &error);
     }
     return NULL;

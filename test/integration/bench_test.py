@@ -71,6 +71,25 @@ def untouched(db, pawl):
 # --- what it measures ---
 
 @test
+def processes_of_three_steps_are_run_weighed_and_resumed():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "processes", "--count", "300", "--rounds", "2", "--clients", "16")
+        rows = figures(found)
+        assert found["counts"] == {"sent": 600, "ready": 0, "delayed": 0, "leased": 0, "completed": 600}, found
+        assert {("start", "processes"), ("run", "processes"), ("run", "steps")} <= set(rows), rows
+        assert all(len(rows[key][1]) == 2 and min(rows[key][1]) > 0 for key in rows if key[0] in ("start", "run")), rows
+        assert rows["run, each step", "table process_step"][0] > 0 and rows["run, each step", "WAL"][0] > 0, rows
+        found = report(pawl, "processes", "--closed", "--count", "60", "--rounds", "1", "--clients", "3")
+        assert found["counts"]["completed"] == 60 and figures(found)["closed", "processes, from start to end"][0] > 0, found
+        found = report(pawl, "processes", "--resume", "--rate", "50", "--seconds", "1")
+        rows = figures(found)
+        assert found["counts"]["completed"] == 50, found
+        assert 0 < rows["resume", "response to running process, p50"][0] <= rows["resume", "response to running process, max"][0], rows
+        found = report(pawl, "processes", "--waiting", "500", "--count", "100", "--rounds", "1")
+        assert found["counts"]["delayed"] == 500 and found["counts"]["completed"] == 200, found
+
+
+@test
 def commands_are_sent_handled_and_weighed():
     with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
         found = report(pawl, "commands", *TINY)

@@ -56,6 +56,7 @@ select s.* from a, suspend(a.id, a.token, 'paid', '{"payment": 1}', pawl.now() +
 select wait, waits from pawl.process order by id;
 select (select count(*) from pawl.lease) as leased, (select count(*) from pawl.delayed) as waiting, (select count(*) from pawl.ready) as queued;
 select pawl.signal('018f0000-0000-7000-8000-000000000001', 'payment', '{"paid": 5}', 'k1');
+select pawl.signal('018f0000-0000-7000-8000-000000000001', 'payment', '{"paid": 5}', 'k1');
 select pawl.signal('018f0000-0000-7000-8000-000000000001', 'payment', '{"paid": 6}', 'k1');
 select pawl.signal('018f0000-0000-7000-8000-000000000001', 'payment', '7', 'k2');
 select pawl.signal('018f0000-0000-7000-8000-000000000001', 'other');

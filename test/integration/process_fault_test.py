@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""process_fault - a pod is killed at the n-th pass over any named point of the process engine: the end is the same as without a kill.
+
+The points are claim.after, step.before, step.after, record.before, record.after, suspend.before, suspend.after, branch.after, end.before and
+end.after of module process; compensations pass those of steps. PAWL_TEST_FULL=1 kills at every pass, else at every STRIDE-th.
+"""
+import json
+import os
+import signal
+
+from pawl_test import Database, Pawl, main, test, wait_until
+
+FULL = bool(os.environ.get("PAWL_TEST_FULL"))
+STRIDE = 1 if FULL else 19
+PASSES_MAX = 400
+EFFECT = """
+create schema demo;
+create table demo.effect (key uuid, name text);
+create function demo.effect(input jsonb, key uuid) returns jsonb language sql as $$
+  insert into demo.effect values (key, input #>> '{}') returning input
+$$;
+create function demo.refuse(input jsonb, key uuid) returns jsonb language plpgsql as $$
+begin raise exception 'no' using errcode = 'QU065'; end $$;
+"""
+
+
+def effect(name, **more):
+    return {"name": name, "sql": "demo.effect", "input": name, "compensate": {"sql": "demo.effect", "input": "undo " + name}, **more}
+
+
+def definition(kind, program):
+    return {"type": kind, "domain": "demo", "on_failure": "compensate", "steps": [
+        effect("first", save={"first": "{{result}}"}),
+        {"name": "both", "parallel": {"left": [effect("left")], "right": [effect("right")]}},
+        {"name": "program", "exec": program, "compensate": {"sql": "demo.effect", "input": "undo program"}},
+        {"name": "rest", "sleep": "50ms"},
+        {"name": "answer", "wait": {"response": "go"}, "timeout": "1h"},
+        {"name": "items", "each": "{{state.list}}", "concurrency": 2, "steps": [effect("item", input="{{item}}")]},
+        effect("last") if kind == "good" else {"name": "last", "sql": "demo.refuse"}]}
+
+
+# Everything that an end consists of. A step that fails may be tried once more after a kill; one that succeeded has one record.
+END = """
+select c.type, pawl.process_status(p.id), p.state, p.version,
+       (select string_agg(s.name || ' ' || coalesce(s.result::text, 'null'), ', ' order by s.name collate "C")
+        from pawl.process_step s where s.id = p.id and s.error is null),
+       (select o.error from pawl.outcome o where o.id = p.id)
+from pawl.process p join pawl.command c on c.id = p.id where p.id > {since} order by 1"""
+
+
+def ended(db, since):
+    return db.value(f"select count(*) from pawl.outcome where id > {since}") == "2"
+
+
+def end_wait(db, pod, since):
+    """False: the pod has ended before."""
+    wait_until(lambda: ended(db, since) or not pod.is_running(), timeout=60, what="both have ended, or the pod has")
+    return ended(db, since)
+
+
+def start(db):
+    since = db.value("select coalesce(max(id), 0) from pawl.command")
+    db.rows("truncate demo.effect")
+    for kind in ("bad", "good"):
+        process_id = db.value(f"""select pawl.start('{kind}', '{{"list": ["i0", "i1"]}}', p_domain => 'demo')""")
+        db.rows(f"select pawl.signal('{process_id}', 'go', '{{\"come\": 1}}', 'k')")
+    return since
+
+
+def end_of(db, since):
+    effects = db.rows("select name || ' ' || count(*) from demo.effect group by name order by name")
+    assert db.value("select count(*) = count(distinct key) from demo.effect") == "t", effects
+    return db.rows(END.format(since=since)), effects
+
+
+@test
+def a_kill_at_any_point_of_the_engine_changes_nothing_about_the_end():
+    with Database() as db, Pawl(db, env={"PAWL_PROCESS_LEASE": "1s", "PAWL_LISTEN": "127.0.0.1:0"}) as pawl:
+        db.rows(EFFECT)
+        program = "echo x >> " + os.path.join(pawl.home, "program") + "; echo 7"
+        for kind in ("good", "bad"):
+            db.rows(f"select pawl.process_define('demo', '{kind}', $pawl${json.dumps(definition(kind, program))}$pawl$, null, null, 'test')")
+        since = start(db)
+        pod = pawl.start("serve", "--role", "worker")
+        assert end_wait(db, pod, since)
+        pod.stop()
+        wanted = end_of(db, since)
+        assert "COMPENSATED" in wanted[0][0] and "COMPLETED" in wanted[0][1], wanted
+        assert {"first 2", "item 4", "undo first 1"} & set(wanted[1]), wanted
+        deaths, passes = 0, 0
+        while passes < PASSES_MAX:
+            since = start(db)
+            pod = pawl.start("serve", "--role", "worker", env={"PAWL_FAULT": f"process.*:kill:1:{passes}"})
+            if not end_wait(db, pod, since) or not pod.is_running():
+                assert pod.wait() == -signal.SIGKILL, (passes, pod.stderr[-5:])
+                deaths += 1
+                pod = pawl.start("serve", "--role", "worker")
+                assert end_wait(db, pod, since), pod.stderr[-5:]
+                is_last = False
+            else:
+                is_last = True
+            pod.stop()
+            assert end_of(db, since) == wanted, (passes, end_of(db, since), wanted)
+            if is_last:
+                break
+            passes += STRIDE
+        assert deaths >= (20 if FULL else 4), deaths
+        assert db.value("select count(*) from pawl.lease") == "0"
+
+
+main()

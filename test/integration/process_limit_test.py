@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""process_limit - steps and processes that go too far are stopped with a reason, and their neighbours are not touched."""
+import http.server
+import json
+import threading
+import time
+
+from pawl_test import Database, Pawl, main, test, wait_until
+
+
+def define(pawl, definition):
+    done = pawl.run("process", "define", "-", stdin=json.dumps(definition))
+    assert done.code == 0, done
+
+
+def start(pawl, kind, state=None):
+    done = pawl.run("process", "start", kind, json.dumps(state or {}), "--json")
+    assert done.code == 0, done
+    return done.json["process_id"]
+
+
+def show(pawl, process_id):
+    return pawl.run("process", "show", process_id, "--json").json
+
+
+def wait_status(pawl, process_id, *statuses):
+    def reached():
+        shown = show(pawl, process_id)
+        return shown if shown["status"] in statuses else None
+
+    return wait_until(reached, timeout=60, what=f"{process_id} is {' or '.join(statuses)}")
+
+
+class Faulty(http.server.ThreadingHTTPServer):
+    """An HTTP server that misbehaves by path, and remembers who asked when with which key."""
+
+    daemon_threads = True
+
+    def __init__(self):
+        server = self
+        self.asked = []
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                server.asked.append((self.path, time.monotonic(), self.headers.get("Idempotency-Key")))
+                self.rfile.read(int(self.headers.get("Content-Length") or 0))
+                first = [path for path, _, _ in server.asked].count(self.path) == 1
+                if self.path == "/500":
+                    self.answer(500, b"broken")
+                elif self.path == "/429" and first:
+                    self.answer(429, b"", {"Retry-After": "2"})
+                elif self.path == "/loop":
+                    self.answer(302, b"", {"Location": "/loop"})
+                elif self.path == "/endless":
+                    self.endless()
+                elif self.path == "/slow":
+                    time.sleep(3)
+                else:
+                    self.answer(200, b'{"fine": true}')
+
+            do_GET = do_POST
+
+            def answer(self, status, body, headers=None):
+                self.send_response(status)
+                for name, value in (headers or {}).items():
+                    self.send_header(name, value)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def endless(self):
+                self.send_response(200)
+                self.end_headers()
+                try:
+                    while True:
+                        self.wfile.write(b"x" * 65536)
+                except OSError:
+                    pass
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_):
+        self.shutdown()
+        self.server_close()
+
+    @property
+    def url(self):
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def times(self, path):
+        return [at for asked, at, _ in self.asked if asked == path]
+
+
+def http_definition(kind, url):
+    return {"type": kind, "domain": "process", "on_failure": "troubleshoot", "steps": [
+        {"name": "call", "http": {"method": "POST", "url": url, "body": {"n": 1}}, "timeout": "1s",
+         "retry": {"attempts": 2, "delay": "50ms", "delay_max": "100ms"}}]}
+
+
+@test
+def http_steps_are_bounded_retried_by_their_policy_and_then_troubleshot():
+    with Database() as db, Faulty() as faulty, Pawl(db, env={"PAWL_STEP_HOSTS": f"127.0.0.1:1, 127.0.0.1:{faulty.server_address[1]}"}) as pawl:
+        for name in ("500", "429", "loop", "endless", "slow", "fine"):
+            define(pawl, http_definition("h" + name, f"{faulty.url}/{name}"))
+        define(pawl, http_definition("hrefused", "http://127.0.0.1:1/"))
+        pawl.serve()
+        ids = {name: start(pawl, "h" + name) for name in ("500", "429", "loop", "endless", "slow", "refused", "fine")}
+        for name, words in {"500": "status 500: broken", "loop": "", "endless": "", "slow": "", "refused": ""}.items():
+            shown = wait_status(pawl, ids[name], "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
+            assert shown["status"] == "WAITING_FOR_TSQ" and words in shown["error"], (name, shown)
+            assert [s["attempt"] for s in shown["steps"]] == list(range(1, len(shown["steps"]) + 1)), (name, shown)
+            assert len(shown["steps"]) in ((1, 2) if name in ("loop", "endless") else (2,)), (name, shown)
+            assert all(s["took_ms"] < 20000 for s in shown["steps"]), shown
+        assert wait_status(pawl, ids["fine"], "COMPLETED")["result"] is not None
+        asked = wait_until(lambda: len(faulty.times("/429")) > 1 and faulty.times("/429"), timeout=60, what="it was asked again")
+        assert asked[1] - asked[0] >= 1.9, asked
+        wait_status(pawl, ids["429"], "COMPLETED")
+        keys = {key for path, _, key in faulty.asked if path == "/500"}
+        assert len(keys) == 1 and None not in keys, keys
+
+
+@test
+def private_addresses_are_refused_unless_they_are_allowed():
+    with Database() as db, Faulty() as faulty, Pawl(db) as pawl:
+        port = faulty.server_address[1]
+        hosts = ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"]
+        for i, host in enumerate(hosts):
+            define(pawl, http_definition(f"p{i}", f"http://{host}:{port}/fine"))
+        pawl.serve()
+        for i, host in enumerate(hosts):
+            shown = wait_status(pawl, start(pawl, f"p{i}"), "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
+            assert shown["status"] == "WAITING_FOR_TSQ", (host, shown)
+        assert faulty.asked == [], faulty.asked
+
+
+@test
+def a_deadline_that_passes_while_a_process_waits_or_retries_has_its_action():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("""create schema demo; create table demo.undone ();
+            create function demo.one(input jsonb, key uuid) returns jsonb language sql as $$ select '1'::jsonb $$;
+            create function demo.undo(input jsonb, key uuid) returns jsonb language sql as $$ insert into demo.undone default values returning '1'::jsonb $$""")
+        ends = {"troubleshoot": "WAITING_FOR_TSQ", "compensate": "COMPENSATED", "fail": "FAILED"}
+        lasts = {"waits": {"wait": {"response": "go"}}, "retries": {"exec": "exit 1", "retry": {"attempts": 1000, "delay": "100ms", "factor": 1}}}
+        for action in ends:
+            for last, step in lasts.items():
+                define(pawl, {"type": f"{action}-{last}", "domain": "process", "deadline": "3s", "on_deadline": action, "steps": [
+                    {"name": "one", "sql": "demo.one", "compensate": {"sql": "demo.undo"}}, {"name": "last", **step}]})
+        pawl.serve()
+        ids = {(action, last): start(pawl, f"{action}-{last}") for action in ends for last in lasts}
+        for (action, last), process_id in ids.items():
+            shown = wait_status(pawl, process_id, "WAITING_FOR_TSQ", "COMPENSATED", "FAILED", "COMPLETED")
+            assert shown["status"] == ends[action] and "deadline of the process has passed" in shown["error"], (action, last, shown)
+            # A busy machine may have begun it too late even for its first step: what was done is what is undone.
+            names = [s["name"] for s in shown["steps"] if not s["error"]]
+            assert shown["deadline"] and names in ([], ["one"], ["one", "~one"]), shown
+            assert ("~one" in names) == ("one" in names and action == "compensate"), shown
+        assert db.value("select count(*) from demo.undone") == db.value("select count(*) from pawl.process_step where name = '~one'")
+
+
+@test
+def activations_steps_waits_and_compensations_are_counted_by_domain():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("""create schema demo;
+            create function demo.one(input jsonb, key uuid) returns jsonb language sql as $$ select '1'::jsonb $$;
+            create function demo.no(input jsonb, key uuid) returns jsonb language plpgsql as $$ begin raise exception 'no' using errcode = 'QU065'; end $$""")
+        for domain in ("one", "two"):
+            define(pawl, {"type": "saga", "domain": domain, "on_failure": "compensate", "steps": [
+                {"name": "first", "sql": "demo.one", "compensate": {"sql": "demo.one"}}, {"name": "rest", "sleep": "10ms"},
+                {"name": "last", "sql": "demo.no"}]})
+        pawl.serve()
+        ids = [pawl.run("process", "start", "saga", "{}", "--domain", "one", "--json").json["process_id"] for _ in range(3)]
+        for process_id in ids:
+            wait_status(pawl, process_id, "COMPENSATED")
+        wanted = {'pawl_process_activations_total{domain="one",outcome="ended"}': 3,
+                  'pawl_process_activations_total{domain="one",outcome="suspended"}': 3,
+                  'pawl_process_waits_total{domain="one",for="async"}': 3,
+                  'pawl_process_steps_total{domain="one",outcome="succeeded"}': 9,  # first, rest and the compensation
+                  'pawl_process_steps_total{domain="one",outcome="failed"}': 3,
+                  'pawl_process_compensations_total{domain="one"}': 3,
+                  'pawl_process_step_seconds_count{domain="one"}': 9}
+        text = pawl.http("GET", "/metrics").body.decode()
+        found = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("pawl_process_"))
+        assert {name: float(found.get(name, -1)) for name in wanted} == wanted, found
+        assert not any('domain="two"' in name and float(value) for name, value in found.items()), found
+
+
+FINE = {"type": "fine", "domain": "process", "steps": [{"name": "one", "set": {"done": True}}]}
+
+
+def neighbours_are_fine(pawl):
+    for process_id in [start(pawl, "fine") for _ in range(5)]:
+        wait_status(pawl, process_id, "COMPLETED")
+
+
+@test
+def a_state_that_grows_past_its_limit_stops_its_process_only():
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, FINE)
+        define(pawl, {"type": "grow", "domain": "process", "on_failure": "troubleshoot", "steps": [
+            {"name": "more", "each": "{{state.list}}", "concurrency": 1, "steps": [
+                {"name": "grow", "exec": "head -c 200000 /dev/zero | tr '\\0' x | sed 's/^/\"/; s/$/\"/'", "retry": {"attempts": 1}},
+                {"name": "keep", "set": {"all": "{{state.all?}}{{steps.grow}}"}}]}]})
+        pawl.serve()
+        process_id = start(pawl, "grow", {"list": list(range(10))})
+        neighbours_are_fine(pawl)
+        shown = wait_status(pawl, process_id, "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
+        assert shown["status"] == "WAITING_FOR_TSQ" and "1048576 bytes" in shown["error"], shown["error"]
+        assert 0 < len(json.dumps(shown["state"])) < 1048576
+        neighbours_are_fine(pawl)
+        # From outside: the response is refused, and nothing of it is stored.
+        refused = db.rows(f"""select verdict from pawl.process_respond(array[pawl.process_number('{process_id}')], array['more'], array['k'],
+            array[jsonb_build_object('large', repeat('x', 900000), 'more', md5('x'))], 'test')""")
+        assert refused == ["TOO_LARGE"], refused
+        assert db.value("select count(*) from pawl.process_response") == "0"
+
+
+@test
+def a_process_that_fans_out_too_far_is_stopped_with_a_reason():
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, FINE)
+        define(pawl, {"type": "fan", "domain": "process", "on_failure": "troubleshoot", "steps": [
+            {"name": "all", "each": "{{state.list}}", "concurrency": 64, "steps": [{"name": "child", "process": {"type": "fine", "domain": "process"}}]}]})
+        pawl.serve()
+        process_id = start(pawl, "fan", {"list": list(range(10001))})
+        neighbours_are_fine(pawl)
+        shown = wait_status(pawl, process_id, "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
+        assert shown["status"] == "WAITING_FOR_TSQ" and "more than 10000 items" in shown["error"], shown["error"]
+        assert db.value("select count(*) from pawl.command c where c.type = 'fine' and c.sender like 'process %'") == "0"
+
+
+main()
