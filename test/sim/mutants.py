@@ -28,17 +28,17 @@ MUTANTS = {
     "deadline-of-first": (COMBINER, "if (mono_before(slot->deadline.at, entry->deadline.at))", "if (false)"),
     "expiry-of-first": (COMBINER, "combiner->queued++ ? deadline_sooner(combiner->expire_at, entry->deadline) : entry->deadline;",
                         "combiner->queued++ ? combiner->expire_at : entry->deadline;"),
-    "slow-unnoticed": (COMBINER, "        *ret_again = deadline_sooner(*ret_again, slot_is_slow_at(combiner, slot));\n", ""),
+    "slow-unnoticed": (COMBINER, "        quick.again = deadline_sooner(quick.again, slot_is_slow_at(combiner, slot));\n", ""),
     "no-watcher": (COMBINER, "    if (combiner->queued > 0)\n        threads_wake(combiner);\n    mutex_unlock(&combiner->mutex);\n    split_run",
                    "    mutex_unlock(&combiner->mutex);\n    split_run"),
-    "end-unnoticed": (COMBINER, "    combiner->running--;\n    if (combiner->queued > 0)\n        threads_wake(combiner);\n",
-                      "    combiner->running--;\n"),
-    "sooner-deadline-unnoticed": (COMBINER, "    if (batch_is_due(combiner, &again) ||\n        mono_before("
+    "end-unnoticed": (COMBINER, "    combiner->is_parted = false;\n    if (combiner->queued > 0)\n        threads_wake(combiner);\n    return batch;",
+                      "    combiner->is_parted = false;\n    return batch;"),
+    "sooner-deadline-unnoticed": (COMBINER, "    if (batch_is_due(combiner, &beside, &again) ||\n        mono_before("
                                   "deadline_sooner(again, entry->deadline).at, combiner->watch_until.at))\n",
-                                  "    if (batch_is_due(combiner, &again))\n"),
+                                  "    if (batch_is_due(combiner, &beside, &again))\n"),
     # Limits.
     "weight-ignored": (COMBINER, "if (count > 0 && weight > options->weight_max)", "if (false)"),
-    "slots-ignored": (COMBINER, "(quick < options->slots && combiner->queued * 2 >= carried)", "combiner->queued * 2 >= carried"),
+    "slots-ignored": (COMBINER, "    if (quick.count >= options->slots)\n        return false;\n", ""),
     # Suspended requests.
     "resumed-too-early": (SUSPEND, "    if (request_let_go(request))\n        loop_post(",
                           "    (void)request_let_go(request);\n        loop_post("),
