@@ -81,13 +81,11 @@ begin
   -- Under the locks, in a snapshot that sees all responses stored before.
   v_large := array(
     select u.id
-    from (select u.id, sum(pawl.json_bytes(u.payload)) as bytes
+    from (select u.id, count(*) as count, sum(pawl.json_bytes(u.payload)) as bytes
           from unnest(p_ids, p_payloads) u (id, payload) where u.id = any (v_held) and p_merge group by u.id) u
-    cross join lateral (select pawl.json_bytes(p.state) as bytes from pawl.process p where p.id = u.id limit 1) p
     cross join lateral (
-      select count(*) as count, sum(pg_column_size(r.payload)) as bytes from pawl.process_response r
-      where r.id = u.id and r.name !~ '^[$]') r
-    where u.bytes + p.bytes > c_state_max or r.count >= c_count_max or u.bytes + r.bytes > c_bytes_max);
+      select pawl.json_bytes(p.state) as bytes, p.response_count, p.response_bytes from pawl.process p where p.id = u.id limit 1) p
+    where u.bytes + p.bytes > c_state_max or u.count + p.response_count > c_count_max or u.bytes + p.response_bytes > c_bytes_max);
   with item as (
     select distinct on (u.id, u.name, u.key) u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload
     from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
@@ -101,15 +99,18 @@ begin
     on conflict (id, name, key) do nothing
     returning id, name, key, payload, number
   ), patch as (
-    select e.id, jsonb_object_agg(e.key, e.value order by e.number) as patch, count(distinct e.number) as responses
-    from (select s.id, s.number, m.key, m.value
-          from stored s
-          cross join lateral jsonb_each(case jsonb_typeof(s.payload) when 'object' then s.payload
-                                        else jsonb_build_object(s.name, s.payload) end) m (key, value)
-          where p_merge) e
-    group by e.id
+    select s.id, coalesce(jsonb_object_agg(m.key, m.value order by s.number) filter (where m.key is not null), '{}') as patch,
+           count(distinct s.number) as responses, sum(octet_length(s.payload::text)) filter (where m.is_first) as bytes
+    from stored s
+    left join lateral (
+      select e.key, e.value, row_number() over () = 1 as is_first
+      from jsonb_each(case jsonb_typeof(s.payload) when 'object' then s.payload else jsonb_build_object(s.name, s.payload) end) e (key, value)
+    ) m on true
+    where p_merge
+    group by s.id
   ), patched as (
-    update pawl.process p set state = p.state || a.patch, version = p.version + a.responses
+    update pawl.process p set state = p.state || a.patch, version = p.version + a.responses,
+      response_count = p.response_count + a.responses, response_bytes = p.response_bytes + coalesce(a.bytes, 0)
     from patch a where p.id = a.id
   )
   select array_agg(i.ord) into v_stored from item i join stored s using (id, name, key);
