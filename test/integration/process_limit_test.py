@@ -228,7 +228,7 @@ def a_process_that_fans_out_too_far_is_stopped_with_a_reason():
         process_id = start(pawl, "fan", {"list": list(range(10001))})
         neighbours_are_fine(pawl)
         shown = wait_status(pawl, process_id, "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
-        assert shown["status"] == "WAITING_FOR_TSQ" and "more than 10000 items" in shown["error"], shown["error"]
+        assert shown["status"] == "WAITING_FOR_TSQ" and "has 10001 items" in shown["error"] and "may record 10000" in shown["error"], shown["error"]
         assert db.value("select count(*) from pawl.command c where c.type = 'fine' and c.sender like 'process %'") == "0"
 
 
