@@ -27,7 +27,7 @@ MODULES = {
     "http": "base",
     "ops": "base pg client",
     "bench": "base pg bus process wallet",
-    "api": "base pg bus process wallet rating http ops",
+    "api": "base pg bus process wallet rating client telegram http ops",
     "app": "base pg cluster bus process wallet rating client telegram http ops api",
     "lib": "base pg bus process wallet",
     "cli": "base pg cluster bus process wallet rating client telegram http ops bench api app",

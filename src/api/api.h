@@ -19,26 +19,30 @@
 #include "http/route.h"
 #include "ops/alert.h"
 #include "pg/pool.h"
+#include "telegram/intake.h"
 #include "wallet/ledger.h"
 
 /* How long a request waits for a row that another transaction has locked, with a connection of the pool; then it gets 503. */
 #define API_LOCK_MS 100
 
 typedef struct Api {
-    Pool       *pool; /* the daemon's */
-    KeyCache   *keys;
-    Alerts     *alerts;
-    Sender     *sender;
-    Ledger     *ledger;
-    Waker      *waker;
-    Claims     *claims;
-    Ready      *ready;
-    Asset       openapi;
-    int64_t     key_days; /* for how many days after its end a command's id is known, at least */
-    atomic_bool stopping;
+    Pool          *pool; /* the daemon's */
+    KeyCache      *keys;
+    Alerts        *alerts;
+    Sender        *sender;
+    Ledger        *ledger;
+    Waker         *waker;
+    Claims        *claims;
+    Ready         *ready;
+    Asset          openapi;
+    TelegramIntake telegram;        /* of the bot's webhook */
+    const char    *telegram_secret; /* of its updates; NULL: there is no webhook */
+    int64_t        key_days;        /* for how many days after its end a command's id is known, at least */
+    atomic_bool    stopping;
 } Api;
 
 RouteHandler api_live, api_ready, api_metrics, api_alerts, api_openapi, api_problem;
+RouteHandler api_telegram_webhook;
 RouteHandler api_dead_letter_list, api_dead_letter_retry, api_dead_letter_delete;
 
 RouteHandler api_command_send, api_command_batch, api_command_show, api_command_list, api_command_cancel;

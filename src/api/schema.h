@@ -6,7 +6,7 @@
 
 #include "http/answer.h"
 
-extern const AnswerTable answer_health, answer_openapi, answer_alerts;
+extern const AnswerTable answer_health, answer_update, answer_openapi, answer_alerts;
 extern const AnswerTable answer_letter, answer_letters;
 extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_commands, answer_decision,
     answer_policies;

@@ -18,6 +18,7 @@
 #include "pg/query.h"
 #include "telegram/bot.h"
 #include "telegram/outgoing.h"
+#include "telegram/poller.h"
 #include "telegram/update.h"
 
 #define BOT_OUTGOING_MAX 32 /* messages of one update */
@@ -42,6 +43,9 @@ static inline void bot_turn_send(BotTurn *turn, const TelegramOutgoing *item)
     if (turn->outgoing_count < BOT_OUTGOING_MAX)
         turn->outgoing[turn->outgoing_count++] = *item;
 }
+
+/* What setMyCommands is given; ended by a NULL command. */
+extern const TelegramCommand bot_game_commands[];
 
 /* Outside of any transaction: what needs a call of the Bot API (is this user an administrator?) or a read of its own. Not OK: the update is
  * tried again later. */

@@ -94,9 +94,12 @@ static void print_ready(const Daemon *daemon, const char *token_file, bool json)
 /* A pod without anything to do would report that it is ready. A worker without sections [worker NAME] still runs processes. */
 static ErrorCode roles_check(const Settings *settings, Error *reterr)
 {
-    if (!(settings->role & (ROLE_API | ROLE_MONITOR | ROLE_WORKER)))
-        return fail(reterr, ERR_USAGE,
-                    "PAWL_ROLE (--role) names only roles that have nothing to do: add api, monitor or worker");
+    unsigned roles = ROLE_API | ROLE_MONITOR | ROLE_WORKER | (settings->telegram_token ? ROLE_BOT : 0);
+
+    if (!(settings->role & roles))
+        return fail(
+            reterr, ERR_USAGE,
+            "PAWL_ROLE (--role) is bot, and PAWL_TELEGRAM_TOKEN is not set: set it, or add api, monitor or worker");
     return OK;
 }
 

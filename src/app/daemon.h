@@ -13,6 +13,7 @@
 
 #include "api/api.h"
 #include "app/app.h"
+#include "app/bot.h"
 #include "app/task.h"
 #include "base/sync.h"
 #include "base/uuid.h"
@@ -49,6 +50,7 @@ typedef struct Daemon {
     WorkerSet      *workers;            /* NULL: none, by settings or by role */
     ProcessWorkers *processes;          /* NULL: none, by role */
     Client         *step_client;        /* of http steps */
+    Bot            *bot;                /* NULL: none, by settings or by role */
     /* Each belongs to one periodic task. */
     Requeue  requeue;
     int64_t  bus_activity;

@@ -10,6 +10,7 @@
 #include "app/monitor.h"
 #include "base/log.h"
 #include "ops/webhook.h"
+#include "telegram/bot.h"
 
 /* A worker that failed for good (a right was revoked, a function dropped) is tried again after this time. */
 #define WORKER_RESTART_MS  10000
@@ -59,14 +60,20 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
     Api            *api      = &daemon->api;
 
     (void)reterr;
-    api->pool     = daemon->app->pool;
-    api->keys     = key_cache_new(api->pool, daemon->token);
-    api->alerts   = alerts_make(daemon);
-    api->sender   = sender_new(api->pool);
-    api->ledger   = ledger_new(api->pool);
-    api->waker    = waker_new(api->pool);
-    api->claims   = claims_new(api->pool, daemon->listen);
-    api->ready    = ready_new(api->pool);
+    api->pool   = daemon->app->pool;
+    api->keys   = key_cache_new(api->pool, daemon->token);
+    api->alerts = alerts_make(daemon);
+    api->sender = sender_new(api->pool);
+    api->ledger = ledger_new(api->pool);
+    api->waker  = waker_new(api->pool);
+    api->claims = claims_new(api->pool, daemon->listen);
+    api->ready  = ready_new(api->pool);
+    if (settings_has_webhook(settings)) {
+        api->telegram_secret = settings->telegram_webhook_secret;
+        api->telegram        = (TelegramIntake){.pool   = api->pool,
+                                                .sender = api->sender,
+                                                .bot_id = telegram_token_id(settings->telegram_token)};
+    }
     api->key_days = settings->keep_keys_days > settings->keep_commands_days ? settings->keep_keys_days
                                                                             : settings->keep_commands_days;
     return OK;
@@ -303,6 +310,45 @@ static void http_free(Daemon *daemon)
         server_free(daemon->server);
 }
 
+/* ---- the bot ---- */
+
+static ErrorCode bot_part_start(Daemon *daemon, Error *reterr)
+{
+    const App *app = daemon->app;
+
+    if (!app->settings.telegram_token)
+        return OK;
+    if (settings_has_webhook(&app->settings) && !(app->settings.role & ROLE_API))
+        log_write(LOG_WARN, "daemon",
+                  "PAWL_TELEGRAM_MODE is webhook: pods with the role api get the updates, this one does not");
+    return bot_new(&(BotOptions){.settings = &app->settings,
+                                 .pool     = app->pool,
+                                 .sender   = daemon->api.sender,
+                                 .waker    = daemon->api.waker,
+                                 .listen   = daemon->listen},
+                   &daemon->bot, reterr);
+}
+
+static void bot_part_stop(Daemon *daemon, Deadline drained)
+{
+    if (daemon->bot)
+        bot_stop(daemon->bot, drained);
+}
+
+static bool bot_part_wait(Daemon *daemon, Deadline deadline, bool with_grace)
+{
+    if (!daemon->bot || bot_wait(daemon->bot, deadline))
+        return true;
+    bot_cut_off(daemon->bot);
+    return with_grace && bot_wait(daemon->bot, deadline_in_ms(daemon->app->settings.close_timeout));
+}
+
+static void bot_part_free(Daemon *daemon)
+{
+    if (daemon->bot)
+        bot_free(daemon->bot);
+}
+
 /* ---- all of them ---- */
 
 /* clang-format off */
@@ -314,6 +360,7 @@ static const Part parts[] = {
     {"processes",     ROLE_WORKER, processes_start, .stop = processes_stop, .wait = processes_wait, .free = processes_free},
     {"tasks",         0,           periodic_start, .stop = periodic_stop, .free = periodic_free},
     {"http",          ROLE_API,    http_start,     .wait = http_wait, .free = http_free},
+    {"bot",           ROLE_BOT,    bot_part_start, .stop = bot_part_stop, .wait = bot_part_wait, .free = bot_part_free},
     {"claims",        ROLE_WORKER, claims_start},
 };
 /* clang-format on */

@@ -15,6 +15,8 @@
 #include "client/client.h"
 #include "http/server.h"
 #include "pg/conn.h"
+#include "telegram/bot.h"
+#include "telegram/poller.h"
 
 #define POOL_MAX      1000
 #define X(role, name) name,
@@ -25,6 +27,7 @@ static const char *const log_words[] = {LOG_LEVELS(X) NULL};
 #undef X
 static const char *const format_words[]  = {"text", "json", NULL};
 static const char *const migrate_words[] = {"auto", "check", NULL};
+static const char *const mode_words[]    = {"poll", "webhook", NULL};
 
 #define AT(field) offsetof(Settings, field)
 #define MS_MAX    (24LL * 24 * 3600 * 1000) /* 24 days: fits an int */
@@ -60,6 +63,17 @@ static ErrorCode webhook_check(const char *url, Error *reterr)
     return OK;
 }
 
+/* As setWebhook takes it. */
+static ErrorCode secret_check(const char *secret, Error *reterr)
+{
+    size_t length = strlen(secret);
+
+    if (length < 1 || length > TELEGRAM_SECRET_MAX ||
+        length != strspn(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"))
+        return fail(reterr, ERR_USAGE, "this must be 1 to %d letters, digits, \"_\" or \"-\"", TELEGRAM_SECRET_MAX);
+    return OK;
+}
+
 /* clang-format off */
 static const Setting rows[] = {
     {"PAWL_DATABASE_URL", "DATABASE_URL", SETTING_TEXT, AT(database_url), .check = url_check, .secret = true,
@@ -84,7 +98,7 @@ static const Setting rows[] = {
     {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = POOL_MAX,
      .help = "most connections at the same time; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
              "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds 2 to 10 for "
-             "programs, and one for each handler in SQL and 2"},
+             "programs, and one for each handler in SQL and 2; with a bot, PAWL_TELEGRAM_CONCURRENCY and 4"},
     {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
      .help = "time for one try to connect, and for the breaker's probe"},
     {"PAWL_CONNECT_RETRIES", NULL, SETTING_INT, AT(connect_retries), "5", 0, 100,
@@ -150,6 +164,26 @@ static const Setting rows[] = {
     {"PAWL_STEP_HOSTS", NULL, SETTING_TEXT, AT(step_hosts),
      .help = "hosts that http steps of processes may call, comma-separated: api.example.com, *.example.org, 10.0.0.7:8443; unset: every "
              "host with a public address"},
+    {"PAWL_TELEGRAM_TOKEN", NULL, SETTING_TEXT, AT(telegram_token), .check = telegram_token_check, .secret = true,
+     .help = "token of the bot, from BotFather; unset: no bot"},
+    {"PAWL_TELEGRAM_API_ROOT", NULL, SETTING_TEXT, AT(telegram_api_root), TELEGRAM_API_ROOT, .check = telegram_root_check,
+     .help = "server of the Bot API"},
+    {"PAWL_TELEGRAM_MODE", NULL, SETTING_WORD, AT(telegram_mode), "poll", .words = mode_words,
+     .help = "poll: ask the server for updates; webhook: it sends them to POST /telegram/webhook"},
+    {"PAWL_TELEGRAM_WEBHOOK_SECRET", NULL, SETTING_TEXT, AT(telegram_webhook_secret), .check = secret_check, .secret = true,
+     .help = "what the header X-Telegram-Bot-Api-Secret-Token must say; needed in mode webhook"},
+    {"PAWL_TELEGRAM_WEBHOOK_URL", NULL, SETTING_TEXT, AT(telegram_webhook_url), .check = webhook_check,
+     .help = "URL of that route as the server reaches it: registered at the start; unset: you register it with setWebhook"},
+    {"PAWL_TELEGRAM_CONCURRENCY", NULL, SETTING_INT, AT(telegram_concurrency), "8", 1, WORKER_CONCURRENCY_MAX,
+     .help = "updates that a pod handles at the same time; those of one chat are handled one after the other"},
+    {"PAWL_TELEGRAM_OUTBOX", NULL, SETTING_INT, AT(telegram_outbox), "1000", 1, 1000000,
+     .help = "messages of the bot that may wait; more are refused"},
+    {"PAWL_TELEGRAM_CHAT_INTERVAL", NULL, SETTING_DURATION_MS, AT(telegram_chat_interval), "1s", 0, 60000,
+     .help = "least time between two messages to one chat, over all pods"},
+    {"PAWL_TELEGRAM_GROUP_PER_MINUTE", NULL, SETTING_INT, AT(telegram_group_per_minute), "20", 1, 1000,
+     .help = "most messages to one group within a minute, over all pods"},
+    {"PAWL_TELEGRAM_PER_SECOND", NULL, SETTING_INT, AT(telegram_per_second), "30", 1, 10000,
+     .help = "most messages of the bot within a second, over all pods"},
     {"PAWL_ALERT_POOL", NULL, SETTING_INT, AT(alert_pool), "90", 1, 100,
      .help = "alert when more than this percentage of the pool's connections are in use"},
     {"PAWL_ALERT_FAILING", NULL, SETTING_INT, AT(alert_failing), "10", 0, 100,
@@ -246,6 +280,11 @@ static ErrorCode workers_load(const SettingSources *sources, Arena *arena, Setti
 
 /* ---- what depends on the machine and on the roles ---- */
 
+bool settings_has_webhook(const Settings *settings)
+{
+    return settings->telegram_token && strcmp(settings->telegram_mode, "webhook") == 0;
+}
+
 /* Handlers of this process; 0: it runs none. */
 /* Of the sections [worker NAME]: those that call functions in SQL, or those that run programs. */
 static int64_t section_handlers(const Settings *settings, bool is_sql)
@@ -279,13 +318,14 @@ static int64_t pool_share(int64_t threads)
 static int64_t pool_default(const SettingsGiven *given, const Settings *settings)
 {
     int64_t programs = section_handlers(settings, false), functions = section_handlers(settings, true);
+    int64_t bot = settings->telegram_token && settings->role & ROLE_BOT ? settings->telegram_concurrency + 4 : 0;
 
     if (!given->is_daemon)
         return pool_share(settings->workers);
     if (given->handlers)
         return pool_share(given->handlers);
     return clamp((settings->role & ROLE_API ? pool_share(settings->http_threads) : pool_share(TASKS_THREADS)) +
-                     (programs ? pool_share(programs) : 0) + (functions ? functions + 2 : 0),
+                     (programs ? pool_share(programs) : 0) + (functions ? functions + 2 : 0) + bot,
                  2, POOL_MAX);
 }
 
@@ -305,6 +345,10 @@ static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *se
     if (settings->pool_min > settings->pool_max)
         return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN must be at most PAWL_POOL_MAX (%d), got %d",
                     (int)settings->pool_max, (int)settings->pool_min);
+    if (settings_has_webhook(settings) && !settings->telegram_webhook_secret)
+        return fail(
+            reterr, ERR_USAGE,
+            "PAWL_TELEGRAM_MODE is webhook: PAWL_TELEGRAM_WEBHOOK_SECRET must be set, or anyone could send updates");
     /* A worker keeps one for heartbeats however small its pool is; a pod has other uses for the second and third. */
     settings->pool_reserved = given->is_daemon && settings->pool_max > (handlers_count(given, settings) ? 1 : 3);
     if (!settings->log)

@@ -62,6 +62,10 @@ typedef struct {
     const char *alert_webhook;
     const char *step_hosts; /* NULL: every public address */
     int64_t     process_concurrency, process_lease;
+    const char *telegram_token; /* NULL: no bot */
+    const char *telegram_api_root, *telegram_mode, *telegram_webhook_url, *telegram_webhook_secret;
+    int64_t     telegram_concurrency, telegram_outbox;
+    int64_t     telegram_chat_interval, telegram_group_per_minute, telegram_per_second;
     const char *log, *log_format;
 
     const SettingSection *workers_list; /* values: WorkerSettings */
@@ -82,6 +86,8 @@ typedef struct {
 
 /* Load and complete: home, pool sizes (D1) and workers get the values that depend on the machine. */
 must_check ErrorCode settings_load(const SettingsGiven *given, Arena *arena, Settings *ret_settings, Error *reterr);
-LogLevel             settings_log_level(const Settings *settings);
+/* Do the bot's updates come by POST /telegram/webhook? */
+bool     settings_has_webhook(const Settings *settings);
+LogLevel settings_log_level(const Settings *settings);
 
 #endif

@@ -21,3 +21,17 @@ ErrorCode lease_release(Pool *pool, Deadline deadline, Arena *arena, const Claim
     return db_call(pool, &options, sql_bus_release, DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count)),
                    &db_i64_shape, &released, reterr);
 }
+
+ErrorCode lease_postpone(Pool *pool, Deadline deadline, Arena *arena, const ClaimedCommand *command, int64_t delay_ms,
+                         const char *reason, bool *ret_settled, Error *reterr)
+{
+    TxOptions options = {.name = "postpone", .deadline = deadline, .arena = arena, .keyed = true};
+    int64_t   postponed;
+
+    TRY(db_call(pool, &options, sql_bus_postpone,
+                DB_ARGS(db_i64s(arena, &command->id, 1), db_i64s(arena, &command->token, 1),
+                        db_i64s(arena, &delay_ms, 1), db_text(reason)),
+                &db_i64_shape, &postponed, reterr));
+    *ret_settled = postponed > 0;
+    return OK;
+}

@@ -42,9 +42,10 @@ typedef struct {
     const char *domain, *command_id;
     /* The verdict. */
     bool        settled;
-    bool        again;  /* it had been settled by the same settle before, whose response was lost */
-    const char *status; /* "COMPLETED", "PENDING", ... */
-    ErrorCode   code;   /* OK also when not settled; an error: this item could not even be judged */
+    bool        again;     /* it had been settled by the same settle before, whose response was lost */
+    const char *status;    /* "COMPLETED", "PENDING", ... */
+    ErrorCode   code;      /* OK also when not settled; an error: this item could not even be judged */
+    bool        postponed; /* by its handler (release.h): neither an end nor a failure */
     const char *wake; /* domains in which the transaction queued commands, joined by commas, in its arena; NULL: none */
     bool  busy; /* ERR_BUSY, because another transaction that has not ended has the lease locked; nothing was done */
     Error error_text;

@@ -154,6 +154,11 @@ void worker_count(Worker *worker, const SettleItem *item)
 {
     WorkerMetrics *metrics = worker->metrics;
     WorkerCounts  *counts  = &worker->counts;
+
+    if (item->settled && item->postponed) {
+        counts->released++;
+        return;
+    }
     const struct {
         Metric  *metric;
         int64_t *count;

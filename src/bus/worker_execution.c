@@ -266,7 +266,7 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
     running_end(worker);
     mutex_lock(&worker->mutex);
     worker_count(worker, &item);
-    worker->woken |= item.settled && item.outcome == OUTCOME_RETRY; /* its time should be known */
+    worker->woken |= item.settled && (item.postponed || item.outcome == OUTCOME_RETRY); /* its time should be known */
     execution_drop(worker, execution);
     mutex_unlock(&worker->mutex);
 }

@@ -19,13 +19,19 @@
 
 typedef struct TelegramBot TelegramBot;
 
+/* ERR_USAGE: empty, or with characters that no token has. */
+must_check ErrorCode telegram_token_check(const char *token, Error *reterr);
+/* ERR_USAGE: no URL. */
+must_check ErrorCode telegram_root_check(const char *root, Error *reterr);
+/* The number in front of a token's colon; of a token without one, a number made from it. */
+int64_t telegram_token_id(const char *token);
+
 /* root NULL: TELEGRAM_API_ROOT. ERR_USAGE: a root that is no URL, or an empty or malformed token. */
 must_check ErrorCode telegram_bot_new(const char *token, const char *root, TelegramBot **ret_bot, Error *reterr);
 void                 telegram_bot_free(TelegramBot *bot);
 SCOPED(TelegramBot, telegram_bot_free)
 /* Calls under way, and later ones, end with ERR_STOPPING within about a second. */
-void telegram_bot_stop(TelegramBot *bot);
-/* The number in front of the token's colon; of a token without one, a number made from it. */
+void    telegram_bot_stop(TelegramBot *bot);
 int64_t telegram_bot_id(const TelegramBot *bot);
 
 typedef struct {

@@ -7,12 +7,12 @@
  * Invariants
  *   1. The id of an outgoing command follows from the update's id and its number in the list, so an update that is handled again sends
  *      nothing twice.
- *   2. At most outbox_max messages of a bot wait. What is beyond is refused, and the list says so: its neighbours and the transaction
- *      are not affected. Answers to button presses are not counted, because they are dropped after TELEGRAM_ANSWER_MS.
+ *   2. At most size_max messages of a bot wait. What is beyond is refused, logged and counted; the transaction is not affected. Answers
+ *      to button presses are not limited. Processes that queue at the same time may exceed it by what they queue together.
  *   3. Pacing is shared by all processes (sql/telegram/pace.sql): a chat gets 1 message a second, a group 20 a minute, all together 30 a
  *      second. A 429 pauses its chat for as long as the server says, uses up no attempt, and delays no other chat.
  *   4. Sent at least once; twice only if the process died, or the answer was lost, between the server's doing and the commit.
- * Threads: any.
+ * Threads: any. Ownership: the pool and the bot are borrowed.
  */
 #ifndef TELEGRAM_OUTBOX_H
 #define TELEGRAM_OUTBOX_H
@@ -24,23 +24,42 @@
 
 #define TELEGRAM_DOMAIN_SIZE 64
 #define TELEGRAM_OUTBOX_MAX  1000
-#define TELEGRAM_ANSWER_MS   60000
+#define TELEGRAM_ATTEMPTS \
+    20 /* of a message that the server may have got; a 429 or an unreachable server uses up none */
 
 /* "telegram:123" and "telegram:123:outbox", in at least TELEGRAM_DOMAIN_SIZE bytes. */
 void telegram_domain_updates(int64_t bot_id, char *ret_domain);
 void telegram_domain_outbox(int64_t bot_id, char *ret_domain);
+/* A UUID that follows from a text, for ids of commands; UUID_TEXT_SIZE bytes. */
+void telegram_uuid(const char *name, char *ret_uuid);
+
+typedef struct {
+    Pool        *pool;
+    TelegramBot *bot;
+    int          size_max;  /* messages that may wait */
+    int          chat_ms;   /* between two messages of a chat */
+    int          group_max; /* messages of a group in a minute */
+    int          all_max;   /* messages in a second */
+} TelegramOutboxOptions;
+
+typedef struct TelegramOutbox TelegramOutbox;
+TelegramOutbox               *telegram_outbox_new(const TelegramOutboxOptions *options);
+void                          telegram_outbox_free(TelegramOutbox *outbox);
+SCOPED(TelegramOutbox, telegram_outbox_free)
 
 /* Queue the items in the caller's transaction. key: what their ids follow from, at most 200 bytes; the same key must come with the same list.
- * *ret_refused: how many of them the full outbox did not take, the last ones of the list. ERR_INVALID: an item that no server
+ * *ret_refused: how many messages the full outbox did not take, the last ones of the list. ERR_INVALID, ERR_LIMIT: an item that no server
  * would take. */
-must_check ErrorCode telegram_outbox_put(Tx *tx, int64_t bot_id, const char *key, const TelegramOutgoing *items,
-                                         int count, int outbox_max, int *ret_refused, Error *reterr);
+must_check ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, const char *key, const TelegramOutgoing *items,
+                                         int count, int *ret_refused, Error *reterr);
 /* What a message that the bot has sent is about: the reference given with it. NULL: none is known. */
 must_check ErrorCode telegram_reference_find(Tx *tx, int64_t bot_id, int64_t chat_id, int64_t message_id,
                                              const char **ret_reference, Error *reterr);
+/* Send one now, outside of the outbox, without pacing and at most once: for what cannot be queued because the database is away. */
+must_check ErrorCode telegram_send_directly(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline,
+                                            Arena *arena, Error *reterr);
 
-/* Runs the commands of the outbox. bot is borrowed. */
-Handler *telegram_outbox_handler_new(Pool *pool, TelegramBot *bot);
-void     telegram_outbox_handler_free(Handler *handler);
+/* Runs the commands of the outbox. */
+Handler *telegram_outbox_handler(TelegramOutbox *outbox);
 
 #endif

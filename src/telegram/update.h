@@ -75,7 +75,7 @@ struct TelegramMessage {
     int64_t                migrate_from; /* this supergroup was that group; 0: it was none */
 };
 
-/* is_anonymous: the button was pressed by someone who cannot be told apart (never at the time of writing). */
+/* A button was pressed. */
 typedef struct {
     const char            *id; /* "" : absent */
     const TelegramUser    *from;

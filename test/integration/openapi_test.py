@@ -108,7 +108,7 @@ def the_description_is_complete():
                 if parameter["name"] in ("limit",):
                     assert parameter["schema"]["type"] == "integer" and parameter["schema"]["default"], parameter
             keyed = any(parameter["name"] == "Idempotency-Key" for parameter in parameters)
-            assert keyed == (method == "post" and not path.endswith("/claim")), path
+            assert keyed == (method == "post" and not path.endswith(("/claim", "/webhook"))), path
             if "requestBody" in row:
                 filled = re.sub(r"{(\w+)}", lambda part: "1" if "dead-letters" in path else new_key(), path)
                 got = pawl.http(method.upper(), filled, headers={"Idempotency-Key": new_key()} if keyed else None)
@@ -289,9 +289,12 @@ def tour_ratings(tour, db):
 
 @test
 def every_operation_answers_what_it_describes():
-    with Database() as db, Pawl(db) as pawl:
-        pawl.serve()
+    webhook = {"PAWL_TELEGRAM_TOKEN": "1:x", "PAWL_TELEGRAM_MODE": "webhook", "PAWL_TELEGRAM_WEBHOOK_SECRET": "s3cret"}
+    with Database() as db, Pawl(db, env=webhook) as pawl:
+        pawl.serve("--role", "api,worker,monitor")
         tour = Tour(pawl)
+        tour.ask("POST", "/telegram/webhook", {"update_id": 1}, headers={"X-Telegram-Bot-Api-Secret-Token": "s3cret"})
+        tour.ask("POST", "/telegram/webhook", {"update_id": 1}, status=401)
         tour_operations(tour, db)
         tour_commands(tour, pawl)
         tour_processes(tour, db)

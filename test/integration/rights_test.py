@@ -42,6 +42,7 @@ pawl.handler_is_safe     worker
 pawl.handler_call        worker
 pawl.extend              worker
 pawl.release             worker
+pawl.postpone            worker
 pawl.settle              worker
 pawl.settle_named        worker
 pawl.settle_items        worker
@@ -87,6 +88,18 @@ pawl.process_bind        worker
 pawl.process_orphans_cancel worker
 pawl.process_retry       admin
 pawl.process_compensate  admin
+
+pawl.telegram_lease      monitor
+pawl.telegram_lease_release monitor
+pawl.telegram_name       monitor
+pawl.telegram_prune      monitor
+pawl.telegram_waiting    reader
+pawl.telegram_put        sender
+pawl.telegram_moved      worker
+pawl.telegram_delivered  worker
+pawl.telegram_reference  worker
+pawl.telegram_pace       worker
+pawl.telegram_limited    worker
 
 pawl.dead_letter_put     sender monitor
 pawl.dead_letter_keep    monitor

@@ -1,0 +1,140 @@
+-- outbox.sql - outgoing messages of a bot: queued within a limit, in the order of their chats; what they are about; where groups have moved.
+--
+-- Invariants: what is refused is the end of a list, never its middle, so that what a chat gets has no holes. An id that was queued before
+-- is queued once. Of two transactions at the same time neither sees what the other queues, so the limit may be exceeded by what they
+-- queue together.
+-- Lock order: as pawl.send_items.
+-- Errors: TG001 an argument is missing or out of range; QU001 of pawl.send_items.
+
+create or replace function pawl.telegram_outbox (p_bot_id bigint)
+  returns text
+  language sql immutable
+as $$
+  select 'telegram:' || p_bot_id || ':outbox'
+$$;
+
+-- How many messages wait, counted up to p_max. Those that are being sent do not count.
+create or replace function pawl.telegram_waiting (p_bot_id bigint, p_max integer)
+  returns integer
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+declare
+  v_domain integer := pawl.domain_find(pawl.telegram_outbox(p_bot_id));
+begin
+  return least(p_max,
+    (select count(*) from (select from pawl.ready r where r.domain_id = v_domain limit p_max) q) +
+    (select count(*) from (select from pawl.delayed d where d.domain_id = v_domain limit p_max) q) +
+    (select count(*) from (select from pawl.parked p where p.domain_id = v_domain limit p_max) q));
+end
+$$;
+
+-- Where a chat is now: a group may have become a supergroup.
+create or replace function pawl.telegram_chat_now (p_bot_id bigint, p_chat_id bigint)
+  returns bigint
+  language sql stable
+as $$
+  select coalesce(
+    (select c.moved_to from pawl.telegram_chat c where c.bot_id = p_bot_id and c.chat_id = p_chat_id), p_chat_id)
+$$;
+
+-- Queue messages. p_chats: 0 for an answer to a button press, which has no place in a chat, is first in the queue and is not limited.
+-- p_room: how many may be queued, answers not counted. Returns how many were refused: the last ones.
+create or replace function pawl.telegram_put (p_bot_id bigint, p_ids uuid[], p_chats bigint[], p_types text[], p_payloads jsonb[], p_room integer)
+  returns integer
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_count integer := cardinality(p_ids);
+  v_ids uuid[];
+  v_keys text[];
+  v_types text[];
+  v_payloads jsonb[];
+  v_priorities smallint[];
+begin
+  perform pawl.array_check('ids', p_ids, v_count, 'TG001'), pawl.array_check('chats', p_chats, v_count, 'TG001'),
+          pawl.array_check('types', p_types, v_count, 'TG001'), pawl.array_check('payloads', p_payloads, v_count, 'TG001');
+  if (p_bot_id > 0 and p_room >= 0 and v_count <= 10000) is not true or array_position(p_ids, null) is not null
+     or array_position(p_chats, null) is not null then
+    raise exception 'bot_id must be from 1, room from 0, and ids and chats must have at most 10000 elements without null'
+      using errcode = 'TG001';
+  end if;
+  select array_agg(q.id order by q.ord), array_agg(q.key order by q.ord), array_agg(q.type order by q.ord),
+         array_agg(q.payload order by q.ord), array_agg(q.priority order by q.ord)
+  into v_ids, v_keys, v_types, v_payloads, v_priorities
+  from (
+    select u.*, case when u.chat_id <> 0 then pawl.telegram_chat_now(p_bot_id, u.chat_id)::text end as key,
+           case when u.chat_id = 0 then 9 else 4 end::smallint as priority,
+           count(*) filter (where u.chat_id <> 0) over (order by u.ord) as number
+    from unnest(p_ids, p_chats, p_types, p_payloads) with ordinality u (id, chat_id, type, payload, ord)
+  ) q
+  where q.chat_id = 0 or q.number <= p_room;
+  if v_ids is not null then
+    perform from pawl.send_items(false, pawl.telegram_outbox(p_bot_id), v_types, v_payloads, v_ids, null, v_priorities,
+      array_fill(20::smallint, array[cardinality(v_ids)]), null, null, null, null, v_keys);
+  end if;
+  return v_count - coalesce(cardinality(v_ids), 0);
+end
+$$;
+
+-- A group has become a supergroup: what is queued for it goes there from now on.
+create or replace function pawl.telegram_moved (p_bot_id bigint, p_from bigint, p_to bigint)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  if (p_bot_id > 0 and p_from <> 0 and p_to <> 0 and p_from <> p_to) is not true then
+    raise exception 'bot_id must be from 1, from and to must be two chats' using errcode = 'TG001';
+  end if;
+  insert into pawl.telegram_chat as c (bot_id, chat_id, next_free, moved_to) values (p_bot_id, p_from, pawl.now(), p_to)
+  on conflict (bot_id, chat_id) do update set moved_to = excluded.moved_to where c.moved_to is distinct from excluded.moved_to;
+end
+$$;
+
+-- A message was sent: what it is about (null: nothing), and that the chat accepts messages again.
+create or replace function pawl.telegram_delivered (p_bot_id bigint, p_chat_id bigint, p_message_id bigint, p_reference text)
+  returns void
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  update pawl.telegram_chat c set refusals = 0 where c.bot_id = p_bot_id and c.chat_id = p_chat_id and c.refusals > 0;
+  if p_reference is not null and p_message_id > 0 then
+    insert into pawl.telegram_sent (bot_id, chat_id, message_id, reference, sent_at)
+    values (p_bot_id, p_chat_id, p_message_id, left(p_reference, 100), pawl.now())
+    on conflict (bot_id, chat_id, message_id) do nothing;
+  end if;
+end
+$$;
+
+create or replace function pawl.telegram_reference (p_bot_id bigint, p_chat_id bigint, p_message_id bigint)
+  returns text
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select s.reference from pawl.telegram_sent s
+  where s.bot_id = p_bot_id and s.chat_id = p_chat_id and s.message_id = p_message_id
+$$;
+
+-- Delete at most p_limit references older than p_days, and as many chats that have had no message for a day. Returns how many rows.
+create or replace function pawl.telegram_prune (p_days integer, p_limit integer)
+  returns bigint
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_sent bigint;
+  v_chats bigint;
+begin
+  if (p_days between 1 and 36500 and p_limit between 1 and 100000) is not true then
+    raise exception 'days must be from 1 to 36500 and limit from 1 to 100000' using errcode = 'TG001';
+  end if;
+  delete from pawl.telegram_sent s where (s.bot_id, s.chat_id, s.message_id) in (
+    select o.bot_id, o.chat_id, o.message_id from pawl.telegram_sent o
+    where o.sent_at < pawl.now() - p_days * interval '1 day' order by o.sent_at limit p_limit for update skip locked);
+  get diagnostics v_sent = row_count;
+  delete from pawl.telegram_chat c where (c.bot_id, c.chat_id) in (
+    select o.bot_id, o.chat_id from pawl.telegram_chat o
+    where o.next_free < pawl.now() - interval '1 day' and o.moved_to is null
+    order by o.next_free limit p_limit for update skip locked);
+  get diagnostics v_chats = row_count;
+  return v_sent + v_chats;
+end
+$$;

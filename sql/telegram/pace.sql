@@ -1,0 +1,94 @@
+-- pace.sql - how fast a bot may send, over all of its processes.
+--
+-- A chat gets one message per p_chat_ms, a group p_group_max per minute, all chats together p_all_max per second. A message that may be sent
+-- within p_horizon_ms gets its time reserved, and the process waits for it. One that may not gets the time to wait, and reserves
+-- nothing. Since one message of a chat is sent at a time (order keys), that time is right unless others fill the bot's own rate.
+-- A 429 moves the chat's next time to where the server says; other chats are not affected.
+-- Lock order: rows of chats by id, then the bot's row of pawl.telegram_pace. All are held until the end of the statement.
+-- Errors: TG001 an argument is missing or out of range.
+
+-- A row per chat, in order. chat_id: where it is now. wait_ms: until it may be sent. is_reserved: then this message may be sent.
+create or replace function pawl.telegram_pace (
+  p_bot_id bigint, p_chats bigint[], p_chat_ms integer, p_group_max integer, p_all_max integer, p_horizon_ms integer)
+  returns table (ord integer, chat_id bigint, wait_ms bigint, is_reserved boolean, refusals integer)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz;
+  v_all timestamptz;
+  v_at timestamptz;
+  v_recent timestamptz[];
+  v_item record;
+  v_row pawl.telegram_chat;
+begin
+  perform pawl.array_check('chats', p_chats, cardinality(p_chats), 'TG001');
+  if (p_bot_id > 0 and p_chat_ms between 0 and 60000 and p_group_max between 1 and 1000 and p_all_max between 1 and 10000
+      and p_horizon_ms between 0 and 60000 and cardinality(p_chats) <= 1000) is not true or array_position(p_chats, null) is not null then
+    raise exception 'rates must be positive, horizon_ms from 0 to 60000, and chats at most 1000 without null' using errcode = 'TG001';
+  end if;
+  insert into pawl.telegram_chat (bot_id, chat_id, next_free)
+  select p_bot_id, n.chat_id, '-infinity'
+  from (select distinct pawl.telegram_chat_now(p_bot_id, u.chat_id) as chat_id from unnest(p_chats) u (chat_id)) n
+  order by n.chat_id
+  on conflict (bot_id, chat_id) do nothing;
+  perform from pawl.telegram_chat c
+  where c.bot_id = p_bot_id
+    and c.chat_id in (select pawl.telegram_chat_now(p_bot_id, u.chat_id) from unnest(p_chats) u (chat_id))
+  order by c.chat_id for update;
+  insert into pawl.telegram_pace (bot_id, next_free)
+  select p_bot_id, '-infinity' where not exists (select from pawl.telegram_pace a where a.bot_id = p_bot_id)
+  on conflict (bot_id) do nothing;
+  select a.next_free into v_all from pawl.telegram_pace a where a.bot_id = p_bot_id for update;
+  v_now := pawl.now(); -- behind the locks
+  for v_item in
+    select u.ord::integer as ord, pawl.telegram_chat_now(p_bot_id, u.chat_id) as chat_id
+    from unnest(p_chats) with ordinality u (chat_id, ord) order by u.ord
+  loop
+    select c.* into v_row from pawl.telegram_chat c where c.bot_id = p_bot_id and c.chat_id = v_item.chat_id;
+    v_recent := array(select r from unnest(v_row.recent) r where r > v_now - interval '1 min' order by r);
+    v_all := greatest(v_now, v_all);
+    v_at := greatest(v_all, v_row.next_free);
+    if v_item.chat_id < 0 and cardinality(v_recent) >= p_group_max then
+      v_at := greatest(v_at, v_recent[cardinality(v_recent) - p_group_max + 1] + interval '1 min');
+    end if;
+    ord := v_item.ord;
+    chat_id := v_item.chat_id;
+    refusals := v_row.refusals;
+    wait_ms := ceil(extract(epoch from v_at - v_now) * 1000);
+    is_reserved := wait_ms <= p_horizon_ms;
+    if is_reserved then
+      v_all := v_all + interval '1 s' / p_all_max; -- not from v_at: a chat that waits for its own time delays no other
+      update pawl.telegram_chat c
+      set next_free = v_at + p_chat_ms * interval '1 ms',
+          recent = case when v_item.chat_id < 0 then v_recent || v_at else '{}' end
+      where c.bot_id = p_bot_id and c.chat_id = v_item.chat_id;
+    end if;
+    return next;
+  end loop;
+  update pawl.telegram_pace a set next_free = v_all where a.bot_id = p_bot_id and a.next_free < v_all;
+end
+$$;
+
+-- The server answered 429. p_retry_ms: how long it said to wait; 0: it did not, so it is 1, 2, 4 ... 60 s for one refusal after the other.
+-- The chat gets nothing before that. Returns the time in milliseconds.
+create or replace function pawl.telegram_limited (p_bot_id bigint, p_chat_id bigint, p_retry_ms bigint)
+  returns bigint
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_now timestamptz := pawl.now();
+  v_wait_ms bigint;
+begin
+  if (p_bot_id > 0 and p_chat_id is not null and p_retry_ms between 0 and 315360000000) is not true then
+    raise exception 'bot_id must be from 1, chat_id given and retry_ms from 0 to 315360000000' using errcode = 'TG001';
+  end if;
+  insert into pawl.telegram_chat as c (bot_id, chat_id, next_free, refusals) values (p_bot_id, p_chat_id, v_now, 1)
+  on conflict (bot_id, chat_id) do update set refusals = least(c.refusals + 1, 1000)
+  returning case when p_retry_ms > 0 then p_retry_ms else least(60000, 1000 * (1::bigint << least(c.refusals - 1, 6))) end into v_wait_ms;
+  update pawl.telegram_chat c set next_free = greatest(c.next_free, v_now + v_wait_ms * interval '1 ms')
+  where c.bot_id = p_bot_id and c.chat_id = p_chat_id;
+  return v_wait_ms;
+end
+$$;

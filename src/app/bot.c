@@ -1,0 +1,148 @@
+/*
+ * bot.c - see bot.h.
+ */
+#include "app/bot.h"
+
+#include <stdlib.h>
+
+#include "app/bot_game.h"
+#include "app/bot_update.h"
+#include "base/memory.h"
+#include "bus/worker_set.h"
+#include "telegram/outbox.h"
+#include "telegram/poller.h"
+
+#define RESTART_MS 10000
+#define OUTBOX_CONCURRENCY \
+    16 /* calls at the same time: 30 messages a second, and a server that takes half of one for each */
+#define START_MS 30000
+
+struct Bot {
+    BotOptions      options;
+    TelegramBot    *poll, *send; /* poll is stopped at once, send when what it does has ended */
+    TelegramOutbox *outbox;
+    Handler        *updates;
+    WorkerSet      *workers;
+    TelegramPoller *poller;
+    bool            is_started; /* the workers */
+    char            domain_updates[TELEGRAM_DOMAIN_SIZE], domain_outbox[TELEGRAM_DOMAIN_SIZE];
+};
+
+static void on_stored(void *context)
+{
+    const Bot *bot = context;
+
+    waker_notify(bot->options.waker, bot->domain_updates);
+}
+
+static ErrorCode workers_make(Bot *bot, Error *reterr)
+{
+    const Settings *settings = bot->options.settings;
+    WorkerRow       updates  = {.domain      = bot->domain_updates,
+                                .concurrency = (int)settings->telegram_concurrency,
+                                .handler     = bot->updates};
+    WorkerRow       outbox   = {.domain      = bot->domain_outbox,
+                                .concurrency = OUTBOX_CONCURRENCY,
+                                .handler     = telegram_outbox_handler(bot->outbox)};
+
+    bot->workers = worker_set_new(bot->options.pool);
+    TRY(worker_set_add(bot->workers, &updates, deadline_in_ms(START_MS), reterr));
+    TRY(worker_set_add(bot->workers, &outbox, deadline_in_ms(START_MS), reterr));
+    TRY(worker_set_start(bot->workers, &(WorkerSetStart){.listen = bot->options.listen, .restart_ms = RESTART_MS},
+                         reterr));
+    bot->is_started = true;
+    return OK;
+}
+
+static ErrorCode poller_make(Bot *bot, Error *reterr)
+{
+    const Settings       *settings = bot->options.settings;
+    TelegramPollerOptions options  = {
+         .intake         = {.pool = bot->options.pool, .bot_id = telegram_bot_id(bot->poll)},
+         .bot            = bot->poll,
+         .is_webhook     = settings_has_webhook(settings),
+         .webhook_url    = settings->telegram_webhook_url,
+         .webhook_secret = settings->telegram_webhook_secret,
+         .commands       = bot_game_commands,
+         .outbox_max     = (int)settings->telegram_outbox,
+         .on_stored      = on_stored,
+         .context        = bot,
+    };
+
+    return telegram_poller_new(&options, &bot->poller, reterr);
+}
+
+static ErrorCode bot_start(Bot *bot, Error *reterr)
+{
+    const Settings *settings = bot->options.settings;
+    const char     *token = settings->telegram_token, *root = settings->telegram_api_root;
+
+    TRY(telegram_bot_new(token, root, &bot->poll, reterr));
+    TRY(telegram_bot_new(token, root, &bot->send, reterr));
+    telegram_domain_updates(telegram_bot_id(bot->poll), bot->domain_updates);
+    telegram_domain_outbox(telegram_bot_id(bot->poll), bot->domain_outbox);
+    bot->outbox  = telegram_outbox_new(&(TelegramOutboxOptions){.pool      = bot->options.pool,
+                                                                .bot       = bot->send,
+                                                                .size_max  = (int)settings->telegram_outbox,
+                                                                .chat_ms   = (int)settings->telegram_chat_interval,
+                                                                .group_max = (int)settings->telegram_group_per_minute,
+                                                                .all_max   = (int)settings->telegram_per_second});
+    bot->updates = bot_update_handler_new(&(BotUpdateOptions){
+        .pool = bot->options.pool, .bot = bot->send, .outbox = bot->outbox, .waker = bot->options.waker});
+    TRY(poller_make(bot, reterr));
+    bot_update_handler_poller(bot->updates, bot->poller);
+    return workers_make(bot, reterr);
+}
+
+ErrorCode bot_new(const BotOptions *options, Bot **ret_bot, Error *reterr)
+{
+    Bot *bot = memory_new(1, sizeof *bot);
+
+    bot->options   = *options;
+    ErrorCode code = bot_start(bot, reterr);
+
+    if (code == OK) {
+        *ret_bot = bot;
+        return OK;
+    }
+    bot_stop(bot, deadline_in_ms(0));
+    (void)bot_wait(bot, deadline_never());
+    bot_free(bot);
+    return code;
+}
+
+void bot_stop(Bot *bot, Deadline deadline)
+{
+    if (bot->poller)
+        telegram_poller_stop(bot->poller);
+    if (bot->is_started)
+        worker_set_stop(bot->workers, deadline);
+}
+
+bool bot_wait(Bot *bot, Deadline deadline)
+{
+    return (!bot->poller || telegram_poller_wait(bot->poller, deadline)) &&
+           (!bot->is_started || worker_set_wait(bot->workers, deadline));
+}
+
+void bot_cut_off(Bot *bot)
+{
+    telegram_bot_stop(bot->send);
+}
+
+void bot_free(Bot *bot)
+{
+    if (bot->workers)
+        worker_set_free(bot->workers);
+    if (bot->poller)
+        telegram_poller_free(bot->poller);
+    if (bot->updates)
+        bot_update_handler_free(bot->updates);
+    if (bot->outbox)
+        telegram_outbox_free(bot->outbox);
+    if (bot->send)
+        telegram_bot_free(bot->send);
+    if (bot->poll)
+        telegram_bot_free(bot->poll);
+    free(bot);
+}

@@ -1,0 +1,222 @@
+/*
+ * outbox.c - see outbox.h: queueing. Sending is in outbox_send.c.
+ *
+ * Room: the messages that wait are counted in the transaction that queues more. While much room is left a process counts once a second, and
+ * queues at most 1/ROOM_SHARE of what was left without counting again, so up to that many processes together stay within the limit.
+ */
+#include "telegram/outbox.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/uuid.h"
+#include "sql.h"
+#include "telegram/markup.h"
+#include "telegram/metric.h"
+#include "telegram/outbox_internal.h"
+
+#define ROOM_SHARE 16
+#define ROOM_MS    1000
+#define PARTS_MAX  16 /* of a text; what is beyond is left out */
+#define NAME_BYTES 320
+
+void telegram_domain_updates(int64_t bot_id, char *ret_domain)
+{
+    snprintf(ret_domain, TELEGRAM_DOMAIN_SIZE, "telegram:%lld", (long long)bot_id);
+}
+
+void telegram_domain_outbox(int64_t bot_id, char *ret_domain)
+{
+    snprintf(ret_domain, TELEGRAM_DOMAIN_SIZE, "telegram:%lld:outbox", (long long)bot_id);
+}
+
+/* Version 8: made by the application. */
+void telegram_uuid(const char *name, char *ret_uuid)
+{
+    unsigned char hash[crypto_generichash_BYTES];
+    char          hex[2 * sizeof hash + 1];
+
+    crypto_generichash(hash, sizeof hash, (const unsigned char *)name, strlen(name), NULL, 0);
+    hash[6] = (unsigned char)((hash[6] & 0x0f) | 0x80);
+    hash[8] = (unsigned char)((hash[8] & 0x3f) | 0x80);
+    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
+    snprintf(ret_uuid, UUID_TEXT_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+}
+
+TelegramOutbox *telegram_outbox_new(const TelegramOutboxOptions *options)
+{
+    TelegramOutbox *outbox = memory_new(1, sizeof *outbox);
+
+    outbox->options = *options;
+    outbox->bot_id  = telegram_bot_id(options->bot);
+    outbox->handler = (Handler){.run = telegram_outbox_run};
+    mutex_init(&outbox->mutex);
+    return outbox;
+}
+
+void telegram_outbox_free(TelegramOutbox *outbox)
+{
+    mutex_done(&outbox->mutex);
+    free(outbox);
+}
+
+Handler *telegram_outbox_handler(TelegramOutbox *outbox)
+{
+    return &outbox->handler;
+}
+
+/* ---- room ---- */
+
+static bool room_take(TelegramOutbox *outbox, int needed)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&outbox->mutex);
+
+    if (outbox->room < needed || !mono_before(clock_mono(), outbox->room_until))
+        return false;
+    outbox->room -= needed;
+    return true;
+}
+
+static void room_set(TelegramOutbox *outbox, int room)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&outbox->mutex);
+
+    outbox->room       = room / ROOM_SHARE;
+    outbox->room_until = mono_plus_ms(clock_mono(), ROOM_MS);
+    if (room > outbox->options.size_max / ROOM_SHARE)
+        outbox->is_full = false;
+}
+
+static ErrorCode room_find(TelegramOutbox *outbox, Tx *tx, int needed, int *ret_room, Error *reterr)
+{
+    int64_t waiting;
+
+    *ret_room = needed;
+    if (needed == 0 || room_take(outbox, needed))
+        return OK;
+    TRY(db_get_i64(tx, sql_telegram_waiting, DB_ARGS(db_i64(outbox->bot_id), db_i32(outbox->options.size_max)),
+                   &waiting, reterr));
+    *ret_room = outbox->options.size_max - (int)waiting;
+    room_set(outbox, *ret_room);
+    return OK;
+}
+
+/* Once per time that it is full, not once per message. */
+static void refused_log(TelegramOutbox *outbox, int refused)
+{
+    bool is_news;
+
+    mutex_lock(&outbox->mutex);
+    is_news         = !outbox->is_full;
+    outbox->is_full = true;
+    mutex_unlock(&outbox->mutex);
+    log_write(is_news ? LOG_ERROR : LOG_DEBUG, "telegram", "outbox is full: messages were refused",
+              LOG_INT("refused", refused), LOG_INT("waiting", outbox->options.size_max));
+}
+
+/* ---- queueing ---- */
+
+/* Parallel arrays of commands. */
+typedef struct {
+    const char **ids, **types, **payloads;
+    int64_t     *chats;
+    int          count, size;
+    int          messages; /* that count in the outbox */
+} Putting;
+
+static Putting putting_new(Arena *arena, int items)
+{
+    int size = items * PARTS_MAX;
+
+    return (Putting){.ids      = arena_array(arena, const char *, size),
+                     .types    = arena_array(arena, const char *, size),
+                     .payloads = arena_array(arena, const char *, size),
+                     .chats    = arena_array(arena, int64_t, size),
+                     .size     = size};
+}
+
+static ErrorCode putting_add(Putting *putting, const TelegramOutbox *outbox, const char *key,
+                             const TelegramOutgoing *item, Arena *arena, Error *reterr)
+{
+    int   at = putting->count;
+    char *id = arena_alloc(arena, UUID_TEXT_SIZE);
+    char  name[NAME_BYTES];
+
+    TRY(telegram_outgoing_write(item, arena, &putting->payloads[at], reterr));
+    snprintf(name, sizeof name, "telegram:%lld:%.200s:%d", (long long)outbox->bot_id, key, at);
+    telegram_uuid(name, id);
+    putting->ids[at]   = id;
+    putting->types[at] = telegram_method_types[item->method];
+    putting->chats[at] = item->method == TELEGRAM_ANSWER ? 0 : item->chat_id;
+    putting->messages += item->method != TELEGRAM_ANSWER;
+    putting->count++;
+    return OK;
+}
+
+/* A text that is too long becomes several commands, so that none of its parts is sent twice when a later one fails. The first part is the
+ * reply, the last one has the buttons. */
+static ErrorCode putting_split(Putting *putting, const TelegramOutbox *outbox, const char *key,
+                               const TelegramOutgoing *item, Arena *arena, Error *reterr)
+{
+    const char *const *parts = telegram_html_split(item->html, TELEGRAM_TEXT_MAX, arena);
+
+    for (int i = 0; i < PARTS_MAX && parts[i]; i++) {
+        TelegramOutgoing part    = *item;
+        bool             is_last = i + 1 == PARTS_MAX || !parts[i + 1];
+
+        part.html          = parts[i];
+        part.reply_to      = i == 0 ? item->reply_to : 0;
+        part.buttons_count = is_last ? item->buttons_count : 0;
+        TRY(putting_add(putting, outbox, key, &part, arena, reterr));
+    }
+    return OK;
+}
+
+static ErrorCode putting_fill(Putting *putting, const TelegramOutbox *outbox, const char *key,
+                              const TelegramOutgoing *items, int count, Arena *arena, Error *reterr)
+{
+    for (int i = 0; i < count; i++) {
+        bool is_long =
+            items[i].method == TELEGRAM_SEND && items[i].html && telegram_html_units(items[i].html) > TELEGRAM_TEXT_MAX;
+
+        TRY((is_long ? putting_split : putting_add)(putting, outbox, key, &items[i], arena, reterr));
+    }
+    return OK;
+}
+
+ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, const char *key, const TelegramOutgoing *items, int count,
+                              int *ret_refused, Error *reterr)
+{
+    Putting putting = putting_new(tx->arena, count);
+    Arena  *arena   = tx->arena;
+    int64_t refused = 0;
+    int     room;
+
+    *ret_refused = 0;
+    if (count == 0)
+        return OK;
+    TRY(putting_fill(&putting, outbox, key, items, count, arena, reterr));
+    TRY(room_find(outbox, tx, putting.messages, &room, reterr));
+    TRY(db_get_i64(tx, sql_telegram_put,
+                   DB_ARGS(db_i64(outbox->bot_id), db_uuids(arena, putting.ids, putting.count),
+                           db_i64s(arena, putting.chats, putting.count), db_texts(arena, putting.types, putting.count),
+                           db_jsonbs(arena, putting.payloads, putting.count), db_i32(room)),
+                   &refused, reterr));
+    if (refused) {
+        metric_add(&telegram_metrics.sent_dropped, refused);
+        refused_log(outbox, (int)refused);
+    }
+    *ret_refused = (int)refused;
+    return OK;
+}
+
+ErrorCode telegram_reference_find(Tx *tx, int64_t bot_id, int64_t chat_id, int64_t message_id,
+                                  const char **ret_reference, Error *reterr)
+{
+    return db_get_text(tx, sql_telegram_reference, DB_ARGS(db_i64(bot_id), db_i64(chat_id), db_i64(message_id)),
+                       ret_reference, reterr);
+}

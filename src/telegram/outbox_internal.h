@@ -1,0 +1,22 @@
+/*
+ * outbox_internal.h - the outbox, shared by the file that queues (outbox.c) and the one that sends (outbox_send.c).
+ */
+#ifndef TELEGRAM_OUTBOX_INTERNAL_H
+#define TELEGRAM_OUTBOX_INTERNAL_H
+
+#include "base/sync.h"
+#include "telegram/outbox.h"
+
+struct TelegramOutbox {
+    Handler               handler; /* first: run() gets its address */
+    TelegramOutboxOptions options;
+    int64_t               bot_id;
+    Mutex                 mutex; /* guards the rest */
+    int                   room;  /* messages that may be queued before they are counted again */
+    Mono                  room_until;
+    bool                  is_full; /* and the log says so */
+};
+
+void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle);
+
+#endif

@@ -1,0 +1,386 @@
+/*
+ * outbox_send.c - one message of the outbox: its turn, the call, and what the answer means for it.
+ *
+ *     answer                      the message                                     attempts
+ *     ok                          done, with its message_id                       -
+ *     429                         later, when the server says; its chat waits     not used up
+ *     not reached                 later                                           not used up
+ *     no answer, 5xx              again after 1, 2, 4 ... 60 s: it may come twice used up, TELEGRAM_ATTEMPTS
+ *     400 with a new chat id      now, to that chat                               -
+ *     400 no such topic           now, outside of it                              -
+ *     401, 404                    later: the token is wrong, not the message      not used up
+ *     any other 4xx               given up: it would be refused again             -
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/text.h"
+#include "base/writer.h"
+#include "bus/release.h"
+#include "pg/tx.h"
+#include "sql.h"
+#include "telegram/markup.h"
+#include "telegram/metric.h"
+#include "telegram/outbox_internal.h"
+#include "telegram/wire.h"
+
+#define CALL_MS    30000
+#define QUERY_MS   10000
+#define HORIZON_MS 400 /* a reserved time that is nearer is waited for */
+#define AWAY_MS    5000
+#define TOKEN_MS   60000
+#define BACKOFF_MS 60000
+#define CALLS_MAX  3 /* after a move, and outside of a topic */
+
+/* ---- the call ---- */
+
+static const char *number(Arena *arena, int64_t value)
+{
+    return value ? arena_print(arena, "%" PRId64, value) : NULL;
+}
+
+static const char *write_reply(const TelegramOutgoing *item, Arena *arena)
+{
+    if (!item->reply_to)
+        return NULL;
+    return arena_print(arena, "{\"message_id\":%" PRId64 ",\"allow_sending_without_reply\":true}", item->reply_to);
+}
+
+static const char *write_keyboard(const TelegramOutgoing *item, Arena *arena)
+{
+    Text   text;
+    Writer writer;
+
+    if (item->buttons_count == 0)
+        return NULL;
+    text_init(&text, arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_array(&writer, "inline_keyboard");
+    for (int i = 0; i < item->buttons_count; i++) {
+        if (i == 0 || item->buttons[i - 1].ends_row)
+            writer_array(&writer, NULL);
+        writer_object(&writer, NULL);
+        writer_text(&writer, "text", item->buttons[i].text);
+        writer_text(&writer, "callback_data", item->buttons[i].data);
+        writer_end(&writer);
+        if (item->buttons[i].ends_row || i + 1 == item->buttons_count)
+            writer_end(&writer);
+    }
+    writer_end(&writer);
+    writer_end(&writer);
+    return text_string(&text);
+}
+
+static const char *file_type(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    if (dot && strcmp(dot, ".png") == 0)
+        return "image/png";
+    return dot && strcmp(dot, ".csv") == 0 ? "text/csv" : "application/octet-stream";
+}
+
+static ErrorCode item_answer(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline, Arena *arena,
+                             TelegramAnswer *ret_answer, Error *reterr)
+{
+    TelegramField fields[] = {
+        {"callback_query_id", item->callback_id},
+        {"text", item->html ? telegram_shorten(item->html, TELEGRAM_ANSWER_MAX, arena) : NULL},
+        {"show_alert", item->is_alert ? "true" : NULL, .is_json = true},
+        {NULL}
+    };
+
+    return telegram_call(bot, &(TelegramCall){.method = "answerCallbackQuery", .fields = fields, .deadline = deadline},
+                         arena, ret_answer, reterr);
+}
+
+static ErrorCode item_send(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline, Arena *arena,
+                           TelegramAnswer *ret_answer, Error *reterr)
+{
+    static const char *const methods[TELEGRAM_METHOD_COUNT] = {[TELEGRAM_SEND]     = "sendMessage",
+                                                               [TELEGRAM_EDIT]     = "editMessageText",
+                                                               [TELEGRAM_PHOTO]    = "sendPhoto",
+                                                               [TELEGRAM_DOCUMENT] = "sendDocument"};
+    bool                     has_file = item->method == TELEGRAM_PHOTO || item->method == TELEGRAM_DOCUMENT;
+    bool                     is_edit  = item->method == TELEGRAM_EDIT;
+    size_t                   most     = has_file ? TELEGRAM_CAPTION_MAX : TELEGRAM_TEXT_MAX;
+    const char              *html     = item->html ? telegram_html_shorten(item->html, most, arena) : NULL;
+    TelegramField            fields[] = {
+        {"chat_id", number(arena, item->chat_id), .is_json = true},
+        {"message_thread_id", is_edit ? NULL : number(arena, item->thread_id), .is_json = true},
+        {"message_id", is_edit ? number(arena, item->message_id) : NULL, .is_json = true},
+        {has_file ? "caption" : "text", html},
+        {"parse_mode", html ? "HTML" : NULL},
+        {"reply_parameters", is_edit ? NULL : write_reply(item, arena), .is_json = true},
+        {"reply_markup", write_keyboard(item, arena), .is_json = true},
+        {"disable_notification", item->is_silent ? "true" : NULL, .is_json = true},
+        {NULL}
+    };
+    TelegramFile file = {.field = item->method == TELEGRAM_PHOTO ? "photo" : "document",
+                         .name  = item->file_name,
+                         .bytes = item->file,
+                         .size  = item->file_size};
+
+    if (item->method == TELEGRAM_ANSWER)
+        return item_answer(bot, item, deadline, arena, ret_answer, reterr);
+    if (has_file)
+        file.type = file_type(item->file_name);
+    return telegram_call(bot,
+                         &(TelegramCall){.method   = methods[item->method],
+                                         .fields   = fields,
+                                         .file     = has_file ? &file : NULL,
+                                         .deadline = deadline},
+                         arena, ret_answer, reterr);
+}
+
+ErrorCode telegram_send_directly(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline, Arena *arena,
+                                 Error *reterr)
+{
+    TelegramAnswer answer;
+
+    return item_send(bot, item, deadline, arena, &answer, reterr);
+}
+
+/* ---- one message ---- */
+
+typedef struct {
+    TelegramOutbox  *outbox;
+    Job             *job;
+    SettleItem      *settle;
+    TelegramOutgoing item;
+    TelegramAnswer   answer;
+    int              refusals; /* answers 429 of the chat before this call */
+} Sending;
+
+/* The database could not be asked: the command is released, and the worker pauses. */
+static void sending_release(Sending *sending, const Error *error)
+{
+    sending->job->not_begun = arena_text(sending->job->arena, error->text);
+}
+
+static void sending_postpone(Sending *sending, int64_t delay_ms, const char *reason)
+{
+    const TelegramOutbox *outbox = sending->outbox;
+    SettleItem           *settle = sending->settle;
+    Error                 error  = {0};
+
+    if (lease_postpone(outbox->options.pool, deadline_in_ms(QUERY_MS), sending->job->arena, sending->job->command,
+                       delay_ms, reason, &settle->settled, &error) != OK) {
+        sending_release(sending, &error);
+        return;
+    }
+    settle->postponed = true;
+    settle->status    = "PENDING";
+}
+
+static void sending_give_up(Sending *sending, const char *error)
+{
+    metric_add(&telegram_metrics.sent_refused, 1);
+    log_write(LOG_WARN, "telegram", "a message was given up", LOG_INT("chat", sending->item.chat_id),
+              LOG_STR("error", error));
+    sending->settle->outcome = OUTCOME_REJECT;
+    sending->settle->error   = error;
+}
+
+#define TURN_COLUMNS(X, T)           \
+    X(T, int64_t, DB_I64, chat_id)   \
+    X(T, int64_t, DB_I64, wait_ms)   \
+    X(T, bool, DB_BOOL, is_reserved) \
+    X(T, int32_t, DB_I32, refusals)
+typedef struct {
+    TURN_COLUMNS(DB_FIELD, Turn)
+} Turn;
+DB_SHAPE(turn, Turn, TURN_COLUMNS);
+
+/* Wait for its time. false: it has been postponed or released. An answer to a button press has no place in the chat. */
+static bool turn_take(Sending *sending)
+{
+    const TelegramOutboxOptions *options = &sending->outbox->options;
+    TxOptions tx = {.name = "pace", .deadline = deadline_in_ms(QUERY_MS), .arena = sending->job->arena, .keyed = true};
+    Error     error = {0};
+    Turn      turn;
+
+    if (sending->item.method == TELEGRAM_ANSWER)
+        return true;
+    if (db_call(options->pool, &tx, sql_telegram_pace,
+                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i32(options->chat_ms),
+                        db_i32(options->group_max), db_i32(options->all_max), db_i32(HORIZON_MS)),
+                &turn_shape, &turn, &error) != OK) {
+        sending_release(sending, &error);
+        return false;
+    }
+    sending->item.chat_id = turn.chat_id;
+    sending->refusals     = turn.refusals;
+    if (!turn.is_reserved) {
+        sending_postpone(sending, turn.wait_ms, "paced");
+        return false;
+    }
+    if (turn.wait_ms > 0)
+        clock_sleep_ms((int)turn.wait_ms);
+    return true;
+}
+
+/* ---- what an answer means ---- */
+
+static void on_sent(Sending *sending)
+{
+    Arena    *arena   = sending->job->arena;
+    int64_t   id      = wire_i64(wire_member(wire_open(sending->answer.result), "message_id"));
+    TxOptions options = {.name = "delivered", .deadline = deadline_in_ms(QUERY_MS), .arena = arena, .keyed = true};
+    Error     error   = {0};
+    char     *none;
+
+    metric_add(&telegram_metrics.sent, 1);
+    sending->settle->outcome = OUTCOME_COMPLETE;
+    sending->settle->result  = id ? arena_print(arena, "{\"message_id\": %" PRId64 "}", id) : NULL;
+    if (!sending->item.reference && !sending->refusals)
+        return;
+    if (db_call(sending->outbox->options.pool, &options, sql_telegram_delivered,
+                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i64(id),
+                        db_text(sending->item.reference)),
+                &db_text_shape, &none, &error) != OK)
+        log_error(LOG_WARN, "telegram", "what a message is about was not kept", &error);
+}
+
+static void on_limited(Sending *sending)
+{
+    TxOptions options = {.name     = "limited",
+                         .deadline = deadline_in_ms(QUERY_MS),
+                         .arena    = sending->job->arena,
+                         .keyed    = true};
+    Error     error   = {0};
+    int64_t   wait_ms;
+
+    metric_add(&telegram_metrics.sent_limited, 1);
+    if (db_call(sending->outbox->options.pool, &options, sql_telegram_limited,
+                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id),
+                        db_i64(sending->answer.retry_ms)),
+                &db_i64_shape, &wait_ms, &error) != OK) {
+        sending_release(sending, &error);
+        return;
+    }
+    log_write(LOG_WARN, "telegram", "the server asks for fewer messages to a chat",
+              LOG_INT("chat", sending->item.chat_id), LOG_INT("wait_ms", wait_ms));
+    sending_postpone(sending, wait_ms, "429");
+}
+
+/* The group has become a supergroup. */
+static bool on_moved(Sending *sending)
+{
+    int64_t   to      = sending->answer.migrate_to;
+    TxOptions options = {.name     = "moved",
+                         .deadline = deadline_in_ms(QUERY_MS),
+                         .arena    = sending->job->arena,
+                         .keyed    = true};
+    Error     error   = {0};
+    char     *none;
+
+    if (db_call(sending->outbox->options.pool, &options, sql_telegram_moved,
+                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i64(to)), &db_text_shape,
+                &none, &error) != OK) {
+        sending_release(sending, &error);
+        return false;
+    }
+    log_write(LOG_INFO, "telegram", "a group has become a supergroup", LOG_INT("from", sending->item.chat_id),
+              LOG_INT("to", to));
+    sending->item.chat_id = to;
+    return true;
+}
+
+static void on_doubt(Sending *sending, const Error *error)
+{
+    const ClaimedCommand *command = sending->job->command;
+    int                   doubled = command->attempt < 7 ? command->attempt - 1 : 6;
+    int64_t               wait_ms = INT64_C(1000) << (doubled > 0 ? doubled : 0);
+
+    if (command->attempt >= command->max_attempts) {
+        sending_give_up(sending, arena_print(sending->job->arena, "given up after %d attempts: %s", command->attempt,
+                                             error->text));
+        return;
+    }
+    metric_add(&telegram_metrics.sent_retried, 1);
+    sending->settle->outcome  = OUTCOME_RETRY;
+    sending->settle->error    = arena_text(sending->job->arena, error->text);
+    sending->settle->delay_ms = wait_ms < BACKOFF_MS ? wait_ms : BACKOFF_MS;
+}
+
+/* true: call again, with what was changed. */
+static bool on_refused(Sending *sending, const Error *error)
+{
+    const TelegramAnswer *answer = &sending->answer;
+
+    if (answer->migrate_to && answer->migrate_to != sending->item.chat_id)
+        return on_moved(sending);
+    if (sending->item.thread_id && strstr(answer->description, "thread not found")) {
+        sending->item.thread_id = 0;
+        return true;
+    }
+    if (strstr(answer->description, "message is not modified"))
+        on_sent(sending);
+    else if (answer->status == 401 || answer->status == 404)
+        sending_postpone(sending, TOKEN_MS, "the server does not know the token");
+    else
+        sending_give_up(sending, arena_text(sending->job->arena, error->text));
+    return false;
+}
+
+/* true: call again. */
+static bool sending_judge(Sending *sending, ErrorCode code, const Error *error)
+{
+    switch (code) { /* NOLINT(clang-diagnostic-switch-enum) */
+    case OK:
+        on_sent(sending);
+        return false;
+    case ERR_RATE:
+        if (sending->item.method == TELEGRAM_ANSWER)
+            sending_postpone(sending, sending->answer.retry_ms ? sending->answer.retry_ms : 1000, "429");
+        else
+            on_limited(sending);
+        return false;
+    case ERR_REFUSED:
+        if (sending->answer.status)
+            return on_refused(sending, error);
+        break; /* the certificate is not trusted: not reached */
+    case ERR_UNAVAILABLE:
+    case ERR_TIMEOUT:
+        if (!sending->answer.status)
+            break;
+        on_doubt(sending, error);
+        return false;
+    case ERR_STOPPING:
+    case ERR_DENIED:
+        break;
+    default:
+        on_doubt(sending, error);
+        return false;
+    }
+    metric_add(&telegram_metrics.sent_retried, 1);
+    log_error(LOG_WARN, "telegram", "the server was not reached, messages wait", error);
+    sending_postpone(sending, AWAY_MS, "not reached");
+    return false;
+}
+
+void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle)
+{
+    Sending sending = {.outbox = (TelegramOutbox *)handler, .job = job, .settle = ret_settle};
+    Error   error   = {0};
+    bool    again   = true;
+
+    if (telegram_outgoing_read(job->command->type, job->command->payload, job->arena, &sending.item, &error) != OK) {
+        sending_give_up(&sending, arena_text(job->arena, error.text));
+        return;
+    }
+    for (int i = 0; again && i < CALLS_MAX; i++) {
+        if (!turn_take(&sending))
+            return;
+        ErrorCode code = item_send(sending.outbox->options.bot, &sending.item, deadline_in_ms(CALL_MS), job->arena,
+                                   &sending.answer, &error);
+
+        again = sending_judge(&sending, code, &error);
+    }
+    if (again)
+        sending_give_up(&sending, "the chat has moved too often");
+}

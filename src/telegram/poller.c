@@ -1,0 +1,265 @@
+/*
+ * poller.c - see poller.h: the lease, and the loop of the process that has it.
+ */
+#include "telegram/poller.h"
+
+#include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "pg/tx.h"
+#include "sql.h"
+#include "telegram/metric.h"
+#include "telegram/poller_internal.h"
+
+#define KEEP_MS      (TELEGRAM_LEASE_MS / 3)
+#define QUERY_MS     2000
+#define BACK_MS      3000
+#define BACK_MORE_MS 4000 /* at random */
+#define WAIT_MS      1000
+#define LIMIT        100
+
+/* ---- the lease ---- */
+
+#define LEASED_COLUMNS(X, T)              \
+    X(T, bool, DB_BOOL, is_held)          \
+    X(T, const char *, DB_TEXT, username) \
+    X(T, int32_t, DB_I32, waiting)
+typedef struct {
+    LEASED_COLUMNS(DB_FIELD, Leased)
+} Leased;
+DB_SHAPE(leased, Leased, LEASED_COLUMNS);
+
+static bool lease_may_ask(TelegramPoller *poller)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    return !mono_before(clock_mono(), poller->back_until);
+}
+
+/* Under the mutex. */
+static void lease_set(TelegramPoller *poller, bool is_held)
+{
+    if (is_held && !poller->held) {
+        poller->term++;
+        log_write(LOG_INFO, "telegram", "this process gets the updates of the bot",
+                  LOG_INT("bot", poller->options.intake.bot_id));
+    }
+    poller->held = is_held;
+    metric_set(&telegram_metrics.polling, is_held);
+    cond_broadcast(&poller->changed);
+}
+
+static void lease_read(TelegramPoller *poller, const Leased *leased, Mono asked)
+{
+    scoped(mutex_unlock) Mutex *held    = mutex_hold(&poller->mutex);
+    bool                        is_held = leased->is_held && !mono_before(asked, poller->back_until);
+
+    if (leased->username)
+        snprintf(poller->name, sizeof poller->name, "%s", leased->username);
+    poller->held_until = mono_plus_ms(asked, TELEGRAM_LEASE_MS);
+    metric_set(&telegram_metrics.outbox, is_held ? leased->waiting : 0);
+    if (is_held != poller->held)
+        lease_set(poller, is_held);
+}
+
+/* The database did not answer: the lease is ours until it ends. */
+static void lease_doubt(TelegramPoller *poller)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    if (poller->held && !mono_before(clock_mono(), poller->held_until))
+        lease_set(poller, false);
+}
+
+static void lease_ask(TelegramPoller *poller, bool *failing)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "telegram-lease", .deadline = deadline_in_ms(QUERY_MS), .arena = arena, .keyed = true};
+    Error     error   = {0};
+    Mono      asked   = clock_mono();
+    Leased    leased;
+
+    if (db_call(poller->options.intake.pool, &options, sql_telegram_lease,
+                DB_ARGS(db_i64(poller->options.intake.bot_id), db_uuid(poller->holder), db_i32(TELEGRAM_LEASE_MS),
+                        db_i32(poller->options.outbox_max)),
+                &leased_shape, &leased, &error) == OK) {
+        lease_read(poller, &leased, asked);
+        *failing = false;
+        return;
+    }
+    if (!*failing)
+        log_error(LOG_WARN, "telegram", "the bot's lease cannot be renewed", &error);
+    *failing = true;
+    lease_doubt(poller);
+}
+
+static void lease_release(TelegramPoller *poller)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "telegram-lease", .deadline = deadline_in_ms(QUERY_MS), .arena = arena, .keyed = true};
+    Error     error   = {0};
+    char     *none;
+
+    if (db_call(poller->options.intake.pool, &options, sql_telegram_lease_release,
+                DB_ARGS(db_i64(poller->options.intake.bot_id), db_uuid(poller->holder)), &db_text_shape, &none,
+                &error) != OK)
+        log_error(LOG_WARN, "telegram", "the bot's lease was not given back, it ends by itself", &error);
+}
+
+void poller_step_back(TelegramPoller *poller)
+{
+    mutex_lock(&poller->mutex);
+    poller->back_until = mono_plus_ms(clock_mono(), BACK_MS + (int)randombytes_uniform(BACK_MORE_MS));
+    lease_set(poller, false);
+    mutex_unlock(&poller->mutex);
+    lease_release(poller);
+}
+
+/* ---- threads ---- */
+
+bool poller_is_stopped(TelegramPoller *poller)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    return poller->stopping;
+}
+
+void poller_pause(TelegramPoller *poller, Deadline deadline)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    while (!poller->stopping && !deadline_passed(deadline))
+        (void)cond_wait(&poller->changed, &poller->mutex, deadline);
+}
+
+static void thread_end(TelegramPoller *poller)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    poller->running--;
+    cond_broadcast(&poller->changed);
+}
+
+static void *keeper_run(void *context)
+{
+    TelegramPoller *poller  = context;
+    bool            failing = false;
+
+    while (!poller_is_stopped(poller)) {
+        if (lease_may_ask(poller))
+            lease_ask(poller, &failing);
+        poller_pause(poller, deadline_in_ms(KEEP_MS));
+    }
+    mutex_lock(&poller->mutex);
+    bool is_held = poller->held;
+
+    lease_set(poller, false);
+    mutex_unlock(&poller->mutex);
+    if (is_held)
+        lease_release(poller);
+    thread_end(poller);
+    return NULL;
+}
+
+/* The term, 0: this process has none. */
+static int term_wait(TelegramPoller *poller)
+{
+    scoped(mutex_unlock) Mutex *held     = mutex_hold(&poller->mutex);
+    Deadline                    deadline = deadline_in_ms(WAIT_MS);
+
+    while (!poller->held && !poller->stopping && !deadline_passed(deadline))
+        (void)cond_wait(&poller->changed, &poller->mutex, deadline);
+    return poller->held && !poller->stopping ? poller->term : 0;
+}
+
+static void *loop_run(void *context)
+{
+    TelegramPoller *poller = context;
+
+    while (!poller_is_stopped(poller)) {
+        int term = term_wait(poller);
+
+        if (term == 0)
+            continue;
+        if (term != poller->term_ready) {
+            poller->offset = 0;
+            poller_term_start(poller);
+            poller->term_ready = term;
+        }
+        poller_prune(poller);
+        if (poller->options.is_webhook)
+            poller_pause(poller, deadline_in_ms(WAIT_MS));
+        else
+            poller_poll(poller);
+    }
+    thread_end(poller);
+    return NULL;
+}
+
+/* ---- life ---- */
+
+ErrorCode telegram_poller_new(const TelegramPollerOptions *options, TelegramPoller **ret_poller, Error *reterr)
+{
+    TelegramPoller *poller = memory_new(1, sizeof *poller);
+
+    poller->options = *options;
+    poller->limit   = LIMIT;
+    poller->running = 2;
+    uuid_new(poller->holder);
+    mutex_init(&poller->mutex);
+    cond_init(&poller->changed);
+    if (!thread_try_start("bot-lease", keeper_run, poller, &poller->keeper)) {
+        mutex_done(&poller->mutex);
+        cond_done(&poller->changed);
+        free(poller);
+        return fail(reterr, ERR_INTERNAL, "a thread for the bot cannot be started");
+    }
+    if (!thread_try_start("bot-poll", loop_run, poller, &poller->loop)) {
+        thread_end(poller);
+        telegram_poller_stop(poller);
+        thread_join(poller->keeper);
+        mutex_done(&poller->mutex);
+        cond_done(&poller->changed);
+        free(poller);
+        return fail(reterr, ERR_INTERNAL, "a thread for the bot cannot be started");
+    }
+    *ret_poller = poller;
+    return OK;
+}
+
+void telegram_poller_stop(TelegramPoller *poller)
+{
+    mutex_lock(&poller->mutex);
+    poller->stopping = true;
+    cond_broadcast(&poller->changed);
+    mutex_unlock(&poller->mutex);
+    telegram_bot_stop(poller->options.bot);
+}
+
+bool telegram_poller_wait(TelegramPoller *poller, Deadline deadline)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    while (poller->running > 0 && !deadline_passed(deadline))
+        (void)cond_wait(&poller->changed, &poller->mutex, deadline);
+    return poller->running == 0;
+}
+
+void telegram_poller_free(TelegramPoller *poller)
+{
+    thread_join(poller->keeper);
+    thread_join(poller->loop);
+    cond_done(&poller->changed);
+    mutex_done(&poller->mutex);
+    free(poller);
+}
+
+void telegram_poller_name(TelegramPoller *poller, char *ret_name)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    snprintf(ret_name, TELEGRAM_NAME_SIZE, "%s", poller->name);
+}

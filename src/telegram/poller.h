@@ -1,0 +1,60 @@
+/*
+ * poller.h - gets the updates of a bot: by long polls, or by a webhook that it registers. One process of all that share a database does so.
+ *
+ * A lease in the database says which (sql/telegram/lease.sql). It lasts TELEGRAM_LEASE_MS and is renewed three times in that; a process that
+ * dies is followed by another one within that time, one that stops gives it back. At the start of a term the holder asks for the bot's
+ * name, registers the commands, and the webhook if it is given.
+ *
+ * Invariants
+ *   1. A poll confirms updates that are stored, and no others: the offset moves after the commit.
+ *   2. A 409 says that another program polls: the holder gives the lease back and steps back for some seconds. If it says that a webhook is
+ *      set, the webhook is removed, without dropping what waits.
+ *   3. An answer that comes at once and empty, from a server that has no long polls, makes no busy loop.
+ * Threads: two of its own, one of them for the lease. stop from any. Ownership: everything in the options is borrowed; bot belongs to the
+ * poller alone, which stops its calls.
+ */
+#ifndef TELEGRAM_POLLER_H
+#define TELEGRAM_POLLER_H
+
+#include "telegram/bot.h"
+#include "telegram/intake.h"
+
+#define TELEGRAM_LEASE_MS   6000
+#define TELEGRAM_POLL_S     25
+#define TELEGRAM_NAME_SIZE  128
+#define TELEGRAM_SECRET_MAX 256
+
+/* A row for setMyCommands. Rows of one scope and language follow each other. */
+typedef struct {
+    const char *scope;    /* "all_private_chats", "all_group_chats", "all_chat_administrators" */
+    const char *language; /* "" : for all others; "ru" */
+    const char *command, *description;
+} TelegramCommand;
+
+typedef struct {
+    TelegramIntake         intake;
+    TelegramBot           *bot;
+    bool                   is_webhook;     /* updates come by the webhook: no polls */
+    const char            *webhook_url;    /* to register; NULL: the operator has */
+    const char            *webhook_secret; /* that comes with each update */
+    const TelegramCommand *commands;       /* ended by a NULL command; NULL: none */
+    int                    outbox_max;     /* for the metric */
+    void (*on_stored)(void *context);      /* updates were stored */
+    void *context;
+} TelegramPollerOptions;
+
+typedef struct TelegramPoller TelegramPoller;
+/* Starts. ERR_INTERNAL: no threads. */
+must_check ErrorCode telegram_poller_new(const TelegramPollerOptions *options, TelegramPoller **ret_poller,
+                                         Error *reterr);
+/* No more polls; the one under way ends within about a second. */
+void telegram_poller_stop(TelegramPoller *poller);
+/* false: it still runs. */
+bool telegram_poller_wait(TelegramPoller *poller, Deadline deadline);
+/* After telegram_poller_wait() returned true. */
+void telegram_poller_free(TelegramPoller *poller);
+SCOPED(TelegramPoller, telegram_poller_free)
+/* The bot's username, in at least TELEGRAM_NAME_SIZE bytes; "" : not known yet. */
+void telegram_poller_name(TelegramPoller *poller, char *ret_name);
+
+#endif

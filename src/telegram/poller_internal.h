@@ -1,0 +1,41 @@
+/*
+ * poller_internal.h - the poller, shared by its lease and loop (poller.c) and the calls of a term (poller_term.c).
+ */
+#ifndef TELEGRAM_POLLER_INTERNAL_H
+#define TELEGRAM_POLLER_INTERNAL_H
+
+#include "base/sync.h"
+#include "base/uuid.h"
+#include "telegram/poller.h"
+
+struct TelegramPoller {
+    TelegramPollerOptions options;
+    char                  holder[UUID_TEXT_SIZE];
+    pthread_t             keeper, loop;
+    Mutex                 mutex; /* guards the rest but for what belongs to the loop */
+    Cond                  changed;
+    bool                  stopping, held;
+    int                   running; /* threads */
+    int                   term;    /* counts the times that the lease was taken */
+    Mono                  held_until, back_until;
+    char                  name[TELEGRAM_NAME_SIZE];
+    /* The loop's own. */
+    int     term_ready; /* the term whose start is done */
+    int64_t offset;     /* of the next poll; 0: from the first that is not confirmed */
+    int     limit, failures;
+    Mono    prune_at;
+};
+
+/* Until the deadline, or the poller is stopped. */
+void poller_pause(TelegramPoller *poller, Deadline deadline);
+bool poller_is_stopped(TelegramPoller *poller);
+/* Give the lease back, and do not ask for it for some seconds. */
+void poller_step_back(TelegramPoller *poller);
+/* The calls at the start of a term. What fails is logged: updates come all the same. */
+void poller_term_start(TelegramPoller *poller);
+/* One poll and its storing. */
+void poller_poll(TelegramPoller *poller);
+/* Rows that are too old. */
+void poller_prune(TelegramPoller *poller);
+
+#endif

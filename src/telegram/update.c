@@ -1,0 +1,295 @@
+/*
+ * update.c - see update.h.
+ */
+#include "telegram/update.h"
+
+#include <string.h>
+
+#include "base/scan.h"
+#include "telegram/markup.h"
+#include "telegram/wire.h"
+
+/* What a message may have of each; the Bot API has fewer. */
+#define ENTITIES_MAX 256
+#define MEMBERS_MAX  256
+/* Structs and decoded texts of an update, for each of its bytes and beside them. */
+#define ARENA_FACTOR 4
+#define ARENA_MORE   ((size_t)128 << 10)
+/* Seconds until the year 5138; what is larger counts milliseconds, as some emulators do. */
+#define SECONDS_MAX INT64_C(100000000000)
+
+const char telegram_allowed_updates[] =
+    "[\"message\",\"edited_message\",\"callback_query\",\"my_chat_member\",\"chat_member\"]";
+
+/* ---- parts of a message ---- */
+
+static int64_t parse_date(const char *value)
+{
+    int64_t date = wire_i64(value);
+
+    if (date > SECONDS_MAX)
+        date /= 1000;
+    return date > 0 && date <= SECONDS_MAX ? date : 0;
+}
+
+static void user_read(const char *json, Arena *arena, TelegramUser *ret_user)
+{
+    *ret_user = (TelegramUser){
+        .id            = wire_i64(wire_member(json, "id")),
+        .is_bot        = wire_true(wire_member(json, "is_bot")),
+        .first_name    = wire_text(wire_member(json, "first_name"), arena),
+        .last_name     = wire_text(wire_member(json, "last_name"), arena),
+        .username      = wire_text(wire_member(json, "username"), arena),
+        .language_code = wire_text(wire_member(json, "language_code"), arena),
+    };
+}
+
+/* A user without an id is none. */
+static const TelegramUser *parse_user(const char *json, Arena *arena)
+{
+    if (wire_i64(wire_member(json, "id")) == 0)
+        return NULL;
+    TelegramUser *user = arena_array(arena, TelegramUser, 1);
+
+    user_read(json, arena, user);
+    return user;
+}
+
+static const TelegramUser *parse_users(const char *array, Arena *arena, int *ret_count)
+{
+    TelegramUser *users = NULL;
+    int           count = 0;
+
+    for (const char *item = NULL; count < MEMBERS_MAX && wire_next(array, &item);) {
+        if (wire_i64(wire_member(item, "id")) == 0)
+            continue;
+        if (!users)
+            users = arena_array(arena, TelegramUser, MEMBERS_MAX);
+        user_read(item, arena, &users[count++]);
+    }
+    *ret_count = count;
+    return users;
+}
+
+static TelegramChat parse_chat(const char *json, Arena *arena)
+{
+    static const char *const names[] = {[TELEGRAM_CHAT_PRIVATE]    = "private",
+                                        [TELEGRAM_CHAT_GROUP]      = "group",
+                                        [TELEGRAM_CHAT_SUPERGROUP] = "supergroup",
+                                        [TELEGRAM_CHAT_CHANNEL]    = "channel"};
+    TelegramChat             chat    = {.id       = wire_i64(wire_member(json, "id")),
+                                        .title    = wire_text(wire_member(json, "title"), arena),
+                                        .is_forum = wire_true(wire_member(json, "is_forum"))};
+    const char              *type    = wire_text(wire_member(json, "type"), arena);
+
+    for (size_t i = TELEGRAM_CHAT_PRIVATE; type && i < COUNT(names); i++)
+        if (strcmp(type, names[i]) == 0)
+            chat.type = (TelegramChatType)i;
+    return chat;
+}
+
+/* ---- entities ---- */
+
+static TelegramEntityType entity_type(const char *json, Arena *arena)
+{
+    const char *type = wire_text(wire_member(json, "type"), arena);
+
+    if (!type)
+        return TELEGRAM_ENTITY_OTHER;
+    if (strcmp(type, "bot_command") == 0)
+        return TELEGRAM_ENTITY_COMMAND;
+    if (strcmp(type, "mention") == 0)
+        return TELEGRAM_ENTITY_MENTION;
+    return strcmp(type, "text_mention") == 0 ? TELEGRAM_ENTITY_TEXT_MENTION : TELEGRAM_ENTITY_OTHER;
+}
+
+/* Where the last entity began: entities come in order, so the text is walked once. */
+typedef struct {
+    const char *text;
+    size_t      size, size_units, units, offset;
+} EntityCursor;
+
+/* false: it points outside of the text. */
+static bool entity_place(EntityCursor *cursor, const char *json, TelegramEntity *entity)
+{
+    int64_t begin = wire_i64(wire_member(json, "offset")), length = wire_i64(wire_member(json, "length"));
+
+    if (begin < 0 || length <= 0 || (size_t)begin >= cursor->size_units ||
+        (size_t)length > cursor->size_units - (size_t)begin)
+        return false;
+    if ((size_t)begin < cursor->units)
+        cursor->units = cursor->offset = 0;
+    entity->offset = telegram_bytes_at(cursor->text, cursor->size, cursor->offset, (size_t)begin - cursor->units);
+    entity->length = telegram_bytes_at(cursor->text, cursor->size, entity->offset, (size_t)length) - entity->offset;
+    cursor->units  = (size_t)begin;
+    cursor->offset = entity->offset;
+    return entity->length > 0;
+}
+
+static void parse_entities(const char *array, Arena *arena, TelegramMessage *message)
+{
+    size_t          size   = strlen(message->text);
+    EntityCursor    cursor = {.text = message->text, .size = size, .size_units = telegram_units(message->text, size)};
+    TelegramEntity *list   = NULL;
+    int             count  = 0;
+
+    for (const char *item = NULL; count < ENTITIES_MAX && wire_next(array, &item);) {
+        TelegramEntity entity = {.type = entity_type(item, arena)};
+
+        if (!entity_place(&cursor, item, &entity))
+            continue;
+        if (entity.type == TELEGRAM_ENTITY_TEXT_MENTION)
+            entity.user = parse_user(wire_member(item, "user"), arena);
+        if (entity.type == TELEGRAM_ENTITY_TEXT_MENTION && !entity.user)
+            continue;
+        if (!list)
+            list = arena_array(arena, TelegramEntity, ENTITIES_MAX);
+        list[count++] = entity;
+    }
+    message->entities       = list;
+    message->entities_count = count;
+}
+
+static void parse_text(const char *json, Arena *arena, TelegramMessage *message)
+{
+    bool is_text = wire_member(json, "text") != NULL;
+
+    message->text = wire_text(wire_member(json, is_text ? "text" : "caption"), arena);
+    if (message->text)
+        parse_entities(wire_member(json, is_text ? "entities" : "caption_entities"), arena, message);
+}
+
+/* ---- messages ---- */
+
+/* In the General topic, and in threads of replies outside of forums, an answer must not name one. */
+static int64_t parse_thread(const char *json, const TelegramChat *chat)
+{
+    int64_t thread = wire_i64(wire_member(json, "message_thread_id"));
+    bool    topic  = wire_true(wire_member(json, "is_topic_message")) || chat->is_forum;
+
+    return topic && thread > 1 ? thread : 0;
+}
+
+static bool is_anonymous(const char *json, const TelegramUser *from)
+{
+    /* 1087968824 is @GroupAnonymousBot, 136817688 @Channel_Bot: the senders that older servers name. */
+    return wire_member(json, "sender_chat") != NULL ||
+           (from && (from->id == INT64_C(1087968824) || from->id == INT64_C(136817688)));
+}
+
+static const TelegramMessage *parse_message(const char *json, bool with_reply, Arena *arena)
+{
+    if (!json || *json != '{')
+        return NULL;
+    TelegramMessage *message = arena_array(arena, TelegramMessage, 1);
+
+    message->id           = wire_i64(wire_member(json, "message_id"));
+    message->date         = parse_date(wire_member(json, "date"));
+    message->chat         = parse_chat(wire_member(json, "chat"), arena);
+    message->thread_id    = parse_thread(json, &message->chat);
+    message->from         = parse_user(wire_member(json, "from"), arena);
+    message->is_anonymous = is_anonymous(json, message->from);
+    message->is_forwarded = wire_member(json, "forward_origin") || wire_member(json, "forward_date") ||
+                            wire_member(json, "forward_from") || wire_member(json, "forward_from_chat");
+    message->members_new  = parse_users(wire_member(json, "new_chat_members"), arena, &message->members_new_count);
+    message->member_left  = parse_user(wire_member(json, "left_chat_member"), arena);
+    message->migrate_to   = wire_i64(wire_member(json, "migrate_to_chat_id"));
+    message->migrate_from = wire_i64(wire_member(json, "migrate_from_chat_id"));
+    parse_text(json, arena, message);
+    if (with_reply)
+        message->reply_to = parse_message(wire_member(json, "reply_to_message"), /* with_reply= */ false, arena);
+    return message;
+}
+
+/* ---- updates ---- */
+
+static void parse_callback(const char *json, Arena *arena, TelegramUpdate *update)
+{
+    TelegramCallback *callback = arena_array(arena, TelegramCallback, 1);
+    const char       *id       = wire_text(wire_member(json, "id"), arena);
+
+    callback->id      = id ? id : "";
+    callback->from    = parse_user(wire_member(json, "from"), arena);
+    callback->data    = wire_text(wire_member(json, "data"), arena);
+    callback->message = parse_message(wire_member(json, "message"), /* with_reply= */ true, arena);
+    update->callback  = callback;
+    update->message   = callback->message;
+}
+
+static const char *parse_status(const char *json, Arena *arena, bool *ret_is_in)
+{
+    const char *status = wire_text(wire_member(json, "status"), arena);
+
+    if (!status)
+        status = "";
+    *ret_is_in = strcmp(status, "creator") == 0 || strcmp(status, "administrator") == 0 ||
+                 strcmp(status, "member") == 0 ||
+                 (strcmp(status, "restricted") == 0 && wire_true(wire_member(json, "is_member")));
+    return status;
+}
+
+static void parse_member(const char *json, Arena *arena, TelegramUpdate *update)
+{
+    TelegramMember *member = arena_array(arena, TelegramMember, 1);
+    const char     *before = wire_member(json, "old_chat_member"), *after = wire_member(json, "new_chat_member");
+
+    member->chat          = parse_chat(wire_member(json, "chat"), arena);
+    member->by            = parse_user(wire_member(json, "from"), arena);
+    member->user          = parse_user(wire_member(after ? after : before, "user"), arena);
+    member->status_before = parse_status(before, arena, &member->was_in);
+    member->status_after  = parse_status(after, arena, &member->is_in);
+    update->member        = member;
+}
+
+static void parse_kind(const char *json, Arena *arena, TelegramUpdate *update)
+{
+    static const struct {
+        const char        *name;
+        TelegramUpdateKind kind;
+    } kinds[] = {
+        {"message",        TELEGRAM_MESSAGE       },
+        {"edited_message", TELEGRAM_EDITED_MESSAGE},
+        {"callback_query", TELEGRAM_CALLBACK      },
+        {"chat_member",    TELEGRAM_MEMBER        },
+        {"my_chat_member", TELEGRAM_MY_MEMBER     },
+    };
+    const char *content = NULL;
+
+    for (size_t i = 0; i < COUNT(kinds) && !content; i++) {
+        content = wire_member(json, kinds[i].name);
+        if (content && *content == '{')
+            update->kind = kinds[i].kind;
+        else
+            content = NULL;
+    }
+    if (update->kind == TELEGRAM_MESSAGE || update->kind == TELEGRAM_EDITED_MESSAGE)
+        update->message = parse_message(content, /* with_reply= */ true, arena);
+    else if (update->kind == TELEGRAM_CALLBACK)
+        parse_callback(content, arena, update);
+    else if (update->kind != TELEGRAM_OTHER)
+        parse_member(content, arena, update);
+}
+
+ErrorCode telegram_update_parse(const char *json, size_t size, Arena *arena, TelegramUpdate *ret_update, Error *reterr)
+{
+    TelegramUpdate update = {0};
+
+    TRY(scan_check(json, size, "update", reterr));
+    if (!arena_has_space(arena, size * ARENA_FACTOR + ARENA_MORE))
+        return fail(reterr, ERR_LIMIT, "an update of %zu bytes does not fit into what is left of the memory", size);
+    const char *object = wire_open(json);
+
+    update.id = wire_i64(wire_member(object, "update_id"));
+    if (update.id < 1)
+        return fail(reterr, ERR_INVALID, "an update must be an object with an update_id from 1");
+    parse_kind(object, arena, &update);
+    *ret_update = update;
+    return OK;
+}
+
+int64_t telegram_update_chat(const TelegramUpdate *update)
+{
+    if (update->member)
+        return update->member->chat.id;
+    return update->message ? update->message->chat.id : 0;
+}

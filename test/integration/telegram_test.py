@@ -1,0 +1,461 @@
+#!/usr/bin/env python3
+"""The bot's transport: updates in once, in order, by polls and webhooks; messages out once, in order, paced."""
+import json
+import signal
+import threading
+import time
+
+from bot_api import BotApi
+from helpers import Receiver, Session, alert, backends
+from pawl_test import Database, Pawl, Proxy, main, test, wait_until
+
+SECRET = "the-webhook-s_secret"
+WEBHOOK = {"PAWL_TELEGRAM_MODE": "webhook", "PAWL_TELEGRAM_WEBHOOK_SECRET": SECRET}
+
+
+def updates(db, status=None):
+    """Commands of updates: (update_id, status)."""
+    rows = db.rows("select c.payload->>'update_id', pawl.command_status(c.id) from pawl.command c join pawl.domain d on d.id = c.domain_id "
+                   "where d.name = 'telegram:424242' order by c.id")
+    pairs = [(int(row.split("|")[0]), row.split("|")[1]) for row in rows]
+    return [pair for pair in pairs if status in (None, pair[1])]
+
+
+def put(db, api, chat, texts, kind="send", key="t", **more):
+    """Queue messages as an application does."""
+    values = ", ".join(f"(md5('{key}' || {chat} || {n})::uuid, {chat}::bigint, '{kind}', '{json.dumps({'chat_id': chat, 'text': text, **more})}'::jsonb)"
+                       for n, text in enumerate(texts))
+    return int(db.value(f"select pawl.telegram_put({api.bot_id}, array_agg(v.id), array_agg(v.chat), array_agg(v.kind), array_agg(v.payload), 1000000) "
+                        f"from (values {values}) v (id, chat, kind, payload)"))
+
+
+def metric(pawl, name):
+    body = pawl.http("GET", "/metrics").body.decode()
+    return sum(float(line.rsplit(" ", 1)[1]) for line in body.splitlines() if line.startswith(name))
+
+
+@test
+def a_poll_confirms_what_is_stored():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        group, ann = api.group(-1001), api.user(11, "Ann")
+        sent = [api.message(group, ann, f"hello {n}")["update_id"] for n in range(3)]
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: updates(db, "COMPLETED") == [(n, "COMPLETED") for n in sent])
+        wait_until(lambda: api.pending == [], what="confirmed")
+        polls = api.calls_of("getUpdates")
+        assert polls[0].parameters["allowed_updates"] == ["message", "edited_message", "callback_query", "my_chat_member", "chat_member"]
+        assert any(call.parameters.get("offset") == sent[-1] + 1 for call in polls), polls
+        assert "getMe" in [call.method for call in api.calls]
+        assert db.value("select username from pawl.telegram_bot") == api.username
+        assert pawl.stop() == 0
+
+
+@test
+def an_update_is_not_confirmed_while_the_database_is_away():
+    with Database() as db, Proxy(db) as proxy, BotApi() as api, Pawl(proxy.url, env=api.env()) as pawl:
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.poll, what="a poll is open")
+        proxy.do("mode refuse")
+        proxy.do("cut")
+        update = api.message(api.group(-1001), api.user(11), "hello")
+        wait_until(lambda: pawl.server.said("updates cannot be stored"), what="it tries to store")
+        assert api.pending == [update] and updates(db) == []
+        proxy.do("mode pass")
+        wait_until(lambda: updates(db, "COMPLETED"), timeout=60)
+        wait_until(lambda: api.pending == [], what="confirmed")
+
+
+@test
+def the_same_update_five_times_to_three_instances_is_one_command():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        group, ann = api.group(-1001), api.user(11)
+        servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
+        update = api.message(group, ann, "hello")
+        for _ in range(4):
+            api.again(update)
+        wait_until(lambda: updates(db, "COMPLETED"))
+        for _ in range(5):  # and after it was confirmed
+            api.again(update)
+        last = api.message(group, ann, "last")
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 2)
+        assert updates(db) == [(update["update_id"], "COMPLETED"), (last["update_id"], "COMPLETED")]
+        assert [s.stop() for s in servers] == [0, 0, 0]
+    with Database() as db, BotApi() as api, Pawl(db, env={**api.env(), **WEBHOOK}) as pawl:
+        servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
+        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "hello")}
+        statuses = []
+        posts = [threading.Thread(target=lambda s=s: statuses.append(
+                     api.post(f"http://{s.host}:{s.port}/telegram/webhook", update, SECRET))) for s in servers for _ in range(5)]
+        for post in posts:
+            post.start()
+        for post in posts:
+            post.join()
+        assert statuses == [200] * 15, statuses
+        wait_until(lambda: updates(db, "COMPLETED"))
+        assert len(updates(db)) == 1
+
+
+@test
+def updates_of_a_chat_keep_their_order():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        groups, ann = [api.group(-1001 - n) for n in range(3)], api.user(11)
+        for n in range(150):
+            api.message(groups[n % 3], ann, f"{n}")
+        pawl.serve("--role", "bot,api")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 150, timeout=60)
+        wrong = db.value("""
+            select count(*) from (
+              select c.id, o.ended_at, lag(o.ended_at) over (partition by c.order_key order by c.id) as before
+              from pawl.command c join pawl.outcome o on o.id = c.id where c.order_key is not null) q
+            where q.ended_at < q.before""")
+        assert wrong == "0", wrong
+        assert db.value("select count(distinct order_key) from pawl.command") == "3"
+
+
+@test
+def a_webhook_wants_its_secret():
+    with Database() as db, BotApi() as api, Pawl(db, env={**api.env(), **WEBHOOK}) as pawl:
+        server = pawl.serve("--role", "bot,api")
+        url = f"http://{server.host}:{server.port}/telegram/webhook"
+        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "x")}
+        for secret in (None, "", "wrong", SECRET + "x", SECRET[:-1]):
+            assert api.post(url, update, secret) == 401, secret
+        assert api.post(url, update, SECRET) == 200
+        assert len(updates(db)) == 1
+        # What can never be read is acknowledged, or it would be delivered for a day.
+        for odd in ({}, {"update_id": "x"}, [], {"update_id": -1}):
+            assert api.post(url, odd, SECRET) == 200, odd
+        assert len(updates(db)) == 1
+        assert metric(pawl, 'pawl_telegram_updates_total{outcome="malformed"}') == 4
+    with Database() as db, Pawl(db) as pawl:
+        server = pawl.serve()
+        assert api.post(f"http://{server.host}:{server.port}/telegram/webhook", {"update_id": 1}, SECRET) == 404
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_MODE="webhook")) as pawl:
+        done = pawl.run("serve", "--listen", "127.0.0.1:0")
+        assert done.code == 2 and "PAWL_TELEGRAM_WEBHOOK_SECRET must be set" in done.stderr, done
+
+
+@test
+def a_webhook_is_registered_and_a_poller_removes_it_without_dropping():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        update = api.message(api.group(-1001), api.user(11), "before")
+        url = "http://127.0.0.1:9/telegram/webhook"
+        first = pawl.serve("--role", "bot,api", env={**WEBHOOK, "PAWL_TELEGRAM_WEBHOOK_URL": url})
+        wait_until(lambda: api.webhook)
+        assert api.webhook["url"] == url and api.webhook["secret_token"] == SECRET and "callback_query" in api.webhook["allowed_updates"]
+        assert not api.webhook.get("drop_pending_updates")
+        assert first.stop() == 0
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: updates(db, "COMPLETED") == [(update["update_id"], "COMPLETED")])
+        assert [c.parameters.get("drop_pending_updates") for c in api.calls_of("deleteWebhook")] == [False]
+
+
+@test
+def one_instance_polls_and_another_takes_over():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
+        group, ann = api.group(-1001), api.user(11)
+        api.message(group, ann, "1")
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 1)
+        assert api.conflicts == 0, "two polled at the same time"
+
+        def polls(server):
+            pawl.server = server
+            return metric(pawl, "pawl_telegram_polling") == 1
+
+        first = wait_until(lambda: [s for s in servers if polls(s)])
+        assert len(first) == 1
+        first[0].kill()
+        rest = [s for s in servers if s is not first[0]]
+        second = wait_until(lambda: [s for s in rest if polls(s)], what="another polls")
+        api.message(group, ann, "2")
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 2)
+        assert second[0].stop() == 0  # gives the lease back
+        api.message(group, ann, "3")
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 3)
+
+
+@test
+def a_409_makes_it_step_back():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.poll)
+        with api.lock:  # another program begins a poll
+            api.poll = "another"
+            api.lock.notify_all()
+        wait_until(lambda: pawl.server.said("stepping back"))
+        wait_until(lambda: db.value("select holder is null from pawl.telegram_bot") == "t")
+        update = api.message(api.group(-1001), api.user(11), "x")
+        wait_until(lambda: updates(db, "COMPLETED") == [(update["update_id"], "COMPLETED")], what="it polls again")
+        assert metric(pawl, "pawl_telegram_conflicts_total") == 1
+
+
+@test
+def sigterm_in_a_long_poll_and_in_a_webhook():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        pawl.serve("--role", "bot", wait=False)  # without HTTP there is no address to say
+        wait_until(lambda: api.poll)
+        started = time.monotonic()
+        assert pawl.stop() == 0
+        assert time.monotonic() - started < 20, "a long poll takes 25 s"
+        assert db.value("select until <= now() from pawl.telegram_bot") == "t"
+    with Database() as db, BotApi() as api, Pawl(db, env={**api.env(), **WEBHOOK}) as pawl:
+        server = pawl.serve("--role", "bot,api")
+        update = {"update_id": 5, "message": api.content(api.group(-1001), api.user(11), "x")}
+        statuses = []
+        with Session(db.url) as session:
+            session.do("begin; lock table pawl.command in access exclusive mode")
+            post = threading.Thread(target=lambda: statuses.append(
+                api.post(f"http://{server.host}:{server.port}/telegram/webhook", update, SECRET)))
+            post.start()
+            wait_until(lambda: backends(db, "application_name = 'pawl' and wait_event_type = 'Lock'"), what="the request is under way")
+            server.send(signal.SIGTERM)
+            wait_until(lambda: server.said("stopping"))
+            session.do("rollback")
+            post.join()
+        assert statuses == [200], "what was accepted is acknowledged"
+        assert server.wait() == 0
+        assert len(updates(db)) == 1
+
+
+@test
+def messages_are_sent_once_in_order_and_paced():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="200ms")) as pawl:
+        for n in range(3):
+            api.private(api.user(11 + n))
+        chats = [api.chats[11 + n] for n in range(3)]
+        servers = [pawl.serve("--role", "bot,api") for _ in range(2)]
+        for chat in chats:
+            assert put(db, api, chat["id"], [f"{n}" for n in range(10)]) == 0
+            assert put(db, api, chat["id"], [f"{n}" for n in range(10)]) == 0  # the same again
+        wait_until(lambda: all(len(api.sent(chat)) == 10 for chat in chats), timeout=60)
+        for chat in chats:
+            assert api.texts(chat) == [f"{n}" for n in range(10)]
+        for chat in chats:
+            times = [call.at for call in api.calls_of("sendMessage") if call.parameters["chat_id"] == chat["id"]]
+            assert times[-1] - times[0] > 9 * 0.2 - 0.15, "ten messages, 200 ms apart, but for the time that a call takes"
+        assert [s.stop() for s in servers] == [0, 0]
+
+
+@test
+def a_group_gets_so_many_messages_a_minute():
+    with Database() as db:
+        call = "select wait_ms, is_reserved from pawl.telegram_pace(1, array[{}]::bigint[], 0, 3, 1000, 400) order by ord"
+        assert all(row.endswith("|t") for row in db.rows(call.format("-5, -5, -5")))
+        wait, reserved = db.rows(call.format("-5"))[0].split("|")
+        assert reserved == "f" and 50000 < int(wait) <= 60000, wait
+        assert db.rows(call.format("5, 5, 5, 5, -6"))[-1].endswith("|t"), "other chats are not held up, and users have no such limit"
+        all_of_them = "select wait_ms from pawl.telegram_pace(2, array[1, 2, 3, 4]::bigint[], 0, 20, 10, 1000) order by ord"
+        assert [round(int(row) / 100) for row in db.rows(all_of_them)] == [0, 1, 2, 3]
+
+
+@test
+def a_storm_of_429_delays_its_chats_only():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="0s", PAWL_TELEGRAM_GROUP_PER_MINUTE="1000")) as pawl:
+        chats = [api.group(-1001 - n) for n in range(20)]
+        api.rate(chat_s=1.0)
+        for chat in chats:
+            put(db, api, chat["id"], [f"{n}" for n in range(10)])
+        servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
+        wait_until(lambda: sum(len(api.sent(chat)) for chat in chats) == 200, timeout=180, what="all 200 arrive")
+        for chat in chats:
+            assert api.texts(chat) == [f"{n}" for n in range(10)], api.texts(chat)
+        assert len([c for c in api.calls_of("sendMessage")]) > 200, "some got a 429"
+        limited = db.rows("select max(attempt) from pawl.event e where e.event = 'RETRY_SCHEDULED' and e.details->>'reason' = '429'")
+        assert limited == ["0"], "a 429 uses up no attempt"
+        assert db.value("select count(*) from pawl.tsq") == "0"
+        assert [s.stop() for s in servers] == [0, 0, 0]
+
+
+@test
+def a_429_is_obeyed_in_full_and_no_other_chat_waits():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        slow, other = api.group(-1001), api.group(-1002)
+        api.answer("sendMessage", 429, retry_after=3)
+        put(db, api, slow["id"], ["a", "b"])
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.calls_of("sendMessage"))
+        put(db, api, other["id"], ["c"])
+        wait_until(lambda: api.sent(other))
+        assert not api.sent(slow)
+        wait_until(lambda: len(api.sent(slow)) == 2)
+        first, again = [c.at for c in api.calls_of("sendMessage") if c.parameters["text"] == "a"]
+        assert again - first >= 3, again - first
+        assert api.texts(slow) == ["a", "b"]
+        # Without parameters the header counts, without it 1, 2, 4 ... 60 s.
+        waits = db.rows("select pawl.telegram_limited(1, 5, 0) from generate_series(1, 9)")
+        assert waits == ["1000", "2000", "4000", "8000", "16000", "32000", "60000", "60000", "60000"], waits
+        assert db.value("select pawl.telegram_limited(1, 5, 90000)") == "90000"
+        api.answer("sendMessage", 429, body="slow down", header=2)
+        put(db, api, other["id"], ["d"], key="u")
+        wait_until(lambda: api.texts(other) == ["c", "d"])
+        first, again = [c.at for c in api.calls_of("sendMessage") if c.parameters["text"] == "d"]
+        assert again - first >= 2
+
+
+@test
+def the_alert_of_429_counts_three_instances_once():
+    with Database() as db, BotApi() as api, Receiver() as receiver, \
+            Pawl(db, env=api.env(PAWL_ALERT_WEBHOOK=receiver.url, PAWL_TELEGRAM_CHAT_INTERVAL="0s")) as pawl:
+        chats = [api.group(-1001 - n) for n in range(12)]
+        api.answer("sendMessage", 429, retry_after=1, times=12)
+        servers = [pawl.serve() for _ in range(3)]
+        for chat in chats:
+            put(db, api, chat["id"], ["x"])
+        wait_until(lambda: all(api.sent(chat) for chat in chats), timeout=60)
+        counts = []
+        for server in servers:
+            pawl.server = server
+            counts.append(metric(pawl, "pawl_rate_limited_total"))
+        assert sum(counts) == 12 and max(counts) <= 12, counts
+        wait_until(lambda: receiver.states("rate-limited") == ["firing"], timeout=60)
+        for server in servers:  # each of them shows it
+            pawl.server = server
+            wait_until(lambda: alert(pawl, "rate-limited")["state"] == "firing", timeout=60)
+        assert receiver.states("rate-limited") == ["firing"]
+
+
+@test
+def the_1001st_waiting_message_is_refused():
+    with Database() as db, BotApi() as api:
+        chat = api.private(api.user(11))["id"]
+        domain = f"telegram:{api.bot_id}:outbox"
+        room = f"1000 - pawl.telegram_waiting({api.bot_id}, 1000)"
+        sql = (f"select pawl.telegram_put({api.bot_id}, array[gen_random_uuid()], array[{chat}::bigint], array['send'], "
+               f"array[jsonb_build_object('chat_id', {chat}, 'text', 'x')], {room})")
+        assert db.value(f"select sum(({sql} where n > 0)) from generate_series(1, 1000) n") == "0"
+        assert db.value(sql) == "1"
+        assert db.value(sql.replace(f"array[{chat}::bigint]", "array[0::bigint]").replace("'send'", "'answer'")) == "0", "answers to buttons are not limited"
+        assert db.value(f"select count(*) from pawl.command c join pawl.domain d on d.id = c.domain_id where d.name = '{domain}'") == "1001"
+
+
+@test
+def permanent_errors_are_not_repeated_and_do_not_hold_the_chat():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        group = api.group(-1001)
+        put(db, api, -4444, ["nobody there"])
+        put(db, api, group["id"], ["<b>broken", "fine"])
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.texts(group) == ["fine"])
+        wait_until(lambda: db.value("select count(*) from pawl.outcome where status = 'FAILED'") == "2")
+        assert len(api.calls_of("sendMessage")) == 3
+        assert "chat not found" in db.value("select error from pawl.outcome o join pawl.command c on c.id = o.id where c.order_key = '-4444'")
+        assert metric(pawl, 'pawl_telegram_messages_total{outcome="refused"}') == 2
+
+
+@test
+def failures_that_pass_are_repeated():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        group = api.group(-1001)
+        api.answer("sendMessage", 500, body="Internal Server Error")
+        api.answer("sendMessage", 502, body='{"message": "API method is not supported"}')
+        put(db, api, group["id"], ["a", "b"])
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.texts(group) == ["a", "b"])
+
+
+@test
+def a_group_that_moves_is_followed():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        group = api.group(-77, kind="group")
+        put(db, api, -77, ["a", "b"])
+        with api.lock:
+            api.moved[-77] = -10077
+        moved = api.group(-10077)
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.texts(moved) == ["a", "b"])
+        assert len([c for c in api.calls_of("sendMessage") if c.parameters["chat_id"] == -77]) == 1
+        # By its service message, before anything is refused.
+        second = api.group(-78, kind="group")
+        moved = api.migrate(second, -10078)
+        wait_until(lambda: db.rows("select moved_to from pawl.telegram_chat where chat_id = -78") == ["-10078"])
+        put(db, api, -78, ["c"])
+        wait_until(lambda: api.texts(moved) == ["c"])
+        assert not [c for c in api.calls_of("sendMessage") if c.parameters["chat_id"] == -78]
+        assert group["id"] == -77
+
+
+@test
+def topics_replies_buttons_edits_photos_and_documents():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        forum, plain = api.group(-1001, forum=True), api.group(-1002)
+        buttons = [[{"text": "Undo", "data": "undo:1"}]]
+        put(db, api, -1001, ["<b>x</b> &lt;"], thread_id=7, reply_to=4, buttons=buttons, reference="match:1")
+        put(db, api, -1002, ["y"], thread_id=9)  # the topic is gone: sent outside of it
+        pawl.serve("--role", "bot,api")
+        sent = wait_until(lambda: api.sent(forum))[0]
+        assert sent["text"] == "x <" and sent["message_thread_id"] == 7 and sent["reply_to_message"]["message_id"] == 4
+        assert sent["reply_markup"] == {"inline_keyboard": [[{"text": "Undo", "callback_data": "undo:1"}]]}
+        wait_until(lambda: db.rows("select reference from pawl.telegram_sent") == ["match:1"])
+        assert db.value(f"select pawl.telegram_reference({api.bot_id}, -1001, {sent['message_id']})") == "match:1"
+        assert "message_thread_id" not in wait_until(lambda: api.sent(plain))[0]
+        put(db, api, -1001, ["edited"], kind="edit", message_id=sent["message_id"], key="e")
+        put(db, api, -1001, ["edited"], kind="edit", message_id=sent["message_id"], key="f")  # not modified: fine
+        put(db, api, -1001, ["caption"], kind="photo", file="iVBORw0KGgo=", file_name="chart.png", key="p")
+        put(db, api, -1001, ["caption"], kind="document", file="YSxiDQo=", file_name="ratings.csv", key="d")
+        put(db, api, 0, ["done"], kind="answer", callback_id="77", alert=True, key="a")
+        wait_until(lambda: len(api.calls_of("sendDocument")) == 1 and api.answered)
+        assert api.sent(forum)[0]["text"] == "edited"
+        photo, document = api.calls_of("sendPhoto")[0].files["photo"], api.calls_of("sendDocument")[0].files["document"]
+        assert photo == {"name": "chart.png", "type": "image/png", "bytes": b"\x89PNG\r\n\x1a\n"}, photo
+        assert document["name"] == "ratings.csv" and document["bytes"] == b"a,b\r\n"
+        assert api.answered["77"]["text"] == "done" and api.answered["77"]["show_alert"] is True
+        wait_until(lambda: db.value("select count(*) from pawl.outcome where status = 'COMPLETED'") == "7")
+        assert db.value("select count(*) from pawl.outcome where status = 'FAILED'") == "0"
+
+
+@test
+def servers_that_answer_oddly():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        api.drop_results = True
+        api.answer("getMe", 500, body="oops")
+        api.answer("getUpdates", 500, body="Internal Server Error")
+        api.answer("getUpdates", 200, body="<html>")
+        api.answer("getUpdates", 200, body='{"ok": true}')
+        api.answer("getUpdates", 200, body='{"ok": true, "result": [null, 5, {}, {"update_id": 3, "message": null}]}')
+        api.answer("getUpdates", 200, body='{"ok": false, "error_code": 429, "parameters": {"retry_after": 1}}')
+        group = api.group(-1001)
+        update = api.message(group, api.user(11), "x")
+        put(db, api, -1001, ["y"])
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: updates(db, "COMPLETED") == [(3, "COMPLETED"), (update["update_id"], "COMPLETED")], timeout=60)
+        wait_until(lambda: api.texts(group) == ["y"])
+
+
+@test
+def a_server_without_long_polls_makes_no_busy_loop():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        api.answer("getUpdates", 200, body='{"ok": true, "result": []}', times=1000)
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: len(api.calls_of("getUpdates")) >= 4)
+        times = [call.at for call in api.calls_of("getUpdates")]
+        assert times[3] - times[0] > 1.2, times
+
+
+@test
+def the_token_is_in_no_log_and_no_answer():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_LOG="debug")) as pawl:
+        api.answer("getMe", 401, description="Unauthorized")
+        api.answer("sendMessage", 500, body="x")
+        put(db, api, api.group(-1001)["id"], ["x"])
+        server = pawl.serve()
+        wait_until(lambda: api.texts(api.chats[-1001]) == ["x"])
+        api.__exit__()  # nothing listens any more
+        put(db, api, -1001, ["y"], key="z")
+        wait_until(lambda: server.said("not reached"))
+        assert server.stop() == 0
+        everything = "\n".join(server.stdout + server.stderr) + "\n".join(db.rows("select * from pawl.event"))
+        assert "TEST-token" not in everything
+
+
+@test
+def bot_role_needs_a_token():
+    with Database() as db, Pawl(db) as pawl:
+        done = pawl.run("serve", "--role", "bot", "--listen", "127.0.0.1:0")
+        assert done.code == 2 and "PAWL_TELEGRAM_TOKEN is not set" in done.stderr, done
+        done = pawl.run("serve", env={"PAWL_TELEGRAM_TOKEN": "not a token"})
+        assert done.code == 2 and "PAWL_TELEGRAM_TOKEN" in done.stderr and "not a token" not in done.stderr, done
+
+
+main()

@@ -1,0 +1,94 @@
+-- telegram.sql - what all processes of a bot share: the lease, the outbox, its pace; and commands that are postponed.
+
+-- One holder at a time. A lease that has ended, or was given back, is another's.
+create function lease (p_holder integer, p_ms integer default 60000) returns boolean language sql as
+  $$ select is_held from pawl.telegram_lease(7, lpad(p_holder::text, 32, '0')::uuid, p_ms, 1000) $$;
+select lease(1), lease(2), lease(1);
+select pawl.telegram_lease_release(7, lpad('2', 32, '0')::uuid);
+select lease(2);
+select pawl.telegram_lease_release(7, lpad('1', 32, '0')::uuid);
+select lease(2), lease(1);
+update pawl.telegram_bot set until = pawl.now() - interval '1 ms';
+select lease(1), lease(2);
+select pawl.telegram_name(7, 'the_bot');
+select username, waiting from pawl.telegram_lease(7, lpad('2', 32, '0')::uuid, 1000, 1000);
+
+-- Refused: null, and what is out of range.
+select pawl.telegram_lease(null, gen_random_uuid(), 1000, 1000);
+select pawl.telegram_lease(7, null, 1000, 1000);
+select pawl.telegram_lease(7, gen_random_uuid(), null, 1000);
+select pawl.telegram_lease(7, gen_random_uuid(), 0, 1000);
+select pawl.telegram_lease(7, gen_random_uuid(), 1000, null);
+select pawl.telegram_name(7, null);
+select pawl.telegram_moved(7, null, 1);
+select pawl.telegram_moved(7, 1, 1);
+select pawl.telegram_prune(null, 1);
+select pawl.telegram_limited(7, null, 0);
+select pawl.telegram_limited(7, 1, null);
+select pawl.telegram_limited(7, 1, -1);
+select pawl.telegram_pace(7, null, 1000, 20, 30, 400);
+select pawl.telegram_pace(7, '{null}', 1000, 20, 30, 400);
+select pawl.telegram_pace(7, '[0:0]={1}', 1000, 20, 30, 400);
+select pawl.telegram_pace(7, '{{1}}', 1000, 20, 30, 400);
+select pawl.telegram_pace(7, '{1}', null, 20, 30, 400);
+select pawl.telegram_pace(7, '{1}', 1000, 0, 30, 400);
+select pawl.telegram_pace(7, '{1}', 1000, 20, 0, 400);
+select pawl.telegram_pace(7, '{1}', 1000, 20, 30, null);
+select pawl.telegram_put(7, null, '{1}', '{send}', '{"{}"}', 10);
+select pawl.telegram_put(7, array[gen_random_uuid()], '{1,2}', '{send}', '{"{}"}', 10);
+select pawl.telegram_put(7, array[null::uuid], '{1}', '{send}', '{"{}"}', 10);
+select pawl.telegram_put(7, array[gen_random_uuid()], '{null}', '{send}', '{"{}"}', 10);
+select pawl.telegram_put(7, array[gen_random_uuid()], '{1}', '{send}', '{"{}"}', null);
+
+-- The end of a list is refused, answers to buttons (chat 0) never; the same ids again are the same messages.
+create function put (p_room integer) returns integer language sql as $$
+  select pawl.telegram_put(7, array_agg(lpad(n::text, 32, '0')::uuid order by n), array_agg(case when n = 4 then 0 else -5 end order by n),
+    array_agg(case when n = 4 then 'answer' else 'send' end order by n), array_agg(to_jsonb(n) order by n), p_room)
+  from generate_series(1, 5) n $$;
+select put(2);
+select put(2), pawl.telegram_waiting(7, 1000), pawl.telegram_waiting(7, 2);
+select c.payload, c.type, c.order_key, c.priority, c.max_attempts from pawl.command c order by c.id;
+select pawl.telegram_waiting(8, 1000);
+
+-- A group that has moved: messages to it are ordered with those to where it is.
+select pawl.telegram_moved(7, -6, -1006), pawl.telegram_moved(7, -6, -1006);
+select pawl.telegram_put(7, array[lpad('9', 32, '0')::uuid], '{-6}', '{send}', '{"{}"}', 10);
+select order_key from pawl.command order by id desc limit 1;
+select chat_id from pawl.telegram_pace(7, '{-6}', 1000, 20, 30, 400);
+
+-- Pace. A time that is near is reserved; one that is not is only returned. Chats do not wait for each other.
+select ord, chat_id, wait_ms > 400 as is_later, is_reserved from pawl.telegram_pace(9, '{1,1,2,3}', 60000, 20, 10000, 400) order by ord;
+select chat_id, is_reserved from pawl.telegram_pace(9, '{2,6,7}', 0, 20, 10000, 60000) order by ord; -- 6 and 7 are not behind 2
+select count(*) filter (where wait_ms < 1000) as soon from pawl.telegram_pace(9, '{6,7}', 0, 20, 10000, 60000);
+-- All chats together have a rate too.
+select ord, round(wait_ms - first_value(wait_ms) over (order by ord), -2) as after_first_ms from pawl.telegram_pace(10, '{1,2,3}', 0, 20, 1, 60000) order by ord;
+-- After a 429 a chat waits as long as the server said, others do not.
+select pawl.telegram_limited(9, 4, 70000);
+select chat_id, wait_ms > 40000 as is_later, is_reserved, refusals from pawl.telegram_pace(9, '{4,5}', 300, 20, 10000, 400) order by ord;
+select pawl.telegram_delivered(9, 4, 77, 'match:1'), pawl.telegram_delivered(9, 4, 77, 'match:2');
+select refusals from pawl.telegram_chat where bot_id = 9 and chat_id = 4;
+select pawl.telegram_reference(9, 4, 77), pawl.telegram_reference(9, 4, 78);
+
+-- Retention: references by age, chats without news.
+update pawl.telegram_sent set sent_at = pawl.now() - interval '91 days';
+update pawl.telegram_chat set next_free = pawl.now() - interval '2 days';
+select pawl.telegram_prune(90, 1000);
+select chat_id, moved_to from pawl.telegram_chat;
+
+-- A command that is postponed is due later, and its attempt does not count. Its key is kept.
+create function claim_all () returns table (id bigint, token bigint) language sql as $$
+  select c.id, c.token from pawl.claim(pawl.domain_find('later'), 100, 60000, array_fill(0::bigint, array[10]), null, 'w') c $$;
+select count(*) from pawl.send('later', '{a,a}'::text[], '{1,2}'::jsonb[], p_order_keys => '{k,k}');
+create temp table taken as select * from claim_all();
+select count(*) from taken;
+select pawl.postpone(array[t.id], array[t.token + 1], '{1000}', 'x') from taken t;
+select pawl.postpone(array[t.id], array[t.token], '{60000}', 'the server asks for fewer') from taken t;
+select pawl.postpone(array[t.id], array[t.token], '{60000}', 'again') from taken t;
+select d.attempt, d.due > pawl.now() + interval '20 s' as is_later from pawl.delayed d;
+select count(*) from claim_all();
+select e.event, e.attempt, e.details from pawl.event e join taken t on t.id = e.id order by e.at, e.event;
+select pawl.postpone(null, '{1}', '{1}', 'x');
+select pawl.postpone('{1}', '{1}', null, 'x');
+select pawl.postpone('{1}', '{1}', '{null}', 'x');
+select pawl.postpone('{1}', '{1}', '{-1}', 'x');
+select pawl.postpone('{1}', '{1}', '{1,2}', 'x');
