@@ -1,5 +1,5 @@
 /*
- * pawl.h - the library: resilient PostgreSQL transactions, the command bus and the wallet ledger, for C programs.
+ * pawl.h - the library: resilient PostgreSQL transactions, the command bus, processes and the wallet ledger, for C programs.
  *
  *     Pawl *pawl;
  *     PawlError error;
@@ -11,10 +11,10 @@
  * call. See docs/library.md.
  *
  * In every options struct zero means the default. The library writes nothing to standard output or error.
- * Threads: a Pawl and a PawlWorker may be used by any number of threads at once; a PawlTx and a PawlJob belong to the
+ * Threads: a Pawl and a PawlWorker may be used by any number of threads at once; a PawlTx, a PawlJob and a PawlRun belong to the
  * function they were passed to.
  * Ownership: arguments are borrowed until the call returns. pawl_close() frees a Pawl, after its workers; the contents of a
- * PawlTx or a PawlJob are valid until its function returns.
+ * PawlTx, a PawlJob or a PawlRun are valid until its function returns.
  */
 #ifndef PAWL_H
 #define PAWL_H
@@ -32,6 +32,7 @@ extern "C" {
 typedef struct Pawl       Pawl;
 typedef struct PawlTx     PawlTx;
 typedef struct PawlWorker PawlWorker;
+typedef struct PawlRun    PawlRun;
 
 /* For programs; PawlError.text is for people. */
 typedef enum {
@@ -154,15 +155,24 @@ typedef PawlOutcome PawlHandler(PawlJob *job, void *context);
  * commits, anything else rolls back. Like a PawlBody it is run again from its beginning after a deadlock or a lost connection. */
 typedef PawlOutcome PawlTxHandler(PawlJob *job, PawlTx *tx, void *context);
 
+/* A process written as a function: see "processes" below. */
+typedef enum {
+    PAWL_FLOW_NEXT = 200, /* go on; returned by the function: the process is complete */
+    PAWL_FLOW_FAILED,     /* it has failed for good: pawl_run_error() says why. The function may go on, or return it */
+    PAWL_FLOW_RETURN      /* return it now */
+} PawlFlow;
+typedef PawlFlow PawlProcess(PawlRun *run, void *context);
+
 typedef struct {
     const char        *domain;
     const char *const *types;      /* only these, ended by NULL; NULL: all */
     PawlHandler       *handler;    /* this one, */
-    PawlTxHandler     *tx_handler; /* or this one */
+    PawlTxHandler     *tx_handler; /* or this one, */
+    PawlProcess       *process;    /* or this one: then domain is that of the processes, and types must be given */
     void              *context;
     int                concurrency; /* handlers at once, 1 to 1000; 0: 8 */
     int                batch;       /* most commands in one claim, 1 to 10,000; 0: as many as can start at once */
-    int                lease_ms;    /* 100 ms to 1 day, extended while the handler runs; 0: 30 s */
+    int                lease_ms;    /* 100 ms to 1 day, extended while the handler runs; 0: 30 s, of a process 60 s */
     int                timeout_ms;  /* a handler that runs longer is asked to stop, and retried; 0: none */
     int                stop_ms;     /* how long handlers may continue after pawl_worker_stop(); 0: 30 s */
     bool               drain;       /* end when nothing is queued, delayed or in progress */
@@ -191,6 +201,117 @@ void pawl_worker_stop(PawlWorker *worker);
 void pawl_worker_counts(PawlWorker *worker, PawlCounts *ret_counts);
 /* After pawl_worker_run() returned, or before it was called. NULL is allowed. */
 void pawl_worker_close(PawlWorker *worker);
+
+/* ---- processes ---- */
+
+/* A process is multi-step work that survives crashes; see docs/process.md. It has an id, unique in its domain, and a state. */
+typedef struct {
+    const char *type;
+    const char *domain;     /* NULL: "process", here and below */
+    const char *state;      /* JSON object; NULL: {} */
+    const char *process_id; /* UUID; started twice with the same id it is one process. NULL: a new one */
+    const char *actor;      /* the caller's name in the audit; NULL: none */
+} PawlStart;
+/* As pawl_send(): the id is in *ret_sent, and after PAWL_UNKNOWN the same start with this id is still one process. */
+PawlStatus pawl_process_start(Pawl *pawl, const PawlStart *start, int timeout_ms, PawlSent *ret_sent, PawlError *error);
+/* The same as part of a transaction: started if and only if it commits. */
+PawlStatus pawl_tx_process_start(PawlTx *tx, const PawlStart *start, PawlSent *ret_sent);
+
+typedef struct {
+    const char *process_id, *domain; /* domain NULL: the one that has it */
+    const char *name;
+    const char *payload; /* JSON; NULL: {}. An object is merged into the state, anything else as {name: payload} */
+    const char *key;     /* applied once per process, name and key; NULL: a new one */
+    const char *actor;
+} PawlSignal;
+/* *ret_verdict (may be NULL), a constant: "RESUMED", "STORED" (the process does not wait for it, or for more), "REPEATED" (the key is
+ * known), "LATE" (the process has ended; its state was patched). */
+PawlStatus pawl_process_signal(Pawl *pawl, const PawlSignal *signal, int timeout_ms, const char **ret_verdict,
+                               PawlError *error);
+
+/* A process of a type that has no definition is run by a worker with a PawlProcess. The function is called from its beginning in every
+ * activation: after a restart, a response, a time. Its calls below are matched with what is recorded: one that has a record returns what it
+ * returned then, the first one without a record does its work, and its record is committed before it returns.
+ *
+ *     static PawlFlow order(PawlRun *run, void *context)
+ *     {
+ *         const char *stock, *approval;
+ *         PAWL_FLOW(pawl_run_step(run, &(PawlStep){.name = "reserve", .input = pawl_run_input(run), .body = reserve}, &stock));
+ *         PAWL_FLOW(pawl_run_wait(run, &(PawlWait){.name = "approval", .timeout_ms = 3600000}, &approval));
+ *         return PAWL_FLOW_NEXT;
+ *     }
+ *
+ * A call that must wait returns PAWL_FLOW_RETURN, and so does every call after it: return it too. So the function must make the same calls, in
+ * the same order, with the same inputs each time. It branches on pawl_run_input() and on results of calls, and takes everything else from
+ * outside (time, random numbers, files) in a call. If it was changed, the process goes to troubleshooting with the first step that
+ * differs, and nothing is run. When the lease is lost, no call writes or sends any more.
+ * Names of calls: 1 to 100 letters, digits, "_", "." or "-", beginning with a letter or digit; each once per process. */
+#define PAWL_FLOW(call)              \
+    do {                             \
+        PawlFlow flow_ = (call);     \
+        if (flow_ != PAWL_FLOW_NEXT) \
+            return flow_;            \
+    } while (0)
+
+const char *pawl_run_id(const PawlRun *run);
+const char *pawl_run_type(const PawlRun *run);
+const char *pawl_run_input(const PawlRun *run); /* JSON: the state that it was started with */
+/* JSON: the state as it is now. Do not branch on it: it may be another one in the next replay. */
+const char *pawl_run_state(PawlRun *run);
+/* Why the last call returned PAWL_FLOW_FAILED; "": none did. */
+const char *pawl_run_error(PawlRun *run);
+
+/* A step runs a handler: job->command_id is the step's key, a UUID that is the same in every attempt, job->type its name, job->payload its
+ * input, pawl_job_result() and pawl_job_error() what is recorded. PAWL_JOB_RETRY is tried again by the policy below; PAWL_JOB_FAIL,
+ * PAWL_JOB_REJECT and the last attempt are PAWL_FLOW_FAILED. A body may run again after a crash; what a tx_body writes by its tx is
+ * committed with the record, exactly once. */
+typedef struct {
+    const char    *name;
+    const char    *input;   /* JSON; NULL: null. Its hash is recorded */
+    PawlHandler   *body;    /* this one, */
+    PawlTxHandler *tx_body; /* or this one */
+    void          *context;
+    int            attempts;     /* 1 to 1000; 0: 5 */
+    long long      delay_ms;     /* after the first failure; 0: 1 s */
+    long long      delay_ms_max; /* 0: 60 s */
+    double         factor;       /* from one delay to the next; 0: 2 */
+    int            timeout_ms;   /* of a tx_body; 0: 10 s */
+} PawlStep;
+/* *ret_result (may be NULL): JSON. */
+PawlFlow pawl_run_step(PawlRun *run, const PawlStep *step, const char **ret_result);
+
+typedef struct {
+    const char *name;
+    const char *response;   /* of this name; NULL: that of the call */
+    int         count;      /* so many of them; 0: 1 */
+    long long   timeout_ms; /* 0: none */
+} PawlWait;
+/* *ret_result: the payload as JSON, or an array of several; NULL: they did not come in time. */
+PawlFlow pawl_run_wait(PawlRun *run, const PawlWait *wait, const char **ret_result);
+PawlFlow pawl_run_sleep(PawlRun *run, const char *name, long long ms);
+
+typedef struct {
+    const char *name;
+    const char *domain, *type;
+    const char *payload;    /* JSON; the state of a child. NULL: {} */
+    long long   timeout_ms; /* then the call fails; 0: none */
+} PawlCall;
+/* Send a command, or start a process, and wait for its outcome: its result as JSON. */
+PawlFlow pawl_run_command(PawlRun *run, const PawlCall *call, const char **ret_result);
+PawlFlow pawl_run_child(PawlRun *run, const PawlCall *call, const char **ret_result);
+
+/* Recorded when it is called first: the database's time in milliseconds since 1970, a random number. */
+PawlFlow pawl_run_time(PawlRun *run, const char *name, long long *ret_ms);
+PawlFlow pawl_run_random(PawlRun *run, const char *name, unsigned long long *ret_number);
+/* Merge a JSON object into the state, once. uses_state: it was computed from pawl_run_state(); if that has changed since, nothing is
+ * written and the function is called again. */
+PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool uses_state);
+/* What follows undoes what was done; when the function returns PAWL_FLOW_NEXT the process ends as COMPENSATED. A process that an operator cancels
+ * fails at its first call that has no record; after this one its calls work again. */
+PawlFlow pawl_run_compensating(PawlRun *run);
+/* What a complete process returns, as JSON; why it was compensated, as text. Both are copied. */
+void pawl_run_result(PawlRun *run, const char *json);
+void pawl_run_reason(PawlRun *run, const char *format, ...) __attribute__((__format__(printf, 2, 3)));
 
 /* ---- the wallet ledger ---- */
 

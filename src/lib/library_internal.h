@@ -1,17 +1,23 @@
 /*
  * library_internal.h - what the files of the library share: library.c has the pool and transactions, send.c sends commands, work.c
- * handles them, wallet.c posts to the ledger.
+ * handles them, process.c runs processes, wallet.c posts to the ledger.
  */
 #ifndef LIB_LIBRARY_INTERNAL_H
 #define LIB_LIBRARY_INTERNAL_H
 
+#include <semaphore.h>
+#include <stdatomic.h>
+
 #include "base/error.h"
 #include "base/sync.h"
+#include "bus/handler_tx.h"
 #include "bus/send.h"
 #include "bus/waker.h"
+#include "bus/worker_set.h"
 #include "pawl/pawl.h"
 #include "pg/pool.h"
 #include "pg/query.h"
+#include "process/code.h"
 #include "wallet/ledger.h"
 
 #define LIBRARY_NAME        "libpawl"
@@ -42,6 +48,38 @@ struct PawlTx {
 Pawl *library_enter(Pawl *pawl);
 void  library_leave(Pawl *pawl);
 SCOPED(Pawl, library_leave)
+
+/* ---- workers ---- */
+
+struct PawlWorker {
+    TxHandler   handler; /* first; without transactions only its base is used */
+    Pawl       *pawl;
+    PawlWork    options;
+    Pool       *pool;
+    WorkerSet  *workers; /* one */
+    Arena      *arena;   /* for the texts of the options */
+    sem_t       stop;
+    atomic_bool begun;
+    /* Of a process. */
+    CodeProgram program;
+    Handler    *process; /* NULL: it handles commands */
+};
+
+/* A PawlJob with what its functions need. */
+typedef struct {
+    PawlJob     job; /* first */
+    Job        *bus_job;
+    PawlWorker *worker;
+    const char *result, *error; /* in the bus_job's arena */
+    const char *defect;         /* of a result that cannot be kept */
+    WakeList    wakes;
+} Given;
+Given given_new(PawlWorker *worker, Job *bus_job);
+/* What its outcome means. */
+void given_end(const Given *given, PawlOutcome said, SettleItem *ret_settle);
+
+/* The CodeFunction of a worker with a PawlProcess; context: the worker. */
+CodeFunction process_function;
 
 Deadline library_deadline(int timeout_ms);
 /* The status and error of the public header; error may be NULL. */

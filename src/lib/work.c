@@ -7,9 +7,7 @@
  *   2. pawl_worker_stop() only posts a semaphore, so a signal handler may call it; the thread in pawl_worker_run() waits for it.
  */
 #include <errno.h>
-#include <semaphore.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,37 +15,15 @@
 #include "base/problem.h"
 #include "base/reader.h"
 #include "base/text.h"
-#include "bus/handler_tx.h"
-#include "bus/worker_set.h"
 #include "lib/library_internal.h"
 
-#define OWN_CONNECTIONS 3
-#define PLAIN_POOL_SIZE 10
-
-struct PawlWorker {
-    TxHandler   handler; /* first; without transactions only its base is used */
-    Pawl       *pawl;
-    PawlWork    options;
-    Pool       *pool;
-    WorkerSet  *workers; /* one */
-    Arena      *arena;   /* for the texts of the options */
-    sem_t       stop;
-    atomic_bool begun;
-};
-
-/* A PawlJob with what its functions need. */
-typedef struct {
-    PawlJob     job; /* first */
-    Job        *bus_job;
-    PawlWorker *worker;
-    const char *result, *error; /* in the bus_job's arena */
-    const char *defect;         /* of a result that cannot be kept */
-    WakeList    wakes;
-} Given;
+#define OWN_CONNECTIONS  3
+#define PLAIN_POOL_SIZE  10
+#define PROCESS_LEASE_MS 60000
 
 /* ---- what a handler may do ---- */
 
-static Given given_new(PawlWorker *worker, Job *bus_job)
+Given given_new(PawlWorker *worker, Job *bus_job)
 {
     const ClaimedCommand *command = bus_job->command;
 
@@ -113,7 +89,7 @@ static void given_fail(const Given *given, const char *error, SettleItem *ret_se
     ret_settle->error   = error ? error : given->error;
 }
 
-static void given_end(const Given *given, PawlOutcome said, SettleItem *ret_settle)
+void given_end(const Given *given, PawlOutcome said, SettleItem *ret_settle)
 {
     static const Outcome outcomes[] = {OUTCOME_COMPLETE, OUTCOME_RETRY, OUTCOME_FAIL, OUTCOME_REJECT};
     int                  number     = (int)said - PAWL_JOB_COMPLETE;
@@ -190,8 +166,13 @@ static ErrorCode options_check(const PawlWork *options, Error *reterr)
 {
     if (!options->domain)
         return fail(reterr, ERR_USAGE, "a worker needs a domain");
-    if (!options->handler == !options->tx_handler)
-        return fail(reterr, ERR_USAGE, "a worker needs either a handler or a tx_handler");
+    if (!!options->handler + !!options->tx_handler + !!options->process != 1)
+        return fail(reterr, ERR_USAGE, "a worker needs exactly one of handler, tx_handler and process");
+    if (options->process && (!options->types || !options->types[0]))
+        return fail(reterr, ERR_USAGE, "a worker for processes needs the types that its function runs");
+    if (options->process && options->timeout_ms)
+        return fail(reterr, ERR_USAGE,
+                    "timeout_ms is for handlers of commands: waits and calls of a process have their own");
     TRY(number_check("concurrency", options->concurrency, 1, WORKER_CONCURRENCY_MAX, reterr));
     TRY(number_check("batch", options->batch, 1, CLAIM_MAX, reterr));
     TRY(number_check("lease_ms", options->lease_ms, WORKER_LEASE_MS_MIN, WORKER_TIME_MS_MAX, reterr));
@@ -202,7 +183,7 @@ static ErrorCode options_check(const PawlWork *options, Error *reterr)
 static int pool_size(const PawlWork *options)
 {
     int handlers = options->concurrency ? options->concurrency : WORKER_CONCURRENCY_DEFAULT;
-    int most     = options->tx_handler ? POOL_SIZE_MAX : PLAIN_POOL_SIZE;
+    int most     = options->tx_handler || options->process ? POOL_SIZE_MAX : PLAIN_POOL_SIZE;
     int wanted   = handlers + OWN_CONNECTIONS;
 
     return wanted < most ? wanted : most;
@@ -215,18 +196,23 @@ static ErrorCode worker_make(PawlWorker *worker, Error *reterr)
 
     if (options->tx_handler)
         tx_handler_init(&worker->handler, worker->pool, tx_run_handler);
-    else
+    else if (options->handler)
         worker->handler.base.run = plain_run;
+    if (options->process) {
+        worker->program = (CodeProgram){worker->pool, process_function, worker};
+        worker->process = process_handler_new(worker->pool, code_body, &worker->program);
+    }
     worker->workers = worker_set_new(worker->pool);
     return worker_set_add(worker->workers,
                           &(WorkerRow){.domain      = options->domain,
                                        .types       = options->types,
                                        .concurrency = options->concurrency,
                                        .batch       = options->batch,
-                                       .lease_ms    = options->lease_ms,
+                                       .lease_ms    = options->process && !options->lease_ms ? PROCESS_LEASE_MS
+                                                                                             : options->lease_ms,
                                        .timeout_ms  = options->timeout_ms,
                                        .drain       = options->drain,
-                                       .handler     = &worker->handler.base},
+                                       .handler     = worker->process ? worker->process : &worker->handler.base},
                           deadline_never(), reterr);
 }
 
@@ -251,7 +237,8 @@ PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **re
     worker->pool               = pool;
     worker->arena              = arena_new(ARENA_BYTES_DEFAULT);
     worker->options            = *options;
-    worker->options.domain     = arena_text(worker->arena, options->domain);
+    worker->options.domain     = options->process ? arena_print(worker->arena, "process:%s", options->domain)
+                                                  : arena_text(worker->arena, options->domain);
     worker->options.listen_url = arena_text(worker->arena, options->listen_url ? options->listen_url : pawl->url);
     sem_init(&worker->stop, /* pshared= */ 0, 0);
     code                  = worker_make(worker, &why);
@@ -270,6 +257,8 @@ void pawl_worker_close(PawlWorker *worker)
     worker_set_free(worker->workers);
     if (worker->options.tx_handler)
         tx_handler_done(&worker->handler);
+    if (worker->process)
+        process_handler_free(worker->process);
     pool_free(worker->pool);
     arena_free(worker->arena);
     sem_destroy(&worker->stop);

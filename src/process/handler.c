@@ -127,6 +127,8 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
     bool            done = false, is_suspect = false;
     ErrorCode       code = activation_run(handler, job, &done, &is_suspect, &error);
 
+    if (job->not_begun)
+        return;
     if (code == OK && done) {
         ret_settle->settled = true;
         ret_settle->status  = "COMPLETED";

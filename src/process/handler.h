@@ -7,7 +7,7 @@
  *     body says      the handler
  *     BODY_WAITS     suspends it with the waits that were collected
  *     BODY_ENDS      ends it with the outcome and result given
- *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops and gives it back
+ *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops and gives it back, or job->not_begun says why not
  *
  * A failure that passes (the database is away) gives the activation back without an attempt, unless code of an application was running on the
  * connection that was lost: that may be what ends it again and again, so it counts as a worker that died. One that does not (the state is too large,

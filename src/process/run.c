@@ -350,6 +350,14 @@ int run_records_left(Run *run)
     return run->record_count < RUN_RECORDS_MAX ? RUN_RECORDS_MAX - run->record_count : 0;
 }
 
+int run_history(Run *run, StepRecord *const **ret_list)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    *ret_list = run->records;
+    return run->record_count;
+}
+
 bool run_is_canceled(Run *run)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
@@ -588,6 +596,22 @@ ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *given, RunVerdict *re
         *ret_verdict = RUN_KNOWN;
     free(write.state);
     return code;
+}
+
+ErrorCode run_fence_in(Run *run, Tx *tx, RunVerdict *ret_verdict, Error *reterr)
+{
+    ProcessWrite write = write_begin(run);
+    ErrorCode    code  = process_write_in(tx, &write, reterr);
+
+    if (code == OK)
+        code = write_judge(run, &write, ret_verdict, reterr);
+    free(write.state);
+    return code;
+}
+
+void run_wake(Run *run, const char *domain)
+{
+    process_writer_wake(run->writer, domain);
 }
 
 ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_verdict, Error *reterr)

@@ -66,7 +66,9 @@ int64_t run_now_us(const Run *run);
 /* Successful records in the order in which they ended. */
 int run_records(Run *run, const StepRecord *const **ret_list);
 /* How many more the process may have. */
-int  run_records_left(Run *run);
+int run_records_left(Run *run);
+/* All records, also of failures, by name and attempt; valid until the next one is written. */
+int  run_history(Run *run, StepRecord *const **ret_list);
 bool run_is_over(Run *run);
 /* An operator wants it canceled, and its steps compensated. */
 bool run_is_canceled(Run *run);
@@ -106,6 +108,10 @@ void                 run_record_done(Run *run, const RunRecord *record);
 /* The record is known from now on and is written by run_end(), with the end of the process: for the last step. Returns what to give there;
  * NULL: it is too large for that, and must be written by itself. */
 const RunRecord     *run_record_with_end(Run *run, const RunRecord *record);
+/* Writes nothing: is the lease held, until this transaction ends? */
+must_check ErrorCode run_fence_in(Run *run, Tx *tx, RunVerdict *ret_verdict, Error *reterr);
+/* Workers of this domain of the bus may have work. */
+void                 run_wake(Run *run, const char *domain);
 must_check ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_verdict, Error *reterr);
 
 /* ---- how it ends ---- */

@@ -251,6 +251,11 @@ void process_writer_free(ProcessWriter *writer)
     free(writer);
 }
 
+void process_writer_wake(ProcessWriter *writer, const char *domain)
+{
+    waker_notify(writer->waker, domain);
+}
+
 ErrorCode process_write(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr)
 {
     if (write_bytes(write) > ITEM_BYTES_MAX)

@@ -70,6 +70,8 @@ typedef struct ProcessWriter ProcessWriter;
 ProcessWriter               *process_writer_new(Pool *pool);
 void                         process_writer_free(ProcessWriter *writer);
 SCOPED(ProcessWriter, process_writer_free)
+/* Workers of this domain of the bus may have work. */
+void process_writer_wake(ProcessWriter *writer, const char *domain);
 /* Waits until it is committed. An error: it may or may not be; the same write again is safe. */
 must_check ErrorCode process_write(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr);
 

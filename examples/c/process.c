@@ -1,0 +1,105 @@
+/*
+ * process.c - an order as a process in C: reserves, waits for an approval, rests, charges, ships; undone if it is refused.
+ *
+ *     cc process.c $(pkg-config --cflags --libs pawl) -o process
+ *     ./process postgresql://app@db/shop &
+ *     pawl process start order '{"item": "lamp", "amount": 5}' --domain shop
+ *     pawl process signal ID approval '{"approved": true}'
+ *
+ * The function is called from its beginning whenever the process continues; what is recorded is not run again. Kill it at any moment and
+ * start it again: each step has its effect once, because it is committed with the step's record (tx_body).
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "common.h"
+
+static PawlWorker *worker;
+
+/* One row per step and order; the context is what is noted. */
+static PawlOutcome note(PawlJob *job, PawlTx *tx, void *context)
+{
+    const char *values[] = {job->command_id, context};
+
+    if (pawl_query(tx, "insert into noted (id, what) values ($1, $2)", 2, values, NULL) != PAWL_OK)
+        return PAWL_JOB_RETRY;
+    pawl_job_result(job, "{\"noted\": true}");
+    return PAWL_JOB_COMPLETE;
+}
+
+static PawlStep step(const char *name, const char *what)
+{
+    return (PawlStep){.name = name, .tx_body = note, .context = (void *)(size_t)what};
+}
+
+static PawlFlow order_go(PawlRun *run)
+{
+    PawlStep    ship     = step("ship", "shipped");
+    PawlCall    charge   = {.name = "charge", .domain = "bank", .type = "charge", .payload = pawl_run_input(run)};
+    PawlWait    approval = {.name = "approval", .timeout_ms = 86400000};
+    const char *said;
+
+    PAWL_FLOW(pawl_run_wait(run, &approval, &said));
+    if (!said || !strstr(said, "true")) {
+        pawl_run_reason(run, "it was not approved");
+        return PAWL_FLOW_FAILED;
+    }
+    PAWL_FLOW(pawl_run_sleep(run, "rest", 1000));
+    PAWL_FLOW(pawl_run_command(run, &charge, NULL));
+    return pawl_run_step(run, &ship, NULL);
+}
+
+static PawlFlow order(PawlRun *run, void *context)
+{
+    PawlStep  reserve = step("reserve", "reserved"), release = step("release", "released");
+    long long began;
+    char      result[64];
+    PawlFlow  flow;
+
+    (void)context;
+    PAWL_FLOW(pawl_run_time(run, "began", &began));
+    PAWL_FLOW(pawl_run_step(run, &reserve, NULL));
+    flow = order_go(run);
+    if (flow == PAWL_FLOW_FAILED) { /* also when an operator cancels it */
+        PAWL_FLOW(pawl_run_compensating(run));
+        PAWL_FLOW(pawl_run_step(run, &release, NULL));
+        return PAWL_FLOW_NEXT;
+    }
+    if (flow == PAWL_FLOW_NEXT) {
+        snprintf(result, sizeof result, "{\"began_ms\": %lld}", began);
+        pawl_run_result(run, result);
+    }
+    return flow;
+}
+
+static void stop(int signal)
+{
+    (void)signal;
+    pawl_worker_stop(worker);
+}
+
+int main(int argc, char **argv)
+{
+    const char *types[] = {"order", NULL};
+    PawlWork    options = {.domain = "shop", .types = types, .process = order};
+    Pawl       *pawl    = NULL;
+    PawlError   error;
+    PawlStatus  status;
+
+    if (argc != 2) {
+        fprintf(stderr, "usage: process URL\n");
+        return 2;
+    }
+    status = shop_open(argv[1], "noted (id uuid primary key, what text not null)", &pawl, &error);
+    if (status == PAWL_OK)
+        status = pawl_worker_open(pawl, &options, &worker, &error);
+    if (status == PAWL_OK) {
+        signal(SIGTERM, stop);
+        signal(SIGINT, stop);
+        status = pawl_worker_run(worker, &error);
+        signal(SIGTERM, SIG_DFL);
+        signal(SIGINT, SIG_DFL);
+        pawl_worker_close(worker);
+    }
+    return shop_close(pawl, status, &error);
+}

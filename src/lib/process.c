@@ -1,0 +1,351 @@
+/*
+ * process.c - processes from C: started, signaled, and run as functions whose calls are replayed (process/code.h).
+ */
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/problem.h"
+#include "base/reader.h"
+#include "base/text.h"
+#include "base/uuid.h"
+#include "lib/library_internal.h"
+#include "process/process.h"
+
+#define ATTEMPTS_MAX 1000
+#define REASON_SIZE  1024
+
+/* ---- start and signal ---- */
+
+static ErrorCode start_command(Arena *arena, const PawlStart *start, PawlCommand *ret_command, Error *reterr)
+{
+    SendItem item;
+
+    TRY(process_start_item(arena, start->type, start->state, start->process_id, start->domain, &item, reterr));
+    *ret_command = (PawlCommand){.domain       = item.domain,
+                                 .type         = item.type,
+                                 .payload      = item.payload,
+                                 .command_id   = item.command_id,
+                                 .max_attempts = item.max_attempts,
+                                 .actor        = start->actor};
+    return OK;
+}
+
+static PawlStatus start_refuse(ErrorCode code, const Error *why, PawlSent *ret_sent, PawlError *error)
+{
+    PawlSent sent = {0};
+
+    library_answer(code, why, &sent.error);
+    if (ret_sent)
+        *ret_sent = sent;
+    return library_answer(code, why, error);
+}
+
+PawlStatus pawl_process_start(Pawl *pawl, const PawlStart *start, int timeout_ms, PawlSent *ret_sent, PawlError *error)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    PawlCommand               command;
+    Error                     why  = {0};
+    ErrorCode                 code = start_command(arena, start, &command, &why);
+
+    if (code != OK)
+        return start_refuse(code, &why, ret_sent, error);
+    return pawl_send(pawl, &command, timeout_ms, ret_sent, error);
+}
+
+PawlStatus pawl_tx_process_start(PawlTx *tx, const PawlStart *start, PawlSent *ret_sent)
+{
+    PawlCommand command;
+    ErrorCode   code = start_command(tx->tx->arena, start, &command, tx->why);
+
+    if (code == OK)
+        return pawl_tx_send(tx, &command, ret_sent);
+    tx->code = code;
+    return start_refuse(code, tx->why, ret_sent, tx->error);
+}
+
+static const char *verdict_constant(const char *verdict)
+{
+    static const char *const words[] = {"RESUMED", "STORED", "REPEATED", "LATE"};
+
+    for (size_t i = 0; i < COUNT(words); i++)
+        if (strcmp(words[i], verdict) == 0)
+            return words[i];
+    return NULL;
+}
+
+static ErrorCode signal_send(Pawl *pawl, const PawlSignal *given, Deadline deadline, const char **ret_verdict,
+                             Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    char                      id[UUID_TEXT_SIZE], key[UUID_TEXT_SIZE];
+    ProcessSignal             signal = {.name    = given->name,
+                                        .payload = given->payload,
+                                        .key     = given->key ? given->key : key,
+                                        .actor   = given->actor};
+    ProcessSignaled           signaled;
+
+    if (!given->process_id || !uuid_parse(given->process_id, id))
+        return fail(reterr, ERR_INVALID, "process_id must be a UUID, got \"%.60s\"",
+                    given->process_id ? given->process_id : "");
+    uuid_new(key);
+    TRY(process_signal(pawl->pool, deadline, /* lock_ms= */ 0, arena, (ProcessName){id, given->domain}, &signal,
+                       &signaled, reterr));
+    if (strcmp(signaled.verdict, "RESUMED") == 0)
+        waker_notify(pawl->waker, signaled.queue);
+    if (ret_verdict)
+        *ret_verdict = verdict_constant(signaled.verdict);
+    return OK;
+}
+
+PawlStatus pawl_process_signal(Pawl *pawl, const PawlSignal *signal, int timeout_ms, const char **ret_verdict,
+                               PawlError *error)
+{
+    scoped(library_leave) Pawl *inside = library_enter(pawl);
+    Error                       why    = {0};
+
+    return library_answer(signal_send(pawl, signal, library_deadline(timeout_ms), ret_verdict, &why), &why, error);
+}
+
+/* ---- the function and what it knows ---- */
+
+struct PawlRun {
+    CodeRun    *code;
+    PawlWorker *worker;
+};
+
+static PawlFlow flow_out(CodeFlow flow)
+{
+    static const PawlFlow flows[] = {
+        [CODE_NEXT] = PAWL_FLOW_NEXT, [CODE_FAILED] = PAWL_FLOW_FAILED, [CODE_RETURN] = PAWL_FLOW_RETURN};
+
+    return flows[flow];
+}
+
+CodeFlow process_function(CodeRun *code, void *context)
+{
+    PawlWorker *worker = context;
+    PawlRun     run    = {code, worker};
+    PawlFlow    said   = worker->options.process(&run, worker->options.context);
+
+    switch (said) {
+    case PAWL_FLOW_NEXT:
+        return CODE_NEXT;
+    case PAWL_FLOW_FAILED:
+        return CODE_FAILED;
+    case PAWL_FLOW_RETURN:
+        return CODE_RETURN;
+    }
+    return code_defect(code, "the function returned %d, which is not a PawlFlow", (int)said);
+}
+
+const char *pawl_run_id(const PawlRun *run)
+{
+    return code_job(run->code)->command->command_id;
+}
+
+const char *pawl_run_type(const PawlRun *run)
+{
+    return code_job(run->code)->command->type;
+}
+
+const char *pawl_run_input(const PawlRun *run)
+{
+    return code_job(run->code)->command->payload;
+}
+
+const char *pawl_run_state(PawlRun *run)
+{
+    return code_state(run->code);
+}
+
+const char *pawl_run_error(PawlRun *run)
+{
+    return code_error(run->code);
+}
+
+/* ---- steps ---- */
+
+/* A step that is being tried, with the caller's body. */
+typedef struct {
+    PawlRun        *run;
+    const PawlStep *step;
+    WakeList        wakes;
+} Trying;
+
+static Given step_given(const PawlRun *run, const CodeAttempt *attempt)
+{
+    Given given = given_new(run->worker, code_job(run->code));
+
+    given.job.command_id   = attempt->key;
+    given.job.type         = attempt->name;
+    given.job.payload      = attempt->input;
+    given.job.attempt      = attempt->attempt;
+    given.job.max_attempts = attempt->attempts;
+    return given;
+}
+
+static CodeEnd step_end(const Given *given, PawlOutcome said)
+{
+    SettleItem settle = {0};
+
+    given_end(given, said, &settle);
+    return (CodeEnd){.outcome  = settle.outcome,
+                     .result   = settle.result,
+                     .error    = settle.error,
+                     .retry_ms = given->job.retry_in_ms > 0 ? given->job.retry_in_ms : 0};
+}
+
+static void plain_body(CodeRun *code, const CodeAttempt *attempt, void *context, CodeEnd *ret_end)
+{
+    const Trying *trying = context;
+    Given         given  = step_given(trying->run, attempt);
+
+    (void)code;
+    *ret_end = step_end(&given, trying->step->body(&given.job, trying->step->context));
+}
+
+/* As a tx_handler of commands: after a statement that failed in passing, PAWL_JOB_RETRY means to run it again right now. */
+static ErrorCode tx_body(CodeRun *code, Tx *tx, const CodeAttempt *attempt, void *context, CodeEnd *ret_end,
+                         Error *reterr)
+{
+    Trying     *trying = context;
+    Given       given  = step_given(trying->run, attempt);
+    PawlError   error  = {0};
+    PawlTx      mine   = {.tx = tx, .why = reterr, .error = &error};
+    PawlOutcome said   = trying->step->tx_body(&given.job, &mine, trying->step->context);
+
+    trying->wakes = mine.wakes;
+    if (said == PAWL_JOB_COMPLETE && conn_transaction(tx->conn) != PQTRANS_INTRANS)
+        return mine.code != OK ? mine.code : fail(reterr, ERR_INTERNAL, "the step ended its transaction by itself");
+    if (said == PAWL_JOB_RETRY && error_verdict(mine.code) != VERDICT_FINAL)
+        return mine.code;
+    if (!given.error && mine.code != OK)
+        given.error = arena_text(code_arena(code), problem_stored(reterr));
+    *ret_end = step_end(&given, said);
+    return OK;
+}
+
+static const char *step_defect(const PawlStep *step)
+{
+    if (!step->body == !step->tx_body)
+        return "it needs a body or a tx_body";
+    if (step->attempts < 0 || step->attempts > ATTEMPTS_MAX)
+        return "attempts must be from 1 to 1000, or 0 for the default";
+    if (step->delay_ms < 0 || step->delay_ms_max < 0 || step->timeout_ms < 0)
+        return "delays and timeout must not be negative";
+    return step->factor == 0 || (step->factor >= 1 && step->factor <= 10) ? NULL : "factor must be from 1 to 10";
+}
+
+PawlFlow pawl_run_step(PawlRun *run, const PawlStep *step, const char **ret_result)
+{
+    Trying      trying = {.run = run, .step = step};
+    const char *defect = step_defect(step);
+    CodeFlow    flow;
+
+    if (defect)
+        return flow_out(code_defect(run->code, "step \"%.100s\": %s", step->name ? step->name : "", defect));
+    flow = code_step(run->code,
+                     &(CodeStep){.name         = step->name,
+                                 .input        = step->input,
+                                 .body         = step->body ? plain_body : NULL,
+                                 .tx_body      = step->tx_body ? tx_body : NULL,
+                                 .context      = &trying,
+                                 .attempts     = step->attempts,
+                                 .delay_ms     = step->delay_ms,
+                                 .delay_ms_max = step->delay_ms_max,
+                                 .factor       = step->factor,
+                                 .timeout_ms   = step->timeout_ms},
+                     ret_result);
+    if (flow == CODE_NEXT)
+        waker_notify_list(run->worker->pawl->waker, &trying.wakes);
+    return flow_out(flow);
+}
+
+/* ---- the other calls ---- */
+
+PawlFlow pawl_run_wait(PawlRun *run, const PawlWait *wait, const char **ret_result)
+{
+    const char *result = NULL;
+    CodeFlow    flow   = code_wait(run->code, wait->name, wait->response, wait->count, wait->timeout_ms, &result);
+
+    if (flow == CODE_NEXT && ret_result)
+        *ret_result = result;
+    return flow_out(flow);
+}
+
+PawlFlow pawl_run_sleep(PawlRun *run, const char *name, long long ms)
+{
+    return flow_out(code_sleep(run->code, name, ms));
+}
+
+PawlFlow pawl_run_command(PawlRun *run, const PawlCall *call, const char **ret_result)
+{
+    return flow_out(code_send(run->code, call->name, /* is_child= */ false, call->domain, call->type, call->payload,
+                              call->timeout_ms, ret_result));
+}
+
+PawlFlow pawl_run_child(PawlRun *run, const PawlCall *call, const char **ret_result)
+{
+    return flow_out(code_send(run->code, call->name, /* is_child= */ true,
+                              call->domain ? call->domain : PROCESS_DOMAIN_DEFAULT, call->type, call->payload,
+                              call->timeout_ms, ret_result));
+}
+
+PawlFlow pawl_run_time(PawlRun *run, const char *name, long long *ret_ms)
+{
+    int64_t  us;
+    CodeFlow flow = code_time(run->code, name, &us);
+
+    if (flow == CODE_NEXT)
+        *ret_ms = us / 1000;
+    return flow_out(flow);
+}
+
+PawlFlow pawl_run_random(PawlRun *run, const char *name, unsigned long long *ret_number)
+{
+    uint64_t number;
+    CodeFlow flow = code_random(run->code, name, &number);
+
+    if (flow == CODE_NEXT)
+        *ret_number = number;
+    return flow_out(flow);
+}
+
+PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool uses_state)
+{
+    return flow_out(code_patch(run->code, name, patch, uses_state));
+}
+
+PawlFlow pawl_run_compensating(PawlRun *run)
+{
+    return flow_out(code_compensating(run->code));
+}
+
+void pawl_run_result(PawlRun *run, const char *json)
+{
+    Error why = {0};
+
+    if (!json)
+        code_result(run->code, NULL);
+    else if (reader_check(json, strlen(json), &why) != OK)
+        code_defect(run->code, "the result of the process is no JSON: %s", why.text);
+    else if (process_json_check("the result of the process", json, &why) != OK)
+        code_defect(run->code, "%s", why.text);
+    else
+        code_result(run->code, arena_text(code_arena(run->code), json));
+}
+
+void pawl_run_reason(PawlRun *run, const char *format, ...)
+{
+    char    text[REASON_SIZE];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    for (size_t i = 0; !text_is_utf8(text, strlen(text)) && text[i]; i++)
+        if ((unsigned char)text[i] >= 0x80)
+            text[i] = '?'; /* PostgreSQL would not keep it */
+    code_reason(run->code, arena_text(code_arena(run->code), text));
+}

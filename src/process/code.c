@@ -1,0 +1,316 @@
+/*
+ * code.c - see code.h: the calls of a function matched with records, and how an activation ends.
+ */
+#include "process/code.h"
+
+#include <sodium.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "process/code_internal.h"
+
+#define HASH_BYTES  8
+#define DEFECT_SIZE 1024
+
+Job *code_job(CodeRun *code)
+{
+    return code->job;
+}
+
+Arena *code_arena(CodeRun *code)
+{
+    return code->job->arena;
+}
+
+const char *code_state(CodeRun *code)
+{
+    return run_state(code->run);
+}
+
+const char *code_error(CodeRun *code)
+{
+    return code->error ? code->error : "";
+}
+
+bool code_is_canceled(CodeRun *code)
+{
+    return run_is_canceled(code->run);
+}
+
+void code_result(CodeRun *code, const char *json)
+{
+    code->result = json;
+}
+
+void code_reason(CodeRun *code, const char *text)
+{
+    code->reason = text;
+}
+
+/* ---- ends of calls ---- */
+
+CodeFlow code_over(CodeRun *code)
+{
+    code->is_over = true;
+    return CODE_RETURN;
+}
+
+CodeFlow code_defect(CodeRun *code, const char *format, ...)
+{
+    char    text[DEFECT_SIZE];
+    va_list values;
+
+    va_start(values, format);
+    vsnprintf(text, sizeof text, format, values);
+    va_end(values);
+    if (!code->is_over)
+        code->defect = arena_text(code->job->arena, text);
+    return code_over(code);
+}
+
+CodeFlow code_broken(CodeRun *code, ErrorCode reason, const Error *error)
+{
+    code->code    = reason;
+    code->failure = *error;
+    return code_over(code);
+}
+
+CodeFlow code_failed(CodeRun *code, bool is_rejected, const char *error)
+{
+    code->is_rejected = is_rejected;
+    code->error       = arena_text(code->job->arena, error ? error : "failed");
+    return CODE_FAILED;
+}
+
+/* ---- calls and their records ---- */
+
+static bool name_is_valid(const char *name)
+{
+    size_t size = name ? strlen(name) : 0;
+
+    return size >= 1 && size <= CODE_NAME_MAX && !strchr("_.-", name[0]) &&
+           strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == size;
+}
+
+static void mark_print(int number, const char *kind, const char *input, char *ret_mark)
+{
+    unsigned char hash[HASH_BYTES > crypto_generichash_BYTES_MIN ? HASH_BYTES : crypto_generichash_BYTES_MIN];
+    char          hex[2 * HASH_BYTES + 1];
+
+    crypto_generichash(hash, sizeof hash, (const unsigned char *)input, strlen(input), NULL, 0);
+    sodium_bin2hex(hex, sizeof hex, hash, HASH_BYTES);
+    snprintf(ret_mark, CODE_MARK_SIZE, "%d:%s:%s", number, kind, hex);
+}
+
+static size_t base_size(const char *record)
+{
+    return strcspn(record, ":");
+}
+
+/* Behind the number and the kind is the hash; behind a failure for good is one more part. */
+static bool mark_is_equal(const char *recorded, const char *mark)
+{
+    size_t size = strlen(mark);
+
+    return strncmp(recorded, mark, size) == 0 && (recorded[size] == '\0' || recorded[size] == ':');
+}
+
+static const char *mark_kind(const char *mark, Arena *arena)
+{
+    const char *begin = mark + strcspn(mark, ":") + 1;
+
+    return arena_bytes(arena, begin, strcspn(begin, ":"));
+}
+
+/* Does this call differ from the one that is recorded with its number? */
+static bool call_differs(CodeRun *code, const CodeCall *call, int number)
+{
+    const StepRecord *known = number < code->marked_count ? code->marked[number] : NULL;
+    Arena            *arena = code->job->arena;
+
+    if (!known)
+        return false;
+    if (strlen(call->name) != base_size(known->name) || strncmp(call->name, known->name, strlen(call->name)) != 0) {
+        code_defect(code, "the history differs: call %d was step \"%s\" when it was recorded, and is \"%s\" now",
+                    number + 1, arena_bytes(arena, known->name, base_size(known->name)), call->name);
+        return true;
+    }
+    if (mark_is_equal(known->input_hash, call->mark))
+        return false;
+    if (strcmp(mark_kind(known->input_hash, arena), mark_kind(call->mark, arena)) != 0)
+        code_defect(code, "the history differs: step \"%s\" was a %s when it was recorded, and is a %s now", call->name,
+                    mark_kind(known->input_hash, arena), mark_kind(call->mark, arena));
+    else
+        code_defect(code, "the history differs: step \"%s\" was recorded with another input", call->name);
+    return true;
+}
+
+/* A name that was recorded under another number is called twice, or in another order. */
+static bool call_is_elsewhere(CodeRun *code, const CodeCall *call, int number)
+{
+    for (int i = 0; i < code->marked_count; i++) {
+        const StepRecord *known = code->marked[i];
+
+        if (i == number || !known || base_size(known->name) != strlen(call->name) ||
+            strncmp(known->name, call->name, strlen(call->name)) != 0)
+            continue;
+        code_defect(code, "the history differs: step \"%s\" was call %d when it was recorded, and is call %d now",
+                    call->name, i + 1, number + 1);
+        return true;
+    }
+    return false;
+}
+
+bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *input, CodeCall *ret_call)
+{
+    int number = code->number;
+
+    if (code->is_over)
+        return false;
+    if (!name_is_valid(name)) {
+        code_defect(code,
+                    "name of a call must be 1 to %d letters, digits, \"_\", \".\" or \"-\", beginning with a letter or "
+                    "digit, got \"%.80s\"",
+                    CODE_NAME_MAX, name ? name : "");
+        return false;
+    }
+    code->number++;
+    ret_call->name = name;
+    mark_print(number, kind, input, ret_call->mark);
+    return !call_differs(code, ret_call, number) && !call_is_elsewhere(code, ret_call, number);
+}
+
+CodeFlow code_go_on(CodeRun *code)
+{
+    if (run_must_stop(code->run))
+        return code_over(code);
+    if (!code->is_compensating && (run_is_canceled(code->run) || strcmp(run_phase(code->run), "forward") != 0))
+        return code_failed(code, /* is_rejected= */ true, "canceled by an operator");
+    return CODE_NEXT;
+}
+
+CodeFlow code_record(CodeRun *code, const RunRecord *record)
+{
+    Error      error = {0};
+    RunVerdict verdict;
+    ErrorCode  result = run_record(code->run, record, &verdict, &error);
+
+    if (result != OK)
+        return code_broken(code, result, &error);
+    if (verdict ==
+        RUN_STALE) { /* complete at once: the process is not suspended but run again from the present state */
+        run_wait(code->run, record->step, WAIT_ASYNC, "*", 0, 0);
+        return code_over(code);
+    }
+    return verdict == RUN_OK ? CODE_NEXT : code_over(code);
+}
+
+CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result)
+{
+    return code_record(code, &(RunRecord){.step = call->name, .result = result, .input_hash = call->mark});
+}
+
+/* ---- compensation ---- */
+
+static CodeFlow phase_set(CodeRun *code, const char *phase)
+{
+    Error      error = {0};
+    RunVerdict verdict;
+    ErrorCode  result = run_phase_set(code->run, phase, &verdict, &error);
+
+    if (result != OK)
+        return code_broken(code, result, &error);
+    return verdict == RUN_OK ? CODE_NEXT : code_over(code);
+}
+
+CodeFlow code_compensating(CodeRun *code)
+{
+    if (code->is_over)
+        return CODE_RETURN;
+    if (strcmp(run_phase(code->run), "forward") == 0)
+        CODE_TRY(phase_set(code, "compensating"));
+    code->is_compensating = true;
+    return CODE_NEXT;
+}
+
+/* ---- one activation ---- */
+
+static void marks_fill(CodeRun *code)
+{
+    StepRecord *const *records;
+    int                count = run_history(code->run, &records), most = 0;
+
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < count; i++) {
+            int number = records[i]->input_hash ? (int)strtol(records[i]->input_hash, NULL, 10) : -1;
+
+            if (number < 0 || number > 10 * 1000)
+                continue;
+            most = number + 1 > most ? number + 1 : most;
+            if (pass == 1 && !code->marked[number])
+                code->marked[number] = records[i];
+        }
+        if (pass == 0)
+            code->marked = arena_array(code->job->arena, const StepRecord *, most + 1);
+    }
+    code->marked_count = most;
+}
+
+static void history_end_check(CodeRun *code)
+{
+    for (int i = code->number; i < code->marked_count; i++)
+        if (code->marked[i]) {
+            code_defect(code, "the history differs: the function ended before step \"%s\", which is recorded",
+                        arena_bytes(code->job->arena, code->marked[i]->name, base_size(code->marked[i]->name)));
+            return;
+        }
+}
+
+static BodyVerdict compensated_end(CodeRun *code, const char *reason)
+{
+    if (phase_set(code, "compensated") != CODE_NEXT)
+        return (BodyVerdict){.end = BODY_STOPS};
+    return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_REJECT, .error = reason};
+}
+
+static BodyVerdict function_end(CodeRun *code, CodeFlow flow)
+{
+    if (!code->is_over && flow != CODE_RETURN)
+        history_end_check(code);
+    if (!code->is_over && flow == CODE_RETURN)
+        code_defect(code, "the function said that it must return, although no call did");
+    if (code->defect)
+        return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_FAIL, .error = code->defect};
+    if (code->is_over)
+        return (BodyVerdict){.end = run_has_waits(code->run) && code->code == OK ? BODY_WAITS : BODY_STOPS};
+    if (flow == CODE_NEXT && code->is_compensating)
+        return compensated_end(code, code->reason ? code->reason : code->error ? code->error : "compensated");
+    if (flow == CODE_NEXT)
+        return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE, .result = code->result};
+    if (run_is_canceled(code->run) && !code->is_compensating)
+        return compensated_end(code, code->error);
+    return (BodyVerdict){.end     = BODY_ENDS,
+                         .outcome = code->is_rejected && !code->is_compensating ? OUTCOME_REJECT : OUTCOME_FAIL,
+                         .error   = code->error};
+}
+
+ErrorCode code_body(Run *run, Job *job, const LoadedProcess *loaded, void *context, BodyVerdict *ret_verdict,
+                    Error *reterr)
+{
+    CodeRun *code = arena_alloc(job->arena, sizeof *code);
+
+    if (loaded->definition_id) {
+        job->not_begun = "a type of this worker has a definition, so pods run it";
+        *ret_verdict   = (BodyVerdict){.end = BODY_STOPS};
+        return OK;
+    }
+    *code = (CodeRun){.program = context, .run = run, .job = job};
+    marks_fill(code);
+    *ret_verdict        = function_end(code, code->program->function(code, code->program->context));
+    ret_verdict->result = arena_text(job->arena, ret_verdict->result);
+    ret_verdict->error  = arena_text(job->arena, ret_verdict->error);
+    if (code->code != OK && reterr)
+        *reterr = code->failure;
+    return code->code;
+}

@@ -1,0 +1,65 @@
+/*
+ * code_internal.h - what the files of code.h share: code.c matches calls with records and ends activations, code_step.c has steps, code_wait.c
+ * waits, sleeps and values, code_send.c commands and children.
+ */
+#ifndef PROCESS_CODE_INTERNAL_H
+#define PROCESS_CODE_INTERNAL_H
+
+#include "process/code.h"
+
+#define CODE_CALL_MS   10000
+#define CODE_MARK_SIZE 80
+#define CODE_USED_MAX  1000 /* names of responses */
+
+struct CodeRun {
+    const CodeProgram *program;
+    Run               *run;
+    Job               *job;
+    const StepRecord **marked; /* by number of the call; NULL: nothing is recorded */
+    int                marked_count;
+    int                number;  /* of the next call */
+    bool               is_over; /* do nothing more: waits, a defect, an error, a lost lease */
+    bool               is_compensating;
+    bool               is_rejected; /* the last failure was a business refusal */
+    const char        *defect;      /* what is wrong with the function */
+    const char        *error;       /* of the last call that failed */
+    const char        *result, *reason;
+    ErrorCode          code; /* a failure of the database: says nothing about the process */
+    Error              failure;
+    struct {
+        const char *name;
+        int64_t     count;
+    } used[CODE_USED_MAX]; /* responses that earlier waits have taken */
+    int used_count;
+};
+
+/* One call: its name, and what its record has as input_hash. */
+typedef struct {
+    const char *name;
+    char        mark[CODE_MARK_SIZE];
+} CodeCall;
+
+#define CODE_TRY(call)           \
+    do {                         \
+        CodeFlow flow_ = (call); \
+        if (flow_ != CODE_NEXT)  \
+            return flow_;        \
+    } while (0)
+
+/* Do nothing more. */
+CodeFlow code_over(CodeRun *code);
+/* The database failed: the activation is given back, or goes to troubleshooting if it would fail again. */
+CodeFlow code_broken(CodeRun *code, ErrorCode reason, const Error *error);
+CodeFlow code_failed(CodeRun *code, bool is_rejected, const char *error);
+/* Match a call with its record. false: return CODE_RETURN. */
+bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *input, CodeCall *ret_call);
+/* Before something that has no record yet: is there a reason to do no more? CODE_NEXT: there is none. */
+CodeFlow code_go_on(CodeRun *code);
+CodeFlow code_record(CodeRun *code, const RunRecord *record);
+CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result);
+/* The last failure that counts was for good. *ret_reject: as a refusal. */
+bool code_failure_is_final(CodeRun *code, const char *name, bool *ret_reject);
+/* When a wait or sleep ends, recorded when it begins; 0: never. attempt: of a command; 0: none. */
+CodeFlow code_begun(CodeRun *code, const CodeCall *call, int attempt, int64_t ms, int64_t *ret_due_us);
+
+#endif

@@ -1,0 +1,133 @@
+/*
+ * code_send.c - commands and children of a function: sent once per attempt under the lease, and their outcomes.
+ */
+#include <string.h>
+
+#include "pg/tx.h"
+#include "process/code_internal.h"
+#include "process/key.h"
+#include "process/sent.h"
+
+typedef struct {
+    CodeRun  *code;
+    SendItem *item;
+    bool      is_over;
+} Sending;
+
+/* Under the lease: a worker that has lost it sends nothing. */
+static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
+{
+    Sending   *sending = context;
+    RunVerdict verdict;
+
+    TRY(run_fence_in(sending->code->run, tx, &verdict, reterr));
+    sending->is_over = verdict != RUN_OK;
+    if (sending->is_over)
+        return fail(reterr, ERR_CONFLICT, "the lease is lost");
+    TRY(send_in(tx, &sending->item, 1, reterr));
+    if (sending->item->code != OK && sending->item->code != ERR_KEY_REUSED) {
+        *reterr = sending->item->error;
+        return sending->item->code;
+    }
+    return OK;
+}
+
+static CodeFlow item_send(CodeRun *code, SendItem *item)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    Sending                   sending = {.code = code, .item = item};
+    TxOptions options = {.name = "send", .deadline = deadline_in_ms(CODE_CALL_MS), .arena = arena, .keyed = true};
+    Error     error   = {0};
+    ErrorCode result  = tx_run(code->program->pool, &options, sending_body, &sending, &error);
+
+    if (result == OK) {
+        run_wake(code->run, item->domain);
+        return CODE_NEXT;
+    }
+    return sending.is_over ? code_over(code) : code_broken(code, result, &error);
+}
+
+static CodeFlow outcome_fail(CodeRun *code, const CodeCall *call, bool is_reject, const char *error)
+{
+    RunRecord record = {.step = call->name, .error = error};
+
+    record.input_hash = arena_print(code->job->arena, "%s%s", call->mark, is_reject ? ":reject" : ":fail");
+    CODE_TRY(code_record(code, &record));
+    return code_failed(code, is_reject, error);
+}
+
+static CodeFlow reply_record(CodeRun *code, const CodeCall *call, const SentReply *reply)
+{
+    if (strcmp(reply->status, "COMPLETED") == 0)
+        return code_call_record(code, call, reply->result ? reply->result : "null");
+    return outcome_fail(code, call, strcmp(reply->status, "FAILED") == 0,
+                        arena_print(code->job->arena, "%s: %s", reply->status,
+                                    reply->error ? reply->error : "no reason was given"));
+}
+
+/* The outcome of the command that this attempt sends, or has sent. */
+static CodeFlow outcome_get(CodeRun *code, const CodeCall *call, SendItem *item, int64_t timeout_ms)
+{
+    const char        *name = sent_reply_name(code->job->arena, call->name);
+    const char *const *payloads;
+    int                count = run_responses(code->run, name, &payloads);
+    SentReply          reply = {0};
+    Error              error = {0};
+    ErrorCode          result;
+    int64_t            due_us;
+    bool               found;
+
+    result = sent_reply_find(payloads, count, item->command_id, code->job->arena, &reply, &found, &error);
+    if (result != OK)
+        return code_broken(code, result, &error);
+    if (found)
+        return reply_record(code, call, &reply);
+    CODE_TRY(item_send(code, item));
+    CODE_TRY(code_begun(code, call, run_attempts(code->run, call->name) + 1, timeout_ms, &due_us));
+    if (due_us && run_now_us(code->run) >= due_us)
+        return outcome_fail(code, call, /* is_reject= */ false, "no outcome came in time");
+    run_wait(code->run, call->name, WAIT_REPLY, name, count + 1, due_us);
+    return code_over(code);
+}
+
+static CodeFlow send_prepare(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
+                             const char *payload, SendItem *ret_item)
+{
+    const ClaimedCommand *process = code->job->command;
+    SentBy by  = {code->job->domain, process->id, process->command_id, name, run_attempts(code->run, name) + 1};
+    Error  why = {0};
+
+    sent_item(&by, is_child, domain, type, payload, code->job->arena, ret_item);
+    if (send_check(ret_item, &why) != OK)
+        return code_defect(code, "step \"%s\": %s", name, why.text);
+    return CODE_NEXT;
+}
+
+CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
+                   const char *payload, int64_t timeout_ms, const char **ret_result)
+{
+    CodeCall    call;
+    SendItem    item;
+    int64_t     ended_us;
+    const char *error;
+    bool        is_reject;
+
+    domain  = domain ? domain : "";
+    type    = type ? type : "";
+    payload = payload ? payload : "{}";
+    if (!code_call_begin(code, name, is_child ? "process" : "command",
+                         arena_print(code->job->arena, "%s/%s/%s", domain, type, payload), &call))
+        return CODE_RETURN;
+    if (!run_result(code->run, name)) {
+        if (run_failures(code->run, name, &ended_us, &error) > 0) {
+            code_failure_is_final(code, name, &is_reject);
+            return code_failed(code, is_reject, error);
+        }
+        CODE_TRY(code_go_on(code));
+        CODE_TRY(send_prepare(code, name, is_child, domain, type, payload, &item));
+        CODE_TRY(outcome_get(code, &call, &item, timeout_ms));
+    }
+    if (ret_result)
+        *ret_result = run_result(code->run, name);
+    return CODE_NEXT;
+}

@@ -1,0 +1,185 @@
+/*
+ * code_step.c - steps of a function: tried by their policy, recorded attempt by attempt, or in a transaction with their record.
+ */
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/reader.h"
+#include "pg/tx.h"
+#include "process/code_internal.h"
+#include "process/key.h"
+
+#define TX_BYTES_MAX ((size_t)256 << 20)
+
+static CodeStep step_defaults(const CodeStep *given)
+{
+    CodeStep step = *given;
+
+    step.input        = step.input ? step.input : "null";
+    step.attempts     = step.attempts ? step.attempts : 5;
+    step.delay_ms     = step.delay_ms ? step.delay_ms : 1000;
+    step.delay_ms_max = step.delay_ms_max ? step.delay_ms_max : 60000;
+    step.factor       = step.factor > 0 ? step.factor : 2;
+    step.timeout_ms   = step.timeout_ms ? step.timeout_ms : CODE_CALL_MS;
+    return step;
+}
+
+static int64_t step_delay_us(const CodeStep *step, int failures, int64_t least_ms)
+{
+    double ms = (double)step->delay_ms;
+
+    for (int i = 1; i < failures && ms < (double)step->delay_ms_max; i++)
+        ms *= step->factor;
+    if (ms > (double)step->delay_ms_max)
+        ms = (double)step->delay_ms_max;
+    return (int64_t)((ms > (double)least_ms ? ms : (double)least_ms) * 1000);
+}
+
+bool code_failure_is_final(CodeRun *code, const char *name, bool *ret_reject)
+{
+    const StepRecord *last = run_failure(code->run, name);
+    const char       *end  = last && last->input_hash ? strrchr(last->input_hash, ':') : NULL;
+
+    *ret_reject = end && strcmp(end, ":reject") == 0;
+    return *ret_reject || (end && strcmp(end, ":fail") == 0);
+}
+
+/* CODE_NEXT: it may be tried now. */
+static CodeFlow step_is_due(CodeRun *code, const CodeStep *step, int *ret_failures)
+{
+    int64_t     ended_us, due_us;
+    const char *error;
+    bool        is_reject;
+
+    *ret_failures = run_failures(code->run, step->name, &ended_us, &error);
+    if (*ret_failures == 0)
+        return code_go_on(code);
+    if (code_failure_is_final(code, step->name, &is_reject) || *ret_failures >= step->attempts)
+        return code_failed(code, is_reject, error);
+    CODE_TRY(code_go_on(code));
+    due_us = ended_us + step_delay_us(step, *ret_failures, 0);
+    if (run_now_us(code->run) >= due_us)
+        return CODE_NEXT;
+    run_wait(code->run, step->name, WAIT_RETRY, /* name= */ NULL, 0, due_us);
+    return code_over(code);
+}
+
+/* A transaction of the function, with the record of its step. */
+typedef struct {
+    CodeRun           *code;
+    const CodeStep    *step;
+    const CodeAttempt *attempt;
+    RunRecord         *record;
+    CodeEnd            end;
+    bool               is_over, is_rolled_back;
+} TxStep;
+
+static ErrorCode tx_step_body(Tx *tx, void *context, Error *reterr)
+{
+    TxStep    *step = context;
+    RunVerdict verdict;
+
+    step->end     = (CodeEnd){0};
+    step->is_over = step->is_rolled_back = false;
+    TRY(step->step->tx_body(step->code, tx, step->attempt, step->step->context, &step->end, reterr));
+    step->is_rolled_back = step->end.outcome != OUTCOME_COMPLETE;
+    if (step->is_rolled_back)
+        return fail(reterr, ERR_CONFLICT, "the step did not complete");
+    step->record->result = step->end.result ? step->end.result : "null";
+    TRY(run_record_in(step->code->run, tx, step->record, &verdict, reterr));
+    step->is_over = verdict != RUN_OK;
+    return step->is_over ? fail(reterr, ERR_CONFLICT, "the lease is lost") : OK;
+}
+
+/* CODE_NEXT: *ret_end says what came of it; *ret_recorded: with its record. */
+static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttempt *attempt, RunRecord *record,
+                            CodeEnd *ret_end, bool *ret_recorded)
+{
+    scoped(arena_free) Arena *arena   = arena_new(TX_BYTES_MAX);
+    TxStep                    mine    = {.code = code, .step = step, .attempt = attempt, .record = record};
+    TxOptions                 options = {.name       = "step",
+                                         .deadline   = deadline_in_ms(step->timeout_ms),
+                                         .arena      = arena,
+                                         .keyed      = true,
+                                         .is_foreign = true};
+    Error                     error   = {0};
+    ErrorCode                 result  = tx_run(code->program->pool, &options, tx_step_body, &mine, &error);
+
+    if (result == OK) {
+        run_record_done(code->run, record);
+        *ret_recorded = true;
+    }
+    *ret_end = mine.end;
+    if (result == OK || mine.is_rolled_back)
+        return CODE_NEXT;
+    if (mine.is_over)
+        return code_over(code);
+    if (!error.sqlstate[0]) /* the database is away: says nothing about the step */
+        return code_broken(code, result, &error);
+    *ret_end = (CodeEnd){.outcome = OUTCOME_RETRY,
+                         .error   = arena_print(code->job->arena, "%s (SQLSTATE %s)", error.text, error.sqlstate)};
+    return CODE_NEXT;
+}
+
+/* A failure is recorded before anything else is done. */
+static CodeFlow failure_write(CodeRun *code, const CodeStep *step, RunRecord *record, const CodeEnd *end, int failures)
+{
+    static const char *const suffixes[] = {[OUTCOME_FAIL] = ":fail", [OUTCOME_REJECT] = ":reject"};
+    bool                     is_final   = end->outcome != OUTCOME_RETRY;
+
+    record->result = NULL;
+    record->error  = end->error ? end->error : "the step gave no reason";
+    if (is_final)
+        record->input_hash = arena_print(code->job->arena, "%s%s", record->input_hash, suffixes[end->outcome]);
+    CODE_TRY(code_record(code, record));
+    if (is_final || failures >= step->attempts)
+        return code_failed(code, end->outcome == OUTCOME_REJECT, record->error);
+    run_wait(code->run, step->name, WAIT_RETRY, /* name= */ NULL, 0,
+             run_now_us(code->run) + step_delay_us(step, failures, end->retry_ms));
+    return code_over(code);
+}
+
+static CodeFlow step_try(CodeRun *code, const CodeStep *step, const CodeCall *call, int failures)
+{
+    char        key[UUID_TEXT_SIZE];
+    CodeAttempt attempt  = {step->name, key, step->input, failures + 1, step->attempts};
+    CodeEnd     end      = {0};
+    bool        recorded = false;
+    RunRecord   record   = {.step = step->name, .input_hash = call->mark, .started_us = run_now_us(code->run)};
+
+    step_key(code->job->domain, code->job->command->command_id, step->name, key);
+    if (FAULT("process.step.before"))
+        return code_broken(code, ERR_UNAVAILABLE, &(Error){.code = ERR_UNAVAILABLE});
+    if (step->tx_body)
+        CODE_TRY(tx_step_run(code, step, &attempt, &record, &end, &recorded));
+    else
+        step->body(code, &attempt, step->context, &end);
+    if (FAULT("process.step.after"))
+        return code_broken(code, ERR_UNAVAILABLE, &(Error){.code = ERR_UNAVAILABLE});
+    if (recorded)
+        return CODE_NEXT;
+    if (end.outcome != OUTCOME_COMPLETE)
+        return failure_write(code, step, &record, &end, failures + 1);
+    record.result = end.result ? end.result : "null";
+    return code_record(code, &record);
+}
+
+CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result)
+{
+    CodeStep step = step_defaults(given);
+    Error    why  = {0};
+    CodeCall call;
+    int      failures;
+
+    if (!code_call_begin(code, step.name, "step", step.input, &call))
+        return CODE_RETURN;
+    if (!run_result(code->run, step.name)) {
+        if (reader_check(step.input, strlen(step.input), &why) != OK)
+            return code_defect(code, "input of step \"%s\" is no JSON: %s", step.name, why.text);
+        CODE_TRY(step_is_due(code, &step, &failures));
+        CODE_TRY(step_try(code, &step, &call, failures));
+    }
+    if (ret_result)
+        *ret_result = run_result(code->run, step.name);
+    return CODE_NEXT;
+}

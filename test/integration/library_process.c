@@ -1,0 +1,216 @@
+/*
+ * library_process.c - a program that runs processes with libpawl, for process_library_test.py.
+ *
+ *     library_process URL run DOMAIN [VARIANT]     run orders of the domain; VARIANT changes the function
+ *     library_process URL start DOMAIN STATE ID    print the verdict: ID, is_new
+ *     library_process URL signal ID NAME JSON KEY  print the verdict
+ *
+ * CRASH_AT=N: kill it at the Nth point that it passes. EFFECTS: the file to which steps append a line.
+ */
+#include <pawl/pawl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static PawlWorker *worker;
+static const char *variant = "";
+
+/* Where the test kills this program. */
+static void point(void)
+{
+    static atomic_int count;
+    const char       *at = getenv("CRASH_AT");
+
+    if (at && atomic_fetch_add(&count, 1) + 1 == (int)strtol(at, NULL, 10))
+        kill(getpid(), SIGKILL);
+}
+
+static bool is(const char *name)
+{
+    return strcmp(variant, name) == 0;
+}
+
+static void effect(const char *what, const char *key)
+{
+    FILE *file = fopen(getenv("EFFECTS"), "a");
+
+    if (!file)
+        abort();
+    fprintf(file, "%s %s\n", what, key);
+    fclose(file);
+}
+
+static PawlOutcome plain(PawlJob *job, void *context)
+{
+    (void)context;
+    point();
+    effect(job->type, job->command_id);
+    if (is("stuck"))
+        while (!pawl_job_is_stopped(job))
+            usleep(1000);
+    point();
+    if (is("flaky") && job->attempt < 3) {
+        pawl_job_error(job, "attempt %d of %d", job->attempt, job->max_attempts);
+        job->retry_in_ms = 1;
+        return PAWL_JOB_RETRY;
+    }
+    if (is("refused") && strcmp(job->type, "ship") == 0) {
+        pawl_job_error(job, "out of boxes");
+        return PAWL_JOB_REJECT;
+    }
+    pawl_job_result(job, job->payload);
+    return PAWL_JOB_COMPLETE;
+}
+
+/* The table has a unique key, so a second effect would fail the step. */
+static PawlOutcome counted(PawlJob *job, PawlTx *tx, void *context)
+{
+    const char *values[] = {job->command_id};
+
+    (void)context;
+    if (pawl_query(tx, "insert into counted (key) values ($1)", 1, values, NULL) != PAWL_OK)
+        return PAWL_JOB_FAIL;
+    point();
+    pawl_job_result(job, "1");
+    return PAWL_JOB_COMPLETE;
+}
+
+static PawlFlow order_go(PawlRun *run)
+{
+    PawlStep ship     = {.name = "ship", .body = plain, .delay_ms = 1};
+    PawlWait approval = {.name = "approval", .timeout_ms = is("late") ? 50 : 0};
+    PawlCall charge   = {.name = "charge", .domain = pawl_run_type(run), .type = "charge", .payload = "{\"amount\":5}"};
+    const char *said;
+
+    PAWL_FLOW(pawl_run_wait(run, &approval, &said));
+    if (!said) {
+        pawl_run_reason(run, "no approval came");
+        return PAWL_FLOW_FAILED;
+    }
+    point();
+    PAWL_FLOW(pawl_run_sleep(run, "rest", 20));
+    point();
+    if (!is("no-charge"))
+        PAWL_FLOW(pawl_run_command(run, &charge, NULL));
+    point();
+    return pawl_run_step(run, &ship, NULL);
+}
+
+/* The state has changed if a response came between: then it is computed again. */
+static PawlFlow note(PawlRun *run)
+{
+    char patch[64];
+
+    snprintf(patch, sizeof patch, "{\"bytes\":%zu}", strlen(pawl_run_state(run)));
+    return pawl_run_patch(run, "note", patch, true);
+}
+
+static PawlFlow order(PawlRun *run, void *context)
+{
+    const char        *stock;
+    PawlStep           reserve = {.name = "reserve", .input = is("input") ? "2" : "1", .body = plain, .delay_ms = 1};
+    PawlStep           count = {.name = "count", .tx_body = counted}, release = {.name = "release", .body = plain};
+    unsigned long long number;
+    long long          began;
+    char               result[128];
+    PawlFlow           flow;
+
+    (void)context;
+    if (is("short"))
+        return PAWL_FLOW_NEXT;
+    if (is("swapped"))
+        PAWL_FLOW(pawl_run_step(run, &count, NULL));
+    if (is("kind"))
+        PAWL_FLOW(pawl_run_sleep(run, "reserve", 1));
+    else
+        PAWL_FLOW(pawl_run_step(run, &reserve, &stock));
+    point();
+    if (!is("swapped"))
+        PAWL_FLOW(pawl_run_step(run, &count, NULL));
+    PAWL_FLOW(pawl_run_time(run, "began", &began));
+    PAWL_FLOW(pawl_run_random(run, "number", &number));
+    PAWL_FLOW(note(run));
+    point();
+    flow = order_go(run);
+    if (flow == PAWL_FLOW_FAILED) {
+        PAWL_FLOW(pawl_run_compensating(run));
+        point();
+        PAWL_FLOW(pawl_run_step(run, &release, NULL));
+        return PAWL_FLOW_NEXT;
+    }
+    snprintf(result, sizeof result, "{\"stock\":%s,\"began\":%lld,\"number\":%llu}",
+             flow == PAWL_FLOW_NEXT ? stock : "0", began, number);
+    pawl_run_result(run, result);
+    point();
+    return flow;
+}
+
+static void stop(int signal)
+{
+    (void)signal;
+    pawl_worker_stop(worker);
+}
+
+static PawlStatus run(Pawl *pawl, const char *domain, PawlError *error)
+{
+    const char *types[] = {domain,
+                           NULL}; /* a type of its own in each domain, and commands in the domain of this name */
+    PawlWork    options = {.domain = domain, .types = types, .process = order, .concurrency = 2, .lease_ms = 1000};
+    PawlStatus  status  = pawl_worker_open(pawl, &options, &worker, error);
+
+    if (status != PAWL_OK)
+        return status;
+    signal(SIGTERM, stop);
+    status = pawl_worker_run(worker, error);
+    signal(SIGTERM, SIG_DFL);
+    pawl_worker_close(worker);
+    return status;
+}
+
+static PawlStatus start(Pawl *pawl, char **argv, PawlError *error)
+{
+    PawlStart order_start = {
+        .type = argv[3], .domain = argv[3], .state = argv[4], .process_id = argv[5], .actor = "test"};
+    PawlSent   sent;
+    PawlStatus status = pawl_process_start(pawl, &order_start, 0, &sent, error);
+
+    if (status == PAWL_OK)
+        printf("%s %s\n", sent.id, sent.is_new ? "new" : "known");
+    return status;
+}
+
+static PawlStatus give(Pawl *pawl, char **argv, PawlError *error)
+{
+    PawlSignal  response = {.process_id = argv[3], .name = argv[4], .payload = argv[5], .key = argv[6]};
+    const char *verdict;
+    PawlStatus  status = pawl_process_signal(pawl, &response, 0, &verdict, error);
+
+    if (status == PAWL_OK)
+        printf("%s\n", verdict);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    Pawl      *pawl = NULL;
+    PawlError  error;
+    PawlStatus status = argc < 4 ? PAWL_REFUSED : pawl_open(argv[1], &pawl, &error);
+
+    if (argc < 4)
+        return 2;
+    if (status == PAWL_OK && strcmp(argv[2], "run") == 0) {
+        variant = argc > 4 ? argv[4] : "";
+        status  = run(pawl, argv[3], &error);
+    } else if (status == PAWL_OK && strcmp(argv[2], "start") == 0 && argc == 6) {
+        status = start(pawl, argv, &error);
+    } else if (status == PAWL_OK && argc == 7) {
+        status = give(pawl, argv, &error);
+    }
+    if (status != PAWL_OK)
+        fprintf(stderr, "%d %s\n", (int)status, error.text);
+    pawl_close(pawl);
+    return status == PAWL_OK ? 0 : 1;
+}

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""process_library - processes written in C with libpawl: replayed after a kill at each point, changed functions, lost leases, start, signal."""
+import concurrent.futures
+import json
+import os
+import signal
+import tempfile
+import uuid
+
+from pawl_test import Database, Pawl, Process, main, setting, test, wait_until
+
+PROGRAM = os.path.join(setting("PAWL_BUILD"), "test", "integration", "library_process")
+FORWARD = ["reserve", "count", "began", "number", "note", "approval", "rest:begun", "rest", "charge:begun1", "charge", "ship"]
+
+
+class Shop:
+    """One order in a domain of its own, whose type has the same name, with the program that runs it."""
+
+    def __init__(self, db, pawl, folder, domain):
+        self.db, self.pawl, self.domain, self.id = db, pawl, domain, str(uuid.uuid4())
+        self.effects = os.path.join(folder, domain)
+        self.program = None
+
+    def start(self, state="{}"):
+        done = self.pawl_library("start", self.domain, state, self.id)
+        assert done == (0, f"{self.id} new"), done
+        return self
+
+    def pawl_library(self, *arguments):
+        process = Process([PROGRAM, self.db.url, *arguments])
+        code = process.wait()
+        return code, " ".join(process.stdout or process.stderr)
+
+    def run(self, variant="", crash_at=None):
+        environment = {**os.environ, "EFFECTS": self.effects}
+        if crash_at:
+            environment["CRASH_AT"] = str(crash_at)
+        self.program = Process([PROGRAM, self.db.url, "run", self.domain, variant], env=environment)
+        self.pawl.processes.append(self.program)
+        return self.program
+
+    def approve(self, key="1"):
+        return self.pawl_library("signal", self.id, "approval", '{"approved": true}', key)
+
+    def show(self):
+        return self.pawl.http("GET", f"/v1/processes/{self.id}").json
+
+    def wait(self, *statuses):
+        return wait_until(lambda: (lambda s: s if s["status"] in statuses else None)(self.show()), timeout=120,
+                          what=f"{self.domain} is {statuses}")
+
+    def settle(self):
+        items = self.pawl.http("POST", f"/v1/domains/{self.domain}/claim", body={"limit": 9}).json["items"]
+        for item in items:
+            self.pawl.http("POST", f"/v1/domains/{self.domain}/settle", body={"items": [
+                {"command_id": item["command_id"], "lease": item["lease"], "outcome": "complete", "result": {"paid": item["payload"]}}]})
+
+    def lines(self):
+        if not os.path.exists(self.effects):
+            return []
+        with open(self.effects, encoding="utf-8") as file:
+            return file.read().splitlines()
+
+
+class Site:
+    def __enter__(self):
+        self.db, self.folder = Database().__enter__(), tempfile.TemporaryDirectory()
+        self.pawl = Pawl(self.db).__enter__()
+        self.pawl.serve()
+        self.db.rows("create table counted (key uuid primary key)")
+        return self
+
+    def __exit__(self, *error):
+        self.pawl.__exit__(*error)
+        self.db.__exit__(*error)
+        self.folder.cleanup()
+
+    def shop(self, domain):
+        return Shop(self.db, self.pawl, self.folder.name, domain)
+
+
+@test
+def a_process_in_c_survives_a_kill_at_each_point():
+    with Site() as site:
+        def order(number):
+            shop, killed = site.shop(f"shop{number}").start(), 0
+            assert shop.approve() == (0, "STORED")
+            shop.run(crash_at=number)
+
+            def step():
+                nonlocal killed
+                if not shop.program.is_running():
+                    assert not killed, shop.program.stderr
+                    killed = 1
+                    shop.run()
+                shop.settle()
+                shown = shop.show()
+                return shown if shown["ended_at"] or shown["status"] == "WAITING_FOR_TSQ" else None
+
+            shown = wait_until(step, timeout=200, what=f"order {number} ended")
+            assert shop.program.stop() == 0, shop.program.stderr
+            return shown, shop.lines(), killed
+
+        numbers = range(1, 17)
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            runs = list(pool.map(order, numbers))
+        for number, (shown, lines, killed) in zip(numbers, runs):
+            assert shown["status"] == "COMPLETED" and shown["result"]["stock"] == 1, (number, shown)
+            steps = {s["name"]: s["result"] for s in shown["steps"]}
+            assert [s["name"] for s in shown["steps"]] == FORWARD, (number, shown["steps"])
+            assert shown["result"]["number"] == steps["number"] and shown["result"]["began"] == steps["began"] // 1000
+            for name in ("reserve", "ship"):  # again only after a kill between effect and record, and then with the same key
+                made = [line for line in lines if line.startswith(name + " ")]
+                assert 1 <= len(made) <= 1 + killed and len(set(made)) == 1, (number, lines)
+            assert len(lines) <= 2 + killed, (number, lines)
+        assert sum(killed for _, _, killed in runs) >= 12
+        assert site.db.value("select count(*) from counted") == str(len(numbers))
+
+
+@test
+def a_changed_function_is_found_before_anything_runs():
+    with Site() as site:
+        words = {"swapped": 'call 1 was step "reserve" when it was recorded, and is "count" now',
+                 "input": 'step "reserve" was recorded with another input',
+                 "kind": 'step "reserve" was a step when it was recorded, and is a sleep now',
+                 "short": 'the function ended before step "reserve", which is recorded'}
+        for variant, expected in words.items():
+            shop = site.shop(variant).start()
+            shop.run()
+            before = shop.wait("WAITING_FOR_ASYNC")
+            assert shop.program.stop() == 0, shop.program.stderr
+            lines = shop.lines()
+            shop.run(variant)
+            assert shop.approve() == (0, "RESUMED")
+            shown = shop.wait("WAITING_FOR_TSQ")
+            assert shown["error"] == f"the history differs: {expected}", shown["error"]
+            assert (shop.lines(), shown["steps"]) == (lines, before["steps"]), "nothing was run or recorded"
+            assert shop.program.stop() == 0, shop.program.stderr
+            # With the function that was recorded, an operator has it tried again.
+            shop.run("no-charge")
+            assert site.pawl.run("process", "retry", shop.id).code == 0
+            assert shop.wait("COMPLETED")["result"]["stock"] == 1
+            assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
+def steps_in_c_are_retried_refused_timed_out_and_canceled():
+    with Site() as site:
+        flaky = site.shop("flaky").start()
+        flaky.run("flaky")
+        flaky.approve()
+        wait_until(lambda: flaky.settle() or flaky.show()["ended_at"], timeout=120, what="it ended")
+        shown = flaky.show()
+        assert shown["status"] == "COMPLETED", shown
+        assert [(s["attempt"], s["error"]) for s in shown["steps"] if s["name"] == "ship"] == [
+            (1, "attempt 1 of 5"), (2, "attempt 2 of 5"), (3, None)], shown["steps"]
+        late, canceled, refused = (site.shop(name).start() for name in ("late", "canceled", "refused"))
+        for shop in (late, canceled, refused):
+            shop.run(shop.domain)
+        canceled.wait("WAITING_FOR_ASYNC")
+        assert site.pawl.run("process", "cancel", canceled.id, "--compensate").code == 0
+        refused.approve()
+        wait_until(lambda: refused.settle() or refused.show()["ended_at"], timeout=120, what="it ended")
+        for shop, reason in ((late, "no approval came"), (canceled, "canceled by an operator"), (refused, "out of boxes")):
+            shown = shop.wait("COMPENSATED")
+            assert (shown["error"], shown["steps"][-1]["name"]) == (reason, "release"), shown
+            assert [line.split()[0] for line in shop.lines()].count("release") == 1
+
+
+@test
+def a_runner_that_lost_its_lease_writes_nothing():
+    with Site() as site:
+        shop = site.shop("stuck").start()
+        first = shop.run("stuck")
+        wait_until(lambda: shop.lines(), what="the step runs")
+        first.send(signal.SIGSTOP)
+        site.db.rows("update pawl.lease set until = now() - interval '1 s'")
+        second = shop.run()
+        shown = shop.wait("WAITING_FOR_ASYNC")
+        first.send(signal.SIGCONT)  # its step ends now; what it writes is refused
+        assert first.stop() == 0, first.stderr
+        assert shop.show()["steps"] == shown["steps"], "the old runner wrote"
+        shop.approve()
+        wait_until(lambda: shop.settle() or shop.show()["ended_at"], timeout=120, what="it ended")
+        assert shop.show()["status"] == "COMPLETED"
+        assert second.stop() == 0, second.stderr
+
+
+@test
+def start_and_signal_in_c_are_idempotent_and_refusals_name_the_field():
+    with Site() as site:
+        shop = site.shop("shop").start('{"a": 1}')
+        assert shop.pawl_library("start", "shop", '{"a": 1}', shop.id) == (0, f"{shop.id} known")
+        for arguments, words in ((["start", "shop", '{"a": 2}', shop.id], "payload"), (["start", "shop", "[1]", shop.id], "state must be a JSON object"),
+                                 (["start", "no domain", "{}", shop.id], "must be 1 to"),
+                                 (["signal", shop.id, "no name", "{}", "1"], "name must be"), (["signal", "x", "a", "{}", "1"], "process_id must be a UUID"),
+                                 (["signal", str(uuid.uuid4()), "a", "{}", "1"], "not found")):
+            code, text = shop.pawl_library(*arguments)
+            assert code == 1 and words in text, (arguments, text)
+        assert [shop.approve()[1], shop.approve()[1], shop.approve("2")[1]] == ["STORED", "REPEATED", "STORED"]
+        # Started from SQL, HTTP and C at once it is one process.
+        both = str(uuid.uuid4())
+        with concurrent.futures.ThreadPoolExecutor(9) as pool:
+            made = [pool.submit(shop.pawl_library, "start", "shop", "{}", both) for _ in range(3)]
+            made += [pool.submit(site.db.rows, f"select pawl.start('shop', '{{}}', '{both}', 'shop')") for _ in range(3)]
+            made += [pool.submit(site.pawl.http, "POST", "/v1/processes", {"type": "shop", "domain": "shop", "process_id": both}) for _ in range(3)]
+            made = [one.result() for one in made]
+        assert all(code == 0 for code, _ in made[:3]) and all(answer.status == 201 for answer in made[6:]), made
+        assert site.db.value(f"select count(*) from pawl.process p join pawl.command c on c.id = p.id where c.command_id = '{both}'") == "1"
+
+
+@test
+def the_example_in_c_runs_an_order():
+    with Site() as site:
+        program = Process([os.path.join(setting("PAWL_BUILD"), "examples/c/example_process"), site.db.url])
+        site.pawl.processes.append(program)
+        shop = site.shop("bank")  # for its commands
+        shop.id = site.pawl.run("process", "start", "order", '{"item": "lamp", "amount": 5}', "--domain", "shop", "--json").json["process_id"]
+        shop.wait("WAITING_FOR_ASYNC")
+        assert shop.approve() == (0, "RESUMED")
+        wait_until(lambda: shop.settle() or shop.show()["ended_at"], timeout=120, what="it ended")
+        assert shop.show()["status"] == "COMPLETED" and shop.show()["result"]["began_ms"] > 0, shop.show()
+        assert site.db.value("select string_agg(what, ' ' order by what) from noted") == "reserved shipped"
+        assert program.stop() == 0, program.stderr
+
+
+main()
