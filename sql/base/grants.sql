@@ -93,6 +93,7 @@ as $$
     ('pawl.process_define',     'admin'),
     ('pawl.process_retry',      'admin'),
     ('pawl.process_compensate', 'admin'),
+    ('pawl.process_move',       'admin'),
     -- the bot
     ('pawl.telegram_lease',     'monitor'),
     ('pawl.telegram_lease_release', 'monitor'),

@@ -57,6 +57,7 @@ RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
 RouteHandler api_rating_board, api_rating_history, api_rating_matches;
 RouteHandler api_process_define, api_process_start, api_process_show, api_process_list, api_process_signal;
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
+RouteHandler api_process_move, api_process_move_once;
 RouteHandler api_activation_claim, api_activation_report, api_activation_extend;
 RouteHandler api_activation_report_once, api_activation_extend_once;
 RouteHandler api_process_retry_once, api_process_cancel_once, api_process_complete_once;
@@ -74,7 +75,8 @@ extern const FieldTable     api_decide_body;
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
 extern const FieldTable     api_process_start_body, api_process_retry_body, api_process_cancel_body,
-    api_process_complete_body, api_activation_claim_body, api_activation_report_body, api_activation_extend_body;
+    api_process_complete_body, api_process_move_body, api_activation_claim_body, api_activation_report_body,
+    api_activation_extend_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 extern const FieldTable api_wallet_open_body, api_transfer_batch_body;

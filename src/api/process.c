@@ -212,6 +212,47 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
     return OK;
 }
 
+/* ---- move ---- */
+
+typedef struct {
+    int64_t version;
+    const char *operator, * reason;
+} MoveRequest;
+static const Field move_fields[] = {
+    {"version", FIELD_I64, offsetof(MoveRequest, version), .required = true, .min = 1, .max = PROCESS_VERSION_MAX,
+     .help = "of its definition, newer than the one it has"},
+    {"operator", FIELD_TEXT, offsetof(MoveRequest, operator), .length_max = 200,
+     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"},
+    {"reason", FIELD_TEXT, offsetof(MoveRequest, reason), .length_max = 2000},
+};
+const FieldTable api_process_move_body = {"process move", move_fields, COUNT(move_fields), sizeof(MoveRequest)};
+
+ErrorCode api_process_move(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api          *api = context;
+    char          id[UUID_TEXT_SIZE];
+    ProcessName   name;
+    MoveRequest   given;
+    ProcessMoved *moved;
+    size_t        size;
+    const char   *body = request_body(request, &size);
+    Writer        writer;
+
+    TRY(name_read(request, id, &name, reterr));
+    TRY(reader_object(body, size, &api_process_move_body, request_arena(request), &given, reterr));
+    TRY(process_move(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
+                     (CommandNames){&name.id, &name.domain, 1}, (int)given.version, api_actor(request, given.operator),
+                     given.reason, &moved, reterr));
+    TRY(process_moved_check(id, (int)given.version, moved, reterr));
+    if (!moved->is_new)
+        response_header(response, "Idempotency-Replayed", "true");
+    else if (moved->domains)
+        waker_notify(api->waker, moved->domains);
+    writer_open(&writer, &response->body);
+    process_moved_write(&writer, id, (int)given.version, moved);
+    return OK;
+}
+
 /* ---- decide ---- */
 
 typedef struct {

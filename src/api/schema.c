@@ -164,6 +164,10 @@ static const AnswerField process_decision_fields[] = {
     TEXT("decision", .help = "retry, cancel, compensate or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
 TABLE(process_decision, "ProcessDecision");
 
+static const AnswerField process_moved_fields[] = {
+    UUID("process_id"), I64("version"), I64("from_version"), TEXT("operator", .nullable = true, .help = "who moved it; null: it was started with this version"),
+    TIME("moved_at", .nullable = true)};
+TABLE(process_moved, "ProcessMoved");
 static const char *const process_phases[] = {"forward", "compensating", "compensated", NULL};
 static const AnswerField history_response_fields[] = {TEXT("name"), TEXT("key"), JSON("payload", .nullable = true)};
 static TABLE(history_response, "HistoryResponse");

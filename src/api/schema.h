@@ -12,7 +12,8 @@ extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_
     answer_policies;
 extern const AnswerTable answer_batch, answer_claimed, answer_settled, answer_extended;
 extern const AnswerTable answer_process_started, answer_process_defined, answer_process, answer_processes,
-    answer_process_signaled, answer_process_decision, answer_activations, answer_reports, answer_activations_extended;
+    answer_process_signaled, answer_process_decision, answer_process_moved, answer_activations, answer_reports,
+    answer_activations_extended;
 extern const AnswerTable answer_wallet, answer_wallet_past, answer_wallets, answer_entries;
 extern const AnswerTable answer_moved, answer_transfer, answer_frozen, answer_floor, answer_hold_placed,
     answer_captured, answer_voided, answer_refunded, answer_multi, answer_verdicts;

@@ -105,29 +105,32 @@ static const CommandFlag process_signal_flags[] = {
     {"--domain", "D",  "its domain, where several have this id"                        },
     {NULL,       NULL, NULL                                                            },
 };
+/* Who decides, and about what: one process, or all that match. */
+#define PROCESS_DECISION_FLAGS                                                                                          \
+    {"--operator", "NAME", "who decides; the user of this process unless given"},                                       \
+    {"--reason", "TEXT", "why"}, {"--domain", "D", "its domain, where several have this id; with --all only this one"}, \
+    {"--all", NULL, "all that match the flags below instead of one ID"},                                                \
+    {"--type", "T", "only this type"}, {"--status", "S", "only this status, see pawl process list"},                    \
+    {"--step", "NAME", "only those whose last step, or the one they wait in, is this"},                                 \
+    {"--older", "TIME", "only those that started at least so long ago: 30m, 2d"},                                       \
+    {"--text", "TEXT", "only those with this text in their state"},                                                     \
+    {"--dry-run", NULL, "count what matches, and do nothing"}, {"--yes", NULL, "confirm --all"},                        \
+    {NULL, NULL, NULL}
 static const CommandFlag process_retry_flags[] = {
-    {"--from",     "STEP", "run this step and what came after it again; from the one that failed unless given"},
-    {"--operator", "NAME", "who decides; the user of this process unless given"                               },
-    {"--reason",   "TEXT", "why"                                                                              },
-    {"--domain",   "D",    "its domain, where several have this id; with --all only this domain"              },
-    {"--all",      NULL,   "all in troubleshooting that match --domain and --type instead of one ID"          },
-    {"--type",     "T",    "with --all: only this type"                                                       },
-    {"--yes",      NULL,   "confirm --all"                                                                    },
-    {NULL,         NULL,   NULL                                                                               },
+    {"--from", "STEP", "run this step and what came after it again; from the one that failed unless given"},
+    PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag process_cancel_flags[] = {
-    {"--compensate", NULL,   "run the compensations of the steps that have ended first"},
-    {"--operator",   "NAME", "who decides; the user of this process unless given"      },
-    {"--reason",     "TEXT", "why"                                                     },
-    {"--domain",     "D",    "its domain, where several have this id"                  },
-    {NULL,           NULL,   NULL                                                      },
+    {"--compensate", NULL, "run the compensations of the steps that have ended first"},
+    PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag process_complete_flags[] = {
-    {"--result",   "JSON", "what the process would have returned; null unless given"},
-    {"--operator", "NAME", "who decides; the user of this process unless given"     },
-    {"--reason",   "TEXT", "why"                                                    },
-    {"--domain",   "D",    "its domain, where several have this id"                 },
-    {NULL,         NULL,   NULL                                                     },
+    {"--result", "JSON", "what the process would have returned; null unless given"},
+    PROCESS_DECISION_FLAGS,
+};
+static const CommandFlag process_move_flags[] = {
+    {"--to", "VERSION", "of its definition, newer than the one it has"},
+    PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag policy_flags[] = {
     {"--type", "T",  "only this type; the domain's own unless given"},
@@ -282,8 +285,9 @@ const CliCommand cli_commands[] = {
     {"process", "list",   "",          0, 0, command_process_list,   process_list_flags, "list processes, newest first"},
     {"process", "signal", "ID NAME [JSON|-]", 2, 3, command_process_signal, process_signal_flags, "give a process a response; {} unless given"},
     {"process", "retry",  "[ID]",      0, 1, command_process_retry,  process_retry_flags, "queue a process in troubleshooting again"},
-    {"process", "cancel", "ID",        1, 1, command_process_cancel, process_cancel_flags, "cancel a process"},
-    {"process", "complete", "ID",      1, 1, command_process_complete, process_complete_flags, "end a process in troubleshooting as COMPLETED"},
+    {"process", "cancel", "[ID]",      0, 1, command_process_cancel, process_cancel_flags, "cancel a process"},
+    {"process", "complete", "[ID]",    0, 1, command_process_complete, process_complete_flags, "end a process in troubleshooting as COMPLETED"},
+    {"process", "move",   "[ID]",      0, 1, command_process_move,   process_move_flags, "move a process to a newer version of its definition"},
     {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
     {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set them: 10s,1m,5m; the last one applies to all further attempts"},
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default"},

@@ -78,7 +78,8 @@ CommandRun command_send, command_work, command_policy_show, command_policy_set, 
 CommandRun command_command_show, command_command_list, command_command_cancel;
 CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;
 CommandRun command_process_define, command_process_start, command_process_show, command_process_list;
-CommandRun command_process_signal, command_process_retry, command_process_cancel, command_process_complete;
+CommandRun command_process_signal, command_process_retry, command_process_cancel, command_process_complete,
+    command_process_move;
 CommandRun command_wallet_create, command_wallet_topup, command_wallet_spend, command_wallet_transfer;
 CommandRun command_wallet_hold, command_wallet_capture, command_wallet_void, command_wallet_refund;
 CommandRun command_wallet_freeze, command_wallet_unfreeze, command_wallet_floor, command_wallet_batch;

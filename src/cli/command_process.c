@@ -1,5 +1,5 @@
 /*
- * command_process.c - processes: define types, start, signal, show and list processes, and decide about them.
+ * command_process.c - processes: define types, start, signal, show and list processes, decide about them, and move them to newer versions.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -13,6 +13,7 @@
 #include "cli/decision.h"
 #include "cli/print.h"
 #include "cli/process_timeline.h"
+#include "cli/progress.h"
 #include "process/definition.h"
 #include "process/diagram.h"
 #include "process/process.h"
@@ -314,43 +315,167 @@ static ErrorCode decide(Call *call, const ProcessDecision *decision, Error *rete
     return decide_one(call, app, decision, reterr);
 }
 
-/* All in troubleshooting that match, page by page. */
-static ErrorCode retry_all(Call *call, const ProcessDecision *decision, Error *reterr)
+/* ---- all that match ---- */
+
+#define REFUSALS_SHOWN 10
+#define CHUNK          500
+
+/* What is done to all processes that match: a decision, or a move to a version. */
+typedef struct {
+    const ProcessDecision *decision; /* NULL: move */
+    int                    version;
+    const char            *reason;
+    /* What came of it. */
+    int64_t matched, decided, known, refused;
+} Bulk;
+
+static ErrorCode bulk_filter(Call *call, const char *status, ProcessFilter *ret_filter, Error *reterr)
 {
-    scoped(app_close) App *app    = NULL;
-    ProcessFilter          filter = {.domain = call_flag(call, "--domain"),
-                                     .type   = call_flag(call, "--type"),
-                                     .status = "WAITING_FOR_TSQ",
-                                     .limit  = PROCESS_LIST_MAX};
-    int64_t                done   = 0;
+    const char *given = call_flag(call, "--status");
 
-    if (!call_flag(call, "--yes"))
-        return fail(reterr, ERR_USAGE, "nothing was done: add --yes to retry all that match");
-    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    do {
-        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
-        Process                  *list;
-        Decision                 *made;
-        const char               *ids[PROCESS_LIST_MAX], *domains[PROCESS_LIST_MAX];
-        int                       count;
+    if (given && status && strcmp(given, status) != 0)
+        return fail(reterr, ERR_USAGE, "--status must be %s here, got \"%.40s\"", status, given);
+    *ret_filter = (ProcessFilter){.domain = call_flag(call, "--domain"),
+                                  .type   = call_flag(call, "--type"),
+                                  .status = given ? given : status,
+                                  .step   = call_flag(call, "--step"),
+                                  .text   = call_flag(call, "--text"),
+                                  .limit  = CHUNK};
+    TRY(call_duration(call, "--older", 0, &ret_filter->older_ms, reterr));
+    return process_status_check(ret_filter->status, reterr) == OK ? OK : ERR_USAGE;
+}
 
-        TRY(process_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, &filter, &list, &count, &filter.before,
-                         reterr));
-        for (int i = 0; i < count; i++) {
-            ids[i]     = list[i].process_id;
-            domains[i] = list[i].domain;
-        }
-        if (count)
-            TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
-                               (CommandNames){ids, domains, count}, decision, &made, reterr));
-        for (int i = 0; i < count; i++) {
-            done += made[i].is_new;
-            if (made[i].is_new && (i == 0 || strcmp(domains[i], domains[i - 1]) != 0))
-                wake(app, made[i].domains);
-        }
-    } while (filter.before);
-    printf(call->json ? "{\"decided\":%" PRId64 "}\n" : "%" PRId64 " decided\n", done);
+/* The first refusals are shown, all are counted. */
+static void bulk_count(Bulk *bulk, ErrorCode code, bool is_new, const Error *error)
+{
+    if (code == OK) {
+        bulk->decided += is_new;
+        bulk->known += !is_new;
+    } else if (++bulk->refused <= REFUSALS_SHOWN) {
+        fprintf(stderr, "%s\n", error->text);
+    }
+}
+
+static ErrorCode bulk_decide(App *app, Arena *arena, CommandNames names, Bulk *bulk, Error *reterr)
+{
+    Decision *made;
+
+    TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena, names, bulk->decision, &made,
+                       reterr));
+    for (int i = 0; i < names.count; i++) {
+        Error     error = {0};
+        ErrorCode code  = decision_check("process", names.ids[i], &made[i], &error);
+
+        bulk_count(bulk, code, made[i].is_new, &error);
+        if (made[i].is_new && made[i].domains && (i == 0 || strcmp(names.domains[i], names.domains[i - 1]) != 0))
+            wake(app, made[i].domains);
+    }
     return OK;
+}
+
+static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames names, Bulk *bulk, Error *reterr)
+{
+    ProcessMoved *moved;
+
+    TRY(process_move(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena, names, bulk->version,
+                     call_operator(call), bulk->reason, &moved, reterr));
+    for (int i = 0; i < names.count; i++) {
+        Error     error = {0};
+        ErrorCode code  = process_moved_check(names.ids[i], bulk->version, &moved[i], &error);
+
+        bulk_count(bulk, code, moved[i].is_new, &error);
+        if (moved[i].is_new && (i == 0 || strcmp(names.domains[i], names.domains[i - 1]) != 0))
+            wake(app, moved[i].domains);
+    }
+    return OK;
+}
+
+/* One chunk: what has ended by now is left out. */
+static ErrorCode bulk_chunk(Call *call, App *app, ProcessFilter *filter, Bulk *bulk, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
+    Process                  *list;
+    const char               *ids[CHUNK], *domains[CHUNK];
+    CommandNames              names = {ids, domains, 0};
+    int                       count;
+
+    TRY(process_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &list, &count, &filter->before, reterr));
+    for (int i = 0; i < count; i++) {
+        if (command_status_constant(list[i].status) && strcmp(list[i].status, "PENDING") != 0 &&
+            strcmp(list[i].status, "IN_PROGRESS") != 0)
+            continue; /* COMPLETED, FAILED, CANCELED */
+        if (strcmp(list[i].status, "COMPENSATED") == 0)
+            continue;
+        ids[names.count]       = list[i].process_id;
+        domains[names.count++] = list[i].domain;
+    }
+    bulk->matched += names.count;
+    if (names.count == 0 || call_flag(call, "--dry-run"))
+        return OK;
+    return bulk->decision ? bulk_decide(app, arena, names, bulk, reterr)
+                          : bulk_move(call, app, arena, names, bulk, reterr);
+}
+
+static void bulk_print(Call *call, const Bulk *bulk)
+{
+    Text   text;
+    Writer writer;
+
+    if (call->json) {
+        text_init(&text, call->arena, TEXT_MAX_LINE);
+        writer_open(&writer, &text);
+        writer_object(&writer, NULL);
+        writer_i64(&writer, "matched", bulk->matched);
+        writer_i64(&writer, "decided", bulk->decided);
+        writer_i64(&writer, "known", bulk->known);
+        writer_i64(&writer, "refused", bulk->refused);
+        writer_end(&writer);
+        print_json(&text);
+    } else if (call_flag(call, "--dry-run")) {
+        printf("%" PRId64 " match\n", bulk->matched);
+    } else {
+        printf("%" PRId64 " decided", bulk->decided);
+        if (bulk->known)
+            printf(", %" PRId64 " had been decided before", bulk->known);
+        if (bulk->refused)
+            printf(", %" PRId64 " refused", bulk->refused);
+        printf("\n");
+    }
+}
+
+/* status: the only one that the decision is about; NULL: any that has not ended. */
+static ErrorCode bulk_run(Call *call, const char *status, Bulk *bulk, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    ProcessFilter          filter;
+    Progress               progress;
+
+    if (call->count)
+        return fail(reterr, ERR_USAGE, "give one ID or --all, not both");
+    if (!call_flag(call, "--yes") && !call_flag(call, "--dry-run"))
+        return fail(reterr, ERR_USAGE,
+                    "nothing was done: add --yes to decide about all that match, or --dry-run to count them");
+    TRY(bulk_filter(call, status, &filter, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    progress_begin(&progress);
+    do {
+        TRY(bulk_chunk(call, app, &filter, bulk, reterr));
+        progress_show(&progress, bulk->matched, "processes");
+    } while (filter.before);
+    progress_end(&progress);
+    bulk_print(call, bulk);
+    return bulk->refused ? fail(reterr, ERR_CONFLICT, "%" PRId64 " of %" PRId64 " processes were refused",
+                                bulk->refused, bulk->matched)
+                         : OK;
+}
+
+static ErrorCode decide_some(Call *call, const char *status, const ProcessDecision *decision, Error *reterr)
+{
+    if (call_flag(call, "--all"))
+        return bulk_run(call, status, &(Bulk){.decision = decision}, reterr);
+    if (call->count == 0)
+        return fail(reterr, ERR_USAGE, "ID is missing: name one process, or all that match a filter with --all");
+    return decide(call, decision, reterr);
 }
 
 ErrorCode command_process_retry(Call *call, Error *reterr)
@@ -360,20 +485,16 @@ ErrorCode command_process_retry(Call *call, Error *reterr)
                                 .reason = call_flag(call, "--reason"),
                                 .from   = call_flag(call, "--from")};
 
-    if (call->count == 0 && !call_flag(call, "--all"))
-        return fail(reterr, ERR_USAGE, "ID is missing: name one process, or all that match a filter with --all");
-    if (call->count && call_flag(call, "--all"))
-        return fail(reterr, ERR_USAGE, "give one ID or --all, not both");
-    return call->count ? decide(call, &decision, reterr) : retry_all(call, &decision, reterr);
+    return decide_some(call, "WAITING_FOR_TSQ", &decision, reterr);
 }
 
 ErrorCode command_process_cancel(Call *call, Error *reterr)
 {
-    return decide(call,
-                  &(ProcessDecision){.action = call_flag(call, "--compensate") ? PROCESS_COMPENSATE : PROCESS_CANCEL,
-                                     .actor  = call_operator(call),
-                                     .reason = call_flag(call, "--reason")},
-                  reterr);
+    ProcessDecision decision = {.action = call_flag(call, "--compensate") ? PROCESS_COMPENSATE : PROCESS_CANCEL,
+                                .actor  = call_operator(call),
+                                .reason = call_flag(call, "--reason")};
+
+    return decide_some(call, /* status= */ NULL, &decision, reterr);
 }
 
 ErrorCode command_process_complete(Call *call, Error *reterr)
@@ -387,5 +508,54 @@ ErrorCode command_process_complete(Call *call, Error *reterr)
         error_prefix(reterr, "--result");
         return ERR_USAGE;
     }
-    return decide(call, &decision, reterr);
+    return decide_some(call, "WAITING_FOR_TSQ", &decision, reterr);
+}
+
+/* ---- move ---- */
+
+static ErrorCode move_one(Call *call, int version, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+    ProcessName            name;
+    ProcessMoved          *moved;
+    Text                   text;
+    Writer                 writer;
+
+    TRY(name_read(call, id, &name, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(process_move(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+                     (CommandNames){&name.id, &name.domain, 1}, version, call_operator(call),
+                     call_flag(call, "--reason"), &moved, reterr));
+    TRY(process_moved_check(id, version, moved, reterr));
+    if (moved->is_new)
+        wake(app, moved->domains);
+    if (call->json) {
+        text_init(&text, call->arena, TEXT_MAX_BODY);
+        writer_open(&writer, &text);
+        process_moved_write(&writer, id, version, moved);
+        print_json(&text);
+        return OK;
+    }
+    if (moved->is_new)
+        printf("%s moved from version %d to %d\n", id, moved->from_version, version);
+    else
+        printf("%s has version %d already%s%s\n", id, version, moved->operator? ", moved by " : "",
+               moved->operator? moved->operator: "");
+    return OK;
+}
+
+ErrorCode command_process_move(Call *call, Error *reterr)
+{
+    int64_t version;
+
+    TRY(call_number("--to", call_flag(call, "--to"), 1, PROCESS_VERSION_MAX, 0, &version, reterr));
+    if (!version)
+        return fail(reterr, ERR_USAGE, "--to is missing: name the version to move to");
+    if (call_flag(call, "--all"))
+        return bulk_run(call, /* status= */ NULL,
+                        &(Bulk){.version = (int)version, .reason = call_flag(call, "--reason")}, reterr);
+    if (call->count == 0)
+        return fail(reterr, ERR_USAGE, "ID is missing: name one process, or all that match a filter with --all");
+    return move_one(call, (int)version, reterr);
 }

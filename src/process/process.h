@@ -136,4 +136,32 @@ typedef struct {
 must_check ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
                                     const ProcessDecision *decision, Decision **ret_list, Error *reterr);
 
+/* ---- versions ---- */
+
+/* verdict: "MOVED", or why it was not: "RUNNING" (an activation runs; try again), "DIFFERS" (reason: the first step that differs), "OLDER",
+ * "CODE" (it has no definition), "ENDED", "NOT_FOUND". operator and moved_at: who moved it to this version, also when it was before. */
+#define PROCESS_MOVED_COLUMNS(X, T)       \
+    X(T, int32_t, DB_I32, ord)            \
+    X(T, const char *, DB_TEXT, verdict)  \
+    X(T, bool, DB_BOOL, is_new)           \
+    X(T, int32_t, DB_I32, from_version)   \
+    X(T, const char *, DB_TEXT, reason)   \
+    X(T, const char *, DB_TEXT, operator) \
+    X(T, int64_t, DB_TIME, moved_at)      \
+    X(T, const char *, DB_TEXT, domains)
+typedef struct {
+    PROCESS_MOVED_COLUMNS(DB_FIELD, ProcessMoved)
+} ProcessMoved;
+
+#define PROCESS_VERSION_MAX 2147483647
+/* Let processes go on with a newer version of their definition, if what they have recorded means the same there. A verdict for each; at most
+ * PROCESS_LIST_MAX. ERR_NOT_FOUND: there is no such version. */
+must_check ErrorCode process_move(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
+                                  int version, const char *actor, const char *reason, ProcessMoved **ret_list,
+                                  Error *reterr);
+/* The verdict as an error: OK if it has this version. ERR_NOT_FOUND, ERR_CONFLICT. */
+must_check ErrorCode process_moved_check(const char *process_id, int version, const ProcessMoved *moved, Error *reterr);
+/* {"process_id", "version", "from_version", "operator", "moved_at"} */
+void process_moved_write(Writer *writer, const char *process_id, int version, const ProcessMoved *moved);
+
 #endif

@@ -107,7 +107,7 @@ must_check ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, Ru
 void                 run_record_done(Run *run, const RunRecord *record);
 /* The record is known from now on and is written by run_end(), with the end of the process: for the last step. Returns what to give there;
  * NULL: it is too large for that, and must be written by itself. */
-const RunRecord     *run_record_with_end(Run *run, const RunRecord *record);
+const RunRecord *run_record_with_end(Run *run, const RunRecord *record);
 /* Writes nothing: is the lease held, until this transaction ends? */
 must_check ErrorCode run_fence_in(Run *run, Tx *tx, RunVerdict *ret_verdict, Error *reterr);
 /* Workers of this domain of the bus may have work. */

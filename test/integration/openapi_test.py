@@ -220,6 +220,9 @@ def tour_processes(tour, db):
     for verb, one, body in zip(("retry", "cancel", "complete"), jobs, ({}, {"compensate": True}, {"result": 7})):
         tour.ask("POST", "/v1/processes/{id}/" + verb, {"operator": "ann", **body}, id=one)
         tour.ask("GET", "/v1/processes/{id}", id=one)
+    tour.ask("PUT", "/v1/process-definitions",
+             {"type": "talk", "domain": "yard", "steps": [{"name": "ask", "wait": {"response": "say", "count": 8}}]})
+    wait_until(lambda: tour.ask("POST", "/v1/processes/{id}/move", {"version": 2}, id=talk).status == 200)
     tour_activations(tour)
 
 

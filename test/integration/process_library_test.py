@@ -10,7 +10,7 @@ import uuid
 from pawl_test import Database, Pawl, Process, main, setting, test, wait_until
 
 PROGRAM = os.path.join(setting("PAWL_BUILD"), "test", "integration", "library_process")
-FORWARD = ["reserve", "count", "began", "number", "note", "approval", "rest:begun", "rest", "charge:begun1", "charge", "ship"]
+FORWARD = ["reserve", "count", "began", "number", "note", "approval", "rest", "charge", "ship"]
 
 
 class Shop:

@@ -222,7 +222,7 @@ def operators_retry_complete_and_cancel():
         wait_status(pawl, ids[3], "COMPLETED")
         assert calls(db) == ["first 6", "second 1", "undo 1"]
         assert pawl.run("process", "retry", "--all").code == 2
-        assert cli(pawl, "retry", "--all", "--type", "job", "--yes", *by) == {"decided": 1}
+        assert cli(pawl, "retry", "--all", "--type", "job", "--yes", *by)["decided"] == 1
         kept = wait_status(pawl, ids[4], "COMPLETED")
         assert calls(db) == ["first 6", "second 2", "undo 1"]
         assert [(e["event"], e["actor"]) for e in kept["audit"] if e["event"].startswith("OPERATOR")] == [("OPERATOR_RETRY", "eve")], kept

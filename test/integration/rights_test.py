@@ -88,6 +88,7 @@ pawl.process_bind        worker
 pawl.process_orphans_cancel worker
 pawl.process_retry       admin
 pawl.process_compensate  admin
+pawl.process_move        admin
 
 pawl.telegram_lease      monitor
 pawl.telegram_lease_release monitor

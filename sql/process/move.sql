@@ -1,0 +1,193 @@
+-- move.sql - move processes to a newer version of their definition.
+--
+-- A process keeps the version it was started with. It can be moved if its records mean the same in the newer version: an activation walks the
+-- steps from the first one and passes those that are recorded, so the walk of the newer version must pass the same steps in the same order.
+-- Lock order: process rows by id; rows of pawl.delayed, pawl.tsq and pawl.ready, of which a locked one is not waited for; then as
+-- pawl.process_respond. A process whose row in these is held cannot be claimed until the commit, so no activation runs meanwhile.
+-- Errors: QP001 an argument is out of range. QP003 there is no such version.
+
+-- The steps of a definition. list: where it is, as a path of the lists it is inside of; position in that list, from 0; depth: how many each it
+-- is inside of; parent: the parallel or each around its list. then_at, else_at: the positions at which a "when" goes on.
+create or replace function pawl.definition_steps (p_source jsonb)
+  returns table (name text, kind text, list text, place integer, depth integer, parent text, response text, then_at integer, else_at integer,
+                 is_compensated boolean)
+  language sql immutable
+as $$
+  with recursive list (path, depth, parent, steps) as (
+    select '', 0, null::text, p_source -> 'steps'
+    union all
+    select l.path || '/' || (s.step ->> 'name') || '/' || b.name, l.depth + b.more, s.step ->> 'name', b.steps
+    from list l
+    cross join lateral jsonb_array_elements(l.steps) s (step)
+    cross join lateral (
+      select '' as name, 1 as more, s.step -> 'steps' as steps where s.step ? 'each'
+      union all
+      select p.key, 0, p.value from jsonb_each(case when s.step ? 'parallel' then s.step -> 'parallel' else '{}' end) p) b
+  ), step as (
+    select l.path, l.depth, l.parent, s.step, s.ord - 1 as place
+    from list l cross join lateral jsonb_array_elements(l.steps) with ordinality s (step, ord)
+  )
+  select s.step ->> 'name',
+         (select k from unnest(array['exec', 'sql', 'http', 'command', 'wallet', 'wait', 'sleep', 'set', 'when', 'parallel', 'each', 'process']) k
+          where s.step ? k limit 1),
+         s.path, s.place::integer, s.depth, s.parent, s.step #>> '{wait,response}',
+         case when s.step ->> 'then' = 'end' then 2147483647
+              else coalesce((select t.place from step t where t.path = s.path and t.step ->> 'name' = s.step ->> 'then'), s.place + 1) end::integer,
+         case when s.step ->> 'else' = 'end' then 2147483647
+              else coalesce((select t.place from step t where t.path = s.path and t.step ->> 'name' = s.step ->> 'else'), s.place + 1) end::integer,
+         s.step ? 'compensate'
+  from step s
+$$;
+
+-- Why a process cannot go on with another definition: the first step that differs; null: it can.
+create or replace function pawl.process_differs (p_id bigint, p_old jsonb, p_new jsonb)
+  returns text
+  language sql stable set plan = index
+as $$
+  with recursive old as materialized (select * from pawl.definition_steps(p_old)),
+  new as materialized (select * from pawl.definition_steps(p_new)),
+  -- Records by step and indices ("send[3]": send, [3]); a step inside a parallel or each stands for that one, too.
+  known (name, indices, is_done, is_true, is_compensation) as (
+    select r.name, r.indices, bool_or(r.is_done), bool_or(r.is_done and r.result = 'true'), bool_or(r.is_compensation)
+    from (
+      select substring(s.name from '^~?([^:~[]+)') as name, coalesce(substring(s.name from '(\[[0-9\[\]]*\])'), '') as indices,
+             s.error is null and s.name !~ '[:~]' as is_done, s.result, s.name like '~%' as is_compensation
+      from pawl.process_step s where s.id = p_id) r
+    where r.name is not null
+    group by r.name, r.indices
+  ), recorded (name, indices, is_done, is_true, is_compensation) as (
+    select * from known
+    union
+    select o.parent, coalesce(substring(r.indices from '^((\[[0-9]+\]){' || u.depth || '})'), ''), false, false, false
+    from recorded r
+    join old o on o.name = r.name
+    join old u on u.name = o.parent
+    where not exists (select from known k where k.name = o.parent)
+  ), placed as materialized (
+    select r.*, o.list, o.place as old_place, o.kind as old_kind, o.depth as old_depth, o.response as old_response,
+           o.is_compensated as old_compensated, n.name as new_name, n.list as new_list, n.place as new_place, n.kind as new_kind,
+           n.depth as new_depth, n.response as new_response, n.is_compensated as new_compensated,
+           case when r.is_true then n.then_at else n.else_at end as goes_to
+    from (select r.name, r.indices, bool_or(r.is_done) as is_done, bool_or(r.is_true) as is_true, bool_or(r.is_compensation) as is_compensation
+          from recorded r group by r.name, r.indices) r
+    left join old o on o.name = r.name
+    left join new n on n.name = r.name
+  )
+  select 'step "' || p.name || '" ' || w.why
+  from placed p
+  cross join lateral (
+    select case
+      when p.new_name is null then 'does not exist'
+      when p.new_kind is distinct from p.old_kind then 'was a ' || coalesce(p.old_kind, '?') || ' and is a ' || p.new_kind
+      when p.new_depth <> p.old_depth then 'was inside of ' || p.old_depth || ' each and is inside of ' || p.new_depth
+      when p.new_list <> p.list then 'is in another list of steps'
+      when p.new_kind = 'wait' and not p.is_done and p.new_response is distinct from p.old_response then
+        'waits for ' || coalesce('"' || p.new_response || '"', 'a condition') || ' instead of ' || coalesce('"' || p.old_response || '"', 'a condition')
+      when (p.is_compensation or exists (select from pawl.process c where c.id = p_id and c.phase <> 'forward'))
+           and p.old_compensated and not p.new_compensated then 'has no compensation'
+      else coalesce(
+        (select 'comes before "' || q.name || '"' from placed q
+         where q.list = p.list and q.indices = p.indices and q.old_place < p.old_place and q.new_place > p.new_place
+         order by q.old_place limit 1),
+        (select 'is passed over by "' || q.name || '"' from placed q
+         where q.list = p.list and q.indices = p.indices and q.new_kind = 'when' and q.is_done
+           and q.new_place < p.new_place and p.new_place < q.goes_to
+         order by q.new_place limit 1),
+        (select 'comes after "' || n.name || '", which has not run' from new n
+         where n.list = p.new_list and n.place < p.new_place
+           and not exists (select from placed q where q.name = n.name and q.indices = p.indices)
+           and not exists (
+             select from placed q
+             where q.list = p.list and q.indices = p.indices and q.new_kind = 'when' and q.is_done
+               and q.new_place < n.place and n.place < q.goes_to)
+         order by n.place limit 1)) end as why) w
+  where w.why is not null
+  order by p.list, p.old_place, p.indices
+  limit 1
+$$;
+
+-- Move processes to this version of their definition. Who did it and why is a response "$move", one per version, which resumes nothing by
+-- itself. verdict: MOVED (is_new false: it has this version already), RUNNING (an activation runs; try again), DIFFERS (reason: the first step that
+-- differs), OLDER, CODE (it has no definition), ENDED, NOT_FOUND. A process that waits is queued, so that it waits by its new definition.
+create or replace function pawl.process_move (
+  p_process_ids uuid[], p_domains text[], p_version integer, p_operator text default session_user, p_reason text default null)
+  returns table (ord integer, verdict text, is_new boolean, from_version integer, reason text, operator text, moved_at bigint, domains text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = index
+as $$
+#variable_conflict use_column
+declare
+  v_domains text[];
+  v_found bigint[];
+  v_held bigint[];
+  v_moved bigint[] := '{}';
+  v_resumed bigint[];
+  v_row record;
+begin
+  perform pawl.decision_guard(p_process_ids, p_domains, p_reason);
+  if cardinality(p_process_ids) > 1000 then
+    raise exception '1 to 1000 processes can be moved in one call, got %', cardinality(p_process_ids) using errcode = 'QP001';
+  end if;
+  if (p_version >= 1) is not true then
+    raise exception 'version must be an integer of at least 1, got %', coalesce(p_version::text, 'null') using errcode = 'QP001';
+  end if;
+  v_domains := pawl.process_domains(p_process_ids, p_domains);
+  v_found := array(select f.id from pawl.commands_find(p_process_ids, v_domains) f order by f.ord);
+  perform from pawl.process p where p.id = any (v_found) order by p.id for update;
+  -- Where a process is that no worker has; held until the commit.
+  v_held := array(select d.id from pawl.delayed d where d.id = any (v_found) order by d.id for update skip locked)
+    || array(select t.id from pawl.tsq t where t.id = any (v_found) order by t.id for update skip locked)
+    || array(
+      select f.id
+      from (select c.domain_id, c.priority, c.id as pos from pawl.command c where c.id = any (v_found)
+            union all
+            select r.domain_id, r.priority, r.pos from pawl.ready r where r.id = any (v_found) and r.pos <> r.id
+            order by pos) p
+      cross join lateral (
+        select r.id from pawl.ready r where r.domain_id = p.domain_id and r.priority = p.priority and r.pos = p.pos
+        for update skip locked) f);
+  for v_row in
+    select u.ord::integer as ord, p.id, u.process_id, d.version as old_version, d.source as old_source, n.id as new_id,
+           n.source as new_source, o.id is not null as is_ended, v_domains[u.ord] as queue, d.domain, d.type
+    from unnest(p_process_ids) with ordinality u (process_id, ord)
+    left join pawl.process p on p.id = v_found[u.ord]
+    left join pawl.process_definition d on d.id = p.definition_id
+    left join pawl.process_definition n on n.domain = d.domain and n.type = d.type and n.version = p_version
+    left join pawl.outcome o on o.id = p.id
+    order by u.ord
+  loop
+    ord := v_row.ord; from_version := v_row.old_version; is_new := false; reason := null; operator := null; moved_at := null;
+    domains := v_row.queue;
+    if v_row.old_version is not null and v_row.new_id is null then
+      raise exception 'definition "%" of domain "%" has no version %', v_row.type, v_row.domain, p_version using errcode = 'QP003';
+    end if;
+    verdict := case
+      when v_row.id is null then 'NOT_FOUND'
+      when v_row.old_version is null then 'CODE'
+      when v_row.old_version = p_version or v_row.id = any (v_moved) then 'MOVED'
+      when v_row.is_ended then 'ENDED'
+      when v_row.old_version > p_version then 'OLDER'
+      when v_row.id <> all (v_held) then 'RUNNING' end;
+    if verdict is null then
+      reason := pawl.process_differs(v_row.id, v_row.old_source::jsonb, v_row.new_source::jsonb);
+      verdict := case when reason is null then 'MOVED' else 'DIFFERS' end;
+      is_new := reason is null;
+    end if;
+    if is_new then
+      v_moved := v_moved || v_row.id;
+      update pawl.process p set definition_id = v_row.new_id where p.id = v_row.id;
+      perform from pawl.process_respond(
+        array[v_row.id], array['$move'], array[p_version::text],
+        array[jsonb_strip_nulls(jsonb_build_object('from', v_row.old_version, 'to', p_version, 'reason', p_reason))],
+        pawl.operator_name(p_operator), p_merge => false);
+      v_resumed := pawl.process_resume(array(select w.id from pawl.process w where w.id = v_row.id and w.wait is not null));
+      update pawl.process p set wait = null, waits = null where p.id = any (v_resumed);
+    end if;
+    if verdict = 'MOVED' then
+      select r.actor, pawl.micros(r.at) into operator, moved_at
+      from pawl.process_response r where r.id = v_row.id and r.name = '$move' and r.key = p_version::text;
+    end if;
+    return next;
+  end loop;
+end
+$$;

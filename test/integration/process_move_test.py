@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+"""process_move - processes moved to newer versions of their definitions, and decisions about all that match a filter."""
+import json
+import uuid
+
+from pawl_test import Database, Pawl, main, test, wait_until
+
+
+def cli(pawl, *arguments, code=0, **options):
+    done = pawl.run("process", *arguments, "--json", **options)
+    assert done.code == code, (arguments, done)
+    return json.loads(done.stdout) if done.stdout else json.loads(done.stderr)
+
+
+def define(pawl, *steps, kind="order", **more):
+    return cli(pawl, "define", "-", stdin=json.dumps({"type": kind, "domain": "shop", "steps": steps, **more}))["version"]
+
+
+def start(pawl, kind="order", state=None):
+    return cli(pawl, "start", kind, json.dumps(state or {}), "--domain", "shop")["process_id"]
+
+
+def wait_status(pawl, process_id, *statuses):
+    return wait_until(lambda: (lambda s: s if s["status"] in statuses else None)(cli(pawl, "show", process_id)), timeout=60,
+                      what=f"{process_id} is {statuses}")
+
+
+def named(name, **kind):
+    return {"name": name, **kind}
+
+
+RESERVE, ASK, SHIP = named("reserve", set={"a": 1}), named("ask", wait={"response": "say"}), named("ship", set={"shipped": True})
+
+
+@test
+def a_waiting_process_goes_on_with_the_version_it_was_moved_to():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        assert define(pawl, RESERVE, ASK, SHIP) == 1
+        moved, kept = start(pawl), start(pawl)
+        for one in (moved, kept):
+            wait_status(pawl, one, "WAITING_FOR_ASYNC")
+        assert define(pawl, RESERVE, named("ask", wait={"response": "say", "count": 2}), named("pack", set={"packed": 1}), SHIP) == 2
+        # By one that is no operator, to a version that is not there, with a body that has no version.
+        reader = pawl.run("key", "create", "app", "--scopes", "process", "--json").json["token"]
+        path = f"/v1/processes/{moved}/move"
+        assert pawl.http("POST", path, body={"version": 2}, token=reader).status == 403
+        assert pawl.http("POST", path, body={"version": 9}).status == 404
+        for body in ({}, {"version": 0}, {"version": "2"}, {"to": 2}):
+            assert pawl.http("POST", path, body=body).status == 400, body
+        answer = pawl.http("POST", path, body={"version": 2, "operator": "ann", "reason": "packs now"})
+        assert answer.status == 200 and (answer.json["from_version"], answer.json["version"], answer.json["operator"]) == (1, 2, "ann"), answer.body
+        # The same again, by another operator, says who did it.
+        again = cli(pawl, "move", moved, "--to", "2", "--operator", "bob")
+        assert (again["operator"], again["from_version"]) == ("ann", 2), again
+        shown = wait_status(pawl, moved, "WAITING_FOR_ASYNC")
+        wait_until(lambda: cli(pawl, "show", moved)["waits_for"] == {"say": 2}, what="it waits by its new definition")
+        assert shown["version"] == 2
+        move, = (r for r in shown["responses"] if r["name"] == "$move")
+        assert (move["actor"], move["payload"]) == ("ann", {"from": 1, "to": 2, "reason": "packs now"}), move
+        for one in (moved, moved, kept):
+            assert pawl.run("process", "signal", one, "say", "{}").code == 0
+        shown = wait_status(pawl, moved, "COMPLETED")
+        assert [s["name"] for s in shown["steps"]] == ["reserve", "ask", "pack", "ship"] and shown["state"]["packed"] == 1, shown
+        shown = wait_status(pawl, kept, "COMPLETED")
+        assert shown["version"] == 1 and "pack" not in [s["name"] for s in shown["steps"]], shown
+        refused = pawl.run("process", "move", kept, "--to", "2")
+        assert refused.code == 1 and "has ended already" in refused.stderr, refused
+        refused = pawl.run("process", "move", moved, "--to", "1")
+        assert refused.code == 1 and ("newer than 1" in refused.stderr or "ended" in refused.stderr), refused
+        assert pawl.run("process", "move", str(uuid.uuid4()), "--to", "2").code == 1
+        assert pawl.run("process", "move", kept).code == 2
+
+
+@test
+def a_process_that_runs_is_not_moved():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api,monitor")
+        define(pawl, RESERVE, ASK)
+        process_id = start(pawl)
+        item, = pawl.http("POST", "/v1/domains/process:shop/claim", body={"limit": 1, "lease_s": 600, "wait_s": 10}).json["items"]
+        assert item["command_id"] == process_id
+        define(pawl, RESERVE, ASK, SHIP)
+        answer = pawl.http("POST", f"/v1/processes/{process_id}/move", body={"version": 2})
+        assert answer.status == 409 and "runs right now" in answer.json["detail"], answer.body
+        assert cli(pawl, "show", process_id)["version"] == 1
+        db.rows("update pawl.lease set until = now() - interval '1 s'")
+        wait_until(lambda: pawl.http("POST", f"/v1/processes/{process_id}/move", body={"version": 2}).status == 200, what="it does not run")
+        # Code has no versions.
+        code = start(pawl, "code")
+        answer = pawl.http("POST", f"/v1/processes/{code}/move", body={"version": 1})
+        assert answer.status == 409 and "its steps are code" in answer.json["detail"], answer.body
+
+
+@test
+def a_version_in_which_records_mean_something_else_is_refused_with_the_first_step():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        check = named("check", when="state.a == 1", then="ask")
+        each = named("mails", each="{{state.list}}", steps=[named("send", set={"sent": "{{index}}"}), named("log", set={"b": 1})])
+        both = named("both", parallel={"left": [named("dig", set={"c": 1}), named("fill", set={"c": 2})], "right": [named("paint", set={"d": 1})]})
+        skipped = named("skipped", set={"s": 1})
+        old = [RESERVE, check, skipped, ASK, each, both, SHIP]
+        define(pawl, *old)
+        process_id = start(pawl)
+        number = db.value(f"select id from pawl.command where command_id = '{process_id}'")
+        # Passed: reserve, check (over skipped), ask, the first item of the each; the second one has sent, and so has the left branch.
+        records = {"reserve": "null", "check": "true", "ask": "{}", "ask:begun": "null", "mails:begun": "[1,2]", "send[0]": "null",
+                   "log[0]": "null", "send[1]": "null"}
+        for name, result in records.items():
+            db.rows(f"insert into pawl.process_step values ({number}, '{name}', 1, null, '{result}', null, now(), now())")
+
+        def differs(*steps):
+            source = json.dumps({"steps": steps}).replace("'", "''")
+            before = json.dumps({"steps": old}).replace("'", "''")
+            return db.value(f"select pawl.process_differs({number}, '{before}', '{source}')")
+
+        def without(name):
+            return [step for step in old if step["name"] != name]
+
+        def inner(*steps):
+            return [{**each, "steps": steps} if step is each else step for step in old]
+
+        more = named("more", set={"m": 1})
+        send, log = each["steps"]
+        for steps, words in [
+                (old, ""), ([*old, more], ""), (old[:-1], ""), (without("skipped"), ""),
+                ([*old[:2], more, *old[2:]], ""),  # passed over, as "skipped" is
+                ([*old[:6], more, SHIP], ""), ([{**RESERVE, "set": {"a": 2}}, *old[1:]], ""), (inner(send, log, more), ""),
+                (without("both"), ""), (inner(send, {**log, "save": {"x": 1}}), ""),
+                (old[1:], 'step "reserve" does not exist'),
+                ([named("reserve", sleep="1s"), *old[1:]], 'step "reserve" was a set and is a sleep'),
+                ([more, *old], 'step "reserve" comes after "more", which has not run'),
+                ([check, RESERVE, *old[2:]], 'step "reserve" is passed over by "check"'),
+                ([RESERVE, check, skipped, each, ASK, both, SHIP], 'step "mails" comes before "ask"'),
+                ([RESERVE, {**check, "then": "ship"}, *old[2:]], 'step "ask" is passed over by "check"'),
+                ([*old[:4], more, *old[4:]], 'step "mails" comes after "more", which has not run'),
+                ([*inner(log)[:5], send, both, SHIP], 'step "send" was inside of 1 each and is inside of 0'),
+                (inner(more, send, log), 'step "send" comes after "more", which has not run'),
+                (inner(log, send), 'step "send" comes after "log", which has not run'),
+                (without("mails"), 'step "mails" does not exist')]:
+            found = differs(*steps)
+            assert (found or "") == words if not words or words.startswith("step") else words in found, (words, found)
+        # In a branch: the parallel has no record until it is joined.
+        db.rows(f"delete from pawl.process_step where id = {number} and name like 'send%' or name like 'log%' or name like 'mails%'")
+        db.rows(f"insert into pawl.process_step values ({number}, 'mails', 1, null, 'null', null, now(), now()), "
+                f"({number}, 'dig', 1, null, 'null', null, now(), now())")
+        assert not differs(*old)
+        renamed = {**both, "parallel": {"up": both["parallel"]["left"], "right": both["parallel"]["right"]}}
+        assert differs(*old[:5], renamed, SHIP) == 'step "dig" is in another list of steps'
+        assert differs(*old[:4], both, each, SHIP) == 'step "both" comes before "mails"'
+        assert differs(*old[:5], more, both, SHIP) == 'step "both" comes after "more", which has not run'
+        # A wait that has begun waits for the same.
+        db.rows(f"delete from pawl.process_step where id = {number} and name not in ('reserve', 'check', 'ask:begun')")
+        assert differs(*old[:3], named("ask", wait={"response": "cry"}), *old[4:]) == 'step "ask" waits for "cry" instead of "say"'
+        # A compensation that is still needed.
+        old = [{**RESERVE, "compensate": {"sql": "a.b"}}, ASK]
+        db.rows(f"delete from pawl.process_step where id = {number} and name <> 'reserve'")
+        assert not differs(RESERVE, ASK)
+        db.rows(f"update pawl.process set phase = 'compensating' where id = {number}")
+        assert differs(RESERVE, ASK) == 'step "reserve" has no compensation'
+
+
+@test
+def all_that_match_are_moved_retried_completed_and_canceled():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        db.rows("create function public.broken(input jsonb, key uuid) returns jsonb language plpgsql as "
+                "$$ begin raise exception 'broken' using errcode = 'QU070'; end $$")
+        define(pawl, named("dig", sql="public.broken"), kind="job")
+        define(pawl, ASK, kind="talk")
+        jobs, talks = [start(pawl, "job", {"n": n}) for n in range(6)], [start(pawl, "talk") for _ in range(3)]
+        for one in jobs:
+            wait_status(pawl, one, "WAITING_FOR_TSQ")
+        for one in talks:
+            wait_status(pawl, one, "WAITING_FOR_ASYNC")
+
+        def bulk(*arguments, code=0):
+            return cli(pawl, *arguments, "--all", "--domain", "shop", code=code)
+
+        assert pawl.run("process", "cancel", "--all", "--domain", "shop").code == 2, "it needs --yes"
+        assert pawl.run("process", "cancel", jobs[0], "--all", "--yes").code == 2
+        assert pawl.run("process", "complete", "--all", "--status", "PENDING", "--yes").code == 2
+        assert bulk("complete", "--dry-run") == {"matched": 6, "decided": 0, "known": 0, "refused": 0}
+        assert bulk("complete", "--type", "talk", "--dry-run")["matched"] == 0
+        assert bulk("complete", "--text", '"n": 4', "--yes", "--operator", "ann", "--result", "7")["decided"] == 1
+        shown = cli(pawl, "show", jobs[4])
+        assert (shown["status"], shown["result"]) == ("COMPLETED", 7)
+        assert [e["actor"] for e in shown["audit"] if e["event"] == "OPERATOR_COMPLETE"] == ["ann"], shown["audit"]
+        again = pawl.run("process", "complete", jobs[4], "--operator", "bob", "--result", "7", "--json")
+        assert again.code == 1 and "was decided already: complete by ann" in json.loads(again.stderr)["detail"], again
+        assert bulk("cancel", "--status", "WAITING_FOR_TSQ", "--step", "nothing", "--yes")["matched"] == 0
+        assert bulk("cancel", "--type", "job", "--older", "1d", "--yes")["matched"] == 0
+        db.rows("create or replace function public.broken(input jsonb, key uuid) returns jsonb language sql as $$ select '1'::jsonb $$")
+        assert bulk("retry", "--type", "job", "--yes")["decided"] == 5
+        for one in jobs[:4]:
+            wait_status(pawl, one, "COMPLETED")
+        define(pawl, ASK, SHIP, kind="talk")
+        define(pawl, named("other", set={"a": 1}), ASK, kind="talk")
+        assert bulk("move", "--type", "talk", "--to", "2", "--dry-run")["matched"] == 3
+        assert bulk("move", "--type", "talk", "--to", "2", "--yes", "--operator", "ann")["decided"] == 3
+        assert bulk("move", "--type", "talk", "--to", "2", "--yes")["known"] == 3
+        for one in talks:
+            wait_status(pawl, one, "WAITING_FOR_ASYNC")
+        refused = pawl.run("process", "move", "--all", "--domain", "shop", "--type", "talk", "--to", "3", "--yes")
+        assert refused.code == 1 and refused.stdout == "0 decided, 3 refused\n", refused
+        assert refused.stderr.count('step "ask" comes after "other", which has not run') == 3, refused
+        assert bulk("cancel", "--type", "talk", "--yes")["decided"] == 3
+        for one in talks:
+            wait_status(pawl, one, "CANCELED")
+        assert bulk("cancel", "--yes")["matched"] == 0, "all have ended"
+
+
+main()
