@@ -81,7 +81,7 @@ create or replace function rating.matches (p_group_id bigint, p_before bigint, p
   returns table (id bigint, played_at bigint, a_user_id bigint, a_name text, a_username text, b_user_id bigint, b_name text, b_username text,
                  score_a integer, score_b integer, a_before double precision, a_after double precision, b_before double precision,
                  b_after double precision, is_undone boolean, player_a bigint, player_b bigint, author_id bigint)
-  language sql stable security definer set search_path = rating, pg_temp
+  language sql stable security definer set search_path = rating, pg_temp set plan = keyed
 as $$
   select m.id, pawl.micros(m.played_at), pa.user_id, pa.name, na.shown, pb.user_id, pb.name, nb.shown, m.score_a, m.score_b,
          a.rating_before, a.rating_after, b.rating_before, b.rating_after, m.undone_at is not null, m.player_a, m.player_b, m.author_id
@@ -104,7 +104,7 @@ $$;
 create or replace function rating.player_history (p_group_id bigint, p_player_id bigint, p_before bigint, p_limit integer)
   returns table (match_id bigint, played_at bigint, opponent_user_id bigint, opponent text, opponent_username text, score integer,
                  opponent_score integer, outcome integer, rating_before double precision, rating double precision, deviation double precision)
-  language sql stable security definer set search_path = rating, pg_temp
+  language sql stable security definer set search_path = rating, pg_temp set plan = keyed
 as $$
   select h.match_id, pawl.micros(h.played_at), p.user_id, p.name, n.shown,
          case when m.player_a = h.player_id then m.score_a else m.score_b end,
@@ -138,7 +138,7 @@ $$;
 -- The last p_limit points of each player's rating, oldest first; the first point is the rating before the first of these matches.
 create or replace function rating.chart_points (p_group_id bigint, p_players bigint[], p_limit integer)
   returns table (ord integer, at bigint, rating double precision, before double precision)
-  language sql stable security definer set search_path = rating, pg_temp
+  language sql stable security definer set search_path = rating, pg_temp set plan = keyed
 as $$
   select u.ord::integer, pawl.micros(h.played_at), h.rating_after, h.rating_before
   from unnest(p_players) with ordinality u (id, ord)

@@ -44,7 +44,7 @@ create or replace function rating.replay_chunk (p_group_id bigint, p_after bigin
                  a_rating double precision, a_deviation double precision, a_volatility double precision,
                  b_rating_before double precision, b_deviation_before double precision, b_volatility_before double precision,
                  b_rating double precision, b_deviation double precision, b_volatility double precision, history_rows integer, outcome integer)
-  language sql stable security definer set search_path = rating, pg_temp
+  language sql stable security definer set search_path = rating, pg_temp set plan = keyed
 as $$
   select m.id, m.player_a, m.player_b, m.score_a, m.score_b, r.system, r.k_factor, r.margin,
          a.rating_before, a.deviation_before, a.volatility_before, a.rating_after, a.deviation_after, a.volatility_after,
