@@ -1,28 +1,365 @@
 /*
- * bot_game.c - see bot_game.h. No game is joined yet: updates are stored, ordered and done, groups that move are followed, and messages that
- * applications queue in the outbox are sent.
+ * bot_game.c - see bot_game.h: reads updates for the game of module rating, and
+ * writes what it says as messages.
  */
 #include "app/bot_game.h"
 
-const TelegramCommand bot_game_commands[] = {{0}};
+#include <stdlib.h>
+#include <string.h>
+
+#include "rating/game.h"
+#include "telegram/markup.h"
+#include "telegram/outbox.h"
+
+#define ADMIN_MS \
+    5000 /* for the question whether a user is an administrator; without an      \
+          answer the game says that it does not know */
+
+/* ---- command menus ---- */
+
+/* clang-format off */
+#define MENU(scope, language, command, description) {scope, language, command, description},
+#define GROUP_EN(command, kind, en, ru)   MENU("all_group_chats", "", command, en)
+#define GROUP_RU(command, kind, en, ru)   MENU("all_group_chats", "ru", command, ru)
+#define ADMIN_EN(command, kind, en, ru)   MENU("all_chat_administrators", "", command, en)
+#define ADMIN_RU(command, kind, en, ru)   MENU("all_chat_administrators", "ru", command, ru)
+const TelegramCommand bot_game_commands[] = {
+    ASK_COMMANDS(GROUP_EN)
+    ASK_COMMANDS(GROUP_RU)
+    ASK_COMMANDS(ADMIN_EN) ASK_COMMANDS_OF_ADMINS(ADMIN_EN)
+    ASK_COMMANDS(ADMIN_RU) ASK_COMMANDS_OF_ADMINS(ADMIN_RU)
+    MENU("all_private_chats", "", "help", "what I can do")
+    MENU("all_private_chats", "ru", "help", "что я умею")
+    {0},
+};
+/* clang-format on */
+
+/* ---- from an update to the game's input ---- */
+
+static GameUser user_of(const TelegramUser *user, Arena *arena)
+{
+    const char *first = user->first_name ? user->first_name : "", *last = user->last_name ? user->last_name : "";
+
+    return (GameUser){.id       = user->id,
+                      .is_bot   = user->is_bot,
+                      .name     = arena_print(arena, "%s%s%s", first, first[0] && last[0] ? " " : "", last),
+                      .username = user->username};
+}
+
+static const GameUser *users_of(const TelegramUser *users, int count, Arena *arena)
+{
+    GameUser *list = arena_array(arena, GameUser, count ? count : 1);
+
+    for (int i = 0; i < count; i++)
+        list[i] = user_of(&users[i], arena);
+    return list;
+}
+
+static const GameUser *user_new(const TelegramUser *user, Arena *arena)
+{
+    return user && user->id ? users_of(user, 1, arena) : NULL;
+}
+
+/* Servers that leave the type out: groups have negative numbers. */
+static bool chat_is_private(const TelegramChat *chat)
+{
+    return chat->type == TELEGRAM_CHAT_PRIVATE || (chat->type == TELEGRAM_CHAT_UNKNOWN && chat->id > 0);
+}
+
+static void links_take(const TelegramMessage *message, Arena *arena, GameInput *input)
+{
+    GameLink *links = arena_array(arena, GameLink, message->entities_count + 1);
+
+    for (int i = 0; i < message->entities_count; i++) {
+        const TelegramEntity *entity = &message->entities[i];
+
+        if (entity->type == TELEGRAM_ENTITY_TEXT_MENTION && entity->user && entity->user->id)
+            links[input->links_count++] = (GameLink){entity->offset, entity->length, user_new(entity->user, arena)};
+    }
+    input->links = links;
+}
+
+/* In a forum every message answers the one that opened its topic; that is no
+ * reply. */
+static const TelegramMessage *reply_of(const TelegramMessage *message)
+{
+    const TelegramMessage *reply = message->reply_to;
+
+    return reply && !(message->thread_id && reply->id == message->thread_id) ? reply : NULL;
+}
+
+static bool message_read(const TelegramMessage *message, Arena *arena, GameInput *input)
+{
+    const TelegramMessage *reply = reply_of(message);
+
+    if (message->chat.type == TELEGRAM_CHAT_CHANNEL)
+        return false;
+    input->kind         = GAME_MESSAGE;
+    input->chat_id      = message->chat.id;
+    input->chat_title   = message->chat.title;
+    input->is_private   = chat_is_private(&message->chat);
+    input->topic        = message->thread_id;
+    input->message_id   = message->id;
+    input->date_s       = message->date;
+    input->is_anonymous = message->is_anonymous;
+    input->is_forwarded = message->is_forwarded;
+    input->from         = message->is_anonymous ? NULL : user_new(message->from, arena);
+    input->language     = message->from ? message->from->language_code : NULL;
+    input->text         = message->text;
+    links_take(message, arena, input);
+    input->is_reply = reply != NULL;
+    input->reply_to = reply && !reply->is_anonymous ? user_new(reply->from, arena) : NULL;
+    if (message->members_new_count || message->member_left) {
+        input->kind       = GAME_MEMBERS;
+        input->came       = users_of(message->members_new, message->members_new_count, arena);
+        input->came_count = message->members_new_count;
+        input->left       = user_new(message->member_left, arena);
+        input->left_count = input->left ? 1 : 0;
+        input->from       = NULL; /* who leaves is `from` too */
+    }
+    if (message->migrate_to || message->migrate_from) {
+        input->kind     = GAME_MOVED;
+        input->chat_id  = message->migrate_from ? message->migrate_from : message->chat.id;
+        input->moved_to = message->migrate_from ? message->chat.id : message->migrate_to;
+    }
+    return true;
+}
+
+static bool member_read(const TelegramUpdate *update, Arena *arena, GameInput *input)
+{
+    const TelegramMember *member = update->member;
+
+    input->chat_id    = member->chat.id;
+    input->chat_title = member->chat.title;
+    input->is_private = chat_is_private(&member->chat);
+    if (input->is_private || member->chat.type == TELEGRAM_CHAT_CHANNEL)
+        return false;
+    if (update->kind == TELEGRAM_MY_MEMBER) {
+        input->kind = member->is_in ? GAME_MEMBERS : GAME_REMOVED;
+        return true;
+    }
+    input->kind = GAME_MEMBERS;
+    if (!member->user || member->was_in == member->is_in)
+        return false;
+    input->came = input->left = user_new(member->user, arena);
+    input->came_count         = member->is_in ? 1 : 0;
+    input->left_count         = member->is_in ? 0 : 1;
+    return input->came != NULL;
+}
+
+static bool callback_read(const TelegramCallback *callback, Arena *arena, GameInput *input)
+{
+    if (callback->message) {
+        (void)message_read(callback->message, arena, input);
+        input->text = NULL;
+    }
+    input->kind         = GAME_BUTTON;
+    input->is_anonymous = false;
+    input->is_reply     = false;
+    input->reply_to     = NULL;
+    input->links_count  = 0;
+    input->date_s       = 0; /* of the message, not of the press */
+    input->from         = user_new(callback->from, arena);
+    input->language     = callback->from ? callback->from->language_code : NULL;
+    input->button_id    = callback->id;
+    input->button_data  = callback->data;
+    return true;
+}
+
+/* false: nothing for the game. Edits are not: an edit of a command is no new
+ * command. */
+static bool input_read(const BotTurn *turn, GameInput *ret_input)
+{
+    const TelegramUpdate *update = turn->update;
+
+    *ret_input = (GameInput){.bot_name = turn->bot_name, .escape = telegram_escape, .is_late = turn->attempt > 1};
+    switch (update->kind) {
+    case TELEGRAM_MESSAGE:
+        return update->message && message_read(update->message, turn->arena, ret_input);
+    case TELEGRAM_CALLBACK:
+        return update->callback && callback_read(update->callback, turn->arena, ret_input);
+    case TELEGRAM_MEMBER:
+    case TELEGRAM_MY_MEMBER:
+        return update->member && member_read(update, turn->arena, ret_input);
+    default:
+        return false;
+    }
+}
+
+/* ---- from the game's replies to messages ---- */
+
+/* Answers to presses are plain text. */
+static const char *plain_of(const char *html, Arena *arena)
+{
+    static const char *const references[][2] = {
+        {"&lt;",  "<"},
+        {"&gt;",  ">"},
+        {"&amp;", "&"}
+    };
+    Text text;
+
+    if (!html)
+        return NULL;
+    text_init(&text, arena, TEXT_MAX_LINE);
+    while (*html) {
+        size_t i = 0;
+
+        if (*html == '<' && strchr(html, '>')) {
+            html = strchr(html, '>') + 1;
+            continue;
+        }
+        while (i < COUNT(references) && strncmp(html, references[i][0], strlen(references[i][0])) != 0)
+            i++;
+        if (i < COUNT(references)) {
+            text_append(&text, references[i][1]);
+            html += strlen(references[i][0]);
+        } else {
+            text_append_char(&text, *html++);
+        }
+    }
+    return telegram_shorten(text_string(&text), TELEGRAM_ANSWER_MAX, arena);
+}
+
+static const TelegramButton *buttons_of(const GameReply *reply, Arena *arena)
+{
+    TelegramButton *buttons = arena_array(arena, TelegramButton, reply->buttons_count + 1);
+
+    for (int i = 0; i < reply->buttons_count; i++)
+        buttons[i] = (TelegramButton){reply->buttons[i].text, reply->buttons[i].data, reply->buttons[i].ends_row};
+    return buttons;
+}
+
+static void reply_send(BotTurn *turn, const GameInput *input, const GameReply *reply)
+{
+    bool             is_press = input->kind == GAME_BUTTON;
+    TelegramOutgoing item     = {.chat_id       = input->chat_id,
+                                 .thread_id     = input->topic,
+                                 .reply_to      = is_press ? 0 : input->message_id,
+                                 .html          = reply->html,
+                                 .buttons       = buttons_of(reply, turn->arena),
+                                 .buttons_count = reply->buttons_count,
+                                 .reference     = reply->reference,
+                                 .file          = reply->file,
+                                 .file_size     = reply->file_size,
+                                 .file_name     = reply->file_name};
+
+    switch (reply->kind) {
+    case GAME_SAY:
+        item.method = TELEGRAM_SEND;
+        break;
+    case GAME_EDIT:
+        item.method     = input->message_id ? TELEGRAM_EDIT : TELEGRAM_SEND;
+        item.message_id = input->message_id;
+        break;
+    case GAME_PHOTO:
+        item.method = TELEGRAM_PHOTO;
+        break;
+    case GAME_DOCUMENT:
+        item.method = TELEGRAM_DOCUMENT;
+        break;
+    case GAME_TOAST:
+        item = (TelegramOutgoing){.method      = TELEGRAM_ANSWER,
+                                  .callback_id = input->button_id,
+                                  .html        = plain_of(reply->html, turn->arena),
+                                  .is_alert    = reply->html != NULL};
+        break;
+    }
+    if (item.chat_id || item.method == TELEGRAM_ANSWER)
+        bot_turn_send(turn, &item);
+}
+
+static void output_send(BotTurn *turn, const GameInput *input, const GameOutput *output)
+{
+    /* A press that got no answer shows progress until it expires. */
+    if (input->kind == GAME_BUTTON && output->count == 0 && input->button_id && input->button_id[0])
+        reply_send(turn, input, &(GameReply){.kind = GAME_TOAST});
+    for (int i = 0; i < output->count; i++)
+        reply_send(turn, input, &output->list[i]);
+}
+
+/* ---- the three functions ---- */
+
+typedef struct {
+    Admin admin;
+} Prepared;
+
+/* Is "id": NUMBER somewhere in the list of administrators? Users are the only objects with an id there. */
+static bool list_has(const char *json, int64_t user_id)
+{
+    while ((json = strstr(json, "\"id\""))) {
+        json += strlen("\"id\"");
+        json += strspn(json, " \t\r\n:");
+        if (strtoll(json, NULL, 10) == user_id)
+            return true;
+    }
+    return false;
+}
+
+/* getChatMember is certain only where the bot is an administrator; the list of administrators can always be read. */
+static Admin admin_by_list(BotTurn *turn, int64_t chat_id, int64_t user_id, Deadline deadline)
+{
+    TelegramField fields[] = {
+        {"chat_id", arena_print(turn->arena, "%lld", (long long)chat_id), true},
+        {0}
+    };
+    TelegramCall   call   = {.method = "getChatAdministrators", .fields = fields, .deadline = deadline};
+    TelegramAnswer answer = {0};
+    Error          error  = {0};
+
+    if (telegram_call(turn->bot, &call, turn->arena, &answer, &error) != OK || !answer.result ||
+        answer.result[0] != '[')
+        return ADMIN_UNKNOWN;
+    return list_has(answer.result, user_id) ? ADMIN_YES : ADMIN_NO;
+}
+
+/* What the server cannot answer is unknown, and no reason to try the update
+ * again. */
+static Admin admin_find(BotTurn *turn, int64_t chat_id, int64_t user_id)
+{
+    Deadline    deadline = deadline_sooner(turn->deadline, deadline_in_ms(ADMIN_MS));
+    const char *status   = "";
+    Error       error    = {0};
+
+    if (telegram_get_member(turn->bot, chat_id, user_id, deadline, turn->arena, &status, &error) != OK || !status[0])
+        return admin_by_list(turn, chat_id, user_id, deadline);
+    return strcmp(status, "administrator") == 0 || strcmp(status, "creator") == 0 ? ADMIN_YES : ADMIN_NO;
+}
 
 ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr)
 {
-    (void)turn;
+    Prepared *prepared = arena_alloc(turn->arena, sizeof *prepared);
+    GameInput input;
+
     (void)reterr;
+    prepared->admin = ADMIN_UNKNOWN;
+    if (input_read(turn, &input) && input.chat_id && game_needs_admin(&input, turn->arena))
+        prepared->admin = admin_find(turn, input.chat_id, input.from->id);
+    turn->prepared = prepared;
     return OK;
 }
 
 ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr)
 {
-    (void)tx;
-    (void)turn;
-    (void)reterr;
+    const Prepared *prepared = turn->prepared;
+    GameInput       input;
+    GameOutput     *output = arena_alloc(turn->arena, sizeof *output);
+
+    if (!input_read(turn, &input))
+        return OK;
+    input.admin = prepared ? prepared->admin : ADMIN_UNKNOWN;
+    if (input.kind == GAME_MESSAGE && input.is_reply)
+        TRY(telegram_reference_find(tx, turn->bot_id, input.chat_id, turn->update->message->reply_to->id,
+                                    &input.reply_reference, reterr));
+    TRY(game_run(tx, &input, output, reterr));
+    output_send(turn, &input, output);
     return OK;
 }
 
 void bot_game_failed(BotTurn *turn, const Error *why)
 {
-    (void)turn;
-    (void)why;
+    GameInput   input;
+    GameOutput *output = arena_alloc(turn->arena, sizeof *output);
+
+    if (input_read(turn, &input) && game_failed(&input, why, turn->arena, output))
+        output_send(turn, &input, output);
 }

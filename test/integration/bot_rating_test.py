@@ -1,0 +1,229 @@
+#!/usr/bin/env python3
+"""bot_rating - the game through the bot: what members of a group write, and what they see; each mistake of the bot that this one replaces."""
+import os
+import random
+import threading
+
+from bot_api import BotApi, units
+from helpers import stop_clean
+from pawl_test import Database, Pawl, Proxy, main, test, wait_until
+
+FAST = {"PAWL_TELEGRAM_CHAT_INTERVAL": "0ms", "PAWL_TELEGRAM_GROUP_PER_MINUTE": "1000", "PAWL_TELEGRAM_PER_SECOND": "1000"}
+
+
+def bot(db, api, **more):
+    return Pawl(db, env={**api.env(), **FAST, **more})
+
+
+def people(api, group, *names):
+    """Users with usernames who have written something in the group."""
+    users = [api.user(100 + n, name, username=name.lower()) for n, name in enumerate(names)]
+    for user in users:
+        api.member(group, user)
+        api.message(group, user, "hello")
+    return users
+
+
+def answers(api, group, count):
+    wait_until(lambda: len(api.sent(group)) >= count, what=f"{count} messages")
+    got = api.texts(group)
+    assert len(got) == count, got
+    return got
+
+
+def matches(db, where="true"):
+    return int(db.value(f"select count(*) from rating.match where {where}"))
+
+
+def handled(db, count):
+    wait_until(lambda: int(db.value("select count(*) from pawl.outcome o join pawl.command c on c.id = o.id join pawl.domain d on d.id = c.domain_id "
+                                    "where d.name = 'telegram:424242'")) >= count, what=f"{count} updates are handled")
+
+
+@test
+def from_the_first_message_to_undo():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001, "Chess", forum=True)
+        ann, bob = people(api, group, "Ann", "Bob")
+        # Emoji and Cyrillic before the mentions, the bot's name behind the command, a topic.
+        api.message(group, ann, f"/match@{api.username} @ann @bob 3 1", topic=7)
+        pawl.serve("--role", "bot,api")
+        first, = answers(api, group, 1)
+        assert first == "🏆 Ann 3:1 Bob\nAnn: 1516 (+16), place 1\nBob: 1484 (−16), place 2", first
+        sent = api.sent(group)[0]
+        assert sent["message_thread_id"] == 7, sent
+        button = sent["reply_markup"]["inline_keyboard"][0][0]
+        assert button["callback_data"].startswith("undo:"), button
+        api.callback(bob, sent, button["callback_data"])
+        wait_until(lambda: "Undone" in api.texts(group)[0], what="the message is edited")
+        wait_until(lambda: api.answered, what="the press is answered")
+        assert matches(db, "undone_at is null") == 0
+        assert pawl.run("rating", "verify").code == 0
+        assert {scope for scope, _ in api.commands} >= {"all_group_chats", "all_chat_administrators"}, api.commands
+        assert not api.calls_of("setMessageReaction")
+        stop_clean(pawl.server)
+
+
+@test
+def entities_in_utf16_and_linked_names():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        lee = api.user(300, "🎉 Анна <b>Ли</b> & co")
+        text = "/match 🎉 Анна <b>Ли</b> & co @bob 2:0"
+        entities = [{"type": "text_mention", "offset": units("/match "), "length": units("🎉 Анна <b>Ли</b> & co"), "user": lee}]
+        api.message(group, ann, text, entities=entities)
+        pawl.serve("--role", "bot,api")
+        got, = answers(api, group, 1)
+        assert got.startswith("🏆 🎉 Анна <b>Ли</b> & co 2:0 Bob"), got
+
+
+@test
+def the_same_update_to_three_instances_is_one_match_and_one_answer():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        for _ in range(3):
+            pawl.serve("--role", "bot,api")
+        update = api.message(group, ann, "/match @ann @bob 3 1")
+        for _ in range(4):
+            api.again(update)
+        answers(api, group, 1)
+        undo = api.message(group, ann, "/undo")
+        for _ in range(4):
+            api.again(undo)
+        assert "Undone" in answers(api, group, 2)[1]
+        api.message(group, ann, "/top")
+        answers(api, group, 3)
+        assert matches(db) == 1 and matches(db, "undone_at is null") == 0
+
+
+@test
+def undo_by_reply_takes_that_match_and_a_second_one_the_match_before():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, bob = people(api, group, "Ann", "Bob")
+        cid = api.user(400, "Edmundo", username="edmundo_undo")
+        api.message(group, cid, "I would never undo anything /undo")
+        pawl.serve("--role", "bot,api")
+        for score in ("3 1", "3 2", "3 0"):
+            api.message(group, ann, f"/match @ann @bob {score}")
+        answers(api, group, 3)
+        api.message(group, bob, "/undo", reply_to=api.sent(group)[0])
+        assert "Ann 3:1 Bob" in answers(api, group, 4)[3]
+        api.message(group, ann, "/undo")
+        assert "Ann 3:0 Bob" in answers(api, group, 5)[4]
+        api.message(group, ann, "/undo")
+        assert "Ann 3:2 Bob" in answers(api, group, 6)[5]
+        assert matches(db, "undone_at is null") == 0
+        api.message(group, ann, "/match @ann @bob 1 0")
+        answers(api, group, 7)
+        api.message(group, cid, "/undo")
+        assert "Only its players and admins" in answers(api, group, 8)[7]
+        api.member(group, cid, "administrator")
+        api.message(group, cid, "/undo")
+        assert "Undone" in answers(api, group, 9)[8]
+
+
+@test
+def edits_anonymous_admins_topics_and_strangers():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001, forum=True)
+        ann, bob = people(api, group, "Ann", "Bob")
+        pawl.serve("--role", "bot,api")
+        update = api.message(group, ann, "/match @ann @bob 3 1")  # in the General topic
+        answers(api, group, 1)
+        assert "message_thread_id" not in api.sent(group)[0]
+        api.edit(update, "/match @ann @bob 9 1")
+        fake = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+        api.message(group, fake, "/settings k 20", sender_chat=group)
+        assert "k = 20" in answers(api, group, 2)[1]
+        api.message(group, fake, "/match 3 1", sender_chat=group, reply_to=update["message"])
+        assert "cannot see who you are" in answers(api, group, 3)[2]
+        api.message(group, bob, "/settings k 30")
+        assert "Only admins" in answers(api, group, 4)[3]
+        api.message(group, bob, "/match @ann @bob 5 5", forward_origin={"type": "user", "sender_user": ann, "date": 1})
+        assert "cannot be forwarded" in answers(api, group, 5)[4]
+        api.message(group, bob, "/match @ann @" + api.username + " 5 0")
+        assert "❌" in answers(api, group, 6)[5]
+        assert matches(db) == 1
+
+
+@test
+def chart_and_export_are_files():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        api.message(group, ann, "/match @ann @bob 3 1")
+        api.message(group, ann, "/chart")
+        api.message(group, ann, "/export")
+        pawl.serve("--role", "bot,api")
+        answers(api, group, 4)
+        photo, = api.calls_of("sendPhoto")
+        assert photo.files["photo"]["bytes"].startswith(b"\x89PNG"), photo.files
+        assert len(api.calls_of("sendDocument")) == 2
+
+
+@test
+def a_group_that_moves_keeps_its_ratings():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-55, "Chess", kind="group")
+        ann, _ = people(api, group, "Ann", "Bob")
+        api.message(group, ann, "/match @ann @bob 3 1")
+        pawl.serve("--role", "bot,api")
+        answers(api, group, 1)
+        moved = api.migrate(group, -1002)
+        api.message(moved, ann, "/top")
+        assert "Ann - 1516" in answers(api, moved, 1)[0]
+        assert matches(db) == 1
+
+
+@test
+def an_outage_is_said_and_made_good():
+    with Database() as db, Proxy(db) as proxy, BotApi() as api, Pawl(proxy.url, env={**api.env(), **FAST}) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        pawl.serve("--role", "bot,api")
+        handled(db, 2)
+        proxy.do("mode refuse")
+        proxy.do("cut")
+        api.message(group, ann, "/match @ann @bob 3 1")
+        proxy.do("mode pass")
+        wait_until(lambda: matches(db) == 1, timeout=90)
+        wait_until(lambda: any("1516" in text for text in api.texts(group)), timeout=60)
+
+
+@test
+def many_matches_of_many_groups_while_instances_are_killed():
+    """PAWL_TEST_BOT_MATCHES=1000 for the full size."""
+    size, chats = int(os.environ.get("PAWL_TEST_BOT_MATCHES", "96")), 16
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        users = [api.user(100 + n, f"P{n}", username=f"player{n}") for n in range(6)]
+        groups = [api.group(-1001 - n) for n in range(chats)]
+        servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
+        for group in groups:
+            for user in users:
+                api.message(group, user, "hello")
+        rng = random.Random(5)
+
+        def play(part):
+            for n in part:
+                a, b = rng.sample(range(6), 2)
+                api.message(groups[n % chats], users[rng.randrange(6)], f"/match @player{a} @player{b} {n % 50 + 1} {n % 7}")
+        threads = [threading.Thread(target=play, args=(range(k, size, 4),)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        for k in range(3):
+            wait_until(lambda k=k: matches(db) >= size * (k + 1) // 5, timeout=120, what="matches")
+            servers[k].kill()
+            servers[k] = None
+            pawl.serve("--role", "bot,api")
+        for thread in threads:
+            thread.join()
+        wait_until(lambda: matches(db) == size, timeout=120, what="all matches")
+        assert pawl.run("rating", "verify").code == 0
+        wait_until(lambda: sum(len(api.sent(group)) for group in groups) >= size, timeout=120, what="all answers")
+        assert matches(db) == size
+
+
+main()
