@@ -56,13 +56,7 @@ as $$
 #variable_conflict use_column
 begin
   return query
-  select p.id,
-         coalesce(p.definition_id, ( -- started before its type was defined: the first version, which stays the first
-           select d.id from pawl.command c
-           join pawl.domain_name n on n.id = c.domain_id
-           join pawl.process_definition d on d.domain = substr(n.name, 9) and d.type = c.type
-           where c.id = p.id order by d.version limit 1)),
-         p.phase, p.state, p.version, p.deadline, p.retried_at, s.steps, r.responses
+  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, s.steps, r.responses
   from unnest(p_ids) u (id)
   cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
   left join lateral (

@@ -84,8 +84,14 @@ begin
     from (select u.id, count(*) as count, sum(pawl.json_bytes(u.payload)) as bytes
           from unnest(p_ids, p_payloads) u (id, payload) where u.id = any (v_held) and p_merge group by u.id) u
     cross join lateral (
-      select pawl.json_bytes(p.state) as bytes, p.response_count, p.response_bytes from pawl.process p where p.id = u.id limit 1) p
-    where u.bytes + p.bytes > c_state_max or u.count + p.response_count > c_count_max or u.bytes + p.response_bytes > c_bytes_max);
+      select pawl.json_bytes(p.state) as bytes, p.state, p.response_count, p.response_bytes from pawl.process p where p.id = u.id limit 1) p
+    where u.count + p.response_count > c_count_max or u.bytes + p.response_bytes > c_bytes_max
+       or u.bytes + p.bytes > c_state_max and ( -- merged, because a response may replace what an earlier one has set
+         select pawl.json_bytes(p.state || jsonb_object_agg(e.key, e.value order by i.ord))
+         from unnest(p_ids, p_names, p_payloads) with ordinality i (id, name, payload, ord)
+         cross join lateral jsonb_each(case jsonb_typeof(i.payload) when 'object' then i.payload
+                                       else jsonb_build_object(i.name, coalesce(i.payload, 'null')) end) e (key, value)
+         where i.id = u.id) > c_state_max);
   with item as (
     select distinct on (u.id, u.name, u.key) u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload
     from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
