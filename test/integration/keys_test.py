@@ -97,7 +97,12 @@ OPENS = {
     "PUT /v1/process-definitions": "admin", "POST /v1/processes": "process", "POST /v1/processes/{id}/signals/{name}": "process",
     "GET /v1/processes": "read process admin", "GET /v1/processes/{id}": "read process admin",
     "POST /v1/processes/{id}/retry": "admin", "POST /v1/processes/{id}/cancel": "process admin",
-    "POST /v1/processes/{id}/complete": "admin",
+    "POST /v1/processes/{id}/complete": "admin", "POST /v1/processes/{id}/move": "admin",
+    "POST /v1/process-domains/{domain}/claim": "process", "POST /v1/process-domains/{domain}/report": "process",
+    "POST /v1/process-domains/{domain}/extend": "process",
+    "POST /telegram/webhook": "open",
+    "GET /v1/groups/{chat}/leaderboard": "read rating admin", "GET /v1/groups/{chat}/matches": "read rating admin",
+    "GET /v1/groups/{chat}/players/{user}/history": "read rating admin",
     "POST /v1/wallets": "wallet", "GET /v1/wallets/{owner}": MONEY, "GET /v1/owners/{owner}/wallets": MONEY,
     "POST /v1/wallets/{owner}/topup": "treasury", "POST /v1/wallets/{owner}/spend": "wallet",
     "POST /v1/wallets/{owner}/freeze": "treasury", "POST /v1/wallets/{owner}/unfreeze": "treasury",
@@ -111,7 +116,7 @@ OPENS = {
     "GET /v1/ledger/verify": "read wallet treasury admin",
 }
 CAPTURES = {"{type}": "busy", "{id}": "00000000-0000-7000-8000-000000000001", "{owner}": "a", "{domain}": "d", "{name}": "n",
-            "{txn_id}": "00000000-0000-7000-8000-000000000001"}
+            "{txn_id}": "00000000-0000-7000-8000-000000000001", "{chat}": "-100", "{user}": "7"}
 
 
 @test
