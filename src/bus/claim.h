@@ -17,7 +17,8 @@
  * every CLAIM_FULL_MS one begins at the first row. A server that was restored or failed over to may allocate positions a second
  * time: a claim whose cursor is beyond the last position of the sequence starts at the first row (sql/bus/claim.sql), and the cursor is
  * reset when a row comes from below the watermark, or when positions or transaction ids are smaller than those seen before. Scans
- * below the position that take more than CLAIM_CHEAP_US use at most 1/CLAIM_LOW_SHARE of the time.
+ * below the position that take more than CLAIM_CHEAP_US use at most 1/CLAIM_LOW_SHARE of the time, and come at the latest after
+ * CLAIM_PAUSE_MS.
  *
  * A claimer of some types scans the commands of the others. It proves that those it scanned are none of its own, and begins behind
  * them from then on.
@@ -38,6 +39,7 @@
 #define CLAIM_LOW_MS    100
 #define CLAIM_FULL_MS   15000
 #define CLAIM_LOW_SHARE 20
+#define CLAIM_PAUSE_MS  5000
 #define CLAIM_CHEAP_US  5000
 #define CLAIM_MAX       10000
 #define CLAIM_TYPES_MAX 100

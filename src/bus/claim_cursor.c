@@ -30,8 +30,11 @@ ClaimFrom claim_cursor_from(ClaimCursor *cursor, Mono now)
 
 void claim_cursor_measured(ClaimCursor *cursor, Mono now, int64_t took_us)
 {
+    int64_t pause_ms = took_us * CLAIM_LOW_SHARE / 1000;
+
+    /* Bounded, because a claim that waited for a server that was away took seconds without reading anything. */
     if (took_us > CLAIM_CHEAP_US)
-        cursor->pause_until = mono_plus_ms(now, took_us * CLAIM_LOW_SHARE / 1000);
+        cursor->pause_until = mono_plus_ms(now, pause_ms < CLAIM_PAUSE_MS ? pause_ms : CLAIM_PAUSE_MS);
 }
 
 /* What was remembered is about another history of the database. */

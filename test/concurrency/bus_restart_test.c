@@ -107,6 +107,12 @@ TEST(senders_and_workers_carry_on_after_a_restart)
     restart_under_load(server, &load);
     for (int i = 0; i < SENDERS; i++)
         thread_join(senders[i]);
+    /* A position that is allocated again after the crash may be below a watermark: the claim from the first row finds it (bus/claim.h). */
+    for (Deadline full = deadline_in_ms(CLAIM_FULL_MS + WORKER_IDLE_MS); !deadline_passed(full);) {
+        if (count_of(url, "select count(*) from pawl.outcome") == SENDERS * COMMANDS)
+            break;
+        clock_sleep_ms(20);
+    }
     await(count_of(url, "select count(*) from pawl.outcome") == SENDERS * COMMANDS);
     for (int i = 0; i < WORKERS; i++) {
         worker_stop(workers[i], deadline_in_ms(5000));
@@ -117,7 +123,9 @@ TEST(senders_and_workers_carry_on_after_a_restart)
     pool_free(load.pool);
     assert_int_equal(count_of(url, "select count(*) from pawl.command"), SENDERS * COMMANDS);
     assert_int_equal(count_of(url, "select count(*) from pawl.outcome where status = 'COMPLETED'"), SENDERS * COMMANDS);
+    /* A command that was claimed ahead and not begun within a second is released: received, but no attempt. */
     assert_int_equal(count_of(url, "select sum(attempts) from pawl.outcome"),
-                     count_of(url, "select count(*) from pawl.audit where event = 'RECEIVED'"));
+                     count_of(url, "select count(*) filter (where event = 'RECEIVED') - count(*) filter (where "
+                                   "details->>'reason' = 'released before it was begun') from pawl.audit"));
     assert_int_equal(count_of(url, "select count(*) from pawl.audit where event = 'COMPLETED'"), SENDERS * COMMANDS);
 }

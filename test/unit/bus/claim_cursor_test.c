@@ -92,6 +92,12 @@ TEST(claim_cursor_looks_at_the_front_mostly_and_pays_for_long_looks)
     assert_int_equal(claim_cursor_from(&cursor, mono_plus_ms(now, 999)), CLAIM_FROM_CURSOR);
     assert_int_equal(claim_cursor_from(&cursor, mono_plus_ms(now, 1000)), CLAIM_FROM_WATERMARK);
     assert_int_equal(claim_cursor_from(&cursor, mono_plus_ms(now, CLAIM_FULL_MS)), CLAIM_FROM_START);
+
+    /* It took ten seconds, because the server was away: not again for five seconds only. */
+    claim_cursor_measured(&cursor, now, 10000000);
+    assert_int_equal(claim_cursor_from(&cursor, mono_plus_ms(now, CLAIM_PAUSE_MS - 1)), CLAIM_FROM_CURSOR);
+    assert_int_not_equal(claim_cursor_from(&cursor, mono_plus_ms(now, CLAIM_FULL_MS + CLAIM_PAUSE_MS)),
+                         CLAIM_FROM_CURSOR);
 }
 
 /* The server was restored: rows are there again below what was proven to be empty. */
