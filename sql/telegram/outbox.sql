@@ -39,8 +39,8 @@ as $$
 $$;
 
 -- Queue messages. p_chats: 0 for an answer to a button press, which has no place in a chat, is first in the queue and is not limited.
--- p_room: how many may be queued, answers not counted. Returns how many were refused: the last ones.
-create or replace function pawl.telegram_put (p_bot_id bigint, p_ids uuid[], p_chats bigint[], p_types text[], p_payloads jsonb[], p_room integer)
+-- p_capacity: how many may be queued, answers not counted. Returns how many were refused: the last ones.
+create or replace function pawl.telegram_put (p_bot_id bigint, p_ids uuid[], p_chats bigint[], p_types text[], p_payloads jsonb[], p_capacity integer)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
@@ -54,9 +54,9 @@ declare
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'TG001'), pawl.array_check('chats', p_chats, v_count, 'TG001'),
           pawl.array_check('types', p_types, v_count, 'TG001'), pawl.array_check('payloads', p_payloads, v_count, 'TG001');
-  if (p_bot_id > 0 and p_room >= 0 and v_count <= 10000) is not true or array_position(p_ids, null) is not null
+  if (p_bot_id > 0 and p_capacity >= 0 and v_count <= 10000) is not true or array_position(p_ids, null) is not null
      or array_position(p_chats, null) is not null then
-    raise exception 'bot_id must be from 1, room from 0, and ids and chats must have at most 10000 elements without null'
+    raise exception 'bot_id must be from 1, capacity from 0, and ids and chats must have at most 10000 elements without null'
       using errcode = 'TG001';
   end if;
   select array_agg(q.id order by q.ord), array_agg(q.key order by q.ord), array_agg(q.type order by q.ord),
@@ -68,7 +68,7 @@ begin
            count(*) filter (where u.chat_id <> 0) over (order by u.ord) as number
     from unnest(p_ids, p_chats, p_types, p_payloads) with ordinality u (id, chat_id, type, payload, ord)
   ) q
-  where q.chat_id = 0 or q.number <= p_room;
+  where q.chat_id = 0 or q.number <= p_capacity;
   if v_ids is not null then
     perform from pawl.send_items(false, pawl.telegram_outbox(p_bot_id), v_types, v_payloads, v_ids, null, v_priorities,
       array_fill(20::smallint, array[cardinality(v_ids)]), null, null, null, null, v_keys);

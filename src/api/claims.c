@@ -511,3 +511,15 @@ void claims_free(Claims *claims)
     mutex_done(&claims->mutex);
     free(claims);
 }
+
+void claims_closed(void *state)
+{
+    ClaimWait *wait = state;
+
+    claims_cancel(wait->claims, wait);
+}
+
+void claims_sent(void *state, bool delivered)
+{
+    claims_end(state, delivered);
+}

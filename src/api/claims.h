@@ -71,5 +71,8 @@ void claims_submit(Claims *claims, ClaimWait *wait);
 void claims_cancel(Claims *claims, ClaimWait *wait);
 /* After on_done. delivered false: the response did not reach the client, so its commands are released. */
 void claims_end(ClaimWait *wait, bool delivered);
+/* The same for a suspended request whose state is a ClaimWait (http/suspend.h). */
+void claims_closed(void *state);
+void claims_sent(void *state, bool delivered);
 
 #endif

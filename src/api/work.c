@@ -12,18 +12,6 @@
 
 /* ---- claim ---- */
 
-static void claim_gone(void *state)
-{
-    ClaimWait *wait = state;
-
-    claims_cancel(wait->claims, wait);
-}
-
-static void claim_sent(void *state, bool delivered)
-{
-    claims_end(state, delivered);
-}
-
 static ErrorCode claim_answer(void *context, Request *request, Response *response, Error *reterr)
 {
     const ClaimWait *wait = request_state(request);
@@ -64,7 +52,7 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
                         .on_done    = request_resume,
                         .context    = request,
                         .claims     = api->claims};
-    request_suspend(request, &(Suspend){.on_resume = claim_answer, .on_closed = claim_gone, .on_sent = claim_sent},
+    request_suspend(request, &(Suspend){.on_resume = claim_answer, .on_closed = claims_closed, .on_sent = claims_sent},
                     wait);
     claims_submit(api->claims, wait);
     return OK;

@@ -1,7 +1,7 @@
 /*
  * chart.h - ratings over time as a PNG, by cairo. Pure but for its memory.
  *
- * Drawn for a phone: large type, few lines, the names at the ends of their curves; colours that can be told apart on the dark panel that the
+ * Drawn for a phone: large type, few lines, the names at the ends of their curves; colours that differ clearly on the dark panel that the
  * chart brings along, so that it looks the same in a light and in a dark chat.
  *
  * Invariants

@@ -48,7 +48,7 @@ typedef struct {
     int64_t         topic;        /* 0: none, or the general one */
     int64_t         message_id;   /* 0: none. BUTTON: of the message that has the button */
     int64_t         date_s;       /* seconds since 1970; 0: unknown */
-    const GameUser *from;         /* NULL: nobody who can be told apart */
+    const GameUser *from;         /* NULL: no single user, as of an anonymous admin */
     bool            is_anonymous; /* an administrator in the group's name */
     bool            is_forwarded;
     const char     *language; /* of the user; NULL: unknown */

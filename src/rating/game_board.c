@@ -282,7 +282,7 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
 
 /* ---- /chart ---- */
 
-/* Those who are named; else the author and the best of the others. */
+/* The players who are named; else the author and the best of the others. */
 static ErrorCode chart_players(Turn *turn, int64_t *ids, const char **names, int *ret_count, bool *ret_good,
                                Error *reterr)
 {

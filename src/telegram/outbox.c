@@ -1,8 +1,8 @@
 /*
  * outbox.c - see outbox.h: queueing. Sending is in outbox_send.c.
  *
- * Room: the messages that wait are counted in the transaction that queues more. While much room is left a process counts once a second, and
- * queues at most 1/ROOM_SHARE of what was left without counting again, so up to that many processes together stay within the limit.
+ * Capacity: the messages that wait are counted in the transaction that queues more. While much of it is left a process counts once a second, and
+ * queues at most 1/CAPACITY_SHARE of what was left without counting again, so up to that many processes together stay within the limit.
  */
 #include "telegram/outbox.h"
 
@@ -19,10 +19,10 @@
 #include "telegram/metric.h"
 #include "telegram/outbox_internal.h"
 
-#define ROOM_SHARE 16
-#define ROOM_MS    1000
-#define PARTS_MAX  16 /* of a text; what is beyond is left out */
-#define NAME_BYTES 320
+#define CAPACITY_SHARE 16
+#define CAPACITY_MS    1000
+#define PARTS_MAX      16 /* of a text; what is beyond is left out */
+#define NAME_BYTES     320
 
 void telegram_domain_updates(int64_t bot_id, char *ret_domain)
 {
@@ -69,39 +69,39 @@ Handler *telegram_outbox_handler(TelegramOutbox *outbox)
     return &outbox->handler;
 }
 
-/* ---- room ---- */
+/* ---- capacity ---- */
 
-static bool room_take(TelegramOutbox *outbox, int needed)
+static bool capacity_take(TelegramOutbox *outbox, int needed)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&outbox->mutex);
 
-    if (outbox->room < needed || !mono_before(clock_mono(), outbox->room_until))
+    if (outbox->capacity < needed || !mono_before(clock_mono(), outbox->capacity_until))
         return false;
-    outbox->room -= needed;
+    outbox->capacity -= needed;
     return true;
 }
 
-static void room_set(TelegramOutbox *outbox, int room)
+static void capacity_set(TelegramOutbox *outbox, int capacity)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&outbox->mutex);
 
-    outbox->room       = room / ROOM_SHARE;
-    outbox->room_until = mono_plus_ms(clock_mono(), ROOM_MS);
-    if (room > outbox->options.size_max / ROOM_SHARE)
+    outbox->capacity       = capacity / CAPACITY_SHARE;
+    outbox->capacity_until = mono_plus_ms(clock_mono(), CAPACITY_MS);
+    if (capacity > outbox->options.size_max / CAPACITY_SHARE)
         outbox->is_full = false;
 }
 
-static ErrorCode room_find(TelegramOutbox *outbox, Tx *tx, int needed, int *ret_room, Error *reterr)
+static ErrorCode capacity_find(TelegramOutbox *outbox, Tx *tx, int needed, int *ret_capacity, Error *reterr)
 {
     int64_t waiting;
 
-    *ret_room = needed;
-    if (needed == 0 || room_take(outbox, needed))
+    *ret_capacity = needed;
+    if (needed == 0 || capacity_take(outbox, needed))
         return OK;
     TRY(db_get_i64(tx, sql_telegram_waiting, DB_ARGS(db_i64(outbox->bot_id), db_i32(outbox->options.size_max)),
                    &waiting, reterr));
-    *ret_room = outbox->options.size_max - (int)waiting;
-    room_set(outbox, *ret_room);
+    *ret_capacity = outbox->options.size_max - (int)waiting;
+    capacity_set(outbox, *ret_capacity);
     return OK;
 }
 
@@ -194,17 +194,17 @@ ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, const char *key, c
     Putting putting = putting_new(tx->arena, count);
     Arena  *arena   = tx->arena;
     int64_t refused = 0;
-    int     room;
+    int     capacity;
 
     *ret_refused = 0;
     if (count == 0)
         return OK;
     TRY(putting_fill(&putting, outbox, key, items, count, arena, reterr));
-    TRY(room_find(outbox, tx, putting.messages, &room, reterr));
+    TRY(capacity_find(outbox, tx, putting.messages, &capacity, reterr));
     TRY(db_get_i64(tx, sql_telegram_put,
                    DB_ARGS(db_i64(outbox->bot_id), db_uuids(arena, putting.ids, putting.count),
                            db_i64s(arena, putting.chats, putting.count), db_texts(arena, putting.types, putting.count),
-                           db_jsonbs(arena, putting.payloads, putting.count), db_i32(room)),
+                           db_jsonbs(arena, putting.payloads, putting.count), db_i32(capacity)),
                    &refused, reterr));
     if (refused) {
         metric_add(&telegram_metrics.sent_dropped, refused);

@@ -11,9 +11,9 @@ struct TelegramOutbox {
     Handler               handler; /* first: run() gets its address */
     TelegramOutboxOptions options;
     int64_t               bot_id;
-    Mutex                 mutex; /* guards the rest */
-    int                   room;  /* messages that may be queued before they are counted again */
-    Mono                  room_until;
+    Mutex                 mutex;    /* guards the rest */
+    int                   capacity; /* messages that may be queued before they are counted again */
+    Mono                  capacity_until;
     bool                  is_full; /* and the log says so */
 };
 

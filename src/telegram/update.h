@@ -70,7 +70,7 @@ struct TelegramMessage {
     const TelegramMessage *reply_to;    /* its own reply_to is NULL; NULL: it is no reply */
     const TelegramUser    *members_new; /* who joined */
     int                    members_new_count;
-    const TelegramUser    *member_left;  /* NULL: nobody left */
+    const TelegramUser    *member_left;  /* NULL: no member left */
     int64_t                migrate_to;   /* the group became this supergroup; 0: it did not */
     int64_t                migrate_from; /* this supergroup was that group; 0: it was none */
 };
