@@ -8,7 +8,8 @@
 #   PAWL_TEST_RUN  a folder of this run; gone afterwards, with every server that was started below it
 #   PAWL_TEST_BIN  where initdb, pg_ctl and psql live; given beforehand, that installation is used instead of the newest
 # The exit status is COMMAND's. Nothing is durable and nothing listens on TCP. Each run has a folder and a socket of its
-# own, so runs do not meet. PAWL_TEST_KEEP=1 leaves the folder behind, with the server's log, and says where it is.
+# own, so runs do not meet. The folder is below PAWL_TEST_DIR if that is given, else in memory (/dev/shm) where there is room,
+# else below /tmp. PAWL_TEST_KEEP=1 leaves the folder behind, with the server's log, and says where it is.
 set -euo pipefail
 
 usage() { sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
@@ -33,6 +34,20 @@ bin_find() {
         fi
     done
     die "no PostgreSQL 15 or later found: install the package postgresql"
+}
+
+# Each test creates and drops a database of hundreds of files. On ext4, which does not reuse the inodes of deleted files for
+# minutes and searches past them, that takes more than half of a run's CPU time. A run needs some 2 GB at most.
+room_kb=$((4 * 1024 * 1024))
+folder_choose() {
+    local free available
+    if [[ ${PAWL_TEST_DIR:-} ]]; then
+        echo "$PAWL_TEST_DIR"
+        return
+    fi
+    free=$(df --type=tmpfs --output=avail /dev/shm 2>/dev/null | tail -n1 || true)
+    available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo 2>/dev/null || true)
+    if [[ -w /dev/shm ]] && ((${free:-0} >= room_kb && ${available:-0} >= room_kb)); then echo /dev/shm; else echo /tmp; fi
 }
 
 # PostgreSQL refuses to run as root.
@@ -101,7 +116,7 @@ command_run() {
 [[ ${1:-} == run && $# -ge 2 ]] || usage
 shift
 bin=$(bin_find)
-run=$(mktemp -d /tmp/pawl-test.XXXXXX)
+run=$(mktemp -d "$(folder_choose)/pawl-test.XXXXXX")
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP

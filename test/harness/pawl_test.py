@@ -241,7 +241,7 @@ class Pawl:
     def __init__(self, db=None, env=None, home=None):
         """db: a Database or a URL; None: pawl's private PostgreSQL below home."""
         self.own_home = home is None
-        self.home = home or tempfile.mkdtemp(prefix="pawl-home.", dir="/tmp")
+        self.home = home or tempfile.mkdtemp(prefix="pawl-home.", dir=os.environ.get("PAWL_TEST_RUN", "/tmp"))
         os.chmod(self.home, 0o755)  # as root the private PostgreSQL belongs to the user postgres
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("PAWL_") and k != "DATABASE_URL"}
         self.env.update(PAWL_HOME=self.home, PAWL_ADMIN_TOKEN=self.TOKEN)

@@ -36,7 +36,7 @@ ROUTES = [
     ("post", "/v1/holds/{txn_id}/void"), ("get", "/v1/ledger/verify"), ("get", "/problems/{type}"),
 ]
 # Making a data directory takes seconds: the tests about an old home share one.
-HOME = tempfile.mkdtemp(prefix="pawl-home.", dir="/tmp")
+HOME = tempfile.mkdtemp(prefix="pawl-home.", dir=os.environ.get("PAWL_TEST_RUN", "/tmp"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
 
 

@@ -1,7 +1,7 @@
 /*
  * cluster_test.c - the private PostgreSQL, with real servers and real processes.
  *
- * As root the servers run as postgres, otherwise as ourselves. Every home is a fresh folder below /tmp; whatever still
+ * As root the servers run as postgres, otherwise as ourselves. Every home is a fresh folder of the run; whatever still
  * runs in one when the program ends is stopped, and the folder removed. A test that only root can make returns at once
  * for others: what cmocka prints for skip() counts as a failure in TAP.
  */
@@ -31,8 +31,8 @@
 
 SCOPED(PGconn, PQfinish)
 
-static char folders[HOMES_MAX][64]; /* what mkdtemp made */
-static char homes[HOMES_MAX][640];  /* the same, or a folder deep inside */
+static char folders[HOMES_MAX][256]; /* what mkdtemp made */
+static char homes[HOMES_MAX][900];   /* the same, or a folder deep inside */
 static int  home_count;
 
 /* ---------------------------------------------------------------- homes */
@@ -68,7 +68,8 @@ static const char *home_new_inside(const char *rest)
     assert_true(home_count < HOMES_MAX);
     if (home_count++ == 0)
         atexit(homes_remove);
-    snprintf(folder, sizeof folders[0], "/tmp/pawl-cluster-XXXXXX");
+    const char *run = getenv("PAWL_TEST_RUN");
+    snprintf(folder, sizeof folders[0], "%s/pawl-cluster-XXXXXX", run ? run : "/tmp");
     assert_non_null(mkdtemp(folder));
     assert_int_equal(chmod(folder, 0755), 0);
     snprintf(home, sizeof homes[0], "%s%s", folder, rest);
