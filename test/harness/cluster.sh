@@ -8,7 +8,7 @@
 #   PAWL_TEST_RUN  a folder of this run; gone afterwards, with every server that was started below it
 #   PAWL_TEST_BIN  where initdb, pg_ctl and psql live; given beforehand, that installation is used instead of the newest
 # The exit status is COMMAND's. Nothing is durable and nothing listens on TCP. Each run has a folder and a socket of its
-# own, so runs do not meet. The folder is below PAWL_TEST_DIR if that is given, else in memory (/dev/shm) where there is room,
+# own, so runs do not meet. The folder is below PAWL_TEST_DIR if that is given, else in memory (/dev/shm) where there is space,
 # else below /tmp. PAWL_TEST_KEEP=1 leaves the folder behind, with the server's log, and says where it is.
 set -euo pipefail
 
@@ -38,7 +38,7 @@ bin_find() {
 
 # Each test creates and drops a database of hundreds of files. On ext4, which does not reuse the inodes of deleted files for
 # minutes and searches past them, that takes more than half of a run's CPU time. A run needs some 2 GB at most.
-room_kb=$((4 * 1024 * 1024))
+space_kb=$((4 * 1024 * 1024))
 folder_choose() {
     local free available
     if [[ ${PAWL_TEST_DIR:-} ]]; then
@@ -47,7 +47,7 @@ folder_choose() {
     fi
     free=$(df --type=tmpfs --output=avail /dev/shm 2>/dev/null | tail -n1 || true)
     available=$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo 2>/dev/null || true)
-    if [[ -w /dev/shm ]] && ((${free:-0} >= room_kb && ${available:-0} >= room_kb)); then echo /dev/shm; else echo /tmp; fi
+    if [[ -w /dev/shm ]] && ((${free:-0} >= space_kb && ${available:-0} >= space_kb)); then echo /dev/shm; else echo /tmp; fi
 }
 
 # PostgreSQL refuses to run as root.
