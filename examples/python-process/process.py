@@ -89,7 +89,7 @@ class Run:
     def load(self, item):
         """What is known: by the claim, or because something came while the activation was about to be suspended."""
         self.state, self.version = item["state"], item["version"]
-        self.retried_at = item["retried_at"]
+        self.retried_at, self.secret = item["retried_at"], item["secret"] or ""
         self.now_at, self.now_mono = moment(item["now"]), time.monotonic()
         self.done, self.failures, self.order = {}, {}, {}
         for step in item["steps"]:
@@ -239,7 +239,7 @@ class Run:
         began = time.monotonic()
         point("before the step")
         try:
-            record["result"] = body(hashlib.sha256(f"{self.id}/{name}".encode()).hexdigest())
+            record["result"] = body(hashlib.sha256(f"{self.secret}{self.id}/{name}".encode()).hexdigest())
         except Refused as refusal:
             record["error"] = f"refused: {refusal}"
         except Exception as error:  # the step's own failure: it is recorded, and tried again

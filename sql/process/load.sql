@@ -49,14 +49,14 @@ $$;
 -- each call.
 create or replace function pawl.process_load (p_ids bigint[])
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
-                 steps jsonb, responses jsonb)
+                 secret uuid, steps jsonb, responses jsonb)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 #variable_conflict use_column
 begin
   return query
-  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, s.steps, r.responses
+  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses
   from unnest(p_ids) u (id)
   cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
   left join lateral (

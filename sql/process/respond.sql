@@ -65,8 +65,7 @@ declare
   v_count integer := cardinality(p_ids);
   v_held bigint[];
   v_large bigint[];
-  v_stored integer[];
-  v_met bigint[];
+  v_stored integer[]; -- items that are new
   v_resumed bigint[];
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
@@ -92,47 +91,63 @@ begin
          cross join lateral jsonb_each(case jsonb_typeof(i.payload) when 'object' then i.payload
                                        else jsonb_build_object(i.name, coalesce(i.payload, 'null')) end) e (key, value)
          where i.id = u.id) > c_state_max);
-  with item as (
-    select distinct on (u.id, u.name, u.key) u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload
-    from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
-    where u.id = any (v_held) and u.id <> all (v_large)
-    order by u.id, u.name, u.key, u.ord
-  ), stored as (
-    insert into pawl.process_response (id, name, key, number, payload, at, actor, met)
-    select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor,
-           (select p.step from pawl.process p where p.id = i.id and p.waits ?| array[i.name, '*'])
-    from (select * from item order by item.ord) i
-    on conflict (id, name, key) do nothing
-    returning id, name, key, payload, number
-  ), patch as (
-    select s.id, coalesce(jsonb_object_agg(m.key, m.value order by s.number) filter (where m.key is not null), '{}') as patch,
-           count(distinct s.number) as responses, sum(octet_length(s.payload::text)) filter (where m.is_first) as bytes
-    from stored s
-    left join lateral (
-      select e.key, e.value, row_number() over () = 1 as is_first
-      from jsonb_each(case jsonb_typeof(s.payload) when 'object' then s.payload else jsonb_build_object(s.name, s.payload) end) e (key, value)
-    ) m on true
-    where p_merge
-    group by s.id
-  ), patched as (
-    update pawl.process p set state = p.state || a.patch, version = p.version + a.responses,
-      response_count = p.response_count + a.responses, response_bytes = p.response_bytes + coalesce(a.bytes, 0)
-    from patch a where p.id = a.id
-  )
-  select array_agg(i.ord) into v_stored from item i join stored s using (id, name, key);
-  if v_stored is not null then
-    v_met := array(
+  v_stored := array(
+    select i.ord::integer
+    from (select distinct on (u.id, u.name, u.key) u.ord, u.id, u.name, u.key
+          from unnest(p_ids, p_names, p_keys) with ordinality u (id, name, key, ord)
+          where u.id = any (v_held) and u.id <> all (v_large)
+          order by u.id, u.name, u.key, u.ord) i
+    where not exists (select from pawl.process_response r where r.id = i.id and r.name = i.name and r.key = i.key));
+  if cardinality(v_stored) > 0 then
+    -- Queued before the responses are inserted, so that their rows say which of them did it, and the process's row is updated once.
+    v_resumed := pawl.process_resume(array(
       select p.id from pawl.process p
-      where p.id = any (v_held) and p.wait is not null and pawl.process_is_met(p.id, p.waits)
-      order by p.id);
-    v_resumed := pawl.process_resume(v_met);
-    update pawl.process p set wait = null, waits = null where p.id = any (v_resumed);
+      where p.id = any (v_held) and p.wait is not null and (
+        p.phase = 'forward' and (pawl.process_is_canceled(p.id) or exists (
+          select from unnest(p_ids, p_names) with ordinality n (id, name, ord)
+          where n.id = p.id and n.name = '$cancel' and n.ord = any (v_stored)))
+        or exists (
+          select from jsonb_each_text(p.waits) w (name, needed)
+          where w.needed::bigint <= (
+              select count(*) from pawl.process_response r where r.id = p.id and (r.name = w.name or w.name = '*')) + (
+              select count(*) from unnest(p_ids, p_names) with ordinality n (id, name, ord)
+              where n.id = p.id and (n.name = w.name or w.name = '*') and n.ord = any (v_stored))))
+      order by p.id));
+    with item as (
+      select u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload,
+             case when u.id = any (v_resumed) then u.ord = max(u.ord) over (partition by u.id) end as resumed
+      from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
+      where u.ord = any (v_stored)
+    ), stored as (
+      insert into pawl.process_response (id, name, key, number, payload, at, actor, met, resumed)
+      select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor,
+             (select p.step from pawl.process p where p.id = i.id and (p.waits ?| array[i.name, '*'] or i.resumed)), i.resumed
+      from (select * from item order by item.ord) i
+      returning id, name, key, payload, number
+    ), patch as (
+      select s.id, coalesce(jsonb_object_agg(m.key, m.value order by s.number) filter (where m.key is not null), '{}') as patch,
+             count(distinct s.number) as responses, sum(octet_length(s.payload::text)) filter (where m.is_first) as bytes
+      from stored s
+      left join lateral (
+        select e.key, e.value, row_number() over () = 1 as is_first
+        from jsonb_each(case jsonb_typeof(s.payload) when 'object' then s.payload else jsonb_build_object(s.name, s.payload) end) e (key, value)
+      ) m on true
+      where p_merge
+      group by s.id
+    )
+    update pawl.process p set state = p.state || a.patch, version = p.version + a.responses,
+      response_count = p.response_count + a.responses, response_bytes = p.response_bytes + coalesce(a.bytes, 0),
+      wait = case when p.id = any (v_resumed) then null else p.wait end, waits = case when p.id = any (v_resumed) then null else p.waits end
+    from patch a where p.id = a.id;
+    if not p_merge then
+      update pawl.process p set wait = null, waits = null where p.id = any (v_resumed);
+    end if;
   end if;
   return query
     select u.ord::integer,
            case when p.id is null then 'NOT_FOUND'
                 when u.id = any (v_large) then 'TOO_LARGE'
-                when u.ord <> all (coalesce(v_stored, '{}')) then
+                when u.ord <> all (v_stored) then
                   case when r.payload = coalesce(u.payload, 'null') then 'REPEATED' else 'KEY_REUSED' end
                 when u.id = any (v_resumed) then 'RESUMED'
                 when o.id is not null then 'LATE'
@@ -142,7 +157,7 @@ begin
     left join lateral (select o.id from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
       select r.payload from pawl.process_response r
-      where r.id = u.id and r.name = u.name and r.key = u.key and u.ord <> all (coalesce(v_stored, '{}')) limit 1) r on true
+      where r.id = u.id and r.name = u.name and r.key = u.key and u.ord <> all (v_stored) limit 1) r on true
     order by u.ord;
 end
 $$;

@@ -28,6 +28,62 @@ begin
 end
 $$;
 
+-- What happened to a process, by whom: what its command's audit has, and what follows from its responses and records. Nothing more is written
+-- for it: a wait records when it began, a response whether it resumed the process, and a record when its step went on.
+--   RESPONSE, REPLY    arrived; details.met: the step that waited
+--   CANCEL_REQUESTED   an operator wants it canceled and compensated     MOVED  to another version of its definition
+--   WAITING            step began to wait or sleep
+--   RESUMED            details.by: response, reply, cancel, time (a sleep, a timeout), retry (the next attempt of a step is due)
+--   COMPENSATING       details.reason                                    COMPENSATION  of a step has ended, or failed
+-- In order of (at, rank, place).
+create or replace function pawl.process_events (p_id bigint)
+  returns table (event text, at timestamptz, attempt smallint, actor text, details jsonb, rank integer, place text)
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return query
+    select a.event, a.at, a.attempt, a.actor, a.details, case when a.step < 2 then a.step else a.step + 10 end, a.place::text
+    from pawl.audit a where a.id = p_id
+    union all
+    select case when r.name = '$cancel' then 'CANCEL_REQUESTED' when r.name = '$move' then 'MOVED'
+                when r.name ~ '^[$](reply|gone)[.]' then 'REPLY' else 'RESPONSE' end,
+           r.at, 0::smallint, r.actor,
+           case when r.name in ('$cancel', '$move') then jsonb_strip_nulls(coalesce(r.payload -> '$cancel', r.payload) || jsonb_build_object('met', r.met))
+                else jsonb_strip_nulls(jsonb_build_object('name', r.name, 'key', r.key, 'met', r.met)) end,
+           2, r.number::text
+    from pawl.process_response r where r.id = p_id
+    union all
+    select 'RESUMED', r.at, 0::smallint, null, jsonb_build_object('step', r.met, 'by', case when r.name = '$cancel' then 'cancel'
+             when r.name ~ '^[$](reply|gone)[.]' then 'reply' else 'response' end), 3, r.number::text
+    from pawl.process_response r where r.id = p_id and r.resumed
+    union all
+    select w.event, w.at, w.attempt, null, w.details, w.rank, s.name
+    from pawl.process_step s
+    cross join lateral (
+      -- A list of items is recorded when an "each" begins; everything else that begins, waits.
+      select 'WAITING' as event, s.ended_at as at, 0::smallint as attempt,
+             jsonb_build_object('step', regexp_replace(s.name, ':begun[0-9]*$', '')) as details, 4 as rank
+      where s.name ~ ':begun[0-9]*$' and jsonb_typeof(s.result) is distinct from 'array'
+      union all
+      select 'RESUMED', s.ended_at, 0::smallint, jsonb_build_object('step', s.name, 'by', 'time'), 4
+      where s.name !~ ':' and exists (
+          select from pawl.process_step b
+          where b.id = s.id and b.name = s.name || ':begun' and jsonb_typeof(b.result) is distinct from 'array' and b.ended_at <= s.ended_at)
+        and not exists (select from pawl.process_response r where r.id = s.id and r.met = s.name and r.resumed and r.at <= s.ended_at)
+      union all
+      select 'RESUMED', s.started_at, s.attempt, jsonb_build_object('step', s.name, 'by', 'retry'), 4
+      where s.attempt > 1 and s.name !~ ':' and exists (
+        select from pawl.process_step b where b.id = s.id and b.name = s.name and b.attempt = s.attempt - 1 and b.ended_at < s.started_at)
+      union all
+      select 'COMPENSATING', s.ended_at, 0::smallint, jsonb_build_object('reason', s.result), 5 where s.name = '~'
+      union all
+      select 'COMPENSATION', s.ended_at, s.attempt, jsonb_strip_nulls(jsonb_build_object('step', substr(s.name, 2), 'error', s.error)), 6
+      where s.name ~ '^~[^:]+$') w
+    where s.id = p_id;
+end
+$$;
+
 -- One process as JSON, with its steps, responses and what it waits for; null: unknown. Of results and of payloads the newest 4 MiB are
 -- shown in full.
 create or replace function pawl.process_show (p_process_id uuid, p_domain text default null)
@@ -54,7 +110,10 @@ as $$
                          'met', r.met) order by r.number)
       from (select r.*, sum(pawl.json_bytes(r.payload)) over (order by r.number desc) as bytes
             from pawl.process_response r where r.id = p.id) r), '[]'),
-    'audit', pawl.command_show(c.command_id, n.name) -> 'audit')
+    'audit', coalesce((
+      select jsonb_agg(jsonb_build_object('event', a.event, 'at', pawl.iso(a.at), 'attempt', a.attempt, 'actor', a.actor,
+                         'details', pawl.json_shown(a.details, true)) order by a.at, a.rank, a.place)
+      from (select * from pawl.process_events(p.id) a order by a.at desc, a.rank desc, a.place desc limit 10000) a), '[]'))
   from (select pawl.process_number(p_process_id, p_domain) as id offset 0) i
   join pawl.command c on c.id = i.id
   join pawl.process p on p.id = i.id
@@ -66,8 +125,55 @@ as $$
   left join pawl.lease l on l.id = p.id
 $$;
 
--- Processes, newest first, below p_before. p_text: contained in the state as text. Reads at most p_looks processes; `last` is the last one
--- read, where the next page continues. When the limit of reads ends a page, its last row has only `last`: there may be more.
+-- The ids of processes that may have this status (null: any), below p_before, newest first; domain null: of any domain. Each status is read from
+-- the table that has such commands. A process that is being compensated has a partial index. The caller checks the status. The second column: more
+-- may follow, but so many rows were read.
+create or replace function pawl.process_candidates (p_domain_id integer, p_status text, p_before bigint, p_looks integer)
+  returns refcursor
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+declare
+  v_ids refcursor;
+begin
+  case
+    when p_status = 'WAITING_FOR_TSQ' and p_domain_id is null then
+      open v_ids no scroll for select t.id, false from pawl.tsq t where t.id < p_before order by t.id desc;
+    when p_status = 'WAITING_FOR_TSQ' then
+      open v_ids no scroll for select t.id, false from pawl.tsq t where t.domain_id = p_domain_id and t.id < p_before order by t.id desc;
+    when p_status = 'IN_PROGRESS' then
+      open v_ids no scroll for select l.id, false from pawl.lease l where l.id < p_before order by l.id desc;
+    when p_status like 'WAITING_FOR_%' and p_domain_id is null then
+      open v_ids no scroll for select d.id, false from pawl.delayed d where d.id < p_before order by d.id desc;
+    when p_status like 'WAITING_FOR_%' then
+      open v_ids no scroll for select d.id, false from pawl.delayed d where d.domain_id = p_domain_id and d.id < p_before order by d.id desc;
+    when p_status = 'COMPENSATING' then
+      open v_ids no scroll for select p.id, false from pawl.process p where p.phase = 'compensating' and p.id < p_before order by p.id desc;
+    when p_status = 'CANCELED' and p_domain_id is null then
+      open v_ids no scroll for
+        select o.id, false from pawl.outcome o where o.status <> 'COMPLETED' and o.status = 'CANCELED' and o.id < p_before order by o.id desc;
+    when p_status = 'CANCELED' then
+      open v_ids no scroll for
+        select o.id, false from pawl.outcome o
+        where o.domain_id = p_domain_id and o.status <> 'COMPLETED' and o.status = 'CANCELED' and o.id < p_before order by o.id desc;
+    when p_status in ('FAILED', 'COMPENSATED') and p_domain_id is null then
+      open v_ids no scroll for
+        select o.id, false from pawl.outcome o where o.status <> 'COMPLETED' and o.status = 'FAILED' and o.id < p_before order by o.id desc;
+    when p_status in ('FAILED', 'COMPENSATED') then
+      open v_ids no scroll for
+        select o.id, false from pawl.outcome o
+        where o.domain_id = p_domain_id and o.status <> 'COMPLETED' and o.status = 'FAILED' and o.id < p_before order by o.id desc;
+    when p_status = 'PENDING' then
+      open v_ids no scroll for select i.id, i.is_last from pawl.pending_ids(p_domain_id, null, p_before, p_looks, p_looks) i;
+    else
+      open v_ids no scroll for select p.id, false from pawl.process p where p.id < p_before order by p.id desc;
+  end case;
+  return v_ids;
+end
+$$;
+
+-- Processes, newest first, below p_before. p_text: contained in the state as text. Reads at most p_looks rows of the table that has processes of this status;
+-- `last` is the last one read, where the next page continues. When the limit of reads ends a page, its last row has only `last`: there may be more.
 create or replace function pawl.process_list (
   p_domain text default null, p_type text default null, p_status text default null, p_step text default null, p_text text default null,
   p_older interval default null, p_before bigint default null, p_limit integer default 100, p_looks integer default 10000)
@@ -77,6 +183,10 @@ create or replace function pawl.process_list (
 as $$
 #variable_conflict use_column
 declare
+  v_domain integer := (select d.id from pawl.domain_name d where d.name = 'process:' || p_domain order by d.id limit 1);
+  v_ids refcursor;
+  v_id bigint;
+  v_is_last boolean;
   v_row record;
   v_looks integer := 0;
   v_rows integer := 0;
@@ -87,17 +197,21 @@ begin
   if p_text is not null and not has_function_privilege(session_user, 'pawl.process_show(uuid,text)', 'execute') then
     raise exception 'role "%" may not search states', session_user using errcode = '42501';
   end if;
-  for v_row in
-    select p.id, p.step, p.state, c.command_id, c.type, c.created_at, substr(n.name, 9) as domain
+  if p_domain is not null and v_domain is null then
+    return;
+  end if;
+  v_ids := pawl.process_candidates(v_domain, p_status, coalesce(p_before, 9223372036854775807), p_looks);
+  loop
+    fetch v_ids into v_id, v_is_last;
+    exit when not found;
+    v_looks := v_looks + 1;
+    last := v_id;
+    select p.id, p.step, p.state, c.command_id, c.type, c.created_at, substr(n.name, 9) as domain into v_row
     from pawl.process p
     cross join lateral (select c.command_id, c.type, c.created_at, c.domain_id from pawl.command c where c.id = p.id limit 1) c
     cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
-    where p.id < coalesce(p_before, 9223372036854775807)
-    order by p.id desc
-  loop
-    v_looks := v_looks + 1;
-    last := v_row.id;
-    if (p_domain is null or v_row.domain = p_domain) and (p_type is null or v_row.type = p_type)
+    where p.id = v_id;
+    if found and (p_domain is null or v_row.domain = p_domain) and (p_type is null or v_row.type = p_type)
        and (p_step is null or v_row.step = p_step) and (p_older is null or v_row.created_at < pawl.now() - p_older)
        and (p_text is null or position(p_text in v_row.state::text) > 0) then
       status := pawl.process_status(v_row.id);
@@ -110,11 +224,12 @@ begin
       end if;
     end if;
     exit when v_rows = p_limit;
-    if v_looks = p_looks then
+    if v_looks = p_looks or v_is_last then
       id := null; process_id := null; domain := null; type := null; status := null; step := null; created_at := null; error := null;
       return next;
       exit;
     end if;
   end loop;
+  close v_ids;
 end
 $$;

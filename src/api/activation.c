@@ -160,6 +160,7 @@ static void activation_write(Writer *writer, const LoadedProcess *loaded)
     writer_time(writer, "now", loaded->now_us);
     writer_time(writer, "deadline", loaded->deadline_us);
     writer_time(writer, "retried_at", loaded->retried_us);
+    writer_text(writer, "secret", loaded->secret);
     writer_raw(writer, "responses", loaded->responses ? loaded->responses : "[]");
 }
 

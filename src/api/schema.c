@@ -180,6 +180,7 @@ static TABLE(history_step, "HistoryStep");
     I64("version", .optional = optional_, .help = "of the state"), TIME("now", .optional = optional_, .help = "the database's time"), \
     TIME("deadline", .optional = optional_, .nullable = true), \
     TIME("retried_at", .optional = optional_, .nullable = true, .help = "failures before this do not count: an operator had it tried again"), \
+    UUID("secret", .optional = optional_, .nullable = true, .help = "random, the same in every activation: derive keys of steps from it, so that no one else can compute them"), \
     ROWS("responses", history_response, .optional = optional_, .help = "in the order of arrival"), \
     ROWS("steps", history_step, .optional = optional_, .help = "in the order in which they ended")
 static const AnswerField activation_fields[] = {

@@ -1,7 +1,8 @@
 /*
  * process_timeline.c - see process_timeline.h.
  *
- * Steps, responses and the audit are three lists, each in order of time; they are printed as one.
+ * Steps, responses and the audit are three lists, each in order of time; they are printed as one. Events that say what a response or a
+ * record says are left to these.
  */
 #include "cli/process_timeline.h"
 
@@ -131,6 +132,8 @@ static void response_print(const ResponseLine *response)
     printf(" %-20s key %s", response->name, response->key);
     if (response->actor)
         printf("  by %s", response->actor);
+    if (response->met)
+        printf("  met %s", response->met);
     printf("  %s\n", response->payload ? response->payload : "null");
 }
 
@@ -142,6 +145,12 @@ static void event_print(const EventLine *event)
     if (event->details)
         printf("  %s", event->details);
     printf("\n");
+}
+
+static bool is_printed_elsewhere(const EventLine *event)
+{
+    return strcmp(event->event, "RESPONSE") == 0 || strcmp(event->event, "REPLY") == 0 ||
+           strcmp(event->event, "COMPENSATION") == 0;
 }
 
 /* Times have one length, so their texts are in order of time. */
@@ -160,7 +169,10 @@ static void events_print(const ProcessDetail *detail)
     for (;;) {
         const char *step_at     = step < detail->steps.count ? steps[step].ended_at : NULL;
         const char *response_at = response < detail->responses.count ? responses[response].at : NULL;
-        const char *event_at    = event < detail->audit.count ? events[event].at : NULL;
+
+        while (event < detail->audit.count && is_printed_elsewhere(&events[event]))
+            event++;
+        const char *event_at = event < detail->audit.count ? events[event].at : NULL;
 
         if (is_before(event_at, step_at) && is_before(event_at, response_at))
             event_print(&events[event++]);

@@ -40,12 +40,11 @@ static void reply_judge(Attempt *attempt, const SentReply *reply, AttemptResult 
 
 static ErrorCode item_fill(Attempt *attempt, SendItem *ret_item, Error *reterr)
 {
-    const Action         *action   = attempt->action;
-    const ClaimedCommand *process  = attempt->walk->job->command;
-    bool                  is_child = action->kind == STEP_PROCESS;
-    SentBy                by       = {attempt->walk->job->domain, process->id, process->command_id, attempt->record,
-                                      command_number(attempt)};
-    const char           *payload;
+    const Action *action   = attempt->action;
+    bool          is_child = action->kind == STEP_PROCESS;
+    SentBy        by       = {run_key_owner(attempt->walk->run), attempt->walk->job->command->id, attempt->record,
+                              command_number(attempt)};
+    const char   *payload;
 
     TRY(attempt_render(attempt, is_child ? action->process.state : action->command.payload, "{}", &payload, reterr));
     sent_item(&by, is_child, is_child ? action->process.domain : action->command.domain,
@@ -108,14 +107,14 @@ static ErrorCode outcome_await(Attempt *attempt, AttemptResult *ret_result, Erro
 
 ErrorCode attempt_send(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
-    const Job         *job = attempt->walk->job;
+    KeyOwner           owner = run_key_owner(attempt->walk->run);
     char               id[UUID_TEXT_SIZE];
     SentReply          reply = {0};
     const char *const *payloads;
     int                count = run_responses(attempt->walk->run, reply_name(attempt), &payloads);
     bool               found;
 
-    step_command_id(job->domain, job->command->command_id, attempt->record, command_number(attempt), id);
+    step_command_id(&owner, attempt->record, command_number(attempt), id);
     TRY(sent_reply_find(payloads, count, id, attempt->arena, &reply, &found, reterr));
     if (found) {
         reply_judge(attempt, &reply, ret_result);

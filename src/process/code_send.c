@@ -93,8 +93,7 @@ static CodeFlow outcome_get(CodeRun *code, const CodeCall *call, SendItem *item,
 static CodeFlow send_prepare(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
                              const char *payload, SendItem *ret_item)
 {
-    const ClaimedCommand *process = code->job->command;
-    SentBy by  = {code->job->domain, process->id, process->command_id, name, run_attempts(code->run, name) + 1};
+    SentBy by  = {run_key_owner(code->run), code->job->command->id, name, run_attempts(code->run, name) + 1};
     Error  why = {0};
 
     sent_item(&by, is_child, domain, type, payload, code->job->arena, ret_item);

@@ -9,15 +9,16 @@
 
 #define RECORD_SIZE 512
 
-void step_key(const char *queue, const char *process_id, const char *record, char *ret_uuid)
+void step_key(const KeyOwner *owner, const char *record, char *ret_uuid)
 {
     unsigned char            hash[16];
     crypto_generichash_state state;
 
     /* A hash of 128 bits as a UUID of version 8. */
-    crypto_generichash_init(&state, NULL, 0, sizeof hash);
-    crypto_generichash_update(&state, (const unsigned char *)queue, strlen(queue) + 1);
-    crypto_generichash_update(&state, (const unsigned char *)process_id, strlen(process_id) + 1);
+    crypto_generichash_init(&state, (const unsigned char *)owner->secret, owner->secret ? strlen(owner->secret) : 0,
+                            sizeof hash);
+    crypto_generichash_update(&state, (const unsigned char *)owner->queue, strlen(owner->queue) + 1);
+    crypto_generichash_update(&state, (const unsigned char *)owner->process_id, strlen(owner->process_id) + 1);
     crypto_generichash_update(&state, (const unsigned char *)record, strlen(record));
     crypto_generichash_final(&state, hash, sizeof hash);
     hash[6] = (unsigned char)((hash[6] & 0x0f) | 0x80);
@@ -30,10 +31,10 @@ void step_key(const char *queue, const char *process_id, const char *record, cha
     }
 }
 
-void step_command_id(const char *queue, const char *process_id, const char *record, int attempt, char *ret_uuid)
+void step_command_id(const KeyOwner *owner, const char *record, int attempt, char *ret_uuid)
 {
     char name[RECORD_SIZE];
 
     snprintf(name, sizeof name, "%s#%d", record, attempt);
-    step_key(queue, process_id, name, ret_uuid);
+    step_key(owner, name, ret_uuid);
 }

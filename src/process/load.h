@@ -38,6 +38,7 @@ typedef struct {
     X(T, int64_t, DB_I64, version)        \
     X(T, int64_t, DB_TIME, deadline_us)   \
     X(T, int64_t, DB_TIME, retried_us)    \
+    X(T, const char *, DB_UUID, secret)   \
     X(T, int64_t, DB_I64, response_total) \
     X(T, const char *, DB_JSONB, steps)   \
     X(T, const char *, DB_JSONB, responses)

@@ -94,8 +94,12 @@ static bool is_written(const ProcessReport *report)
 static SendItem *report_item(Reporting *reporting, const ProcessReport *report)
 {
     SendItem *item = arena_alloc(reporting->arena, sizeof *item);
-    SentBy    by   = {reporting->queue, report->write.id, report->process_id, report->send_step,
-                 report->send_attempt ? report->send_attempt : 1};
+    SentBy    by   = {
+        {reporting->queue, report->process_id, report->secret},
+        report->write.id,
+        report->send_step,
+        report->send_attempt ? report->send_attempt : 1
+    };
 
     sent_item(&by, report->is_child, report->send_domain, report->send_type, report->send_payload, reporting->arena,
               item);
@@ -171,8 +175,9 @@ static void report_done(void *item, const Error *error)
 
 /* ---- around it ---- */
 
-#define COUNT_COLUMNS(X, T)        \
-    X(T, int64_t, DB_TIME, now_us) \
+#define COUNT_COLUMNS(X, T)             \
+    X(T, int64_t, DB_TIME, now_us)      \
+    X(T, const char *, DB_UUID, secret) \
     X(T, int64_t, DB_I64, value)
 typedef struct {
     COUNT_COLUMNS(DB_FIELD, CountRow)
@@ -194,6 +199,7 @@ static ErrorCode records_check(Reporting *reporting, Deadline deadline, const in
         const CountRow *row   = (const CountRow *)rows + i;
         ProcessWrite   *write = &reports[i]->write;
 
+        reports[i]->secret = row->secret;
         if (row->value >= REPORT_RECORDS_MAX && write->step)
             reports[i]->code = fail(&reports[i]->error, ERR_LIMIT,
                                     "the process has recorded %d steps and may record no more", REPORT_RECORDS_MAX);

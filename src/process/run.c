@@ -207,6 +207,11 @@ void run_free(Run *run)
     free(run);
 }
 
+KeyOwner run_key_owner(const Run *run)
+{
+    return (KeyOwner){run->job->domain, run->job->command->command_id, run->loaded->secret};
+}
+
 ProcessMetrics *run_metrics(const Run *run)
 {
     return run->metrics;

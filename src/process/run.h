@@ -23,6 +23,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "bus/worker.h"
+#include "process/key.h"
 #include "process/load.h"
 #include "process/metric.h"
 #include "process/write.h"
@@ -38,6 +39,8 @@ must_check ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProces
 void                 run_free(Run *run);
 SCOPED(Run, run_free)
 
+/* What keys of its steps are derived from. */
+KeyOwner run_key_owner(const Run *run);
 /* Of the domain; any thread may count. */
 ProcessMetrics *run_metrics(const Run *run);
 

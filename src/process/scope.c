@@ -51,7 +51,9 @@ RecordName record_name(const Scope *scope, const Step *step, const char *suffix)
 
 void record_key(const Walk *walk, const char *record, char *ret_uuid)
 {
-    step_key(walk->job->domain, walk->job->command->command_id, record, ret_uuid);
+    KeyOwner owner = run_key_owner(walk->run);
+
+    step_key(&owner, record, ret_uuid);
 }
 
 /* ---- paths ---- */

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/reader.h"
-#include "process/key.h"
 
 #define CHILD_ATTEMPTS 10 /* as pawl.start says */
 
@@ -31,7 +30,7 @@ void sent_item(const SentBy *by, bool is_child, const char *domain, const char *
 {
     char *id = arena_alloc(arena, UUID_TEXT_SIZE);
 
-    step_command_id(by->queue, by->process_id, by->record, by->attempt, id);
+    step_command_id(&by->process, by->record, by->attempt, id);
     *ret_item = (SendItem){
         .domain       = is_child ? arena_print(arena, "process:%s", domain) : domain,
         .type         = type,
@@ -41,7 +40,7 @@ void sent_item(const SentBy *by, bool is_child, const char *domain, const char *
         .max_attempts = is_child ? CHILD_ATTEMPTS : SEND_DEFAULT,
         .reply_to = arena_print(arena, "response:%lld/%s", (long long)by->number, sent_reply_name(arena, by->record)),
         .is_step  = true,
-        .actor    = arena_print(arena, "process %s", by->process_id),
+        .actor    = arena_print(arena, "process %s", by->process.process_id),
     };
 }
 

@@ -1,7 +1,7 @@
 /*
  * sent.h - commands and child processes that a step sends, and their outcomes.
  *
- * The id follows from the process, the step and its attempt, so an activation that is not sure whether it has sent simply sends again. The
+ * The id follows from the process, its secret, the step and its attempt, so an activation that is not sure whether it has sent simply sends again. The
  * outcome comes back as a response "$reply.STEP", written in the transaction that ends the command; only that writes responses of such a
  * name, because pawl.signal refuses it.
  * Threads: any. Ownership: everything is in the arena that was given.
@@ -10,12 +10,12 @@
 #define PROCESS_SENT_H
 
 #include "bus/send.h"
+#include "process/key.h"
 
 /* Which step of which process sends. */
 typedef struct {
-    const char *queue; /* the process's domain of the bus, "process:shop" */
-    int64_t     number;
-    const char *process_id;
+    KeyOwner    process;
+    int64_t     number; /* of the process */
     const char *record; /* the name of the step's record */
     int         attempt;
 } SentBy;

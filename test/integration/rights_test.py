@@ -194,7 +194,7 @@ pgmq.*                             app
 """
 
 # What no role reads, wherever a column has such a name in schemas pawl and wallet.
-SECRET_COLUMNS = ["payload", "state", "token", "result", "operation_data", "on_complete", "hash"]
+SECRET_COLUMNS = ["payload", "state", "token", "result", "operation_data", "on_complete", "hash", "secret"]
 SECRET_EXCEPT = ["wallet.seal.hash", "wallet.verified.hash"]  # the chain's hashes are there to be compared
 
 # Prepares a call to the point where PostgreSQL checks the right to it, and runs nothing: a body may wait, loop or change things.
