@@ -4,7 +4,8 @@
 -- response was lost, changes nothing and returns who decided what and when; a different one is refused with the same fields.
 -- Verdicts: CANCELED, CANCELING (it runs; its worker learns it at the next heartbeat), COMPLETED, PENDING; or why nothing was done:
 -- DECIDED (another decision was made: see decision, operator, decided_at), ENDED (it ended by itself), NOT_IN_TSQ, NOT_FOUND,
--- AMBIGUOUS (several domains have this id: see domains).
+-- AMBIGUOUS (several domains have this id: see domains), COMPENSATING (a process that is being compensated, or is to be: canceling it would drop
+-- what is left to compensate).
 -- Lock order: process rows (retry), then lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only
 -- pawl.command_cancel may have to start over, when a command moves while it reads.
 -- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
@@ -149,6 +150,7 @@ begin
       where i.id is not null and not i.id = any (v_ended)
         and not exists (select from pawl.outcome o where o.id = i.id)
         and not exists (select from pawl.lease l where l.id = i.id and l.cancel)
+        and not pawl.process_is_compensated(i.id)
       order by 1);
     exit when cardinality(v_left) = 0;
     if v_try = 6 then
@@ -174,10 +176,12 @@ begin
   end if;
   perform pawl.replay_barrier(); -- some rows may report what was decided earlier
   return query
-    select * from pawl.decisions_repeated(p_command_ids, p_domains,
+    select d.ord, case when not d.is_new and pawl.process_is_compensated(v_ids[d.ord]) then 'COMPENSATING' else d.verdict end, d.is_new,
+           d.decision, d.operator, d.decided_at, d.domains
+    from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ended) then 'CANCELED' when i.id = any (v_asked) then 'CANCELING' end
             from unnest(v_ids) with ordinality i (id, n) order by i.n),
-      'cancel', v_operator, p_reason, null, 'ENDED');
+      'cancel', v_operator, p_reason, null, 'ENDED') d;
 end
 $$;
 

@@ -45,7 +45,8 @@ $$;
 
 -- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order
 -- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
--- ("$gone.STEP"): {"total": of all, "items": [...]}. In PL/pgSQL, because a function in SQL is planned at
+-- ("$gone.STEP"): {"total": of all, "items": [...]}. A result that is too large to be read, which an earlier version has stored, is left out, so that
+-- the process can be compensated. In PL/pgSQL, because a function in SQL is planned at
 -- each call.
 create or replace function pawl.process_load (p_ids bigint[])
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
@@ -60,7 +61,7 @@ begin
   from unnest(p_ids) u (id)
   cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
   left join lateral (
-    select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', s.result, 'error', s.error,
+    select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
                                         'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
     from pawl.process_step s where s.id = u.id) s on true
   left join lateral (

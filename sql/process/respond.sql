@@ -18,6 +18,33 @@ as $$
   select exists (select from pawl.process_response r where r.id = p_id and r.name = '$cancel')
 $$;
 
+-- Is a command a process that is being compensated, or is to be? In the troubleshooting queue an operator decides about it.
+create or replace function pawl.process_is_compensated (p_id bigint)
+  returns boolean
+  language plpgsql stable
+as $$
+begin
+  return exists (
+      select from pawl.process p
+      where p.id = p_id and (p.phase = 'compensating' or p.phase = 'forward' and pawl.process_is_canceled(p_id)))
+    and not exists (select from pawl.tsq t where t.id = p_id) and not exists (select from pawl.outcome o where o.id = p_id);
+end
+$$;
+
+-- How many responses of this name a process has; "*": of any. By index: one that waits for a name does not read the others.
+create or replace function pawl.process_response_count (p_id bigint, p_name text)
+  returns bigint
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  if p_name = '*' then
+    return (select count(*) from pawl.process_response r where r.id = p_id);
+  end if;
+  return (select count(*) from pawl.process_response r where r.id = p_id and r.name = p_name);
+end
+$$;
+
 -- Is one of the waits of a process complete? A cancellation completes all, unless it is being compensated already.
 create or replace function pawl.process_is_met (p_id bigint, p_waits jsonb)
   returns boolean
@@ -26,8 +53,7 @@ as $$
   select exists (
     select from pawl.process p where p.id = p_id and p.phase = 'forward' and pawl.process_is_canceled(p_id)) or exists (
     select from jsonb_each_text(p_waits) w (name, needed)
-    where w.needed::bigint <= (
-      select count(*) from pawl.process_response r where r.id = p_id and (r.name = w.name or w.name = '*')))
+    where w.needed::bigint <= pawl.process_response_count(p_id, w.name))
 $$;
 
 -- Queue processes that wait; those that do not wait any more are left alone. Returns those that were queued.
@@ -108,8 +134,7 @@ begin
           where n.id = p.id and n.name = '$cancel' and n.ord = any (v_stored)))
         or exists (
           select from jsonb_each_text(p.waits) w (name, needed)
-          where w.needed::bigint <= (
-              select count(*) from pawl.process_response r where r.id = p.id and (r.name = w.name or w.name = '*')) + (
+          where w.needed::bigint <= pawl.process_response_count(p.id, w.name) + (
               select count(*) from unnest(p_ids, p_names) with ordinality n (id, name, ord)
               where n.id = p.id and (n.name = w.name or w.name = '*') and n.ord = any (v_stored))))
       order by p.id));

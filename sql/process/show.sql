@@ -24,6 +24,9 @@ begin
   if p_fits and not jsonb_path_exists(p_value, '$.**{50}') then
     return p_value;
   end if;
+  if pg_column_size(array[p_value]) >= 1000 and pawl.json_bytes(p_value) > 16 * 1024 * 1024 then
+    return pawl.json_shown(p_value);
+  end if;
   return to_jsonb(left(p_value::text, 200) || '...');
 end
 $$;

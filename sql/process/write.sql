@@ -54,6 +54,7 @@ begin
           pawl.array_check('ends', p_ends, v_count, 'QP001', true),
           pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
           pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
+  perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   -- A key share lock: the lease cannot end before the commit, and its heartbeat does not wait for us.
   select array_agg(case when h.attempt is not null then 'WRITTEN' else 'LOST' end order by h.ord), coalesce(max(h.attempt) > 1, false)

@@ -211,6 +211,11 @@ ErrorCode decision_check(const char *noun, const char *id, const Decision *decis
         return fail(reterr, ERR_CONFLICT, "%s %s has ended already", noun, id);
     if (strcmp(decision->verdict, "NOT_IN_TSQ") == 0)
         return fail(reterr, ERR_CONFLICT, "%s %s is not in the troubleshooting queue", noun, id);
+    if (strcmp(decision->verdict, "COMPENSATING") == 0) {
+        snprintf(text, sizeof text,
+                 "%s %s is being compensated: canceling it would drop the compensations that are left", noun, id);
+        return refuse(reterr, "QP006", text);
+    }
     if (strcmp(decision->verdict, "AMBIGUOUS") == 0) {
         snprintf(text, sizeof text, "%s %s is in several domains: %s; name one of them", noun, id, decision->domains);
         return refuse(reterr, "QU005", text);

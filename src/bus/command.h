@@ -70,7 +70,7 @@ must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena
                                      const char ***ret_names, int *ret_count, Error *reterr);
 
 /* What came of a decision about one command: "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why nothing was done:
- * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS". The same decision again is no refusal: is_new is false
+ * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS", "COMPENSATING" (a process). The same decision again is no refusal: is_new is false
  * and the rest says who decided what and when. */
 #define DECISION_COLUMNS(X, T)            \
     X(T, int32_t, DB_I32, ord)            \

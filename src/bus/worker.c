@@ -131,6 +131,11 @@ void worker_listen(Worker *worker, Listen *listen)
     listen_add(listen, WAKER_CHANNEL, worker_notified, worker);
 }
 
+void worker_unlisten(Worker *worker, Listen *listen)
+{
+    listen_remove(listen, worker_notified, worker);
+}
+
 void worker_stop(Worker *worker, Deadline deadline)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);

@@ -82,6 +82,7 @@ typedef struct {
     int                lease_ms; /* 0: 30 s */
     int                timeout_ms; /* a handler that runs longer is stopped and tried again; 0: none */
     bool               drain;      /* end when nothing is left: nothing queued, delayed or leased */
+    bool               is_lazy;    /* threads of handlers, but the first one, are started when there is work for them */
     Handler           *handler;
 } WorkerOptions;
 
@@ -102,8 +103,9 @@ typedef struct Worker Worker;
 Worker *worker_new(const WorkerOptions *options);
 void    worker_free(Worker *worker);
 SCOPED(Worker, worker_free)
-/* Be woken by notifications; the Listen must be freed before the worker. */
+/* Be woken by notifications; the Listen must be freed before the worker, or worker_unlisten() called. */
 void worker_listen(Worker *worker, Listen *listen);
+void worker_unlisten(Worker *worker, Listen *listen);
 /* Runs until worker_stop() or drained. Database outages are waited out. ERR_INVALID and other final failures end it; it may be
  * run again. ERR_INTERNAL: its threads cannot be started. */
 must_check ErrorCode worker_run(Worker *worker, Error *reterr);

@@ -20,6 +20,8 @@
 #define KEEP_TIMES        3 /* heartbeats within a lease */
 #define HANDLER_BYTES_MAX ((size_t)64 << 20)
 
+static void handlers_grow(Worker *worker, int wanted);
+
 /* ---- the list of what is held; under the mutex ---- */
 
 static void execution_append(Worker *worker, Execution *execution)
@@ -85,6 +87,7 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
         execution->kept_at       = claimed_batch->claimed_at;
         execution_append(worker, execution);
     }
+    handlers_grow(worker, worker->held);
     cond_broadcast(&worker->arrived);
 }
 
@@ -417,15 +420,23 @@ static void handlers_end(Worker *worker)
     free(take(worker->threads));
 }
 
-ErrorCode executions_start(Worker *worker, Error *reterr)
+/* By the dispatcher only. A thread that cannot be started is tried again with the next claim. */
+static void handlers_grow(Worker *worker, int wanted)
 {
-    worker->threads      = memory_new((size_t)worker->options.concurrency, sizeof *worker->threads);
-    worker->thread_count = 0;
-    while (worker->thread_count < worker->options.concurrency &&
+    wanted = wanted < worker->options.concurrency ? wanted : worker->options.concurrency;
+    while (worker->thread_count < wanted &&
            thread_try_start("handler", handler_run, worker, &worker->threads[worker->thread_count]))
         worker->thread_count++;
-    if (worker->thread_count == worker->options.concurrency &&
-        thread_try_start("keeper", heartbeat_run, worker, &worker->heartbeat))
+}
+
+ErrorCode executions_start(Worker *worker, Error *reterr)
+{
+    int wanted = worker->options.is_lazy ? 1 : worker->options.concurrency;
+
+    worker->threads      = memory_new((size_t)worker->options.concurrency, sizeof *worker->threads);
+    worker->thread_count = 0;
+    handlers_grow(worker, wanted);
+    if (worker->thread_count == wanted && thread_try_start("keeper", heartbeat_run, worker, &worker->heartbeat))
         return OK;
     (void)fail(reterr, ERR_INTERNAL, "cannot start %d threads for handlers: %s", worker->options.concurrency + 1,
                strerrordesc_np(errno));

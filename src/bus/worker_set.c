@@ -163,6 +163,7 @@ ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline
                                                 .lease_ms    = row->lease_ms,
                                                 .timeout_ms  = row->timeout_ms,
                                                 .drain       = row->drain,
+                                                .is_lazy     = row->is_lazy,
                                                 .handler     = handler});
     *set->end     = entry;
     set->end      = &entry->next;
@@ -232,11 +233,18 @@ ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *r
         mutex_lock(&set->mutex);
         set->running--;
         mutex_unlock(&set->mutex);
+        worker_set_unlisten(set);
         worker_set_stop(set, deadline_in_ms(0));
         (void)worker_set_wait(set, deadline_never());
         return fail(reterr, ERR_INTERNAL, "cannot start the thread \"worker\": %s", strerrordesc_np(error));
     }
     return OK;
+}
+
+void worker_set_unlisten(WorkerSet *set)
+{
+    for (Entry *entry = set->first; entry && set->start.listen; entry = entry->next)
+        worker_unlisten(entry->worker, set->start.listen);
 }
 
 void worker_set_stop(WorkerSet *set, Deadline deadline)

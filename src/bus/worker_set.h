@@ -24,6 +24,7 @@ typedef struct {
     const char *const *types;                                    /* NULL: all */
     int                concurrency, batch, lease_ms, timeout_ms; /* 0: the defaults of WorkerOptions */
     bool               drain;
+    bool               is_lazy; /* see WorkerOptions */
     /* Exactly one of these. */
     const char *exec;
     const char *sql;
@@ -34,7 +35,7 @@ typedef struct {
 typedef struct WorkerSet WorkerSet;
 
 typedef struct {
-    Listen *listen;                /* wakes them; must be freed before the set */
+    Listen *listen;                /* wakes them; must be freed before the set, or else worker_set_unlisten() called */
     int     restart_ms;            /* run a worker that failed again after this time; 0: it ends */
     void (*on_end)(void *context); /* the last one has ended; called from its thread. NULL: nothing */
     void *context;
@@ -53,6 +54,8 @@ SCOPED(WorkerSet, worker_set_free)
 must_check ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline, Error *reterr);
 /* Once. ERR_INTERNAL: a thread cannot be started; what was started has ended again. */
 must_check ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *reterr);
+/* Notifications do not wake them any more. */
+void worker_set_unlisten(WorkerSet *set);
 /* No more claims; handlers get until the deadline, then are stopped. Does not wait. */
 void worker_set_stop(WorkerSet *set, Deadline deadline);
 /* false: some still run. */

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/sync.h"
 #include "base/uuid.h"
 #include "pg/conn.h"
@@ -27,7 +28,6 @@
 #include "pg/query.h"
 #include "sql.h"
 
-#define CHANNELS_MAX   32
 #define CHANNEL_SIZE   64   /* what PostgreSQL's names hold, with the NUL */
 #define CYCLE_MS_MAX   3000 /* what one turn may wait for the database, and so listen_free() for the thread */
 #define PROBE_EVERY_MS 60000
@@ -35,11 +35,15 @@
 #define BACKOFF_MS     1000
 #define BACKOFF_MS_MAX 30000
 
-typedef struct {
+/* One callback of a channel. */
+typedef struct Channel Channel;
+struct Channel {
+    Channel        *next;
     char            name[CHANNEL_SIZE];
-    ListenCallback *callback;
+    ListenCallback *callback; /* NULL: removed, and free for the next one of this name */
     void           *context;
-} Channel;
+    bool            is_begun; /* it is listened to on conn, and was called back for that */
+};
 
 struct Listen {
     char     *conninfo;
@@ -48,15 +52,14 @@ struct Listen {
     bool      has_thread;
     int       wake_fd;
 
-    Mutex   mutex; /* guards the next four; channels are only ever added, so one that was seen stays as it is */
-    Channel channels[CHANNELS_MAX];
-    int     channel_count;
-    bool    stopping;
-    bool    up;
+    Mutex    calling; /* held while a callback runs; taken before the mutex */
+    Mutex    mutex;   /* guards the next three; channels are only ever added, and their names do not change */
+    Channel *first;
+    bool     stopping;
+    bool     up;
 
     /* The thread's own. */
     Conn    *conn;
-    int      listened;   /* the first so many channels are listened to on conn */
     int      backoff_ms; /* after the next failure */
     bool     complained; /* said that it does not work, and not yet that it works again */
     bool     probe_is_pending;
@@ -128,7 +131,10 @@ static void listen_disconnect(Listen *listen)
 {
     if (listen->conn)
         conn_close(take(listen->conn));
-    listen->listened         = 0;
+    mutex_lock(&listen->mutex);
+    for (Channel *channel = listen->first; channel; channel = channel->next)
+        channel->is_begun = false;
+    mutex_unlock(&listen->mutex);
     listen->probe_is_pending = false;
 }
 
@@ -150,21 +156,37 @@ static ErrorCode listen_connect(Listen *listen, Deadline deadline, Error *reterr
     return channel_listen(listen, listen->probe_channel, deadline, reterr);
 }
 
-static int channels_seen(Listen *listen)
+/* One that was added and is not listened to; NULL: none. *ret_is_known: another one of the same name is. */
+static Channel *channel_next(Listen *listen, bool *ret_is_known)
 {
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&listen->mutex);
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&listen->mutex);
+    Channel                    *found = listen->first;
 
-    return listen->channel_count;
+    while (found && (found->is_begun || !found->callback))
+        found = found->next;
+    *ret_is_known = false;
+    for (const Channel *at = listen->first; found && at; at = at->next)
+        *ret_is_known |= at->is_begun && strcmp(at->name, found->name) == 0;
+    return found;
 }
 
-/* Listen to the next one that was added. Whatever came before that may have been missed, so it is called back once. */
-static ErrorCode channel_begin(Listen *listen, Deadline deadline, Error *reterr)
+static void channel_call(Listen *listen, const Channel *channel, const char *payload)
 {
-    Channel *channel = &listen->channels[listen->listened];
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&listen->calling);
 
-    TRY(channel_listen(listen, channel->name, deadline, reterr));
-    listen->listened++;
-    channel->callback(channel->context, channel->name, /* payload= */ NULL);
+    if (channel->callback)
+        channel->callback(channel->context, channel->name, payload);
+}
+
+/* Whatever came before it is listened to may have been missed, so it is called back once. */
+static ErrorCode channel_begin(Listen *listen, Channel *channel, bool is_known, Deadline deadline, Error *reterr)
+{
+    if (!is_known)
+        TRY(channel_listen(listen, channel->name, deadline, reterr));
+    mutex_lock(&listen->mutex);
+    channel->is_begun = true;
+    mutex_unlock(&listen->mutex);
+    channel_call(listen, channel, /* payload= */ NULL);
     return OK;
 }
 
@@ -218,13 +240,24 @@ static void probe_returned(Listen *listen, const char *payload)
 
 /* ---- notifications ---- */
 
+/* The first channel behind this one that is listened to; NULL: none. */
+static Channel *channel_begun(Listen *listen, const Channel *behind)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&listen->mutex);
+    Channel                    *found = behind ? behind->next : listen->first;
+
+    while (found && !found->is_begun)
+        found = found->next;
+    return found;
+}
+
 static void notification_deliver(Listen *listen, const char *name, const char *payload)
 {
     if (strcmp(name, listen->probe_channel) == 0)
         probe_returned(listen, payload);
-    for (int i = 0; i < listen->listened; i++)
-        if (strcmp(listen->channels[i].name, name) == 0)
-            listen->channels[i].callback(listen->channels[i].context, name, payload);
+    for (Channel *channel = channel_begun(listen, NULL); channel; channel = channel_begun(listen, channel))
+        if (strcmp(channel->name, name) == 0)
+            channel_call(listen, channel, payload);
 }
 
 static ErrorCode notifications_receive(Listen *listen, Error *reterr)
@@ -247,11 +280,13 @@ static ErrorCode notifications_receive(Listen *listen, Error *reterr)
 static ErrorCode listen_cycle(Listen *listen, Error *reterr)
 {
     Deadline deadline = deadline_in_ms(CYCLE_MS_MAX);
+    Channel *channel;
+    bool     is_known;
 
     if (!listen->conn)
         return listen_connect(listen, deadline, reterr);
-    if (listen->listened < channels_seen(listen))
-        return channel_begin(listen, deadline, reterr);
+    if ((channel = channel_next(listen, &is_known)))
+        return channel_begin(listen, channel, is_known, deadline, reterr);
     probe_step(listen, deadline);
     TRY(notifications_receive(listen, reterr)); /* also those that came with the answer to a LISTEN */
     listen_wait(listen, PQsocket(conn_native(listen->conn)), listen->probe_at);
@@ -296,6 +331,7 @@ Listen *listen_new(const char *conninfo, Pool *pool)
         abort();
     uuid_new(uuid);
     snprintf(listen->probe_channel, sizeof listen->probe_channel, "pawl_note_%s", uuid);
+    mutex_init(&listen->calling);
     mutex_init(&listen->mutex);
     listen->has_thread = thread_try_start("listen", listen_run, listen, &listen->thread);
     if (!listen->has_thread)
@@ -314,6 +350,11 @@ void listen_free(Listen *listen)
         thread_join(listen->thread);
     listen_set_up(listen, false);
     mutex_done(&listen->mutex);
+    mutex_done(&listen->calling);
+    for (Channel *channel = listen->first, *next; channel; channel = next) {
+        next = channel->next;
+        free(channel);
+    }
     close(listen->wake_fd);
     free(listen->conninfo);
     free(listen);
@@ -325,15 +366,35 @@ void listen_add(Listen *listen, const char *channel, ListenCallback *callback, v
 
     assert(length > 0 && length < CHANNEL_SIZE);
     assert(strspn(channel, "abcdefghijklmnopqrstuvwxyz0123456789_") == length);
+    mutex_lock(&listen->calling);
     mutex_lock(&listen->mutex);
-    assert(listen->channel_count < CHANNELS_MAX);
-    Channel *added = &listen->channels[listen->channel_count++];
+    Channel *added = listen->first;
 
-    memcpy(added->name, channel, length + 1);
+    while (added && (added->callback || strcmp(added->name, channel) != 0))
+        added = added->next;
+    if (!added) {
+        added       = memory_new(1, sizeof *added);
+        added->next = listen->first;
+        memcpy(added->name, channel, length + 1);
+        listen->first = added;
+    }
     added->callback = callback;
     added->context  = context;
+    added->is_begun = false;
     mutex_unlock(&listen->mutex);
+    mutex_unlock(&listen->calling);
     listen_wake(listen);
+}
+
+void listen_remove(Listen *listen, ListenCallback *callback, void *context)
+{
+    mutex_lock(&listen->calling);
+    mutex_lock(&listen->mutex);
+    for (Channel *channel = listen->first; channel; channel = channel->next)
+        if (channel->callback == callback && channel->context == context)
+            channel->callback = NULL;
+    mutex_unlock(&listen->mutex);
+    mutex_unlock(&listen->calling);
 }
 
 bool listen_is_up(Listen *listen)

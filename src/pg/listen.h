@@ -29,8 +29,10 @@ typedef void          ListenCallback(void *context, const char *channel, const c
 Listen *listen_new(const char *conninfo, Pool *pool);
 void    listen_free(Listen *listen);
 SCOPED(Listen, listen_free)
-/* channel: a short lower-case name of our own. */
+/* channel: a short lower-case name of our own, which any number of callbacks may share. */
 void listen_add(Listen *listen, const char *channel, ListenCallback *callback, void *context);
+/* The callback does not run any more when this returns; not from a callback. */
+void listen_remove(Listen *listen, ListenCallback *callback, void *context);
 /* Do notifications arrive right now? */
 bool listen_is_up(Listen *listen);
 

@@ -139,27 +139,27 @@ static bool attempt_is_due(Walk *walk, const Action *action, const char *record,
 
 /* ---- recording ---- */
 
-static RecordName done_name(const Attempt *attempt)
+static RecordName done_name(const char *record)
 {
     RecordName name;
 
-    snprintf(name.text, sizeof name.text, "%s%s", attempt->record, RECORD_DONE);
+    snprintf(name.text, sizeof name.text, "%s%s", record, RECORD_DONE);
     return name;
 }
 
-/* It has happened, and its step fails all the same. A result that is too large to be recorded is left out. */
-static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char *why, Flow *ret_flow, Error *reterr)
+ErrorCode happened_record(Walk *walk, const char *record, const char *result, const char *why, Flow *ret_flow,
+                          Error *reterr)
 {
-    RecordName name  = done_name(attempt);
+    RecordName name  = done_name(record);
     Error      error = {0};
     RunVerdict verdict;
     ErrorCode  code = OK;
 
     *ret_flow = FLOW_NEXT;
-    if (!run_result(attempt->walk->run, name.text)) {
-        code = step_record(attempt->walk, name.text, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+    if (!run_result(walk->run, name.text)) {
+        code = step_record(walk, name.text, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
         if (code == ERR_LIMIT || code == ERR_INVALID)
-            code = step_record(attempt->walk, name.text, "null", /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+            code = step_record(walk, name.text, "null", /* patch= */ NULL, 0, &verdict, ret_flow, &error);
     }
     if (code != OK) {
         if (reterr)
@@ -167,8 +167,13 @@ static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char
         return code;
     }
     if (*ret_flow == FLOW_NEXT)
-        walk_fail(attempt->walk, attempt->record, why, /* is_refusal= */ false, ret_flow);
+        walk_fail(walk, record, why, /* is_refusal= */ false, ret_flow);
     return OK;
+}
+
+static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char *why, Flow *ret_flow, Error *reterr)
+{
+    return happened_record(attempt->walk, attempt->record, result, why, ret_flow, reterr);
 }
 
 /* A patch that was computed from a state that has changed since is computed again. */
@@ -296,7 +301,7 @@ ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Ac
     attempt.started_us = run_now_us(walk->run);
     if (FAULT("process.step.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.before");
-    result.result = run_result(walk->run, done_name(&attempt).text);
+    result.result = run_result(walk->run, done_name(attempt.record).text);
     if (result.result)
         result.end = ATTEMPT_DONE; /* only its `save` is tried again */
     else

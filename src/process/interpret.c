@@ -206,6 +206,12 @@ static bool walk_is_ended(Walk *walk, Flow *ret_flow)
     return false;
 }
 
+/* It cannot be stored as it is, and no other attempt changes that. */
+static bool is_own_fault(ErrorCode code)
+{
+    return code == ERR_INVALID || code == ERR_LIMIT;
+}
+
 /* What is wrong with the step or its values, and not with the world around it, fails the step for good. */
 static ErrorCode step_walk(Walk *walk, const Scope *scope, const Step *step, const char *record, Flow *ret_flow,
                            Error *reterr)
@@ -213,7 +219,7 @@ static ErrorCode step_walk(Walk *walk, const Scope *scope, const Step *step, con
     Error     error = {0};
     ErrorCode code  = walks[step->action.kind](walk, scope, step, ret_flow, &error);
 
-    if (code == ERR_INVALID || code == ERR_LIMIT || code == ERR_NOT_FOUND) {
+    if (is_own_fault(code) || code == ERR_NOT_FOUND) {
         walk_fail(walk, record, error.text, /* is_refusal= */ false, ret_flow);
         return OK;
     }
@@ -314,28 +320,61 @@ static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_comp
     return OK;
 }
 
-/* A result that cannot be rendered is a failure like that of a step. */
+/* The last step has happened, and its process does not end with it: its record is written by itself. *ret_flow is FLOW_FAILED if it cannot be:
+ * then "NAME:done" says that it has happened, so it is compensated, and not run again. */
+static ErrorCode last_record(Walk *walk, Flow *ret_flow, Error *reterr)
+{
+    const RunRecord *last  = walk->last;
+    Error            error = {0};
+    RunVerdict       verdict;
+    ErrorCode        code = run_record(walk->run, last, &verdict, &error);
+
+    *ret_flow = FLOW_NEXT;
+    if (is_own_fault(code))
+        return happened_record(walk, last->step, last->result, error.text, ret_flow, reterr);
+    if (code == OK && verdict != RUN_OK)
+        *ret_flow = FLOW_STOPPED;
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
+}
+
+/* The process has completed, and cannot be ended with its result: a failure like that of a step. */
+static ErrorCode completed_fail(Walk *walk, Error *error, BodyVerdict *ret_verdict, bool *ret_compensates,
+                                Error *reterr)
+{
+    Flow flow = FLOW_NEXT;
+
+    *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
+    if (walk->last)
+        TRY(last_record(walk, &flow, reterr));
+    if (flow == FLOW_STOPPED)
+        return OK;
+    if (flow == FLOW_NEXT) {
+        error_prefix(error, "result");
+        walk_fail(walk, "", error->text, /* is_refusal= */ false, &flow);
+    }
+    return failed_end(walk, ret_verdict, ret_compensates, reterr);
+}
+
+/* A last step is recorded with the end, here and not by the caller, because what cannot be stored fails the process. */
 static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
 {
-    Error      error = {0};
-    ErrorCode  code;
-    RunVerdict verdict;
-    Flow       flow;
+    Error       error = {0};
+    const char *result;
+    ErrorCode   code = result_render(walk, &result, &error);
 
-    *ret_verdict = (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE, .last = walk->last};
-    code         = result_render(walk, &ret_verdict->result, &error);
+    if (code == OK) {
+        *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
+        code         = run_end(walk->run, OUTCOME_COMPLETE, result, NULL, walk->last, &error);
+    }
     if (code == OK)
         return OK;
-    if (walk->last) { /* it has happened, and is compensated */
-        TRY(run_record(walk->run, walk->last, &verdict, reterr));
-        if (verdict != RUN_OK) {
-            *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
-            return OK;
-        }
-    }
-    error_prefix(&error, "result");
-    walk_fail(walk, "", error.text, /* is_refusal= */ false, &flow);
-    return failed_end(walk, ret_verdict, ret_compensates, reterr);
+    if (is_own_fault(code))
+        return completed_fail(walk, &error, ret_verdict, ret_compensates, reterr);
+    if (reterr)
+        *reterr = error;
+    return code;
 }
 
 static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)

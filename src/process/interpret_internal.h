@@ -112,6 +112,10 @@ typedef ErrorCode AttemptRun(Attempt *attempt, AttemptResult *ret_result, Error 
 /* Run the action of a step, or of its compensation, by its policy, and record it. */
 must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action,
                                  const char *record, Value result_before, Flow *ret_flow, Error *reterr);
+/* The action of this record has happened, and its step fails all the same: "NAME:done" says so. A result that is too large to be recorded is left
+ * out. */
+must_check ErrorCode happened_record(Walk *walk, const char *record, const char *result, const char *why,
+                                     Flow *ret_flow, Error *reterr);
 /* The patch of `save` for this result. */
 must_check ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr);
 must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/sync.h"
 #include "base/writer.h"
+#include "bus/send.h"
 
 #define WRITE_MS       10000
 #define BUSY_MS        5 /* until a locked process is tried again, and twice as long each time, up to BUSY_MS_MAX */
@@ -497,6 +498,12 @@ static void record_fill(Run *run, const RunRecord *record, ProcessWrite *write)
     write->version    = record->version;
 }
 
+/* As PostgreSQL prints it, which writes numbers out. */
+static size_t json_bytes(const char *json)
+{
+    return strlen(json) + send_exponents_sum(json);
+}
+
 /* The engine's own records, when a step began and why it is compensated, are no steps. */
 static void record_count(Run *run, const RunRecord *record)
 {
@@ -518,7 +525,7 @@ void run_record_done(Run *run, const RunRecord *record)
                          .input_hash = arena_text(run->arena, record->input_hash),
                          .ended_us   = run_now_us(run)};
     record_count(run, record);
-    run->record_bytes += kept->result ? strlen(kept->result) : 0;
+    run->record_bytes += kept->result ? json_bytes(kept->result) : 0;
     record_add(run, kept);
 }
 
@@ -531,7 +538,7 @@ static bool is_unlimited(const char *step)
 /* Under the mutex. A record without a result always fits. */
 static bool result_fits(const Run *run, const RunRecord *record)
 {
-    size_t bytes = record->result && strcmp(record->result, "null") != 0 ? strlen(record->result) : 0;
+    size_t bytes = record->result && strcmp(record->result, "null") != 0 ? json_bytes(record->result) : 0;
 
     return bytes == 0 || run->record_bytes + bytes <= RECORDS_BYTES_MAX;
 }
@@ -543,6 +550,8 @@ static ErrorCode records_check(Run *run, RunRecord *record, Error *reterr)
 
     if (record->step[0] == '~' && !result_fits(run, record))
         record->result = "null";
+    if (record->patch && json_bytes(record->patch) > SEND_EXPANDED_MAX)
+        return fail(reterr, ERR_LIMIT, "the patch of the state has more than %zu bytes", SEND_EXPANDED_MAX);
     if (!result_fits(run, record))
         return fail(reterr, ERR_LIMIT, "the results of the steps would have more than %zu bytes together",
                     RECORDS_BYTES_MAX);

@@ -97,6 +97,7 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
     WorkerRow                                added  = {.domain      = arena_print(arena, "process:%s", row->domain),
                                                        .concurrency = workers->options.concurrency,
                                                        .lease_ms    = workers->options.lease_ms,
+                                                       .is_lazy     = true,
                                                        .handler     = workers->handler};
 
     worker->domain = memory_text(row->domain);
@@ -111,11 +112,27 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
 
     if (before) {
         before->is_replaced = true;
+        worker_set_unlisten(before->set);
         worker_set_stop(before->set, deadline_never()); /* it claims no more, and ends what it runs */
     }
     worker->next   = workers->first;
     workers->first = take(worker);
     return OK;
+}
+
+/* Workers that were replaced, once they have ended what they ran. */
+static void replaced_free(ProcessWorkers *workers)
+{
+    for (DomainWorker **at = &workers->first; *at;) {
+        DomainWorker *worker = *at;
+
+        if (!worker->is_replaced || !worker_set_wait(worker->set, deadline_in_ms(0))) {
+            at = &worker->next;
+            continue;
+        }
+        *at = worker->next;
+        domain_worker_free(worker);
+    }
 }
 
 #define LEFT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
@@ -147,6 +164,8 @@ ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error
         orphans_cancel(workers->options.pool, arena, deadline, &error) != OK)
         log_error(LOG_WARN, "process", "what ended processes have sent is not canceled yet", &error);
     scoped(mutex_unlock) Mutex *held = mutex_hold(&workers->mutex);
+    if (!workers->stopping)
+        replaced_free(workers);
     for (int i = 0; i < count && !workers->stopping; i++) {
         const DomainTypes  *row   = (const DomainTypes *)rows + i;
         const DomainWorker *known = row->domain ? worker_find(workers, row) : NULL;
