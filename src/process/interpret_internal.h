@@ -4,16 +4,19 @@
 #ifndef PROCESS_INTERPRET_INTERNAL_H
 #define PROCESS_INTERPRET_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "base/sync.h"
 #include "process/definition.h"
 #include "process/interpret.h"
 #include "process/sql_share.h"
 
 struct Interpreter {
-    Pool    *pool;
-    Client  *client;
-    SqlShare sql_share;
-    Mutex    mutex; /* guards the list */
+    Pool      *pool;
+    Client    *client;
+    SqlShare   sql_share;
+    atomic_int branch_threads; /* that run now; at most BRANCH_THREADS_MAX */
+    Mutex      mutex;          /* guards the list */
     struct CachedDefinition {
         struct CachedDefinition *next;
         Arena                   *arena;

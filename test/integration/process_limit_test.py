@@ -2,6 +2,8 @@
 """process_limit - steps and processes that go too far are stopped with a reason, and their neighbours are not touched."""
 import http.server
 import json
+import os
+import tempfile
 import threading
 import time
 
@@ -230,6 +232,31 @@ def a_process_that_fans_out_too_far_is_stopped_with_a_reason():
         shown = wait_status(pawl, process_id, "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
         assert shown["status"] == "WAITING_FOR_TSQ" and "has 10001 items" in shown["error"] and "may record 10000" in shown["error"], shown["error"]
         assert db.value("select count(*) from pawl.command c where c.type = 'fine' and c.sender like 'process %'") == "0"
+
+
+@test
+def nested_branches_share_the_threads_of_their_pod():
+    """16 items with 16 branches each: 256 programs, of which a pod runs 65 at once, on 64 threads and that of the activation."""
+    with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        os.chmod(folder, 0o777)
+        program = f"echo x >> {folder}/started; while [ ! -e {folder}/open ]; do sleep 0.1; done; echo x >> {folder}/ended"
+        branches = {f"b{n}": [{"name": f"run{n}", "exec": program}] for n in range(16)}
+        define(pawl, {"type": "wide", "domain": "process", "steps": [{"name": "all", "each": "{{state.items}}", "concurrency": 16,
+                                                 "steps": [{"name": "side", "parallel": branches}]}]})
+        pawl.serve()
+        process = start(pawl, "wide", {"items": list(range(16))})
+
+        def lines(name):
+            path = os.path.join(folder, name)
+            return len(open(path).readlines()) if os.path.exists(path) else 0
+
+        seen = []
+        wait_until(lambda: seen.append(lines("started")) or (len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1),
+                   timeout=120, what="no more programs are started")
+        assert lines("started") == 65, lines("started")
+        open(os.path.join(folder, "open"), "w").close()
+        wait_status(pawl, process, "COMPLETED")
+        assert lines("started") == lines("ended") == 256
 
 
 main()
