@@ -118,6 +118,7 @@ declare
   v_read integer := 0;
   v_admits boolean[];
   v_bytes bigint := 8 * 1024 * 1024;
+  v_is_small boolean; -- all payloads are below 1000 bytes
   v_fitting integer;
 begin
   perform pawl.array_check('after', p_after, 10, 'QU001'),
@@ -130,10 +131,10 @@ begin
       v_pos := v_after[v_priority + 1];
       v_chunk := v_left;
       loop
-        select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), max(f.pos), count(*), count(f.order_key)
-        into v_tids, v_ids, v_keys, v_pos, v_found, v_ordered
+        select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), max(f.pos), count(*), count(f.order_key), bool_and(not f.extras)
+        into v_tids, v_ids, v_keys, v_pos, v_found, v_ordered, v_is_small
         from (
-          select r.ctid as tid, r.id, r.pos, r.order_key
+          select r.ctid as tid, r.id, r.pos, r.order_key, r.extras
           from pawl.ready r
           where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > v_pos
             and (p_types is null or exists (
@@ -160,7 +161,12 @@ begin
           ) f;
         end if;
         if v_tids is not null then
-          select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
+          if v_is_small and 1000 * cardinality(v_tids) <= v_bytes then -- nearly always
+            v_fitting := cardinality(v_tids);
+            v_bytes := v_bytes - 1000 * v_fitting;
+          else
+            select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
+          end if;
           v_left := v_left - cardinality(v_tids);
           if v_fitting < cardinality(v_tids) then
             v_left := 0;

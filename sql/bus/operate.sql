@@ -223,7 +223,7 @@ begin
       ), queued as (
         insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
         select c.domain_id, c.priority, nextval('pawl.command_seq'), c.id, 0, c.max_attempts,
-               c.reply_to is not null or c.batch_id is not null or c.order_key is not null,
+               c.reply_to is not null or c.batch_id is not null or c.order_key is not null or c.payload_bytes is not null,
                pawl.order_key_again(c.domain_id, c.order_key, c.id)
         from taken t join pawl.command c on c.id = t.id
         returning 1

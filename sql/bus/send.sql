@@ -150,13 +150,13 @@ begin
   if v_new < v_count then
     v_numbers := array(select c.id from unnest(v_numbers) n (id) cross join lateral (select c.id from pawl.command c where c.id = n.id limit 1) c);
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
-    select p_domain_id, c.priority, c.id, c.id, 0, c.max_attempts, c.reply_to is not null or c.batch_id is not null
+    select p_domain_id, c.priority, c.id, c.id, 0, c.max_attempts, c.reply_to is not null or c.batch_id is not null or c.payload_bytes is not null
     from unnest(v_numbers) n (id)
     cross join lateral (select c.* from pawl.command c where c.id = n.id limit 1) c;
   else
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select p_domain_id, coalesce(v_priorities[i], 4), v_numbers[i], v_numbers[i], 0, coalesce(v_max_attempts[i], 3),
-           v_reply_to[i] is not null or p_batch is not null
+           v_reply_to[i] is not null or p_batch is not null or v_bytes[i] is not null
     from generate_series(1, v_count) i;
   end if;
   return v_numbers;
@@ -197,7 +197,7 @@ begin
     from item i
     on conflict on constraint command_key do nothing
     returning id, command_id, priority, max_attempts, order_key,
-              reply_to is not null or batch_id is not null or order_key is not null as extras
+              reply_to is not null or batch_id is not null or order_key is not null or payload_bytes is not null as extras
   ), waiting as (
     insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
     select f.id, p_now + f.delay_ms * interval '1 ms', p_domain_id, f.priority, 0, f.max_attempts, f.extras

@@ -45,6 +45,63 @@ begin
 end
 $$;
 
+-- Completes commands without results, if all of these leases are there and no other transaction has one locked; else does nothing. extras: of
+-- these commands, those with a reply, a batch, an order key or a large payload.
+-- Deletes the leases without locking them first, which would write a WAL record for each. With p_nowait it passes over a row whose xmax is
+-- set: another transaction has it locked, or had and rolled back. One that is locked between the two statements is waited for, 10 ms
+-- at most. Callers that wait have locked the leases before.
+-- Between the two statements a tid cannot become another lease's: the snapshot of the calling statement keeps vacuum from rows that were
+-- deleted after it.
+create or replace function pawl.settle_plain (
+  p_nowait boolean, p_ids bigint[], p_tokens bigint[], p_now timestamptz, out is_done boolean, out extras bigint[])
+  language plpgsql
+as $$
+declare
+  c_rolled_back constant text := 'PWPRT';
+  v_count integer := cardinality(p_ids);
+  -- Variables, because PL/pgSQL expands only these into arrays whose elements are read in constant time.
+  v_ids bigint[] := p_ids;
+  v_tokens bigint[] := p_tokens;
+  -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
+  v_tids tid[] := array(
+    select l.tid
+    from generate_series(1, v_count) i
+    cross join lateral (
+      select l.ctid as tid from pawl.lease l
+      where l.id = v_ids[i] and l.token = v_tokens[i] and (l.xmax = 0 or p_nowait is not true) limit 1) l);
+  v_lock_timeout text := current_setting('lock_timeout');
+  v_deleted bigint;
+  v_inserted bigint;
+begin
+  is_done := false;
+  if cardinality(v_tids) < v_count then
+    return;
+  end if;
+  perform set_config('lock_timeout', '10ms', true);
+  begin
+    with ended as (
+      delete from pawl.lease l where l.ctid = any (v_tids)
+      returning l.id, l.domain_id, l.attempt, l.token, l.started_at, l.worker, l.extras
+    ), kept as (
+      insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, started_at, worker)
+      select e.id, e.domain_id, 'COMPLETED', e.attempt, p_now, e.token, e.started_at, e.worker from ended e
+      returning 1
+    )
+    select count(*), (select count(*) from kept), array_agg(e.id order by e.id) filter (where e.extras)
+    into v_deleted, v_inserted, extras
+    from ended e;
+    perform pawl.moved(v_deleted, v_inserted);
+    if v_deleted < v_count then -- also when a call names a lease twice
+      raise exception using errcode = c_rolled_back;
+    end if;
+    is_done := true;
+  exception when sqlstate 'PWPRT' or lock_not_available then
+    extras := null;
+  end;
+  perform set_config('lock_timeout', v_lock_timeout, true);
+end
+$$;
+
 -- A row per item. settled: by this call. again: it had been, by this very settle under this token; a caller that has written
 -- something in this transaction must roll back then as well.
 -- Outcomes: complete, retry, fail (permanent: to the troubleshooting queue), reject (business refusal).
@@ -52,7 +109,8 @@ $$;
 -- p_domains and p_command_ids say what the caller believes it settles, so that the trace of a command that does not
 -- exist (id 0 when the caller never knew it) can be found by them.
 -- Of several tokens for one command in a call the greatest is tried. With p_nowait the others are BUSY.
--- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for.
+-- p_nowait: a lease that another transaction has locked (an application's pawl.cancel that is not committed yet) is not waited for, but for 10 ms
+-- when it is locked at this very moment.
 -- Nothing is done about it, and its status is BUSY: settle it again. For callers that share a transaction with others.
 create or replace function pawl.settle_items (
   p_nowait boolean, p_ids bigint[], p_tokens bigint[], p_outcomes text[], p_results jsonb[], p_errors text[], p_delays_ms bigint[],
@@ -85,6 +143,7 @@ declare
   v_again_statuses text[];
   v_canceled bigint[];
   v_is_plain boolean; -- all are completed, without results
+  v_is_done boolean;
 begin
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   perform pawl.array_check('outcomes', p_outcomes, v_count, 'QU001'),
@@ -109,26 +168,9 @@ begin
     perform from pawl.lease l where l.id = any (p_ids) order by l.id for update;
   end if;
 
-  if v_is_plain then -- nearly always: if it has all leases, they become outcomes as they are
-    v_ids := p_ids; -- variables, because PL/pgSQL expands only these into arrays whose elements are read in constant time
-    v_tokens := p_tokens;
-    v_tids := array(
-      select l.tid
-      from generate_series(1, v_count) i
-      cross join lateral (
-        select l.ctid as tid from pawl.lease l where l.id = v_ids[i] and l.token = v_tokens[i] for update skip locked) l);
-    if cardinality(v_tids) = v_count and (select count(distinct p) = v_count from unnest(v_tids) p) then -- a call may name a lease twice
-      with ended as (
-        delete from pawl.lease l where l.ctid = any (v_tids)
-        returning l.id, l.domain_id, l.attempt, l.token, l.started_at, l.worker, l.extras
-      ), kept as (
-        insert into pawl.outcome (id, domain_id, status, attempts, ended_at, token, started_at, worker)
-        select e.id, e.domain_id, 'COMPLETED', e.attempt, v_now, e.token, e.started_at, e.worker from ended e
-        returning 1
-      )
-      select (select count(*) from ended), (select count(*) from kept), (select array_agg(e.id order by e.id) from ended e where e.extras)
-      into v_deleted, v_inserted, v_extras;
-      perform pawl.moved(v_deleted, v_inserted);
+  if v_is_plain then -- nearly always: if all leases are there, they become outcomes as they are
+    select d.is_done, d.extras into v_is_done, v_extras from pawl.settle_plain(p_nowait, p_ids, p_tokens, v_now) d;
+    if v_is_done then
       if v_extras is not null then
         perform pawl.order_advance(v_extras);
         perform pawl.after_end(v_extras);

@@ -97,4 +97,25 @@ def every_event_is_carried_over_once_and_commands_go_on():
         assert db.value("select pawl.prune(100, '30 days', '79 days')") == "3", "the oldest of what was carried over"
 
 
+@test
+def queued_commands_with_large_payloads_are_marked():
+    with Database(empty=True) as db:
+        db.rows("create schema pawl")
+        at = MIGRATIONS.index(next(file for file in MIGRATIONS if file.name.endswith("_large_payload.sql")))
+        for file in MIGRATIONS[:at]:
+            psql(db, "-f", str(file))
+        psql(db, "-c", """
+            insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, created_at)
+            select n, 1, gen_random_uuid(), 't', '1', case when n % 2 = 0 then 5000 end, 4, 3, now() from generate_series(1, 6) n;
+            insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
+            values (1, 4, 1, 1, 0, 3, false), (1, 4, 2, 2, 0, 3, false);
+            insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+            values (3, now(), 1, 4, 0, 3, false), (4, now(), 1, 4, 0, 3, false);
+            insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at)
+            values (5, 1, now(), 1, 4, 1, 3, false, now()), (6, 1, now(), 1, 4, 1, 3, false, now())""")
+        psql(db, "-f", str(MIGRATIONS[at]))
+        for table in ("ready", "delayed", "lease"):
+            assert db.rows(f"select id % 2, extras from pawl.{table} order by id") == ["1|f", "0|t"], table
+
+
 main()

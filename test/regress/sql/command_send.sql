@@ -44,3 +44,18 @@ from pawl.send('mixed', '{a,a,a}'::text[], '{1,2,3}'::jsonb[], array[null, '0000
 order by s.ord;
 select c.payload, c.command_id = '00000000-0000-4000-8000-0000000000ff' as given
 from pawl.command c where c.domain_id = pawl.domain_find('mixed') order by c.payload;
+
+-- Rows of queued commands say whether the payload is large, wherever they come from: a claim reads the lengths of these only.
+select count(*) from pawl.send('bulk', '{a,b}'::text[], array[to_jsonb(repeat('x', 2000)), '1']);
+select count(*) from pawl.send('bulk', '{c,d}'::text[], array[to_jsonb(repeat('x', 2000)), '1'], p_delays_ms => '{3600000,3600000}');
+select count(*) from pawl.send('bulk', '{e,f}'::text[], array[to_jsonb(repeat('x', 2000)), '1'], p_order_keys => '{k,null}');
+select count(*) from pawl.send('bulk', '{g,g}'::text[], array[to_jsonb(repeat('x', 2000)), to_jsonb(repeat('x', 2000))],
+  '{00000000-0000-4000-8000-0000000000f1,00000000-0000-4000-8000-0000000000f1}');
+select c.type, r.extras, d.extras as delayed
+from pawl.command c left join pawl.ready r using (id) left join pawl.delayed d using (id)
+where c.domain_id = pawl.domain_find('bulk') order by c.type;
+select c.type, s.status from pawl.claim(pawl.domain_find('bulk'), 10, 60000, array_fill(0::bigint, array[10]), '{a,b}', 'w') c,
+  pawl.settle(array[c.id], array[c.token], '{fail}') s order by c.type;
+select count(*) from pawl.tsq_decide(array(select c.command_id from pawl.command c where c.type in ('a', 'b') and c.domain_id = pawl.domain_find('bulk')), 'retry', 'ann');
+select c.type, r.extras from pawl.command c join pawl.ready r using (id)
+where c.type in ('a', 'b') and c.domain_id = pawl.domain_find('bulk') order by c.type;
