@@ -1,4 +1,4 @@
--- 0027_large_payload.sql - rows of queued commands say whether the payload is large.
+-- 0029_large_payload.sql - rows of queued commands say whether the payload is large.
 --
 -- A claim reads the lengths of payloads before it leases commands. extras is true now also for commands whose payload has 1000 bytes or
 -- more as text (command.payload_bytes is not null), so that a claim need not read the others twice. A command that is sent
