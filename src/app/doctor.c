@@ -72,9 +72,10 @@ typedef struct {
     bool                 is_private; /* no URL is given */
     int64_t              long_tx_ms;
     Arena               *arena;
-    App                 *app;     /* NULL until the check "settings" passed */
-    Vitals               vitals;  /* asked once, by the check "connection" */
-    int64_t              skew_ms; /* of the database's clock, when it answered */
+    const char          *data_dir; /* of a private server, whether it answers or not; NULL: not known */
+    App                 *app;      /* NULL until the check "settings" passed */
+    Vitals               vitals;   /* asked once, by the check "connection" */
+    int64_t              skew_ms;  /* of the database's clock, when it answered */
 } Doctor;
 
 #define RIGHTS_COLUMNS(X, T)             \
@@ -128,6 +129,7 @@ static ErrorCode private_url(Doctor *doctor, Error *reterr)
     TRY(cluster_status(&options, doctor->arena, &status, reterr));
     if (!status.initialised)
         return fail(reterr, ERR_UNAVAILABLE, "there is no private PostgreSQL below \"%s\" yet", options.home);
+    doctor->data_dir = status.data_dir;
     if (!status.running)
         return fail(reterr, ERR_UNAVAILABLE, "the private PostgreSQL below \"%s\" does not run", options.home);
     doctor->app->settings.database_url = status.url;
@@ -224,11 +226,11 @@ static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
 
 static ErrorCode check_disk(Doctor *doctor, Finding *finding, Error *reterr)
 {
-    const char    *path = doctor->vitals.data_directory;
+    const char    *path = doctor->data_dir ? doctor->data_dir : doctor->vitals.data_directory;
     struct statvfs disk;
 
     (void)reterr;
-    if (!path[0] || statvfs(path, &disk) != 0)
+    if (!path || !path[0] || statvfs(path, &disk) != 0)
         return found(finding, FINDING_OK, "not visible from here: watch the server's disk where it is", NULL);
 
     int64_t     free_mib = (int64_t)((uint64_t)disk.f_bavail * disk.f_frsize >> 20);
@@ -467,7 +469,10 @@ ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *aren
         ErrorCode code;
 
         *finding = (Finding){.check = checks[i].name};
-        if (dead || (no_schema && checks[i].needs_schema)) {
+        /* A full disk is why a server does not start or answer, so it is looked for in any case. */
+        bool is_blind = dead && !(doctor.data_dir && checks[i].check == check_disk);
+
+        if (is_blind || (no_schema && checks[i].needs_schema)) {
             (void)found(finding, FINDING_SKIPPED, "not checked", NULL);
             continue;
         }

@@ -211,6 +211,8 @@ def a_disk_that_is_nearly_full_is_found():
         assert code == 1 and findings["disk"]["state"] == "fail", findings["disk"]
         assert "free some space now" in findings["disk"]["advice"], findings["disk"]
         assert pawl.run("db", "stop").code == 0
+        code, findings = examine(pawl)  # a full disk is why a server does not start
+        assert states(findings, "settings", "connection", "disk", "stuck rows") == ["fail", "skipped", "fail", "skipped"], findings
 
 
 @test
