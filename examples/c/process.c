@@ -3,7 +3,7 @@
  *
  *     cc process.c $(pkg-config --cflags --libs pawl) -o process
  *     ./process postgresql://app@db/shop &
- *     pawl process start order '{"item": "lamp", "amount": 5}' --domain shop
+ *     pawl process start order '{"item": "lamp", "amount": 5}' --domain c-shop
  *     pawl process signal ID approval '{"approved": true}'
  *
  * The function is called from its beginning whenever the process continues; what is recorded is not run again. Kill it at any moment and
@@ -81,7 +81,7 @@ static void stop(int signal)
 int main(int argc, char **argv)
 {
     const char *types[] = {"order", NULL};
-    PawlWork    options = {.domain = "shop", .types = types, .process = order};
+    PawlWork    options = {.domain = "c-shop", .types = types, .process = order};
     Pawl       *pawl    = NULL;
     PawlError   error;
     PawlStatus  status;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """order.py - an order as a process in Python: reserve, wait for an approval, rest, charge by a command, ship; undone if it fails.
 
-    PAWL_URL=http://127.0.0.1:8080 PAWL_TOKEN=... ./order.py shop
+    PAWL_URL=http://127.0.0.1:8080 PAWL_TOKEN=... ./order.py py-shop
 
 The steps only write a line to the file EFFECTS, with the step's key: a shop would pass the key on to its stock and its carrier, so that a
 step that runs again after a crash does the same thing again and nothing new.

@@ -106,16 +106,19 @@ static const CommandFlag process_signal_flags[] = {
     {NULL,       NULL, NULL                                                            },
 };
 /* Who decides, and about what: one process, or all that match. */
-#define PROCESS_DECISION_FLAGS                                                                                          \
-    {"--operator", "NAME", "who decides; the user of this process unless given"},                                       \
-    {"--reason", "TEXT", "why"}, {"--domain", "D", "its domain, where several have this id; with --all only this one"}, \
-    {"--all", NULL, "all that match the flags below instead of one ID"},                                                \
-    {"--type", "T", "only this type"}, {"--status", "S", "only this status, see pawl process list"},                    \
-    {"--step", "NAME", "only those whose last step, or the one they wait in, is this"},                                 \
-    {"--older", "TIME", "only those that started at least so long ago: 30m, 2d"},                                       \
-    {"--text", "TEXT", "only those with this text in their state"},                                                     \
-    {"--dry-run", NULL, "count what matches, and do nothing"}, {"--yes", NULL, "confirm --all"},                        \
-    {NULL, NULL, NULL}
+#define PROCESS_DECISION_FLAGS                                                                                  \
+    {"--operator", "NAME", "who decides; unless given, the name of the operating system's user"},               \
+        {"--reason", "TEXT", "why"},                                                                            \
+        {"--domain", "D", "its domain, where several have this id; with --all only this one"},                  \
+        {"--all", NULL, "all that match the flags below instead of one ID"}, {"--type", "T", "only this type"}, \
+        {"--status", "S", "only this status, see pawl process list"},                                           \
+        {"--step", "NAME", "only those whose last step, or the one they wait in, is this"},                     \
+        {"--older", "TIME", "only those that started at least so long ago: 30m, 2d"},                           \
+        {"--text", "TEXT", "only those with this text in their state"},                                         \
+        {"--dry-run", NULL, "count what matches, and do nothing"}, {"--yes", NULL, "confirm --all"},            \
+    {                                                                                                           \
+        NULL, NULL, NULL                                                                                        \
+    }
 static const CommandFlag process_retry_flags[] = {
     {"--from", "STEP", "run this step and what came after it again; from the one that failed unless given"},
     PROCESS_DECISION_FLAGS,
@@ -142,14 +145,14 @@ static const CommandFlag policy_set_flags[] = {
     {NULL,          NULL,   NULL                                                                                  },
 };
 static const CommandFlag cancel_flags[] = {
-    {"--domain",   "D",    "its domain, where several have this id"            },
-    {"--operator", "NAME", "who decides; the user of this process unless given"},
-    {"--reason",   "TEXT", "why"                                               },
-    {NULL,         NULL,   NULL                                                },
+    {"--domain",   "D",    "its domain, where several have this id"                            },
+    {"--operator", "NAME", "who decides; unless given, the name of the operating system's user"},
+    {"--reason",   "TEXT", "why"                                                               },
+    {NULL,         NULL,   NULL                                                                },
 };
 /* clang-format off */
 #define DECIDE_FLAGS                                                                \
-    {"--operator", "NAME", "who decides; the user of this process unless given"},   \
+    {"--operator", "NAME", "who decides; unless given, the name of the operating system's user"},   \
     {"--reason",   "TEXT", "why"},                                                  \
     {"--all",      NULL,   "all that match --domain and --type instead of one ID"}, \
     {"--domain",   "D",    "only this domain; with an ID, its domain"},             \

@@ -135,17 +135,22 @@ static void wake(App *app, const char *queue)
 /* A process of a type that no file defines is not refused: a program may run it. But a misspelled type should not wait unnoticed. */
 static void type_warn(Call *call, const App *app)
 {
-    const char *domain = call_flag(call, "--domain") ? call_flag(call, "--domain") : PROCESS_DOMAIN_DEFAULT;
-    bool        is_defined;
+    const char  *domain = call_flag(call, "--domain") ? call_flag(call, "--domain") : PROCESS_DOMAIN_DEFAULT;
+    const char  *type   = call->arguments[0];
+    ProcessKnown known;
 
-    if (process_is_defined(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, domain, call->arguments[0],
-                           &is_defined, NULL) == OK &&
-        !is_defined)
+    if (process_is_defined(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, domain, type, &known, NULL) != OK ||
+        known.is_defined)
+        return;
+    if (known.elsewhere)
+        fprintf(stderr, "type \"%s\" is defined in domain \"%s\" and not in \"%s\": is --domain %s missing?\n", type,
+                known.elsewhere, domain, known.elsewhere);
+    else
         fprintf(
             stderr,
             "type \"%s\" is not defined in domain \"%s\": the process waits until a program runs it, or until a file "
             "defines it (pawl process define FILE)\n",
-            call->arguments[0], domain);
+            type, domain);
 }
 
 ErrorCode command_process_start(Call *call, Error *reterr)

@@ -36,13 +36,15 @@ ErrorCode process_status_check(const char *status, Error *reterr)
                 status, near ? ", did you mean " : "", near ? near : "");
 }
 
+DB_SHAPE(process_known, ProcessKnown, PROCESS_KNOWN_COLUMNS);
+
 ErrorCode process_is_defined(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const char *type,
-                             bool *ret_defined, Error *reterr)
+                             ProcessKnown *ret_known, Error *reterr)
 {
     TxOptions options = {.name = "type", .deadline = deadline, .arena = arena, .read_only = true};
 
-    return db_call(pool, &options, sql_process_is_defined, DB_ARGS(db_text(domain), db_text(type)), &db_bool_shape,
-                   ret_defined, reterr);
+    return db_call(pool, &options, sql_process_is_defined, DB_ARGS(db_text(domain), db_text(type)),
+                   &process_known_shape, ret_known, reterr);
 }
 
 /* ---- start ---- */
