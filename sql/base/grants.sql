@@ -196,6 +196,7 @@ as $$
     ('pawl.failed_operations', 'operation_data lease', 'reader'),
     ('pawl.dead_letter_route', '',                     'reader'),
     ('pawl.domain',            '',                     'reader worker'),
+    ('pawl.domain_name',       '',                     'reader worker'),
     ('pawl.retry_policy',      '',                     'reader'),
     ('pawl.reply_queue',       '',                     'reader'),
     ('pawl.batch',             'on_complete',          'reader'),

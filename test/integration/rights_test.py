@@ -259,6 +259,25 @@ def every_function_is_tried_as_every_role():
 
 
 @test
+def functions_that_run_as_their_caller_read_only_what_it_may_read():
+    """Really called, as they change nothing: each that is stable, without the rights of its owner, as each role that may call it."""
+    with Database() as db:
+        db.rows("select pawl.send('shop', 't')")
+        functions = [line.split("|") for line in db.rows(EVERY_FUNCTION.replace("order by", "and not p.prosecdef and p.provolatile <> 'v' order by"))]
+        assert len(functions) > 10, functions
+        stopped = []
+        for oid, name, signature in functions:
+            arguments = db.value(f"select string_agg('null::' || replace(format_type(t, null), 'anyarray', 'text[]'), ', ') from unnest("
+                                 f"(select proargtypes from pg_proc where oid = {oid})) t")
+            for role in allowed(name):
+                answer = attempt(db, f"pawl_{role}", f"set transaction_read_only = on; select {signature.split('(')[0]}({arguments})")
+                stopped += [f"{signature} as pawl_{role}: {answer}"] if "permission denied for" in answer else []
+        assert not stopped, "\n".join(stopped)
+        number = "pawl.command_number((select command_id from pawl.command))"
+        assert attempt(db, "pawl_reader", f"select at, event, actor, details from pawl.audit where id = {number} order by at, step, place") == ""
+
+
+@test
 def every_row_names_a_function():
     with Database() as db:
         names = {line.split("|")[1] for line in db.rows(EVERY_FUNCTION)}
