@@ -345,6 +345,10 @@ static ErrorCode complete(const SettingsGiven *given, Arena *arena, Settings *se
     if (settings->pool_min > settings->pool_max)
         return fail(reterr, ERR_USAGE, "PAWL_POOL_MIN must be at most PAWL_POOL_MAX (%d), got %d",
                     (int)settings->pool_max, (int)settings->pool_min);
+    if (settings->telegram_token && strcmp(settings->telegram_api_root, TELEGRAM_API_ROOT) == 0 &&
+        !telegram_token_is_botfathers(settings->telegram_token))
+        return fail(reterr, ERR_USAGE,
+                    "PAWL_TELEGRAM_TOKEN must be NUMBER:SECRET as BotFather gives it, such as 424242:AAE...");
     if (settings_has_webhook(settings) && !settings->telegram_webhook_secret)
         return fail(
             reterr, ERR_USAGE,

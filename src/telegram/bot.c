@@ -18,6 +18,7 @@
 #define TOKEN_BYTES_MAX  256
 #define BOUNDARY_BYTES   16
 #define TOKEN_ID_BYTES   6
+#define TOKEN_DIGITS_MAX 18
 
 struct TelegramBot {
     Client *client;
@@ -40,15 +41,21 @@ ErrorCode telegram_token_check(const char *token, Error *reterr)
     return OK;
 }
 
+bool telegram_token_is_botfathers(const char *token)
+{
+    size_t digits = strspn(token, "0123456789");
+
+    return digits > 0 && digits <= TOKEN_DIGITS_MAX && token[digits] == ':' && token[digits + 1];
+}
+
 /* "424242:AA...": the number is the bot's user id. A server of one's own may have other tokens. */
 int64_t telegram_token_id(const char *token)
 {
-    char         *end;
-    long long     id = strtoll(token, &end, 10);
+    long long     id = telegram_token_is_botfathers(token) ? strtoll(token, NULL, 10) : 0;
     unsigned char hash[crypto_generichash_BYTES];
     int64_t       made = 0;
 
-    if (*end == ':' && id > 0)
+    if (id > 0)
         return id;
     crypto_generichash(hash, sizeof hash, (const unsigned char *)token, strlen(token), NULL, 0);
     for (size_t i = 0; i < TOKEN_ID_BYTES; i++)

@@ -23,6 +23,8 @@ typedef struct TelegramBot TelegramBot;
 must_check ErrorCode telegram_token_check(const char *token, Error *reterr);
 /* ERR_USAGE: no URL. */
 must_check ErrorCode telegram_root_check(const char *root, Error *reterr);
+/* "NUMBER:SECRET", as Telegram's own server has it. */
+bool telegram_token_is_botfathers(const char *token);
 /* The number in front of a token's colon; of a token without one, a number made from it. */
 int64_t telegram_token_id(const char *token);
 

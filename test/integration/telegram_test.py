@@ -456,6 +456,9 @@ def bot_role_needs_a_token():
         assert done.code == 2 and "PAWL_TELEGRAM_TOKEN is not set" in done.stderr, done
         done = pawl.run("serve", env={"PAWL_TELEGRAM_TOKEN": "not a token"})
         assert done.code == 2 and "PAWL_TELEGRAM_TOKEN" in done.stderr and "not a token" not in done.stderr, done
+        for token in ("abcdef", ":AAE", "42", "42:", "-42:AAE", "4" * 19 + ":AAE"):
+            done = pawl.run("serve", env={"PAWL_TELEGRAM_TOKEN": token})
+            assert done.code == 2 and "must be NUMBER:SECRET" in done.stderr and token not in done.stderr.replace("424242:AAE", ""), done
 
 
 main()
