@@ -206,6 +206,7 @@ as $$
 begin
   perform pawl.send(p_letter ->> 'domain', p_letter ->> 'type', coalesce(p_letter -> 'payload', '{}'),
     p_correlation_id => p_letter ->> 'correlation_id');
+  perform pawl.wake_later(array[pawl.domain_find(p_letter ->> 'domain')]);
 end
 $$;
 

@@ -358,6 +358,7 @@ as $$
 declare
   v_deleted bigint;
   v_inserted bigint;
+  v_domains integer[];
 begin
   perform pawl.allocation_lock(2);
   with due as (
@@ -366,10 +367,12 @@ begin
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select d.domain_id, d.priority, nextval('pawl.command_seq'), d.id, d.attempt, d.max_attempts, d.extras
     from (select * from due order by due.due) d
-    returning 1
+    returning domain_id
   )
-  select (select count(*) from due), (select count(*) from queued) into v_deleted, v_inserted;
+  select (select count(*) from due), (select count(*) from queued), array(select distinct q.domain_id from queued q)
+  into v_deleted, v_inserted, v_domains;
   perform pawl.moved(v_deleted, v_inserted);
+  perform pawl.wake_later(v_domains);
 end
 $$;
 
@@ -385,6 +388,7 @@ declare
   v_canceled bigint[] := array(select l.id from pawl.lease l where l.id = any (p_ids) and l.cancel);
   v_deleted bigint;
   v_inserted bigint;
+  v_domains integer[];
 begin
   if cardinality(v_exhausted) > 0 then
     perform pawl.give_up(v_exhausted, 'its worker was lost, and no attempt is left');
@@ -398,7 +402,7 @@ begin
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
     select l.domain_id, l.priority, nextval('pawl.command_seq'), l.id, l.attempt, l.max_attempts, l.extras
     from lost l
-    returning 1
+    returning domain_id
   ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select l.id, e.at, l.domain_id, l.attempt, e.event, e.actor, e.details
@@ -406,8 +410,10 @@ begin
     cross join lateral (values (l.started_at, 'RECEIVED', l.worker, null::jsonb),
                                (p_now, 'RETRY_SCHEDULED', null, '{"reason": "its worker was lost"}')) e (at, event, actor, details)
   )
-  select (select count(*) from lost), (select count(*) from queued) into v_deleted, v_inserted;
+  select (select count(*) from lost), (select count(*) from queued), array(select distinct q.domain_id from queued q)
+  into v_deleted, v_inserted, v_domains;
   perform pawl.moved(v_deleted, v_inserted);
+  perform pawl.wake_later(v_domains);
   if cardinality(v_canceled) > 0 then
     perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
   end if;

@@ -200,6 +200,7 @@ declare
   v_ids bigint[];
   v_deleted bigint;
   v_inserted bigint;
+  v_queued integer[]; -- domains
 begin
   perform pawl.decision_guard(p_command_ids, p_domains, p_reason);
   if (p_decision in ('retry', 'cancel', 'complete')) is not true then
@@ -226,15 +227,17 @@ begin
                c.reply_to is not null or c.batch_id is not null or c.order_key is not null or c.payload_bytes is not null,
                pawl.order_key_again(c.domain_id, c.order_key, c.id)
         from taken t join pawl.command c on c.id = t.id
-        returning 1
+        returning domain_id
       ), recorded as (
         insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
         select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', v_operator,
                case when p_reason is not null then jsonb_build_object('reason', p_reason) end
         from taken t
       )
-      select (select count(*) from taken), (select count(*) from queued) into v_deleted, v_inserted;
+      select (select count(*) from taken), (select count(*) from queued), array(select distinct q.domain_id from queued q)
+      into v_deleted, v_inserted, v_queued;
       perform pawl.moved(v_deleted, v_inserted);
+      perform pawl.wake_later(v_queued);
     when 'cancel' then
       perform pawl.finish(v_ids, 'CANCELED', 'OPERATOR_CANCEL', null, p_reason, v_operator);
     when 'complete' then

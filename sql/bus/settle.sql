@@ -350,6 +350,7 @@ create or replace function pawl.retry_later (p_id bigint, p_error text, p_delay_
 as $$
 declare
   v_wait boolean := coalesce(p_delay_ms, 0) > 0; -- one value decides, so that a row goes to exactly one of two tables
+  v_domains integer[]; -- in which it is queued
   v_deleted bigint;
   v_inserted bigint;
 begin
@@ -367,7 +368,7 @@ begin
     select t.domain_id, t.priority, nextval('pawl.command_seq'), t.id, t.attempt, t.max_attempts, t.extras
     from taken t
     where not v_wait
-    returning 1
+    returning domain_id
   ), recorded as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select t.id, e.at, t.domain_id, t.attempt, e.event, e.actor, e.details
@@ -377,8 +378,12 @@ begin
              (p_now, 'RETRY_SCHEDULED', null, jsonb_build_object('error', p_error, 'delay_ms', coalesce(p_delay_ms, 0)))
     ) e (at, event, actor, details)
   )
-  select (select count(*) from taken), (select count(*) from put) + (select count(*) from queued) into v_deleted, v_inserted;
+  select (select count(*) from taken), (select count(*) from put) + (select count(*) from queued), array(select q.domain_id from queued q)
+  into v_deleted, v_inserted, v_domains;
   perform pawl.moved(v_deleted, v_inserted);
+  if not v_wait then
+    perform pawl.wake_later(v_domains);
+  end if;
 end
 $$;
 

@@ -66,7 +66,6 @@ declare
 begin
   if cardinality(v_ids) > 0 then
     perform pawl.requeue_delayed(v_ids);
-    perform pawl.wake_later(array(select c.domain_id from pawl.command c where c.id = any (v_ids)));
   end if;
   return v_ids;
 end

@@ -498,11 +498,6 @@ static ErrorCode report_write(Writer *writer, const ProcessReport *report, Arena
     return OK;
 }
 
-static void domain_wake(void *context, const char *domain)
-{
-    waker_notify(context, domain);
-}
-
 ErrorCode api_activation_report(void *context, Request *request, Response *response, Error *reterr)
 {
     Api            *api   = context;
@@ -511,14 +506,15 @@ ErrorCode api_activation_report(void *context, Request *request, Response *respo
     size_t          size;
     const char     *body = request_body(request, &size), *queue;
     ProcessReport **reports;
+    Wake            wake = waker_wake(api->waker);
     Writer          writer;
 
     TRY(queue_read(request, &queue, reterr));
     TRY(reader_object(body, size, &api_activation_report_body, arena, &given, reterr));
     reports = arena_array(arena, ProcessReport *, given.items.count);
     TRY(reports_read(&given.items, arena, reports, reterr));
-    TRY(process_report_each(api->pool, request_deadline(request), arena, request_capture(request, "domain"),
-                            &(SettleWake){domain_wake, api->waker}, reports, given.items.count, reterr));
+    TRY(process_report_each(api->pool, request_deadline(request), arena, request_capture(request, "domain"), &wake,
+                            reports, given.items.count, reterr));
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_array(&writer, "items");

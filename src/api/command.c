@@ -18,27 +18,36 @@
 
 /* ---- domains of processes ---- */
 
-ErrorCode api_domain_check(const Request *request, const char *domain, Error *reterr)
+#define CHANGES_PROCESSES (SCOPE_PROCESS | SCOPE_ADMIN)
+#define READS_PROCESSES   (CHANGES_PROCESSES | SCOPE_READ)
+
+/* scopes: any of them suffices for a process. */
+static ErrorCode domain_check(const Request *request, const char *domain, unsigned scopes, Error *reterr)
 {
-    if (!domain || !send_is_process_domain(domain) || (request_scopes(request) & (SCOPE_PROCESS | SCOPE_ADMIN)))
+    if (!domain || !send_is_process_domain(domain) || (request_scopes(request) & scopes))
         return OK;
     return fail(reterr, ERR_DENIED,
                 "the token must have the scope process for domain \"%.*s\", whose commands are processes",
                 SEND_DOMAIN_MAX, domain);
 }
 
-/* The same for a command that is named by its id alone. If several domains have it, the decision about it is refused in any case. */
-static ErrorCode id_check(Api *api, Request *request, const char *id, Error *reterr)
+ErrorCode api_domain_check(const Request *request, const char *domain, Error *reterr)
+{
+    return domain_check(request, domain, CHANGES_PROCESSES, reterr);
+}
+
+/* The same for a command that is named by its id alone. If several domains have it, the request is refused in any case. */
+static ErrorCode id_check(Api *api, Request *request, const char *id, unsigned scopes, Error *reterr)
 {
     const char **domains;
     int          count;
 
-    if (request_scopes(request) & (SCOPE_PROCESS | SCOPE_ADMIN))
+    if (request_scopes(request) & scopes)
         return OK;
     if (request_query(request, "domain"))
-        return api_domain_check(request, request_query(request, "domain"), reterr);
+        return domain_check(request, request_query(request, "domain"), scopes, reterr);
     TRY(command_domains(api->pool, request_deadline(request), request_arena(request), id, &domains, &count, reterr));
-    return count == 1 ? api_domain_check(request, domains[0], reterr) : OK;
+    return count == 1 ? domain_check(request, domains[0], scopes, reterr) : OK;
 }
 
 /* ---- send ---- */
@@ -209,6 +218,7 @@ ErrorCode api_command_show(void *context, Request *request, Response *response, 
     const char *json;
 
     TRY(id_read(request, id, reterr));
+    TRY(id_check(api, request, id, READS_PROCESSES, reterr));
     TRY(command_show(api->pool, request_deadline(request), request_arena(request), id, request_query(request, "domain"),
                      &json, reterr));
     text_append(&response->body, json);
@@ -223,6 +233,17 @@ static int64_t row_write(Writer *writer, const void *list, int index)
     return command->id;
 }
 
+/* Without the processes, for a token that must not read them. Returns how many are left. */
+static int list_without_processes(Command *list, int count)
+{
+    int kept = 0;
+
+    for (int i = 0; i < count; i++)
+        if (!send_is_process_domain(list[i].domain))
+            list[kept++] = list[i];
+    return kept;
+}
+
 static ErrorCode list_answer(Api *api, Request *request, const char *status, Response *response, Error *reterr)
 {
     CommandFilter filter = {.domain = request_query(request, "domain"),
@@ -233,11 +254,14 @@ static ErrorCode list_answer(Api *api, Request *request, const char *status, Res
     int64_t       next;
     int           count;
 
+    TRY(domain_check(request, filter.domain, READS_PROCESSES, reterr));
     TRY(page_take(request, &page, reterr));
     filter.limit  = page.limit;
     filter.before = page.before;
     TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
                      reterr));
+    if (!(request_scopes(request) & READS_PROCESSES))
+        count = list_without_processes(list, count);
     page_write_next(list, count, next, row_write, response);
     return OK;
 }
@@ -268,12 +292,14 @@ ErrorCode api_batch_show(void *context, Request *request, Response *response, Er
 
 ErrorCode api_batch_seal(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api *api = context;
-    char id[UUID_TEXT_SIZE];
+    Api        *api = context;
+    char        id[UUID_TEXT_SIZE];
+    const char *wake;
 
     TRY(id_read(request, id, reterr));
     TRY(api_nothing_take(request, reterr));
-    TRY(batch_seal(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), id, reterr));
+    TRY(batch_seal(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), id, &wake, reterr));
+    waker_notify_names(api->waker, wake);
     return api_batch_show(context, request, response, reterr);
 }
 
@@ -315,10 +341,11 @@ static ErrorCode decide_read(Request *request, char *ret_id, DecideRequest *ret_
     return OK;
 }
 
-static ErrorCode decision_answer(const char *id, const Decision *decision, Response *response, Error *reterr)
+static ErrorCode decision_answer(Api *api, const char *id, const Decision *decision, Response *response, Error *reterr)
 {
     Writer writer;
 
+    waker_notify_names(api->waker, decision->wake);
     TRY(decision_check("command", id, decision, reterr));
     if (!decision->is_new)
         response_header(response, "Idempotency-Replayed", "true");
@@ -336,10 +363,10 @@ ErrorCode api_command_cancel(void *context, Request *request, Response *response
     Decision     *made;
 
     TRY(decide_read(request, id, &given, reterr));
-    TRY(id_check(api, request, id, reterr));
+    TRY(id_check(api, request, id, CHANGES_PROCESSES, reterr));
     TRY(command_cancel(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                        (CommandNames){ids, domains, 1}, given.reason, given.operator, & made, reterr));
-    return decision_answer(id, made, response, reterr);
+    return decision_answer(api, id, made, response, reterr);
 }
 
 static ErrorCode tsq_answer(Api *api, Request *request, TsqAction action, Response *response, Error *reterr)
@@ -353,7 +380,7 @@ static ErrorCode tsq_answer(Api *api, Request *request, TsqAction action, Respon
     TRY(tsq_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                    (CommandNames){ids, domains, 1}, &(TsqDecision){action, given.operator, given.reason, given.result},
                    &made, reterr));
-    return decision_answer(id, made, response, reterr);
+    return decision_answer(api, id, made, response, reterr);
 }
 
 ErrorCode api_tsq_retry(void *context, Request *request, Response *response, Error *reterr)

@@ -308,11 +308,10 @@ static ErrorCode decide(Api *api, Request *request, const ProcessDecision *decis
     TRY(name_read(request, id, &name, reterr));
     TRY(process_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                        (CommandNames){&name.id, &name.domain, 1}, decision, &made, reterr));
+    waker_notify_names(api->waker, made->wake);
     TRY(decision_check("process", id, made, reterr));
     if (!made->is_new)
         response_header(response, "Idempotency-Replayed", "true");
-    else if (made->domains)
-        waker_notify(api->waker, made->domains);
     writer_open(&writer, &response->body);
     decision_write(&writer, "process", id, made);
     return OK;

@@ -60,11 +60,6 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
 
 /* ---- settle ---- */
 
-static void domain_wake(void *context, const char *domain)
-{
-    waker_notify(context, domain);
-}
-
 ErrorCode api_settle(void *context, Request *request, Response *response, Error *reterr)
 {
     Api          *api = context;
@@ -81,6 +76,7 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
     int              count = given.items.count;
     SettleItem     **items = arena_array(arena, SettleItem *, count);
     const char     **ids   = arena_array(arena, const char *, count);
+    Wake             wake  = waker_wake(api->waker);
     int64_t         *numbers;
 
     for (int i = 0; i < count; i++)
@@ -91,7 +87,7 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
         items[i]  = arena_array(arena, SettleItem, 1);
         *items[i] = settle_row_item(&rows[i], numbers[i], request_capture(request, "domain"));
     }
-    settle_each(api->pool, request_deadline(request), &(SettleWake){domain_wake, api->waker}, items, count);
+    settle_each(api->pool, request_deadline(request), &wake, items, count);
     for (int i = 0; i < count; i++)
         if (items[i]->code == OK)
             settle_count(items[i]);

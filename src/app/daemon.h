@@ -53,6 +53,7 @@ typedef struct Daemon {
     Bot            *bot;                /* NULL: none, by settings or by role */
     /* Each belongs to one periodic task. */
     Requeue  requeue;
+    Wake     requeue_wake;
     int64_t  bus_activity;
     Backlog  backlog;
     Prune    prune;

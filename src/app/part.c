@@ -60,14 +60,16 @@ static ErrorCode api_start(Daemon *daemon, Error *reterr)
     Api            *api      = &daemon->api;
 
     (void)reterr;
-    api->pool   = daemon->app->pool;
-    api->keys   = key_cache_new(api->pool, daemon->token);
-    api->alerts = alerts_make(daemon);
-    api->sender = sender_new(api->pool);
-    api->ledger = ledger_new(api->pool);
-    api->waker  = waker_new(api->pool);
-    api->claims = claims_new(api->pool, daemon->listen);
-    api->ready  = ready_new(api->pool);
+    api->pool            = daemon->app->pool;
+    api->keys            = key_cache_new(api->pool, daemon->token);
+    api->alerts          = alerts_make(daemon);
+    api->sender          = sender_new(api->pool);
+    api->ledger          = ledger_new(api->pool);
+    api->waker           = waker_new(api->pool);
+    daemon->requeue_wake = waker_wake(api->waker);
+    daemon->requeue.wake = &daemon->requeue_wake;
+    api->claims          = claims_new(api->pool, daemon->listen);
+    api->ready           = ready_new(api->pool);
     if (settings_has_webhook(settings)) {
         api->telegram_secret = settings->telegram_webhook_secret;
         api->telegram        = (TelegramIntake){.pool   = api->pool,

@@ -10,11 +10,15 @@
 
 DB_SHAPE(batch, Batch, BATCH_COLUMNS);
 
+typedef struct {
+    const char *batch_id, *wake;
+} Sealing;
+
 static ErrorCode seal(Tx *tx, void *context, Error *reterr)
 {
-    const char *batch_id = context;
+    Sealing *sealing = context;
 
-    return db_run(tx, sql_bus_batch_seal, DB_ARGS(db_uuid(batch_id)), NULL, reterr);
+    return db_one(tx, sql_bus_batch_seal, DB_ARGS(db_uuid(sealing->batch_id)), &db_text_shape, &sealing->wake, reterr);
 }
 
 typedef struct {
@@ -49,7 +53,7 @@ static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
     if (sending->count > 0)
         TRY(send_in(tx, sending->items, sending->count, reterr));
     TRY(repeat_check(sending->items, sending->count, reterr));
-    return batch->open ? OK : seal(tx, sending->batch_id, reterr);
+    return batch->open ? OK : seal(tx, &(Sealing){.batch_id = sending->batch_id}, reterr);
 }
 
 static char *id_new(Arena *arena)
@@ -79,11 +83,15 @@ ErrorCode batch_send(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, c
     return OK;
 }
 
-ErrorCode batch_seal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const char *batch_id, Error *reterr)
+ErrorCode batch_seal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const char *batch_id,
+                     const char **ret_wake, Error *reterr)
 {
+    Sealing   sealing = {.batch_id = batch_id};
     TxOptions options = {.name = "batch_seal", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
 
-    return tx_run(pool, &options, seal, (void *)(uintptr_t)batch_id, reterr);
+    TRY(tx_run(pool, &options, seal, &sealing, reterr));
+    *ret_wake = sealing.wake;
+    return OK;
 }
 
 ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,

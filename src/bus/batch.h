@@ -46,9 +46,9 @@ typedef struct {
  * done. ERR_CONFLICT: it is sealed and does not have all of these commands. */
 must_check ErrorCode batch_send(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const BatchNew *batch,
                                 SendItem **items, int count, const char **ret_batch_id, Error *reterr);
-/* No more commands will come. ERR_NOT_FOUND. */
+/* No more commands will come. *ret_wake: the domains in which commands were queued, for waker_notify_names(). ERR_NOT_FOUND. */
 must_check ErrorCode batch_seal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, const char *batch_id,
-                                Error *reterr);
+                                const char **ret_wake, Error *reterr);
 /* ERR_NOT_FOUND. */
 must_check ErrorCode batch_progress(Pool *pool, Deadline deadline, Arena *arena, const char *batch_id, Batch *ret_batch,
                                     Error *reterr);

@@ -246,7 +246,8 @@ static int64_t least(int64_t a, int64_t b)
 void requeue_prove(Requeue *state, const Requeued *requeued)
 {
     if (requeued->running < state->last_running || requeued->looked_us < state->due_us)
-        *state = (Requeue){0}; /* restored, or the clock was put back: what was proven is about another history */
+        *state = (Requeue){
+            .wake = state->wake}; /* restored, or the clock was put back: what was proven is about another history */
     if (state->running && requeued->oldest >= state->running) {
         int64_t proven = least(state->promised_us, requeued->due_left_us);
 
@@ -279,6 +280,7 @@ ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_m
                         db_i64(full ? 0 : due_us)),
                 &requeued_shape, &requeued, reterr));
     took_us = mono_us_between(start, clock_mono());
+    wake_names(state->wake, requeued.wake);
     if (full || !resting)
         requeue_prove(state, &requeued);
     if (full)

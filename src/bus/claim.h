@@ -33,6 +33,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "bus/waker.h"
 #include "pg/pool.h"
 #include "pg/query.h"
 
@@ -77,8 +78,9 @@ must_check ErrorCode claimer_has_work(Claimer *claimer, Deadline deadline, Arena
 /* Requeue delayed commands that are due and leases that have expired, of all domains; a batch per call, from any pod.
  * *ret_next_ms: when something is due next, at most `most_ms` from now; 0: there is more to do now. */
 typedef struct {
-    int64_t since_us; /* leases that expired before this were read; begin with 0 */
-    Mono    full_at;  /* when to scan all of them again */
+    const Wake *wake;     /* called with the domains in which commands were queued; borrowed; NULL: none is notified */
+    int64_t     since_us; /* leases that expired before this were read; begin with 0 */
+    Mono        full_at;  /* when to scan all of them again */
     /* The low watermark: nothing that was due before due_us is left. It moves by proof, as the watermarks of claims do: the promise is
      * that all up to promised_us is decided once the oldest transaction that allocates is `running` or later. */
     int64_t due_us, promised_us, running; /* running 0: none */
@@ -96,7 +98,8 @@ must_check ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state,
     X(T, int64_t, DB_TIME, looked_us)   \
     X(T, int64_t, DB_TIME, due_left_us) \
     X(T, int64_t, DB_I64, running)      \
-    X(T, int64_t, DB_I64, oldest)
+    X(T, int64_t, DB_I64, oldest)       \
+    X(T, const char *, DB_TEXT, wake)
 typedef struct {
     REQUEUED_COLUMNS(DB_FIELD, Requeued)
 } Requeued;

@@ -70,8 +70,9 @@ must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena
                                      const char ***ret_names, int *ret_count, Error *reterr);
 
 /* What came of a decision about one command: "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why nothing was done:
- * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS", "COMPENSATING" (a process). The same decision again is no refusal: is_new is false
- * and the rest says who decided what and when. */
+ * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS", "COMPENSATING" (a process). The same decision again is no
+ * refusal: is_new is false and the rest says who decided what and when. wake: of the call as a whole, in each row: the domains in which it
+ * queued commands, for waker_notify_names(). */
 #define DECISION_COLUMNS(X, T)            \
     X(T, int32_t, DB_I32, ord)            \
     X(T, const char *, DB_TEXT, verdict)  \
@@ -79,7 +80,8 @@ must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena
     X(T, const char *, DB_TEXT, decision) \
     X(T, const char *, DB_TEXT, operator) \
     X(T, int64_t, DB_TIME, decided_at)    \
-    X(T, const char *, DB_TEXT, domains)
+    X(T, const char *, DB_TEXT, domains)  \
+    X(T, const char *, DB_TEXT, wake)
 typedef struct {
     DECISION_COLUMNS(DB_FIELD, Decision)
 } Decision;

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/sync.h"
 #include "bus/claim.h"
+#include "bus/waker.h"
 
 #define NOTIFIED_MS 100  /* between two calls that notifications cause */
 #define RUNNING_MS  1000 /* while another member runs the call */
@@ -18,6 +19,8 @@ struct Requeuer {
     Requeuer       *next;
     RequeuerMember *first;
     Requeue         state; /* of the one that runs */
+    Waker          *waker; /* workers of other processes are notified of what was requeued, too */
+    Wake            wake;
     Mono            at, last;
     bool            running;
     bool            notified; /* while it ran */
@@ -36,17 +39,21 @@ Requeuer *requeuer_join(Pool *pool, RequeuerMember *member)
     while (requeuer && requeuer->pool != pool)
         requeuer = requeuer->next;
     if (!requeuer) {
-        requeuer       = memory_new(1, sizeof *requeuer);
-        requeuer->pool = pool;
-        requeuer->next = requeuers;
-        requeuers      = requeuer;
+        requeuer             = memory_new(1, sizeof *requeuer);
+        requeuer->pool       = pool;
+        requeuer->next       = requeuers;
+        requeuer->waker      = waker_new(pool);
+        requeuer->wake       = waker_wake(requeuer->waker);
+        requeuer->state.wake = &requeuer->wake;
+        requeuers            = requeuer;
     }
     member->next    = requeuer->first;
     requeuer->first = member;
     return requeuer;
 }
 
-void requeuer_leave(Requeuer *requeuer, RequeuerMember *member)
+/* true: it was the last member, and no other worker finds the requeuer any more. */
+static bool member_remove(Requeuer *requeuer, RequeuerMember *member)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&requeuers_mutex);
     RequeuerMember            **link = &requeuer->first;
@@ -56,11 +63,19 @@ void requeuer_leave(Requeuer *requeuer, RequeuerMember *member)
         link = &(*link)->next;
     *link = member->next;
     if (requeuer->first)
-        return;
+        return false;
     assert(!requeuer->running);
     while (*own != requeuer)
         own = &(*own)->next;
     *own = requeuer->next;
+    return true;
+}
+
+void requeuer_leave(Requeuer *requeuer, RequeuerMember *member)
+{
+    if (!member_remove(requeuer, member))
+        return;
+    waker_free(requeuer->waker);
     free(requeuer);
 }
 

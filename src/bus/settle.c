@@ -231,27 +231,12 @@ void settle_count(const SettleItem *item)
                1);
 }
 
-void settle_wake(const SettleWake *wake, const char *domains)
-{
-    char   name[WAKE_NAME_SIZE];
-    size_t size;
-
-    for (; wake && domains && *domains; domains += size + (domains[size] == ',')) {
-        size = strcspn(domains, ",");
-        if (size >= sizeof name)
-            continue;
-        memcpy(name, domains, size);
-        name[size] = '\0';
-        wake->call(wake->context, name);
-    }
-}
-
 /* ---- one bad item never fails the others ---- */
 
 struct Settler {
-    Pool             *pool;
-    const SettleWake *wake;
-    Combiner         *combiner;
+    Pool       *pool;
+    const Wake *wake;
+    Combiner   *combiner;
 };
 
 static ErrorCode settler_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
@@ -260,13 +245,13 @@ static ErrorCode settler_run(void *context, void **items, int count, Deadline de
     scoped(arena_free) Arena *arena = arena_new((CALL_BYTES_MAX + SETTLE_RESULT_MAX + SETTLE_ERROR_MAX) * BYTES_FACTOR);
 
     TRY(settle_many(settler->pool, deadline, arena, (SettleItem **)items, count, reterr));
-    settle_wake(settler->wake, ((SettleItem **)items)[0]->wake);
+    wake_names(settler->wake, ((SettleItem **)items)[0]->wake);
     for (int i = 0; i < count; i++)
         ((SettleItem **)items)[i]->wake = NULL; /* it is in the arena */
     return OK;
 }
 
-Settler *settler_new(Pool *pool, const SettleWake *wake)
+Settler *settler_new(Pool *pool, const Wake *wake)
 {
     Settler   *settler = calloc(1, sizeof *settler);
     PoolStatus status;
@@ -353,7 +338,7 @@ static int items_busy(SettleItem **items, int count)
     return busy;
 }
 
-void settle_each(Pool *pool, Deadline deadline, const SettleWake *wake, SettleItem **items, int count)
+void settle_each(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count)
 {
     scoped(arena_free) Arena *arena   = arena_new((size_t)count * sizeof(SettleItem *) + ARENA_BYTES_DEFAULT);
     SettleItem              **list    = arena_array(arena, SettleItem *, count);

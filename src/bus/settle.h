@@ -14,6 +14,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "bus/waker.h"
 #include "pg/pool.h"
 #include "pg/query.h"
 
@@ -51,14 +52,6 @@ typedef struct {
     Error error_text;
 } SettleItem;
 
-/* Called after the commit of a settle, with the name of a domain in which it queued commands: the next one of an order key, or a reply. */
-typedef struct {
-    void (*call)(void *context, const char *domain);
-    void *context;
-} SettleWake;
-/* For each of the names that an item's `wake` joins. `wake` NULL: nothing is called. */
-void settle_wake(const SettleWake *wake, const char *domains);
-
 /* All in one statement, one transaction. The return value is about the call as a whole. A lease that another transaction has locked
  * (an application's cancel that is not committed yet) is not waited for: that item is busy. */
 must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count,
@@ -68,7 +61,7 @@ must_check ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, Se
  * if it had been settled before (again), because then what was written has been committed once already. */
 must_check ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr);
 /* The same without neighbours failing each other: each item has its code. Busy items are tried again for a second. */
-void settle_each(Pool *pool, Deadline deadline, const SettleWake *wake, SettleItem **items, int count);
+void settle_each(Pool *pool, Deadline deadline, const Wake *wake, SettleItem **items, int count);
 /* It was canceled while it was leased: no outcome of the handler counts but a completion. */
 bool settle_is_canceled(const SettleItem *item);
 /* Into the metrics, once for each item, after its transaction has ended. */
@@ -77,7 +70,7 @@ void settle_count(const SettleItem *item);
 /* Through a combiner: outcomes at the same time share a transaction, and one bad item never fails the others. A busy item is tried
  * again until the deadline. Returns the item's code. */
 typedef struct Settler Settler;
-Settler               *settler_new(Pool *pool, const SettleWake *wake); /* borrowed */
+Settler               *settler_new(Pool *pool, const Wake *wake); /* borrowed */
 void                   settler_free(Settler *settler);
 SCOPED(Settler, settler_free)
 must_check ErrorCode settler_settle(Settler *settler, Deadline deadline, SettleItem *item, Error *reterr);

@@ -123,6 +123,36 @@ void waker_notify(Waker *waker, const char *domain)
     cond_signal(&waker->changed);
 }
 
+void wake_names(const Wake *wake, const char *domains)
+{
+    char   name[NAME_SIZE];
+    size_t size;
+
+    for (; wake && domains && *domains; domains += size + (domains[size] == ',')) {
+        size = strcspn(domains, ",");
+        if (size >= sizeof name)
+            continue; /* its workers poll */
+        memcpy(name, domains, size);
+        name[size] = '\0';
+        wake->call(wake->context, name);
+    }
+}
+
+static void waker_call(void *context, const char *domain)
+{
+    waker_notify(context, domain);
+}
+
+Wake waker_wake(Waker *waker)
+{
+    return (Wake){waker_call, waker};
+}
+
+void waker_notify_names(Waker *waker, const char *domains)
+{
+    wake_names(&(Wake){waker_call, waker}, domains);
+}
+
 /* ---- what was sent ---- */
 
 struct WakeDomain {

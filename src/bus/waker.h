@@ -4,7 +4,8 @@
  *
  * waker_notify() marks the domain and returns; a thread sends one statement for all marked domains, then waits WAKER_INTERVAL_MS.
  * A lost notification is harmless, because workers also poll.
- * A transaction that sends commands collects their domains in a WakeList and notifies them after its commit.
+ * A transaction collects the domains in which it queues commands and notifies them after its commit: SQL functions in the setting
+ * pawl.wake (pawl.wake_later()), which statements return as the column `wake`; C code that sends items in a WakeList.
  * Channel: WAKER_CHANNEL, payload: the domain's name; pawl.wake() in SQL uses both.
  * Threads: any; a WakeList belongs to its transaction.
  */
@@ -25,6 +26,19 @@ SCOPED(Waker, waker_free)
 void waker_notify(Waker *waker, const char *domain);
 /* After the commit: notify the item's domain if a worker can claim the command now, that is, it is new and not delayed. */
 void waker_notify_sent(Waker *waker, const SendItem *item);
+
+/* The same for each of the names that a column `wake` joins by commas; NULL: none. */
+void waker_notify_names(Waker *waker, const char *domains);
+
+/* Called after a commit with the name of each domain in which the transaction queued commands. */
+typedef struct {
+    void (*call)(void *context, const char *domain);
+    void *context;
+} Wake;
+/* For each of the names; wake or domains NULL: nothing is called. */
+void wake_names(const Wake *wake, const char *domains);
+/* waker_notify() as such a call. */
+Wake waker_wake(Waker *waker);
 
 /* Domains to notify after the commit, each once; {0} is empty. */
 typedef struct WakeDomain WakeDomain;

@@ -69,7 +69,7 @@ Worker *worker_new(const WorkerOptions *options)
     worker->claimer       = claimer_new(options->pool, options->domain, options->types, options->name);
     worker->metrics       = metric_series(&worker_metric_table, options->domain);
     worker->waker         = waker_new(options->pool);
-    worker->wake          = (SettleWake){worker_notify, worker};
+    worker->wake          = (Wake){worker_notify, worker};
     worker->settler       = settler_new(options->pool, &worker->wake);
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();

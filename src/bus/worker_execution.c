@@ -245,7 +245,7 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
 
     worker->options.handler->run(worker->options.handler, &execution->job, &item);
     if (item.settled)
-        settle_wake(&worker->wake, item.wake); /* it was settled by the handler's own transaction */
+        wake_names(&worker->wake, item.wake); /* it was settled by the handler's own transaction */
     metric_observe_us(&worker->metrics->handler_seconds, mono_us_between(began, clock_mono()));
     mutex_lock(&worker->mutex);
     execution->state = EXECUTION_SETTLING;

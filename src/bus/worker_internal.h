@@ -50,7 +50,7 @@ struct Worker {
     Waker         *waker;
     Requeuer      *requeuer;
     RequeuerMember member;
-    SettleWake     wake; /* the next command of an order key was queued, or a reply that is a command */
+    Wake           wake; /* the next command of an order key was queued, or a reply that is a command */
     pthread_t     *threads;
     int            thread_count;
     pthread_t      heartbeat;

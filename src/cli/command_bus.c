@@ -137,6 +137,7 @@ ErrorCode command_command_cancel(Call *call, Error *reterr)
     TRY(command_cancel(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                        (CommandNames){ids, domains, 1}, call_flag(call, "--reason"), call_operator(call), &decision,
                        reterr));
+    wake_domains(app, decision->wake);
     return decision_print(call, "command", id, decision, reterr);
 }
 
@@ -160,6 +161,7 @@ static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, E
     TRY(id_check(call, id, reterr));
     TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                    (CommandNames){ids, domains, 1}, decision, &made, reterr));
+    wake_domains(app, made->wake);
     return decision_print(call, "command", id, made, reterr);
 }
 
@@ -190,9 +192,11 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
             ids[i]     = list[i].command_id;
             domains[i] = list[i].domain;
         }
-        if (count)
+        if (count) {
             TRY(tsq_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena,
                            (CommandNames){ids, domains, count}, decision, &made, reterr));
+            wake_domains(app, made->wake);
+        }
         for (int i = 0; i < count; i++)
             done += made[i].is_new;
     } while (filter.before);
@@ -291,9 +295,11 @@ ErrorCode command_batch_seal(Call *call, Error *reterr)
 {
     scoped(app_close) App *app = NULL;
     char                   id[UUID_TEXT_SIZE];
+    const char            *wake;
 
     TRY(id_check(call, id, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(batch_seal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, reterr));
+    TRY(batch_seal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, id, &wake, reterr));
+    wake_domains(app, wake);
     return batch_print(call, app, id, reterr);
 }

@@ -124,14 +124,6 @@ ErrorCode command_process_define(Call *call, Error *reterr)
 
 /* ---- start and signal ---- */
 
-/* Workers may be waiting: one notification, best effort. */
-static void wake(App *app, const char *queue)
-{
-    scoped(waker_free) Waker *waker = waker_new(app->pool);
-
-    waker_notify(waker, queue);
-}
-
 /* A process of a type that no file defines is not refused: a program may run it. But a misspelled type should not wait unnoticed. */
 static void type_warn(Call *call, const App *app)
 {
@@ -170,7 +162,7 @@ ErrorCode command_process_start(Call *call, Error *reterr)
         return item.code;
     }
     if (item.is_new)
-        wake(app, item.domain);
+        wake_domains(app, item.domain);
     if (call->json)
         printf("{\"process_id\":\"%s\",\"created\":%s}\n", item.id, item.is_new ? "true" : "false");
     else
@@ -223,7 +215,7 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
     TRY(process_signal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, name, &signal,
                        &signaled, reterr));
     if (strcmp(signaled.verdict, "RESUMED") == 0)
-        wake(app, signaled.queue);
+        wake_domains(app, signaled.queue);
     signaled_print(call, &name, &signal, signaled.verdict);
     return OK;
 }
@@ -307,8 +299,7 @@ static ErrorCode decide_one(Call *call, App *app, const ProcessDecision *decisio
     TRY(name_read(call, id, &name, reterr));
     TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
                        (CommandNames){ids, domains, 1}, decision, &made, reterr));
-    if (made->is_new && made->domains)
-        wake(app, made->domains);
+    wake_domains(app, made->wake);
     return decision_print(call, "process", id, made, reterr);
 }
 
@@ -367,13 +358,13 @@ static ErrorCode bulk_decide(App *app, Arena *arena, CommandNames names, Bulk *b
 
     TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, arena, names, bulk->decision, &made,
                        reterr));
+    if (names.count)
+        wake_domains(app, made->wake);
     for (int i = 0; i < names.count; i++) {
         Error     error = {0};
         ErrorCode code  = decision_check("process", names.ids[i], &made[i], &error);
 
         bulk_count(bulk, code, made[i].is_new, &error);
-        if (made[i].is_new && made[i].domains && (i == 0 || strcmp(names.domains[i], names.domains[i - 1]) != 0))
-            wake(app, made[i].domains);
     }
     return OK;
 }
@@ -390,7 +381,7 @@ static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames name
 
         bulk_count(bulk, code, moved[i].is_new, &error);
         if (moved[i].is_new && (i == 0 || strcmp(names.domains[i], names.domains[i - 1]) != 0))
-            wake(app, moved[i].domains);
+            wake_domains(app, moved[i].domains);
     }
     return OK;
 }
@@ -534,7 +525,7 @@ static ErrorCode move_one(Call *call, int version, Error *reterr)
                      call_flag(call, "--reason"), &moved, reterr));
     TRY(process_moved_check(id, version, moved, reterr));
     if (moved->is_new)
-        wake(app, moved->domains);
+        wake_domains(app, moved->domains);
     if (call->json) {
         text_init(&text, call->arena, TEXT_MAX_BODY);
         writer_open(&writer, &text);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "bus/waker.h"
 #include "cli/print.h"
 
 const char *call_operator(const Call *call)
@@ -18,6 +19,13 @@ const char *call_operator(const Call *call)
         return given;
     user = getpwuid(getuid());
     return user ? user->pw_name : "unknown";
+}
+
+void wake_domains(App *app, const char *domains)
+{
+    scoped(waker_free) Waker *waker = waker_new(app->pool);
+
+    waker_notify_names(waker, domains);
 }
 
 typedef struct {

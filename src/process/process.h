@@ -137,8 +137,7 @@ typedef struct {
     const char *result;         /* COMPLETE: JSON; NULL: null */
 } ProcessDecision;
 
-/* A Decision for each (bus/command.h), with the noun "process"; after RETRY and COMPENSATE its `domains` is the domain of the bus whose
- * workers should be woken. */
+/* A Decision for each (bus/command.h), with the noun "process". */
 must_check ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
                                     const ProcessDecision *decision, Decision **ret_list, Error *reterr);
 

@@ -76,13 +76,13 @@ ErrorCode process_report_check(const ProcessReport *report, Error *reterr)
 /* ---- one call ---- */
 
 typedef struct {
-    Pool             *pool;
-    Arena            *arena; /* of the request */
-    const char       *queue;
-    const SettleWake *wake;
-    ProcessReport   **reports; /* of this call */
-    int               count;
-    const char       *woken;
+    Pool           *pool;
+    Arena          *arena; /* of the request */
+    const char     *queue;
+    const Wake     *wake;
+    ProcessReport **reports; /* of this call */
+    int             count;
+    const char     *woken;
 } Reporting;
 
 static bool is_written(const ProcessReport *report)
@@ -159,7 +159,7 @@ static ErrorCode reporting_run(void *context, void **items, int count, Deadline 
     reporting->reports = (ProcessReport **)items;
     reporting->count   = count;
     TRY(tx_run(reporting->pool, &options, reporting_body, reporting, reterr));
-    settle_wake(reporting->wake, reporting->woken);
+    wake_names(reporting->wake, reporting->woken);
     sent_wake(reporting);
     return OK;
 }
@@ -282,7 +282,7 @@ static ErrorCode reports_run(Reporting *reporting, Deadline deadline, ProcessRep
     return met_load(reporting, deadline, reports, count, reterr);
 }
 
-ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const SettleWake *wake,
+ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const char *domain, const Wake *wake,
                               ProcessReport **reports, int count, Error *reterr)
 {
     Reporting reporting = {.pool  = pool,

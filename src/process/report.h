@@ -46,6 +46,6 @@ typedef struct {
 must_check ErrorCode process_report_check(const ProcessReport *report, Error *reterr);
 /* domain: of the processes. wake: called with domains in which commands were queued. A code for each; one that fails does not affect the others. */
 must_check ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
-                                         const SettleWake *wake, ProcessReport **reports, int count, Error *reterr);
+                                         const Wake *wake, ProcessReport **reports, int count, Error *reterr);
 
 #endif

@@ -199,16 +199,10 @@ ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr)
 }
 
 struct ProcessWriter {
-    Pool      *pool;
-    Combiner  *combiner;
-    Waker     *waker;
-    SettleWake wake;
+    Pool     *pool;
+    Combiner *combiner;
+    Waker    *waker;
 };
-
-static void writer_notify(void *context, const char *domain)
-{
-    waker_notify(context, domain);
-}
 
 /* Keyed by leases and names of steps: done again after a lost answer it changes nothing more. */
 static ErrorCode writer_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
@@ -223,7 +217,7 @@ static ErrorCode writer_run(void *context, void **items, int count, Deadline dea
     TRY(db_call_many(writer->pool, &options, sql_process_write, write_args(arena, (ProcessWrite **)items, count, list),
                      &written_shape, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, (ProcessWrite **)items, count, reterr));
-    settle_wake(&writer->wake, ((const Written *)rows)->wake);
+    waker_notify_names(writer->waker, ((const Written *)rows)->wake);
     return OK;
 }
 
@@ -235,7 +229,6 @@ ProcessWriter *process_writer_new(Pool *pool)
     pool_status(pool, &status);
     writer->pool     = pool;
     writer->waker    = waker_new(pool);
-    writer->wake     = (SettleWake){writer_notify, writer->waker};
     writer->combiner = combiner_new(&(CombinerOptions){.run        = writer_run,
                                                        .context    = writer,
                                                        .slots_max  = combiner_share(status.size_max, 2),

@@ -149,9 +149,9 @@ def the_scope_command_reaches_no_process():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         token = {scopes: json.loads(pawl.run("key", "create", scopes.replace(",", "-"), "--scopes", scopes, "--json").stdout)["token"]
-                 for scopes in ("command", "command,process", "process")}
+                 for scopes in ("command", "command,process", "process", "read")}
         process = new_id()
-        assert pawl.http("POST", "/v1/processes", {"type": "order", "process_id": process, "domain": "shop"}, token=token["process"]).status == 201
+        assert pawl.http("POST", "/v1/processes", {"type": "order", "process_id": process, "domain": "shop", "state": {"card": 4111}}, token=token["process"]).status == 201
         lease = [{"command_id": process, "lease": 1}]
         send_body = {"domain": "process:shop", "type": "order"}
         attempts = [("/v1/commands", send_body), ("/v1/commands/batch", {"items": [send_body]}),
@@ -164,6 +164,15 @@ def the_scope_command_reaches_no_process():
         for path, body in attempts:
             assert "scope process" in problem(pawl.http("POST", path, body, token=token["command"]), 403)["detail"], path
         assert counts(db) == before
+        reads = [f"/v1/commands/{process}", f"/v1/commands/{process}?domain=process:shop", "/v1/commands?domain=process:shop",
+                 "/v1/tsq?domain=process:shop"]
+        for path in reads:
+            assert "scope process" in problem(pawl.http("GET", path, token=token["command"]), 403)["detail"], path
+            for scopes in ("command,process", "read"):
+                assert pawl.http("GET", path, token=token[scopes]).status == 200, (path, scopes)
+        listed = {scopes: [item["command_id"] for item in pawl.http("GET", "/v1/commands", token=token[scopes]).json["items"]]
+                  for scopes in ("command", "command,process", "read")}
+        assert listed == {"command": [], "command,process": [process], "read": [process]}, listed
         for path, body in attempts[:3]:
             assert pawl.http("POST", path, body, token=token["command,process"]).status == 201, path
         # An id that both have is ambiguous for either key; with its domain the command is canceled, and the process is not.
