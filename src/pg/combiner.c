@@ -14,25 +14,23 @@
 
 #include "base/memory.h"
 #include "base/sync.h"
+#include "pg/key_set.h"
 
 #define SLOTS_DEFAULT   2
 #define BATCH_DEFAULT   1000
 #define QUEUE_DEFAULT   10000
 #define SLOW_MS_DEFAULT 50
 
-/* One submitted item: on the heap until it is done, or on the stack of a caller that waits. */
+/* One submitted item, until it is done. */
 typedef struct Entry Entry;
 struct Entry {
     void         *item;
     Deadline      deadline;
-    CombinerDone *on_done; /* NULL: its caller waits for `done` */
+    CombinerDone *on_done;
+    void         *context; /* of on_done: the item, or the caller that waits for it */
     const Error  *error;   /* of its batch, while that ends; NULL: it was run */
     bool          apart;   /* it may run beside the running batches: see queue_part() */
     Entry        *next, *previous;
-    /* For a caller that waits. */
-    bool   done;
-    Cond   changed;
-    Error *reterr;
 };
 
 /* One failure of a batch, shared by the items it is about. */
@@ -41,13 +39,6 @@ struct Failure {
     Error    error;
     Failure *next;
 };
-
-/* A set of keys, by some bits of each: it may have a key in common with an item although it has not, which only delays the item. */
-#define KEY_BITS 8192
-typedef struct {
-    bool     all;
-    uint64_t bits[KEY_BITS / 64];
-} KeySet;
 
 typedef struct {
     int      count; /* 0: the slot is free */
@@ -88,32 +79,18 @@ struct Combiner {
 
 /* ---- keys ---- */
 
-static void keys_add(KeySet *set, const CombinerOptions *options, const void *item)
+static void item_keys_add(KeySet *set, const CombinerOptions *options, const void *item)
 {
     uint64_t keys[COMBINER_KEYS_MAX];
-    int      count = options->keys(item, keys);
 
-    set->all |= count < 0;
-    for (int i = 0; i < count; i++)
-        set->bits[keys[i] % KEY_BITS / 64] |= UINT64_C(1) << keys[i] % 64;
+    key_set_add(set, keys, options->keys(item, keys));
 }
 
-static bool keys_have(const KeySet *set, const CombinerOptions *options, const void *item)
+static bool item_keys_met(const KeySet *set, const CombinerOptions *options, const void *item)
 {
     uint64_t keys[COMBINER_KEYS_MAX];
-    int      count = options->keys(item, keys);
-    bool     have  = set->all || count < 0;
 
-    for (int i = 0; i < count && !have; i++)
-        have = set->bits[keys[i] % KEY_BITS / 64] >> keys[i] % 64 & 1;
-    return have;
-}
-
-static void keys_unite(KeySet *set, const KeySet *other)
-{
-    set->all |= other->all;
-    for (int i = 0; i < KEY_BITS / 64; i++)
-        set->bits[i] |= other->bits[i];
+    return key_set_has_any(set, keys, options->keys(item, keys));
 }
 
 /* ---- the queue ---- */
@@ -121,11 +98,11 @@ static void keys_unite(KeySet *set, const KeySet *other)
 /* Under the mutex: an item that has a key in common with a running batch, or with an item before it that has, is not apart. */
 static void entry_part(Combiner *combiner, Entry *entry)
 {
-    entry->apart = !combiner->options.keys || !keys_have(&combiner->taken, &combiner->options, entry->item);
+    entry->apart = !combiner->options.keys || !item_keys_met(&combiner->taken, &combiner->options, entry->item);
     if (entry->apart)
         combiner->apart++;
     else
-        keys_add(&combiner->taken, &combiner->options, entry->item);
+        item_keys_add(&combiner->taken, &combiner->options, entry->item);
 }
 
 /* Under the mutex. */
@@ -137,7 +114,7 @@ static void queue_part(Combiner *combiner, const Quick *quick)
     combiner->apart     = 0;
     for (int i = 0; i < COMBINER_SLOTS_MAX; i++)
         if (quick->slots >> i & 1)
-            keys_unite(&combiner->taken, &combiner->slots[i].keys);
+            key_set_unite(&combiner->taken, &combiner->slots[i].keys);
     for (Entry *entry = combiner->first; entry; entry = entry->next)
         entry_part(combiner, entry);
 }
@@ -274,7 +251,7 @@ static Slot *batch_take(Combiner *combiner, bool beside)
         if (mono_before(slot->deadline.at, entry->deadline.at))
             slot->deadline = entry->deadline;
         if (options->keys)
-            keys_add(&slot->keys, options, entry->item);
+            item_keys_add(&slot->keys, options, entry->item);
     }
     combiner->running++;
     combiner->is_parted = false;
@@ -295,46 +272,28 @@ static void batch_range_done(void *context, int first, int count, const Error *e
         slot->entries[i]->error = &failure->error;
 }
 
-/* Under the mutex: wake the caller that waits for it. */
-static void entry_wake(Entry *entry)
-{
-    if (entry->reterr && entry->error)
-        *entry->reterr = *entry->error;
-    entry->done = true;
-    cond_signal(&entry->changed);
-}
-
 /* Under no lock. */
 static void entry_report(Entry *entry)
 {
     static const Error ok;
 
-    entry->on_done(entry->item, entry->error ? entry->error : &ok);
+    entry->on_done(entry->context, entry->error ? entry->error : &ok);
     free(entry);
 }
 
 /* Under the mutex, which it releases while it reports. The slot is free already, so the next batch does not wait for this. */
 static void batch_report(Combiner *combiner, Slot batch)
 {
-    int count = 0;
-
+    mutex_unlock(&combiner->mutex);
     for (int i = 0; i < batch.count; i++)
-        if (batch.entries[i]->on_done)
-            batch.entries[count++] = batch.entries[i];
-        else
-            entry_wake(batch.entries[i]);
-    if (count > 0) {
-        mutex_unlock(&combiner->mutex);
-        for (int i = 0; i < count; i++)
-            entry_report(batch.entries[i]);
-        mutex_lock(&combiner->mutex);
-    }
+        entry_report(batch.entries[i]);
     for (Failure *failure; (failure = batch.failures) != NULL;) {
         batch.failures = failure->next;
         free(failure);
     }
     free(batch.entries);
     free(batch.items);
+    mutex_lock(&combiner->mutex);
 }
 
 /* ---- threads ---- */
@@ -438,12 +397,8 @@ static void queue_expire(Combiner *combiner)
         }
         queue_remove(combiner, entry);
         entry->error = &error;
-        if (!entry->on_done) {
-            entry_wake(entry);
-            continue;
-        }
-        *tail = entry;
-        tail  = &entry->next;
+        *tail        = entry;
+        tail         = &entry->next;
     }
     if (!expired)
         return;
@@ -508,17 +463,21 @@ static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
     return fail(reterr, ERR_BUSY, "no thread can be started: %s", strerrordesc_np(errno));
 }
 
-void combiner_submit(Combiner *combiner, void *item, Deadline deadline, CombinerDone *on_done)
+/* may_run: on an idle combiner the caller's thread runs it. */
+static void entry_submit(Combiner *combiner, Entry given, bool may_run)
 {
     Entry    *entry = memory_new(1, sizeof *entry);
     Error     error;
-    ErrorCode code;
+    ErrorCode code = OK;
 
-    entry->item     = item;
-    entry->deadline = deadline;
-    entry->on_done  = on_done;
+    *entry = given;
     mutex_lock(&combiner->mutex);
-    code = entry_queue(combiner, entry, &error);
+    if (may_run && combiner->queued == 0 && combiner->running == 0 && !deadline_passed(entry->deadline)) {
+        queue_append(combiner, entry);
+        batch_report(combiner, batch_run(combiner, /* beside= */ false));
+    } else {
+        code = entry_queue(combiner, entry, &error);
+    }
     mutex_unlock(&combiner->mutex);
     if (code == OK)
         return;
@@ -526,36 +485,46 @@ void combiner_submit(Combiner *combiner, void *item, Deadline deadline, Combiner
     entry_report(entry);
 }
 
-/* Under the mutex: on the caller's thread if nothing else is queued or running. */
-static ErrorCode entry_wait(Combiner *combiner, Entry *entry, Error *reterr)
+void combiner_submit(Combiner *combiner, void *item, Deadline deadline, CombinerDone *on_done)
 {
-    if (combiner->queued == 0 && combiner->running == 0 && !deadline_passed(entry->deadline)) {
-        queue_append(combiner, entry);
-        batch_report(combiner, batch_run(combiner, /* beside= */ false));
-    } else {
-        TRY(entry_queue(combiner, entry, reterr));
-        while (!entry->done)
-            cond_wait(&entry->changed, &combiner->mutex, deadline_never());
-    }
-    return OK;
+    entry_submit(combiner, (Entry){.item = item, .deadline = deadline, .on_done = on_done, .context = item},
+                 /* may_run= */ false);
+}
+
+/* A caller that waits. */
+typedef struct {
+    Combiner *combiner;
+    Cond      changed;
+    bool      done;
+    Error     error; /* if its code is not OK */
+} Waiter;
+
+static void waiter_done(void *context, const Error *error)
+{
+    Waiter                     *waiter = context;
+    scoped(mutex_unlock) Mutex *held   = mutex_hold(&waiter->combiner->mutex);
+
+    if (error->code != OK)
+        waiter->error = *error;
+    waiter->done = true;
+    cond_signal(&waiter->changed);
 }
 
 ErrorCode combiner_run(Combiner *combiner, void *item, Deadline deadline, Error *reterr)
 {
-    Error     error = {0};
-    Entry     entry = {.item = item, .deadline = deadline, .reterr = &error};
-    ErrorCode code;
+    Waiter waiter = {.combiner = combiner};
 
-    cond_init(&entry.changed);
+    cond_init(&waiter.changed);
+    entry_submit(combiner, (Entry){.item = item, .deadline = deadline, .on_done = waiter_done, .context = &waiter},
+                 /* may_run= */ true);
     mutex_lock(&combiner->mutex);
-    code = entry_wait(combiner, &entry, &error);
+    while (!waiter.done)
+        cond_wait(&waiter.changed, &combiner->mutex, deadline_never());
     mutex_unlock(&combiner->mutex);
-    cond_done(&entry.changed);
-    if (code == OK)
-        code = error.code;
-    if (reterr && code != OK)
-        *reterr = error;
-    return code;
+    cond_done(&waiter.changed);
+    if (reterr && waiter.error.code != OK)
+        *reterr = waiter.error;
+    return waiter.error.code;
 }
 
 int combiner_queued(Combiner *combiner)

@@ -1,26 +1,22 @@
 /*
- * combiner.h - runs the operations of concurrent callers in shared transactions.
+ * combiner.h - runs the items of concurrent callers in shared transactions.
  *
- * combiner_submit() queues an item and returns; its on_done callback gets the result. combiner_run() submits and waits. Items are run in
- * batches: an idle combiner runs a single item immediately, a busy one collects items until a slot is free.
+ * combiner_submit() queues an item and returns; on_done gets its result. combiner_run() submits and waits. An idle combiner runs an item
+ * immediately, on the thread of a caller that waits; a busy one collects items and runs them as one batch.
  *
  *     QUEUED -> RUNNING -> DONE          a batch took the item, ran it, and ended
  *     QUEUED -> DONE                     its deadline passed first: ERR_TIMEOUT, it was not run
  *
  * Invariants
- *   1. Each item gets exactly one result. on_done is called without a lock held, on a thread of the combiner, or inside
- *      combiner_submit() if the queue is full (ERR_BUSY).
- *   2. One bad item does not fail the others: a batch that fails with VERDICT_FINAL or for a lock is run again in halves, until
- *      the bad item is alone with its error. An error that is not about the items (unavailable, unknown, stopping, the schema, rights)
- *      is the result of the whole batch.
- *   3. At most `slots` batches run at a time, and a second one starts only when at least half as many items are queued as the running
- *      ones carry. A batch that has run for slow_ms probably waits for a lock: it no longer counts as one of `slots`, so the queue goes on
- *      without it, up to slots_max batches in all. A batch has at most batch_max items and weight_max weight; the queue at most queue_max
- *      items. With `keys`, batches that run side by side have no key in common, but for slow ones, and items with a key in common run in
- *      the order in which they were queued.
- *   4. Deadlines are kept: a queued item ends at its own, a running one at the latest of its batch.
- * Threads: any. The combiner starts its own on demand, at most slots_max + 1, and works with fewer if no more can be started; with
- * none, items are refused (ERR_BUSY). combiner_run() on an idle combiner runs the item on the caller's thread.
+ *   1. on_done is called once for each item, without a lock held: on a thread that ran or expired it, or in combiner_submit() when the
+ *      queue is full or no thread can be started (ERR_BUSY).
+ *   2. One bad item does not fail the others. A batch that fails because of its items (VERDICT_FINAL, a lock) is run again in halves,
+ *      until the bad item is alone with its error. Any other error is the result of the whole batch.
+ *   3. At most `slots` batches run at a time, the second only if at least half as many items are queued as the first one has. A batch
+ *      that runs longer than slow_ms probably waits for a lock: then another one may start, up to slots_max in all.
+ *   4. With `keys`, batches side by side have no key in common, unless one is slow, and items with a common key run in queue order.
+ *   5. A queued item ends at its deadline, a running one at the latest deadline of its batch.
+ * Threads: any. The combiner starts up to slots_max + 1 of its own, on demand.
  * Ownership: items are borrowed until they are done; combiner_free() only after that.
  */
 #ifndef PG_COMBINER_H
@@ -51,8 +47,8 @@ typedef struct {
     int            slots;              /* 2, but not more than slots_max */
     int            slots_max;          /* COMBINER_SLOTS_MAX; slow batches included */
     int            slow_ms;            /* 50 */
-    int            batch_max;          /* 1000 */
-    int            queue_max;          /* 10,000 */
+    int            batch_max;          /* 1000 items */
+    int            queue_max;          /* 10,000 items */
     size_t (*weigh)(const void *item); /* NULL: items weigh nothing */
     size_t weight_max;                 /* of one batch; a heavier item runs alone */
     /* What an item locks, as hashes; returns how many, or -1 if they are not known: it runs beside no other batch. NULL: items have none. */

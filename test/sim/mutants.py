@@ -19,7 +19,7 @@ MUTANTS = {
                         "return (error_verdict(code) == VERDICT_FINAL || code == ERR_UNKNOWN) &&"),
     "error-of-neighbour": (COMBINER, "    for (int i = first; i < first + count; i++)\n        slot->entries",
                            "    for (int i = 0; i < first + count; i++)\n        slot->entries"),
-    "failure-not-told": (COMBINER, "    if (entry->reterr && entry->error)\n", "    if (false)\n"),
+    "failure-not-reported": (COMBINER, "    if (error->code != OK)\n        waiter->error", "    if (false)\n        waiter->error"),
     "half-forgotten": (COMBINER, "        split_run(split, first + half, count - half);\n", ""),
     # One bad item fails its neighbours.
     "no-halves": (COMBINER, "count > 1 && failure_is_about_items(code, &error)", "count > 1 && false"),
