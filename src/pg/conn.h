@@ -1,7 +1,7 @@
 /*
  * conn.h - one PostgreSQL connection where every wait has a deadline.
  *
- * The only file that talks to a PGconn's socket. libpq runs in non-blocking mode: connect, send and receive are
+ * The only files that use a PGconn's socket. libpq runs in non-blocking mode: connect, send and receive are
  * loops over world_socket_wait(), so no call outlasts its deadline and a simulation can script the other side.
  *
  * Invariants

@@ -1,0 +1,356 @@
+/*
+ * conn_statement.c - send a statement and receive its results, as loops over world_socket_wait(); see conn.h.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/world.h"
+#include "pg/conn_internal.h"
+#include "pg/metric.h"
+#include "sql.h"
+
+/* How much sooner than the client the server gives up: a fiftieth of the time, within these. */
+#define LIMIT_MARGIN_MS_MIN 20
+#define LIMIT_MARGIN_MS_MAX 200
+#define CALL_ROUNDS_MAX     4 /* limits, statement, and an error of the commit; more is a broken conversation */
+
+/* ---- one statement ---- */
+
+static ErrorCode conn_lost(Conn *conn, Error *reterr)
+{
+    const char *message = PQerrorMessage(conn->native);
+
+    if (!message[0])
+        message = "no reason given";
+    conn->condemned = true;
+    return fail(reterr, ERR_UNAVAILABLE, "connection to database lost (%s): %.*s", conn->name,
+                (int)strcspn(message, "\n"), message);
+}
+
+static ErrorCode conn_give_up(Conn *conn, Error *reterr)
+{
+    conn->condemned = true;
+    conn->abandoned = !conn->may_commit;
+    return fail(reterr, ERR_TIMEOUT, "database did not answer in time (%s)", conn->name);
+}
+
+static ErrorCode send_all(Conn *conn, Deadline deadline, Error *reterr)
+{
+    int left;
+
+    while ((left = PQflush(conn->native)) == 1) {
+        int ready = world_socket_wait(PQsocket(conn->native), SOCKET_READ | SOCKET_WRITE, deadline);
+
+        if (!ready)
+            return conn_give_up(conn, reterr);
+        /* Both sides may be stuck with full buffers: read, so that the server can go on reading. */
+        if ((ready & SOCKET_READ) && !PQconsumeInput(conn->native))
+            return conn_lost(conn, reterr);
+    }
+    return left == 0 ? OK : conn_lost(conn, reterr);
+}
+
+/* Wait for the next result; NULL when the statement has no more. */
+static ErrorCode next_result(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    while (PQisBusy(conn->native)) {
+        if (!world_socket_wait(PQsocket(conn->native), SOCKET_READ, deadline))
+            return conn_give_up(conn, reterr);
+        if (!PQconsumeInput(conn->native))
+            return conn_lost(conn, reterr);
+    }
+    *ret_result = PQgetResult(conn->native);
+    return OK;
+}
+
+static ErrorCode result_failed(Conn *conn, const PGresult *result, Error *reterr)
+{
+    const char *sqlstate = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *message  = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    ErrorCode   code     = error_from_sqlstate(sqlstate);
+
+    if (!sqlstate)
+        return conn_lost(conn, reterr);
+    (void)fail(reterr, code, "%s", message ? message : "PostgreSQL gave no message");
+    error_set_sqlstate(reterr, sqlstate);
+    if (error_verdict(code) == VERDICT_EVICT)
+        conn->condemned = true;
+    return code;
+}
+
+static bool result_is_copy(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH;
+}
+
+/* COPY would wait for rows that are never sent, and return the same result for ever. */
+static ErrorCode copy_refused(Conn *conn, Error *reterr)
+{
+    conn->condemned = true;
+    (void)fail(reterr, ERR_INVALID, "copy from or to the client is not supported: use insert or select");
+    error_set_sqlstate(reterr, "0A000");
+    return ERR_INVALID;
+}
+
+static bool result_is_good(const PGresult *result)
+{
+    ExecStatusType status = PQresultStatus(result);
+
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK || status == PGRES_EMPTY_QUERY;
+}
+
+/* Always drain: a connection with unread results cannot be used again. The first failure is reported. */
+static ErrorCode receive_all(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    scoped(PQclear) PGresult *last = NULL;
+    ErrorCode                 code = OK;
+
+    for (;;) {
+        scoped(PQclear) PGresult *result = NULL;
+        ErrorCode                 waited = next_result(conn, deadline, &result, code == OK ? reterr : NULL);
+
+        if (waited != OK)
+            return code == OK ? waited : code;
+        if (!result)
+            break;
+        if (result_is_copy(result))
+            return copy_refused(conn, reterr);
+        if (code == OK && !result_is_good(result))
+            code = result_failed(conn, result, reterr);
+        PQclear(last);
+        last = take(result);
+        if (PQstatus(conn->native) == CONNECTION_BAD)
+            conn->condemned = true;
+    }
+    if (code == OK && !last)
+        return conn_lost(conn, reterr);
+    if (code == OK)
+        *ret_result = take(last);
+    return code;
+}
+
+static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                           Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    int sent = count == 0
+                   ? PQsendQuery(conn->native, sql)
+                   : PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* resultFormat= */ 0);
+
+    if (!sent)
+        return conn_lost(conn, reterr);
+    TRY(send_all(conn, deadline, reterr));
+    return receive_all(conn, deadline, ret_result, reterr);
+}
+
+/* The first statement decides. A session that may not have been reset is not used again. */
+static ErrorCode reset_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                           Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    scoped(PQclear) PGresult *first = NULL;
+    ErrorCode                 code;
+
+    (void)count, (void)types, (void)values;
+    if (!PQsendQuery(conn->native, sql))
+        return conn_lost(conn, reterr);
+    TRY(send_all(conn, deadline, reterr));
+    TRY(next_result(conn, deadline, &first, reterr));
+    if (!first)
+        return conn_lost(conn, reterr);
+    code = result_is_good(first) ? OK : result_failed(conn, first, reterr);
+    conn->condemned |= code != OK;
+    for (;;) {
+        scoped(PQclear) PGresult *result = NULL;
+
+        if (next_result(conn, deadline, &result, NULL) != OK || !result)
+            break;
+        conn->condemned |= !result_is_good(result);
+    }
+    conn->condemned |= PQstatus(conn->native) == CONNECTION_BAD;
+    if (code == OK)
+        *ret_result = take(first);
+    return code;
+}
+
+/* ---- one statement with limits, in a pipeline ---- */
+
+bool conn_has_time(Deadline deadline)
+{
+    return deadline_left_ms(deadline) > LIMIT_MARGIN_MS_MIN;
+}
+
+int conn_limit_ms(Deadline deadline)
+{
+    int left   = deadline_left_ms(deadline);
+    int margin = left / 50;
+
+    margin = margin < LIMIT_MARGIN_MS_MIN   ? LIMIT_MARGIN_MS_MIN
+             : margin > LIMIT_MARGIN_MS_MAX ? LIMIT_MARGIN_MS_MAX
+                                            : margin;
+    return left > margin ? left - margin : 1;
+}
+
+static bool call_send(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                      Deadline deadline)
+{
+    char              digits[16];
+    const char *const limit = digits;
+
+    snprintf(digits, sizeof digits, "%d", conn_limit_ms(deadline));
+    return PQenterPipelineMode(conn->native) &&
+           PQsendQueryParams(conn->native, sql_pg_limits, 1, NULL, &limit, NULL, NULL, 0) &&
+           PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* resultFormat= */ 0) &&
+           PQpipelineSync(conn->native);
+}
+
+/* Results of a pipeline come in rounds, one per statement, each ended by a NULL; the sync comes last. An error after the rows is
+ * the commit's own. */
+static ErrorCode call_receive(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    scoped(PQclear) PGresult *rows  = NULL;
+    ErrorCode                 code  = OK;
+    int                       ended = 0;
+
+    for (;;) {
+        scoped(PQclear) PGresult *result = NULL;
+        ErrorCode                 waited = next_result(conn, deadline, &result, code == OK ? reterr : NULL);
+
+        if (waited != OK)
+            return code == OK ? waited : code;
+        if (!result) {
+            if (PQstatus(conn->native) == CONNECTION_BAD || ++ended > CALL_ROUNDS_MAX)
+                return code == OK ? conn_lost(conn, reterr) : code;
+            continue;
+        }
+        if (PQresultStatus(result) == PGRES_PIPELINE_SYNC)
+            break;
+        if (result_is_copy(result))
+            return copy_refused(conn, reterr);
+        if (code == OK && !result_is_good(result))
+            code = result_failed(conn, result, reterr);
+        if (ended == 1 && !rows)
+            rows = take(result);
+        if (PQstatus(conn->native) == CONNECTION_BAD)
+            conn->condemned = true;
+    }
+    if (!PQexitPipelineMode(conn->native))
+        conn->condemned = true;
+    if (code == OK && !rows)
+        return conn_lost(conn, reterr);
+    if (code == OK)
+        *ret_result = take(rows);
+    return code;
+}
+
+static ErrorCode call_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                          Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    if (!call_send(conn, sql, count, types, values, deadline))
+        return conn_lost(conn, reterr);
+    TRY(send_all(conn, deadline, reterr));
+    return call_receive(conn, deadline, ret_result, reterr);
+}
+
+/* ---- what may commit ---- */
+
+/* Before anything is sent that may commit: from here on it is not canceled. */
+static ErrorCode commit_begin(Conn *conn, PGcancel **ret_cancel, Error *reterr)
+{
+    PGcancel *cancel = atomic_exchange(&conn->cancel, NULL);
+
+    if (atomic_load(&conn->interrupted)) {
+        PQfreeCancel(cancel);
+        conn->condemned = true;
+        return fail(reterr, ERR_STOPPING, "interrupted before it was sent");
+    }
+    conn->may_commit   = true;
+    conn->unreplicated = false;
+    *ret_cancel        = cancel;
+    return OK;
+}
+
+static ErrorCode commit_end(Conn *conn, PGcancel *cancel, ErrorCode code, Error *reterr)
+{
+    conn->may_commit = false;
+    atomic_store(&conn->cancel, cancel);
+    if (code == OK && conn->unreplicated)
+        return fail(reterr, ERR_UNKNOWN, "committed, but no synchronous standby has confirmed it");
+    return code;
+}
+
+/* What every statement has in common. */
+typedef ErrorCode StatementRun(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                               Deadline deadline, PGresult **ret_result, Error *reterr);
+
+static ErrorCode statement_run(StatementRun *run, Conn *conn, const char *sql, int count, const Oid *types,
+                               const char *const *values, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    Mono      start = clock_mono();
+    ErrorCode code;
+
+    if (FAULT("pg.query")) {
+        conn->condemned = true;
+        return fail(reterr, ERR_UNAVAILABLE, "fault at pg.query");
+    }
+    code = run(conn, sql, count, types, values, deadline, ret_result, reterr);
+    metric_observe_us(&pg_metrics.query_seconds, mono_us_between(start, clock_mono()));
+    return code;
+}
+
+/* The same for what may commit. */
+static ErrorCode commit_run(StatementRun *run, Conn *conn, const char *sql, int count, const Oid *types,
+                            const char *const *values, Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    PGcancel                 *cancel = NULL;
+    scoped(PQclear) PGresult *result = NULL;
+    ErrorCode                 code;
+
+    TRY(commit_begin(conn, &cancel, reterr));
+    code = statement_run(run, conn, sql, count, types, values, deadline, &result, reterr);
+    TRY(commit_end(conn, cancel, code, reterr));
+    *ret_result = take(result);
+    return OK;
+}
+
+ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                     Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    if (conn_transaction(conn) == PQTRANS_IDLE)
+        return commit_run(query_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+    return statement_run(query_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+}
+
+ErrorCode conn_call(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                    Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    return commit_run(call_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+}
+
+ErrorCode conn_read(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
+                    Deadline deadline, PGresult **ret_result, Error *reterr)
+{
+    return statement_run(call_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+}
+
+ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    return commit_run(query_run, conn, "commit", 0, NULL, NULL, deadline, &result, reterr);
+}
+
+ErrorCode conn_commit_reset(Conn *conn, Deadline deadline, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    return commit_run(reset_run, conn, sql_pg_commit_reset, 0, NULL, NULL, deadline, &result, reterr);
+}
+
+ErrorCode conn_rollback_reset(Conn *conn, Deadline deadline, Error *reterr)
+{
+    scoped(PQclear) PGresult *result = NULL;
+
+    return statement_run(reset_run, conn, sql_pg_rollback_reset, 0, NULL, NULL, deadline, &result, reterr);
+}
