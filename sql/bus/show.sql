@@ -226,139 +226,56 @@ begin
 end
 $$;
 
--- The ids of commands with a status (null: any) below p_before, as above. Each status is a table of its own.
+-- The ids of commands with a status (null: any) below p_before, as above. Each status is a table of its own. The statement is built, so
+-- that it names what the index is for: the domain or none, and the condition of a partial index.
 create or replace function pawl.command_ids (
   p_domain_id integer, p_status text, p_type text, p_before bigint, p_limit integer, p_rows integer)
   returns table (id bigint, hit boolean, is_last boolean)
   language plpgsql stable set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
-#variable_conflict use_column
+declare
+  v_domain text := case when p_domain_id is null then '' else ' and s.domain_id = $1' end;
+  v_columns text := 's.id, s.domain_id';
+  v_source text; -- table and condition of the rows that are read
+  v_type text := '(select c.type from pawl.command c where c.id = x.id)';
+  v_hit text := 'true';
 begin
   case p_status
     when 'PENDING' then
       return query
         select p.id, p.hit, p.is_last from pawl.pending_ids(p_domain_id, p_type, p_before, p_limit, p_rows) p;
+      return;
     when 'IN_PROGRESS' then
-      return query
-        select x.id, m.hit, coalesce(x.n = p_rows, false)
-        from (
-          select l.id, l.domain_id, row_number() over (order by l.id desc) as n
-          from pawl.lease l
-          where l.id < p_before
-          order by l.id desc
-          limit p_rows
-        ) x
-        cross join lateral (
-          select (p_domain_id is null or x.domain_id = p_domain_id)
-                 and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
-        ) m
-        where m.hit or x.n = p_rows
-        order by x.id desc
-        limit p_limit;
+      v_source := 'pawl.lease s where s.id < $4';
     when 'IN_TSQ' then
-      if p_domain_id is null then
-        return query
-          select x.id, m.hit, coalesce(x.n = p_rows, false)
-          from (
-            select t.id, row_number() over (order by t.id desc) as n
-            from pawl.tsq t
-            where t.id < p_before
-            order by t.id desc
-            limit p_rows
-          ) x
-          cross join lateral (
-            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
-          ) m
-          where m.hit or x.n = p_rows
-          order by x.id desc
-          limit p_limit;
-      else
-        return query
-          select x.id, m.hit, coalesce(x.n = p_rows, false)
-          from (
-            select t.id, row_number() over (order by t.id desc) as n
-            from pawl.tsq t
-            where t.domain_id = p_domain_id and t.id < p_before
-            order by t.id desc
-            limit p_rows
-          ) x
-          cross join lateral (
-            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
-          ) m
-          where m.hit or x.n = p_rows
-          order by x.id desc
-          limit p_limit;
-      end if;
+      v_source := 'pawl.tsq s where s.id < $4' || v_domain;
     when 'COMPLETED' then
-      return query
-        select x.id, m.hit, coalesce(x.n = p_rows, false)
-        from (
-          select o.id, o.domain_id, o.status, row_number() over (order by o.id desc) as n
-          from pawl.outcome o
-          where o.id < p_before
-          order by o.id desc
-          limit p_rows
-        ) x
-        cross join lateral (
-          select x.status = 'COMPLETED' and (p_domain_id is null or x.domain_id = p_domain_id)
-                 and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
-        ) m
-        where m.hit or x.n = p_rows
-        order by x.id desc
-        limit p_limit;
+      v_source := 'pawl.outcome s where s.id < $4';
+      v_columns := v_columns || ', s.status';
+      v_hit := 'x.status = $2';
     when 'FAILED', 'CANCELED' then
-      -- By the partial indexes of what was not completed; each statement has to name their condition, and the domain or none.
-      if p_domain_id is null then
-        return query
-          select x.id, m.hit, coalesce(x.n = p_rows, false)
-          from (
-            select o.id, row_number() over (order by o.id desc) as n
-            from pawl.outcome o
-            where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status
-            order by o.id desc
-            limit p_rows
-          ) x
-          cross join lateral (
-            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
-          ) m
-          where m.hit or x.n = p_rows
-          order by x.id desc
-          limit p_limit;
-      else
-        return query
-          select x.id, m.hit, coalesce(x.n = p_rows, false)
-          from (
-            select o.id, row_number() over (order by o.id desc) as n
-            from pawl.outcome o
-            where o.id < p_before and o.status <> 'COMPLETED' and o.status = p_status and o.domain_id = p_domain_id
-            order by o.id desc
-            limit p_rows
-          ) x
-          cross join lateral (
-            select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
-          ) m
-          where m.hit or x.n = p_rows
-          order by x.id desc
-          limit p_limit;
-      end if;
+      v_source := 'pawl.outcome s where s.id < $4 and s.status <> ''COMPLETED'' and s.status = $2' || v_domain;
     else
-      return query
-        select x.id, m.hit, coalesce(x.n = p_rows, false)
-        from (
-          select c.id, c.domain_id, c.type, row_number() over (order by c.id desc) as n
-          from pawl.command c
-          where c.id < p_before
-          order by c.id desc
-          limit p_rows
-        ) x
-        cross join lateral (
-          select (p_domain_id is null or x.domain_id = p_domain_id) and (p_type is null or x.type = p_type) as hit
-        ) m
-        where m.hit or x.n = p_rows
-        order by x.id desc
-        limit p_limit;
+      v_source := 'pawl.command s where s.id < $4';
+      v_columns := v_columns || ', s.type';
+      v_type := 'x.type';
   end case;
+  return query execute format(
+    'select x.id, m.hit, coalesce(x.n = $6, false)
+     from (
+       select %s, row_number() over (order by s.id desc) as n
+       from %s
+       order by s.id desc
+       limit $6
+     ) x
+     cross join lateral (
+       select %s and ($1 is null or x.domain_id = $1) and ($3 is null or %s = $3) as hit
+     ) m
+     where m.hit or x.n = $6
+     order by x.id desc
+     limit $5', v_columns, v_source, v_hit, v_type)
+    using p_domain_id, p_status, p_type, p_before, p_limit, p_rows;
 end
 $$;
 
