@@ -13,9 +13,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/answer.h"
 #include "base/error.h"
 #include "base/reader.h"
-#include "http/answer.h"
 #include "http/request.h"
 #include "http/response.h"
 

@@ -1,9 +1,9 @@
 /*
- * answer.h - the shape of a response's JSON, for OpenAPI: what FieldTable is for request bodies. Handlers write their responses
- * themselves; a test compares what they write with these tables.
+ * answer.h - the shape of a response's JSON, for OpenAPI: what FieldTable (base/reader.h) is for request bodies. Each module has the
+ * tables of what its writers write, in its answers.c; a test compares the responses with them.
  */
-#ifndef HTTP_ANSWER_H
-#define HTTP_ANSWER_H
+#ifndef BASE_ANSWER_H
+#define BASE_ANSWER_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,97 @@
+/*
+ * answers.c - see answers.h.
+ */
+#include "bus/answers.h"
+
+#include "bus/command.h"
+#include "bus/policy.h"
+
+#include "base/answer_field.h"
+
+/* clang-format off */
+/* ---- commands ---- */
+
+const char *const sent_states[] = {"PENDING", NULL};
+static const AnswerField sent_fields[] = {
+    UUID("command_id"), TEXT("status", .words = sent_states, .help = "as accepted; Pawl-Status is the present one")};
+TABLE(sent, "Sent");
+static const AnswerField sent_item_fields[] = {
+    UUID("command_id", .nullable = true), TEXT("status", .optional = true, .words = sent_states),
+    TEXT("error", .optional = true, .help = "why it was refused")};
+static TABLE(sent_item, "SentItem");
+static const AnswerField sent_batch_fields[] = {UUID("batch_id"), ROWS("items", sent_item)};
+TABLE(sent_batch, "SentBatch");
+
+static const AnswerField event_fields[] = {
+    TEXT("event"), TIME("at"), I64("attempt", .nullable = true), TEXT("actor", .nullable = true),
+    JSON("details", .nullable = true)};
+TABLE(event, "CommandEvent");
+static const AnswerField command_fields[] = {
+    UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
+    I64("max_attempts"), I64("priority"), JSON("payload", .nullable = true), JSON("result", .nullable = true),
+    TEXT("error", .nullable = true), TEXT("reply_to", .nullable = true), TEXT("correlation_id", .nullable = true),
+    UUID("batch_id", .nullable = true), TEXT("order_key", .nullable = true),
+    UUID("waits_for", .nullable = true, .help = "the command that has the order key for which this one waits"),
+    TIME("created_at"), TIME("due_at", .nullable = true),
+    TIME("lease_until", .nullable = true), TIME("ended_at", .nullable = true), ROWS("audit", event)};
+TABLE(command, "Command");
+static const AnswerField command_line_fields[] = {
+    UUID("command_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = command_statuses), I64("attempts"),
+    TIME("created_at"), TIME("due_at", .nullable = true, .help = "when a delayed command is due; null: it is not delayed"),
+    TEXT("error", .nullable = true)};
+static TABLE(command_line, "CommandLine");
+static const AnswerField commands_fields[] = {ROWS("items", command_line), NEXT_CURSOR};
+TABLE(commands, "Commands");
+static const AnswerField decision_fields[] = {
+    UUID("command_id"), TEXT("status", .help = "CANCELING: the worker learns it at its next heartbeat"),
+    TEXT("decision", .help = "retry, cancel or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
+TABLE(decision, "Decision");
+static const AnswerField policy_fields[] = {
+    TEXT("type", .help = "* is the domain's own"), JSON("delays_s", .help = "an array of numbers"), BOOL("is_default"),
+    TEXT("order_key", .words = order_key_rules, .help = "what a command in the troubleshooting queue does with its order key")};
+static TABLE(policy, "RetryPolicy");
+static const AnswerField policies_fields[] = {TEXT("domain"), ROWS("items", policy)};
+TABLE(policies, "RetryPolicies");
+
+static const AnswerField batch_fields[] = {
+    UUID("batch_id"), TEXT("name", .nullable = true), TEXT("status"), I64("total"), I64("pending"), I64("in_progress"),
+    I64("completed"), I64("failed"), I64("canceled"), I64("in_tsq"), TIME("created_at"),
+    TIME("completed_at", .nullable = true)};
+TABLE(batch, "Batch");
+
+static const AnswerField claimed_item_fields[] = {
+    UUID("command_id"), TEXT("type"), JSON("payload", .nullable = true), I64("attempt"), I64("max_attempts"),
+    I64("lease", .help = "the fencing token, an integer below 2^53: settle and extend need it")};
+static TABLE(claimed_item, "ClaimedCommand");
+static const AnswerField claimed_fields[] = {ROWS("items", claimed_item)};
+TABLE(claimed, "Claimed");
+
+static const AnswerField settled_item_fields[] = {
+    UUID("command_id"), BOOL("settled", .help = "false: the lease was lost, and nothing changed"),
+    TEXT("status", .nullable = true, .help = "of the command, after this; null: there is no such command"),
+    TEXT("error", .optional = true)};
+static TABLE(settled_item, "SettledCommand");
+static const AnswerField settled_fields[] = {ROWS("items", settled_item)};
+TABLE(settled, "Settled");
+
+const char *const lease_verdicts[] = {"extended", "canceled", "lost", "busy", NULL};
+static const AnswerField extended_item_fields[] = {
+    UUID("command_id"), BOOL("extended"),
+    TEXT("verdict", .words = lease_verdicts, .help = "canceled: an operator canceled it; lost: the lease has ended. Stop working on it in either case")};
+static TABLE(extended_item, "ExtendedLease");
+static const AnswerField extended_fields[] = {ROWS("items", extended_item)};
+TABLE(extended, "Extended");
+
+/* ---- dead letters ---- */
+
+static const char *const letter_states[] = {"pending", "retrying", "failed", "resolved", NULL};
+static const AnswerField letter_fields[] = {
+    I64("id"), TEXT("operation_type"), TEXT("operation_key"), JSON("operation_data", .nullable = true),
+    TEXT("error_message", .nullable = true), TEXT("error_code", .nullable = true), I64("retry_count"),
+    TEXT("status", .words = letter_states), TIME("created_at"), TIME("last_retry_at", .nullable = true),
+    TEXT("retried_by", .nullable = true,
+         .help = "pawl, or DOMAIN/TYPE of the bus by a route; null: nothing retries it unless an application claims it")};
+TABLE(letter, "DeadLetter");
+static const AnswerField letters_fields[] = {ROWS("items", letter), I64("next_cursor", .nullable = true)};
+TABLE(letters, "DeadLetters");
+/* clang-format on */

@@ -1,0 +1,18 @@
+/*
+ * answers.h - the shapes of responses about commands and dead letters; see base/answer.h.
+ */
+#ifndef BUS_ANSWERS_H
+#define BUS_ANSWERS_H
+
+#include "base/answer.h"
+
+extern const AnswerTable answer_sent, answer_sent_batch, answer_command, answer_commands, answer_decision,
+    answer_policies;
+extern const AnswerTable answer_batch, answer_claimed, answer_settled, answer_extended;
+extern const AnswerTable answer_letter, answer_letters;
+
+/* Parts of the responses about processes, which are commands. */
+extern const AnswerTable answer_event;
+extern const char *const sent_states[], *const lease_verdicts[];
+
+#endif

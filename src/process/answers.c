@@ -1,0 +1,87 @@
+/*
+ * answers.c - see answers.h.
+ */
+#include "process/answers.h"
+
+#include "bus/answers.h"
+#include "process/process.h"
+
+#include "base/answer_field.h"
+
+/* clang-format off */
+static const AnswerField process_started_fields[] = {
+    UUID("process_id"), TEXT("status", .words = sent_states, .help = "as accepted")};
+TABLE(process_started, "ProcessStarted");
+static const AnswerField process_defined_fields[] = {
+    TEXT("domain"), TEXT("type"), I64("version"), I64("steps"), I64("compensations")};
+TABLE(process_defined, "ProcessDefined");
+static const AnswerField process_step_fields[] = {
+    TEXT("name"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
+    TIME("started_at"), TIME("ended_at"), I64("took_ms")};
+static TABLE(process_step, "ProcessStep");
+static const AnswerField process_response_fields[] = {
+    TEXT("name"), TEXT("key"), JSON("payload", .nullable = true), TIME("at"), TEXT("actor", .nullable = true),
+    TEXT("met", .nullable = true, .help = "the step that waited for it when it arrived")};
+static TABLE(process_response, "ProcessResponse");
+static const AnswerField process_fields[] = {
+    UUID("process_id"), TEXT("domain"), TEXT("type"), I64("version", .nullable = true, .help = "of its definition; null: its steps are code"),
+    TEXT("status", .words = process_statuses), JSON("state"), I64("state_version"), TEXT("step", .nullable = true), TIME("created_at"),
+    TIME("ended_at", .nullable = true), JSON("result", .nullable = true), TEXT("error", .nullable = true),
+    TIME("deadline", .nullable = true), JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts"),
+    TIME("continues_at", .nullable = true, .help = "null: only a response resumes it"), TEXT("worker", .nullable = true),
+    ROWS("steps", process_step), ROWS("responses", process_response), ROWS("audit", event)};
+TABLE(process, "Process");
+static const AnswerField process_line_fields[] = {
+    UUID("process_id"), TEXT("domain"), TEXT("type"), TEXT("status", .words = process_statuses), TEXT("step", .nullable = true),
+    TIME("created_at"), TEXT("error", .nullable = true)};
+static TABLE(process_line, "ProcessLine");
+static const AnswerField processes_fields[] = {ROWS("items", process_line), NEXT_CURSOR};
+TABLE(processes, "Processes");
+static const AnswerField process_signaled_fields[] = {UUID("process_id"), TEXT("name"), TEXT("key")};
+TABLE(process_signaled, "ProcessSignaled");
+static const AnswerField process_decision_fields[] = {
+    UUID("process_id"), TEXT("status", .help = "CANCELING: it is canceled, or compensated, at its next step"),
+    TEXT("decision", .help = "retry, cancel, compensate or complete"), TEXT("operator", .help = "who decided"), TIME("decided_at")};
+TABLE(process_decision, "ProcessDecision");
+
+static const AnswerField process_moved_fields[] = {
+    UUID("process_id"), I64("version"), I64("from_version"), TEXT("operator", .nullable = true, .help = "who moved it; null: it was started with this version"),
+    TIME("moved_at", .nullable = true)};
+TABLE(process_moved, "ProcessMoved");
+static const char *const process_phases[] = {"forward", "compensating", "compensated", NULL};
+static const AnswerField history_response_fields[] = {TEXT("name"), TEXT("key"), JSON("payload", .nullable = true)};
+static TABLE(history_response, "HistoryResponse");
+static const AnswerField history_step_fields[] = {
+    TEXT("step"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
+    TEXT("input_hash", .nullable = true), TIME("ended_at")};
+static TABLE(history_step, "HistoryStep");
+#define HISTORY(optional_) \
+    TEXT("phase", .optional = optional_, .words = process_phases), JSON("state", .optional = optional_), \
+    I64("version", .optional = optional_, .help = "of the state"), TIME("now", .optional = optional_, .help = "the database's time"), \
+    TIME("deadline", .optional = optional_, .nullable = true), \
+    TIME("retried_at", .optional = optional_, .nullable = true, .help = "failures before this do not count: an operator had it tried again"), \
+    UUID("secret", .optional = optional_, .nullable = true, .help = "random, the same in every activation: derive keys of steps from it, so that no one else can compute them"), \
+    ROWS("responses", history_response, .optional = optional_, .help = "in the order of arrival"), \
+    ROWS("steps", history_step, .optional = optional_, .help = "in the order in which they ended")
+static const AnswerField activation_fields[] = {
+    UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, an integer below 2^53: report and extend need it"),
+    JSON("input", .help = "the state that the process was started with"),
+    I64("attempt", .help = "workers that had this activation and died, plus one"), HISTORY(false)};
+static TABLE(activation, "Activation");
+static const AnswerField activations_fields[] = {ROWS("items", activation)};
+TABLE(activations, "Activations");
+static const char *const report_verdicts[] = {"written", "lost", "stale", "met", "busy", "too_large", "refused", NULL};
+static const AnswerField report_fields[] = {
+    UUID("process_id"),
+    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, stop; busy: another transaction has the process locked, send it again; stale: the state has changed since, compute the patch again; "
+         "met: written, but not suspended, because a wait is complete: begin again with this history; too_large: the state would exceed 1 MiB"),
+    BOOL("canceled", .help = "an operator wants it canceled and compensated"), TEXT("error", .optional = true),
+    UUID("command_id", .optional = true, .help = "of the command or child that was sent"), HISTORY(true)};
+static TABLE(report, "Report");
+static const AnswerField reports_fields[] = {ROWS("items", report)};
+TABLE(reports, "Reports");
+static const AnswerField activation_extended_fields[] = {UUID("process_id"), TEXT("verdict", .words = lease_verdicts)};
+static TABLE(activation_extended, "ExtendedActivation");
+static const AnswerField activations_extended_fields[] = {ROWS("items", activation_extended)};
+TABLE(activations_extended, "ExtendedActivations");
+/* clang-format on */

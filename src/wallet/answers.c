@@ -1,0 +1,104 @@
+/*
+ * answers.c - see answers.h.
+ */
+#include "wallet/answers.h"
+
+#include "base/answer_field.h"
+
+/* clang-format off */
+/* ---- wallets ---- */
+
+#define FLOOR    I64("floor", .optional = true, .help = "how far below zero it may go; @system has none")
+#define METADATA JSON("metadata", .nullable = true)
+
+static const AnswerField wallet_fields[] = {
+    TEXT("owner"), TEXT("asset"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version"), BOOL("frozen"),
+    METADATA, TIME("created_at")};
+TABLE(wallet, "Wallet");
+static const AnswerField wallet_past_fields[] = {
+    TEXT("owner"), TEXT("asset"), TIME("at"), I64("balance"), I64("held"), I64("available"), FLOOR, I64("version")};
+TABLE(wallet_past, "WalletPast");
+static const AnswerField wallets_fields[] = {ROWS("items", wallet)};
+TABLE(wallets, "Wallets");
+
+static const AnswerField entry_fields[] = {
+    UUID("txn_id"), TEXT("kind"), I64("amount"), I64("balance"), I64("held"), I64("version"),
+    TEXT("other", .nullable = true), METADATA, TIME("at")};
+static TABLE(entry, "Entry");
+static const AnswerField entries_fields[] = {
+    TEXT("owner"), TEXT("asset"), ROWS("items", entry),
+    TEXT("next_cursor", .nullable = true, .help = "null: there is no more")};
+TABLE(entries, "Entries");
+
+/* ---- postings ---- */
+
+#define STATE I64("balance_before"), I64("balance"), I64("held"), I64("available"), I64("version")
+
+static const AnswerField moved_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(moved, "Moved");
+static const AnswerField transfer_fields[] = {
+    UUID("txn_id"), TEXT("from"), TEXT("to"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(transfer, "Transfer");
+static const AnswerField frozen_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), STATE, BOOL("frozen"), TIME("at")};
+TABLE(frozen, "Frozen");
+static const AnswerField floor_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), STATE, I64("floor"), TIME("at")};
+TABLE(floor, "Floor");
+static const AnswerField hold_placed_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("expires_at", .nullable = true), TIME("at")};
+TABLE(hold_placed, "HoldPlaced");
+static const AnswerField captured_fields[] = {
+    UUID("txn_id"), UUID("hold"), TEXT("owner"), TEXT("to"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(captured, "Captured");
+static const AnswerField voided_fields[] = {
+    UUID("txn_id"), UUID("hold"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(voided, "Voided");
+static const AnswerField refunded_fields[] = {
+    UUID("txn_id"), UUID("refund_of"), TEXT("owner"), TEXT("asset"), I64("amount"), STATE, TIME("at")};
+TABLE(refunded, "Refunded");
+
+static const AnswerField leg_fields[] = {
+    TEXT("owner"), TEXT("asset"), I64("amount"), I64("balance"), I64("held"), I64("version")};
+static TABLE(leg, "Leg");
+static const AnswerField multi_fields[] = {UUID("txn_id"), I64("amount"), ROWS("entries", leg), TIME("at")};
+TABLE(multi, "Posted");
+
+#define MAYBE(name) I64(name, .optional = true)
+static const AnswerField verdict_fields[] = {
+    BOOL("posted"), UUID("txn_id"), TEXT("from", .optional = true), TEXT("to", .optional = true),
+    TEXT("asset", .optional = true), MAYBE("amount"), MAYBE("balance_before"), MAYBE("balance"), MAYBE("held"),
+    MAYBE("available"), MAYBE("version"), TIME("at", .optional = true), TEXT("type", .optional = true, .help = "of the problem"),
+    I64("status", .optional = true), TEXT("detail", .optional = true)};
+static TABLE(verdict, "Verdict");
+static const AnswerField verdicts_fields[] = {I64("posted"), I64("refused"), ROWS("items", verdict)};
+TABLE(verdicts, "Verdicts");
+
+/* ---- transactions, holds, proof ---- */
+
+static const char *const hold_states[] = {"OPEN", "CAPTURED", "VOIDED", "EXPIRED", NULL};
+static const AnswerField hold_part_fields[] = {
+    I64("amount"), I64("captured"), TEXT("status", .words = hold_states), TIME("expires_at", .optional = true)};
+static TABLE(hold_part, "HoldState");
+static const char *const posting_states[] = {"posted", "refused", NULL};
+static const AnswerField transaction_fields[] = {
+    UUID("txn_id"), TEXT("kind"), TEXT("status", .words = posting_states), TEXT("owner", .optional = true),
+    TEXT("other", .optional = true), TEXT("asset", .optional = true), I64("amount", .optional = true),
+    UUID("ref", .optional = true), JSON("metadata", .optional = true), TEXT("refusal", .optional = true, .help = "its SQLSTATE"),
+    TEXT("reason", .optional = true), I64("refunded", .optional = true),
+    {"hold", ANSWER_OBJECT, .optional = true, .table = &answer_hold_part}, TIME("at"), ROWS("entries", leg)};
+TABLE(transaction, "Transaction");
+static const AnswerField hold_fields[] = {
+    UUID("txn_id"), TEXT("owner"), TEXT("asset"), I64("amount"), I64("captured"), I64("remaining"),
+    TEXT("status", .words = hold_states), JSON("metadata", .optional = true), I64("refunded", .optional = true),
+    TIME("expires_at", .optional = true), TIME("at")};
+TABLE(hold, "Hold");
+
+static const AnswerField finding_fields[] = {TEXT("what"), TEXT("which"), TEXT("sentence")};
+static TABLE(finding, "Finding");
+static const AnswerField verify_fields[] = {
+    BOOL("ok"), I64("rows"), I64("seals"), I64("unsealed"), I64("took_ms"), ROWS("findings", finding),
+    BOOL("more", .help = "there are more findings than are shown")};
+TABLE(verify, "Verification");
+/* clang-format on */
