@@ -4,26 +4,16 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/problem.h"
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/command.h"
 #include "bus/release.h"
 #include "bus/settle.h"
-#include "http/suspend.h"
-#include "process/load.h"
+#include "process/activation_fields.h"
 #include "process/process.h"
-#include "process/report.h"
 
-#define CLAIM_LIMIT_MAX   100
-#define LEASE_S_DEFAULT   60
-#define LEASE_S_MAX       86400
-#define WAIT_S_MAX        60
-#define REPORT_ITEMS_MAX  1000
 #define HISTORY_BYTES_MAX ((size_t)8 << 20) /* of what one claim returns: it fits into a response */
 #define CALL_MS           10000
-#define RESPONSES_MAX     100
-#define COUNT_MAX         1000000
 
 static ErrorCode queue_read(Request *request, const char **ret_queue, Error *reterr)
 {
@@ -36,26 +26,6 @@ static ErrorCode queue_read(Request *request, const char **ret_queue, Error *ret
 }
 
 /* ---- claim ---- */
-
-typedef struct {
-    int64_t     limit;
-    double      lease_s, wait_s;
-    ReaderArray types;
-    const char *worker;
-} ClaimRequest;
-
-static const Field claim_fields[] = {
-    {"types", FIELD_TEXTS, offsetof(ClaimRequest, types), .required = true, .min = 1, .max = 100, .length_max = 100,
-     .help = "the types that this worker runs; none of them has a definition"},
-    {"limit", FIELD_I64, offsetof(ClaimRequest, limit), .min = 1, .max = CLAIM_LIMIT_MAX, .help = "1 when absent"},
-    {"lease_s", FIELD_REAL, offsetof(ClaimRequest, lease_s), .min = 1, .max = LEASE_S_MAX, .help = "60 when absent"},
-    {"wait_s", FIELD_REAL, offsetof(ClaimRequest, wait_s), .min = 0, .max = WAIT_S_MAX,
-     .help = "long poll; 0 when absent"},
-    {"worker", FIELD_TEXT, offsetof(ClaimRequest, worker), .length_max = 200,
-     .help = "name of the worker; the audit shows it after the key's name: shop (host-7)"},
-};
-const FieldTable api_activation_claim_body = {"activation claim", claim_fields, COUNT(claim_fields),
-                                              sizeof(ClaimRequest)};
 
 static size_t text_bytes(const char *text)
 {
@@ -131,82 +101,18 @@ static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand 
     return found_fit(api, arena, list, found, count, reterr);
 }
 
-static ErrorCode steps_write(Writer *writer, const char *json, Arena *arena, Error *reterr)
+static ErrorCode claimed_write(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr)
 {
-    StepRecord *steps;
-    int         count;
-
-    TRY(records_read(json, arena, &steps, &count, reterr));
-    writer_array(writer, "steps");
-    for (int i = 0; i < count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "step", steps[i].name);
-        writer_i64(writer, "attempt", steps[i].attempt);
-        writer_raw(writer, "result", steps[i].result);
-        writer_text(writer, "error", steps[i].error);
-        writer_text(writer, "input_hash", steps[i].input_hash);
-        writer_time(writer, "ended_at", steps[i].ended_us);
-        writer_end(writer);
-    }
-    writer_end(writer);
-    return OK;
-}
-
-static void activation_write(Writer *writer, const LoadedProcess *loaded)
-{
-    writer_text(writer, "phase", loaded->phase);
-    writer_raw(writer, "state", loaded->state);
-    writer_i64(writer, "version", loaded->version);
-    writer_time(writer, "now", loaded->now_us);
-    writer_time(writer, "deadline", loaded->deadline_us);
-    writer_time(writer, "retried_at", loaded->retried_us);
-    writer_text(writer, "secret", loaded->secret);
-    writer_raw(writer, "responses", loaded->responses ? loaded->responses : "[]");
-}
-
-static ErrorCode claimed_write(Writer *writer, const ClaimWait *wait, Arena *arena, Error *reterr)
-{
-    const LoadedProcess *const *found = wait->found;
-
-    writer_object(writer, NULL);
-    writer_array(writer, "items");
-    for (int i = 0; i < wait->count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "process_id", wait->list[i].command_id);
-        writer_text(writer, "type", wait->list[i].type);
-        writer_i64(writer, "lease", wait->list[i].token);
-        writer_raw(writer, "input", wait->list[i].payload);
-        writer_i64(writer, "attempt", wait->list[i].attempt);
-        activation_write(writer, found[i]);
-        TRY(steps_write(writer, found[i]->steps, arena, reterr));
-        writer_end(writer);
-    }
-    writer_end(writer);
-    writer_end(writer);
-    return OK;
-}
-
-static ErrorCode claim_answer(void *context, Request *request, Response *response, Error *reterr)
-{
-    const ClaimWait *wait = request_state(request);
-    Writer           writer;
-
-    (void)context;
-    if (wait->code != OK) {
-        *reterr = wait->error;
-        return wait->code;
-    }
-    writer_open(&writer, &response->body);
-    return claimed_write(&writer, wait, request_arena(request), reterr);
+    return activations_write(writer, wait->list, wait->found, wait->count, arena, reterr);
 }
 
 ErrorCode api_activation_claim(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api         *api  = context;
-    ClaimWait   *wait = arena_array(request_arena(request), ClaimWait, 1);
-    ClaimRequest given;
-    size_t       size;
-    const char  *body = request_body(request, &size), *queue;
+    Api                   *api  = context;
+    ClaimWait             *wait = arena_array(request_arena(request), ClaimWait, 1);
+    ActivationClaimRequest given;
+    size_t                 size;
+    const char            *body = request_body(request, &size), *queue;
 
     (void)response;
     TRY(api_key_refuse(request,
@@ -214,363 +120,63 @@ ErrorCode api_activation_claim(void *context, Request *request, Response *respon
                        "their leases expire",
                        reterr));
     TRY(queue_read(request, &queue, reterr));
-    TRY(reader_object(body, size, &api_activation_claim_body, request_arena(request), &given, reterr));
+    TRY(reader_object(body, size, &activation_claim_table, request_arena(request), &given, reterr));
     *wait = (ClaimWait){.domain     = queue,
                         .types      = given.types.items,
                         .type_count = given.types.count,
                         .limit      = given.limit ? (int)given.limit : 1,
-                        .lease_ms   = (int)((given.lease_s > 0 ? given.lease_s : LEASE_S_DEFAULT) * 1000),
+                        .lease_ms   = (int)((given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT) * 1000),
                         .worker     = api_actor(request, given.worker),
                         .until      = deadline_in_ms((int64_t)(given.wait_s * 1000)),
                         .on_found   = activations_load,
                         .owner      = api,
-                        .on_done    = request_resume,
-                        .context    = request,
-                        .claims     = api->claims};
-    request_suspend(request, &(Suspend){.on_resume = claim_answer, .on_closed = claims_closed, .on_sent = claims_sent},
-                    wait);
-    claims_submit(api->claims, wait);
+                        .write      = claimed_write};
+    claims_suspend(api->claims, request, wait);
     return OK;
 }
 
 /* ---- report ---- */
 
-typedef struct {
-    const char *step, *result, *error, *input_hash;
-    int64_t     attempt;
-    double      took_s;
-} RecordPart;
-static const Field record_fields[] = {
-    {"step", FIELD_TEXT, offsetof(RecordPart, step), .required = true, .length_max = 200, .help = "its name"},
-    {"attempt", FIELD_I64, offsetof(RecordPart, attempt), .min = 1, .max = 10000,
-     .help = "1 when absent; the same step and attempt again changes nothing"},
-    {"result", FIELD_JSON, offsetof(RecordPart, result), .help = "null when absent"},
-    {"error", FIELD_TEXT, offsetof(RecordPart, error), .min = 1,
-     .help = "why this attempt failed; absent: it succeeded"},
-    {"input_hash", FIELD_TEXT, offsetof(RecordPart, input_hash), .length_max = 200,
-     .help = "the worker's own, for example of the step's number and input: it is returned with the history"},
-    {"took_s", FIELD_REAL, offsetof(RecordPart, took_s), .min = 0, .max = LEASE_S_MAX},
-};
-static const FieldTable record_table = {"step record", record_fields, COUNT(record_fields), sizeof(RecordPart)};
-
-typedef struct {
-    const char *step, *domain, *type, *payload;
-    int64_t     attempt;
-    bool        process;
-} SendPart;
-static const Field send_fields[] = {
-    {"step", FIELD_TEXT, offsetof(SendPart, step), .required = true, .length_max = 200,
-     .help = "the outcome comes as the response $reply.STEP"},
-    {"attempt", FIELD_I64, offsetof(SendPart, attempt), .min = 1, .max = 10000,
-     .help = "1 when absent; the same step and attempt sends once"},
-    {"domain", FIELD_TEXT, offsetof(SendPart, domain), .required = true, .length_max = 63},
-    {"type", FIELD_TEXT, offsetof(SendPart, type), .required = true, .length_max = 100},
-    {"payload", FIELD_JSON, offsetof(SendPart, payload),
-     .help = "of a command; the state of a process; {} when absent"},
-    {"process", FIELD_BOOL, offsetof(SendPart, process), .help = "start a child process instead of sending a command"},
-};
-static const FieldTable send_table = {"step command", send_fields, COUNT(send_fields), sizeof(SendPart)};
-
-typedef struct {
-    const char *name;
-    int64_t     count;
-} AwaitedRow;
-static const Field awaited_fields[] = {
-    {"name", FIELD_TEXT, offsetof(AwaitedRow, name), .required = true, .length_max = 400,
-     .help = "of a response, or $reply.STEP"},
-    {"count", FIELD_I64, offsetof(AwaitedRow, count), .required = true, .min = 1, .max = COUNT_MAX,
-     .help = "of all responses of this name since the start"},
-};
-static const FieldTable awaited_table = {"awaited response", awaited_fields, COUNT(awaited_fields), sizeof(AwaitedRow)};
-
-static const char *const wait_statuses[] = {"WAITING_FOR_ASYNC", "WAITING_FOR_REPLY", "WAITING_FOR_RETRY", NULL};
-typedef struct {
-    const char *step, *status, *until;
-    ReaderArray responses;
-} WaitPart;
-static const Field wait_fields[] = {
-    {"step", FIELD_TEXT, offsetof(WaitPart, step), .required = true, .length_max = 200, .help = "in which it waits"},
-    {"status", FIELD_TEXT, offsetof(WaitPart, status), .words = wait_statuses,
-     .help = "what it shows as; WAITING_FOR_ASYNC when absent"},
-    {"responses", FIELD_ROWS, offsetof(WaitPart, responses), .max = RESPONSES_MAX, .rows = &awaited_table,
-     .help = "any of them resumes it; absent: only the time does"},
-    {"until", FIELD_TEXT, offsetof(WaitPart, until), .length_max = 60,
-     .help = "it is resumed at this time in any case, RFC 3339; absent: only a response resumes it"},
-};
-static const FieldTable wait_table = {"suspension", wait_fields, COUNT(wait_fields), sizeof(WaitPart)};
-
-static const char *const end_outcomes[] = {"complete", "fail", "reject", NULL};
-typedef struct {
-    const char *outcome, *result, *error;
-} EndPart;
-static const Field end_fields[] = {
-    {"outcome", FIELD_TEXT, offsetof(EndPart, outcome), .required = true, .words = end_outcomes,
-     .help =
-         "complete: COMPLETED. fail: WAITING_FOR_TSQ, an operator decides. reject: FAILED, or COMPENSATED after the "
-         "phase compensated"},
-    {"result", FIELD_JSON, offsetof(EndPart, result), .help = "complete: what the process returns"},
-    {"error", FIELD_TEXT, offsetof(EndPart, error), .help = "fail, reject: why"},
-};
-static const FieldTable end_table = {"process end", end_fields, COUNT(end_fields), sizeof(EndPart)};
-
-static const char *const phases[] = {"compensating", "compensated", NULL};
-typedef struct {
-    const char *process_id, *record, *patch, *phase, *send, *wait, *end;
-    int64_t     lease, version;
-    bool        release;
-} ReportRow;
-static const Field report_row_fields[] = {
-    {"process_id", FIELD_UUID, offsetof(ReportRow, process_id), .required = true},
-    {"lease", FIELD_I64, offsetof(ReportRow, lease), .required = true, .min = 1, .max = INT64_MAX,
-     .help = "the token that the claim gave"},
-    {"record", FIELD_OBJECT, offsetof(ReportRow, record), .rows = &record_table, .help = "a step has ended"},
-    {"patch", FIELD_JSON, offsetof(ReportRow, patch), .help = "an object, merged into the state with the record"},
-    {"version", FIELD_I64, offsetof(ReportRow, version), .min = 1, .max = INT64_MAX,
-     .help = "of the state that the patch was computed from; absent: the patch depends on none"},
-    {"phase", FIELD_TEXT, offsetof(ReportRow, phase), .words = phases, .help = "from now on; absent: as before"},
-    {"send", FIELD_OBJECT, offsetof(ReportRow, send), .rows = &send_table, .help = "send a command or start a child"},
-    {"wait", FIELD_OBJECT, offsetof(ReportRow, wait), .rows = &wait_table, .help = "suspend the process"},
-    {"end", FIELD_OBJECT, offsetof(ReportRow, end), .rows = &end_table, .help = "end the process"},
-    {"release", FIELD_BOOL, offsetof(ReportRow, release),
-     .help = "give the activation back, to be claimed again; no attempt counts"},
-};
-static const FieldTable report_row_table = {"report", report_row_fields, COUNT(report_row_fields), sizeof(ReportRow)};
-
-typedef struct {
-    ReaderArray items;
-} ReportRequest;
-static const Field report_fields[] = {
-    {"items", FIELD_ROWS, offsetof(ReportRequest, items), .required = true, .min = 1, .max = REPORT_ITEMS_MAX,
-     .rows = &report_row_table},
-};
-const FieldTable api_activation_report_body = {"reports", report_fields, COUNT(report_fields), sizeof(ReportRequest)};
-
-static ErrorCode record_read(const ReportRow *row, Arena *arena, ProcessReport *report, Error *reterr)
-{
-    ProcessWrite *write = &report->write;
-    RecordPart    part;
-
-    if (!row->record)
-        return OK;
-    TRY(reader_object(row->record, strlen(row->record), &record_table, arena, &part, reterr));
-    write->step       = part.step;
-    write->attempt    = part.attempt ? (int32_t)part.attempt : 1;
-    write->result     = part.result;
-    write->error      = part.error;
-    write->input_hash = part.input_hash;
-    report->took_us   = (int64_t)(part.took_s * 1e6);
-    return OK;
-}
-
-static ErrorCode send_read(const ReportRow *row, Arena *arena, ProcessReport *report, Error *reterr)
-{
-    SendPart part;
-    SendItem item;
-
-    if (!row->send)
-        return OK;
-    TRY(reader_object(row->send, strlen(row->send), &send_table, arena, &part, reterr));
-    if (part.process)
-        TRY(process_start_item(arena, part.type, part.payload, NULL, part.domain, &item, reterr));
-    else
-        TRY(send_check(&(SendItem){.domain       = part.domain,
-                                   .type         = part.type,
-                                   .payload      = part.payload,
-                                   .priority     = SEND_DEFAULT,
-                                   .max_attempts = SEND_DEFAULT},
-                       reterr));
-    report->send_step    = part.step;
-    report->send_domain  = part.domain;
-    report->send_type    = part.type;
-    report->send_payload = part.payload;
-    report->send_attempt = (int)part.attempt;
-    report->is_child     = part.process;
-    return OK;
-}
-
-static ErrorCode awaited_print(const ReaderArray *responses, Arena *arena, const char **ret_json, Error *reterr)
-{
-    const AwaitedRow *rows = responses->items;
-    Text              text;
-    Writer            writer;
-
-    *ret_json = NULL;
-    if (responses->count == 0)
-        return OK;
-    text_init(&text, arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    for (int i = 0; i < responses->count; i++) {
-        for (int j = 0; j < i; j++)
-            if (strcmp(rows[i].name, rows[j].name) == 0)
-                return fail(reterr, ERR_INVALID, "wait.responses names \"%.100s\" twice", rows[i].name);
-        writer_i64(&writer, rows[i].name, rows[i].count);
-    }
-    writer_end(&writer);
-    *ret_json = text_string(&text);
-    return OK;
-}
-
-static ErrorCode wait_read(const ReportRow *row, Arena *arena, ProcessWrite *write, Error *reterr)
-{
-    WaitPart part;
-
-    if (!row->wait)
-        return OK;
-    TRY(reader_object(row->wait, strlen(row->wait), &wait_table, arena, &part, reterr));
-    write->wait      = part.status ? part.status : wait_statuses[0];
-    write->wait_step = part.step;
-    if (part.until && !wall_parse_us(part.until, &write->due_us))
-        return fail(reterr, ERR_INVALID, "wait.until must be a time such as 2026-11-16T08:00:00Z, got \"%.60s\"",
-                    part.until);
-    if (!part.until && part.responses.count == 0)
-        return fail(reterr, ERR_INVALID, "wait needs responses, until, or both: nothing would resume the process");
-    return awaited_print(&part.responses, arena, &write->waits_for, reterr);
-}
-
-static ErrorCode end_read(const ReportRow *row, Arena *arena, ProcessWrite *write, Error *reterr)
-{
-    EndPart part;
-
-    if (!row->end)
-        return OK;
-    TRY(reader_object(row->end, strlen(row->end), &end_table, arena, &part, reterr));
-    if (part.error && strcmp(part.outcome, "complete") == 0)
-        return fail(reterr, ERR_INVALID, "end.error belongs to fail and reject, not to complete");
-    if (part.result && strcmp(part.outcome, "complete") != 0)
-        return fail(reterr, ERR_INVALID, "end.result belongs to complete, not to %s", part.outcome);
-    write->end        = part.outcome;
-    write->end_result = part.result;
-    write->end_error  = part.error ? part.error : strcmp(part.outcome, "complete") == 0 ? NULL : "no reason was given";
-    return OK;
-}
-
-static ErrorCode report_read(const ReportRow *row, Arena *arena, ProcessReport *report, Error *reterr)
-{
-    *report = (ProcessReport){
-        .process_id = row->process_id,
-        .write      = {.token = row->lease, .patch = row->patch, .version = row->version, .phase = row->phase},
-        .is_release = row->release
-    };
-    TRY(record_read(row, arena, report, reterr));
-    TRY(send_read(row, arena, report, reterr));
-    TRY(wait_read(row, arena, &report->write, reterr));
-    TRY(end_read(row, arena, &report->write, reterr));
-    return process_report_check(report, reterr);
-}
-
-static ErrorCode reports_read(const ReaderArray *items, Arena *arena, ProcessReport **ret_list, Error *reterr)
-{
-    const ReportRow *rows = items->items;
-
-    for (int i = 0; i < items->count; i++) {
-        ret_list[i] = arena_array(arena, ProcessReport, 1);
-        if (report_read(&rows[i], arena, ret_list[i], reterr) != OK) {
-            error_prefix(reterr, "items[%d]", i);
-            return reterr->code;
-        }
-    }
-    return OK;
-}
-
-static ErrorCode report_write(Writer *writer, const ProcessReport *report, Arena *arena, Error *reterr)
-{
-    static const char *const verdicts[] = {
-        [WRITE_WRITTEN] = "written",     [WRITE_LOST] = "lost", [WRITE_STALE] = "stale",  [WRITE_MET] = "met",
-        [WRITE_TOO_LARGE] = "too_large", [WRITE_BUSY] = "busy", [WRITE_KNOWN] = "written"};
-
-    writer_object(writer, NULL);
-    writer_text(writer, "process_id", report->process_id);
-    writer_text(writer, "verdict", report->code == OK ? verdicts[report->write.verdict] : "refused");
-    writer_bool(writer, "canceled", report->write.is_canceled);
-    if (report->code != OK)
-        writer_text(writer, "error", problem_detail(&report->error));
-    if (report->code == OK && report->sent && report->write.verdict != WRITE_LOST)
-        writer_text(writer, "command_id", report->sent->command_id);
-    if (report->loaded) {
-        activation_write(writer, report->loaded);
-        TRY(steps_write(writer, report->loaded->steps, arena, reterr));
-    } else if (report->state) {
-        writer_raw(writer, "state", report->state);
-        writer_i64(writer, "version", report->write.state_version);
-    }
-    writer_end(writer);
-    return OK;
-}
-
 ErrorCode api_activation_report(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api            *api   = context;
-    Arena          *arena = request_arena(request);
-    ReportRequest   given;
-    size_t          size;
-    const char     *body = request_body(request, &size), *queue;
-    ProcessReport **reports;
-    Wake            wake = waker_wake(api->waker);
-    Writer          writer;
+    Api                    *api   = context;
+    Arena                  *arena = request_arena(request);
+    ActivationReportRequest given;
+    size_t                  size;
+    const char             *body = request_body(request, &size), *queue;
+    ProcessReport         **reports;
+    Wake                    wake = waker_wake(api->waker);
+    Writer                  writer;
 
     TRY(queue_read(request, &queue, reterr));
-    TRY(reader_object(body, size, &api_activation_report_body, arena, &given, reterr));
-    reports = arena_array(arena, ProcessReport *, given.items.count);
-    TRY(reports_read(&given.items, arena, reports, reterr));
+    TRY(reader_object(body, size, &activation_report_table, arena, &given, reterr));
+    TRY(activation_reports_read(&given, arena, &reports, reterr));
     TRY(process_report_each(api->pool, request_deadline(request), arena, request_capture(request, "domain"), &wake,
                             reports, given.items.count, reterr));
     writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "items");
-    for (int i = 0; i < given.items.count; i++)
-        TRY(report_write(&writer, reports[i], arena, reterr));
-    writer_end(&writer);
-    writer_end(&writer);
-    return OK;
+    return activation_reports_write(&writer, reports, given.items.count, arena, reterr);
 }
 
 /* ---- extend ---- */
 
-typedef struct {
-    const char *process_id;
-    int64_t     lease;
-} ExtendRow;
-static const Field extend_row_fields[] = {
-    {"process_id", FIELD_UUID, offsetof(ExtendRow, process_id), .required = true},
-    {"lease", FIELD_I64, offsetof(ExtendRow, lease), .required = true, .min = 1, .max = INT64_MAX,
-     .help = "the token that the claim gave"},
-};
-static const FieldTable extend_row_table = {"activation lease", extend_row_fields, COUNT(extend_row_fields),
-                                            sizeof(ExtendRow)};
-typedef struct {
-    ReaderArray items;
-    double      lease_s;
-} ExtendRequest;
-static const Field extend_fields[] = {
-    {"items", FIELD_ROWS, offsetof(ExtendRequest, items), .required = true, .min = 1, .max = REPORT_ITEMS_MAX,
-     .rows = &extend_row_table},
-    {"lease_s", FIELD_REAL, offsetof(ExtendRequest, lease_s), .min = 1, .max = LEASE_S_MAX,
-     .help = "from now on; 60 when absent"},
-};
-const FieldTable api_activation_extend_body = {"activation extend", extend_fields, COUNT(extend_fields),
-                                               sizeof(ExtendRequest)};
-
 ErrorCode api_activation_extend(void *context, Request *request, Response *response, Error *reterr)
 {
-    static const char *const words[] = {
-        [LEASE_EXTENDED] = "extended", [LEASE_CANCELED] = "canceled", [LEASE_LOST] = "lost", [LEASE_BUSY] = "busy"};
-    Api          *api   = context;
-    Arena        *arena = request_arena(request);
-    ExtendRequest given;
-    size_t        size;
-    const char   *body = request_body(request, &size), *queue;
-    Writer        writer;
+    Api                    *api   = context;
+    Arena                  *arena = request_arena(request);
+    ActivationExtendRequest given;
+    size_t                  size;
+    const char             *body = request_body(request, &size), *queue;
+    Writer                  writer;
 
     TRY(queue_read(request, &queue, reterr));
-    TRY(reader_object(body, size, &api_activation_extend_body, arena, &given, reterr));
+    TRY(reader_object(body, size, &activation_extend_table, arena, &given, reterr));
 
-    const ExtendRow *rows     = given.items.items;
-    int              count    = given.items.count;
-    double           lease_s  = given.lease_s > 0 ? given.lease_s : LEASE_S_DEFAULT;
-    const char     **ids      = arena_array(arena, const char *, count);
-    int64_t         *tokens   = arena_array(arena, int64_t, count), *numbers;
-    LeaseVerdict    *verdicts = arena_array(arena, LeaseVerdict, count);
+    const ActivationLease *rows     = given.items.items;
+    int                    count    = given.items.count;
+    double                 lease_s  = given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT;
+    const char           **ids      = arena_array(arena, const char *, count);
+    int64_t               *tokens   = arena_array(arena, int64_t, count), *numbers;
+    LeaseVerdict          *verdicts = arena_array(arena, LeaseVerdict, count);
 
     for (int i = 0; i < count; i++) {
         ids[i]    = rows[i].process_id;
@@ -580,15 +186,6 @@ ErrorCode api_activation_extend(void *context, Request *request, Response *respo
     TRY(lease_extend(api->pool, request_deadline(request), arena, numbers, tokens, count, (int)(lease_s * 1000),
                      verdicts, reterr));
     writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "items");
-    for (int i = 0; i < count; i++) {
-        writer_object(&writer, NULL);
-        writer_text(&writer, "process_id", rows[i].process_id);
-        writer_text(&writer, "verdict", words[verdicts[i]]);
-        writer_end(&writer);
-    }
-    writer_end(&writer);
-    writer_end(&writer);
+    activation_leases_write(&writer, rows, verdicts, count);
     return OK;
 }

@@ -75,8 +75,7 @@ extern const FieldTable     api_decide_body;
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
 extern const FieldTable     api_process_start_body, api_process_retry_body, api_process_cancel_body,
-    api_process_complete_body, api_process_move_body, api_activation_claim_body, api_activation_report_body,
-    api_activation_extend_body;
+    api_process_complete_body, api_process_move_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 extern const FieldTable api_wallet_open_body, api_transfer_batch_body;

@@ -24,7 +24,9 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/writer.h"
 #include "bus/claim.h"
+#include "http/request.h"
 #include "pg/listen.h"
 
 typedef struct Claims     Claims;
@@ -42,6 +44,8 @@ struct ClaimWait {
      * failure all of what is left is released. What it puts into the arena lives as long as the list. NULL: none. */
     ErrorCode (*on_found)(ClaimWait *wait, Arena *arena, ClaimedCommand *list, int *count, Error *reterr);
     void *owner; /* for on_found */
+    /* The response of a suspended request, from what was claimed. */
+    ErrorCode (*write)(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr);
     void (*on_done)(void *context);
     void *context;
     /* The outcome, at on_done. */
@@ -71,8 +75,8 @@ void claims_submit(Claims *claims, ClaimWait *wait);
 void claims_cancel(Claims *claims, ClaimWait *wait);
 /* After on_done. delivered false: the response did not reach the client, so its commands are released. */
 void claims_end(ClaimWait *wait, bool delivered);
-/* The same for a suspended request whose state is a ClaimWait (http/suspend.h). */
-void claims_closed(void *state);
-void claims_sent(void *state, bool delivered);
+/* Suspend the request until the wait is done; then it is resumed with what `write` writes, and the wait is ended. The caller fills in all
+ * above `write`. */
+void claims_suspend(Claims *claims, Request *request, ClaimWait *wait);
 
 #endif

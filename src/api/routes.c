@@ -9,6 +9,7 @@
 #include "api/scope.h"
 #include "bus/send_fields.h"
 #include "bus/work_fields.h"
+#include "process/activation_fields.h"
 #include "wallet/operation.h"
 
 static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
@@ -126,14 +127,14 @@ static const Route rows[] = {
      .parameters = api_process_domain_parameters,
      .summary = "Move a process to a newer version of its definition, if its records mean the same there", .answer = &answer_process_moved},
     {HTTP_POST, "/v1/process-domains/{domain}/claim", api_activation_claim, SCOPE_PROCESS, .is_inline = true, .deadline_ms = 70000,
-     .body = &api_activation_claim_body, .body_required = true,
+     .body = &activation_claim_table, .body_required = true,
      .summary = "Lease activations of processes without a definition to a worker, with their history; waits for work with wait_s",
      .key_refused = true, .answer = &answer_activations},
-    {HTTP_POST, "/v1/process-domains/{domain}/report", api_activation_report_once, SCOPE_PROCESS, .body = &api_activation_report_body,
+    {HTTP_POST, "/v1/process-domains/{domain}/report", api_activation_report_once, SCOPE_PROCESS, .body = &activation_report_table,
      .body_required = true,
      .summary = "Report what became of leased activations: records of steps, patches, commands, suspension, end; a verdict for each",
      .answer = &answer_reports},
-    {HTTP_POST, "/v1/process-domains/{domain}/extend", api_activation_extend_once, SCOPE_PROCESS, .body = &api_activation_extend_body,
+    {HTTP_POST, "/v1/process-domains/{domain}/extend", api_activation_extend_once, SCOPE_PROCESS, .body = &activation_extend_table,
      .body_required = true, .summary = "Extend leases of activations", .answer = &answer_activations_extended},
     {HTTP_POST, "/v1/wallets", api_wallet_open, SCOPE_WALLET, .body = &api_wallet_open_body,
      .summary = "Open a wallet; opened twice it is one wallet", .example = EXAMPLE_WALLET,

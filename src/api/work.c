@@ -8,22 +8,13 @@
 #include "base/writer.h"
 #include "bus/command.h"
 #include "bus/work_fields.h"
-#include "http/suspend.h"
 
 /* ---- claim ---- */
 
-static ErrorCode claim_answer(void *context, Request *request, Response *response, Error *reterr)
+static ErrorCode claim_write(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr)
 {
-    const ClaimWait *wait = request_state(request);
-    Writer           writer;
-
-    (void)context;
-    if (wait->code != OK) {
-        *reterr = wait->error;
-        return wait->code;
-    }
-    writer_open(&writer, &response->body);
-    claimed_write(&writer, wait->list, wait->count);
+    (void)arena, (void)reterr;
+    claimed_write(writer, wait->list, wait->count);
     return OK;
 }
 
@@ -49,12 +40,8 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
                         .lease_ms   = claim_request_lease_ms(&given),
                         .worker     = api_actor(request, given.worker),
                         .until      = deadline_in_ms((int64_t)(given.wait_s * 1000)),
-                        .on_done    = request_resume,
-                        .context    = request,
-                        .claims     = api->claims};
-    request_suspend(request, &(Suspend){.on_resume = claim_answer, .on_closed = claims_closed, .on_sent = claims_sent},
-                    wait);
-    claims_submit(api->claims, wait);
+                        .write      = claim_write};
+    claims_suspend(api->claims, request, wait);
     return OK;
 }
 

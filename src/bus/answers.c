@@ -5,6 +5,7 @@
 
 #include "bus/command.h"
 #include "bus/policy.h"
+#include "bus/settle.h"
 
 #include "base/answer_field.h"
 
@@ -74,7 +75,8 @@ static TABLE(settled_item, "SettledCommand");
 static const AnswerField settled_fields[] = {ROWS("items", settled_item)};
 TABLE(settled, "Settled");
 
-const char *const lease_verdicts[] = {"extended", "canceled", "lost", "busy", NULL};
+const char *const lease_verdicts[] = {
+    [LEASE_EXTENDED] = "extended", [LEASE_CANCELED] = "canceled", [LEASE_LOST] = "lost", [LEASE_BUSY] = "busy", NULL};
 static const AnswerField extended_item_fields[] = {
     UUID("command_id"), BOOL("extended"),
     TEXT("verdict", .words = lease_verdicts, .help = "canceled: an operator canceled it; lost: the lease has ended. Stop working on it in either case")};

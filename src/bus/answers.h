@@ -13,6 +13,6 @@ extern const AnswerTable answer_letter, answer_letters;
 
 /* Parts of the responses about processes, which are commands. */
 extern const AnswerTable answer_event;
-extern const char *const sent_states[], *const lease_verdicts[];
+extern const char *const sent_states[], *const lease_verdicts[]; /* by LeaseVerdict; NULL-terminated */
 
 #endif

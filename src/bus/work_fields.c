@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/problem.h"
+#include "bus/answers.h"
 #include "bus/send.h"
 
 #define CLAIM_LIMIT_MAX 1000
@@ -129,16 +130,13 @@ const FieldTable extend_table = {"extend", extend_fields, COUNT(extend_fields), 
 
 void extended_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count)
 {
-    static const char *const words[] = {
-        [LEASE_EXTENDED] = "extended", [LEASE_CANCELED] = "canceled", [LEASE_LOST] = "lost", [LEASE_BUSY] = "busy"};
-
     writer_object(writer, NULL);
     writer_array(writer, "items");
     for (int i = 0; i < count; i++) {
         writer_object(writer, NULL);
         writer_text(writer, "command_id", rows[i].command_id);
         writer_bool(writer, "extended", verdicts[i] == LEASE_EXTENDED);
-        writer_text(writer, "verdict", words[verdicts[i]]);
+        writer_text(writer, "verdict", lease_verdicts[verdicts[i]]);
         writer_end(writer);
     }
     writer_end(writer);

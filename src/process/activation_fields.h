@@ -1,0 +1,53 @@
+/*
+ * activation_fields.h - activations as JSON, for workers in any language: the fields of claims, reports and extensions, and the verdicts.
+ *
+ * HTTP bodies and OpenAPI are made from the tables.
+ * Threads: any; the tables are constant. Ownership: what is read lives in the reader's arena.
+ */
+#ifndef PROCESS_ACTIVATION_FIELDS_H
+#define PROCESS_ACTIVATION_FIELDS_H
+
+#include "base/reader.h"
+#include "base/writer.h"
+#include "bus/claim.h"
+#include "bus/settle.h"
+#include "process/load.h"
+#include "process/report.h"
+
+#define ACTIVATION_ITEMS_MAX       1000 /* reports or extensions in one request */
+#define ACTIVATION_LEASE_S_DEFAULT 60
+
+typedef struct {
+    int64_t     limit;
+    double      lease_s, wait_s; /* lease_s 0: absent */
+    ReaderArray types;           /* of const char * */
+    const char *worker;
+} ActivationClaimRequest;
+extern const FieldTable activation_claim_table;
+
+typedef struct {
+    ReaderArray items;
+} ActivationReportRequest;
+extern const FieldTable activation_report_table;
+/* One report for each item, checked. ERR_INVALID, ERR_LIMIT name the item and the field. */
+must_check ErrorCode activation_reports_read(const ActivationReportRequest *request, Arena *arena,
+                                             ProcessReport ***ret_list, Error *reterr);
+
+typedef struct {
+    const char *process_id;
+    int64_t     lease;
+} ActivationLease;
+typedef struct {
+    ReaderArray items;   /* of ActivationLease */
+    double      lease_s; /* 0: absent */
+} ActivationExtendRequest;
+extern const FieldTable activation_extend_table;
+
+/* {"items": [...]}, a member for each. found: the history of each. */
+must_check ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const LoadedProcess *const *found,
+                                       int count, Arena *arena, Error *reterr);
+must_check ErrorCode activation_reports_write(Writer *writer, ProcessReport *const *list, int count, Arena *arena,
+                                              Error *reterr);
+void activation_leases_write(Writer *writer, const ActivationLease *rows, const LeaseVerdict *verdicts, int count);
+
+#endif
