@@ -3,7 +3,7 @@
 --     PAWL_ADMIN_TOKEN=... wrk -t2 -c64 -d10s -s test/bench/send.lua http://127.0.0.1:8080 -- [ids]
 --
 -- With "ids" the client names each command by an id of its own that grows with time, as UUIDs of version 7 do; without, the
--- server does. Everything that is not 201 is counted, and told on a line of its own.
+-- server does. Everything that is not 201 is counted, and printed on a line of its own.
 
 local threads = {}
 

@@ -3,7 +3,7 @@
 --     PAWL_ADMIN_TOKEN=... wrk -t2 -c64 -d10s -s test/bench/transfer.lua http://127.0.0.1:8080 -- [any|hot|batch] [WALLETS]
 --
 -- any: between any two of the wallets w1 to wWALLETS; hot: all from w1; batch: 1000 transfers in one request. Everything that is
--- not answered with success is counted, and told on a line of its own.
+-- not answered with success is counted, and printed on a line of its own.
 
 local threads = {}
 

@@ -21,7 +21,7 @@
 #define CALM_SECONDS 5
 #define LIFE_MS      100 /* between one backend's death and the next */
 
-/* What clients ask for, with which token, and what they may be told. 503: the one who answers lost its backend. */
+/* What clients request, with which token, and which statuses they may get. 503: the thread that handles it lost its backend. */
 static const struct {
     const char *request, *token;
     int         status, status_or;

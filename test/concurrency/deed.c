@@ -57,14 +57,14 @@ ErrorCode deed_do(Pool *pool, Deadline deadline, Deed deed, Error *reterr)
     return tx_run(pool, &options, deed_body, &deed, reterr);
 }
 
-void told_note(Told *told, int number, ErrorCode code)
+void result_record(Results *results, int number, ErrorCode code)
 {
     if (number >= DEEDS_MAX)
         abort();
-    if (number < told->count && told->codes[number] == ERR_UNKNOWN && code != OK)
+    if (number < results->count && results->codes[number] == ERR_UNKNOWN && code != OK)
         return;
-    told->codes[number] = (uint8_t)code;
-    told->count         = number < told->count ? told->count : number + 1;
+    results->codes[number] = (uint8_t)code;
+    results->count         = number < results->count ? results->count : number + 1;
 }
 
 static int number_at(const PGresult *result, int row, int column)
@@ -72,27 +72,27 @@ static int number_at(const PGresult *result, int row, int column)
     return (int)strtol(PQgetvalue(result, row, column), NULL, 10);
 }
 
-/* Rows of one deed against what its caller was told. */
-static bool is_wrong(ErrorCode told, int rows)
+/* Rows of one deed against the result that its caller got. */
+static bool is_wrong(ErrorCode result, int rows)
 {
-    return told == OK ? rows != 1 : told == ERR_UNKNOWN ? rows > 1 : rows != 0;
+    return result == OK ? rows != 1 : result == ERR_UNKNOWN ? rows > 1 : rows != 0;
 }
 
-static void told_judge(const Told *told, int caller, const uint8_t *rows, Judgement *judgement)
+static void results_judge(const Results *results, int caller, const uint8_t *rows, Judgement *judgement)
 {
     for (int i = 0; i < DEEDS_MAX; i++) {
-        ErrorCode code = i < told->count ? (ErrorCode)told->codes[i] : ERR_NOT_FOUND; /* nobody asked for it */
+        ErrorCode code = i < results->count ? (ErrorCode)results->codes[i] : ERR_NOT_FOUND; /* no caller asked for it */
 
         judgement->done += code == OK;
         judgement->unknown += code == ERR_UNKNOWN;
-        judgement->refused += i < told->count && code != OK && code != ERR_UNKNOWN;
+        judgement->refused += i < results->count && code != OK && code != ERR_UNKNOWN;
         judgement->wrong += is_wrong(code, rows[i]);
         if (is_wrong(code, rows[i]))
-            print_message("# deed %d of caller %d: told %s, %d rows\n", i, caller, error_name(code), rows[i]);
+            print_message("# deed %d of caller %d: result %s, %d rows\n", i, caller, error_name(code), rows[i]);
     }
 }
 
-Judgement deeds_judge(const char *url, const Told *const *tolds, int callers)
+Judgement deeds_judge(const char *url, const Results *const *lists, int callers)
 {
     PGconn   *conn            = PQconnectdb(url);
     PGresult *log             = query(conn, "select caller, number from deed_log");
@@ -105,7 +105,7 @@ Judgement deeds_judge(const char *url, const Told *const *tolds, int callers)
     for (int i = 0; i < PQntuples(log); i++)
         rows[number_at(log, i, 0)][number_at(log, i, 1)]++;
     for (int i = 0; i < callers; i++)
-        told_judge(tolds[i], i, rows[i], &judgement);
+        results_judge(lists[i], i, rows[i], &judgement);
     free(rows);
     PQclear(keys);
     PQclear(log);
@@ -113,7 +113,7 @@ Judgement deeds_judge(const char *url, const Told *const *tolds, int callers)
     return judgement;
 }
 
-int story_seconds(int seconds)
+int test_seconds(int seconds)
 {
     const char *wish = getenv("PAWL_TEST_SECONDS");
 

@@ -50,7 +50,7 @@ PGconn *__wrap_PQconnectStartParams(const char *const *keywords, const char *con
     return conn;
 }
 
-/* Out when it is closed, not when somebody wants to close it. The harness's own connections are not on the list. */
+/* A connection is counted until it is closed, not until its closing is requested. The harness's own connections are not counted. */
 void __wrap_PQfinish(PGconn *conn)
 {
     int  place;
@@ -82,7 +82,7 @@ typedef struct {
     pthread_t thread;
     Storm    *storm;
     int       number, deadline_ms;
-    Told      told;
+    Results   results;
     int64_t   slowest_ms;
     int       wordless; /* failures without an explanation */
     int       codes[ERROR_CODE_COUNT];
@@ -99,7 +99,7 @@ static void *caller_run(void *context)
                                   (Deed){.caller = caller->number, .number = n}, &error);
         int64_t   took  = mono_ms_between(start, clock_mono());
 
-        told_note(&caller->told, n, code);
+        result_record(&caller->results, n, code);
         caller->codes[code]++;
         caller->wordless += code != OK && (error.text[0] == '\0' || error.code != code);
         if (took > caller->slowest_ms)
@@ -141,7 +141,7 @@ static int64_t weather(TestDatabase *db, Pool *pool, int seconds)
     return died;
 }
 
-/* Whoever waits has time for thousands of turns: not to get one is to be forgotten. */
+/* A waiting caller could get thousands of turns in this time; one that gets none was forgotten. */
 static void patient_judge(const Caller *caller)
 {
     assert_int_equal(0, caller->codes[ERR_BUSY]);
@@ -154,7 +154,7 @@ static void caller_judge(const Caller *caller)
     int explained = caller->codes[OK] + caller->codes[ERR_BUSY] + caller->codes[ERR_TIMEOUT] +
                     caller->codes[ERR_UNAVAILABLE] + caller->codes[ERR_UNKNOWN];
 
-    assert_int_equal(caller->told.count, explained);
+    assert_int_equal(caller->results.count, explained);
     assert_int_equal(0, caller->wordless);
     if (caller->slowest_ms > caller->deadline_ms + LATE_MS)
         fail_msg("a call with a deadline of %d ms took %d ms", caller->deadline_ms, (int)caller->slowest_ms);
@@ -174,14 +174,14 @@ static void crew_start(Storm *storm, Caller *crew)
 
 static Judgement crew_end(Storm *storm, Caller *crew, const char *url)
 {
-    const Told *tolds[THREADS];
+    const Results *lists[THREADS];
 
     atomic_store(&storm->stop, true);
     for (int i = 0; i < THREADS; i++) {
         thread_join(crew[i].thread);
-        tolds[i] = &crew[i].told;
+        lists[i] = &crew[i].results;
     }
-    return deeds_judge(url, tolds, THREADS);
+    return deeds_judge(url, lists, THREADS);
 }
 
 /* A cancel that a caller left behind may still be on its way: its socket is open a moment longer. */
@@ -209,7 +209,7 @@ TEST(storm_of_fifty_threads_on_four_connections)
     int fds_before = fds_open();
     assert_ok(pool_new(&wish, &storm.pool, &error));
     crew_start(&storm, crew);
-    int64_t   died      = weather(db, storm.pool, story_seconds(STORM_SECONDS));
+    int64_t   died      = weather(db, storm.pool, test_seconds(STORM_SECONDS));
     Judgement judgement = crew_end(&storm, crew, database_url(db));
 
     assert_true(pool_drain(storm.pool, deadline_in_ms(PATIENCE_MS)));
@@ -220,7 +220,7 @@ TEST(storm_of_fifty_threads_on_four_connections)
     for (int i = 0; i < THREADS; i++)
         caller_judge(&crew[i]);
     assert_int_equal(0, judgement.wrong);
-    assert_true(died > story_seconds(STORM_SECONDS));
+    assert_true(died > test_seconds(STORM_SECONDS));
     print_message("# %d done, %d refused, %d unknown, %d backends terminated\n", judgement.done, judgement.refused,
                   judgement.unknown, (int)died);
     free(crew);

@@ -1,7 +1,7 @@
 /*
  * restart_test.c - PostgreSQL is stopped without a word and started again, under load, with the pool's default settings.
  *
- * Each caller does its deeds one after the other and repeats one, with the same key, until it is told that it was done.
+ * Each caller does its deeds one after the other and repeats one, with the same key, until the result is OK.
  */
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -28,7 +28,7 @@ typedef struct {
     Load      *load;
     int        number;
     atomic_int done;
-    Told       told;
+    Results    results;
     int64_t    slowest_ms;
     int        failed;
 } Caller;
@@ -49,7 +49,7 @@ static ErrorCode caller_call(Caller *caller, int number)
                               (Deed){.caller = caller->number, .number = number}, &error);
     int64_t   took  = mono_ms_between(start, clock_mono());
 
-    told_note(&caller->told, number, code);
+    result_record(&caller->results, number, code);
     caller->failed += code != OK;
     if (took > caller->slowest_ms)
         caller->slowest_ms = took;
@@ -107,14 +107,14 @@ static void crew_start(Load *load, Caller *crew)
 
 static Judgement crew_end(Load *load, Caller *crew, const char *url)
 {
-    const Told *tolds[CALLERS];
+    const Results *lists[CALLERS];
 
     atomic_store(&load->stop, true);
     for (int i = 0; i < CALLERS; i++) {
         thread_join(crew[i].thread);
-        tolds[i] = &crew[i].told;
+        lists[i] = &crew[i].results;
     }
-    return deeds_judge(url, tolds, CALLERS);
+    return deeds_judge(url, lists, CALLERS);
 }
 
 static void crew_judge(const Caller *crew)
@@ -124,7 +124,7 @@ static void crew_judge(const Caller *crew)
             fail_msg("a call with a deadline of %d ms took %d ms", DEADLINE_MS, (int)crew[i].slowest_ms);
 }
 
-/* The server is away for a moment, as when it is restarted: nobody is told of it. */
+/* The server is away for a moment, as when it is restarted: clients get no notice. */
 TEST(restart_of_a_moment_fails_no_call)
 {
     scoped(test_server_free) TestServer *server = test_server_new((TestServerOptions){0});

@@ -1,6 +1,6 @@
 /*
- * fault_loop_test.c - the same stories with every call failing in turn: arm the n-th fault point, run the story, check the
- * equations, n + 1, until a run meets no fault. So no error path that a story can reach is left out by accident.
+ * fault_loop_test.c - the same scenarios with every call failing in turn: arm the n-th fault point, run the scenario, check the
+ * equations, n + 1, until a run meets no fault. So no error path that a scenario can reach is left out by accident.
  *
  * After each run the same work is asked for once more without faults: it must end with exactly one effect, and the pool
  * must have all its connections back.
@@ -16,7 +16,7 @@
 #include "test/harness/database.h"
 #include "test/harness/test.h"
 
-#define FAULTS_MAX  2000 /* a story that meets more does not end */
+#define FAULTS_MAX  2000 /* a scenario that meets more does not end */
 #define DEADLINE_MS 20000
 
 static Deadline soon(void)
@@ -24,7 +24,7 @@ static Deadline soon(void)
     return deadline_in_ms(DEADLINE_MS);
 }
 
-/* A new one for each run, so that connecting is part of every story. */
+/* A new one for each run, so that connecting is part of every scenario. */
 static Pool *pool_open(const TestDatabase *db)
 {
     Pool *pool  = NULL;
@@ -55,15 +55,15 @@ printf_like(2, 3) static int64_t count_of(TestDatabase *db, const char *format, 
     return database_get_i64(db, sql);
 }
 
-typedef ErrorCode Story(Pool *pool, TestDatabase *db, long n, Error *reterr);
+typedef ErrorCode Scenario(Pool *pool, TestDatabase *db, long n, Error *reterr);
 
-/* One run with the n-th fault armed. Returns whether it was met; if not, the story must have gone well. */
-static bool run_armed(Story *story, Pool *pool, TestDatabase *db, long n, ErrorCode *ret_code)
+/* One run with the n-th fault armed. Returns whether it was met; if not, the scenario must have gone well. */
+static bool run_armed(Scenario *scenario, Pool *pool, TestDatabase *db, long n, ErrorCode *ret_code)
 {
     Error error = {0};
 
     fault_arm_nth(n);
-    *ret_code = story(pool, db, n, &error);
+    *ret_code = scenario(pool, db, n, &error);
     bool hit  = fault_was_hit();
     fault_arm_nth(0);
     if (*ret_code != OK)
@@ -73,16 +73,16 @@ static bool run_armed(Story *story, Pool *pool, TestDatabase *db, long n, ErrorC
     return hit;
 }
 
-static void run_plain(Story *story, Pool *pool, TestDatabase *db, long n)
+static void run_plain(Scenario *scenario, Pool *pool, TestDatabase *db, long n)
 {
     Error error = {0};
 
-    assert_ok(story(pool, db, n, &error));
+    assert_ok(scenario(pool, db, n, &error));
 }
 
 /* ---- a keyed transaction ---- */
 
-static ErrorCode deed_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+static ErrorCode deed_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
 {
     (void)db;
     return deed_do(pool, soon(), (Deed){.number = (int)n}, reterr);
@@ -99,11 +99,11 @@ TEST(fault_loop_deed_is_done_once)
         Pool     *pool = pool_open(db);
         ErrorCode code;
 
-        hit = run_armed(deed_story, pool, db, n, &code);
+        hit = run_armed(deed_scenario, pool, db, n, &code);
         /* One fault is one failure: the transaction is tried three more times. */
         assert_int_equal(OK, code);
         assert_int_equal(1, count_of(db, "select count(*) from deed_log where number = %ld", n));
-        run_plain(deed_story, pool, db, n);
+        run_plain(deed_scenario, pool, db, n);
         assert_int_equal(1, count_of(db, "select count(*) from deed_log where number = %ld", n));
         pool_close(pool);
     }
@@ -119,7 +119,7 @@ static ErrorCode effect_insert(Tx *tx, const char *key, const char *data, void *
     return db_run(tx, "insert into effect values ($1, $2)", DB_ARGS(db_text(key), db_jsonb(data)), NULL, reterr);
 }
 
-static ErrorCode put_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+static ErrorCode put_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
 {
     Error   why = {0};
     int64_t id;
@@ -131,7 +131,7 @@ static ErrorCode put_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
     return dead_letter_put(pool, soon(), &(DeadLetterNew){"pay", key, "{}", &why, 0}, &id, reterr);
 }
 
-static ErrorCode step_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+static ErrorCode step_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
 {
     static const DeadLetterType types[] = {
         {"pay", effect_insert, NULL}
@@ -156,9 +156,9 @@ TEST(fault_loop_letter_is_put_once)
         Pool     *pool = pool_open(db);
         ErrorCode code;
 
-        hit = run_armed(put_story, pool, db, n, &code);
+        hit = run_armed(put_scenario, pool, db, n, &code);
         assert_int_equal(OK, code);
-        run_plain(put_story, pool, db, n);
+        run_plain(put_scenario, pool, db, n);
         assert_int_equal(1,
                          count_of(db, "select count(*) from pawl.failed_operations where operation_key = 'k%ld'", n));
         pool_close(pool);
@@ -170,7 +170,7 @@ TEST(fault_loop_letter_is_put_once)
 static void letter_await(Pool *pool, TestDatabase *db, long n)
 {
     for (Deadline deadline = soon();; clock_sleep_ms(20)) {
-        run_plain(step_story, pool, db, n);
+        run_plain(step_scenario, pool, db, n);
         if (count_of(db,
                      "select count(*) from pawl.failed_operations where operation_key = 'k%ld' and status = 'resolved'",
                      n) == 1)
@@ -190,10 +190,10 @@ TEST(fault_loop_letter_has_one_effect)
         Pool     *pool = pool_open(db);
         ErrorCode code;
 
-        run_plain(put_story, pool, db, n);
+        run_plain(put_scenario, pool, db, n);
         pool_close(pool);
         pool = pool_open(db);
-        hit  = run_armed(step_story, pool, db, n, &code);
+        hit  = run_armed(step_scenario, pool, db, n, &code);
         assert_int_equal(OK, code);
         letter_await(pool, db, n);
         assert_int_equal(1, count_of(db, "select count(*) from effect where key = 'k%ld'", n));
@@ -215,7 +215,7 @@ static Schema schema_small(void)
     return (Schema){schema_embedded.migrations, 3, definitions, COUNT(definitions)};
 }
 
-static ErrorCode migrate_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+static ErrorCode migrate_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
 {
     Schema schema = schema_small();
     int    applied;
@@ -236,8 +236,8 @@ TEST(fault_loop_migrations_are_applied_once)
         Error                               error = {0};
         ErrorCode                           code;
 
-        hit = run_armed(migrate_story, pool, db, n, &code);
-        run_plain(migrate_story, pool, db, n);
+        hit = run_armed(migrate_scenario, pool, db, n, &code);
+        run_plain(migrate_scenario, pool, db, n);
         assert_ok(migrate_check(pool, &schema, soon(), &error));
         assert_int_equal(3, database_get_i64(db, "select pawl.one() + pawl.two()"));
         assert_int_equal(schema.migration_count, database_get_i64(db, "select count(*) from pawl.migration"));
@@ -251,7 +251,7 @@ TEST(fault_loop_migrations_are_applied_once)
 
 /* ---- keys ---- */
 
-static ErrorCode key_story(Pool *pool, TestDatabase *db, long n, Error *reterr)
+static ErrorCode key_scenario(Pool *pool, TestDatabase *db, long n, Error *reterr)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     char                      token[KEY_TOKEN_SIZE], name[32];
@@ -275,7 +275,7 @@ TEST(fault_loop_key_is_made_once)
         Pool     *pool = pool_open(db);
         ErrorCode code;
 
-        hit          = run_armed(key_story, pool, db, n, &code);
+        hit          = run_armed(key_scenario, pool, db, n, &code);
         int64_t rows = count_of(db, "select count(*) from pawl.api_key where name = 'key%ld'", n);
         if (code == OK)
             assert_int_equal(1, rows);

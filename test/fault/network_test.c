@@ -55,7 +55,7 @@ typedef struct {
     int    after_ms;
 } Change;
 
-/* The network comes back while somebody waits for it. */
+/* The network recovers while a caller waits for it. */
 static void *pass_later(void *context)
 {
     const Change *change = context;
@@ -305,13 +305,13 @@ TEST(failover_finds_the_host_that_writes)
              test_server_port(first), test_server_port(second));
     scoped(pool_free) Pool *pool = pool_open(url);
 
-    Told before = {0}, after = {0};
-    told_note(&before, 0, deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 0}, &error));
+    Results before = {0}, after = {0};
+    result_record(&before, 0, deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 0}, &error));
     server_demote(first);
     /* The connection it has still leads to the first: the write is refused there and done on the second. */
-    told_note(&after, 0, deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 0}, &error));
+    result_record(&after, 0, deed_do(pool, deadline_in_ms(DEADLINE_MS), (Deed){.number = 0}, &error));
     assert_int_equal(OK, before.codes[0]);
     assert_int_equal(OK, after.codes[0]);
-    assert_int_equal(0, deeds_judge(test_server_url(first, "postgres"), (const Told *[]){&before}, 1).wrong);
-    assert_int_equal(0, deeds_judge(test_server_url(second, "postgres"), (const Told *[]){&after}, 1).wrong);
+    assert_int_equal(0, deeds_judge(test_server_url(first, "postgres"), (const Results *[]){&before}, 1).wrong);
+    assert_int_equal(0, deeds_judge(test_server_url(second, "postgres"), (const Results *[]){&after}, 1).wrong);
 }

@@ -48,7 +48,7 @@ struct Wire {
     Peer    *peer;
     Request *request;
     Item    *item;
-    bool     arrived, handled, hung_up, told, posted; /* told: it was seen that the client hung up */
+    bool     arrived, handled, hung_up, noticed, posted; /* noticed: the loop saw that the client hung up */
     int      resumed, gone, sent;
     Cond     changed;
 };
@@ -196,13 +196,13 @@ static void answer_check(const Item *item, ErrorCode code, const char *sqlstate)
     if (code == OK && !item->commits)
         sim_fail("item %d was acknowledged but not committed", number);
     if (item->in_doubt && code != ERR_UNKNOWN)
-        sim_fail("item %d may have committed, and its caller was told %s", number, error_name(code));
+        sim_fail("item %d may have committed, and its caller got %s", number, error_name(code));
     if (code != OK && code != ERR_UNKNOWN && item->commits)
-        sim_fail("item %d was committed, and its caller was told %s", number, error_name(code));
+        sim_fail("item %d was committed, and its caller got %s", number, error_name(code));
     if (item->runs && code != item->last)
-        sim_fail("item %d ended with %s, and its caller was told %s", number, error_name(item->last), error_name(code));
+        sim_fail("item %d ended with %s, and its caller got %s", number, error_name(item->last), error_name(code));
     if (!item->runs && code != ERR_TIMEOUT && code != ERR_BUSY)
-        sim_fail("item %d was never run, and its caller was told %s", number, error_name(code));
+        sim_fail("item %d was never run, and its caller got %s", number, error_name(code));
     if ((code == ERR_CONFLICT && !item->bad) || code == ERR_LIMIT ||
         (strcmp(sqlstate, "55P03") == 0 && !item->locked_until.ns))
         sim_fail("item %d got the error of another: %s", number, error_name(code));
@@ -294,8 +294,8 @@ static void wire_end(Wire *wire)
     atomic_store(&wire->request->watched, false);
     (void)wire->request->suspend.on_resume(NULL, wire->request, NULL, NULL);
     atomic_fetch_sub(&net_loop->suspended, 1);
-    if (wire->told && !wire->gone)
-        sim_fail("a client hung up, and its handler was not told");
+    if (wire->noticed && !wire->gone)
+        sim_fail("a client hung up, and its handler was not called");
     request_sent(wire->request);
 }
 
@@ -320,7 +320,7 @@ static void net_step(void)
         Wire *wire    = &wires[i];
         bool  arrived = wire->arrived, posted = wire->posted;
         bool  hung_up = wire->hung_up && wire->handled && !wire->sent &&
-                       (!wire->told || sim_chance(200)); /* epoll repeats itself */
+                       (!wire->noticed || sim_chance(200)); /* epoll repeats itself */
 
         if (!arrived && !posted && !hung_up)
             continue;
@@ -329,7 +329,7 @@ static void net_step(void)
         if (arrived) {
             wire_handle(wire);
         } else if (hung_up && !posted) {
-            wire->told = true;
+            wire->noticed = true;
             (void)request_closed(wire->request);
         } else {
             wire_end(wire);
@@ -344,7 +344,7 @@ static bool net_has_more(void)
 {
     for (int i = 0; i < wire_count; i++)
         if (wires[i].arrived || wires[i].posted ||
-            (wires[i].hung_up && wires[i].handled && !wires[i].told && !wires[i].sent))
+            (wires[i].hung_up && wires[i].handled && !wires[i].noticed && !wires[i].sent))
             return true;
     return false;
 }
@@ -426,7 +426,7 @@ static void look(void)
     int  quick = 0, carried = 0;
     bool due;
 
-    if (!combiner || combiner->mutex.owner) /* it is in the middle of something */
+    if (!combiner || combiner->mutex.owner) /* the thread that holds the mutex is changing it */
         return;
     for (const Entry *entry = combiner->first; entry; entry = entry->next)
         if (mono_before(entry->deadline.at, sim_now()))
@@ -453,7 +453,7 @@ static void look(void)
 
 /* ---- a run ---- */
 
-static void *story_body(void *context)
+static void *run_body(void *context)
 {
     pthread_t net, clients[CLIENTS_MAX];
     int       count = sim_between(1, CLIENTS_MAX);
@@ -539,7 +539,7 @@ int main(int argc, char **argv)
             return 2;
     }
     for (uint64_t seed = first; seed < first + count; seed++)
-        sim_run(seed, &outside, story_body, NULL);
+        sim_run(seed, &outside, run_body, NULL);
     printf("sim: %llu seeds from %llu, all well\n", (unsigned long long)count, (unsigned long long)first);
     return 0;
 }

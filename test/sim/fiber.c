@@ -30,7 +30,7 @@
 
 #define FIBERS_MAX 64
 #define STACK_SIZE ((size_t)256 << 10)
-#define TURNS_MAX  1000000 /* without time passing: somebody spins */
+#define TURNS_MAX  1000000 /* without time passing: a fiber spins */
 
 typedef enum {
     FIBER_FREE,
@@ -235,7 +235,7 @@ static void turn(void)
 
     outside->look();
     if (++turns > TURNS_MAX)
-        sim_fail("%d turns and no time has passed: somebody spins", TURNS_MAX);
+        sim_fail("%d turns and no time has passed: a fiber spins", TURNS_MAX);
     next = pick();
     if (next && (next->state == FIBER_LOCKS || next->state == FIBER_WAITS))
         next->mutex->owner = next;

@@ -11,7 +11,7 @@ from pathlib import Path
 
 COMBINER, SUSPEND = "pg/combiner.c", "http/suspend.c"
 MUTANTS = {
-    # Wrong resolves: what a caller is told about a commit.
+    # Wrong resolves: the result that a caller gets for a commit.
     "doubt-as-timeout": (COMBINER, "    error.code = code;\n", "    error.code = code == ERR_UNKNOWN ? ERR_TIMEOUT : code;\n"),
     "doubt-as-done": (COMBINER, "    if (error->code == OK)\n        return;",
                       "    if (error->code == OK || error->code == ERR_UNKNOWN)\n        return;"),

@@ -251,7 +251,7 @@ static void fate_failed(Session *session)
         answer_set(session, work[sim_between(0, COUNT(work) - 1)]);
     else
         answer_set(session, sick[sim_between(0, COUNT(sick) - 1)]);
-    /* Told to go right after the commit: it is done, and the client hears that the server is closing down. */
+    /* Terminated right after the commit: it is done, and the client gets the message that the server is shutting down. */
     if (session->verb == VERB_COMMIT && session->sqlstate[0] == '5' && sim_chance(500)) {
         answer_set(session, "");
         apply(session);

@@ -43,15 +43,15 @@ typedef struct {
     int     tries;
 } Op;
 
-/* What callers were told about a key. */
+/* The results that callers got for a key. */
 typedef struct {
     bool keyed;
     int  ok, unknown;
-} Told;
+} Results;
 
-static Pool *pool;
-static Told  told[KEYS_MAX];
-static int   keys_used;
+static Pool   *pool;
+static Results results[KEYS_MAX];
+static int     keys_used;
 
 /* ---- one call ---- */
 
@@ -80,7 +80,7 @@ static ErrorCode op_body(Tx *tx, void *context, Error *reterr)
         return ERR_LIMIT;
     }
     TRY(db_get_i64(tx, op_sql(op->kind), DB_ARGS(db_i64(op->key)), &value, reterr));
-    /* A key that is there already was answered for by an earlier try: its reply stands. */
+    /* An earlier try stored the reply of a key that already exists. */
     if (op->refuse && !(op->kind == OP_KEYED && value == 1))
         return fail(reterr, ERR_CONFLICT, "refused by the body");
     return OK;
@@ -95,28 +95,28 @@ static ErrorCode op_run(Op *op, const TxOptions *options, Error *reterr)
     return db_call(pool, options, op_sql(op->kind), DB_ARGS(db_i64(op->key)), &value_shape, &value, reterr);
 }
 
-/* A new key, or for a keyed operation now and then one that somebody else has sent. */
+/* A new key, or for a keyed operation now and then one that another caller has sent. */
 static int64_t key_choose(OpKind kind)
 {
     if (kind % 3 == OP_KEYED && keys_used > 0 && sim_chance(200))
         for (int tries = 0; tries < 8; tries++) {
             int key = sim_between(0, keys_used - 1);
 
-            if (told[key].keyed)
+            if (results[key].keyed)
                 return key;
         }
     if (keys_used == KEYS_MAX)
         sim_fail("more than %d keys", KEYS_MAX);
-    told[keys_used] = (Told){.keyed = kind % 3 == OP_KEYED};
+    results[keys_used] = (Results){.keyed = kind % 3 == OP_KEYED};
     return keys_used++;
 }
 
-static void told_note(int64_t key, ErrorCode code)
+static void result_record(int64_t key, ErrorCode code)
 {
     if (code == OK)
-        told[key].ok++;
+        results[key].ok++;
     else if (code == ERR_UNKNOWN)
-        told[key].unknown++;
+        results[key].unknown++;
 }
 
 static ErrorCode op_do(Arena *arena, int deadline_ms)
@@ -149,7 +149,7 @@ static ErrorCode op_do(Arena *arena, int deadline_ms)
         !mono_before(mono_plus_ms(before.opened_at, before.open_ms), options.deadline.at))
         sim_fail("a call was not refused at once by the open breaker: %s", error_name(code));
     if (kind % 3 != OP_READ)
-        told_note(op.key, code);
+        result_record(op.key, code);
     return op.refuse && code == ERR_CONFLICT ? OK : code;
 }
 
@@ -207,21 +207,21 @@ static void *stop_run(void *context)
     return NULL;
 }
 
-static void told_check(void)
+static void results_check(void)
 {
     for (int key = 0; key < keys_used; key++) {
         int commits = server_commits(key);
 
         if (commits > 1)
             sim_fail("operation %d was committed %d times", key, commits);
-        if (told[key].ok && commits != 1)
+        if (results[key].ok && commits != 1)
             sim_fail("operation %d was acknowledged but not committed", key);
-        if (!told[key].ok && !told[key].unknown && commits != 0)
-            sim_fail("operation %d was committed, but every caller was told that it failed", key);
+        if (!results[key].ok && !results[key].unknown && commits != 0)
+            sim_fail("operation %d was committed, but every caller got an error", key);
     }
 }
 
-static void *story_run(void *context)
+static void *run_body(void *context)
 {
     PoolOptions options    = {.conninfo = "postgresql://sim@server/sim", .size_max = sim_between(1, 5)};
     bool        stop_early = sim_chance(100);
@@ -258,7 +258,7 @@ static void *story_run(void *context)
     if (server_sessions_of_client() != 0)
         sim_fail("%d connections are left", server_sessions_of_client());
     clock_sleep_ms(60000); /* commits under way come to their end */
-    told_check();
+    results_check();
     return NULL;
 }
 
@@ -273,7 +273,7 @@ static const Outside outside = {.socket_ready = server_socket_ready,
 static void seeds_run(uint64_t first, uint64_t count)
 {
     for (uint64_t seed = first; seed < first + count; seed++)
-        sim_run(seed, &outside, story_run, NULL);
+        sim_run(seed, &outside, run_body, NULL);
     printf("sim: %llu seeds from %llu, all well\n", (unsigned long long)count, (unsigned long long)first);
 }
 

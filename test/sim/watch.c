@@ -69,7 +69,7 @@ void watch_look(void)
 {
     const Breaker *breaker;
 
-    if (!watched || watched->mutex.owner) /* whoever holds the mutex is in the middle of something */
+    if (!watched || watched->mutex.owner) /* the thread that holds the mutex is changing it */
         return;
     breaker = &watched->breaker;
     look_at_counts();
