@@ -182,7 +182,7 @@ create or replace function pawl.process_list (
   p_older interval default null, p_before bigint default null, p_limit integer default 100, p_looks integer default 10000)
   returns table (id bigint, process_id uuid, domain text, type text, status text, step text, created_at timestamptz, error text, last bigint)
   language plpgsql stable security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set plan = ordered_cached
 as $$
 #variable_conflict use_column
 declare

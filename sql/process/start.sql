@@ -24,7 +24,7 @@ $$;
 create or replace function pawl.process_create (p_domain text, p_ids bigint[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+  set plan = ordered_cached
 as $$
 declare
   c_state_max constant integer := 1024 * 1024;

@@ -27,8 +27,7 @@ create or replace function pawl.process_write (
   p_ends text[], p_end_results jsonb[], p_end_errors text[])
   returns table (ord integer, verdict text, version bigint, state jsonb, is_canceled boolean)
   language plpgsql security definer set search_path = pawl, pg_temp
-  set jit = off set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
-  set enable_hashjoin = off set enable_mergejoin = off
+  set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
