@@ -41,6 +41,7 @@ begin
       ('pawl.send(text,text,text,text,text,text,text,text,text,text)', null, null),
       ('pawl.retry_policy_list(text)', '!order_key', null),
       ('pawl.reply_deliver(text,jsonb[])', null, 'void'),
+      ('pawl.order_admit(integer,bigint[],text[],integer)', null, 'boolean[]'),
       ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null),
       ('pawl.drawing(integer)', null, null),
       ('pawl.drawing_bound()', null, null),

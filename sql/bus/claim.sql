@@ -66,7 +66,7 @@ begin
       end;
       -- One that has no key yet waits for its turn like any other.
       continue when v_row.order_key is not null
-        and not (pawl.order_admit(p_domain_id, array[v_row.id], array[v_row.order_key], 1))[1];
+        and v_row.id <> all (pawl.order_admit(p_domain_id, array[v_row.id], array[v_row.order_key], 1));
       delete from pawl.ready r where r.ctid = v_row.tid;
       insert into pawl.tsq (id, since, domain_id, attempt, error) values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, v_reason);
       insert into pawl.event (id, at, domain_id, attempt, event, details)
@@ -116,7 +116,7 @@ declare
   v_ordered integer;
   c_read_max constant integer := 20000; -- commands with order keys that one claim may park
   v_read integer := 0;
-  v_admits boolean[];
+  v_admitted bigint[]; -- of those with keys
   v_bytes bigint := 8 * 1024 * 1024;
   v_is_small boolean; -- all payloads are below 1000 bytes
   v_fitting integer;
@@ -146,16 +146,15 @@ begin
         exit when v_found = 0;
         if v_ordered > 0 then
           v_read := v_read + v_ordered;
-          select pawl.order_admit(p_domain_id, array_agg(u.id), array_agg(u.key), v_left) into v_admits
+          select pawl.order_admit(p_domain_id, array_agg(u.id), array_agg(u.key), v_left) into v_admitted
           from unnest(v_ids, v_keys) u (id, key) where u.key is not null;
         end if;
         if v_ordered > 0 or v_found > v_left then
           select array_agg(f.tid), array_agg(f.id) into v_tids, v_ids
           from (
             select u.tid, u.id
-            from (select u.tid, u.id, u.key, u.ord, count(u.key) over (order by u.ord) as n
-                  from unnest(v_tids, v_ids, v_keys) with ordinality u (tid, id, key, ord)) u
-            where u.key is null or v_admits[u.n]
+            from unnest(v_tids, v_ids, v_keys) with ordinality u (tid, id, key, ord)
+            where u.key is null or u.id = any (v_admitted)
             order by u.ord
             limit v_left
           ) f;

@@ -176,12 +176,14 @@ begin
   end if;
   perform pawl.replay_barrier(); -- some rows may report what was decided earlier
   return query
-    select d.ord, case when not d.is_new and pawl.process_is_compensated(v_ids[d.ord]) then 'COMPENSATING' else d.verdict end, d.is_new,
+    select d.ord, case when not d.is_new and pawl.process_is_compensated(i.id) then 'COMPENSATING' else d.verdict end, d.is_new,
            d.decision, d.operator, d.decided_at, d.domains
     from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ended) then 'CANCELED' when i.id = any (v_asked) then 'CANCELING' end
             from unnest(v_ids) with ordinality i (id, n) order by i.n),
-      'cancel', v_operator, p_reason, null, 'ENDED') d;
+      'cancel', v_operator, p_reason, null, 'ENDED') d
+    join unnest(v_ids) with ordinality i (id, n) on i.n = d.ord
+    order by d.ord;
 end
 $$;
 

@@ -94,11 +94,11 @@ begin
 end
 $$;
 
--- Commands with keys that a claim has found and locked in pawl.ready. Returns an element for each of them, in order: true when it has its key
--- and may be leased. Gives at most p_limit free keys to commands. The others are parked if their key can be locked, or else left
--- where they are.
+-- Commands with keys that a claim has found and locked in pawl.ready. Returns the ids of commands that have their keys and may be leased, in
+-- no order; some may not be among p_ids. Gives at most p_limit free keys to commands. The others are parked if their key can be locked, or
+-- else left where they are.
 create or replace function pawl.order_admit (p_domain_id integer, p_ids bigint[], p_keys text[], p_limit integer)
-  returns boolean[]
+  returns bigint[]
   language plpgsql
 as $$
 declare
@@ -150,7 +150,7 @@ begin
     v_holders := v_holders || v_firsts;
   end if;
   if v_held is null then
-    return array_fill(false, array[cardinality(p_ids)]);
+    return '{}';
   end if;
 
   -- What has its key too early waits for its time in pawl.delayed.
@@ -210,19 +210,7 @@ begin
     where t.ctid = m.tid;
   end if;
 
-  return array(
-    select g.is_admitted
-    from (
-      select max(v.ord) as ord, bool_or(v.is_holder) as is_admitted
-      from (select u.id, u.ord, false from unnest(p_ids) with ordinality u (id, ord)
-            union all
-            select h.id, null, true from unnest(v_holders) h (id)
-            except all
-            select e.id, null, true from unnest(v_early) e (id)) v (id, ord, is_holder)
-      group by v.id
-    ) g
-    where g.ord is not null
-    order by g.ord);
+  return array(select h.id from unnest(v_holders) h (id) except select e.id from unnest(v_early) e (id));
 end
 $$;
 

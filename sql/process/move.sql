@@ -148,9 +148,9 @@ begin
         for update skip locked) f);
   for v_row in
     select u.ord::integer as ord, p.id, u.process_id, d.version as old_version, d.source as old_source, n.id as new_id,
-           n.source as new_source, o.id is not null as is_ended, v_domains[u.ord] as queue, d.domain, d.type
-    from unnest(p_process_ids) with ordinality u (process_id, ord)
-    left join pawl.process p on p.id = v_found[u.ord]
+           n.source as new_source, o.id is not null as is_ended, u.queue, d.domain, d.type
+    from unnest(p_process_ids, v_domains, v_found) with ordinality u (process_id, queue, found, ord)
+    left join pawl.process p on p.id = u.found
     left join pawl.process_definition d on d.id = p.definition_id
     left join pawl.process_definition n on n.domain = d.domain and n.type = d.type and n.version = p_version
     left join pawl.outcome o on o.id = p.id

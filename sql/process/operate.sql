@@ -102,11 +102,12 @@ begin
   v_count := cardinality(v_open);
   if v_count > 0 then
     v_stored := array(
-      select v_open[r.ord]
-      from pawl.process_respond(
+      select u.id
+      from unnest(v_open) with ordinality u (id, ord)
+      join pawl.process_respond(
         v_open, array_fill('$cancel'::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
         array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason)), array[v_count]),
-        v_operator, p_merge => false) r
+        v_operator, p_merge => false) r on r.ord = u.ord
       where r.verdict in ('RESUMED', 'STORED'));
     select array_agg(c.command_id order by c.id), array_agg(n.name order by c.id) into v_tsq, v_tsq_domains
     from pawl.tsq t

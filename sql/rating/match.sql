@@ -41,7 +41,7 @@ as $$
 declare
   v_now timestamptz := pawl.now();
   v_id bigint;
-  v_i integer;
+  v_side record;
 begin
   perform pawl.array_check('players', p_players, 2, 'RT002'), pawl.array_check('versions', p_versions, 2, 'RT002'),
           pawl.array_check('ratings_before', p_ratings_before, 2, 'RT002'),
@@ -58,15 +58,19 @@ begin
       using errcode = 'RT002';
   end if;
   v_id := nextval(pg_get_serial_sequence('rating.match', 'id'));
-  for v_i in select u.i from unnest(p_players) with ordinality u (id, i) order by u.id loop
+  for v_side in
+    select u.* from unnest(p_players, p_versions, p_ratings_before, p_ratings, p_deviations, p_volatilities)
+      u (player_id, version, rating_before, rating, deviation, volatility)
+    order by u.player_id
+  loop
     update rating.member m
-    set rating = p_ratings[v_i], deviation = p_deviations[v_i], volatility = p_volatilities[v_i], version = m.version + 1, last_match_id = v_id,
-        start_rating = case when m.games = 0 then p_ratings_before[v_i] else m.start_rating end,
+    set rating = v_side.rating, deviation = v_side.deviation, volatility = v_side.volatility, version = m.version + 1, last_match_id = v_id,
+        start_rating = case when m.games = 0 then v_side.rating_before else m.start_rating end,
         games = 1 + (select count(*) from rating.history h
-                     where h.group_id = p_group_id and h.player_id = p_players[v_i] and not h.is_undone)
-    where m.group_id = p_group_id and m.player_id = p_players[v_i] and m.version = p_versions[v_i];
+                     where h.group_id = p_group_id and h.player_id = v_side.player_id and not h.is_undone)
+    where m.group_id = p_group_id and m.player_id = v_side.player_id and m.version = v_side.version;
     if not found then
-      raise exception 'the rating of player % has changed since it was read', p_players[v_i] using errcode = 'RT001';
+      raise exception 'the rating of player % has changed since it was read', v_side.player_id using errcode = 'RT001';
     end if;
   end loop;
   insert into rating.match (id, group_id, key, player_a, player_b, score_a, score_b, rules_id, author_id, played_at)
@@ -78,9 +82,10 @@ begin
   end if;
   insert into rating.history (match_id, player_id, group_id, opponent_id, outcome, rating_before, deviation_before, volatility_before,
                               rating_after, deviation_after, volatility_after, played_at)
-  select v_id, p_players[i], p_group_id, p_players[3 - i], sign((p_score_a - p_score_b) * (3 - 2 * i)), p_ratings_before[i],
-         p_deviations_before[i], p_volatilities_before[i], p_ratings[i], p_deviations[i], p_volatilities[i], v_now
-  from generate_series(1, 2) i;
+  select v_id, u.player_id, p_group_id, p_players[3 - u.side], sign((p_score_a - p_score_b) * (3 - 2 * u.side)), u.rating_before,
+         u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, v_now
+  from unnest(p_players, p_ratings_before, p_deviations_before, p_volatilities_before, p_ratings, p_deviations, p_volatilities)
+    with ordinality u (player_id, rating_before, deviation_before, volatility_before, rating, deviation, volatility, side);
   return v_id;
 end
 $$;

@@ -99,7 +99,7 @@ create or replace function rating.undo_end (
 as $$
 declare
   v_count integer := cardinality(p_players);
-  v_i integer;
+  v_changed record;
 begin
   perform pawl.array_check('players', p_players, v_count, 'RT002'), pawl.array_check('versions', p_versions, v_count, 'RT002'),
           pawl.array_check('ratings', p_ratings, v_count, 'RT002'), pawl.array_check('deviations', p_deviations, v_count, 'RT002'),
@@ -109,15 +109,18 @@ begin
       and 0 <= all (p_ratings) and 10000 >= all (p_ratings) and 0 < all (p_deviations) and 0 < all (p_volatilities)) is not true then
     raise exception 'an undo needs a key, a match, and players with their versions and ratings from 0 to 10000' using errcode = 'RT002';
   end if;
-  for v_i in select u.i from unnest(p_players) with ordinality u (id, i) order by u.id loop
+  for v_changed in
+    select u.* from unnest(p_players, p_versions, p_ratings, p_deviations, p_volatilities) u (player_id, version, rating, deviation, volatility)
+    order by u.player_id
+  loop
     update rating.member m
-    set rating = p_ratings[v_i], deviation = p_deviations[v_i], volatility = p_volatilities[v_i], version = m.version + 1,
+    set rating = v_changed.rating, deviation = v_changed.deviation, volatility = v_changed.volatility, version = m.version + 1,
         games = n.games, last_match_id = n.last, start_rating = case when n.games > 0 then m.start_rating end
     from (select count(*) as games, max(h.match_id) as last from rating.history h
-          where h.group_id = p_group_id and h.player_id = p_players[v_i] and not h.is_undone) n
-    where m.group_id = p_group_id and m.player_id = p_players[v_i] and m.version = p_versions[v_i];
+          where h.group_id = p_group_id and h.player_id = v_changed.player_id and not h.is_undone) n
+    where m.group_id = p_group_id and m.player_id = v_changed.player_id and m.version = v_changed.version;
     if not found then
-      raise exception 'the rating of player % has changed since it was read', p_players[v_i] using errcode = 'RT001';
+      raise exception 'the rating of player % has changed since it was read', v_changed.player_id using errcode = 'RT001';
     end if;
   end loop;
   insert into rating.undo (key, match_id, group_id, player_id, at, replayed, changes)
