@@ -186,7 +186,7 @@ static void waits_expire(Claims *claims, WaitList *ret_done)
         TAILQ_FOREACH(group, &claims->groups[i], link)
         for (ClaimWait *wait = TAILQ_FIRST(&group->waits), *next; wait; wait = next) {
             next = TAILQ_NEXT(wait, link);
-            if (wait->running || (!wait->looked && !claims->stopping))
+            if (wait->running || (!wait->tried && !claims->stopping))
                 continue; /* its claim will say */
             if (mono_before(now, wait->until.at) && !claims->stopping) {
                 soonest = mono_before(wait->until.at, soonest) ? wait->until.at : soonest;
@@ -265,14 +265,14 @@ static void found_give(Claims *claims, ClaimWait *wait, Found *found)
 }
 
 /* Under the mutex: a claim found nothing, or failed. That is so for every waiter that was there when it began: up to `last`. */
-static void group_looked(Claims *claims, ClaimGroup *group, int64_t last, const Found *found)
+static void group_tried(Claims *claims, ClaimGroup *group, int64_t last, const Found *found)
 {
     ClaimWait *wait;
 
     group->error      = found->error;
     group->error.code = found->code;
     for (wait = TAILQ_FIRST(&group->waits); wait && wait->number <= last; wait = TAILQ_NEXT(wait, link)) {
-        wait->looked = true;
+        wait->tried = true;
         wait_expires(claims, wait);
     }
 }
@@ -287,7 +287,7 @@ static bool group_has_new(const ClaimGroup *group)
 {
     const ClaimWait *last = TAILQ_LAST(&group->waits, WaitList);
 
-    return last && !last->looked;
+    return last && !last->tried;
 }
 
 /* Under the mutex, which it releases for the claim and for on_done. */
@@ -307,7 +307,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     wait->running = false;
     done          = found.count > 0 || found_is_final(&found) || wait->canceled;
     if (found.count == 0)
-        group_looked(claims, group, last, &found);
+        group_tried(claims, group, last, &found);
     if (done) {
         found_give(claims, wait, &found);
         wait_leave(wait);

@@ -59,7 +59,7 @@ struct ClaimWait {
     ClaimGroup *group;  /* NULL: it does not wait */
     Arena      *arena;  /* of the list */
     int64_t     number; /* in the order of arrival */
-    bool        looked, running, canceled;
+    bool        tried, running, canceled;
     TAILQ_ENTRY(ClaimWait) link;
 };
 
