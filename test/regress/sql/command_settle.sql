@@ -95,14 +95,14 @@ select count(*) from pawl.reply_queue;
 
 -- A lease that another transaction had locked and let go by rolling back is settled as any other, also beside one that has another token,
 -- and when it is named twice.
-select count(*) from pawl.send('hall', '{a,b,c}'::text[], '{1,2,3}'::jsonb[]);
-create table hall as select c.* from claim_all('hall') c;
+select count(*) from pawl.send('yard', '{a,b,c}'::text[], '{1,2,3}'::jsonb[]);
+create table yard as select c.* from claim_all('yard') c;
 begin;
-select count(*) from (select from pawl.lease l where l.id in (select h.id from hall h where h.type = 'a') for update) l;
+select count(*) from (select from pawl.lease l where l.id in (select h.id from yard h where h.type = 'a') for update) l;
 rollback;
-select s.* from (select array_agg(h.id order by h.type) as ids, array_agg(h.token + (h.type = 'c')::integer order by h.type) as tokens from hall h) h,
+select s.* from (select array_agg(h.id order by h.type) as ids, array_agg(h.token + (h.type = 'c')::integer order by h.type) as tokens from yard h) h,
   pawl.settle_items(true, h.ids, h.tokens, '{complete,complete,complete}', null, null, null, null, null) s;
-select s.* from (select array_agg(h.id) as ids, array_agg(h.token) as tokens from hall h, generate_series(1, 2) where h.type = 'c') h,
+select s.* from (select array_agg(h.id) as ids, array_agg(h.token) as tokens from yard h, generate_series(1, 2) where h.type = 'c') h,
   pawl.settle_items(true, h.ids, h.tokens, '{complete,complete}', null, null, null, null, null) s;
 select current_setting('lock_timeout') as lock_timeout;
-select p.type, p.places, p.place from places p join hall h using (id) order by p.id;
+select p.type, p.places, p.place from places p join yard h using (id) order by p.id;
