@@ -5,7 +5,7 @@
  *     OK                         done, in the same transaction                                       gets the messages
  *     ERR_BUSY, four times       done, in another transaction                                        is notified by bot_game_failed()
  *     another error              tried again after 1, 2, 4 ... 60 s; done after the last attempt     is notified then
- *     the database is away       released, keeps its place in its chat                               is notified directly, once per process
+ *     outage of the database     released, keeps its position in its chat                            is notified directly, once per process
  *
  * Threads: run() on handler threads. Ownership: everything in the options is borrowed.
  */

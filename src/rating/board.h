@@ -1,7 +1,7 @@
 /*
  * board.h - what people read about ratings: leaderboard, one player, matches, head to head. Nothing is written or locked.
  *
- * A player has a place when he has not left the group and has at least the group's number of games.
+ * A player who is a member of the group and has played at least the group's number of games has a place.
  * Threads: any. Ownership: results live in the transaction's arena.
  */
 #ifndef RATING_BOARD_H

@@ -2,7 +2,7 @@
  * intake.h - updates into the bus, from a poll or a webhook: each once, whatever delivers it and however often.
  *
  * The id of an update's command follows from the bot's id and update_id; its order key is its chat. What no worker could read (not JSON, no
- * update_id, too large) is counted and logged, and is no failure: the server would deliver it for ever.
+ * update_id, too large) is counted, logged and acknowledged: a failure would make the server deliver it for ever.
  * Threads: any. Ownership: everything in the options is borrowed.
  */
 #ifndef TELEGRAM_INTAKE_H

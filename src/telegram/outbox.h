@@ -11,7 +11,7 @@
  *      to button presses are not limited. Processes that queue at the same time may exceed it by what they queue together.
  *   3. Pacing is shared by all processes (sql/telegram/pace.sql): a chat gets 1 message a second, a group 20 a minute, all together 30 a
  *      second. A 429 pauses its chat for as long as the server says, uses up no attempt, and delays no other chat.
- *   4. Sent at least once; twice only if the process died, or the answer was lost, between the server's doing and the commit.
+ *   4. Sent at least once; twice only if the process died, or the answer was lost, after the server had sent it and before the commit.
  * Threads: any. Ownership: the pool and the bot are borrowed.
  */
 #ifndef TELEGRAM_OUTBOX_H
