@@ -22,8 +22,8 @@ as $$
   select p_target not like '%:%'
 $$;
 
--- Raises for a target that no reply can be sent to. NULL elements are valid: nothing is sent then. A reply must not start a process,
--- because that needs other rights than sending a command; and only a session that may run processes names a process.
+-- Raises for a target that no reply can be sent to. NULL elements are valid: nothing is sent then. A reply must neither start a process nor be
+-- an update of a bot, because that needs other rights than sending a command; and only a session that may run processes names a process.
 create or replace function pawl.reply_to_check (p_targets text[])
   returns void
   language plpgsql stable
@@ -35,6 +35,8 @@ begin
     continue when v_target ~ '^[A-Za-z0-9_.-]{1,47}$' and v_target !~ '--';
     if v_target like 'command:process:%' then
       raise exception 'reply_to must not name a domain of processes, got "%"', left(v_target, 80) using errcode = 'QU001';
+    elsif v_target ~ '^command:telegram:[0-9]+/' then
+      raise exception 'reply_to must not name the updates of a bot, got "%"', left(v_target, 80) using errcode = 'QU001';
     end if;
     continue when v_target ~ '^command:[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}/[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$';
     continue when v_target ~ '^response:[0-9]{1,18}/[$]reply[.][^/]+$' and octet_length(v_target) <= 450

@@ -87,8 +87,6 @@ must_check ErrorCode api_key_take(Request *request, const char *field, const cha
 must_check ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr);
 /* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
 must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
-/* ERR_DENIED without the scope process, where the domain's commands are processes. domain may be NULL. */
-must_check ErrorCode api_domain_check(const Request *request, const char *domain, Error *reterr);
 /* For the audit: "shop (ann)", the name of the key first, then what the client says about itself. The admin token belongs to no key, so
  * with it the name is what the client says. said NULL or empty: the principal. */
 const char *api_actor(Request *request, const char *said);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/domain.h"
 #include "api/page.h"
 #include "api/scope.h"
 #include "base/problem.h"
@@ -15,40 +16,6 @@
 #include "bus/send_fields.h"
 #include "bus/settle.h"
 #include "http/suspend.h"
-
-/* ---- domains of processes ---- */
-
-#define CHANGES_PROCESSES (SCOPE_PROCESS | SCOPE_ADMIN)
-#define READS_PROCESSES   (CHANGES_PROCESSES | SCOPE_READ)
-
-/* scopes: any of them suffices for a process. */
-static ErrorCode domain_check(const Request *request, const char *domain, unsigned scopes, Error *reterr)
-{
-    if (!domain || !send_is_process_domain(domain) || (request_scopes(request) & scopes))
-        return OK;
-    return fail(reterr, ERR_DENIED,
-                "the token must have the scope process for domain \"%.*s\", whose commands are processes",
-                SEND_DOMAIN_MAX, domain);
-}
-
-ErrorCode api_domain_check(const Request *request, const char *domain, Error *reterr)
-{
-    return domain_check(request, domain, CHANGES_PROCESSES, reterr);
-}
-
-/* The same for a command that is named by its id alone. If several domains have it, the request is refused in any case. */
-static ErrorCode id_check(Api *api, Request *request, const char *id, unsigned scopes, Error *reterr)
-{
-    const char **domains;
-    int          count;
-
-    if (request_scopes(request) & scopes)
-        return OK;
-    if (request_query(request, "domain"))
-        return domain_check(request, request_query(request, "domain"), scopes, reterr);
-    TRY(command_domains(api->pool, request_deadline(request), request_arena(request), id, &domains, &count, reterr));
-    return count == 1 ? domain_check(request, domains[0], scopes, reterr) : OK;
-}
 
 /* ---- send ---- */
 
@@ -88,7 +55,7 @@ ErrorCode api_command_send(void *context, Request *request, Response *response, 
     (void)response;
     TRY(reader_object(body, size, &send_table, arena, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
-    TRY(api_domain_check(request, given.domain, reterr));
+    TRY(domain_check(request, given.domain, DOMAIN_SEND, reterr));
     *item         = send_request_item(&given, request_principal(request));
     item->on_done = request_resume;
     item->context = request;
@@ -121,12 +88,12 @@ static ErrorCode batch_check(Request *request, const BatchRequest *given, SendIt
             error_prefix(reterr, "items[%d]", i);
             return reterr->code;
         }
-        TRY(api_domain_check(request, requests[i].domain, reterr));
+        TRY(domain_check(request, requests[i].domain, DOMAIN_SEND, reterr));
     }
     if (!given->on_complete)
         return OK;
     TRY(on_complete_read("on_complete", given->on_complete, request_arena(request), &last, reterr));
-    return api_domain_check(request, last.domain, reterr);
+    return domain_check(request, last.domain, DOMAIN_SEND, reterr);
 }
 
 static ErrorCode batch_post(Api *api, Request *request, const BatchRequest *given, SendItem *list,
@@ -218,7 +185,7 @@ ErrorCode api_command_show(void *context, Request *request, Response *response, 
     const char *json;
 
     TRY(id_read(request, id, reterr));
-    TRY(id_check(api, request, id, READS_PROCESSES, reterr));
+    TRY(domain_check_id(api, request, id, DOMAIN_READ, reterr));
     TRY(command_show(api->pool, request_deadline(request), request_arena(request), id, request_query(request, "domain"),
                      &json, reterr));
     text_append(&response->body, json);
@@ -233,13 +200,13 @@ static int64_t row_write(Writer *writer, const void *list, int index)
     return command->id;
 }
 
-/* Without the processes, for a token that must not read them. Returns how many are left. */
-static int list_without_processes(Command *list, int count)
+/* Without what the token must not read. Returns how many are left. */
+static int list_filter(const Request *request, Command *list, int count)
 {
     int kept = 0;
 
     for (int i = 0; i < count; i++)
-        if (!send_is_process_domain(list[i].domain))
+        if (domain_is_open(request, list[i].domain, DOMAIN_READ))
             list[kept++] = list[i];
     return kept;
 }
@@ -254,14 +221,13 @@ static ErrorCode list_answer(Api *api, Request *request, const char *status, Res
     int64_t       next;
     int           count;
 
-    TRY(domain_check(request, filter.domain, READS_PROCESSES, reterr));
+    TRY(domain_check(request, filter.domain, DOMAIN_READ, reterr));
     TRY(page_take(request, &page, reterr));
     filter.limit  = page.limit;
     filter.before = page.before;
     TRY(command_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
                      reterr));
-    if (!(request_scopes(request) & READS_PROCESSES))
-        count = list_without_processes(list, count);
+    count = list_filter(request, list, count);
     page_write_next(list, count, next, row_write, response);
     return OK;
 }
@@ -363,7 +329,7 @@ ErrorCode api_command_cancel(void *context, Request *request, Response *response
     Decision     *made;
 
     TRY(decide_read(request, id, &given, reterr));
-    TRY(id_check(api, request, id, CHANGES_PROCESSES, reterr));
+    TRY(domain_check_id(api, request, id, DOMAIN_SEND, reterr));
     TRY(command_cancel(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                        (CommandNames){ids, domains, 1}, given.reason, given.operator, & made, reterr));
     return decision_answer(api, id, made, response, reterr);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/api.h"
+#include "api/domain.h"
 #include "base/reader.h"
 #include "base/writer.h"
 #include "bus/command.h"
@@ -31,7 +32,7 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
         request,
         "each claim leases other commands, and those of a lost response are queued again when their leases expire",
         reterr));
-    TRY(api_domain_check(request, request_capture(request, "domain"), reterr));
+    TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_WORK, reterr));
     TRY(reader_object(body, size, &claim_table, request_arena(request), &given, reterr));
     *wait = (ClaimWait){.domain     = request_capture(request, "domain"),
                         .types      = given.types.items,
@@ -56,7 +57,7 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
     Arena        *arena = request_arena(request);
     Writer        writer;
 
-    TRY(api_domain_check(request, request_capture(request, "domain"), reterr));
+    TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_WORK, reterr));
     TRY(reader_object(body, size, &settle_table, arena, &given, reterr));
 
     const SettleRow *rows  = given.items.items;
@@ -94,7 +95,7 @@ ErrorCode api_extend(void *context, Request *request, Response *response, Error 
     Arena        *arena = request_arena(request);
     Writer        writer;
 
-    TRY(api_domain_check(request, request_capture(request, "domain"), reterr));
+    TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_WORK, reterr));
     TRY(reader_object(body, size, &extend_table, arena, &given, reterr));
 
     const ExtendRow *rows     = given.items.items;

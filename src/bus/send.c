@@ -123,6 +123,14 @@ static bool command_is_good(const char *target)
     return name_is_good(domain, SEND_DOMAIN_MAX, "_.:-") && name_is_good(slash + 1, SEND_TYPE_MAX, "_.:-");
 }
 
+/* "command:telegram:123/TYPE" */
+static bool is_update(const char *target)
+{
+    const char *prefix = COMMAND_PREFIX "telegram:", *number = target + strlen(prefix);
+
+    return starts_with(target, prefix) && number[strspn(number, "0123456789")] == '/';
+}
+
 /* As pawl.reply_to_check(). */
 static ErrorCode check_reply_to(const SendItem *item, Error *reterr)
 {
@@ -132,6 +140,9 @@ static ErrorCode check_reply_to(const SendItem *item, Error *reterr)
         return OK;
     if (starts_with(target, COMMAND_PREFIX PROCESS_PREFIX))
         return fail(reterr, ERR_INVALID, "reply_to must not name a domain of processes, got \"%.*s\"", CUT(target),
+                    target);
+    if (is_update(target))
+        return fail(reterr, ERR_INVALID, "reply_to must not name the updates of a bot, got \"%.*s\"", CUT(target),
                     target);
     if (starts_with(target, COMMAND_PREFIX) && command_is_good(target + strlen(COMMAND_PREFIX)))
         return OK;

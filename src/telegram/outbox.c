@@ -34,6 +34,28 @@ void telegram_domain_outbox(int64_t bot_id, char *ret_domain)
     snprintf(ret_domain, TELEGRAM_DOMAIN_SIZE, "telegram:%lld:outbox", (long long)bot_id);
 }
 
+/* "telegram:123" and then the end. */
+static bool domain_has_end(const char *domain, const char *end)
+{
+    const char *prefix = "telegram:";
+    size_t      length = strlen(prefix), digits;
+
+    if (strncmp(domain, prefix, length) != 0)
+        return false;
+    digits = strspn(domain + length, "0123456789");
+    return digits > 0 && strcmp(domain + length + digits, end) == 0;
+}
+
+bool telegram_domain_is_updates(const char *domain)
+{
+    return domain_has_end(domain, "");
+}
+
+bool telegram_domain_is_outbox(const char *domain)
+{
+    return domain_has_end(domain, ":outbox");
+}
+
 /* Version 8: made by the application. */
 void telegram_uuid(const char *name, char *ret_uuid)
 {

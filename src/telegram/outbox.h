@@ -30,6 +30,8 @@
 /* "telegram:123" and "telegram:123:outbox", in at least TELEGRAM_DOMAIN_SIZE bytes. */
 void telegram_domain_updates(int64_t bot_id, char *ret_domain);
 void telegram_domain_outbox(int64_t bot_id, char *ret_domain);
+bool telegram_domain_is_updates(const char *domain);
+bool telegram_domain_is_outbox(const char *domain);
 /* A UUID that follows from a text, for ids of commands; UUID_TEXT_SIZE bytes. */
 void telegram_uuid(const char *name, char *ret_uuid);
 

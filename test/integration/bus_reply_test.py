@@ -136,12 +136,43 @@ def a_target_is_checked_when_it_is_sent():
         before = counts(db)
         for target, words in [("command:", "command:DOMAIN/TYPE"), ("command:desk", "command:DOMAIN/TYPE"), ("command:a b/c", "command:DOMAIN/TYPE"),
                               ("command:desk/" + "t" * 101, "reply_to"), ("command:process:shop/order", "must not name a domain of processes"),
+                              ("command:telegram:42/update", "must not name the updates of a bot"),
                               ("response:7/$reply.x", "command:DOMAIN/TYPE")]:
             body = {"domain": "shop", "type": "t", "reply_to": target}
             assert words in problem(pawl.http("POST", "/v1/commands", body), 400)["detail"], target
             assert words in problem(pawl.http("POST", "/v1/commands/batch", {"items": [body]}), 400)["detail"], target
             refused(pawl, "send", "shop", "t", "--reply-to", target, code=2, words=["reply_to"])
         assert counts(db) == before
+
+
+@test
+def the_scope_command_reaches_no_update_of_a_bot():
+    """An update acts as the person that it names, and holds what groups wrote."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        token = {scopes: json.loads(pawl.run("key", "create", scopes.replace(",", "-"), "--scopes", scopes, "--json").stdout)["token"]
+                 for scopes in ("command", "read", "command,admin")}
+        update = {"domain": "telegram:42", "type": "update", "payload": {"update_id": 1}}
+        message = {"domain": "telegram:42:outbox", "type": "send", "payload": {"chat_id": 1, "text": "hello"}}
+        stored = pawl.http("POST", "/v1/commands", update, token=token["command,admin"]).json["command_id"]
+        before = counts(db)
+        attempts = [("/v1/commands", update), ("/v1/commands/batch", {"items": [message, update]}),
+                    ("/v1/commands/batch", {"items": [message], "on_complete": update}),
+                    ("/v1/commands", {**message, "reply_to": "command:telegram:42/update"}), (f"/v1/commands/{stored}/cancel", {}),
+                    *((f"/v1/domains/{domain}/claim", {"limit": 1}) for domain in ("telegram:42", "telegram:42:outbox"))]
+        for path, body in attempts:
+            status = 400 if "reply_to" in body else 403
+            assert ("of a bot" if status == 400 else "scope admin") in problem(pawl.http("POST", path, body, token=token["command"]), status)["detail"], path
+        assert counts(db) == before
+        for scope in ("command", "read"):
+            for path in (f"/v1/commands/{stored}", "/v1/commands?domain=telegram:42", "/v1/tsq?domain=telegram:42"):
+                assert "scope admin" in problem(pawl.http("GET", path, token=token[scope]), 403)["detail"], path
+            assert pawl.http("GET", "/v1/commands", token=token[scope]).json["items"] == []
+        assert [item["command_id"] for item in pawl.http("GET", "/v1/commands", token=token["command,admin"]).json["items"]] == [stored]
+        # Applications send messages; a domain that only looks alike is theirs.
+        for body in (message, {"domain": "telegram:x", "type": "t"}, {"domain": "telegram:42x", "type": "t"}):
+            assert pawl.http("POST", "/v1/commands", body, token=token["command"]).status == 201, body
+        assert len(pawl.http("POST", "/v1/domains/telegram:x/claim", {"limit": 1}, token=token["command"]).json["items"]) == 1
 
 
 @test
