@@ -354,14 +354,15 @@ def refusal(db, sql):
 @test
 def one_ambiguous_id_does_not_stop_a_decision_about_others():
     with Database() as db, Pawl(db) as pawl:
-        twin, other = "00000000-0000-4000-8000-000000000001", "00000000-0000-4000-8000-000000000002"
+        twin, other, third = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
         db.rows(f"""select pawl.start('t', '{{}}', '{twin}', 'a'), pawl.start('t', '{{}}', '{twin}', 'b'),
-                           pawl.start('t', '{{}}', '{other}', 'a')""")
+                           pawl.start('t', '{{}}', '{other}', 'a'), pawl.start('t', '{{}}', '{third}', 'a')""")
         ids = f"array['{twin}', '{other}']::uuid[]"
         assert db.rows(f"select verdict from pawl.process_retry({ids}) order by ord") == ["AMBIGUOUS", "NOT_IN_TSQ"]
         assert db.rows(f"select verdict from pawl.process_compensate({ids}) order by ord") == ["AMBIGUOUS", "CANCELING"]
+        ids = f"array['{twin}', '{other}', '{third}']::uuid[]"
         assert db.rows(f"select verdict from pawl.command_cancel({ids}, pawl.process_domains({ids}, null)) order by ord") == [
-            "AMBIGUOUS", "CANCELED"]
+            "AMBIGUOUS", "COMPENSATING", "CANCELED"]
         for verb in ("cancel", "retry"):
             assert "process:a, process:b" in json.dumps(cli(pawl, verb, twin, code=1))
 
