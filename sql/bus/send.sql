@@ -280,6 +280,7 @@ declare
   v_held_queues text[];
   v_busy uuid[];
   v_fresh boolean := coalesce(p_fresh and p_command_ids is not null, false);
+  v_is_made_here boolean := false; -- every id: no other command has it
   v_made bigint[];
   v_known bigint[];
 begin
@@ -322,6 +323,7 @@ begin
   end if;
   v_bytes := pawl.payloads_bytes(p_payloads, p_nowait);
   if v_ids is null or array_position(v_ids, null) is not null then
+    v_is_made_here := v_ids is null or array_remove(v_ids, null) = '{}';
     -- Not by subscripts: in an array with nulls each of them scans all elements before it.
     v_ids := array(select coalesce(u.id, pawl.uuid7())
                    from rows from (unnest(p_command_ids), generate_series(1, v_count)) u (id, n)
@@ -384,7 +386,7 @@ begin
     perform set_config('lock_timeout', v_lock_timeout, true);
   else
     v_made := pawl.send_put(v_domain, v_batch, v_now, p_actor, v_ids, p_types, p_payloads, v_bytes, p_delays_ms, p_priorities,
-                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, false);
+                            p_max_attempts, p_reply_to, p_correlation_ids, p_order_keys, v_busy, v_is_made_here);
   end if;
 
   if p_command_ids is not null then
