@@ -15,6 +15,7 @@ without a cluster (PAWL_TEST_URL) or a program (PAWL_BIN) they fail. Whatever a 
 `with`.
 """
 import http.client
+import itertools
 import json
 import os
 import re
@@ -71,20 +72,23 @@ def psql(url, sql):
 class Database:
     """A database of one's own, dropped at the end. With the schema unless empty."""
 
-    count = 0
+    numbers = itertools.count(1)
     template = None  # with the schema; made by the first test of the run that needs it
 
     def __init__(self, empty=False):
         self.empty = empty
-        Database.count += 1
-        self.name = f"test_{os.getpid()}_{Database.count}_{time.time_ns() % 10**9:x}"
+        self.name = f"test_{os.getpid()}_{next(Database.numbers)}_{time.time_ns() % 10**9:x}"
         self.url = url_with_database(setting("PAWL_TEST_URL"), self.name)
 
-    def __enter__(self):
-        if not self.empty and not Database.template:
+    @staticmethod
+    def template_name():
+        if not Database.template:
             Database.template = subprocess.run([setting("PAWL_TEST_TEMPLATE")], capture_output=True, text=True, check=True,
                                                timeout=TIMEOUT_S * 3).stdout.strip()
-        template = "template0" if self.empty else Database.template
+        return Database.template
+
+    def __enter__(self):
+        template = "template0" if self.empty else Database.template_name()
         # Copied file by file: the default, which copies through WAL, takes three times as much CPU time.
         psql(setting("PAWL_TEST_URL"), f"create database {self.name} template {template} strategy file_copy")
         return self

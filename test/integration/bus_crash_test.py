@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""bus_crash - workers are killed and stopped, the server goes away: each command still ends once, and nothing is lost."""
+"""bus_crash - workers are killed and stopped, the server goes away: each command still ends once, and nothing is lost.
+
+PAWL_TEST_FULL=1 runs 50 kills and 20,000 commands instead of 20 and 8,000.
+"""
 import os
 import random
 import signal
@@ -8,8 +11,10 @@ import subprocess
 from pawl_test import Database, Pawl, Process, Proxy, main, test, wait_until
 from helpers import Cluster, Session, is_clean
 
+FULL = bool(os.environ.get("PAWL_TEST_FULL"))
 SEED = 20260
-KILLS = 50
+KILLS = 50 if FULL else 20
+SCALE = 10 if FULL else 4
 LEASE_S = 5
 # No key on purpose: an effect that happened twice is two rows.
 EFFECT = """
@@ -110,8 +115,8 @@ def file_make(path):
 
 @test
 def killed_workers_lose_nothing_and_do_nothing_twice():
-    jobs = {"effects": (10000, ["--sql", "shop.effect"]), "nothings": (8000, ["--noop", "--batch", "3"]),
-            "programs": (2000, ["--exec", "cat"])}
+    jobs = {"effects": (SCALE * 1000, ["--sql", "shop.effect"]), "nothings": (SCALE * 800, ["--noop", "--batch", "3"]),
+            "programs": (SCALE * 200, ["--exec", "cat"])}
     total = sum(count for count, _ in jobs.values())
     chance = random.Random(SEED)
     with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
@@ -200,7 +205,7 @@ def work_of_a_crashed_worker_runs_elsewhere_in_time():
 
 @test
 def a_restarted_server_is_waited_out():
-    senders_count, rounds, lines = 3, 6, 1000
+    senders_count, rounds, lines = (3, 6, 1000) if FULL else (2, 5, 1000)
     total = senders_count * rounds * lines
     # Commits are durable here, as in production: an immediate stop takes back nothing that was confirmed.
     with Cluster(conf="synchronous_commit = on\n") as cluster, \

@@ -7,13 +7,15 @@
   regress/sql/NAME.sql        psql prints statements and answers     -> regress/expected/NAME.out
   isolation/specs/NAME.spec   isolationtester interleaves sessions   -> isolation/expected/NAME.out
 
-Each test has a database of its own from the template. Output is TAP; a difference is shown as a diff. PAWL_TEST_ACCEPT=1
+Each test has a database of its own from the template; some run at the same time. Output is TAP; a difference is shown as a diff. PAWL_TEST_ACCEPT=1
 writes what was said to expected/, for a person to read before it is committed.
 """
 import difflib
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 TEST = Path(__file__).resolve().parent.parent
@@ -21,6 +23,7 @@ sys.path.insert(0, str(TEST / "harness"))
 from pawl_test import Database, setting  # noqa: E402
 
 TIMEOUT_S = 60
+PARALLEL = 3  # tests at a time: isolation tests wait for each other's locks most of the time
 ENVIRONMENT = {**os.environ, "PGTZ": "UTC", "PGDATESTYLE": "ISO, YMD", "PGOPTIONS": "-c intervalstyle=postgres",
                "PSQLRC": "/dev/null", "LC_ALL": "C"}
 
@@ -77,20 +80,29 @@ def compare(name, file, expected, command):
                                         f"expected/{expected.name}", f"said by {name}"))
 
 
+def attempt(test):
+    """What is wrong, empty when all is well; and the seconds it took."""
+    start = time.monotonic()
+    try:
+        trouble = compare(*test)
+    except Exception as error:  # one broken test must not hide the others
+        trouble = f"{type(error).__name__}: {error}"
+    return trouble, time.monotonic() - start
+
+
 def main():
     only = os.environ.get("PAWL_TEST")
     tests = list(collect(sys.argv[1:] or ([only] if only else [])))
     failed = 0
     print(f"1..{len(tests)}")
-    for number, test in enumerate(tests, 1):
-        try:
-            trouble = compare(*test)
-        except Exception as error:  # one broken test must not hide the others
-            trouble = f"{type(error).__name__}: {error}"
-        failed += bool(trouble)
-        print(f"{'not ok' if trouble else 'ok'} {number} - {test[0]}", flush=True)
-        for line in trouble.splitlines():
-            print("# " + line)
+    Database.template_name()  # once, before the threads need it
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        for number, (test, (trouble, seconds)) in enumerate(zip(tests, pool.map(attempt, tests)), 1):
+            failed += bool(trouble)
+            print(f"{'not ok' if trouble else 'ok'} {number} - {test[0]}")
+            for line in trouble.splitlines():
+                print("# " + line)
+            print(f"# {seconds:.2f} s", flush=True)
     sys.exit(1 if failed else 0)
 
 
