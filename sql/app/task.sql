@@ -3,7 +3,8 @@
 -- Lock order: rows by name; what another pod has locked is skipped, so nothing waits. A pod that gets no task only reads.
 -- Errors: PW003 a name, holder or time is missing or out of range.
 
--- Renew the leases that p_holder has, take those that ended. Returns the names that are its own until p_lease_ms from now.
+-- Renew the leases that p_holder has, take those that ended, and those that end later than any lease can: the clock was ahead when they
+-- were taken. Returns the names that are its own until p_lease_ms from now.
 create or replace function pawl.task_claim (p_names text[], p_holder uuid, p_lease_ms integer)
   returns setof text
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -19,7 +20,7 @@ begin
   end if;
   v_mine := array(
     select t.name from pawl.task t
-    where t.name = any (p_names) and (t.holder = p_holder or t.until <= v_now)
+    where t.name = any (p_names) and (t.holder = p_holder or t.until <= v_now or t.until > v_now + interval '1 hour')
     order by t.name
     for update skip locked);
   update pawl.task t set holder = p_holder, until = v_until where t.name = any (v_mine);

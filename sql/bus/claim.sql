@@ -295,6 +295,10 @@ begin
     select d.id from pawl.delayed d where d.due >= p_due_since and d.due <= looked
     order by d.due limit p_limit for update skip locked);
   moved := pawl.requeue_apart('delayed', v_ids, looked);
+  -- No lease is longer than a day: the clock was ahead when these were given. They get their time from now on; a worker that lives extends them.
+  update pawl.lease l set until = looked + least(l.until - l.started_at, interval '1 day')
+  where l.id = any (array(
+    select l.id from pawl.lease l where l.until > looked + interval '25 hours' order by l.until desc limit p_limit for update skip locked));
   v_ids := array(
     select l.id from pawl.lease l where l.until < looked and l.until >= p_since
     order by l.until limit p_limit for update skip locked);

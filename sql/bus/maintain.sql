@@ -151,3 +151,23 @@ begin
   end if;
 end
 $$;
+
+-- What a monitor calls: all of them, unless retention waits (bus/prune.sql).
+create or replace function pawl.maintain (
+  p_limit integer, p_batch_older interval, p_replies_older interval, p_letters_older interval, inout after text,
+  out expired integer, out replies bigint, out letters bigint)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  if not pawl.retention_ready() then
+    after := null;
+    expired := 0;
+    replies := 0;
+    letters := 0;
+    return;
+  end if;
+  expired := pawl.batch_expire(least(p_limit, 100), p_batch_older);
+  select r.gone, r.after into maintain.replies, maintain.after from pawl.prune_replies(p_limit, p_replies_older, maintain.after) r;
+  letters := pawl.prune_dead_letters(p_limit, p_letters_older);
+end
+$$;

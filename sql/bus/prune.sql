@@ -8,6 +8,39 @@
 -- pawl.prune_audit is a transaction of its own, or the last call of one.
 -- Errors: QU001 a limit out of range, a negative age.
 
+-- May periodic retention delete now? Not while the clock is more than a day past the last retention: it may have jumped ahead, and what is
+-- deleted by a wrong clock cannot be restored. If the clock is still there a day later, it is taken to be right, as after a long stop of all
+-- pods. A clock that was set back is followed immediately.
+create or replace function pawl.retention_ready ()
+  returns boolean
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  c_step constant interval := interval '1 day';
+  v_now timestamptz := pawl.now();
+  v_clock pawl.retention_clock;
+  v_ready boolean;
+begin
+  select * into v_clock from pawl.retention_clock;
+  v_ready := (v_now <= v_clock.at + c_step or v_now >= v_clock.jumped_at + c_step) is true;
+  if v_ready and (v_clock.jumped_at is not null or v_now not between v_clock.at and v_clock.at + interval '1 min') then
+    update pawl.retention_clock c set at = v_now, jumped_at = null
+    where c.single in (select l.single from pawl.retention_clock l for update skip locked);
+  elsif not v_ready and (v_clock.jumped_at is null or v_now < v_clock.jumped_at) then
+    update pawl.retention_clock c set jumped_at = v_now
+    where c.single in (select l.single from pawl.retention_clock l for update skip locked);
+    raise warning 'retention waits for a day: the clock is % past the last retention', v_now - v_clock.at;
+  end if;
+  return v_ready;
+end
+$$;
+
+-- By how many seconds the clock had moved when retention began to wait; 0: it does not wait.
+create or replace function pawl.retention_jump_s ()
+  returns bigint
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$ select coalesce(max(extract(epoch from c.jumped_at - c.at)), 0)::bigint from pawl.retention_clock c $$;
+
 -- Delete these ended commands and keep what stays of them. Returns how many.
 create or replace function pawl.prune_ids (p_ids bigint[], p_audit_start timestamptz)
   returns bigint
@@ -197,5 +230,21 @@ begin
     exit when v_after is null or v_commands >= p_limit;
   end loop;
   return greatest(v_commands, pawl.prune_audit(p_limit, p_audit_older));
+end
+$$;
+
+-- What a monitor calls: prune_commands and prune_keys, unless retention waits. Nothing is deleted then, and the scan is complete.
+create or replace function pawl.retain (
+  p_limit integer, p_commands_older interval, p_keys_older interval, inout after bigint, out gone bigint)
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  if not pawl.retention_ready() then
+    after := null;
+    gone := 0;
+    return;
+  end if;
+  select p.after, p.gone into retain.after, retain.gone from pawl.prune_commands(p_limit, p_commands_older, retain.after) p;
+  gone := greatest(gone, pawl.prune_keys(p_limit, p_keys_older));
 end
 $$;

@@ -98,6 +98,14 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .source    = &bus_metrics.batch_idle_s,
                       .summary   = "an open batch has had no new command for more than a day: seal it, or PAWL_BATCH_EXPIRY does",
                       },
+    [ALERT_RETENTION] =
+        {
+                      .name      = "retention-waits",
+                      .unit      = "s",
+                      .is_shared = true,
+                      .source    = &bus_metrics.retention_jump_s,
+                      .summary   = "the clock is more than a day past the last retention, which waits for a day: check the "
+                         "server's time source", },
     [ALERT_LEDGER] =
         {
                       .name      = "ledger-clock",

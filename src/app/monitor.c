@@ -439,13 +439,14 @@ static const PeriodicTask table[] = {
     {"seal", SEAL_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_seal},
 };
 
-#define CLAIM_COLUMNS(X, T)                \
-    X(T, bool, DB_BOOL, is_held)           \
-    X(T, int64_t, DB_I64, letters_open)    \
-    X(T, int64_t, DB_I64, letters_failed)  \
-    X(T, int64_t, DB_I64, ledger_ahead_s)  \
-    X(T, int64_t, DB_I64, handlers)        \
-    X(T, int64_t, DB_I64, handlers_failed) \
+#define CLAIM_COLUMNS(X, T)                 \
+    X(T, bool, DB_BOOL, is_held)            \
+    X(T, int64_t, DB_I64, letters_open)     \
+    X(T, int64_t, DB_I64, letters_failed)   \
+    X(T, int64_t, DB_I64, ledger_ahead_s)   \
+    X(T, int64_t, DB_I64, retention_jump_s) \
+    X(T, int64_t, DB_I64, handlers)         \
+    X(T, int64_t, DB_I64, handlers_failed)  \
     X(T, int64_t, DB_I64, rate_limited)
 typedef struct {
     CLAIM_COLUMNS(DB_FIELD, Claim)
@@ -478,6 +479,7 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
         metric_set(&bus_metrics.dead_letters, claim->letters_open);
         metric_set(&bus_metrics.dead_letters_failed, claim->letters_failed);
         metric_set(&wallet_metrics.clock_ahead_s, claim->ledger_ahead_s);
+        metric_set(&bus_metrics.retention_jump_s, claim->retention_jump_s);
         metric_set(&bus_metrics.handlers_failing_percent, failing_percent(claim->handlers, claim->handlers_failed));
         metric_set(&client_metrics.rate_limited_last_hour, claim->rate_limited);
     }

@@ -35,6 +35,7 @@
     X(troubleshooting,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"", "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
     X(oldest_ready_s,           GAUGE,     "pawl_commands_oldest_ready_seconds", "",                          "age of the command that has been queued for longest; kept by monitors") \
     X(batch_idle_s,             GAUGE,     "pawl_batches_open_idle_seconds",     "",                          "how long an open batch has had no new command; kept by monitors") \
+    X(retention_jump_s,         GAUGE,     "pawl_retention_jump_seconds",        "",                          "by how much the clock had moved since the last retention when retention began to wait; 0: it does not wait; kept by monitors") \
     X(handlers_failing_percent, GAUGE,     "pawl_handlers_failing_percent",      "",                          "handlers of all processes that failed within 5 minutes, of 20 at least; kept by monitors")
 /* clang-format on */
 

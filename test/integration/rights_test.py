@@ -71,6 +71,10 @@ pawl.prune_dead_letters  monitor
 pawl.retry_policy_set    admin
 pawl.retry_policy_list   reader
 pawl.on_complete_send    monitor
+pawl.retention_ready     monitor
+pawl.retain              monitor
+pawl.maintain            monitor
+pawl.retention_jump_s    reader
 pawl.prune               monitor
 pawl.prune_commands      monitor
 pawl.prune_keys          monitor
