@@ -26,7 +26,7 @@ MODULES = {
     "telegram": "base pg bus client",
     "http": "base",
     "ops": "base pg client",
-    "bench": "base pg bus process wallet",
+    "bench": "base pg bus process wallet rating client telegram app",
     "api": "base pg bus process wallet rating client telegram http ops",
     "app": "base pg cluster bus process wallet rating client telegram http ops api",
     "lib": "base pg bus process wallet",

@@ -26,7 +26,7 @@
 
 /* What flags say; the table that reads them is bench_options. */
 typedef struct {
-    int64_t count, batch, clients, rounds, rate, seconds, wallets;
+    int64_t count, batch, clients, rounds, rate, seconds, wallets, groups;
 } BenchOptions;
 
 typedef struct {
@@ -79,6 +79,7 @@ void bench_print(Bench *bench, const char *what);
 BenchRun section_flood, section_single, section_delayed, section_processes;
 BenchRun section_paced, section_hold, section_hold_xid, section_latency;
 BenchRun section_steps, section_closed, section_resume, section_waiting;
+BenchRun section_bot;
 BenchRun section_transfers, section_transfers_hold_xid, section_hot, section_arrays, section_history, section_verify;
 
 #endif

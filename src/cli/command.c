@@ -206,6 +206,13 @@ static const CommandFlag bench_transfers_flags[] = {
     {"--verify",   "N",    "verify a ledger of N entries"                                   },
     {NULL,         NULL,   NULL                                                             },
 };
+static const CommandFlag bench_bot_flags[] = {
+    {"--count",   "N",  "updates in each round, a match each; 20000 unless given"                   },
+    {"--rounds",  "N",  "how often each figure is measured; 3 unless given"                         },
+    {"--clients", "N",  "updates that are handled at the same time; 16 unless given"                },
+    {"--groups",  "N",  "groups that they come from in turn, with 8 players each; 1000 unless given"},
+    {NULL,        NULL, NULL                                                                        },
+};
 static const CommandFlag bench_latency_flags[] = {
     {"--rate",    "N",  "commands per second; 100 unless given"},
     {"--seconds", "N",  "for how long; 20 unless given"        },
@@ -332,6 +339,7 @@ const CliCommand cli_commands[] = {
     {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a temporary database"},
     {"bench",   "processes", "",       0, 0, command_bench_processes, bench_processes_flags, "measure processes of three steps, in a temporary database"},
     {"bench",   "transfers", "",       0, 0, command_bench_transfers, bench_transfers_flags, "measure the ledger, in a temporary database"},
+    {"bench",   "bot", "",             0, 0, command_bench_bot, bench_bot_flags, "measure updates of the Telegram bot, in a temporary database"},
     {"bench",   "latency", "",         0, 0, command_bench_latency,  bench_latency_flags, "measure the time from send to start of handler"},
     {"help",    NULL,     "[TOPIC]",   0, 2, command_help,           NULL,       "show help on a command, settings, metrics, errors, routes or definitions"},
     {"version", NULL,     "",          0, 0, command_version,        NULL,       "print the version"},

@@ -86,7 +86,7 @@ CommandRun command_wallet_freeze, command_wallet_unfreeze, command_wallet_floor,
 CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, command_wallet_statement;
 CommandRun command_wallet_events, command_wallet_verify;
 CommandRun command_rating_leaderboard, command_rating_history, command_rating_verify;
-CommandRun command_bench_commands, command_bench_latency, command_bench_processes, command_bench_transfers;
+CommandRun command_bench_bot, command_bench_commands, command_bench_latency, command_bench_processes, command_bench_transfers;
 CommandRun command_help, command_version;
 
 #endif

@@ -320,6 +320,11 @@ ErrorCode command_bench_commands(Call *call, Error *reterr)
     return bench_command(call, "commands", reterr);
 }
 
+ErrorCode command_bench_bot(Call *call, Error *reterr)
+{
+    return bench_command(call, "bot", reterr);
+}
+
 ErrorCode command_bench_latency(Call *call, Error *reterr)
 {
     return bench_command(call, "latency", reterr);

@@ -71,6 +71,17 @@ def untouched(db, pawl):
 # --- what it measures ---
 
 @test
+def updates_of_the_bot_are_stored_handled_and_answered():
+    with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
+        found = report(pawl, "bot", "--count", "60", "--rounds", "2", "--groups", "5", "--clients", "4")
+        rows = figures(found)
+        # Each update was handled, and its answer waits.
+        assert found["counts"] == {"sent": 240, "ready": 120, "delayed": 0, "leased": 0, "completed": 120}, found
+        assert len(rows["bot", "updates"][1]) == 2 and min(rows["bot", "updates"][1]) > 0, rows
+        assert rows["bot, each update", "WAL"][0] > 0, rows
+
+
+@test
 def processes_of_three_steps_are_run_weighed_and_resumed():
     with Database() as db, Pawl(db) as pawl, untouched(db, pawl):
         found = report(pawl, "processes", "--count", "300", "--rounds", "2", "--clients", "16")

@@ -16,7 +16,7 @@ COMMANDS = ["serve", "send", "work", "command show", "command list", "command ca
             "key revoke", "policy set", "policy show", "policy reset",
             *(f"process {verb}" for verb in ("define", "start", "show", "list", "signal", "retry", "cancel", "complete", "move")),
             "rating leaderboard", "rating history", "rating verify",
-            "bench commands", "bench latency", "bench processes", "bench transfers", "help", "version", *(f"wallet {verb}" for verb in (
+            "bench bot", "bench commands", "bench latency", "bench processes", "bench transfers", "help", "version", *(f"wallet {verb}" for verb in (
                 "create", "topup", "spend", "transfer", "hold", "capture", "void", "refund", "freeze", "unfreeze", "floor",
                 "batch", "balance", "entries", "statement", "show", "verify", "events"))]
 NOBODY = "00000000-0000-4000-8000-000000000000"
