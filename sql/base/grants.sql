@@ -179,6 +179,9 @@ as $$
     ('rating.group_move',       'app'),
     ('rating.players_seen',     'app'),
     ('rating.usage_add',        'app'),
+    ('rating.turn_open',        'app'),
+    ('rating.question_put',     'app'),
+    ('rating.question_get',     'app'),
     ('rating.match_read',       'app'),
     ('rating.match_write',      'app'),
     ('rating.undo_find',        'app'),
@@ -246,7 +249,9 @@ as $$
     ('rating.member',          '',                     'reader'),
     ('rating.match',           '',                     'reader'),
     ('rating.history',         '',                     'reader'),
-    ('rating.undo',            '',                     'reader')
+    ('rating.undo',            '',                     'reader'),
+    ('rating.group_alias',     '',                     'reader'),
+    ('rating.question',        'key',                  'reader')
 $$;
 
 -- Every role with the roles whose rights it has, itself among them.

@@ -58,7 +58,8 @@ begin
       ('wallet.post_stretches(text[],uuid[],bigint[],uuid[])', null, null),
       ('wallet.look(text[],text[])', null, null),
       ('wallet.seal_horizon()', null, null),
-      ('wallet.verify_note(bigint)', null, null)
+      ('wallet.verify_note(bigint)', null, null),
+      ('rating.verify_members(bigint)', '!changes', null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames) or ltrim(r.argument, '!') <> all (p.proargnames) and r.argument ~ '^!')
       and (r.result is null or p.prorettype = r.result::regtype)

@@ -31,17 +31,23 @@ $$;
 -- The place of each of these players; null: none.
 create or replace function rating.places (p_group_id bigint, p_players bigint[])
   returns table (ord integer, place bigint)
-  language sql stable security definer set search_path = rating, pg_temp
+  language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
-  select u.ord::integer,
-         case when m.is_present and m.games > 0 and m.games >= g.min_games then 1 + (
-           select count(*) from rating.member o
-           where o.group_id = p_group_id and o.is_present and o.games > 0 and o.games >= g.min_games
-             and (o.rating > m.rating or o.rating = m.rating and o.player_id < m.player_id)) end
-  from unnest(p_players) with ordinality u (id, ord)
-  join rating.groups g on g.id = p_group_id
-  left join rating.member m on m.group_id = p_group_id and m.player_id = u.id
-  order by u.ord
+#variable_conflict use_column
+begin
+  return query
+    select u.ord::integer,
+           case when m.is_present and m.games > 0 and m.games >= g.min_games then 1 + (
+             select count(*) from rating.member o
+             where o.group_id = p_group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating > m.rating) + (
+             select count(*) from rating.member o
+             where o.group_id = p_group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating = m.rating
+               and o.player_id < m.player_id) end
+    from unnest(p_players) with ordinality u (id, ord)
+    join rating.groups g on g.id = p_group_id
+    left join rating.member m on m.group_id = p_group_id and m.player_id = u.id
+    order by u.ord;
+end
 $$;
 
 -- One player in numbers, computed from the history; no row: not seen in this group. streak: matches since the last other outcome, positive
@@ -76,7 +82,8 @@ as $$
   where m.group_id = p_group_id and m.player_id = p_player_id
 $$;
 
--- Matches of a group, newest first, below p_before; those that are undone only if asked for.
+-- Matches of a group, newest first, below p_before; those that are undone only if asked for. With `= any` the planner keeps the group in the
+-- order, which the primary key does not have: read backwards, it would pass the matches of all other groups.
 create or replace function rating.matches (p_group_id bigint, p_before bigint, p_limit integer, p_undone boolean)
   returns table (id bigint, played_at bigint, a_user_id bigint, a_name text, a_username text, b_user_id bigint, b_name text, b_username text,
                  score_a integer, score_b integer, a_before double precision, a_after double precision, b_before double precision,
@@ -86,11 +93,11 @@ as $$
   select m.id, pawl.micros(m.played_at), pa.user_id, pa.name, na.shown, pb.user_id, pb.name, nb.shown, m.score_a, m.score_b,
          a.rating_before, a.rating_after, b.rating_before, b.rating_after, m.undone_at is not null, m.player_a, m.player_b, m.author_id
   from (
-    (select m.* from rating.match m where m.group_id = p_group_id and m.undone_at is null and m.id < coalesce(p_before, 9223372036854775807)
-       and not p_undone order by m.id desc limit least(greatest(p_limit, 0), 20000))
+    (select m.* from rating.match m where m.group_id = any (array[p_group_id]) and m.undone_at is null
+       and m.id < coalesce(p_before, 9223372036854775807) and not p_undone order by m.group_id desc, m.id desc limit least(greatest(p_limit, 0), 20000))
     union all
-    (select m.* from rating.match m where m.group_id = p_group_id and m.id < coalesce(p_before, 9223372036854775807)
-       and p_undone order by m.id desc limit least(greatest(p_limit, 0), 20000))) m
+    (select m.* from rating.match m where m.group_id = any (array[p_group_id]) and m.id < coalesce(p_before, 9223372036854775807)
+       and p_undone order by m.group_id desc, m.id desc limit least(greatest(p_limit, 0), 20000))) m
   join rating.player pa on pa.id = m.player_a
   join rating.player pb on pb.id = m.player_b
   left join rating.username na on na.player_id = m.player_a
@@ -162,18 +169,22 @@ as $$
   left join rating.history b on b.match_id = m.id and b.player_id = m.player_b
   where m.group_id = p_group_id
     and m.id = coalesce(p_match_id, (
-      select l.id from rating.match l where l.group_id = p_group_id and l.undone_at is null order by l.id desc limit 1))
+      select l.id from rating.match l where l.group_id = any (array[p_group_id]) and l.undone_at is null
+      order by l.group_id desc, l.id desc limit 1))
 $$;
 
--- All members who have played, for verification.
+-- All members who have played, for verification. changes: matches, undone ones too, and undos that computed the rating again.
 create or replace function rating.verify_members (p_group_id bigint)
   returns table (player_id bigint, start_rating double precision, rating double precision, deviation double precision,
-                 volatility double precision, games bigint, last_match_id bigint, active_rows bigint)
+                 volatility double precision, games bigint, last_match_id bigint, active_rows bigint, version bigint, changes bigint)
   language sql stable security definer set search_path = rating, pg_temp
 as $$
-  select m.player_id, m.start_rating, m.rating, m.deviation, m.volatility, m.games::bigint, m.last_match_id, coalesce(n.count, 0)
+  select m.player_id, m.start_rating, m.rating, m.deviation, m.volatility, m.games::bigint, m.last_match_id, coalesce(n.active, 0), m.version,
+         coalesce(n.count, 0) + coalesce(u.count, 0)
   from rating.member m
-  left join (select h.player_id, count(*) from rating.history h where h.group_id = p_group_id and not h.is_undone group by h.player_id) n
-    on n.player_id = m.player_id
-  where m.group_id = p_group_id and (m.games <> 0 or n.count > 0 or m.last_match_id is not null)
+  left join (select h.player_id, count(*), count(*) filter (where not h.is_undone) as active
+             from rating.history h where h.group_id = p_group_id group by h.player_id) n on n.player_id = m.player_id
+  left join (select k.id::bigint as player_id, count(*) from rating.undo u cross join jsonb_object_keys(u.changes) k (id)
+             where u.group_id = p_group_id group by k.id) u on u.player_id = m.player_id
+  where m.group_id = p_group_id and (m.games <> 0 or n.count > 0 or m.last_match_id is not null or m.version <> 1)
 $$;

@@ -1,8 +1,8 @@
 -- group.sql - groups and their settings.
--- Lock order: the group's row only.
+-- Lock order: the group's row; a move locks the old group, the new one, then the members of the new one by player_id.
 -- Errors: RT002 an argument is missing or out of range; RT003 there is no such group.
 
--- A group with its rules; no row: unknown.
+-- A group with its rules, by its chat id or one that it had before; no row: unknown.
 create or replace function rating.group_get (p_chat_id bigint)
   returns table (id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer, system text,
                  k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
@@ -12,7 +12,8 @@ as $$
   select g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.system, r.k_factor, r.margin, g.start_rating,
          g.draws, g.undo_hours, g.min_games, g.match_topic::text, g.ranking_topic::text
   from rating.groups g join rating.rules r on r.id = g.rules_id
-  where g.chat_id = p_chat_id
+  where g.id = coalesce((select o.id from rating.groups o where o.chat_id = p_chat_id),
+                        (select a.group_id from rating.group_alias a where a.chat_id = p_chat_id))
 $$;
 
 -- The same, created on first sight. A title that is given and differs is stored.
@@ -30,7 +31,7 @@ begin
     raise exception 'chat_id must be a number other than 0' using errcode = 'RT002';
   end if;
   select g.title into v_old from rating.groups g where g.chat_id = p_chat_id;
-  if not found then
+  if not found and not exists (select from rating.group_alias a where a.chat_id = p_chat_id) then
     insert into rating.groups (chat_id, title, language, created_at)
     values (p_chat_id, coalesce(v_title, ''), case when p_language = 'ru' then 'ru' else 'en' end, pawl.now())
     on conflict on constraint groups_chat do nothing;
@@ -75,7 +76,7 @@ begin
       when 'min_games' then update rating.groups g set min_games = p_value::integer where g.id = p_group_id;
       when 'match_topic' then update rating.groups g set match_topic = p_value::bigint where g.id = p_group_id;
       when 'ranking_topic' then update rating.groups g set ranking_topic = p_value::bigint where g.id = p_group_id;
-      when 'language' then update rating.groups g set language = p_value where g.id = p_group_id;
+      when 'language' then update rating.groups g set language = p_value, is_language_set = true where g.id = p_group_id;
       when 'is_published' then update rating.groups g set is_published = p_value::boolean where g.id = p_group_id;
       when 'is_active' then update rating.groups g set is_active = p_value::boolean where g.id = p_group_id;
       else raise exception 'there is no setting "%"', left(p_name, 60) using errcode = 'RT002';
@@ -86,8 +87,9 @@ begin
 end
 $$;
 
--- A group has a new outside id. Returns whether something moved: not if the old id is unknown. A group that was already seen under the new
--- id and has no matches gives way.
+-- A group has a new outside id; the old one stays its alias, because messages that were sent there may come later. Returns whether
+-- something moved: not if the old id is unknown or moved before, and not if the new id has matches of its own. A group that was already
+-- seen under the new id and has no matches gives way: its members are locked first, so that a match there is either seen or meets no members.
 create or replace function rating.group_move (p_from bigint, p_to bigint)
   returns boolean
   language plpgsql security definer set search_path = rating, pg_temp
@@ -105,12 +107,17 @@ begin
   end if;
   select g.id into v_new from rating.groups g where g.chat_id = p_to for update;
   if found then
+    perform from rating.member m where m.group_id = v_new order by m.player_id for update;
     if exists (select from rating.match m where m.group_id = v_new) then
       return false;
     end if;
     delete from rating.member m where m.group_id = v_new;
+    delete from rating.question q where q.group_id = v_new;
+    update rating.group_alias a set group_id = v_id where a.group_id = v_new;
     delete from rating.groups g where g.id = v_new;
   end if;
+  delete from rating.group_alias a where a.chat_id = p_to;
+  insert into rating.group_alias (chat_id, group_id) values (p_from, v_id) on conflict (chat_id) do update set group_id = excluded.group_id;
   update rating.groups g set chat_id = p_to, is_active = true where g.id = v_id;
   return true;
 end

@@ -6,28 +6,35 @@
 -- out of range.
 
 -- What a registration needs to know, in one snapshot: the match that has the key already; whether the same result was registered within a
--- minute; both members as they are now. A member without a match has the group's start rating. Two rows, or fewer if a member is unknown.
+-- minute, by the last 50 matches of the two; both members as they are now. A member without a match has the group's start rating. Two rows, or fewer if a member is unknown.
 create or replace function rating.match_read (
   p_group_id bigint, p_key text, p_player_a bigint, p_player_b bigint, p_score_a integer, p_score_b integer)
   returns table (player_id bigint, rating double precision, deviation double precision, volatility double precision, games integer,
                  version bigint, is_present boolean, is_bot boolean, match_id bigint, is_same boolean)
-  language sql stable security definer set search_path = rating, pg_temp
+  language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
-  select m.player_id, case when m.games = 0 then g.start_rating else m.rating end, case when m.games = 0 then 350 else m.deviation end,
-         case when m.games = 0 then 0.06 else m.volatility end, m.games, m.version, m.is_present, p.is_bot,
-         (select k.id from rating.match k where k.key = p_key),
-         exists (
-           select from rating.match s
-           where s.group_id = p_group_id and s.undone_at is null and s.played_at > pawl.now() - interval '1 minute'
-             and least(s.player_a, s.player_b) = least(p_player_a, p_player_b)
-             and greatest(s.player_a, s.player_b) = greatest(p_player_a, p_player_b)
-             and case when s.player_a = p_player_a then s.score_a = p_score_a and s.score_b = p_score_b
-                      else s.score_a = p_score_b and s.score_b = p_score_a end)
-  from unnest(array[p_player_a, p_player_b]) with ordinality u (id, ord)
-  join rating.member m on m.group_id = p_group_id and m.player_id = u.id
-  join rating.player p on p.id = u.id
-  join rating.groups g on g.id = p_group_id
-  order by u.ord
+#variable_conflict use_column
+begin
+  return query
+    select m.player_id, case when m.games = 0 then g.start_rating else m.rating end, case when m.games = 0 then 350 else m.deviation end,
+           case when m.games = 0 then 0.06 else m.volatility end, m.games, m.version, m.is_present, p.is_bot,
+           (select k.id from rating.match k where k.key = p_key),
+           exists (
+             select from (
+               select s.* from rating.match s
+               where s.group_id = p_group_id and s.undone_at is null
+                 and least(s.player_a, s.player_b) = least(p_player_a, p_player_b)
+                 and greatest(s.player_a, s.player_b) = greatest(p_player_a, p_player_b)
+               order by s.id desc limit 50) s
+             where s.played_at > pawl.now() - interval '1 minute'
+               and case when s.player_a = p_player_a then s.score_a = p_score_a and s.score_b = p_score_b
+                        else s.score_a = p_score_b and s.score_b = p_score_a end)
+    from (values (p_player_a, 1), (p_player_b, 2)) u (id, ord)
+    join rating.member m on m.group_id = p_group_id and m.player_id = u.id
+    join rating.player p on p.id = u.id
+    join rating.groups g on g.id = p_group_id
+    order by u.ord;
+end
 $$;
 
 -- Write what was computed. Arrays have the first player, then the second one. Returns the match's id.
@@ -36,7 +43,7 @@ create or replace function rating.match_write (
   p_versions bigint[], p_ratings_before double precision[], p_deviations_before double precision[], p_volatilities_before double precision[],
   p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[])
   returns bigint
-  language plpgsql security definer set search_path = rating, pg_temp
+  language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
 declare
   v_now timestamptz := pawl.now();
@@ -53,7 +60,8 @@ begin
       and p_score_a between 0 and 1000 and p_score_b between 0 and 1000 and p_score_a + p_score_b > 0
       and exists (select from rating.rules r where r.id = p_rules_id)
       and 0 <= all (p_ratings || p_ratings_before) and 10000 >= all (p_ratings || p_ratings_before)
-      and 0 < all (p_deviations || p_deviations_before) and 0 < all (p_volatilities || p_volatilities_before)) is not true then
+      and 0 < all (p_deviations || p_deviations_before) and 'Infinity' > all (p_deviations || p_deviations_before)
+      and 0 < all (p_volatilities || p_volatilities_before) and 'Infinity' > all (p_volatilities || p_volatilities_before)) is not true then
     raise exception 'a match needs a key, two players with their versions, scores from 0 to 1000 that are not both 0, and ratings from 0 to 10000'
       using errcode = 'RT002';
   end if;

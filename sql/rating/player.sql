@@ -8,7 +8,7 @@
 create or replace function rating.players_seen (
   p_group_id bigint, p_at timestamptz, p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[])
   returns table (ord integer, player_id bigint)
-  language plpgsql security definer set search_path = rating, pg_temp
+  language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
@@ -96,11 +96,11 @@ as $$
   left join rating.member m on m.group_id = p_group_id and m.player_id = p.id
 $$;
 
--- One more command of this player in this group; how many there were in the last minute, this one included. Rows that are older than two
+-- One more command of this player in this group, or in a private chat, which has the negative outside id of its user instead of a group; how many there were in the last minute, this one included. Rows that are older than two
 -- minutes are deleted on the way, at most 50 of the group.
 create or replace function rating.usage_add (p_group_id bigint, p_player_id bigint)
   returns table (by_player bigint, by_group bigint)
-  language plpgsql security definer set search_path = rating, pg_temp
+  language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
 declare
   v_now timestamptz := pawl.now();

@@ -37,7 +37,8 @@ begin
 end
 $$;
 
--- Matches of a group after one, in order, with the states of both players before and after; also for verification.
+-- Matches of a group after one, in order, with the states of both players before and after; also for verification. history_rows: those of
+-- the two players, of this group. outcome: of the first player; 2 if the second one's is not the opposite.
 create or replace function rating.replay_chunk (p_group_id bigint, p_after bigint, p_limit integer)
   returns table (id bigint, player_a bigint, player_b bigint, score_a integer, score_b integer, system text, k_factor integer, margin boolean,
                  a_rating_before double precision, a_deviation_before double precision, a_volatility_before double precision,
@@ -49,16 +50,18 @@ as $$
   select m.id, m.player_a, m.player_b, m.score_a, m.score_b, r.system, r.k_factor, r.margin,
          a.rating_before, a.deviation_before, a.volatility_before, a.rating_after, a.deviation_after, a.volatility_after,
          b.rating_before, b.deviation_before, b.volatility_before, b.rating_after, b.deviation_after, b.volatility_after,
-         (select count(*)::integer from rating.history h where h.match_id = m.id and not h.is_undone), a.outcome::integer
-  from (select m.* from rating.match m where m.group_id = p_group_id and m.undone_at is null and m.id > p_after
-        order by m.id limit least(greatest(p_limit, 0), 10000)) m
+         (select count(*)::integer from rating.history h where h.match_id = m.id and h.group_id = m.group_id and not h.is_undone
+            and h.opponent_id = case h.player_id when m.player_a then m.player_b when m.player_b then m.player_a end),
+         case when a.outcome = -b.outcome then a.outcome else 2 end::integer
+  from (select m.* from rating.match m where m.group_id = any (array[p_group_id]) and m.undone_at is null and m.id > p_after
+        order by m.group_id, m.id limit least(greatest(p_limit, 0), 10000)) m
   join rating.rules r on r.id = m.rules_id
   left join rating.history a on a.match_id = m.id and a.player_id = m.player_a
   left join rating.history b on b.match_id = m.id and b.player_id = m.player_b
   order by m.id
 $$;
 
--- New states in history rows. Returns how many changed.
+-- New states in history rows, whose values the table checks. Returns how many changed.
 create or replace function rating.history_rewrite (
   p_matches bigint[], p_players bigint[], p_ratings_before double precision[], p_deviations_before double precision[],
   p_volatilities_before double precision[], p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[])
@@ -106,7 +109,8 @@ begin
           pawl.array_check('volatilities', p_volatilities, v_count, 'RT002');
   if (length(p_key) between 1 and 200 and p_group_id is not null and p_match_id is not null and p_replayed >= 0
       and jsonb_typeof(p_changes) = 'object' and array_position(p_players, null) is null and array_position(p_versions, null) is null
-      and 0 <= all (p_ratings) and 10000 >= all (p_ratings) and 0 < all (p_deviations) and 0 < all (p_volatilities)) is not true then
+      and 0 <= all (p_ratings) and 10000 >= all (p_ratings) and 0 < all (p_deviations) and 'Infinity' > all (p_deviations)
+      and 0 < all (p_volatilities) and 'Infinity' > all (p_volatilities)) is not true then
     raise exception 'an undo needs a key, a match, and players with their versions and ratings from 0 to 10000' using errcode = 'RT002';
   end if;
   for v_changed in
@@ -132,6 +136,19 @@ begin
 end
 $$;
 
+-- A match that is undone has its row in rating.undo when the transaction commits, so no part of an undo can be done alone.
+create or replace function rating.undo_recorded ()
+  returns trigger
+  language plpgsql security definer set search_path = rating, pg_temp
+as $$
+begin
+  if not exists (select from rating.undo u where u.match_id = new.id) then
+    raise exception 'match % cannot be marked as undone without rating.undo_end', new.id using errcode = 'RT002';
+  end if;
+  return null;
+end
+$$;
+
 -- What a key has undone; no row: nothing.
 create or replace function rating.undo_find (p_key text)
   returns table (match_id bigint, replayed integer, changes jsonb)
@@ -146,5 +163,6 @@ create or replace function rating.matches_after (p_group_id bigint, p_match_id b
   language sql stable security definer set search_path = rating, pg_temp
 as $$
   select count(*) from (
-    select from rating.match m where m.group_id = p_group_id and m.undone_at is null and m.id > p_match_id limit greatest(p_limit, 0)) m
+    select from rating.match m where m.group_id = any (array[p_group_id]) and m.undone_at is null and m.id > p_match_id
+    order by m.group_id, m.id limit greatest(p_limit, 0)) m
 $$;

@@ -46,7 +46,7 @@ ErrorCode api_rating_board(void *context, Request *request, Response *response, 
     Api       *api  = context;
     RatingRead read = {0};
     BoardRow  *list;
-    int64_t    limit;
+    int64_t    limit, total;
     int        count;
     Writer     writer;
 
@@ -54,7 +54,8 @@ ErrorCode api_rating_board(void *context, Request *request, Response *response, 
     TRY(request_query_i64(request, "limit", 1, BOARD_LIMIT_MAX, PAGE_LIMIT_DEFAULT, &limit, reterr));
     TRY(request_query_i64(request, "offset", 0, 1000000, 0, &read.offset, reterr));
     read.limit = (int)limit;
-    TRY(rating_read_board(api->pool, request_deadline(request), request_arena(request), &read, &list, &count, reterr));
+    TRY(rating_read_board(api->pool, request_deadline(request), request_arena(request), &read, &list, &count, &total,
+                          reterr));
     writer_open(&writer, &response->body);
     writer_object(&writer, NULL);
     writer_i64(&writer, "chat", read.chat_id);
@@ -62,7 +63,7 @@ ErrorCode api_rating_board(void *context, Request *request, Response *response, 
     for (int i = 0; i < count; i++)
         board_row_write(&writer, &list[i]);
     writer_end(&writer);
-    writer_i64(&writer, "total", count ? list[0].total : read.offset);
+    writer_i64(&writer, "total", total);
     writer_end(&writer);
     return OK;
 }

@@ -87,8 +87,12 @@ static ErrorCode bot_start(Bot *bot, Error *reterr)
                                                                 .chat_ms   = (int)settings->telegram_chat_interval,
                                                                 .group_max = (int)settings->telegram_group_per_minute,
                                                                 .all_max   = (int)settings->telegram_per_second});
-    bot->updates = bot_update_handler_new(&(BotUpdateOptions){
-        .pool = bot->options.pool, .bot = bot->send, .outbox = bot->outbox, .waker = bot->options.waker});
+    bot->updates = bot_update_handler_new(&(BotUpdateOptions){.pool      = bot->options.pool,
+                                                              .bot       = bot->send,
+                                                              .outbox    = bot->outbox,
+                                                              .waker     = bot->options.waker,
+                                                              .per_user  = (int)settings->rating_user_per_minute,
+                                                              .per_group = (int)settings->rating_group_per_minute});
     TRY(poller_make(bot, reterr));
     bot_update_handler_poller(bot->updates, bot->poller);
     return workers_make(bot, reterr);

@@ -103,9 +103,12 @@ static bool message_read(const TelegramMessage *message, Arena *arena, GameInput
     input->date_s       = message->date;
     input->is_anonymous = message->is_anonymous;
     input->is_forwarded = message->is_forwarded;
-    input->from         = message->is_anonymous ? NULL : user_new(message->from, arena);
-    input->language     = message->from ? message->from->language_code : NULL;
-    input->text         = message->text;
+    /* Any member may write in the name of a channel; older servers name no chat. */
+    if (message->is_anonymous)
+        input->admin = message->is_own_name ? ADMIN_YES : message->has_sender_chat ? ADMIN_NO : ADMIN_UNKNOWN;
+    input->from     = message->is_anonymous ? NULL : user_new(message->from, arena);
+    input->language = message->from ? message->from->language_code : NULL;
+    input->text     = message->text;
     links_take(message, arena, input);
     input->is_reply = reply != NULL;
     input->reply_to = reply && !reply->is_anonymous ? user_new(reply->from, arena) : NULL;
@@ -131,6 +134,7 @@ static bool member_read(const TelegramUpdate *update, Arena *arena, GameInput *i
 
     input->chat_id    = member->chat.id;
     input->chat_title = member->chat.title;
+    input->language   = member->by ? member->by->language_code : NULL;
     input->is_private = chat_is_private(&member->chat);
     if (input->is_private || member->chat.type == TELEGRAM_CHAT_CHANNEL)
         return false;
@@ -155,6 +159,7 @@ static bool callback_read(const TelegramCallback *callback, Arena *arena, GameIn
     }
     input->kind         = GAME_BUTTON;
     input->is_anonymous = false;
+    input->admin        = ADMIN_NO;
     input->is_reply     = false;
     input->reply_to     = NULL;
     input->links_count  = 0;
@@ -172,7 +177,13 @@ static bool input_read(const BotTurn *turn, GameInput *ret_input)
 {
     const TelegramUpdate *update = turn->update;
 
-    *ret_input = (GameInput){.bot_name = turn->bot_name, .escape = telegram_escape, .is_late = turn->attempt > 1};
+    *ret_input = (GameInput){.bot_name  = turn->bot_name,
+                             .bot_id    = turn->bot_id,
+                             .update_id = update->id,
+                             .per_user  = turn->per_user,
+                             .per_group = turn->per_group,
+                             .escape    = telegram_escape,
+                             .is_late   = turn->attempt > 1};
     switch (update->kind) {
     case TELEGRAM_MESSAGE:
         return update->message && message_read(update->message, turn->arena, ret_input);
@@ -346,7 +357,8 @@ ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr)
 
     if (!input_read(turn, &input))
         return OK;
-    input.admin = prepared ? prepared->admin : ADMIN_UNKNOWN;
+    if (!input.is_anonymous)
+        input.admin = prepared ? prepared->admin : ADMIN_UNKNOWN;
     if (input.kind == GAME_MESSAGE && input.is_reply)
         TRY(telegram_reference_find(tx, turn->bot_id, input.chat_id, turn->update->message->reply_to->id,
                                     &input.reply_reference, reterr));

@@ -32,7 +32,8 @@ typedef struct {
     Pool                 *pool; /* for prepare */
     TelegramBot          *bot;  /* for prepare: telegram_get_member() */
     Deadline              deadline;
-    void                 *prepared; /* by bot_game_prepare() */
+    int                   per_user, per_group; /* commands a minute that are answered; 0: the game's own limits */
+    void                 *prepared;            /* by bot_game_prepare() */
     TelegramOutgoing      outgoing[BOT_OUTGOING_MAX];
     int                   outgoing_count;
 } BotTurn;

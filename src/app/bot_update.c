@@ -256,14 +256,16 @@ static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
     update->handler = handler;
     update->job     = job;
     update->settle  = ret_settle;
-    update->turn    = (BotTurn){.update   = &parsed,
-                                .bot_id   = telegram_bot_id(handler->options.bot),
-                                .bot_name = update->name[0] ? update->name : NULL,
-                                .attempt  = job->command->attempt,
-                                .arena    = job->arena,
-                                .pool     = handler->options.pool,
-                                .bot      = handler->options.bot,
-                                .deadline = deadline_in_ms(UPDATE_MS)};
+    update->turn    = (BotTurn){.update    = &parsed,
+                                .bot_id    = telegram_bot_id(handler->options.bot),
+                                .bot_name  = update->name[0] ? update->name : NULL,
+                                .attempt   = job->command->attempt,
+                                .arena     = job->arena,
+                                .pool      = handler->options.pool,
+                                .bot       = handler->options.bot,
+                                .deadline  = deadline_in_ms(UPDATE_MS),
+                                .per_user  = handler->options.per_user,
+                                .per_group = handler->options.per_group};
     ErrorCode code  = bot_game_prepare(&update->turn, &error);
 
     if (code == OK)

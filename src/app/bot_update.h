@@ -22,6 +22,7 @@ typedef struct {
     TelegramBot    *bot;
     TelegramOutbox *outbox;
     Waker          *waker;
+    int             per_user, per_group; /* commands a minute that are answered; 0: the game's own limits */
 } BotUpdateOptions;
 
 Handler *bot_update_handler_new(const BotUpdateOptions *options);

@@ -66,6 +66,7 @@ typedef struct {
     const char *telegram_api_root, *telegram_mode, *telegram_webhook_url, *telegram_webhook_secret;
     int64_t     telegram_concurrency, telegram_outbox;
     int64_t     telegram_chat_interval, telegram_group_per_minute, telegram_per_second;
+    int64_t     rating_user_per_minute, rating_group_per_minute;
     const char *log, *log_format;
 
     const SettingSection *workers_list; /* values: WorkerSettings */

@@ -65,7 +65,8 @@ ErrorCode command_rating_leaderboard(Call *call, Error *reterr)
 
     TRY(read_begin(call, &read, reterr));
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    TRY(rating_read_board(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count, reterr));
+    TRY(rating_read_board(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &read, &list, &count,
+                          /* ret_total= */ NULL, reterr));
     if (call->json)
         ROWS_JSON(call, list, count, board_row_write);
     else

@@ -25,6 +25,7 @@ typedef struct {
 typedef struct {
     size_t          offset, length;
     const GameUser *user;
+    bool            is_stranger; /* not in the group */
 } GameLink;
 
 typedef enum {

@@ -176,58 +176,82 @@ static void cell_time(Text *csv, int64_t micros)
 }
 
 #define EXPORT_MATCHES_MAX 20000
+#define ROW_BYTES_MAX      4096
+
+static void match_row(Text *csv, const GroupMatch *m)
+{
+    text_print(csv, "%lld,", (long long)m->id);
+    cell_time(csv, m->played_at);
+    text_append_char(csv, ',');
+    cell_text(csv, m->a_name);
+    text_append_char(csv, ',');
+    cell_text(csv, m->a_username);
+    text_print(csv, ",%d,%d,", m->score_a, m->score_b);
+    cell_text(csv, m->b_name);
+    text_append_char(csv, ',');
+    cell_text(csv, m->b_username);
+    text_print(csv, ",%d,%d,%d,%d,%s\r\n", rating_points(m->a_before), rating_points(m->a_after),
+               rating_points(m->b_before), rating_points(m->b_after), m->is_undone ? "yes" : "no");
+}
+
+/* How many of the newest matches fit into so many bytes. The list is newest first. */
+static int matches_fit(const GroupMatch *list, int count, size_t bytes, Arena *arena)
+{
+    size_t    used = 0;
+    ArenaMark mark = arena_mark(arena);
+    Text      row;
+    int       fit = 0;
+
+    text_init(&row, arena, ROW_BYTES_MAX);
+    for (; fit < count; fit++) {
+        text_clear(&row);
+        match_row(&row, &list[fit]);
+        used += row.length;
+        if (used > bytes)
+            break;
+    }
+    arena_rewind(arena, mark);
+    return fit;
+}
 
 ErrorCode board_export_matches(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count,
                                bool *ret_more, Error *reterr)
 {
-    GroupMatch *list;
-    int         count;
-    int         first;
+    static const char head[] = "match,played_at,player_a,username_a,score_a,score_b,player_b,username_b,a_before,"
+                               "a_after,b_before,b_after,undone\r\n";
+    GroupMatch       *list;
+    int               count, fit;
 
-    TRY(board_matches(tx, group_id, 0, EXPORT_MATCHES_MAX + 1, /* with_undone= */ true, &list, &count, reterr));
-    *ret_more = count > EXPORT_MATCHES_MAX;
-    first     = count > EXPORT_MATCHES_MAX ? EXPORT_MATCHES_MAX : count;
+    TRY(board_matches(tx, group_id, 0, EXPORT_MATCHES_MAX, /* with_undone= */ true, &list, &count, reterr));
+    fit       = matches_fit(list, count, bytes_max - sizeof head, tx->arena);
+    *ret_more = fit < count || count == EXPORT_MATCHES_MAX;
     text_init(ret_csv, tx->arena, bytes_max);
-    text_append(ret_csv, "match,played_at,player_a,username_a,score_a,score_b,player_b,username_b,a_before,a_after,"
-                         "b_before,b_after,undone\r\n");
-    for (int i = first - 1; i >= 0; i--) {
-        const GroupMatch *m = &list[i];
-
-        text_print(ret_csv, "%lld,", (long long)m->id);
-        cell_time(ret_csv, m->played_at);
-        text_append_char(ret_csv, ',');
-        cell_text(ret_csv, m->a_name);
-        text_append_char(ret_csv, ',');
-        cell_text(ret_csv, m->a_username);
-        text_print(ret_csv, ",%d,%d,", m->score_a, m->score_b);
-        cell_text(ret_csv, m->b_name);
-        text_append_char(ret_csv, ',');
-        cell_text(ret_csv, m->b_username);
-        text_print(ret_csv, ",%d,%d,%d,%d,%s\r\n", rating_points(m->a_before), rating_points(m->a_after),
-                   rating_points(m->b_before), rating_points(m->b_after), m->is_undone ? "yes" : "no");
-    }
-    if (text_is_full(ret_csv))
-        return fail(reterr, ERR_LIMIT, "the matches do not fit into %zu bytes", bytes_max);
-    *ret_count = first;
+    text_append(ret_csv, head);
+    for (int i = fit - 1; i >= 0; i--)
+        match_row(ret_csv, &list[i]);
+    *ret_count = fit;
     return OK;
 }
 
-ErrorCode board_export_ratings(Tx *tx, int64_t group_id, Text *ret_csv, int *ret_count, Error *reterr)
+static void rating_row(Text *csv, const BoardRow *row)
+{
+    text_print(csv, "%lld,", (long long)row->place);
+    cell_text(csv, row->name);
+    text_append_char(csv, ',');
+    cell_text(csv, row->username);
+    text_print(csv, ",%d,%d,%d,%d\r\n", rating_points(row->rating), rating_points(row->deviation), row->games,
+               rating_points(row->change_week));
+}
+
+ErrorCode board_export_ratings(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count, Error *reterr)
 {
     BoardRow *list;
+    int       count;
 
-    TRY(board_read(tx, group_id, 0, 10000, &list, ret_count, reterr));
-    text_init(ret_csv, tx->arena, TEXT_MAX_BODY);
+    TRY(board_read(tx, group_id, 0, 10000, &list, &count, reterr));
+    text_init(ret_csv, tx->arena, bytes_max);
     text_append(ret_csv, "place,player,username,rating,deviation,games,change_7_days\r\n");
-    for (int i = 0; i < *ret_count; i++) {
-        text_print(ret_csv, "%lld,", (long long)list[i].place);
-        cell_text(ret_csv, list[i].name);
-        text_append_char(ret_csv, ',');
-        cell_text(ret_csv, list[i].username);
-        text_print(ret_csv, ",%d,%d,%d,%d\r\n", rating_points(list[i].rating), rating_points(list[i].deviation),
-                   list[i].games, rating_points(list[i].change_week));
-    }
-    if (text_is_full(ret_csv))
-        return fail(reterr, ERR_LIMIT, "the ratings are too many for one file");
+    for (*ret_count = 0; *ret_count < count && ret_csv->length + ROW_BYTES_MAX < bytes_max; ++*ret_count)
+        rating_row(ret_csv, &list[*ret_count]);
     return OK;
 }

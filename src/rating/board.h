@@ -128,10 +128,11 @@ typedef struct {
 must_check ErrorCode board_points(Tx *tx, int64_t group_id, const int64_t *players, int count, int limit,
                                   BoardPoint **ret_list, int *ret_count, Error *reterr);
 
-/* The newest matches of a group, oldest first, and its leaderboard, as CSV (RFC 4180). A cell that a spreadsheet would take for a formula
- * begins with an apostrophe. ERR_LIMIT: more than bytes_max. */
+/* The newest matches of a group that fit, oldest first, and the first places of its leaderboard, as CSV (RFC 4180). A cell that a spreadsheet
+ * would take for a formula begins with an apostrophe. *ret_more: there are older ones. */
 must_check ErrorCode board_export_matches(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count,
                                           bool *ret_more, Error *reterr);
-must_check ErrorCode board_export_ratings(Tx *tx, int64_t group_id, Text *ret_csv, int *ret_count, Error *reterr);
+must_check ErrorCode board_export_ratings(Tx *tx, int64_t group_id, size_t bytes_max, Text *ret_csv, int *ret_count,
+                                          Error *reterr);
 
 #endif

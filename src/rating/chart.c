@@ -11,6 +11,11 @@
 
 #include "base/text.h"
 
+/* Drawn in units of which SCALE are a pixel. */
+#define WIDTH     1080.0
+#define HEIGHT    720.0
+#define SCALE     (CHART_WIDTH / WIDTH)
+#define COLUMN    3.0 /* points within so much of the width are one column of the curve */
 #define LEFT      92.0
 #define RIGHT     236.0 /* for the names */
 #define TOP       84.0
@@ -30,6 +35,9 @@ static const Colour colours[CHART_SERIES_MAX] = {
     {0.20, 0.78, 0.60},
     {0.93, 0.56, 0.76},
     {0.95, 0.90, 0.35},
+    {0.96, 0.47, 0.33},
+    {0.68, 0.58, 0.98},
+    {0.86, 0.88, 0.91},
 };
 static const Colour panel = {0.09, 0.11, 0.15}, grid = {0.22, 0.25, 0.31}, words = {0.80, 0.83, 0.88};
 
@@ -50,12 +58,12 @@ static double x_of(const Chart *chart, int64_t at)
 {
     double share = (double)(at - chart->from) / (double)(chart->to - chart->from);
 
-    return LEFT + share * (CHART_WIDTH - LEFT - RIGHT);
+    return LEFT + share * (WIDTH - LEFT - RIGHT);
 }
 
 static double y_of(const Chart *chart, double rating)
 {
-    return CHART_HEIGHT - BOTTOM - (rating - chart->low) / (chart->high - chart->low) * (CHART_HEIGHT - TOP - BOTTOM);
+    return HEIGHT - BOTTOM - (rating - chart->low) / (chart->high - chart->low) * (HEIGHT - TOP - BOTTOM);
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -92,8 +100,11 @@ static void ranges_find(Chart *chart)
             low         = fmin(low, point->rating);
             high        = fmax(high, point->rating);
         }
-    if (chart->to <= chart->from)
-        chart->to = chart->from + 1;
+    /* One match is a step in the middle of an hour. */
+    if (chart->to <= chart->from) {
+        chart->from -= INT64_C(1800) * 1000000;
+        chart->to += INT64_C(1800) * 1000000;
+    }
     if (high - low < 20) {
         low -= 10;
         high += 10;
@@ -115,25 +126,81 @@ static void text_show(cairo_t *cairo, double x, double y, double size, const cha
     cairo_show_text(cairo, text);
 }
 
-/* At most so wide, with an ellipsis; clean UTF-8, because cairo refuses everything else. */
-static const char *text_fit(cairo_t *cairo, const char *text, double size, double width, Arena *arena)
+/* The length of a character in bytes. */
+static size_t char_length(const char *text)
 {
-    size_t               length = strnlen(text, 256);
-    char                *copy   = arena_bytes(arena, text, text_cut(text, length, 255));
-    cairo_text_extents_t extents;
+    size_t length = 1;
+
+    while (((unsigned char)text[length] & 0xc0) == 0x80)
+        length++;
+    return length;
+}
+
+/* Has the font something to show for this character? An emoji would be an empty box; noncharacters are refused by cairo. */
+static bool char_is_drawable(cairo_t *cairo, const char *text, size_t length)
+{
+    cairo_scaled_font_t *font   = cairo_get_scaled_font(cairo);
+    cairo_glyph_t       *glyphs = NULL;
+    int                  count  = 0;
+    bool                 shown;
+
+    if ((unsigned char)text[0] < 0x20)
+        return false;
+    if (cairo_scaled_font_text_to_glyphs(font, 0, 0, text, (int)length, &glyphs, &count, NULL, NULL, NULL) !=
+        CAIRO_STATUS_SUCCESS)
+        return false;
+    shown = count > 0 && glyphs[0].index != 0;
+    cairo_glyph_free(glyphs);
+    return shown;
+}
+
+/* What can be drawn of a text, without spaces at its ends; "" : nothing. */
+static char *text_drawable(cairo_t *cairo, const char *text, Arena *arena)
+{
+    size_t length = text_cut(text, strnlen(text, 256), 255), kept = 0;
+    char  *copy = arena_bytes(arena, text, length);
 
     text_clean(copy, strlen(copy));
-    for (char *c = copy; *c; c++)
-        if ((unsigned char)*c < 0x20)
-            *c = ' ';
+    for (size_t at = 0, size; copy[at]; at += size) {
+        size = char_length(copy + at);
+        if (copy[at] == '\n' || copy[at] == '\t')
+            copy[at] = ' ';
+        if ((copy[at] == ' ' && (kept == 0 || copy[kept - 1] == ' ')) || !char_is_drawable(cairo, copy + at, size))
+            continue;
+        memmove(copy + kept, copy + at, size);
+        kept += size;
+    }
+    while (kept > 0 && copy[kept - 1] == ' ')
+        kept--;
+    copy[kept] = '\0';
+    return copy;
+}
+
+/* At most so wide, with an ellipsis. */
+static const char *text_fit(cairo_t *cairo, const char *text, double size, double width, Arena *arena)
+{
+    char                *copy   = text_drawable(cairo, text, arena);
+    size_t               length = strlen(copy);
+    cairo_text_extents_t extents;
+
     cairo_set_font_size(cairo, size);
     cairo_text_extents(cairo, copy, &extents);
-    for (length = strlen(copy); extents.x_advance > width && length > 1;) {
+    while (extents.x_advance > width && length > 1) {
         length = text_cut(copy, length, length - 1);
         copy   = arena_print(arena, "%.*s…", (int)length, copy);
         cairo_text_extents(cairo, copy, &extents);
     }
     return copy;
+}
+
+/* A player whose name cannot be drawn is called by the username. */
+static const char *name_fit(const Chart *chart, const ChartSeries *series, double size, double width, Arena *arena)
+{
+    const char *fit = series->name ? text_fit(chart->cairo, series->name, size, width, arena) : "";
+
+    if (!fit[0] && series->username && series->username[0])
+        fit = text_fit(chart->cairo, arena_print(arena, "@%s", series->username), size, width, arena);
+    return fit[0] ? fit : "?";
 }
 
 /* ---- the parts ---- */
@@ -149,7 +216,7 @@ static void grid_draw(const Chart *chart)
         colour_set(cairo, grid);
         cairo_set_line_width(cairo, 1.5);
         cairo_move_to(cairo, LEFT, y);
-        cairo_line_to(cairo, CHART_WIDTH - RIGHT, y);
+        cairo_line_to(cairo, WIDTH - RIGHT, y);
         cairo_stroke(cairo);
         snprintf(text, sizeof text, "%.0f", rating);
         colour_set(cairo, words);
@@ -181,8 +248,51 @@ static void times_draw(const Chart *chart)
             continue;
         memcpy(last, text, sizeof last);
         colour_set(chart->cairo, words);
-        text_show(chart->cairo, x_of(chart, at), CHART_HEIGHT - 28, 22, text, i == 0 ? 0 : i == marks ? 1 : 0.5);
+        text_show(chart->cairo, x_of(chart, at), HEIGHT - 28, 22, text, i == 0 ? 0 : i == marks ? 1 : 0.5);
     }
+}
+
+/* Points of one column of the curve: the first, the lowest, the highest and the last one are drawn. A thousand points are more than a phone
+ * shows, and each costs. */
+typedef struct {
+    int first, low, high, last;
+} Column;
+
+static void point_draw(const Chart *chart, const ChartPoint *point)
+{
+    cairo_line_to(chart->cairo, x_of(chart, point->at), y_of(chart, point->rating));
+}
+
+static void column_draw(const Chart *chart, const ChartPoint *points, const Column *column)
+{
+    int low = column->low < column->high ? column->low : column->high;
+    int top = column->low < column->high ? column->high : column->low;
+
+    point_draw(chart, &points[column->first]);
+    if (low != column->first)
+        point_draw(chart, &points[low]);
+    if (top != low)
+        point_draw(chart, &points[top]);
+    if (column->last != top)
+        point_draw(chart, &points[column->last]);
+}
+
+static void curve_draw(const Chart *chart, const ChartSeries *series)
+{
+    const ChartPoint *points = series->points;
+    Column            column = {0};
+
+    for (int i = 1; i < series->count; i++) {
+        if (x_of(chart, points[i].at) - x_of(chart, points[column.first].at) >= COLUMN) {
+            column_draw(chart, points, &column);
+            column = (Column){i, i, i, i};
+            continue;
+        }
+        column.low  = points[i].rating < points[column.low].rating ? i : column.low;
+        column.high = points[i].rating > points[column.high].rating ? i : column.high;
+        column.last = i;
+    }
+    column_draw(chart, points, &column);
 }
 
 static void series_draw(const Chart *chart, int index)
@@ -193,11 +303,10 @@ static void series_draw(const Chart *chart, int index)
 
     colour_set(cairo, colours[index]);
     cairo_new_path(cairo); /* words leave a current point behind */
-    cairo_set_line_width(cairo, 5);
+    cairo_set_line_width(cairo, series->count > 300 ? 3.5 : 5);
     cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_cap(cairo, CAIRO_LINE_CAP_ROUND);
-    for (int i = 0; i < series->count; i++)
-        cairo_line_to(cairo, x_of(chart, series->points[i].at), y_of(chart, series->points[i].rating));
+    curve_draw(chart, series);
     /* A player who has not played lately keeps the rating until the end of the chart. */
     cairo_line_to(cairo, x_of(chart, chart->to), y_of(chart, last->rating));
     cairo_stroke(cairo);
@@ -221,7 +330,7 @@ static int label_order(const void *a, const void *b)
 static void names_draw(const Chart *chart, Arena *arena)
 {
     Label  labels[CHART_SERIES_MAX];
-    double bottom = CHART_HEIGHT - BOTTOM;
+    double bottom = HEIGHT - BOTTOM;
 
     for (int i = 0; i < chart->count; i++) {
         const ChartSeries *series = &chart->list[i];
@@ -237,12 +346,11 @@ static void names_draw(const Chart *chart, Arena *arena)
     }
     for (int i = 0; i < chart->count; i++) {
         const ChartSeries *series = &chart->list[labels[i].index];
-        double             x      = CHART_WIDTH - RIGHT + 22;
+        double             x      = WIDTH - RIGHT + 22;
         char               number[32];
 
         colour_set(chart->cairo, colours[labels[i].index]);
-        text_show(chart->cairo, x, labels[i].y, 25,
-                  text_fit(chart->cairo, series->name ? series->name : "?", 25, RIGHT - 34, arena), 0);
+        text_show(chart->cairo, x, labels[i].y, 24, name_fit(chart, series, 24, RIGHT - 30, arena), 0);
         snprintf(number, sizeof number, "%.0f", series->points[series->count - 1].rating);
         text_show(chart->cairo, x, labels[i].y + 27, 24, number, 0);
     }
@@ -267,7 +375,7 @@ static void all_draw(Chart *chart, const char *title, Arena *arena)
     cairo_select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_BOLD);
     if (title && title[0]) {
         colour_set(cairo, words);
-        text_show(cairo, LEFT, 52, 32, text_fit(cairo, title, 32, CHART_WIDTH - LEFT - 40, arena), 0);
+        text_show(cairo, LEFT, 52, 32, text_fit(cairo, title, 32, WIDTH - LEFT - 40, arena), 0);
     }
     cairo_select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     grid_draw(chart);
@@ -304,6 +412,7 @@ ErrorCode chart_draw(const char *title, const ChartSeries *list, int count, Aren
     ranges_find(&chart);
     surface     = cairo_image_surface_create(CAIRO_FORMAT_RGB24, CHART_WIDTH, CHART_HEIGHT);
     chart.cairo = cairo_create(surface);
+    cairo_scale(chart.cairo, SCALE, SCALE);
     all_draw(&chart, title, arena);
     text_init(&png, arena, PNG_MAX);
     status = cairo_status(chart.cairo);

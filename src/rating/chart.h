@@ -5,8 +5,9 @@
  * chart brings along, so that it looks the same in a light and in a dark chat.
  *
  * Invariants
- *   1. 1080 by 720 pixels, whatever is drawn. Time runs to the right in proportion, so pauses show.
- *   2. At most CHART_SERIES_MAX series of CHART_POINTS_MAX points; names are shortened, invalid UTF-8 is replaced.
+ *   1. 900 by 600 pixels, whatever is drawn: wide enough for a phone, and encoding costs by the pixel. Time runs to the right in proportion, so pauses show.
+ *   2. At most CHART_SERIES_MAX series of CHART_POINTS_MAX points; names are shortened, and characters that the font
+ *      does not have, such as emoji, are left out.
  * Threads: any. Ownership: the bytes live in the arena.
  */
 #ifndef RATING_CHART_H
@@ -18,9 +19,9 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-#define CHART_WIDTH      1080
-#define CHART_HEIGHT     720
-#define CHART_SERIES_MAX 5
+#define CHART_WIDTH      900
+#define CHART_HEIGHT     600
+#define CHART_SERIES_MAX 8
 #define CHART_POINTS_MAX 1000
 
 typedef struct {
@@ -29,7 +30,8 @@ typedef struct {
 } ChartPoint;
 
 typedef struct {
-    const char *name; /* NULL: none */
+    const char *name;     /* NULL: none */
+    const char *username; /* shown if nothing of the name can be drawn; NULL: none */
     ChartPoint *points;
     int         count;
 } ChartSeries;

@@ -10,8 +10,11 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/log.h"
 #include "rating/game_inner.h"
 #include "rating/metric.h"
+
+#define KEY_MAX 200
 
 /* ---- speaking ---- */
 
@@ -108,38 +111,57 @@ GameReply *turn_answer(Turn *turn, const char *html)
 
 /* ---- who is meant ---- */
 
-ErrorCode turn_player(Turn *turn, const AskWord *word, Player *ret_player, bool *ret_found, Error *reterr)
+/* Everyone who is named in the message was asked for when the turn was opened. */
+static const Player *known_find(const Turn *turn, const AskWord *word)
 {
-    if (word->user) {
-        TRY(players_of_users(turn->tx, turn->group.id, &word->user->id, 1, ret_player, reterr));
-    } else if (word->is_name) {
-        const char *name = word->text + 1;
+    const OpeningAsk *asked = &turn->asked;
 
-        TRY(players_named(turn->tx, turn->group.id, &name, 1, ret_player, reterr));
-    } else {
-        *ret_player = (Player){0};
-    }
-    *ret_found = ret_player->player_id && (ret_player->is_member || ret_player->is_bot);
-    if (!*ret_found)
-        turn_say(turn, PHRASE_PLAYER_UNKNOWN, turn_escaped(turn, word->text));
-    return OK;
+    for (int i = 0; word->user && i < asked->users_count; i++)
+        if (asked->users[i] == word->user->id)
+            return &turn->opening.players[i];
+    for (int i = 0; !word->user && word->is_name && i < asked->names_count; i++)
+        if (strcmp(asked->names[i], word->text + 1) == 0)
+            return &turn->opening.players[asked->users_count + i];
+    return NULL;
+}
+
+bool turn_player(Turn *turn, const AskWord *word, Player *ret_player)
+{
+    const Player *known = known_find(turn, word);
+
+    *ret_player = known ? *known : (Player){0};
+    if (ret_player->player_id && (ret_player->is_member || ret_player->is_bot))
+        return true;
+    turn_say(turn, PHRASE_PLAYER_UNKNOWN,
+             turn_escaped(turn, word->text[0] || !word->user || !word->user->name ? word->text : word->user->name));
+    return false;
+}
+
+static const char *key_hash(const Turn *turn, const char *text)
+{
+    unsigned char hash[16];
+    char          hex[sizeof hash * 2 + 1];
+
+    crypto_generichash(hash, sizeof hash, (const unsigned char *)text, strlen(text), NULL, 0);
+    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
+    return arena_print(turn->tx->arena, "hash:%s", hex);
 }
 
 const char *turn_key(const Turn *turn, const char *what)
 {
     const GameInput *input = turn->input;
-    unsigned char    hash[16];
-    char             hex[sizeof hash * 2 + 1];
-    const char      *text;
+    Arena           *arena = turn->tx->arena;
+    const char      *bot   = input->bot_id ? arena_print(arena, ":%" PRId64, input->bot_id) : "";
+    const char      *key;
 
-    if (input->kind == GAME_BUTTON && input->button_id && input->button_id[0])
-        return arena_print(turn->tx->arena, "press:%.150s", input->button_id);
+    if (input->kind == GAME_BUTTON && input->button_id && input->button_id[0]) {
+        key = arena_print(arena, "press:%" PRId64 ":%s:%s%s", input->chat_id, input->button_id, what, bot);
+        return strlen(key) <= KEY_MAX ? key : key_hash(turn, key);
+    }
     if (input->kind == GAME_MESSAGE && input->message_id)
-        return arena_print(turn->tx->arena, "%" PRId64 ":%" PRId64, input->chat_id, input->message_id);
-    text = arena_print(turn->tx->arena, "%" PRId64 "|%s|%" PRId64, input->chat_id, what, input->date_s);
-    crypto_generichash(hash, sizeof hash, (const unsigned char *)text, strlen(text), NULL, 0);
-    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-    return arena_print(turn->tx->arena, "hash:%s", hex);
+        return arena_print(arena, "%" PRId64 ":%" PRId64 "%s", input->chat_id, input->message_id, bot);
+    return key_hash(turn, arena_print(arena, "%" PRId64 "|%s|%" PRId64 "%s", input->chat_id, what,
+                                      input->date_s ? input->date_s : -input->update_id, bot));
 }
 
 /* ---- who is seen ---- */
@@ -150,47 +172,86 @@ static PlayerSeen seen_of(const GameUser *user, PlayerSight sight)
         .user_id = user->id, .name = user->name, .username = user->username, .is_bot = user->is_bot, .sight = sight};
 }
 
-static ErrorCode players_remember(Turn *turn, Error *reterr)
+/* A press shows that its user exists, not that the user is in the group. */
+static int seen_list(const GameInput *input, PlayerSeen *seen)
 {
-    const GameInput *input = turn->input;
-    PlayerSeen       seen[PLAYERS_SEEN_MAX];
-    int64_t          ids[PLAYERS_SEEN_MAX] = {0};
-    int              count                 = 0;
+    int count = 0;
 
-    if (input->from && !input->is_anonymous)
+    if (input->from && input->kind != GAME_BUTTON)
         seen[count++] = seen_of(input->from, PLAYER_PRESENT);
     if (input->reply_to)
         seen[count++] = seen_of(input->reply_to, PLAYER_NAMED);
     for (int i = 0; i < input->links_count && count < PLAYERS_SEEN_MAX; i++)
-        if (input->links[i].user)
+        if (input->links[i].user && !input->links[i].is_stranger)
             seen[count++] = seen_of(input->links[i].user, PLAYER_NAMED);
     for (int i = 0; i < input->came_count && count < PLAYERS_SEEN_MAX; i++)
         seen[count++] = seen_of(&input->came[i], PLAYER_PRESENT);
     for (int i = 0; i < input->left_count && count < PLAYERS_SEEN_MAX; i++)
         seen[count++] = seen_of(&input->left[i], PLAYER_LEFT);
-    if (count == 0)
-        return OK;
-    TRY(players_seen(turn->tx, turn->group.id, input->date_s ? input->date_s : clock_wall().us / 1000000, seen, count,
-                     ids, reterr));
-    if (input->from && !input->is_anonymous)
-        turn->from_id = ids[0];
+    return count;
+}
+
+/* The author first, so that he is players[0]. */
+static void asked_list(const Turn *turn, OpeningAsk *asked)
+{
+    const GameInput *input = turn->input;
+    const Ask       *ask   = &turn->ask;
+    int64_t         *users = arena_array(turn->tx->arena, int64_t, ASK_WORDS_MAX + 2);
+    const char     **names = arena_array(turn->tx->arena, const char *, ASK_WORDS_MAX + 1);
+
+    asked->users = users;
+    asked->names = names;
+    if (input->from)
+        users[asked->users_count++] = input->from->id;
+    if (input->reply_to)
+        users[asked->users_count++] = input->reply_to->id;
+    for (int i = 0; i < ask->count && i < ASK_WORDS_MAX; i++)
+        if (ask->words[i].user)
+            users[asked->users_count++] = ask->words[i].user->id;
+        else if (ask->words[i].is_name)
+            names[asked->names_count++] = ask->words[i].text + 1;
+}
+
+static ErrorCode turn_open(Turn *turn, Error *reterr)
+{
+    const GameInput *input = turn->input;
+    PlayerSeen      *seen  = arena_array(turn->tx->arena, PlayerSeen, PLAYERS_SEEN_MAX);
+    OpeningAsk      *asked = &turn->asked;
+
+    *asked = (OpeningAsk){
+        .chat_id    = input->chat_id,
+        .title      = input->chat_title,
+        .language   = input->language ? language_codes[language_of(input->language)] : NULL,
+        .date_s     = input->date_s,
+        .seen       = seen,
+        .seen_count = seen_list(input, seen),
+        .author_id  = input->from ? input->from->id : 0,
+        .is_counted = input->kind == GAME_BUTTON || (input->kind == GAME_MESSAGE && turn->ask.kind != ASK_NONE),
+    };
+    asked_list(turn, asked);
+    TRY(opening_run(turn->tx, asked, &turn->opening, reterr));
+    turn->group    = turn->opening.group;
+    turn->language = language_of(turn->group.language);
+    if (input->from && turn->opening.players[0].is_present)
+        turn->from_id = turn->opening.players[0].player_id;
     return OK;
 }
 
 /* ---- limits, topics ---- */
 
 /* Beyond a limit only the first command is answered: more answers would add to the flood. */
-static ErrorCode limits_check(Turn *turn, bool *ret_refused, Error *reterr)
+static bool limits_refused(Turn *turn, const Usage *usage)
 {
-    Usage usage;
+    int  per_user  = turn->input->per_user ? turn->input->per_user : GAME_PER_USER;
+    int  per_group = turn->input->per_group ? turn->input->per_group : GAME_PER_GROUP;
+    bool refused   = usage->by_player > per_user || usage->by_group > per_group;
 
-    TRY(usage_add(turn->tx, turn->group.id, turn->from_id, &usage, reterr));
-    *ret_refused = usage.by_player > GAME_PER_PLAYER || usage.by_group > GAME_PER_GROUP;
-    if (*ret_refused)
+    if (refused)
         metric_add(&rating_metrics.limited, 1);
-    if (usage.by_player == GAME_PER_PLAYER + 1 || usage.by_group == GAME_PER_GROUP + 1)
+    if ((usage->by_player == per_user + 1 && usage->by_group <= per_group + 1) ||
+        (usage->by_group == per_group + 1 && usage->by_player <= per_user))
         turn_say(turn, PHRASE_TOO_MANY, NULL);
-    return OK;
+    return refused;
 }
 
 static bool topic_is_wrong(const Turn *turn, const char *topic)
@@ -244,15 +305,13 @@ static const struct {
 static ErrorCode command_run(Turn *turn, Error *reterr)
 {
     AskKind kind = turn->ask.kind;
-    bool    refused;
 
+    if (limits_refused(turn, &turn->opening.usage))
+        return OK;
     if (turn->input->is_forwarded) {
         turn_say(turn, PHRASE_FORWARDED, NULL);
         return OK;
     }
-    TRY(limits_check(turn, &refused, reterr));
-    if (refused)
-        return OK;
     if (turn->ask.wants_help || !commands[kind].run) {
         turn_say(turn, commands[kind].help, turn_number(turn, turn->group.undo_hours));
         return OK;
@@ -274,10 +333,9 @@ static ErrorCode press_run(Turn *turn, Error *reterr)
         {"top:",   game_press_top  },
         {"set:",   game_press_set  },
     };
-    const char *data = turn->input->button_data;
-    bool        refused;
+    const char *data    = turn->input->button_data;
+    bool        refused = limits_refused(turn, &turn->opening.usage);
 
-    TRY(limits_check(turn, &refused, reterr));
     for (size_t i = 0; data && !refused && i < COUNT(presses); i++)
         if (strncmp(data, presses[i].prefix, strlen(presses[i].prefix)) == 0)
             return presses[i].run(turn, data + strlen(presses[i].prefix), reterr);
@@ -286,14 +344,41 @@ static ErrorCode press_run(Turn *turn, Error *reterr)
     return OK;
 }
 
-static void private_run(Turn *turn)
+static ErrorCode private_run(Turn *turn, Error *reterr)
 {
-    if (turn->ask.kind == ASK_START || turn->ask.kind == ASK_HELP)
-        turn_say(turn, PHRASE_WELCOME_PRIVATE, NULL);
-    else if (turn->ask.kind != ASK_NONE)
-        turn_say(turn, PHRASE_ONLY_IN_GROUPS, NULL);
-    else if (turn->input->kind == GAME_BUTTON)
+    bool    is_press = turn->input->kind == GAME_BUTTON;
+    int64_t user     = turn->input->from ? turn->input->from->id : turn->input->chat_id;
+    Usage   usage;
+
+    if (!is_press && turn->ask.kind == ASK_NONE)
+        return OK;
+    TRY(usage_add(turn->tx, user > 0 ? -user : user, 0, &usage, reterr));
+    if (limits_refused(turn, &usage))
+        return OK;
+    if (is_press)
         turn_reply(turn, GAME_TOAST, NULL);
+    else
+        turn_say(turn,
+                 turn->ask.kind == ASK_START || turn->ask.kind == ASK_HELP ? PHRASE_WELCOME_PRIVATE
+                                                                           : PHRASE_ONLY_IN_GROUPS,
+                 NULL);
+    return OK;
+}
+
+/* Of the two updates that tell of a move one comes first; the other finds nothing to move. */
+static ErrorCode moved_run(Turn *turn, Error *reterr)
+{
+    int64_t from = turn->input->chat_id, to = turn->input->moved_to;
+    Error   error = {0};
+    bool    moved;
+
+    if (!to || to == from)
+        return OK;
+    TRY(group_move(turn->tx, from, to, &moved, reterr));
+    if (!moved && group_get(turn->tx, from, &turn->group, &error) == OK && turn->group.chat_id == from)
+        log_write(LOG_ERROR, "rating", "a group moved to a chat that has matches of its own; both are kept",
+                  LOG_INT("from", from), LOG_INT("to", to));
+    return OK;
 }
 
 static ErrorCode removed_run(Turn *turn, Error *reterr)
@@ -314,12 +399,9 @@ static ErrorCode group_run(Turn *turn, Error *reterr)
 {
     const GameInput *input = turn->input;
 
-    TRY(group_open(turn->tx, input->chat_id, input->chat_title, language_codes[language_of(input->language)],
-                   &turn->group, reterr));
+    TRY(turn_open(turn, reterr));
     if (!turn->group.is_active)
         TRY(group_set(turn->tx, turn->group.id, "is_active", "true", reterr));
-    turn->language = language_of(turn->group.language);
-    TRY(players_remember(turn, reterr));
     if (input->kind == GAME_BUTTON)
         return press_run(turn, reterr);
     if (input->kind != GAME_MESSAGE || turn->ask.kind == ASK_NONE)
@@ -331,7 +413,6 @@ ErrorCode game_run(Tx *tx, const GameInput *input, GameOutput *ret_output, Error
 {
     Error local = {0};
     Turn  turn  = {.tx = tx, .input = input, .language = language_of(input->language), .output = ret_output};
-    bool  moved;
 
     reterr      = reterr ? reterr : &local;
     *ret_output = (GameOutput){0};
@@ -339,14 +420,10 @@ ErrorCode game_run(Tx *tx, const GameInput *input, GameOutput *ret_output, Error
         return OK;
     if (input->kind == GAME_MESSAGE)
         ask_parse(input->text, input->links, input->links_count, input->bot_name, tx->arena, &turn.ask);
-    if (input->is_private) {
-        private_run(&turn);
-        return OK;
-    }
+    if (input->is_private)
+        return private_run(&turn, reterr);
     if (input->kind == GAME_MOVED)
-        return input->moved_to && input->moved_to != input->chat_id
-                   ? group_move(tx, input->chat_id, input->moved_to, &moved, reterr)
-                   : OK;
+        return moved_run(&turn, reterr);
     if (input->kind == GAME_REMOVED)
         return removed_run(&turn, reterr);
     return group_run(&turn, reterr);

@@ -6,8 +6,9 @@
  * Invariants
  *   1. Everything runs in the caller's transaction. ERR_BUSY with SQLSTATE RT001: a version conflict; the caller rolls back and calls again
  *      with the same input. Nothing is kept in memory between calls.
- *   2. A change of ratings has a key: the group and the message, or the button press, or, where the message has no id, a hash of the group,
- *      the command, its players, scores and the date. The same input twice changes nothing twice.
+ *   2. A change of ratings has a key: the bot, the group and the message, or the button press with what it
+ *      changes, or, where the message has no id, a hash of the group,
+ *      the command, its players, scores and the date, or the transport's id where there is no date either. The same input twice changes nothing twice.
  *   3. Texts are HTML; whatever users wrote is escaped by the caller's function.
  * Threads: any. Ownership: inputs are borrowed, replies live in the transaction's arena.
  */
@@ -21,13 +22,15 @@
 #include "rating/phrase.h"
 #include "rating/undo.h"
 
-#define GAME_PER_PLAYER    30  /* commands a minute of one user in a group */
+#define GAME_PER_USER \
+    30 /* commands a minute of one user in a group, or in the chat with the bot, unless the input says another */
 #define GAME_PER_GROUP     300 /* of a group */
 #define GAME_PAGE          10  /* places of a leaderboard */
 #define GAME_REPLIES_MAX   4
 #define GAME_BUTTONS_MAX   8
 #define GAME_DATA_MAX      64 /* bytes of a button's data */
-#define GAME_CHART_PLAYERS 5
+#define GAME_CHART_PLAYERS 8  /* that may be named; the best GAME_CHART_BEST unless some are */
+#define GAME_CHART_BEST    5
 #define GAME_FILE_MAX      ((size_t)2 << 20)
 
 typedef void GameEscape(Text *html, const char *text);
@@ -48,8 +51,9 @@ typedef struct {
     int64_t         topic;        /* 0: none, or the general one */
     int64_t         message_id;   /* 0: none. BUTTON: of the message that has the button */
     int64_t         date_s;       /* seconds since 1970; 0: unknown */
+    int64_t         update_id;    /* of the transport: the same input again has the same; 0: unknown */
     const GameUser *from;         /* NULL: no single user, as of an anonymous admin */
-    bool            is_anonymous; /* an administrator in the group's name */
+    bool            is_anonymous; /* in the name of the group or of a channel: `from` is NULL */
     bool            is_forwarded;
     const char     *language; /* of the user; NULL: unknown */
     const char     *text;     /* NULL: none */
@@ -62,10 +66,12 @@ typedef struct {
     const GameUser *came, *left;             /* MEMBERS */
     int             came_count, left_count;
     int64_t         moved_to; /* MOVED: from chat_id to this */
-    Admin           admin;    /* of `from`; see game_needs_admin() */
-    const char     *bot_name; /* NULL: unknown */
-    GameEscape     *escape;
-    bool            is_late; /* an earlier try failed and the user was notified */
+    Admin   admin; /* of `from`, see game_needs_admin(); of an anonymous sender: ADMIN_YES if in the group's own name */
+    int64_t bot_id;              /* keys of two bots differ; 0: there is one */
+    int     per_user, per_group; /* commands a minute; 0: GAME_PER_USER, GAME_PER_GROUP */
+    const char *bot_name;        /* NULL: unknown */
+    GameEscape *escape;
+    bool        is_late; /* an earlier try failed and the user was notified */
 } GameInput;
 
 typedef struct {

@@ -166,9 +166,9 @@ ErrorCode game_stats(Turn *turn, Error *reterr)
         return OK;
     }
     if (turn->ask.count == 1)
-        TRY(turn_player(turn, &turn->ask.words[0], &player, &found, reterr));
+        found = turn_player(turn, &turn->ask.words[0], &player);
     else if (turn->input->reply_to)
-        TRY(turn_player(turn, &reply, &player, &found, reterr));
+        found = turn_player(turn, &reply, &player);
     else
         return game_me(turn, reterr);
     if (found && !player.is_member) {
@@ -217,14 +217,12 @@ static ErrorCode history_player(Turn *turn, const Player *player, Text *text, in
 ErrorCode game_history(Turn *turn, Error *reterr)
 {
     Player player;
-    bool   found;
     int    count = 0;
     Text   text;
 
     turn_text(turn, &text);
     if (turn->ask.count > 0) {
-        TRY(turn_player(turn, &turn->ask.words[0], &player, &found, reterr));
-        if (!found)
+        if (!turn_player(turn, &turn->ask.words[0], &player))
             return OK;
         TRY(history_player(turn, &player, &text, &count, reterr));
     } else {
@@ -255,7 +253,7 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
         if (named == 1 && i == 0)
             TRY(author(turn, &players[0], &found, reterr));
         else
-            TRY(turn_player(turn, &turn->ask.words[named == 1 ? 0 : i], &players[i], &found, reterr));
+            found = turn_player(turn, &turn->ask.words[named == 1 ? 0 : i], &players[i]);
         if (!found)
             return OK;
     }
@@ -282,8 +280,8 @@ ErrorCode game_h2h(Turn *turn, Error *reterr)
 
 /* ---- /chart ---- */
 
-/* The players who are named; else the author and the best of the others. */
-static ErrorCode chart_players(Turn *turn, int64_t *ids, const char **names, int *ret_count, bool *ret_good,
+/* The players who are named, else the best. */
+static ErrorCode chart_players(Turn *turn, int64_t *ids, ChartSeries *series, int *ret_count, bool *ret_good,
                                Error *reterr)
 {
     BoardRow *list;
@@ -296,21 +294,22 @@ static ErrorCode chart_players(Turn *turn, int64_t *ids, const char **names, int
     for (int i = 0; i < turn->ask.count && *ret_good; i++) {
         Player player;
 
-        TRY(turn_player(turn, &turn->ask.words[i], &player, ret_good, reterr));
-        names[*ret_count]   = player.name && player.name[0] ? player.name : player.username;
+        *ret_good           = turn_player(turn, &turn->ask.words[i], &player);
+        series[*ret_count]  = (ChartSeries){.name = player.name, .username = player.username};
         ids[(*ret_count)++] = player.player_id;
     }
     if (turn->ask.count > 0)
         return OK;
-    TRY(board_read(turn->tx, turn->group.id, 0, GAME_CHART_PLAYERS, &list, &found, reterr));
+    TRY(board_read(turn->tx, turn->group.id, 0, GAME_CHART_BEST, &list, &found, reterr));
     for (int i = 0; i < found; i++) {
-        names[*ret_count]   = list[i].name && list[i].name[0] ? list[i].name : list[i].username;
+        series[*ret_count]  = (ChartSeries){.name = list[i].name, .username = list[i].username};
         ids[(*ret_count)++] = list[i].player_id;
     }
     return OK;
 }
 
-static int chart_series(const BoardPoint *points, int count, const char *const *names, Arena *arena,
+/* Players without a match have no curve. */
+static int chart_series(const BoardPoint *points, int count, const ChartSeries *players, Arena *arena,
                         ChartSeries *ret_list)
 {
     int series = 0;
@@ -320,7 +319,7 @@ static int chart_series(const BoardPoint *points, int count, const char *const *
         ChartPoint  *at;
 
         if (i == 0 || points[i].ord != points[i - 1].ord) {
-            ret_list[series]        = (ChartSeries){.name = names[points[i].ord - 1]};
+            ret_list[series]        = players[points[i].ord - 1];
             ret_list[series].points = arena_array(arena, ChartPoint, count + 1);
             one                     = &ret_list[series++];
             at                      = &one->points[one->count++];
@@ -335,8 +334,7 @@ static int chart_series(const BoardPoint *points, int count, const char *const *
 ErrorCode game_chart(Turn *turn, Error *reterr)
 {
     int64_t     ids[GAME_CHART_PLAYERS];
-    const char *names[GAME_CHART_PLAYERS];
-    ChartSeries series[GAME_CHART_PLAYERS];
+    ChartSeries named[GAME_CHART_PLAYERS], series[GAME_CHART_PLAYERS];
     BoardPoint *points;
     int         players, count;
     bool        good;
@@ -345,7 +343,7 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
     const void *png;
     size_t      size;
 
-    TRY(chart_players(turn, ids, names, &players, &good, reterr));
+    TRY(chart_players(turn, ids, named, &players, &good, reterr));
     if (!good)
         return OK;
     TRY(board_points(turn->tx, turn->group.id, ids, players, CHART_POINTS_MAX, &points, &count, reterr));
@@ -353,7 +351,7 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
         turn_say(turn, PHRASE_CHART_EMPTY, NULL);
         return OK;
     }
-    TRY(chart_draw(turn->group.title, series, chart_series(points, count, names, turn->tx->arena, series),
+    TRY(chart_draw(turn->group.title, series, chart_series(points, count, named, turn->tx->arena, series),
                    turn->tx->arena, &png, &size, reterr));
     metric_observe_us(&rating_metrics.charts, mono_us_between(begun, clock_mono()));
     reply            = turn_reply(turn, GAME_PHOTO, phrase_text(turn->language, PHRASE_CHART_CAPTION));
@@ -365,15 +363,24 @@ ErrorCode game_chart(Turn *turn, Error *reterr)
 
 /* ---- /export ---- */
 
+/* Files wait in the outbox and are stored with their messages: one export a minute and group, counted as a user of its own. */
+#define EXPORT_USER INT64_MIN
+
 ErrorCode game_export(Turn *turn, Error *reterr)
 {
     Text       matches, ratings, caption;
     int        matches_count, ratings_count;
     bool       more;
     GameReply *reply;
+    Usage      usage;
 
+    TRY(usage_add(turn->tx, turn->group.id, EXPORT_USER, &usage, reterr));
+    if (usage.by_player > 1) {
+        turn_say(turn, PHRASE_EXPORT_OFTEN, NULL);
+        return OK;
+    }
     TRY(board_export_matches(turn->tx, turn->group.id, GAME_FILE_MAX, &matches, &matches_count, &more, reterr));
-    TRY(board_export_ratings(turn->tx, turn->group.id, &ratings, &ratings_count, reterr));
+    TRY(board_export_ratings(turn->tx, turn->group.id, GAME_FILE_MAX, &ratings, &ratings_count, reterr));
     turn_text(turn, &caption);
     PHRASE(&caption, turn->language, more ? PHRASE_EXPORT_CAPTION_MORE : PHRASE_EXPORT_CAPTION_MATCHES,
            turn_number(turn, matches_count));

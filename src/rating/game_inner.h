@@ -6,6 +6,7 @@
 
 #include "rating/game.h"
 #include "rating/group.h"
+#include "rating/opening.h"
 #include "rating/player.h"
 
 #define GAME_TEXT_MAX ((size_t)16 << 10)
@@ -16,7 +17,9 @@ typedef struct {
     Ask              ask;
     Group            group;
     Language         language;
-    int64_t          from_id; /* player; 0: anonymous */
+    int64_t          from_id; /* player; 0: anonymous, or not present in the group */
+    OpeningAsk       asked;   /* who is known from it: opening.players */
+    Opening          opening;
     GameOutput      *output;
 } Turn;
 
@@ -42,9 +45,9 @@ GameReply *turn_answer(Turn *turn, const char *html);
 
 /* ---- who is meant ---- */
 
-/* The player that a word names. *ret_found false: unknown here, and it was said. */
-must_check ErrorCode turn_player(Turn *turn, const AskWord *word, Player *ret_player, bool *ret_found, Error *reterr);
-/* The key of a change; what: what distinguishes it where the message has no id. */
+/* The player that a word of the message names, its author, or whose message it answers. false: unknown here, and it was said. */
+bool turn_player(Turn *turn, const AskWord *word, Player *ret_player);
+/* The key of a change; what: what it changes, for presses, and for messages that have no id. */
 const char *turn_key(const Turn *turn, const char *what);
 
 /* ---- commands ---- */

@@ -10,6 +10,15 @@
 #include "rating/match.h"
 #include "rating/metric.h"
 #include "rating/rules.h"
+#include "sql.h"
+
+/* 0: it is no number of a match or a question. */
+static int64_t match_number(const char *text)
+{
+    size_t length = strspn(text, "0123456789");
+
+    return length > 0 && length <= 18 && text[length] == '\0' ? strtoll(text, NULL, 10) : 0;
+}
 
 /* ---- /match ---- */
 
@@ -19,7 +28,7 @@ static void match_refused(Turn *turn, const MatchDone *done, const Player player
         [MATCH_ONE_PLAYER] = PHRASE_PLAYERS_SAME,  [MATCH_SCORES] = PHRASE_SCORES_WRONG,
         [MATCH_NO_SCORE] = PHRASE_SCORES_ZERO,     [MATCH_NO_DRAWS] = PHRASE_NO_DRAWS,
         [MATCH_NO_MEMBER] = PHRASE_PLAYER_UNKNOWN, [MATCH_LEFT] = PHRASE_PLAYER_LEFT,
-        [MATCH_BOT] = PHRASE_PLAYER_BOT,
+        [MATCH_BOT] = PHRASE_PLAYER_BOT,           [MATCH_KEY_USED] = PHRASE_KEY_USED,
     };
     const char *value = done->verdict == MATCH_SCORES ? turn_number(turn, MATCH_SCORE_MAX)
                                                       : turn_player_name(turn, &players[done->which]);
@@ -28,18 +37,24 @@ static void match_refused(Turn *turn, const MatchDone *done, const Player player
     turn_say(turn, phrases[done->verdict], value);
 }
 
-static void match_ask_back(Turn *turn, const MatchNew *match)
+/* The match that is asked about is in the database: what a press says is the client's word. */
+static ErrorCode match_ask_back(Turn *turn, const MatchNew *match, Error *reterr)
 {
+    int64_t    id;
     Text       text;
     GameReply *reply;
 
+    TRY(db_get_i64(turn->tx, sql_rating_question_put,
+                   DB_ARGS(db_i64(turn->group.id), db_text(match->key), db_i64(match->player[0]),
+                           db_i64(match->player[1]), db_i32(match->score[0]), db_i32(match->score[1]),
+                           match->author_id ? db_i64(match->author_id) : db_null()),
+                   &id, reterr));
     turn_text(turn, &text);
     PHRASE_ALONE(&text, turn->language, PHRASE_MATCH_SAME_ASK);
     reply = turn_reply(turn, GAME_SAY, text_string(&text));
-    /* The key goes with the button: pressed twice it is one match. */
-    turn_button(turn, reply, PHRASE_BUTTON_AGAIN, false, "again:%" PRId64 ":%" PRId64 ":%d:%d:%" PRId64,
-                match->player[0], match->player[1], match->score[0], match->score[1], turn->input->message_id);
+    turn_button(turn, reply, PHRASE_BUTTON_AGAIN, false, "again:%" PRId64, id);
     turn_button(turn, reply, PHRASE_BUTTON_NO, true, "no");
+    return OK;
 }
 
 static ErrorCode match_show(Turn *turn, const MatchNew *match, const MatchDone *done, const Player players[2],
@@ -78,8 +93,8 @@ static ErrorCode match_try(Turn *turn, const MatchNew *match, const Player playe
 
     TRY(match_register(turn->tx, &turn->group, match, &done, reterr));
     if (done.verdict == MATCH_SAME)
-        match_ask_back(turn, match);
-    else if (done.verdict == MATCH_REGISTERED || done.verdict == MATCH_REPEATED)
+        return match_ask_back(turn, match, reterr);
+    if (done.verdict == MATCH_REGISTERED || done.verdict == MATCH_REPEATED)
         return match_show(turn, match, &done, players, reterr);
     else
         match_refused(turn, &done, players);
@@ -87,7 +102,7 @@ static ErrorCode match_try(Turn *turn, const MatchNew *match, const Player playe
 }
 
 /* Both players and both scores from the words, or one opponent and the author. false: said what is wrong. */
-static ErrorCode match_read(Turn *turn, MatchNew *match, Player players[2], bool *ret_good, Error *reterr)
+static void match_read(Turn *turn, MatchNew *match, Player players[2], bool *ret_good)
 {
     Ask    *ask = &turn->ask;
     AskWord names[2];
@@ -98,7 +113,7 @@ static ErrorCode match_read(Turn *turn, MatchNew *match, Player players[2], bool
     named = ask->count - 2;
     if (named < 0 || named > 2 || ask->count > ASK_WORDS_MAX) {
         turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
-        return OK;
+        return;
     }
     for (int i = 0; i < 2; i++)
         match->score[i] = ask_score(ask->words[named + i].text);
@@ -107,29 +122,28 @@ static ErrorCode match_read(Turn *turn, MatchNew *match, Player players[2], bool
             named = 3;
     if (named == 3 || match->score[0] < 0 || match->score[1] < 0) {
         turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
-        return OK;
+        return;
     }
     if (named == 2) {
         memcpy(names, ask->words, sizeof names);
     } else {
         if (!turn->from_id) {
             turn_say(turn, PHRASE_MATCH_ANONYMOUS, NULL);
-            return OK;
+            return;
         }
         if (named == 0 && !turn->input->reply_to) {
             turn_say(turn, PHRASE_MATCH_REPLY_FORMAT, NULL);
-            return OK;
+            return;
         }
         names[0] = (AskWord){.text = "", .user = turn->input->from};
         names[1] = named == 1 ? ask->words[0] : (AskWord){.text = "", .user = turn->input->reply_to};
     }
     for (int i = 0; i < 2; i++) {
-        TRY(turn_player(turn, &names[i], &players[i], ret_good, reterr));
+        *ret_good = turn_player(turn, &names[i], &players[i]);
         if (!*ret_good)
-            return OK;
+            return;
         match->player[i] = players[i].player_id;
     }
-    return OK;
 }
 
 ErrorCode game_match(Turn *turn, Error *reterr)
@@ -138,7 +152,7 @@ ErrorCode game_match(Turn *turn, Error *reterr)
     Player   players[2] = {{0}};
     bool     good;
 
-    TRY(match_read(turn, &match, players, &good, reterr));
+    match_read(turn, &match, players, &good);
     if (!good)
         return OK;
     match.key = turn_key(turn, arena_print(turn->tx->arena, "match|%" PRId64 "|%" PRId64 "|%d|%d", match.player[0],
@@ -148,26 +162,40 @@ ErrorCode game_match(Turn *turn, Error *reterr)
     return match_try(turn, &match, players, reterr);
 }
 
+#define QUESTION_COLUMNS(X, T)       \
+    X(T, const char *, DB_TEXT, key) \
+    X(T, int64_t, DB_I64, player_a)  \
+    X(T, int64_t, DB_I64, player_b)  \
+    X(T, int32_t, DB_I32, score_a)   \
+    X(T, int32_t, DB_I32, score_b)
+typedef struct {
+    QUESTION_COLUMNS(DB_FIELD, QuestionRow)
+} QuestionRow;
+DB_SHAPE(question, QuestionRow, QUESTION_COLUMNS);
+
+/* The key is that of the message that was asked back: pressed by several people it is one match. */
 ErrorCode game_press_again(Turn *turn, const char *data, Error *reterr)
 {
-    int64_t  numbers[5];
-    MatchNew match = {.author_id = turn->from_id, .is_confirmed = true};
-    Player   players[2];
-    char    *end;
+    int64_t            id = match_number(data);
+    const QuestionRow *question;
+    void              *rows;
+    int                count;
+    Player             players[2];
 
-    for (int i = 0; i < 5; i++) {
-        numbers[i] = strtoll(data, &end, 10);
-        if (end == data || *end != (i < 4 ? ':' : '\0')) {
-            turn_reply(turn, GAME_TOAST, NULL);
-            return OK;
-        }
-        data = end + 1;
+    TRY(db_many(turn->tx, sql_rating_question_get, DB_ARGS(db_i64(turn->group.id), db_i64(id)), &question_shape, &rows,
+                &count, reterr));
+    if (count == 0) {
+        turn_say(turn, PHRASE_QUESTION_GONE, NULL);
+        return OK;
     }
-    for (int i = 0; i < 2; i++) {
-        match.player[i] = numbers[i];
-        match.score[i]  = numbers[2 + i] >= 0 && numbers[2 + i] <= MATCH_SCORE_MAX ? (int)numbers[2 + i] : -1;
-    }
-    match.key = arena_print(turn->tx->arena, "%" PRId64 ":%" PRId64, turn->input->chat_id, numbers[4]);
+    question       = rows;
+    MatchNew match = {
+        .author_id    = turn->from_id,
+        .is_confirmed = true,
+        .key          = question->key,
+        .player       = {question->player_a, question->player_b},
+        .score        = {question->score_a,  question->score_b },
+    };
     TRY(players_get(turn->tx, turn->group.id, match.player, 2, players, reterr));
     return match_try(turn, &match, players, reterr);
 }
@@ -198,6 +226,9 @@ static void undo_refused(Turn *turn, const UndoDone *done)
         break;
     case UNDO_TOO_LATE:
         turn_say(turn, PHRASE_UNDO_TOO_LATE, turn_number(turn, turn->group.undo_hours));
+        break;
+    case UNDO_KEY_USED:
+        turn_say(turn, PHRASE_KEY_USED, NULL);
         break;
     case UNDO_TOO_OLD:
         turn_say(turn, PHRASE_UNDO_TOO_OLD, turn_number(turn, UNDO_MATCHES_MAX));
@@ -238,9 +269,7 @@ static ErrorCode undo_show(Turn *turn, const UndoDone *done, Error *reterr)
 
 static ErrorCode undo_try(Turn *turn, int64_t match_id, Error *reterr)
 {
-    UndoAsk  ask  = {.match_id  = match_id,
-                     .player_id = turn->from_id,
-                     .admin     = turn->input->is_anonymous ? ADMIN_YES : turn->input->admin};
+    UndoAsk  ask  = {.match_id = match_id, .player_id = turn->from_id, .admin = turn->input->admin};
     UndoDone done = {0};
 
     ask.key = turn_key(turn, arena_print(turn->tx->arena, "undo|%" PRId64 "|%" PRId64, turn->from_id, match_id));
@@ -249,13 +278,6 @@ static ErrorCode undo_try(Turn *turn, int64_t match_id, Error *reterr)
         return undo_show(turn, &done, reterr);
     undo_refused(turn, &done);
     return OK;
-}
-
-static int64_t match_number(const char *text)
-{
-    size_t length = strspn(text, "0123456789");
-
-    return length > 0 && length <= 18 && text[length] == '\0' ? strtoll(text, NULL, 10) : 0;
 }
 
 /* A reply to a message that is about no match is refused rather than taken for "the last one". */

@@ -81,7 +81,7 @@ static ErrorCode setting_set(Turn *turn, const GroupSetting *setting, const char
 
 static bool admin_refused(Turn *turn)
 {
-    if (turn->input->is_anonymous || turn->input->admin == ADMIN_YES)
+    if (turn->input->admin == ADMIN_YES)
         return false;
     turn_say(turn, turn->input->admin == ADMIN_UNKNOWN ? PHRASE_UNDO_UNSURE : PHRASE_ADMINS_ONLY, NULL);
     return true;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/log.h"
 #include "rating/metric.h"
 #include "sql.h"
 
@@ -67,16 +68,36 @@ static bool members_refused(const MatchNew *match, const ReadRow *const members[
     return !match->is_confirmed && members[0]->is_same && refuse(done, MATCH_SAME, 0);
 }
 
-static ErrorCode repeated(Tx *tx, const Group *group, int64_t id, MatchDone *ret_done, Error *reterr)
+static bool is_same_match(const Match *stored, const MatchNew *match)
 {
-    Match match;
+    return stored->player_a == match->player[0] && stored->player_b == match->player[1] &&
+           stored->score_a == match->score[0] && stored->score_b == match->score[1];
+}
 
-    TRY(match_get(tx, group->id, id, &match, reterr));
+/* The key has a match. Only if it is this one was the request repeated. */
+static ErrorCode repeated(Tx *tx, const Group *group, const MatchNew *match, int64_t id, MatchDone *ret_done,
+                          Error *reterr)
+{
+    Error     error = {0};
+    Match     stored;
+    ErrorCode code = match_get(tx, group->id, id, &stored, &error);
+
+    if (code == ERR_NOT_FOUND || (code == OK && !is_same_match(&stored, match))) {
+        log_write(LOG_WARN, "rating", "the key of a match belongs to another one", LOG_STR("key", match->key),
+                  LOG_INT("match", id), LOG_INT("chat", group->chat_id));
+        refuse(ret_done, MATCH_KEY_USED, 0);
+        return OK;
+    }
+    if (code != OK) {
+        if (reterr)
+            *reterr = error;
+        return code;
+    }
     *ret_done = (MatchDone){
         .verdict = MATCH_REPEATED,
         .id      = id,
-        .before  = {match.a_before, match.b_before},
-        .after   = {match.a_after,  match.b_after }
+        .before  = {stored.a_before, stored.b_before},
+        .after   = {stored.a_after,  stored.b_after }
     };
     return OK;
 }
@@ -123,7 +144,7 @@ ErrorCode match_register(Tx *tx, const Group *group, const MatchNew *match, Matc
         const ReadRow *row = (const ReadRow *)rows + i;
 
         if (row->match_id)
-            return repeated(tx, group, row->match_id, ret_done, reterr);
+            return repeated(tx, group, match, row->match_id, ret_done, reterr);
         members[row->player_id == match->player[1]] = row;
     }
     if (members_refused(match, members, ret_done))

@@ -40,6 +40,7 @@ typedef enum {
     MATCH_NO_MEMBER,  /* player[which] was never seen in the group */
     MATCH_LEFT,       /* player[which] has left it */
     MATCH_BOT,        /* player[which] is a bot */
+    MATCH_KEY_USED,   /* the key has another match: of another group, other players or other scores */
 } MatchVerdict;
 
 typedef struct {

@@ -58,8 +58,8 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
       "Two players against each other: <code>/h2h @ann @bob</code>. You and another one: <code>/h2h @bob</code>", \
       "Личные встречи: <code>/h2h @ann @bob</code>. Ваши с кем-то: <code>/h2h @bob</code>") \
     X(HELP_CHART, \
-      "Ratings over time: <code>/chart</code>, or of up to five players: <code>/chart @ann @bob</code>", \
-      "График рейтинга: <code>/chart</code>, или до пяти игроков: <code>/chart @ann @bob</code>") \
+      "Ratings over time: <code>/chart</code>, or of up to eight players: <code>/chart @ann @bob</code>", \
+      "График рейтинга: <code>/chart</code>, или до восьми игроков: <code>/chart @ann @bob</code>") \
     X(HELP_UNDO, \
       "Take the last match back: <code>/undo</code>. Another one: reply to my message about it with <code>/undo</code>. Players may do so for {0} hours, admins always.", \
       "Отменить последний матч: <code>/undo</code>. Другой матч: ответьте <code>/undo</code> на моё сообщение о нём. Игроки могут это в течение {0} ч, админы всегда.") \
@@ -79,6 +79,10 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(BUTTON_AGAIN, "Register", "Записать") \
     X(BUTTON_NO, "No", "Нет") \
     X(NOT_REGISTERED, "Not registered.", "Не записано.") \
+    X(QUESTION_GONE, "❌ This question is more than a day old. Send the match again.", "❌ Этому вопросу больше суток. Отправьте матч ещё раз.") \
+    X(KEY_USED, \
+      "❌ This message was already used for another match. Nothing was changed; please send it again.", \
+      "❌ Это сообщение уже использовано для другого матча. Ничего не изменено, отправьте ещё раз.") \
     X(BUTTON_UNDO, "↩️ Undo", "↩️ Отменить") \
     X(BUTTON_BEFORE, "◀️", "◀️") \
     X(BUTTON_AFTER, "▶️", "▶️") \
@@ -156,6 +160,7 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(SETTING_HELP_RANKINGS, "topic for rankings: here or anywhere", "тема для рейтинга: here или anywhere") \
     X(SETTING_HELP_LANGUAGE, "en or ru", "en или ru") \
     X(SETTING_HELP_PUBLISHED, "programs with a key for ratings may read them: on or off", "программы с ключом могут читать рейтинг: on или off") \
+    X(EXPORT_OFTEN, "❌ A group can be exported once a minute.", "❌ Экспорт возможен раз в минуту.") \
     X(EXPORT_CAPTION_MATCHES, "Matches: {0}", "Матчей: {0}") \
     X(EXPORT_CAPTION_MORE, "The newest {0} matches; older ones by HTTP", "Последние {0} матчей; более ранние по HTTP") \
     X(EXPORT_CAPTION_RATINGS, "Players: {0}", "Игроков: {0}") \

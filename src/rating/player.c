@@ -20,34 +20,44 @@ DB_SHAPE(seen, SeenRow, SEEN_COLUMNS);
 
 static DbArg seen_users(Arena *arena, const PlayerSeen *list, int count)
 {
-    int64_t *ids = arena_array(arena, int64_t, count);
+    int64_t *ids = arena_array(arena, int64_t, count + 1);
 
     for (int i = 0; i < count; i++)
         ids[i] = list[i].user_id;
     return db_i64s(arena, ids, count);
 }
 
-ErrorCode players_seen(Tx *tx, int64_t group_id, int64_t date_s, const PlayerSeen *list, int count, int64_t *ret_ids,
-                       Error *reterr)
+PlayersSeenArgs players_seen_args(Arena *arena, const PlayerSeen *list, int count)
 {
     static const char *const sights[] = {[PLAYER_NAMED] = NULL, [PLAYER_PRESENT] = "true", [PLAYER_LEFT] = "false"};
     const char             **texts[4];
-    void                    *rows;
-    SeenRow                 *seen;
-    int                      found;
 
     for (size_t i = 0; i < COUNT(texts); i++)
-        texts[i] = arena_array(tx->arena, const char *, count);
+        texts[i] = arena_array(arena, const char *, count + 1);
     for (int i = 0; i < count; i++) {
         texts[0][i] = list[i].name ? list[i].name : "";
         texts[1][i] = list[i].username && list[i].username[0] ? list[i].username : NULL;
         texts[2][i] = list[i].is_bot ? "true" : "false";
         texts[3][i] = sights[list[i].sight];
     }
+    return (PlayersSeenArgs){.users     = seen_users(arena, list, count),
+                             .names     = db_texts(arena, texts[0], count),
+                             .usernames = db_texts(arena, texts[1], count),
+                             .bots      = db_texts(arena, texts[2], count),
+                             .presents  = db_texts(arena, texts[3], count)};
+}
+
+ErrorCode players_seen(Tx *tx, int64_t group_id, int64_t date_s, const PlayerSeen *list, int count, int64_t *ret_ids,
+                       Error *reterr)
+{
+    PlayersSeenArgs args = players_seen_args(tx->arena, list, count);
+    void           *rows;
+    SeenRow        *seen;
+    int             found;
+
     TRY(db_many(tx, sql_rating_players_seen,
-                DB_ARGS(db_i64(group_id), db_i64(date_s), seen_users(tx->arena, list, count),
-                        db_texts(tx->arena, texts[0], count), db_texts(tx->arena, texts[1], count),
-                        db_texts(tx->arena, texts[2], count), db_texts(tx->arena, texts[3], count)),
+                DB_ARGS(db_i64(group_id), db_i64(date_s), args.users, args.names, args.usernames, args.bots,
+                        args.presents),
                 &seen_shape, &rows, &found, reterr));
     seen = rows;
     for (int i = 0; i < found; i++)

@@ -36,6 +36,11 @@ typedef struct {
     PLAYER_COLUMNS(DB_FIELD, Player)
 } Player;
 
+/* The five arrays that functions take. */
+typedef struct {
+    DbArg users, names, usernames, bots, presents;
+} PlayersSeenArgs;
+PlayersSeenArgs players_seen_args(Arena *arena, const PlayerSeen *list, int count);
 /* Remember them, as seen in a message of this date. ret_ids[i]: the player's id. */
 must_check ErrorCode players_seen(Tx *tx, int64_t group_id, int64_t date_s, const PlayerSeen *list, int count,
                                   int64_t *ret_ids, Error *reterr);
@@ -49,7 +54,8 @@ must_check ErrorCode players_get(Tx *tx, int64_t group_id, const int64_t *ids, i
 must_check ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int count, Player *ret_players,
                                       Error *reterr);
 
-/* How many commands there were in the last minute, with this one. player_id 0: an anonymous administrator. */
+/* How many commands there were in the last minute, with this one. group_id: or the negative outside id of the user of a private chat.
+ * player_id 0: an anonymous administrator. */
 typedef struct {
     int64_t by_player, by_group;
 } Usage;

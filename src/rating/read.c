@@ -14,6 +14,7 @@ typedef struct {
     const RatingRead *read;
     void             *list;
     int               count;
+    int64_t           total; /* leaderboard */
 } Reading;
 
 static ErrorCode unknown_group(int64_t chat_id, Error *reterr)
@@ -26,7 +27,9 @@ static ErrorCode group_find(Tx *tx, const RatingRead *read, Group *ret_group, Er
     Error     error = {0};
     ErrorCode code  = group_get(tx, read->chat_id, ret_group, &error);
 
-    if (code == ERR_NOT_FOUND || (code == OK && read->published_only && !ret_group->is_published))
+    /* Where the bot was removed no administrator can take the publication back. */
+    if (code == ERR_NOT_FOUND ||
+        (code == OK && read->published_only && !(ret_group->is_published && ret_group->is_active)))
         return unknown_group(read->chat_id, reterr);
     if (code != OK && reterr)
         *reterr = error;
@@ -61,11 +64,17 @@ static ErrorCode board_body(Tx *tx, void *context, Error *reterr)
 {
     Reading  *reading = context;
     Group     group;
-    BoardRow *list;
+    BoardRow *list, *first;
+    int       found;
 
     TRY(group_find(tx, reading->read, &group, reterr));
     TRY(board_read(tx, group.id, reading->read->offset, reading->read->limit, &list, &reading->count, reterr));
     reading->list = list;
+    first         = list;
+    found         = reading->count;
+    if (found == 0 && reading->read->offset > 0)
+        TRY(board_read(tx, group.id, 0, 1, &first, &found, reterr));
+    reading->total = found ? first[0].total : 0;
     return OK;
 }
 
@@ -106,13 +115,15 @@ static ErrorCode reading_run(Pool *pool, const char *name, Deadline deadline, Ar
 }
 
 ErrorCode rating_read_board(Pool *pool, Deadline deadline, Arena *arena, const RatingRead *read, BoardRow **ret_list,
-                            int *ret_count, Error *reterr)
+                            int *ret_count, int64_t *ret_total, Error *reterr)
 {
     Reading reading = {.read = read};
 
     TRY(reading_run(pool, "rating_board", deadline, arena, board_body, &reading, reterr));
     *ret_list  = reading.list;
     *ret_count = reading.count;
+    if (ret_total)
+        *ret_total = reading.total;
     return OK;
 }
 

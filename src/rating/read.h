@@ -20,9 +20,9 @@ typedef struct {
     int         limit;
 } RatingRead;
 
-/* ERR_NOT_FOUND: there is no such group, or no such player in it. ERR_INVALID: the player is neither a name nor a number. */
+/* *ret_total: all places of the group, also where none is left behind the offset; may be NULL. ERR_NOT_FOUND: there is no such group, or no such player in it. ERR_INVALID: the player is neither a name nor a number. */
 must_check ErrorCode rating_read_board(Pool *pool, Deadline deadline, Arena *arena, const RatingRead *read,
-                                       BoardRow **ret_list, int *ret_count, Error *reterr);
+                                       BoardRow **ret_list, int *ret_count, int64_t *ret_total, Error *reterr);
 must_check ErrorCode rating_read_history(Pool *pool, Deadline deadline, Arena *arena, const RatingRead *read,
                                          PlayerMatch **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode rating_read_matches(Pool *pool, Deadline deadline, Arena *arena, const RatingRead *read,

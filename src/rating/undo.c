@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/writer.h"
 #include "rating/metric.h"
 #include "rating/replay.h"
@@ -328,6 +329,26 @@ static ErrorCode undo_decide(Tx *tx, const Group *group, const UndoAsk *ask, Und
     return undo_match(tx, group, ask, done, reterr);
 }
 
+/* The key has undone a match. Only if it is the one that is asked for, in this group, was the request repeated. */
+static ErrorCode undo_repeated(Tx *tx, const Group *group, const UndoAsk *ask, const FoundRow *found, UndoDone *done,
+                               Error *reterr)
+{
+    Error     error = {0};
+    ErrorCode code  = match_get(tx, group->id, found->match_id, &done->match, &error);
+
+    done->replayed = found->replayed;
+    done->verdict  = UNDO_REPEATED;
+    if (code == ERR_NOT_FOUND || (ask->match_id && ask->match_id != found->match_id)) {
+        log_write(LOG_WARN, "rating", "the key of an undo belongs to another one", LOG_STR("key", ask->key),
+                  LOG_INT("match", found->match_id), LOG_INT("chat", group->chat_id));
+        done->verdict = UNDO_KEY_USED;
+        return OK;
+    }
+    if (code != OK)
+        *reterr = error;
+    return code;
+}
+
 ErrorCode undo_run(Tx *tx, const Group *group, const UndoAsk *ask, UndoDone *ret_done, Error *reterr)
 {
     Error     local = {0};
@@ -338,16 +359,7 @@ ErrorCode undo_run(Tx *tx, const Group *group, const UndoAsk *ask, UndoDone *ret
 
     reterr = reterr ? reterr : &local;
     TRY(db_many(tx, sql_rating_undo_find, DB_ARGS(db_text(ask->key)), &found_shape, &rows, &count, reterr));
-    if (count > 0) {
-        const FoundRow *found = rows;
-
-        done.verdict  = UNDO_REPEATED;
-        done.replayed = found->replayed;
-        TRY(match_get(tx, group->id, found->match_id, &done.match, reterr));
-        *ret_done = done;
-        return OK;
-    }
-    code = undo_decide(tx, group, ask, &done, reterr);
+    code = count > 0 ? undo_repeated(tx, group, ask, rows, &done, reterr) : undo_decide(tx, group, ask, &done, reterr);
     if (code == ERR_BUSY && strcmp(reterr->sqlstate, MATCH_CONFLICT) == 0)
         metric_add(&rating_metrics.conflicts, 1);
     TRY(code);

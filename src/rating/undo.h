@@ -36,6 +36,7 @@ typedef enum {
     UNDO_ALREADY,   /* it was undone under another key */
     UNDO_NOT_YOURS, /* neither a player of it nor an administrator */
     UNDO_TOO_LATE,  /* a player, but its time is over */
+    UNDO_KEY_USED,  /* the key has undone another match, or one of another group */
     UNDO_TOO_OLD,   /* more than UNDO_MATCHES_MAX follow it */
 } UndoVerdict;
 

@@ -28,7 +28,9 @@ DB_SHAPE(group_row, GroupRow, GROUP_ROW_COLUMNS);
     X(T, double, DB_REAL, volatility)    \
     X(T, int64_t, DB_I64, games)         \
     X(T, int64_t, DB_I64, last_match_id) \
-    X(T, int64_t, DB_I64, active_rows)
+    X(T, int64_t, DB_I64, active_rows)   \
+    X(T, int64_t, DB_I64, version)       \
+    X(T, int64_t, DB_I64, changes)
 typedef struct {
     MEMBER_COLUMNS(DB_FIELD, MemberRow)
 } MemberRow;
@@ -67,7 +69,9 @@ static void match_check(Check *check, const ReplayMatch *match, ReplayMap *map)
 
     if (match->history_rows != 2)
         finding(check, "match", match->id, "has %d history rows, not 2", match->history_rows);
-    if (match->outcome != sign)
+    if (match->outcome == 2)
+        finding(check, "match", match->id, "the outcomes in its history are not the opposite of each other");
+    else if (match->outcome != sign)
         finding(check, "match", match->id, "its history has the outcome %d, its scores say %d", match->outcome, sign);
     for (int side = 0; side < 2; side++) {
         ReplayPlayer *player = replay_map_add(map, replay_player(match, side));
@@ -108,6 +112,9 @@ static void member_check(Check *check, const MemberRow *row, ReplayMap *map)
     if (row->active_rows != games)
         finding(check, "player", row->player_id, "has %lld history rows, there are %lld matches",
                 (long long)row->active_rows, (long long)games);
+    if (row->version != 1 + row->changes)
+        finding(check, "player", row->player_id, "has the version %lld, %lld changes give %lld",
+                (long long)row->version, (long long)row->changes, (long long)row->changes + 1);
     if (games == 0)
         return;
     if (row->last_match_id != player->last_match_id)

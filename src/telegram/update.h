@@ -63,6 +63,8 @@ struct TelegramMessage {
     TelegramChat           chat;
     const TelegramUser    *from;         /* NULL: absent */
     bool                   is_anonymous; /* sent in the name of a chat: `from` is not who wrote it */
+    bool                   has_sender_chat;
+    bool                   is_own_name; /* and that chat is the group itself: an administrator wrote it */
     bool                   is_forwarded;
     const char            *text; /* of the message, or a caption; NULL: none */
     const TelegramEntity  *entities;

@@ -150,6 +150,39 @@ def edits_anonymous_admins_topics_and_strangers():
 
 
 @test
+def who_writes_as_a_channel_has_no_rights():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        channel = {"id": 136817688, "is_bot": True, "first_name": "Channel", "username": "Channel_Bot"}
+        anonymous = {"id": 1087968824, "is_bot": True, "first_name": "Group", "username": "GroupAnonymousBot"}
+        api.message(group, ann, "/match @ann @bob 3 1")
+        for text in ("/settings k 400", "/settings published on", "/undo"):
+            api.message(group, channel, text, sender_chat={"id": -100777, "type": "channel", "title": "News"})
+        api.message(group, anonymous, "/settings k 400")  # a server that does not say in whose name
+        pawl.serve("--role", "bot,api")
+        got = answers(api, group, 5)
+        assert "Only admins" in got[1] and "Only admins" in got[2] and "Only its players and admins" in got[3] and "could not find out" in got[4], got
+        assert matches(db, "undone_at is null") == 1
+        assert db.value("select is_published::text || ' ' || rules_id from rating.groups") == "false 1"
+
+
+@test
+def commands_that_wait_while_a_group_moves_are_its_own():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001, "Chess")
+        ann, _ = people(api, group, "Ann", "Bob")
+        for n in range(5):
+            api.message(group, ann, f"/match @ann @bob {n + 1} 0")
+        api.migrate(group, -100999)
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: matches(db) == 5, what="all matches are registered")
+        wait_until(lambda: db.value("select string_agg(chat_id::text, ',') from rating.groups") == "-100999", what="one group is left")
+        assert db.value("select count(distinct group_id) from rating.match") == "1"
+        assert pawl.run("rating", "verify").code == 0
+
+
+@test
 def chart_and_export_are_files():
     with Database() as db, BotApi() as api, bot(db, api) as pawl:
         group = api.group(-1001)

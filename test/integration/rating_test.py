@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 """rating - ratings on the command line, over HTTP and in SQL: what is shown, to whom, and that a wrong row is found."""
-from pawl_test import Database, Pawl, main, test
-from helpers import problem, refused
+import concurrent.futures
+import types
+
+from pawl_test import Database, Pawl, main, test, wait_until
+from helpers import Session, problem, refused
 from rating_helpers import CHAT, Model
 
 
@@ -127,6 +130,15 @@ def guards_of_the_sql_functions_refuse_null_and_nonsense():
                     f"select rating.group_set({model.group}, null, 'red')", "select rating.group_set(-1, 'draws', 'true')",
                     "select rating.group_open(0, 'x', 'en')", "select rating.group_open(null, 'x', 'en')",
                     "select rating.group_move(1, null)", "select rating.group_move(1, 1)", "select rating.usage_add(null, 1)",
+                    "select rating.turn_open(0, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, true, '{}', '{}')",
+                    "select rating.turn_open(null, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, true, '{}', '{}')",
+                    "select rating.turn_open(1, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, null, '{}', '{}')",
+                    "select rating.turn_open(1, 'x', 'en', now(), null, '{}', '{}', '{}', '{}', 1, true, '{}', '{}')",
+                    "select rating.turn_open(1, 'x', 'en', now(), '{5}', '{a,b}', '{a}', '{f}', '{t}', 1, true, '{}', '{}')",
+                    "select rating.turn_open(1, 'x', 'en', now(), '{0}', '{a}', '{a}', '{f}', '{t}', 1, true, '{}', '{}')",
+                    "select rating.turn_open(1, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, true, '{{1},{2}}', '{}')",
+                    "select rating.question_put(1, null, 1, 2, 3, 1, null)", "select rating.question_put(1, 'k', 1, null, 3, 1, null)",
+                    "select rating.question_put(1, 'k', 1, 1, 3, 1, null)", "select rating.question_put(1, 'k', 1, 2, 3, 1001, null)",
                     f"select rating.players_seen({model.group}, null, array[1], array['a'], array['a'], array[false], array[true])",
                     f"select rating.players_seen({model.group}, now(), array[0], array['a'], array['a'], array[false], array[true])",
                     f"select rating.players_seen({model.group}, now(), array[1, 2], array['a'], array['a'], array[false], array[true])"]:
@@ -174,8 +186,85 @@ def a_group_that_moves_keeps_everything():
         assert db.value(f"select rating.group_move({CHAT}, -100777)") == "t"
         assert db.value(f"select rating.group_move({CHAT}, -100777)") == "f"
         assert len(pawl.run("rating", "leaderboard", "--json", "--", "-100777").json) == 2
-        refused(pawl, "rating", "leaderboard", str(CHAT), code=1, words=["there is no group"])
+        # What was sent to the old chat, or asks for it, belongs to the group.
+        assert len(pawl.run("rating", "leaderboard", "--json", "--", str(CHAT)).json) == 2
+        assert db.value(f"select id from rating.group_open({CHAT}, 'chess', 'en')") == str(model.group)
+        assert db.value("select count(*) from rating.groups") == "1"
         assert pawl.run("rating", "verify").code == 0
+
+
+@test
+def a_match_in_the_new_chat_of_a_group_is_seen_by_its_move_or_begun_again():
+    """A move that finds the new chat without matches deletes its members; a match there that is not committed yet holds them."""
+    with Database() as db:
+        model, new = Model(db, 2), Model(db, 2, chat=-100777)
+        model.play(0, 1, 3, 1)
+        with Session(db.url) as one, Session(db.url) as two, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            one.do("begin")
+            new.db = types.SimpleNamespace(rows=one.do, value=lambda sql: one.do(sql)[0])
+            new.play(0, 1, 2, 1)
+            moved = pool.submit(two.do, f"select rating.group_move({CHAT}, -100777)")
+            wait_until(lambda: db.value("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and query like '%group_move%'") == "1")
+            one.do("commit")
+            assert moved.result() == ["f"]
+        assert db.value("select count(*) from rating.groups") == "2" and db.value("select count(*) from rating.match") == "2"
+
+
+@test
+def no_part_of_an_undo_can_be_done_alone_and_no_state_is_no_number():
+    with Database() as db:
+        model = Model(db, 2)
+        match = model.play(0, 1, 3, 1)
+        app = "set role pawl_app; "
+        for sql, words in ((f"select rating.undo_begin({model.group}, {match})", "without rating.undo_end"),
+                           *((f"select rating.history_rewrite(array[{match}], array[{model.ids[0]}], array[{a}]::float8[], array[350], array[0.06], "
+                              f"array[1516], array[{b}]::float8[], array[{c}]::float8[])", "history_values")
+                             for a, b, c in (("'NaN'", "350", "0.06"), ("10001", "350", "0.06"), ("1500", "-1", "0.06"), ("1500", "'Infinity'", "0.06"),
+                                             ("1500", "350", "'NaN'"))),
+                           (f"select rating.match_write({model.group}, 'k', 1, {model.ids[0]}, 3, 1, array{model.ids}, array[2, 2], array[1516, 1484], "
+                            "array['NaN', 350]::float8[], array[0.06, 0.06], array[1516, 1484], array[350, 350], array[0.06, 0.06])", "RT002")):
+            try:
+                db.rows(app + sql)
+            except AssertionError as error:
+                assert words in str(error) or words == "RT002" and "a match needs" in str(error), error
+            else:
+                raise AssertionError(f"{sql} was not refused")
+        assert db.value("select count(*) from rating.match where undone_at is null") == "1"
+
+
+@test
+def lists_of_a_group_do_not_read_the_matches_of_others():
+    with Database() as db:
+        model = Model(db, 2)
+        for n in range(12):
+            model.play(0, 1, n + 1, 0)
+        db.rows("insert into rating.match (group_id, key, player_a, player_b, score_a, score_b, rules_id, played_at) "
+                "select 99, 'x' || i, 1, 2, 1, 0, 1, now() from generate_series(1, 20000) i; analyze rating.match")
+        for undone in ("true", "false"):
+            read = int(db.rows(f"""
+                begin;
+                select count(*) from rating.matches({model.group}, null, 10, {undone});
+                select sum(pg_stat_get_xact_tuples_returned(c.oid) + pg_stat_get_xact_tuples_fetched(c.oid))::bigint
+                from pg_class c where c.oid in ('rating.match'::regclass, 'rating.match_pkey'::regclass, 'rating.match_group'::regclass,
+                                                'rating.match_active'::regclass)""")[-1])
+            assert 0 < read < 200, f"{read} rows and index entries were read for 10 matches"
+
+
+@test
+def a_leaderboard_over_http_has_its_total_on_every_page_and_ends_with_the_bot():
+    with Database() as db, Pawl(db) as pawl:
+        model = Model(db, 3)
+        model.play(0, 1, 3, 1)
+        model.play(0, 2, 3, 1)
+        pawl.serve()
+        for offset, count in ((0, 3), (1, 2), (1000, 0)):
+            got = pawl.http("GET", f"/v1/groups/{CHAT}/leaderboard?offset={offset}")
+            assert (got.status, len(got.json["items"]), got.json["total"]) == (200, count, 3), (offset, got.json)
+        db.rows(f"select rating.group_set({model.group}, 'is_published', 'true')")
+        rating = key(pawl, "rating")
+        assert pawl.http("GET", f"/v1/groups/{CHAT}/leaderboard", token=rating).status == 200
+        db.rows(f"select rating.group_set({model.group}, 'is_active', 'false')")
+        problem(pawl.http("GET", f"/v1/groups/{CHAT}/leaderboard", token=rating), 404, part="not published")
 
 
 main()

@@ -174,6 +174,9 @@ rating.group_set           app
 rating.group_move          app
 rating.players_seen        app
 rating.usage_add           app
+rating.turn_open           app
+rating.question_put        app
+rating.question_get        app
 rating.match_read          app
 rating.match_write         app
 rating.undo_find           app

@@ -149,30 +149,30 @@ TEST(game_wrong_input_gets_one_helpful_line)
     static const struct {
         const char *text, *answer;
     } rows[] = {
-        {"/match",                         "/match @ann @bob 3 1"       },
-        {"/match @p0 @p1",                 "/match @ann @bob 3 1"       },
-        {"/match @p0 @p1 3",               "/match @ann @bob 3 1"       },
-        {"/match @p0 @p1 3 1 5",           "/match @ann @bob 3 1"       },
-        {"/match @p0 @p1 three 1",         "/match @ann @bob 3 1"       },
-        {"/match @p0 @p1 -3 1",            "/match @ann @bob 3 1"       },
-        {"/match @p0 p1 3 1",              "/match @ann @bob 3 1"       },
-        {"/match @p0 @p0 3 1",             "two different players"      },
-        {"/match @p0 @p1 0 0",             "0:0 is no result"           },
-        {"/match @p0 @p1 1001 0",          "from 0 to 1000"             },
-        {"/match @p0 @nobody_here 3 1",    "I do not know @nobody_here" },
-        {"/match @p0 @<b>x</b> 3 1",       "@&lt;b&gt;x&lt;/b&gt;"      },
-        {"/match @p0 @somebot 3 1",        "Bot is a bot"               },
-        {"/match @p0 @p3 3 1",             "Player 3 has left the group"},
-        {"/stats @nobody_here",            "I do not know @nobody_here" },
-        {"/h2h",                           "/h2h @ann @bob"             },
-        {"/h2h @p0 @p0",                   "two different players"      },
-        {"/chart",                         "nothing to draw"            },
-        {"/chart @p0 @p1 @p2 @p3 @p0 @p1", "At most 5 players"          },
-        {"/history",                       "no matches yet"             },
-        {"/ranking",                       "Nobody has played yet"      },
-        {"/me",                            "has not played here yet"    },
-        {"/undo",                          "no match to undo"           },
-        {"/settings",                      "Only admins"                },
+        {"/match",                                     "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1",                             "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 3",                           "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 3 1 5",                       "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 three 1",                     "/match @ann @bob 3 1"       },
+        {"/match @p0 @p1 -3 1",                        "/match @ann @bob 3 1"       },
+        {"/match @p0 p1 3 1",                          "/match @ann @bob 3 1"       },
+        {"/match @p0 @p0 3 1",                         "two different players"      },
+        {"/match @p0 @p1 0 0",                         "0:0 is no result"           },
+        {"/match @p0 @p1 1001 0",                      "from 0 to 1000"             },
+        {"/match @p0 @nobody_here 3 1",                "I do not know @nobody_here" },
+        {"/match @p0 @<b>x</b> 3 1",                   "@&lt;b&gt;x&lt;/b&gt;"      },
+        {"/match @p0 @somebot 3 1",                    "Bot is a bot"               },
+        {"/match @p0 @p3 3 1",                         "Player 3 has left the group"},
+        {"/stats @nobody_here",                        "I do not know @nobody_here" },
+        {"/h2h",                                       "/h2h @ann @bob"             },
+        {"/h2h @p0 @p0",                               "two different players"      },
+        {"/chart",                                     "nothing to draw"            },
+        {"/chart @p0 @p1 @p2 @p3 @p0 @p1 @p2 @p3 @p0", "At most 8 players"          },
+        {"/history",                                   "no matches yet"             },
+        {"/ranking",                                   "Nobody has played yet"      },
+        {"/me",                                        "has not played here yet"    },
+        {"/undo",                                      "no match to undo"           },
+        {"/settings",                                  "Only admins"                },
     };
 
     run(&chat, (GameInput){.kind = GAME_MEMBERS, .came = &bot, .came_count = 1});
@@ -261,7 +261,22 @@ TEST(game_asks_back_for_the_same_result_within_a_minute)
     assert_int_equal(GAME_EDIT, chat.output.list[1].kind);
     press(&chat, 1, "c2", data, ADMIN_NO);
     assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
+    /* What a press says is the client's word: it names a question of this group, and nothing else. */
+    assert_contains(press(&chat, 1, "c4", "again:1:2:5:0:900", ADMIN_NO)->list[0].html, "more than a day old");
+    assert_contains(press(&chat, 1, "c5", "again:99", ADMIN_NO)->list[0].html, "more than a day old");
+    assert_contains(run(&chat, (GameInput){.kind        = GAME_BUTTON,
+                                           .chat_id     = -77,
+                                           .from        = &chat.users[0],
+                                           .button_id   = "c6",
+                                           .button_data = data})
+                        ->list[0]
+                        .html,
+                    "more than a day old");
+    database_exec(chat.fixture->db, "update rating.question set asked_at = asked_at - interval '25 hours'");
+    assert_contains(press(&chat, 1, "c7", data, ADMIN_NO)->list[0].html, "more than a day old");
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
     say(&chat, 1, "/match @p1 @p0 1 3");
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "question"));
     assert_contains(press(&chat, 1, "c3", "no", ADMIN_NO)->list[1].html, "Not registered");
     assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
     chat_done(&chat);
@@ -404,7 +419,8 @@ TEST(game_settings_are_for_admins_and_apply_from_now_on)
     assert_contains(run(&chat, input)->list[0].html, "в другой теме");
     assert_contains(press(&chat, 0, "s1", "set:language:en", ADMIN_YES)->list[1].html, "<b>Settings</b>");
     assert_contains(press(&chat, 0, "s2", "set:language:ru", ADMIN_NO)->list[0].html, "Only admins");
-    input = (GameInput){.kind = GAME_MESSAGE, .is_anonymous = true, .text = "/settings k 20", .message_id = 400};
+    input = (GameInput){
+        .kind = GAME_MESSAGE, .is_anonymous = true, .admin = ADMIN_YES, .text = "/settings k 20", .message_id = 400};
     assert_contains(run(&chat, input)->list[0].html, "k = 20");
     input.text = "/match 3 1", input.message_id = 401, input.topic = 7;
     assert_contains(run(&chat, input)->list[0].html, "I cannot see who you are");
@@ -416,9 +432,9 @@ TEST(game_limits_commands_of_a_user)
     Chat chat = chat_new(2);
     int  said = 0;
 
-    for (int i = 0; i < GAME_PER_PLAYER + 5; i++)
+    for (int i = 0; i < GAME_PER_USER + 5; i++)
         said += say(&chat, 0, "/top")[0] != '\0';
-    assert_int_equal(GAME_PER_PLAYER + 1, said); /* the first one beyond is answered, the others are not */
+    assert_int_equal(GAME_PER_USER + 1, said); /* the first one beyond is answered, the others are not */
     assert_contains(say(&chat, 1, "/top"), "Nobody has played yet");
     database_exec(chat.fixture->db, "update rating.usage set at = at - interval '61 seconds'");
     assert_contains(say(&chat, 0, "/top"), "Nobody has played yet");
@@ -426,6 +442,182 @@ TEST(game_limits_commands_of_a_user)
     say(&chat, 0, "/top");
     assert_in_range(rating_fixture_count(chat.fixture, "usage"), 1, 40);
     chat_done(&chat);
+}
+
+TEST(game_limits_are_settings_and_hold_for_forwarded_commands_and_private_chats)
+{
+    Chat      chat    = chat_new(2);
+    GameInput forward = {.kind         = GAME_MESSAGE,
+                         .from         = &chat.users[0],
+                         .text         = "/top",
+                         .is_forwarded = true,
+                         .per_user     = 2,
+                         .per_group    = 3};
+    GameInput alone   = {.kind       = GAME_MESSAGE,
+                         .chat_id    = 5,
+                         .is_private = true,
+                         .from       = &chat.users[0],
+                         .text       = "/start",
+                         .per_user   = 2,
+                         .per_group  = 3};
+
+    for (int i = 0; i < 5; i++) {
+        forward.message_id = alone.message_id = ++chat.message_id;
+        assert_int_equal(i < 3, run(&chat, forward)->count);
+        if (i == 2)
+            assert_contains(chat.output.list[0].html, "too much for me");
+        assert_int_equal(i < 3, run(&chat, alone)->count);
+    }
+    alone.chat_id = 6, alone.from = &chat.users[1]; /* another user is not held up */
+    assert_int_equal(1, run(&chat, alone)->count);
+    /* The group's own limit. */
+    database_exec(chat.fixture->db, "delete from rating.usage");
+    forward.is_forwarded = false, forward.per_user = 100;
+    for (int i = 0; i < 6; i++) {
+        forward.from       = &chat.users[i % 2];
+        forward.message_id = ++chat.message_id;
+        assert_int_equal(i < 4, run(&chat, forward)->count);
+    }
+    chat_done(&chat);
+}
+
+/* In the name of a channel anyone may write. */
+TEST(game_anonymous_senders_are_admins_only_in_the_groups_own_name)
+{
+    Chat      chat  = chat_new(2);
+    GameInput input = {.kind = GAME_MESSAGE, .is_anonymous = true, .text = "/settings k 400", .message_id = 1};
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    input.admin = ADMIN_NO;
+    assert_contains(run(&chat, input)->list[0].html, "Only admins");
+    input.admin = ADMIN_UNKNOWN;
+    assert_contains(run(&chat, input)->list[0].html, "could not find out");
+    input.text = "/undo", input.admin = ADMIN_NO, input.message_id = 2;
+    assert_contains(run(&chat, input)->list[0].html, "Only its players and admins");
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    input.admin = ADMIN_YES, input.message_id = 3;
+    assert_contains(run(&chat, input)->list[0].html, "Undone");
+    input.text = "/settings k 24", input.message_id = 4;
+    assert_contains(run(&chat, input)->list[0].html, "k = 24");
+    chat_done(&chat);
+}
+
+/* Ids of presses and of messages in basic groups are unique for one bot at best. */
+TEST(game_keys_name_the_bot_the_chat_and_what_is_changed)
+{
+    Chat      chat  = chat_new(2);
+    GameInput other = {.kind = GAME_MESSAGE, .chat_id = -77, .from = &chat.users[0], .text = "hi", .message_id = 1};
+    GameInput undo  = {.kind        = GAME_BUTTON,
+                       .chat_id     = -77,
+                       .from        = &chat.users[0],
+                       .button_id   = "5",
+                       .button_data = "undo:2",
+                       .message_id  = 9};
+
+    run(&chat, other);
+    other.from = &chat.users[1], other.message_id = 2;
+    run(&chat, other);
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    other.text = "/match @p0 @p1 4 1", other.message_id = 3;
+    assert_contains(run(&chat, other)->list[0].html, "4:1");
+    assert_contains(press(&chat, 0, "5", "undo:1", ADMIN_NO)->list[1].html, "<s>Player 0 3:1 Player 1</s>");
+    assert_contains(run(&chat, undo)->list[1].html, "<s>Player 0 4:1 Player 1</s>");
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    /* Two bots in one chat have their own message ids. */
+    other.text = "/match @p0 @p1 5 1", other.message_id = 4, other.bot_id = 11;
+    run(&chat, other);
+    other.text = "/match @p0 @p1 6 1", other.bot_id = 12;
+    run(&chat, other);
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    /* The same message with another match is refused in words, and is no success. */
+    other.text = "/match @p0 @p1 7 1";
+    assert_contains(run(&chat, other)->list[0].html, "already used for another match");
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    /* A very long id of a press. */
+    undo.button_id = arena_print(chat.fixture->arena, "%0200d", 7), undo.button_data = "undo:4";
+    assert_contains(run(&chat, undo)->list[1].html, "<s>Player 0 6:1 Player 1</s>");
+    assert_contains(run(&chat, undo)->list[1].html, "<s>Player 0 6:1 Player 1</s>");
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "match where undone_at is null"));
+    chat_done(&chat);
+}
+
+TEST(game_a_press_changes_neither_presence_nor_membership)
+{
+    Chat     chat     = chat_new(2);
+    GameUser stranger = {.id = 99, .name = "Stranger"};
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    run(&chat, (GameInput){.kind = GAME_MEMBERS, .left = &chat.users[1], .left_count = 1});
+    assert_contains(press(&chat, 1, "c1", "undo:1", ADMIN_NO)->list[0].html, "Only its players");
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "member where not is_present"));
+    run(&chat, (GameInput){.kind = GAME_BUTTON, .from = &stranger, .button_id = "c2", .button_data = "top:0"});
+    assert_int_equal(2, chat.output.count);
+    assert_int_equal(2, rating_fixture_count(chat.fixture, "member"));
+    chat_done(&chat);
+}
+
+TEST(game_takes_the_language_of_users_until_the_first_command)
+{
+    Chat      chat  = chat_new(2);
+    GameInput input = {.kind = GAME_MEMBERS, .chat_id = -78, .language = "en"};
+
+    run(&chat, input);
+    input.language = "ru";
+    run(&chat, input);
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups where chat_id = -78 and language = 'ru'"));
+    input.kind = GAME_MESSAGE, input.from = &chat.users[0], input.text = "/me", input.message_id = 1;
+    assert_contains(run(&chat, input)->list[0].html, "ещё не играл");
+    input.language = "en", input.message_id = 2;
+    assert_contains(run(&chat, input)->list[0].html, "ещё не играл");
+    chat_done(&chat);
+}
+
+/* Messages that were sent to the old chat come after the move, because chats do not wait for each other. */
+TEST(game_a_group_that_moved_gets_what_was_sent_to_its_old_chat)
+{
+    Chat      chat  = chat_new(2);
+    GameInput input = {.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/match @p0 @p1 4 1", .message_id = 700};
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    run(&chat, (GameInput){.kind = GAME_MEMBERS, .chat_id = -100999, .came = chat.users, .came_count = 2});
+    run(&chat, (GameInput){.kind = GAME_MOVED, .moved_to = -100999});
+    assert_contains(run(&chat, input)->list[0].html, "(+15)");
+    input.chat_id = -100999, input.text = "/match @p0 @p1 5 1", input.message_id = 1;
+    assert_contains(run(&chat, input)->list[0].html, "(+13)");
+    run(&chat, (GameInput){.kind = GAME_MOVED, .moved_to = -100999});
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups"));
+    assert_int_equal(3, rating_fixture_count(chat.fixture, "match"));
+    /* It moves again. */
+    run(&chat, (GameInput){.kind = GAME_MOVED, .chat_id = -100999, .moved_to = -100777});
+    input.chat_id = FIXTURE_CHAT, input.text = "/match @p0 @p1 6 1", input.message_id = 701;
+    assert_contains(run(&chat, input)->list[0].html, "6:1");
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups where chat_id = -100777"));
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups"));
+    chat_done(&chat);
+}
+
+TEST(game_export_of_many_matches_has_the_newest_that_fit)
+{
+    Chat              chat = chat_new(2);
+    const GameOutput *output;
+
+    say(&chat, 0, "/match @p0 @p1 3 1");
+    database_exec(chat.fixture->db, "update rating.player set name = repeat('Ж', 60)");
+    database_exec(chat.fixture->db,
+                  "insert into rating.match (group_id, key, player_a, player_b, score_a, score_b, rules_id, played_at) "
+                  "select group_id, 'x' || i, player_a, player_b, 1, 0, 1, now() from rating.match, "
+                  "generate_series(1, 12000) i");
+    output = run(&chat, (GameInput){.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/export", .message_id = 5});
+    assert_int_equal(2, output->count);
+    assert_contains(output->list[0].html, "older ones by HTTP");
+    assert_true(output->list[0].file_size <= GAME_FILE_MAX && output->list[0].file_size > GAME_FILE_MAX - 1000);
+    assert_non_null(strstr(output->list[0].file, "\r\n12001,"));
+    assert_null(strstr(output->list[0].file, "\r\n1,"));
+    /* Files are large: one export a minute. */
+    output = run(&chat, (GameInput){.kind = GAME_MESSAGE, .from = &chat.users[1], .text = "/export", .message_id = 6});
+    assert_int_equal(1, output->count);
+    assert_contains(output->list[0].html, "once a minute");
+    rating_fixture_free(chat.fixture); /* a replay would not give these ratings */
 }
 
 TEST(game_remembers_names_from_every_message)

@@ -210,8 +210,8 @@ static void *play_many(void *context)
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
 
     for (int i = 0; i < self->count; i++) {
-        /* Odd threads say B-A. */
-        int      a     = self->number % 2;
+        /* Odd threads say B-A, unless all repeat one match. */
+        int      a     = self->key ? 0 : self->number % 2;
         MatchNew match = {
             .key          = self->key ? self->key : arena_print(arena, "t%d:%d", self->number, i),
             .player       = {self->fixture->players[a], self->fixture->players[1 - a]},
