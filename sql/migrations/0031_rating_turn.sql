@@ -1,4 +1,4 @@
--- 0030_rating_turn.sql - old chat ids of groups that moved, questions that wait for an answer, and checks of what a history may hold.
+-- 0031_rating_turn.sql - old chat ids of groups that moved, questions that wait for an answer, and checks of what a history may hold.
 --
 --     group_alias   one row per chat id that a group has had before; messages that were sent there belong to the group
 --     question      one row per match that was asked back; deleted after a day
