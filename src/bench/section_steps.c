@@ -207,7 +207,9 @@ ErrorCode section_waiting(Bench *bench, int64_t value, Error *reterr)
          waiting_measure, value
     };
     BenchDatabase *databases[2];
-    TxOptions      options = {.name = "bench waits", .deadline = deadline_in_ms(10 * CALL_MS), .arena = bench->arena};
+    TxOptions      options = {.name     = "bench waits",
+                              .deadline = deadline_in_ms(INT64_C(10) * CALL_MS),
+                              .arena    = bench->arena};
     int64_t        us, waiting;
 
     for (int i = 0; i < 2; i++)

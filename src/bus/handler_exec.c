@@ -246,7 +246,7 @@ static bool process_is_of(const char *name, pid_t group)
     const char *rest = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
     if (!rest || sscanf(rest, ") %c %*d %d", &state, &found) != 2)
         found = 0;
-    fclose(file);
+    (void)fclose(file);
     return found == group && state != 'Z' && state != 'X';
 }
 

@@ -12,7 +12,7 @@
 #include "bus/worker_metric.h"
 
 /* Commands are claimed ahead, as many again as there are threads, only while handlers take less than this on average. */
-#define AHEAD_US_MAX 100000
+#define AHEAD_US_MAX INT64_C(100000)
 /* What was claimed ahead and has not begun after this time is released: other pods may be idle. */
 #define WAITING_MS_MAX 1000
 

@@ -1,6 +1,7 @@
 /*
  * code_wait.c - waits, sleeps, values and patches of a function.
  */
+#include <assert.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ CodeFlow code_begun(CodeRun *code, const CodeCall *call, int attempt, int64_t ms
 
 static int64_t *used_find(CodeRun *code, const char *response)
 {
+    assert(response); /* code_call_begin() refuses a call without a name */
     for (int i = 0; i < code->used_count; i++)
         if (strcmp(code->used[i].name, response) == 0)
             return &code->used[i].count;

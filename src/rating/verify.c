@@ -44,7 +44,7 @@ typedef struct {
     RatingReport              *report, group_report;
 } Check;
 
-static void finding(Check *check, const char *which, int64_t id, const char *format, ...)
+static printf_like(4, 5) void finding(Check *check, const char *which, int64_t id, const char *format, ...)
 {
     RatingReport *report = &check->group_report;
     char          sentence[256];
