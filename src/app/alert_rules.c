@@ -129,7 +129,7 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       .limit     = 10,
                       .is_shared = true,
                       .source    = &client_metrics.rate_limited_last_hour,
-                      .summary   = "peers answered 429 too often within an hour, over all processes",
+                      .summary   = "peers answered 429 too often within an hour, over all pods",
                       },
 };
 

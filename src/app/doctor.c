@@ -221,7 +221,7 @@ static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
         return found(finding, FINDING_WARN, "login app may not create objects in schema app",
                      "run as a superuser: alter schema app owner to app; likewise its tables, if pg_restore --no-owner "
                      "made them");
-    return found(finding, FINDING_OK, "all there, with their rights", NULL);
+    return found(finding, FINDING_OK, "all exist, with their privileges", NULL);
 }
 
 static ErrorCode check_disk(Doctor *doctor, Finding *finding, Error *reterr)
@@ -288,8 +288,8 @@ static ErrorCode check_clock(Doctor *doctor, Finding *finding, Error *reterr)
                      arena_print(doctor->arena, "the database's clock is %" PRId64 " ms away from this machine's",
                                  skew_ms),
                      "run NTP on both; leases and timers follow the database's clock");
-    return found(finding, FINDING_OK, arena_print(doctor->arena, "%" PRId64 " ms away from the database's", skew_ms),
-                 NULL);
+    return found(finding, FINDING_OK,
+                 arena_print(doctor->arena, "differs from the database's by %" PRId64 " ms", skew_ms), NULL);
 }
 
 static ErrorCode check_long_transactions(Doctor *doctor, Finding *finding, Error *reterr)
@@ -349,7 +349,7 @@ static ErrorCode check_wraparound(Doctor *doctor, Finding *finding, Error *reter
         return found(finding, FINDING_WARN,
                      arena_print(doctor->arena, "the oldest transaction id is %" PRId64 " old", vitals->wraparound_age),
                      "vacuum (freeze) the database; see long transactions and replication slots");
-    return found(finding, FINDING_OK, "transaction ids are young", NULL);
+    return found(finding, FINDING_OK, "transaction ids are far from wraparound", NULL);
 }
 
 static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)

@@ -197,7 +197,7 @@ static const Setting rows[] = {
     {"PAWL_ALERT_WAITING", NULL, SETTING_DURATION_MS, AT(alert_waiting), "5m", 1000, MS_MAX,
      .help = "alert when a command has been queued for longer"},
     {"PAWL_ALERT_RATE_LIMITED", NULL, SETTING_INT, AT(alert_rate_limited), "10", 0, 1000000000,
-     .help = "alert when other servers responded with 429 more often than this within an hour, over all processes"},
+     .help = "alert when other servers responded with 429 more often than this within an hour, over all pods"},
     {"PAWL_ALERT_WEBHOOK", NULL, SETTING_TEXT, AT(alert_webhook), .check = webhook_check, .secret = true, .reloads = true,
      .help = "URL that gets a POST when an alert fires or is resolved"},
     {"PAWL_LOG", NULL, SETTING_WORD, AT(log), .words = log_words, .reloads = true,

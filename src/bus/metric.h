@@ -12,17 +12,17 @@
     X(dead_letters_failed,      GAUGE,     "pawl_dead_letters_failed",           "",                          "dead letters whose tries are exhausted") \
     X(dead_letter_retry_ok,     COUNTER,   "pawl_dead_letter_retries_total",     "outcome=\"ok\"",            "dead letters retried, by outcome") \
     X(dead_letter_retry_failed, COUNTER,   "pawl_dead_letter_retries_total",     "outcome=\"failed\"",        "dead letters retried, by outcome") \
-    X(sent_new,                 COUNTER,   "pawl_commands_sent_total",           "outcome=\"new\"",           "commands sent from this process, by outcome") \
-    X(sent_known,               COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",         "commands sent from this process, by outcome") \
-    X(sent_refused,             COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",       "commands sent from this process, by outcome") \
-    X(claimed,                  COUNTER,   "pawl_commands_claimed_total",        "",                          "commands leased to workers by this process") \
-    X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this process, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(handlers_running,         GAUGE,     "pawl_handlers_running",              "",                          "handlers running in this process") \
+    X(sent_new,                 COUNTER,   "pawl_commands_sent_total",           "outcome=\"new\"",           "commands sent from this pod, by outcome") \
+    X(sent_known,               COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",         "commands sent from this pod, by outcome") \
+    X(sent_refused,             COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",       "commands sent from this pod, by outcome") \
+    X(claimed,                  COUNTER,   "pawl_commands_claimed_total",        "",                          "commands leased to workers by this pod") \
+    X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(handlers_running,         GAUGE,     "pawl_handlers_running",              "",                          "handlers running in this pod") \
     X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent, settled or requeued; commands per call show the effect of combining") \
     X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent, settled or requeued; commands per call show the effect of combining") \
     X(requeue_calls,            COUNTER,   "pawl_bus_calls_total",               "call=\"requeue\"",          "database calls that sent, settled or requeued; commands per call show the effect of combining") \
@@ -36,7 +36,7 @@
     X(oldest_ready_s,           GAUGE,     "pawl_commands_oldest_ready_seconds", "",                          "age of the command that has been queued for longest; kept by monitors") \
     X(batch_idle_s,             GAUGE,     "pawl_batches_open_idle_seconds",     "",                          "how long an open batch has had no new command; kept by monitors") \
     X(retention_jump_s,         GAUGE,     "pawl_retention_jump_seconds",        "",                          "by how much the clock had moved since the last retention when retention began to wait; 0: it does not wait; kept by monitors") \
-    X(handlers_failing_percent, GAUGE,     "pawl_handlers_failing_percent",      "",                          "handlers of all processes that failed within 5 minutes, of 20 at least; kept by monitors")
+    X(handlers_failing_percent, GAUGE,     "pawl_handlers_failing_percent",      "",                          "handlers of all pods and workers that failed within 5 minutes, of 20 at least; kept by monitors")
 /* clang-format on */
 
 typedef struct {

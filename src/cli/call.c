@@ -100,13 +100,15 @@ static const CommandFlag *flag_find(const CliCommand *command, const char *name)
     return NULL;
 }
 
-static ErrorCode unknown(const char *kind, const char *word, const char *const *words, size_t count, Error *reterr)
+static ErrorCode unknown(const char *kind, const char *word, const char *const *words, size_t count, const char *group,
+                         Error *reterr)
 {
     const char *near = text_nearest(word, words, count);
 
     if (near)
         return fail(reterr, ERR_USAGE, "unknown %s \"%s\", did you mean \"%s\"?", kind, word, near);
-    return fail(reterr, ERR_USAGE, "unknown %s \"%s\": see pawl help", kind, word);
+    return fail(reterr, ERR_USAGE, "unknown %s \"%s\": see pawl help%s%s", kind, word, group ? " " : "",
+                group ? group : "");
 }
 
 static ErrorCode unknown_flag(Parser *parser, const CliCommand *command, const char *name, Error *reterr)
@@ -119,7 +121,7 @@ static ErrorCode unknown_flag(Parser *parser, const CliCommand *command, const c
     assert(settings_table.rows);
     for (size_t i = 0; i < settings_table.count && count < WORDS_MAX; i++)
         words[count++] = setting_flag(parser->call->arena, settings_table.rows[i].name);
-    return unknown("flag", name, words, count, reterr);
+    return unknown("flag", name, words, count, command ? command->group : NULL, reterr);
 }
 
 /* The words that are valid here: groups, or the verbs of one group. */
@@ -133,7 +135,7 @@ static ErrorCode unknown_word(const char *group, const char *word, Error *reterr
             words[count++] = cli_commands[i].group;
         else if (strcmp(cli_commands[i].group, group) == 0 && cli_commands[i].verb)
             words[count++] = cli_commands[i].verb;
-    return unknown("command", word, words, count, reterr);
+    return unknown("command", word, words, count, group, reterr);
 }
 
 /* ---- flags ---- */

@@ -19,8 +19,8 @@ static const CommandFlag doctor_flags[] = {
     {NULL,        NULL,   NULL                                                                   },
 };
 static const CommandFlag stop_flags[] = {
-    {"--force", NULL, "also when other processes use it"},
-    {NULL,      NULL, NULL                              },
+    {"--force", NULL, "also when other programs use it"},
+    {NULL,      NULL, NULL                             },
 };
 
 static const CommandFlag url_flags[] = {
@@ -84,9 +84,9 @@ static const CommandFlag define_flags[] = {
     {NULL,        NULL, NULL                                               },
 };
 static const CommandFlag process_start_flags[] = {
-    {"--id",     "UUID", "idempotency key: started twice it is one process; generated unless given"},
-    {"--domain", "D",    "that of its definition; process unless given"                            },
-    {NULL,       NULL,   NULL                                                                      },
+    {"--id",     "UUID", "idempotency key: starting twice with the same id starts one process; generated unless given"},
+    {"--domain", "D",    "the domain of its definition; \"process\" unless given"                                     },
+    {NULL,       NULL,   NULL                                                                                         },
 };
 static const CommandFlag process_list_flags[] = {
     {"--domain", "D",    "only this domain"                                            },
@@ -175,7 +175,7 @@ static const CommandFlag bench_commands_flags[] = {
     {"--batch",     "N",    "commands in one send; 1000 unless given"                         },
     {"--single",    NULL,   "send one at a time from each client, instead of in batches"      },
     {"--delayed",   "N",    "handle with N delayed commands in the domain, in turns with none"},
-    {"--processes", "N",    "handle by N processes together, in turns with one"               },
+    {"--processes", "N",    "handle with N programs together, alternately with one"           },
     {"--rate",      "N",    "commands per second for the three below; 2000 unless given"      },
     {"--paced",     "TIME", "offer the rate for so long: 60s, 10m"                            },
     {"--hold",      "TIME", "the same while another connection holds an old snapshot"         },
@@ -195,16 +195,16 @@ static const CommandFlag bench_processes_flags[] = {
     {NULL,        NULL, NULL                                                                   },
 };
 static const CommandFlag bench_transfers_flags[] = {
-    {"--count",    "N",    "transfers in each round; 100000 unless given"                   },
-    {"--rounds",   "N",    "how often each figure is measured; 3 unless given"              },
-    {"--clients",  "N",    "threads that post one transfer at a time; 64 unless given"      },
-    {"--wallets",  "N",    "wallets they move money between; 1000 unless given"             },
-    {"--hold-xid", "TIME", "pay for so long while another connection holds a transaction id"},
-    {"--hot",      NULL,   "all of them pay from one wallet, in turns with any"             },
-    {"--arrays",   "N",    "N transfers in one call, from one thread"                       },
-    {"--history",  "N",    "read a wallet with N entries, in turns with one that has 10"    },
-    {"--verify",   "N",    "verify a ledger of N entries"                                   },
-    {NULL,         NULL,   NULL                                                             },
+    {"--count",    "N",    "transfers in each round; 100000 unless given"                                },
+    {"--rounds",   "N",    "how often each figure is measured; 3 unless given"                           },
+    {"--clients",  "N",    "threads that post one transfer at a time; 64 unless given"                   },
+    {"--wallets",  "N",    "wallets they move money between; 1000 unless given"                          },
+    {"--hold-xid", "TIME", "post transfers for this long while another connection holds a transaction id"},
+    {"--hot",      NULL,   "all of them pay from one wallet, in turns with any"                          },
+    {"--arrays",   "N",    "N transfers in one call, from one thread"                                    },
+    {"--history",  "N",    "read a wallet with N entries, in turns with one that has 10"                 },
+    {"--verify",   "N",    "verify a ledger of N entries"                                                },
+    {NULL,         NULL,   NULL                                                                          },
 };
 static const CommandFlag bench_bot_flags[] = {
     {"--count",   "N",  "updates in each round, a match each; 20000 unless given"                   },

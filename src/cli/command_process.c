@@ -430,9 +430,10 @@ static void bulk_print(Call *call, const Bulk *bulk)
     } else if (call_flag(call, "--dry-run")) {
         printf("%" PRId64 " match\n", bulk->matched);
     } else {
-        printf("%" PRId64 " decided", bulk->decided);
+        printf("%" PRId64 " %s", bulk->decided, bulk->decision ? "decided" : "moved");
         if (bulk->known)
-            printf(", %" PRId64 " had been decided before", bulk->known);
+            printf(", %" PRId64 " %s", bulk->known,
+                   bulk->decision ? "had been decided before" : "had this version already");
         if (bulk->refused)
             printf(", %" PRId64 " refused", bulk->refused);
         printf("\n");

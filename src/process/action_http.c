@@ -12,6 +12,7 @@
 #include "process/interpret_internal.h"
 
 #define REQUEST_MS 30000
+#define HOSTS_HINT "; PAWL_STEP_HOSTS lists the hosts that http steps may call"
 #define EXCERPT    200 /* bytes of a body that are kept with an error */
 
 static const struct {
@@ -100,6 +101,7 @@ ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reter
         return OK;
     }
     *ret_result = (AttemptResult){.end   = failure_may_pass(code) ? ATTEMPT_RETRY : ATTEMPT_FAIL,
-                                  .error = arena_text(attempt->arena, error.text)};
+                                  .error = code == ERR_DENIED ? arena_print(attempt->arena, "%s" HOSTS_HINT, error.text)
+                                                              : arena_text(attempt->arena, error.text)};
     return OK;
 }

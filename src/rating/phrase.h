@@ -19,7 +19,7 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(WELCOME, \
       "<b>I keep the ratings of this group.</b>\n" \
       "/match @ann @bob 3 1 - register a match (or reply to your opponent: /match 3 1)\n" \
-      "/ranking - who is where\n" \
+      "/ranking - the leaderboard\n" \
       "/me, /stats @ann - one player in numbers\n" \
       "/history, /h2h @ann @bob - matches\n" \
       "/chart - ratings over time\n" \
@@ -96,13 +96,13 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
       "❌ I cannot see who you are. Name both players: <code>/match @ann @bob 3 1</code>", \
       "❌ Мне не видно, кто вы. Назовите обоих игроков: <code>/match @ann @bob 3 1</code>") \
     X(PLAYER_UNKNOWN, \
-      "❌ I do not know {0} here yet. Let them write any command to me in this group, or reply to a message of theirs.", \
+      "❌ I do not know {0} here yet. Ask them to send me any command in this group, or reply to a message of theirs.", \
       "❌ Я ещё не знаю {0} в этой группе. Пусть напишет мне здесь любую команду, или ответьте на его сообщение.") \
     X(PLAYER_LEFT, "❌ {0} has left the group.", "❌ {0} больше не в группе.") \
     X(PLAYER_BOT, "❌ {0} is a bot.", "❌ {0} - бот.") \
     X(PLAYERS_SAME, "❌ A match needs two different players.", "❌ Для матча нужны два разных игрока.") \
     X(SCORES_WRONG, "❌ A score is a whole number from 0 to {0}.", "❌ Счёт - целое число от 0 до {0}.") \
-    X(SCORES_ZERO, "❌ 0:0 is no result.", "❌ 0:0 - это не результат.") \
+    X(SCORES_ZERO, "❌ 0:0 cannot be registered. Enter a draw as 1:1.", "❌ 0:0 записать нельзя. Запишите ничью как 1:1.") \
     X(NO_DRAWS, "❌ There are no draws in this group.", "❌ В этой группе ничьих нет.") \
     X(FORWARDED, "❌ Commands cannot be forwarded. Send it yourself.", "❌ Команды нельзя пересылать. Отправьте её сами.") \
     X(WRONG_TOPIC_MATCH, "❌ Matches are registered in another topic of this group.", "❌ Матчи записывают в другой теме этой группы.") \

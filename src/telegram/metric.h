@@ -8,12 +8,12 @@
 
 /* clang-format off */
 #define TELEGRAM_METRICS(X) \
-    X(updates_new,       COUNTER, "pawl_telegram_updates_total",   "outcome=\"new\"",        "updates received by this process, by outcome; known: delivered before") \
-    X(updates_known,     COUNTER, "pawl_telegram_updates_total",   "outcome=\"known\"",      "updates received by this process, by outcome; known: delivered before") \
-    X(updates_malformed, COUNTER, "pawl_telegram_updates_total",   "outcome=\"malformed\"",  "updates received by this process, by outcome; known: delivered before") \
-    X(handled,           COUNTER, "pawl_telegram_handled_total",   "outcome=\"done\"",       "updates handled by this process, by outcome; conflict: another update changed the same rows, tried again") \
-    X(handled_conflict,  COUNTER, "pawl_telegram_handled_total",   "outcome=\"conflict\"",   "updates handled by this process, by outcome; conflict: another update changed the same rows, tried again") \
-    X(handled_failed,    COUNTER, "pawl_telegram_handled_total",   "outcome=\"failed\"",     "updates handled by this process, by outcome; conflict: another update changed the same rows, tried again") \
+    X(updates_new,       COUNTER, "pawl_telegram_updates_total",   "outcome=\"new\"",        "updates received by this pod, by outcome; known: delivered before") \
+    X(updates_known,     COUNTER, "pawl_telegram_updates_total",   "outcome=\"known\"",      "updates received by this pod, by outcome; known: delivered before") \
+    X(updates_malformed, COUNTER, "pawl_telegram_updates_total",   "outcome=\"malformed\"",  "updates received by this pod, by outcome; known: delivered before") \
+    X(handled,           COUNTER, "pawl_telegram_handled_total",   "outcome=\"done\"",       "updates handled by this pod, by outcome; conflict: another update changed the same rows, tried again") \
+    X(handled_conflict,  COUNTER, "pawl_telegram_handled_total",   "outcome=\"conflict\"",   "updates handled by this pod, by outcome; conflict: another update changed the same rows, tried again") \
+    X(handled_failed,    COUNTER, "pawl_telegram_handled_total",   "outcome=\"failed\"",     "updates handled by this pod, by outcome; conflict: another update changed the same rows, tried again") \
     X(sent,              COUNTER, "pawl_telegram_messages_total",  "outcome=\"sent\"",       "messages of the bot, by outcome; full: the outbox did not take it") \
     X(sent_refused,      COUNTER, "pawl_telegram_messages_total",  "outcome=\"refused\"",    "messages of the bot, by outcome; full: the outbox did not take it") \
     X(sent_retried,      COUNTER, "pawl_telegram_messages_total",  "outcome=\"retried\"",    "messages of the bot, by outcome; full: the outbox did not take it") \

@@ -44,7 +44,7 @@ static void lease_set(TelegramPoller *poller, bool is_held)
 {
     if (is_held && !poller->held) {
         poller->term++;
-        log_write(LOG_INFO, "telegram", "this process gets the updates of the bot",
+        log_write(LOG_INFO, "telegram", "this pod polls for the updates of the bot",
                   LOG_INT("bot", poller->options.intake.bot_id));
     }
     poller->held = is_held;

@@ -65,7 +65,7 @@ def run(pawl, server, folder, found):
     """What each command printed."""
     address, script = f"{server.host}:{server.port}", []
     for number, (command, _) in enumerate(found):
-        command = command.replace("127.0.0.1:8080", address).replace("/var/lib/pawl", pawl.home)
+        command = command.replace("127.0.0.1:8080", address).replace("/var/lib/pawl", pawl.home).replace("~/.pawl", pawl.home)
         script.append(f"printf '\\n\\036{number}\\n'\n{{ {command}\n}} 2>&1")
     env = {**pawl.env, "TOKEN": Pawl.TOKEN,
            "PATH": os.pathsep.join((setting("PAWL_BUILD"), setting("PAWL_TEST_BIN"), pawl.env["PATH"]))}

@@ -136,6 +136,7 @@ def private_addresses_are_refused_unless_they_are_allowed():
         for i, host in enumerate(hosts):
             shown = wait_status(pawl, start(pawl, f"p{i}"), "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
             assert shown["status"] == "WAITING_FOR_TSQ", (host, shown)
+            assert "private address" in shown["error"] and "PAWL_STEP_HOSTS" in shown["error"], (host, shown)
         assert faulty.asked == [], faulty.asked
 
 

@@ -203,7 +203,7 @@ def all_that_match_are_moved_retried_completed_and_canceled():
         for one in talks:
             wait_status(pawl, one, "WAITING_FOR_ASYNC")
         refused = pawl.run("process", "move", "--all", "--domain", "shop", "--type", "talk", "--to", "3", "--yes")
-        assert refused.code == 1 and refused.stdout == "0 decided, 3 refused\n", refused
+        assert refused.code == 1 and refused.stdout == "0 moved, 3 refused\n", refused
         assert refused.stderr.count('step "ask" comes after "other", which has not run') == 3, refused
         assert bulk("cancel", "--type", "talk", "--yes")["decided"] == 3
         for one in talks:

@@ -157,7 +157,7 @@ TEST(game_wrong_input_gets_one_helpful_line)
         {"/match @p0 @p1 -3 1",                        "/match @ann @bob 3 1"       },
         {"/match @p0 p1 3 1",                          "/match @ann @bob 3 1"       },
         {"/match @p0 @p0 3 1",                         "two different players"      },
-        {"/match @p0 @p1 0 0",                         "0:0 is no result"           },
+        {"/match @p0 @p1 0 0",                         "0:0 cannot be registered"   },
         {"/match @p0 @p1 1001 0",                      "from 0 to 1000"             },
         {"/match @p0 @nobody_here 3 1",                "I do not know @nobody_here" },
         {"/match @p0 @<b>x</b> 3 1",                   "@&lt;b&gt;x&lt;/b&gt;"      },
