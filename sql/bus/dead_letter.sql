@@ -21,7 +21,7 @@ create or replace function pawl.dead_letter_reserved ()
   returns text[]
   language sql immutable
 as $$
-  select array['reply', 'on_complete', 'alert_webhook']
+  select array['reply', 'on_complete', 'alert_webhook', 'match_registration', 'match_undo']
 $$;
 
 -- Keep operations of an application that failed; one row out per item, in any order. An unresolved letter with the same type and key is left as it is, and its id

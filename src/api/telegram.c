@@ -7,6 +7,7 @@
 #include "api/api.h"
 #include "telegram/outbox.h"
 
+#define STORE_MS      5000 /* then it gets a 503, and delivers it again */
 #define SECRET_HEADER "X-Telegram-Bot-Api-Secret-Token"
 
 /* Hashes are compared, so the time tells neither the length nor how much is right. */
@@ -32,8 +33,9 @@ ErrorCode api_telegram_webhook(void *context, Request *request, Response *respon
         return fail(reterr, ERR_NOT_FOUND, "no webhook is set up: PAWL_TELEGRAM_MODE must be webhook");
     if (!given || !secret_is_right(given, api->telegram_secret))
         return fail(reterr, ERR_NO_TOKEN, "header " SECRET_HEADER " must be PAWL_TELEGRAM_WEBHOOK_SECRET");
-    TRY(telegram_intake_one(&api->telegram, body, size, request_deadline(request), request_arena(request), &is_new,
-                            reterr));
+    TRY(telegram_intake_one(&api->telegram, body, size,
+                            deadline_sooner(request_deadline(request), deadline_in_ms(STORE_MS)),
+                            request_arena(request), &is_new, reterr));
     if (is_new) {
         telegram_domain_updates(api->telegram.bot_id, domain);
         waker_notify(api->waker, domain);

@@ -69,6 +69,7 @@ static ErrorCode poller_make(Bot *bot, Error *reterr)
          .context        = bot,
     };
 
+    bot_notices_watch(bot->options.notices, &options.intake);
     return telegram_poller_new(&options, &bot->poller, reterr);
 }
 
@@ -91,6 +92,7 @@ static ErrorCode bot_start(Bot *bot, Error *reterr)
                                                               .bot       = bot->send,
                                                               .outbox    = bot->outbox,
                                                               .waker     = bot->options.waker,
+                                                              .notices   = bot->options.notices,
                                                               .per_user  = (int)settings->rating_user_per_minute,
                                                               .per_group = (int)settings->rating_group_per_minute});
     TRY(poller_make(bot, reterr));

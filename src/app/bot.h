@@ -11,6 +11,7 @@
 #ifndef APP_BOT_H
 #define APP_BOT_H
 
+#include "app/bot_notice.h"
 #include "app/settings.h"
 #include "bus/send.h"
 #include "bus/waker.h"
@@ -23,6 +24,7 @@ typedef struct {
     Sender         *sender;
     Waker          *waker;
     Listen         *listen; /* wakes the workers; must be freed before the bot */
+    BotNotices     *notices;
 } BotOptions;
 
 typedef struct Bot Bot;

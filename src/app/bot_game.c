@@ -183,7 +183,7 @@ static bool input_read(const BotTurn *turn, GameInput *ret_input)
                              .per_user  = turn->per_user,
                              .per_group = turn->per_group,
                              .escape    = telegram_escape,
-                             .is_late   = turn->attempt > 1};
+                             .is_late   = turn->is_late};
     switch (update->kind) {
     case TELEGRAM_MESSAGE:
         return update->message && message_read(update->message, turn->arena, ret_input);
@@ -365,6 +365,13 @@ ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr)
     TRY(game_run(tx, &input, output, reterr));
     output_send(turn, &input, output);
     return OK;
+}
+
+const char *bot_game_operation(BotTurn *turn)
+{
+    GameInput input;
+
+    return input_read(turn, &input) ? game_operation(&input, turn->arena) : NULL;
 }
 
 void bot_game_failed(BotTurn *turn, const Error *why)

@@ -27,7 +27,7 @@ typedef struct {
     const TelegramUpdate *update;
     int64_t               bot_id;
     const char           *bot_name; /* username without "@"; NULL: not known yet */
-    int                   attempt;  /* of the update's command, from 1 */
+    bool                  is_late;  /* an earlier try failed, or it could not be stored at first */
     Arena                *arena;
     Pool                 *pool; /* for prepare */
     TelegramBot          *bot;  /* for prepare: telegram_get_member() */
@@ -53,6 +53,8 @@ extern const TelegramCommand bot_game_commands[];
 must_check ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr);
 /* In the transaction. OK: done, the messages in the turn are queued. */
 must_check ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr);
+/* The type of its dead letter, if it changes ratings; NULL: it does not. No database. */
+const char *bot_game_operation(BotTurn *turn);
 /* After the last try failed for this reason: writes the message for the user. No database. */
 void bot_game_failed(BotTurn *turn, const Error *why);
 

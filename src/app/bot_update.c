@@ -8,26 +8,27 @@
 #include <string.h>
 
 #include "app/bot_game.h"
+#include "app/bot_letter.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
-#include "base/sync.h"
 #include "pg/tx.h"
+#include "rating/match.h"
 #include "sql.h"
 #include "telegram/metric.h"
 
-#define UPDATE_MS    10000 /* for one try with its retries */
-#define DIRECT_MS    5000
-#define BACKOFF_MS   60000
-#define NOTIFIED_MAX 64 /* updates whose users were notified, the last ones */
+#define UPDATE_MS  10000 /* for one try with its retries */
+#define LATE_MS    60000 /* after one that ran out of time; an undo may compute 50,000 matches again */
+#define SLOW_TRIES 4     /* that may run out of time */
+#define LETTER_MS  5000
+#define AGAIN_MS   500
+#define BACKOFF_MS 60000
 
 typedef struct {
     Handler          base;
     BotUpdateOptions options;
     TelegramPoller  *poller;
-    Mutex            mutex; /* guards the rest */
-    int64_t          notified[NOTIFIED_MAX];
-    int              notified_count;
 } UpdateHandler;
 
 typedef struct {
@@ -35,6 +36,8 @@ typedef struct {
     Job           *job;
     SettleItem    *settle;
     BotTurn        turn;
+    BotLetter      letter;
+    bool           is_unstored; /* it could not be stored when it first came */
     char           name[TELEGRAM_NAME_SIZE];
     const Error   *failure;  /* why the game was given up; NULL: it was not */
     bool           conflict; /* the game said ERR_BUSY in the last try */
@@ -97,10 +100,24 @@ static ErrorCode game_run(Tx *tx, Update *update, Error *reterr)
         return OK;
     }
     code             = bot_game_update(tx, &update->turn, reterr);
-    update->conflict = code == ERR_BUSY && (!reterr || !reterr->sqlstate[0]);
+    update->conflict = code == ERR_BUSY && (!reterr->sqlstate[0] || strcmp(reterr->sqlstate, MATCH_CONFLICT) == 0);
     if (update->conflict)
         metric_add(&telegram_metrics.handled_conflict, 1);
     return code;
+}
+
+/* What was late is not, once this transaction commits. */
+static ErrorCode letter_settle(Tx *tx, const Update *update, Error *reterr)
+{
+    Error why = {0};
+
+    if (!update->turn.is_late)
+        return OK;
+    if (update->is_unstored) {
+        (void)fail(&why, ERR_UNAVAILABLE, "the database was away when it came");
+        TRY(bot_letter_keep_in(tx, &update->letter, &why, reterr));
+    }
+    return bot_letter_end(tx, &update->letter, update->failure, reterr);
 }
 
 static ErrorCode update_body(Tx *tx, void *context, Error *reterr)
@@ -111,8 +128,11 @@ static ErrorCode update_body(Tx *tx, void *context, Error *reterr)
     *settle          = settle_begin(update->job);
     update->conflict = update->lost = false;
     TRY(game_run(tx, update, reterr));
+    if (FAULT("bot.update.game"))
+        return fail(reterr, ERR_UNAVAILABLE, "fault at bot.update.game");
     TRY(chat_follow(tx, update, reterr));
     TRY(messages_put(tx, update, reterr));
+    TRY(letter_settle(tx, update, reterr));
     settle->outcome = OUTCOME_COMPLETE;
     TRY(settle_in(tx, &settle, 1, reterr));
     update->lost = !settle->settled;
@@ -124,11 +144,17 @@ static ErrorCode update_body(Tx *tx, void *context, Error *reterr)
 static ErrorCode update_try(Update *update, Error *reterr)
 {
     TxOptions options = {.name     = "update",
-                         .deadline = deadline_in_ms(UPDATE_MS),
+                         .deadline = deadline_in_ms(update->job->command->attempt > 1 ? LATE_MS : UPDATE_MS),
                          .arena    = update->turn.arena,
                          .keyed    = true};
 
-    return tx_run(update->handler->options.pool, &options, update_body, update, reterr);
+    if (FAULT("bot.update.before"))
+        return fail(reterr, ERR_TIMEOUT, "fault at bot.update.before");
+    ErrorCode code = tx_run(update->handler->options.pool, &options, update_body, update, reterr);
+
+    if (FAULT("bot.update.after"))
+        return fail(reterr, ERR_UNKNOWN, "fault at bot.update.after");
+    return code;
 }
 
 /* ---- around it ---- */
@@ -159,10 +185,14 @@ static void update_lost(const Update *update)
 /* The user is notified that it failed, and it is done. */
 static void update_fail(Update *update, const Error *why)
 {
-    Error error = {0};
+    Error error = {0}, final = *why;
+
+    if (!update->conflict) /* nothing will be done later: not what is said about an outage */
+        final.code = ERR_INTERNAL;
+    update->turn.is_late = true; /* there may be a letter */
 
     log_error(LOG_ERROR, "bot", "an update failed, its user is notified", why);
-    update->failure = why;
+    update->failure = &final;
     if (update_try(update, &error) == OK)
         update_done(update);
     else if (update->lost)
@@ -171,43 +201,12 @@ static void update_fail(Update *update, const Error *why)
         update_release(update, &error);
 }
 
-static bool notified_add(UpdateHandler *handler, int64_t id)
-{
-    scoped(mutex_unlock) Mutex *held  = mutex_hold(&handler->mutex);
-    int                         count = handler->notified_count < NOTIFIED_MAX ? handler->notified_count : NOTIFIED_MAX;
-
-    for (int i = 0; i < count; i++)
-        if (handler->notified[i] == id)
-            return false;
-    handler->notified[handler->notified_count++ % NOTIFIED_MAX] = id;
-    return true;
-}
-
-/* The outbox is away with the database. */
-static void update_notify(Update *update, const Error *why)
-{
-    BotTurn *turn  = &update->turn;
-    Error    error = {0};
-
-    turn->outgoing_count = 0;
-    if (!notified_add(update->handler, turn->update->id))
-        return;
-    bot_game_failed(turn, why);
-    for (int i = 0; i < turn->outgoing_count; i++)
-        if (telegram_send_directly(turn->bot, &turn->outgoing[i], deadline_in_ms(DIRECT_MS), turn->arena, &error) != OK)
-            log_error(LOG_WARN, "bot", "a user was not notified that the database is away", &error);
-}
-
 static void update_later(Update *update, const Error *why)
 {
     const ClaimedCommand *command = update->job->command;
     int                   doubled = command->attempt < 7 ? command->attempt - 1 : 6;
     int64_t               wait_ms = INT64_C(1000) << (doubled > 0 ? doubled : 0);
 
-    if (command->attempt >= command->max_attempts) {
-        update_fail(update, why);
-        return;
-    }
     log_error(LOG_WARN, "bot", "an update is tried again", why);
     *update->settle          = settle_begin(update->job);
     update->settle->outcome  = OUTCOME_RETRY;
@@ -215,9 +214,47 @@ static void update_later(Update *update, const Error *why)
     update->settle->delay_ms = wait_ms < BACKOFF_MS ? wait_ms : BACKOFF_MS;
 }
 
-static bool is_away(ErrorCode code)
+/* The database: not reached, not in time, or in the way of itself (deadlocks, locks) after all retries. */
+static bool is_database(ErrorCode code, const Error *error)
 {
-    return code == ERR_UNAVAILABLE || code == ERR_UNKNOWN || code == ERR_TIMEOUT;
+    return code == ERR_UNAVAILABLE || code == ERR_UNKNOWN || code == ERR_TIMEOUT || code == ERR_REFUSED ||
+           (code == ERR_BUSY && error->sqlstate[0]);
+}
+
+/* Would the next try end the same way? A time limit is met by a database that is slow, and by an update that takes too long. */
+static bool is_final(const Update *update, ErrorCode code, const Error *error)
+{
+    const ClaimedCommand *command = update->job->command;
+
+    return update->conflict || !is_database(code, error) || command->attempt >= command->max_attempts ||
+           (code == ERR_TIMEOUT && command->attempt >= SLOW_TRIES);
+}
+
+/* Waits until the database is back. The command is held meanwhile: what follows in its chat waits behind it. */
+static void letter_keep(Update *update, const Error *why)
+{
+    Job      *job  = update->job;
+    ArenaMark mark = arena_mark(job->arena);
+    Error     error;
+
+    for (;;) {
+        bool      is_last = job_is_stopped(job); /* the lease is lost: the database is back; or the process stops */
+        ErrorCode code;
+
+        error = (Error){0};
+        code  = bot_letter_keep(update->handler->options.pool, deadline_in_ms(LETTER_MS), job->arena, &update->letter,
+                                why, &error);
+        if (code == OK)
+            return;
+        if (!is_database(code, &error)) {
+            log_error(LOG_ERROR, "bot", "a dead letter cannot be kept, its update waits all the same", &error);
+            return;
+        }
+        if (is_last)
+            return;
+        arena_rewind(job->arena, mark);
+        clock_sleep_ms(AGAIN_MS);
+    }
 }
 
 static void update_judge(Update *update, ErrorCode code, const Error *error)
@@ -226,15 +263,25 @@ static void update_judge(Update *update, ErrorCode code, const Error *error)
         update_done(update);
     } else if (update->lost) {
         update_lost(update);
-    } else if (update->conflict) {
-        update_fail(update, error);
-    } else if (is_away(code)) {
-        log_error(LOG_WARN, "bot", "the database is away, an update waits", error);
-        update_notify(update, error);
+    } else if (code == ERR_STOPPING) {
         update_release(update, error);
+    } else if (is_final(update, code, error)) {
+        update_fail(update, error);
     } else {
+        const char *payload = update->job->command->payload;
+
+        bot_notices_add(update->handler->options.notices, payload, strlen(payload), error);
+        letter_keep(update, error);
         update_later(update, error);
     }
+}
+
+/* A command for a bot that it names, "/match@name": which one is not known before getMe has been answered. */
+static bool names_a_bot(const TelegramUpdate *update)
+{
+    const char *text = update->kind == TELEGRAM_MESSAGE && update->message ? update->message->text : NULL;
+
+    return text && *text == '/' && text[strcspn(text, "@ \t\r\n")] == '@';
 }
 
 static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
@@ -242,8 +289,9 @@ static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
     UpdateHandler *handler = (UpdateHandler *)base;
     const char    *payload = job->command->payload;
     TelegramUpdate parsed;
-    Error          error  = {0};
-    Update        *update = arena_array(job->arena, Update, 1);
+    Error          error       = {0};
+    Update        *update      = arena_array(job->arena, Update, 1);
+    bool           is_unstored = strcmp(job->command->type, TELEGRAM_TYPE_LATE) == 0;
 
     if (telegram_update_parse(payload, strlen(payload), job->arena, &parsed, &error) != OK) {
         metric_add(&telegram_metrics.updates_malformed, 1);
@@ -253,20 +301,30 @@ static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
     }
     if (handler->poller)
         telegram_poller_name(handler->poller, update->name);
-    update->handler = handler;
-    update->job     = job;
-    update->settle  = ret_settle;
-    update->turn    = (BotTurn){.update    = &parsed,
-                                .bot_id    = telegram_bot_id(handler->options.bot),
-                                .bot_name  = update->name[0] ? update->name : NULL,
-                                .attempt   = job->command->attempt,
-                                .arena     = job->arena,
-                                .pool      = handler->options.pool,
-                                .bot       = handler->options.bot,
-                                .deadline  = deadline_in_ms(UPDATE_MS),
-                                .per_user  = handler->options.per_user,
-                                .per_group = handler->options.per_group};
-    ErrorCode code  = bot_game_prepare(&update->turn, &error);
+    if (update->name[0])
+        bot_notices_name(handler->options.notices, update->name);
+    update->handler     = handler;
+    update->job         = job;
+    update->settle      = ret_settle;
+    update->turn        = (BotTurn){.update    = &parsed,
+                                    .bot_id    = telegram_bot_id(handler->options.bot),
+                                    .bot_name  = update->name[0] ? update->name : NULL,
+                                    .is_late   = job->command->attempt > 1 || is_unstored,
+                                    .arena     = job->arena,
+                                    .pool      = handler->options.pool,
+                                    .bot       = handler->options.bot,
+                                    .deadline  = deadline_in_ms(UPDATE_MS),
+                                    .per_user  = handler->options.per_user,
+                                    .per_group = handler->options.per_group};
+    update->is_unstored = is_unstored;
+    update->letter      = bot_letter_of(&update->turn, job->command);
+    if (handler->poller && !update->name[0] && names_a_bot(&parsed) &&
+        job->command->attempt < job->command->max_attempts) {
+        (void)fail(&error, ERR_UNAVAILABLE, "the bot's name is not known yet: getMe has not been answered");
+        update_later(update, &error);
+        return;
+    }
+    ErrorCode code = bot_game_prepare(&update->turn, &error);
 
     if (code == OK)
         code = update_try(update, &error);
@@ -279,16 +337,12 @@ Handler *bot_update_handler_new(const BotUpdateOptions *options)
 
     handler->base    = (Handler){.run = update_run};
     handler->options = *options;
-    mutex_init(&handler->mutex);
     return &handler->base;
 }
 
 void bot_update_handler_free(Handler *base)
 {
-    UpdateHandler *handler = (UpdateHandler *)base;
-
-    mutex_done(&handler->mutex);
-    free(handler);
+    free((UpdateHandler *)base);
 }
 
 void bot_update_handler_poller(Handler *base, TelegramPoller *poller)

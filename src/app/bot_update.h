@@ -3,15 +3,19 @@
  *
  *     the game ends with         the update                                                          the user
  *     OK                         done, in the same transaction                                       gets the messages
- *     ERR_BUSY, four times       done, in another transaction                                        is notified by bot_game_failed()
- *     another error              tried again after 1, 2, 4 ... 60 s; done after the last attempt     is notified then
- *     outage of the database     released, keeps its position in its chat                            is notified directly, once per process
+ *     a version conflict,        done, in another transaction                                        is notified by bot_game_failed()
+ *       four times
+ *     another error              the same: it would come again                                       is notified
+ *     a failure of the database  tried again after 1, 2, 4 ... 60 s, with a dead letter until it is  is notified directly, once per process,
+ *                                done (bot_letter.h); it keeps its place in its chat; given up       and by the messages when it was done,
+ *                                after the last attempt, or after four that ran out of time          or when it was given up
  *
  * Threads: run() on handler threads. Ownership: everything in the options is borrowed.
  */
 #ifndef APP_BOT_UPDATE_H
 #define APP_BOT_UPDATE_H
 
+#include "app/bot_notice.h"
 #include "bus/waker.h"
 #include "bus/worker.h"
 #include "telegram/outbox.h"
@@ -22,6 +26,7 @@ typedef struct {
     TelegramBot    *bot;
     TelegramOutbox *outbox;
     Waker          *waker;
+    BotNotices     *notices;             /* NULL: users are not notified of outages */
     int             per_user, per_group; /* commands a minute that are answered; 0: the game's own limits */
 } BotUpdateOptions;
 

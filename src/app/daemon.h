@@ -50,6 +50,7 @@ typedef struct Daemon {
     WorkerSet      *workers;            /* NULL: none, by settings or by role */
     ProcessWorkers *processes;          /* NULL: none, by role */
     Client         *step_client;        /* of http steps */
+    BotNotices     *notices;            /* NULL: no bot, by settings */
     Bot            *bot;                /* NULL: none, by settings or by role */
     /* Each belongs to one periodic task. */
     Requeue  requeue;

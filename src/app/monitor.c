@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "app/bot_letter.h"
 #include "base/log.h"
 #include "base/uuid.h"
 #include "bus/dead_letter.h"
@@ -17,6 +18,7 @@
 #include "ops/webhook.h"
 #include "pg/tally.h"
 #include "pg/tx.h"
+#include "rating/game.h"
 #include "sql.h"
 #include "wallet/metric.h"
 
@@ -206,6 +208,8 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
     DeadLetterType list[] = {
         {"reply", reply_retry},
         {"on_complete", on_complete_retry},
+        {GAME_MATCH, bot_letter_retry},
+        {GAME_UNDO, bot_letter_retry},
         {"alert_webhook", .call = webhook_again, .context = daemon}, /* last: they wait for a webhook to be set */
     };
     char url[sizeof daemon->webhook];

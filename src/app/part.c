@@ -314,6 +314,31 @@ static void http_free(Daemon *daemon)
 
 /* ---- the bot ---- */
 
+/* Before HTTP: a webhook may fail to store an update as soon as there is one. */
+static ErrorCode notices_start(Daemon *daemon, Error *reterr)
+{
+    const Settings *settings = &daemon->app->settings;
+
+    if (!settings->telegram_token || !(settings->role & (ROLE_BOT | ROLE_API)))
+        return OK;
+    TRY(bot_notices_new(settings->telegram_token, settings->telegram_api_root, &daemon->notices, reterr));
+    bot_notices_watch(daemon->notices, &daemon->api.telegram);
+    return OK;
+}
+
+static void notices_stop(Daemon *daemon, Deadline drained)
+{
+    (void)drained;
+    if (daemon->notices)
+        bot_notices_stop(daemon->notices);
+}
+
+static void notices_free(Daemon *daemon)
+{
+    if (daemon->notices)
+        bot_notices_free(daemon->notices);
+}
+
 static ErrorCode bot_part_start(Daemon *daemon, Error *reterr)
 {
     const App *app = daemon->app;
@@ -327,7 +352,8 @@ static ErrorCode bot_part_start(Daemon *daemon, Error *reterr)
                                  .pool     = app->pool,
                                  .sender   = daemon->api.sender,
                                  .waker    = daemon->api.waker,
-                                 .listen   = daemon->listen},
+                                 .listen   = daemon->listen,
+                                 .notices  = daemon->notices},
                    &daemon->bot, reterr);
 }
 
@@ -361,6 +387,7 @@ static const Part parts[] = {
     {"workers",       ROLE_WORKER, workers_start,  .stop = workers_stop, .wait = workers_wait, .free = workers_free},
     {"processes",     ROLE_WORKER, processes_start, .stop = processes_stop, .wait = processes_wait, .free = processes_free},
     {"tasks",         0,           periodic_start, .stop = periodic_stop, .free = periodic_free},
+    {"notices",       0,           notices_start,  .stop = notices_stop, .free = notices_free},
     {"http",          ROLE_API,    http_start,     .wait = http_wait, .free = http_free},
     {"bot",           ROLE_BOT,    bot_part_start, .stop = bot_part_stop, .wait = bot_part_wait, .free = bot_part_free},
     {"claims",        ROLE_WORKER, claims_start},

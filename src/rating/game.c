@@ -444,6 +444,23 @@ bool game_needs_admin(const GameInput *input, Arena *arena)
     return (ask.kind == ASK_UNDO || ask.kind == ASK_SETTINGS) && !ask.wants_help;
 }
 
+const char *game_operation(const GameInput *input, Arena *arena)
+{
+    Ask ask;
+
+    if (input->is_private || (input->kind != GAME_MESSAGE && input->kind != GAME_BUTTON))
+        return NULL;
+    if (input->kind == GAME_BUTTON) {
+        const char *data = input->button_data ? input->button_data : "";
+
+        return strncmp(data, "undo:", 5) == 0 ? GAME_UNDO : strncmp(data, "again:", 6) == 0 ? GAME_MATCH : NULL;
+    }
+    ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &ask);
+    if (ask.wants_help)
+        return NULL;
+    return ask.kind == ASK_MATCH ? GAME_MATCH : ask.kind == ASK_UNDO ? GAME_UNDO : NULL;
+}
+
 bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output)
 {
     Tx   tx        = {.arena = arena};

@@ -104,6 +104,12 @@ typedef struct {
     int       count;
 } GameOutput;
 
+/* Types of dead letters: what an input changes, if the database fails for it. */
+#define GAME_MATCH "match_registration"
+#define GAME_UNDO  "match_undo"
+
+/* Which of them it is; NULL: neither. Pure. */
+const char *game_operation(const GameInput *input, Arena *arena);
 /* Does the answer depend on whether `from` is an administrator of the group? Pure. */
 bool                 game_needs_admin(const GameInput *input, Arena *arena);
 must_check ErrorCode game_run(Tx *tx, const GameInput *input, GameOutput *ret_output, Error *reterr);

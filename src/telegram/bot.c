@@ -192,28 +192,56 @@ static ErrorCode call_send(TelegramBot *bot, const TelegramCall *call, Arena *ar
 
 /* ---- the answer ---- */
 
+/* Seconds as milliseconds, rounded up: a number, with a fraction or not, or one in a string. 0: none. */
+static int64_t retry_read(const char *value)
+{
+    int64_t seconds = 0;
+
+    if (value && *value == '"')
+        value++;
+    if (!value || *value < '0' || *value > '9')
+        return 0;
+    for (; *value >= '0' && *value <= '9'; value++)
+        if (seconds < TELEGRAM_RETRY_MS_MAX)
+            seconds = seconds * 10 + (*value - '0');
+    if (*value == '.' || *value == 'e' || *value == 'E')
+        seconds++;
+    return seconds < TELEGRAM_RETRY_MS_MAX / 1000 ? seconds * 1000 : TELEGRAM_RETRY_MS_MAX;
+}
+
+/* false: it is no answer of the Bot API. */
+static bool answer_parse(const ClientResponse *response, Arena *arena, TelegramAnswer *answer, bool *ret_ok)
+{
+    if (scan_check(response->body, response->body_size, "answer", NULL) != OK || *wire_open(response->body) != '{')
+        return false;
+    const char *json = wire_open(response->body), *parameters = wire_member(json, "parameters");
+    const char *result      = wire_raw(wire_member(json, "result"), arena);
+    const char *description = wire_text(wire_member(json, "description"), arena);
+    const char *said        = wire_member(json, "ok");
+    int64_t     code        = wire_i64(wire_member(json, "error_code"));
+
+    answer->result      = result ? result : "null";
+    answer->description = description ? description : "";
+    answer->migrate_to  = wire_i64(wire_member(parameters, "migrate_to_chat_id"));
+    answer->retry_ms    = retry_read(wire_member(parameters, "retry_after"));
+    if (said && *said == 'f') {
+        answer->status = code >= 400 && code < 600 ? (int)code : *ret_ok ? 500 : answer->status;
+        *ret_ok        = false;
+    }
+    return said && (*said == 't' || *said == 'f');
+}
+
+/* Success is an object that says so: a page of a proxy with status 200 is none. */
 static void answer_read(const ClientResponse *response, Arena *arena, TelegramAnswer *ret_answer, bool *ret_ok)
 {
     TelegramAnswer answer = {.status = response->status, .result = "null", .description = ""};
     bool           ok     = response->status >= 200 && response->status < 300;
 
-    if (scan_check(response->body, response->body_size, "answer", NULL) == OK && *wire_open(response->body) == '{') {
-        const char *json = wire_open(response->body), *parameters = wire_member(json, "parameters");
-        const char *result      = wire_raw(wire_member(json, "result"), arena);
-        const char *description = wire_text(wire_member(json, "description"), arena);
-        const char *said        = wire_member(json, "ok");
-        int64_t     code        = wire_i64(wire_member(json, "error_code"));
-
-        answer.result      = result ? result : "null";
-        answer.description = description ? description : "";
-        answer.migrate_to  = wire_i64(wire_member(parameters, "migrate_to_chat_id"));
-        int64_t seconds    = wire_i64(wire_member(parameters, "retry_after"));
-
-        answer.retry_ms = seconds > 0 && seconds < INT64_MAX / 1000 ? seconds * 1000 : 0;
-        if (said && *said == 'f') {
-            answer.status = code >= 400 && code < 600 ? (int)code : ok ? 500 : answer.status;
-            ok            = false;
-        }
+    if (!answer_parse(response, arena, &answer, &ok) && ok) {
+        answer.description = "not an answer of the Bot API";
+        answer.body        = response->body;
+        answer.body_size   = response->body_size;
+        ok                 = false;
     }
     if (answer.retry_ms == 0)
         answer.retry_ms = response->retry_ms;

@@ -17,6 +17,8 @@
 
 #define TELEGRAM_API_ROOT "https://api.telegram.org"
 
+#define TELEGRAM_RETRY_MS_MAX INT64_C(315360000000) /* ten years: a longer retry_after is cut to it */
+
 typedef struct TelegramBot TelegramBot;
 
 /* ERR_USAGE: empty, or with characters that no token has. */
@@ -59,11 +61,13 @@ typedef struct {
     int64_t     retry_ms;   /* of a 429, as the body says, else the header; 0: neither does */
     int64_t     migrate_to; /* the chat has this id now; 0: it has not moved */
     const char *description;
+    const char *body; /* of a 2xx that is no answer of the Bot API; NULL: it is one */
+    size_t      body_size;
 } TelegramAnswer;
 
 /*
- * OK: the server did it. ERR_RATE: 429. ERR_REFUSED: any other 4xx, it would be refused again. ERR_UNAVAILABLE: 5xx, or not reached,
- * nothing was done. ERR_UNKNOWN, ERR_TIMEOUT, ERR_LIMIT, ERR_STOPPING as client_send(). *ret_answer is filled, zeros if none came.
+ * OK: the server did it. ERR_RATE: 429. ERR_REFUSED: any other 4xx, it would be refused again. ERR_UNAVAILABLE: 5xx, a 2xx
+ * that is no answer of the Bot API, or not reached: nothing was done. ERR_UNKNOWN, ERR_TIMEOUT, ERR_LIMIT, ERR_STOPPING as client_send(). *ret_answer is filled, zeros if none came.
  */
 must_check ErrorCode telegram_call(TelegramBot *bot, const TelegramCall *call, Arena *arena, TelegramAnswer *ret_answer,
                                    Error *reterr);

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/scan.h"
+#include "base/text.h"
 #include "telegram/metric.h"
 #include "telegram/outbox.h"
 #include "telegram/update.h"
@@ -33,13 +35,14 @@ static bool item_make(const TelegramIntake *intake, const char *json, size_t siz
         malformed_log(&error);
         return false;
     }
-    *ret_id      = update.id;
-    int64_t chat = telegram_update_chat(&update);
+    *ret_id         = update.id;
+    int64_t chat    = telegram_update_chat(&update);
+    bool    is_late = intake->is_late && intake->is_late(intake->context, update.id);
 
     telegram_uuid(arena_print(arena, "telegram:%" PRId64 ":update:%" PRId64, intake->bot_id, update.id), id);
     telegram_domain_updates(intake->bot_id, domain);
     *ret_item = (SendItem){.domain       = arena_text(arena, domain),
-                           .type         = "update",
+                           .type         = is_late ? TELEGRAM_TYPE_LATE : TELEGRAM_TYPE_UPDATE,
                            .payload      = json,
                            .command_id   = id,
                            .priority     = SEND_DEFAULT,
@@ -49,6 +52,25 @@ static bool item_make(const TelegramIntake *intake, const char *json, size_t siz
         return true;
     malformed_log(&error);
     return false;
+}
+
+/* Was its id used by another update? Servers may begin anew with their numbers. */
+static bool is_other(const SendItem *item)
+{
+    return item->code == ERR_KEY_REUSED && strstr(item->error.text, "payload");
+}
+
+/* Under an id of its content. */
+static void item_rename(const TelegramIntake *intake, Arena *arena, SendItem *item)
+{
+    char *id = arena_alloc(arena, UUID_TEXT_SIZE);
+
+    log_error(LOG_WARN, "telegram", "an update has the id of another one, and is stored under one of its own",
+              &item->error);
+    telegram_uuid(arena_print(arena, "telegram:%" PRId64 ":content:%s", intake->bot_id, item->payload), id);
+    item->command_id = id;
+    item->code       = OK;
+    item->error      = (Error){0};
 }
 
 /* The verdict of an item; OK: it need not be sent again. */
@@ -68,25 +90,45 @@ static ErrorCode item_judge(const SendItem *item, bool *ret_new, Error *reterr)
     return item->code;
 }
 
+static bool is_away(ErrorCode code)
+{
+    return code == ERR_UNAVAILABLE || code == ERR_UNKNOWN || code == ERR_TIMEOUT || code == ERR_BUSY;
+}
+
+static ErrorCode item_away(const TelegramIntake *intake, const SendItem *item, ErrorCode code, const Error *why)
+{
+    if (is_away(code) && intake->on_away)
+        intake->on_away(intake->context, item->payload, strlen(item->payload), why);
+    return code;
+}
+
 ErrorCode telegram_intake_one(const TelegramIntake *intake, const char *json, size_t size, Deadline deadline,
                               Arena *arena, bool *ret_new, Error *reterr)
 {
     SendItem item;
     int64_t  id;
+    Error    error = {0};
 
     *ret_new = false;
     if (!arena_has_space(arena, size + 1))
         return fail(reterr, ERR_LIMIT, "the update is too large");
     if (!item_make(intake, arena_bytes(arena, json, size), size, arena, &item, &id))
         return OK;
-    ErrorCode code = sender_send(intake->sender, deadline, &item, reterr);
+    ErrorCode code = sender_send(intake->sender, deadline, &item, &error);
 
-    if (code != OK && item.code == OK) /* not a verdict of the item's own */
-        return code;
-    item.code = code;
+    if (is_other(&item)) {
+        item_rename(intake, arena, &item);
+        error = (Error){0};
+        code  = sender_send(intake->sender, deadline, &item, &error);
+    }
     if (code != OK && reterr)
-        item.error = *reterr;
-    return item_judge(&item, ret_new, reterr);
+        *reterr = error;
+    if (code != OK && item.code == OK) /* not a verdict of the item's own */
+        return item_away(intake, &item, code, &error);
+    item.code = code;
+    if (code != OK)
+        item.error = error;
+    return item_away(intake, &item, item_judge(&item, ret_new, reterr), &item.error);
 }
 
 /* ---- polls ---- */
@@ -109,6 +151,21 @@ static ErrorCode items_send(const TelegramIntake *intake, SendItem **items, int 
     return OK;
 }
 
+static ErrorCode items_store(const TelegramIntake *intake, SendItem **items, int count, Deadline deadline, Arena *arena,
+                             Error *reterr)
+{
+    SendItem **others  = arena_array(arena, SendItem *, count);
+    int        renamed = 0;
+
+    TRY(items_send(intake, items, count, deadline, arena, reterr));
+    for (int i = 0; i < count; i++)
+        if (is_other(items[i])) {
+            item_rename(intake, arena, items[i]);
+            others[renamed++] = items[i];
+        }
+    return renamed ? items_send(intake, others, renamed, deadline, arena, reterr) : OK;
+}
+
 ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, Deadline deadline, Arena *arena,
                                int *ret_count, int64_t *ret_last, Error *reterr)
 {
@@ -117,6 +174,7 @@ ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, D
     int        count = 0, seen = 0;
     int64_t    last = 0;
     bool       is_new;
+    Error      error = {0};
 
     for (const char *item = NULL; seen < UPDATES_MAX && wire_next(wire_open(json), &item); seen++) {
         const char *raw = wire_raw(item, arena);
@@ -128,11 +186,141 @@ ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, D
             count++;
         }
     }
-    if (count)
-        TRY(items_send(intake, items, count, deadline, arena, reterr));
-    for (int i = 0; i < count; i++)
-        TRY(item_judge(items[i], &is_new, reterr));
+    ErrorCode code = count ? items_store(intake, items, count, deadline, arena, &error) : OK;
+
+    for (int i = 0; i < count && code == OK; i++)
+        code = item_judge(items[i], &is_new, &error);
+    for (int i = 0; i < count && code != OK; i++)
+        (void)item_away(intake, items[i], code, &error);
+    if (code != OK) {
+        if (reterr)
+            *reterr = error;
+        return code;
+    }
     *ret_count = seen;
     *ret_last  = last;
     return OK;
+}
+
+/* ---- polls with an update that cannot be read ---- */
+
+/* Brackets and strings are enough to find where a value ends; what is in them is not checked. */
+typedef struct {
+    const char *at, *end;
+} Slice;
+
+static bool loose_space(Slice *rest)
+{
+    while (rest->at < rest->end && strchr(" \t\r\n,:", *rest->at) && *rest->at)
+        rest->at++;
+    return rest->at < rest->end;
+}
+
+static void loose_string(Slice *rest)
+{
+    for (rest->at++; rest->at < rest->end && *rest->at != '"'; rest->at++)
+        if (*rest->at == '\\' && rest->end - rest->at > 1)
+            rest->at++;
+    if (rest->at < rest->end)
+        rest->at++;
+}
+
+/* The value at the beginning, without the brackets that close what is around it. */
+static Slice loose_value(Slice *rest)
+{
+    Slice value = {rest->at, rest->at};
+    long  depth = 0;
+
+    while (rest->at < rest->end) {
+        char byte = *rest->at;
+
+        if (depth == 0 && (byte == ']' || byte == '}' || byte == ',') && rest->at > value.at)
+            break;
+        if (byte == '"') {
+            loose_string(rest);
+        } else {
+            depth += byte == '{' || byte == '[';
+            depth -= byte == '}' || byte == ']';
+            rest->at++;
+        }
+        if (depth <= 0 && (byte == '"' || byte == '}' || byte == ']'))
+            break;
+    }
+    value.end = rest->at;
+    return value;
+}
+
+static bool slice_is(Slice slice, const char *text)
+{
+    return (size_t)(slice.end - slice.at) == strlen(text) && memcmp(slice.at, text, strlen(text)) == 0;
+}
+
+/* What is between its brackets, if that is what the value begins with. */
+static bool loose_open(Slice value, char bracket, Slice *ret_inside)
+{
+    if (!loose_space(&value) || *value.at != bracket)
+        return false;
+    *ret_inside = (Slice){value.at + 1, value.end};
+    return true;
+}
+
+static bool loose_member(Slice object, const char *name, Slice *ret_value)
+{
+    Slice rest;
+
+    if (!loose_open(object, '{', &rest))
+        return false;
+    while (loose_space(&rest) && *rest.at == '"') {
+        Slice key = loose_value(&rest);
+
+        if (!loose_space(&rest))
+            return false;
+        *ret_value = loose_value(&rest);
+        if (slice_is(key, name))
+            return true;
+    }
+    return false;
+}
+
+static int64_t loose_id(Slice update)
+{
+    Slice   value;
+    int64_t id = 0;
+
+    if (!loose_member(update, "\"update_id\"", &value))
+        return 0;
+    for (; value.at < value.end && *value.at >= '0' && *value.at <= '9' && id < INT64_MAX / 100; value.at++)
+        id = id * 10 + (*value.at - '0');
+    return value.at == value.end ? id : 0;
+}
+
+const char *telegram_intake_salvage(const char *body, size_t size, Arena *arena, int64_t *ret_last)
+{
+    Slice result, rest;
+    Text  list;
+    bool  is_first = true;
+
+    if (!loose_member((Slice){body, body + size}, "\"result\"", &result) || !loose_open(result, '[', &rest))
+        return NULL;
+    *ret_last = 0;
+    text_init(&list, arena, TEXT_MAX_BODY);
+    text_append_char(&list, '[');
+    while (loose_space(&rest) && *rest.at != ']') {
+        Slice   update = loose_value(&rest);
+        size_t  length = (size_t)(update.end - update.at);
+        Error   error  = {0};
+        int64_t id;
+
+        if (scan_check(update.at, length, "update", &error) == OK) {
+            text_append(&list, is_first ? "" : ",");
+            text_append_bytes(&list, update.at, length);
+            is_first = false;
+            continue;
+        }
+        id        = loose_id(update);
+        *ret_last = id > *ret_last ? id : *ret_last;
+        malformed_log(&error);
+    }
+    text_append_char(&list, ']');
+    return text_is_full(&list) ? NULL : text_string(&list);
 }

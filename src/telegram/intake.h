@@ -16,10 +16,18 @@
 
 #define TELEGRAM_UPDATE_ATTEMPTS 20
 
+/* Commands of updates. A late one could not be stored when it first came, and its user was notified. */
+#define TELEGRAM_TYPE_UPDATE "update"
+#define TELEGRAM_TYPE_LATE   "late_update"
+
 typedef struct {
     Pool   *pool;
     Sender *sender; /* for telegram_intake_one() */
     int64_t bot_id;
+    /* Both or neither. */
+    void (*on_away)(void *context, const char *json, size_t size, const Error *why); /* the database did not take it */
+    bool (*is_late)(void *context, int64_t update_id); /* was on_away() called for it, by this process? */
+    void *context;
 } TelegramIntake;
 
 /* Of a webhook, through the sender. OK: it is stored, was stored before, or cannot be. *ret_new: a worker may claim it. */
@@ -28,5 +36,9 @@ must_check ErrorCode telegram_intake_one(const TelegramIntake *intake, const cha
 /* Of a poll: a JSON array of updates, all in one transaction. *ret_last: the greatest update_id, 0: none. *ret_count: of the array. */
 must_check ErrorCode telegram_intake_many(const TelegramIntake *intake, const char *json, Deadline deadline,
                                           Arena *arena, int *ret_count, int64_t *ret_last, Error *reterr);
+
+/* The body of getUpdates that is no JSON as a whole: an array of those updates that are, in the arena. The others are counted and logged.
+ * *ret_last: the greatest update_id of those; 0: none. NULL: it has no list of updates. */
+const char *telegram_intake_salvage(const char *body, size_t size, Arena *arena, int64_t *ret_last);
 
 #endif

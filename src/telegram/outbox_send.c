@@ -301,10 +301,17 @@ static void on_doubt(Sending *sending, const Error *error)
                                              error->text));
         return;
     }
+    log_error(LOG_WARN, "telegram", "a message is sent again", error);
     metric_add(&telegram_metrics.sent_retried, 1);
     sending->settle->outcome  = OUTCOME_RETRY;
     sending->settle->error    = arena_text(sending->job->arena, error->text);
     sending->settle->delay_ms = wait_ms < BACKOFF_MS ? wait_ms : BACKOFF_MS;
+}
+
+static void token_wrong(Sending *sending, const Error *error)
+{
+    log_error(LOG_ERROR, "telegram", "the server does not know the token, messages wait", error);
+    sending_postpone(sending, TOKEN_MS, "the server does not know the token");
 }
 
 /* true: call again, with what was changed. */
@@ -315,13 +322,15 @@ static bool on_refused(Sending *sending, const Error *error)
     if (answer->migrate_to && answer->migrate_to != sending->item.chat_id)
         return on_moved(sending);
     if (sending->item.thread_id && strstr(answer->description, "thread not found")) {
+        log_write(LOG_INFO, "telegram", "a topic is gone: the message is sent outside of it",
+                  LOG_INT("chat", sending->item.chat_id), LOG_INT("topic", sending->item.thread_id));
         sending->item.thread_id = 0;
         return true;
     }
     if (strstr(answer->description, "message is not modified"))
         on_sent(sending);
     else if (answer->status == 401 || answer->status == 404)
-        sending_postpone(sending, TOKEN_MS, "the server does not know the token");
+        token_wrong(sending, error);
     else
         sending_give_up(sending, arena_text(sending->job->arena, error->text));
     return false;
@@ -368,14 +377,17 @@ void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle)
     Sending sending = {.outbox = (TelegramOutbox *)handler, .job = job, .settle = ret_settle};
     Error   error   = {0};
     bool    again   = true;
+    int64_t chat    = 0; /* whose turn was taken */
 
     if (telegram_outgoing_read(job->command->type, job->command->payload, job->arena, &sending.item, &error) != OK) {
         sending_give_up(&sending, arena_text(job->arena, error.text));
         return;
     }
     for (int i = 0; again && i < CALLS_MAX; i++) {
-        if (!turn_take(&sending))
+        /* A message that was refused has used up no turn of its chat. */
+        if (sending.item.chat_id != chat && !turn_take(&sending))
             return;
+        chat           = sending.item.chat_id;
         ErrorCode code = item_send(sending.outbox->options.bot, &sending.item, deadline_in_ms(CALL_MS), job->arena,
                                    &sending.answer, &error);
 

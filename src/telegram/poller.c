@@ -59,19 +59,9 @@ static void lease_read(TelegramPoller *poller, const Leased *leased, Mono asked)
 
     if (leased->username)
         snprintf(poller->name, sizeof poller->name, "%s", leased->username);
-    poller->held_until = mono_plus_ms(asked, TELEGRAM_LEASE_MS);
     metric_set(&telegram_metrics.outbox, is_held ? leased->waiting : 0);
     if (is_held != poller->held)
         lease_set(poller, is_held);
-}
-
-/* The database did not answer: the lease is ours until it ends. */
-static void lease_doubt(TelegramPoller *poller)
-{
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
-
-    if (poller->held && !mono_before(clock_mono(), poller->held_until))
-        lease_set(poller, false);
 }
 
 static void lease_ask(TelegramPoller *poller, bool *failing)
@@ -90,10 +80,10 @@ static void lease_ask(TelegramPoller *poller, bool *failing)
         *failing = false;
         return;
     }
+    /* The holder polls on, so that users are notified. If another process has the lease by now, its poll ends this one's with 409. */
     if (!*failing)
         log_error(LOG_WARN, "telegram", "the bot's lease cannot be renewed", &error);
     *failing = true;
-    lease_doubt(poller);
 }
 
 static void lease_release(TelegramPoller *poller)
@@ -125,6 +115,13 @@ bool poller_is_stopped(TelegramPoller *poller)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
 
     return poller->stopping;
+}
+
+bool poller_is_held(TelegramPoller *poller)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&poller->mutex);
+
+    return poller->held;
 }
 
 void poller_pause(TelegramPoller *poller, Deadline deadline)
@@ -185,10 +182,14 @@ static void *loop_run(void *context)
         if (term == 0)
             continue;
         if (term != poller->term_ready) {
-            poller->offset = 0;
-            poller_term_start(poller);
-            poller->term_ready = term;
+            poller->offset      = 0;
+            poller->steps_done  = 0;
+            poller->steps_tries = 0;
+            poller->steps_at    = (Mono){0};
+            poller->is_started  = false;
+            poller->term_ready  = term;
         }
+        poller_term_start(poller);
         poller_prune(poller);
         if (poller->options.is_webhook)
             poller_pause(poller, deadline_in_ms(WAIT_MS));

@@ -6,7 +6,8 @@
  * bot's name and registers the commands, and the webhook if one is given.
  *
  * Invariants
- *   1. A poll confirms updates that are stored, and no others: the offset moves after the commit.
+ *   1. A poll confirms updates that are stored, and no others: the offset moves after the commit. While the database is away the holder
+ *      polls on without confirming, so that users are notified (intake.h).
  *   2. A 409 says that another program polls: the holder releases the lease and pauses for some seconds. If it says that a webhook is
  *      set, the webhook is removed, without dropping what waits.
  *   3. A server without long polls, which answers immediately and without updates, causes no busy loop.

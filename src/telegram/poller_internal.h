@@ -17,21 +17,28 @@ struct TelegramPoller {
     bool                  stopping, held;
     int                   running; /* threads */
     int                   term;    /* counts the times that the lease was taken */
-    Mono                  held_until, back_until;
+    Mono                  back_until;
     char                  name[TELEGRAM_NAME_SIZE];
     /* The loop's own. */
-    int     term_ready; /* the term whose start is done */
-    int64_t offset;     /* of the next poll; 0: from the first that is not confirmed */
-    int     limit, failures;
-    Mono    prune_at;
+    int      term_ready; /* the term whose start is done */
+    int64_t  offset;     /* of the next poll; 0: from the first that is not confirmed */
+    int      limit, failures;
+    unsigned steps_done; /* of the start of the term, a bit each */
+    int      steps_tries;
+    Mono     steps_at;   /* the next try */
+    bool     is_started; /* all are done */
+    bool     is_failing; /* the last updates could not be stored */
+    Mono     prune_at;
 };
 
 /* Until the deadline, or the poller is stopped. */
 void poller_pause(TelegramPoller *poller, Deadline deadline);
 bool poller_is_stopped(TelegramPoller *poller);
+bool poller_is_held(TelegramPoller *poller); /* the lease */
 /* Give the lease back, and do not ask for it for some seconds. */
 void poller_step_back(TelegramPoller *poller);
-/* The calls at the start of a term. What fails is logged: updates come all the same. */
+/* The calls at the start of a term, those that are not done yet. What fails is logged and tried again after 1, 2, 4 ... 60 s; updates come all
+ * the same. */
 void poller_term_start(TelegramPoller *poller);
 /* One poll and its storing. */
 void poller_poll(TelegramPoller *poller);

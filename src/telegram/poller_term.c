@@ -16,10 +16,13 @@
 
 #define CALL_MS         10000
 #define QUERY_MS        10000
+#define STORE_QUERY_MS  5000  /* then the users of what cannot be stored are notified */
 #define POLL_MORE_MS    10000 /* beyond the time of a long poll */
 #define POLL_BYTES_MAX  ((size_t)192 << 20)
 #define AT_ONCE_MS      1000 /* an empty answer that came sooner is of a server without long polls */
 #define AT_ONCE_WAIT_MS 500
+#define STEPS_MS        60000
+#define STEPS_POLL_S    2 /* a shorter poll while the start of a term is not done */
 #define BACKOFF_MS      30000
 #define TOKEN_MS        30000
 #define STORE_MS        1000
@@ -116,18 +119,29 @@ void poller_term_start(TelegramPoller *poller)
         ErrorCode (*run)(TelegramPoller *poller, Arena *arena, Error *reterr);
         const char *failed;
     } steps[] = {
-        {name_learn,        "the bot's name was not learned"        },
-        {webhook_register,  "the webhook was not registered"        },
-        {commands_register, "the bot's commands were not registered"},
+        {name_learn,        "the bot's name was not learned, trying on"        },
+        {webhook_register,  "the webhook was not registered, trying on"        },
+        {commands_register, "the bot's commands were not registered, trying on"},
     };
+    unsigned all = (1U << COUNT(steps)) - 1;
 
+    if (poller->steps_done == all || mono_before(clock_mono(), poller->steps_at))
+        return;
     for (size_t i = 0; i < COUNT(steps); i++) {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
         Error                     error = {0};
 
-        if (!poller_is_stopped(poller) && steps[i].run(poller, arena, &error) != OK && error.code != ERR_STOPPING)
+        if (poller->steps_done & 1U << i || poller_is_stopped(poller))
+            continue;
+        if (steps[i].run(poller, arena, &error) == OK)
+            poller->steps_done |= 1U << i;
+        else if (error.code != ERR_STOPPING)
             log_error(LOG_WARN, "telegram", steps[i].failed, &error);
     }
+    int doubled = poller->steps_tries < 6 ? poller->steps_tries++ : 6;
+    poller->steps_at =
+        mono_plus_ms(clock_mono(), (INT64_C(1000) << doubled) < STEPS_MS ? INT64_C(1000) << doubled : STEPS_MS);
+    poller->is_started = poller->steps_done == all;
 }
 
 /* ---- polls ---- */
@@ -151,6 +165,8 @@ static void on_conflict(TelegramPoller *poller, const TelegramAnswer *answer, co
     TelegramAnswer deleted;
     Error          why = {0};
 
+    if (!poller_is_held(poller) && !strstr(answer->description, "webhook"))
+        return; /* another process of ours has the lease, and polls */
     metric_add(&telegram_metrics.conflicts, 1);
     if (!strstr(answer->description, "webhook")) {
         log_error(LOG_WARN, "telegram", "another program polls with the same token: stepping back", error);
@@ -186,27 +202,24 @@ static void on_failure(TelegramPoller *poller, ErrorCode code, const TelegramAns
     poller_pause(poller, deadline_in_ms(wait_ms));
 }
 
-/* Until they are stored: nothing is confirmed before. They are delivered again if the process ends first. */
+/* Nothing is confirmed that is not stored: the next poll gets it again, with what has come meanwhile. */
 static bool updates_store(TelegramPoller *poller, const char *json, Arena *arena, int *ret_count, int64_t *ret_last)
 {
-    ArenaMark mark    = arena_mark(arena);
-    bool      failing = false;
+    Error error = {0};
 
-    while (!poller_is_stopped(poller)) {
-        Error error = {0};
-
-        if (telegram_intake_many(&poller->options.intake, json, deadline_in_ms(QUERY_MS), arena, ret_count, ret_last,
-                                 &error) == OK)
-            return true;
-        log_error(failing ? LOG_DEBUG : LOG_WARN, "telegram", "updates cannot be stored, trying on", &error);
-        failing = true;
-        arena_rewind(arena, mark);
-        poller_pause(poller, deadline_in_ms(STORE_MS));
+    if (telegram_intake_many(&poller->options.intake, json, deadline_in_ms(STORE_QUERY_MS), arena, ret_count, ret_last,
+                             &error) == OK) {
+        poller->is_failing = false;
+        return true;
     }
+    log_error(poller->is_failing ? LOG_DEBUG : LOG_WARN, "telegram", "updates cannot be stored, trying on", &error);
+    poller->is_failing = true;
+    poller_pause(poller, deadline_in_ms(STORE_MS));
     return false;
 }
 
-static void on_updates(TelegramPoller *poller, const char *json, Mono began, Arena *arena)
+/* unreadable: the greatest id of updates that cannot be read; 0: none. They are confirmed, or they would come for ever. */
+static void on_updates(TelegramPoller *poller, const char *json, int64_t unreadable, Mono began, Arena *arena)
 {
     int     count = 0;
     int64_t last  = 0;
@@ -214,6 +227,7 @@ static void on_updates(TelegramPoller *poller, const char *json, Mono began, Are
     poller->failures = 0;
     if (!updates_store(poller, json, arena, &count, &last))
         return;
+    last = unreadable > last ? unreadable : last;
     /* What is confirmed need not be again: after an empty answer the server begins with what it has, whatever its numbers. */
     poller->offset = last ? last + 1 : 0;
     if (last)
@@ -226,19 +240,24 @@ void poller_poll(TelegramPoller *poller)
 {
     scoped(arena_free) Arena *arena = arena_new(POLL_BYTES_MAX);
     TelegramAnswer            answer;
-    Error                     error    = {0};
-    Mono                      began    = clock_mono();
-    TelegramField             fields[] = {
+    Error                     error      = {0};
+    Mono                      began      = clock_mono();
+    const char               *json       = NULL;
+    int64_t                   unreadable = 0;
+    TelegramField             fields[]   = {
         {"offset", poller->offset ? arena_print(arena, "%" PRId64, poller->offset) : NULL, .is_json = true},
         {"limit", arena_print(arena, "%d", poller->limit), .is_json = true},
-        {"timeout", arena_print(arena, "%d", TELEGRAM_POLL_S), .is_json = true},
+        {"timeout", arena_print(arena, "%d", poller->is_started ? TELEGRAM_POLL_S : STEPS_POLL_S), .is_json = true},
         {"allowed_updates", telegram_allowed_updates, .is_json = true},
         {NULL}
     };
     ErrorCode code = call(poller, "getUpdates", fields, TELEGRAM_POLL_S * 1000 + POLL_MORE_MS, arena, &answer, &error);
 
     if (code == OK)
-        on_updates(poller, answer.result, began, arena);
+        on_updates(poller, answer.result, /* unreadable= */ 0, began, arena);
+    else if (answer.body && (json = telegram_intake_salvage(answer.body, answer.body_size, arena, &unreadable)) &&
+             (unreadable || json[1] != ']'))
+        on_updates(poller, json, unreadable, began, arena);
     else
         on_failure(poller, code, &answer, &error, arena);
 }

@@ -108,6 +108,7 @@ class BotApi:
         self.poll = None          # the poll under way
         self.webhook = None
         self.webhook_queues = {}
+        self.webhook_statuses = []  # answers to deliveries
         self.conflicts = 0        # answers 409 to polls
         self.answered = {}        # callback id -> parameters
         self.callback_id = 0
@@ -425,7 +426,9 @@ class BotApi:
                     self.webhook_queues.pop(chat, None)
                     return
                 update, hook = queue[0], self.webhook
-            if self.post(hook["url"], update, hook.get("secret_token")) // 100 == 2:
+            status = self.post(hook["url"], update, hook.get("secret_token"))
+            self.webhook_statuses.append(status)
+            if status // 100 == 2:
                 with self.lock:
                     queue.pop(0)
                     if update in self.pending:

@@ -450,6 +450,118 @@ def the_token_is_in_no_log_and_no_answer():
 
 
 @test
+def a_message_to_a_topic_that_is_gone_is_sent_outside_of_it():
+    """With the default pace: the second call must not wait for a turn that the first one has taken."""
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        group = api.group(-1001)
+        put(db, api, -1001, ["a"], thread_id=7)
+        put(db, api, -1001, ["b"], key="u")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.texts(group) == ["a", "b"])
+        assert len(api.calls_of("sendMessage")) == 3, api.calls_of("sendMessage")
+
+
+@test
+def an_update_that_cannot_be_read_stops_no_other():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        group, ann = api.group(-1001), api.user(11)
+        deep = current = {}
+        for _ in range(80):
+            current["x"] = {}
+            current = current["x"]
+        good = [api.message(group, ann, "before")]
+        for text, more in (("a\0b", {}), ("lone \ud800 surrogate", {}), ("deep", {"x": deep}), ('quote " and \\ [ { \0', {})):
+            api.message(group, ann, text, **more)
+            good.append(api.message(group, ann, "between ] } \\\" , :"))
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: updates(db, "COMPLETED") == [(u["update_id"], "COMPLETED") for u in good])
+        wait_until(lambda: api.pending == [], what="all are confirmed")
+        assert metric(pawl, 'pawl_telegram_updates_total{outcome="malformed"}') == 4
+        assert pawl.server.said("cannot be read and is left out")
+        api.message(group, ann, "\0")  # the last one
+        wait_until(lambda: api.pending == [], what="confirmed, without a good one behind it")
+
+
+@test
+def what_failed_at_the_start_is_tried_again():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        api.answer("getMe", 500, body="oops", times=2)
+        api.answer("setMyCommands", 429, retry_after=1)
+        group = api.group(-1001)
+        for other in ("another_bot", api.username):
+            api.message(group, api.user(11, "Ann"), f"/me@{other}")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.commands, what="the commands are registered")
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 2, timeout=60, what="updates wait for the name")
+        wait_until(lambda: api.sent(group))
+        assert len(api.sent(group)) == 1, "nothing is said to a command for another bot"
+        assert db.value("select username from pawl.telegram_bot") == api.username
+        assert len(api.calls_of("getMe")) == 3
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(**WEBHOOK, PAWL_TELEGRAM_WEBHOOK_URL="http://127.0.0.1:9/x")) as pawl:
+        api.answer("setWebhook", 502, body="<html>")
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.webhook, what="the webhook is registered")
+
+
+@test
+def a_page_with_status_200_is_no_answer():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        group = api.group(-1001)
+        for body in ("<html>welcome</html>", "{}", "[]", '{"result": {"message_id": 5}}'):
+            api.answer("sendMessage", 200, body=body)
+        put(db, api, -1001, ["a"])
+        server = pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.texts(group) == ["a"], timeout=60)
+        assert len(api.calls_of("sendMessage")) == 5
+        assert server.said("not an answer of the Bot API")
+
+
+@test
+def an_update_under_the_id_of_another_one_is_handled():
+    """Servers may begin anew with their numbers, after a week without updates or a restart of one's own."""
+    for mode in ({}, WEBHOOK):
+        with Database() as db, BotApi() as api, Pawl(db, env=api.env(**mode)) as pawl:
+            group, ann = api.group(-1001), api.user(11, "Ann")
+            server = pawl.serve("--role", "bot,api")
+
+            def deliver(update):
+                if mode:
+                    assert api.post(f"http://{server.host}:{server.port}/telegram/webhook", update, SECRET) == 200
+                else:
+                    api.again(update)
+                    wait_until(lambda: api.pending == [], what="confirmed")
+
+            first = {"update_id": 7, "message": api.content(group, ann, "/me")}
+            second = {"update_id": 7, "message": api.content(group, ann, "/help")}
+            for update in (first, second, first, second):
+                deliver(update)
+            wait_until(lambda: len(updates(db, "COMPLETED")) == 2)
+            wait_until(lambda: len(api.sent(group)) == 2)
+            assert len(updates(db)) == 2 and server.said("has the id of another one")
+
+
+@test
+def a_retry_after_may_be_a_fraction_a_text_or_huge():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        said = {1: "1.5", 2: '"2"', 3: "10000000000", 4: "99999999999999999999999999"}
+        for number, value in said.items():
+            api.private(api.user(number))
+            api.answer("sendMessage", 429, body='{"ok": false, "error_code": 429, "parameters": {"retry_after": %s}}' % value)
+            put(db, api, number, ["x"])
+            if number == 1:
+                server = pawl.serve("--role", "bot,api")
+            wait_until(lambda: db.value(f"select count(*) from pawl.telegram_chat where chat_id = {number} and refusals = 1") == "1")
+        for number in (1, 2):
+            wait_until(lambda: api.texts(api.chats[number]) == ["x"], what=f"{number}")
+            first, again = [c.at for c in api.calls_of("sendMessage") if c.parameters["chat_id"] == number]
+            assert again - first >= number + (0.5 if number == 1 else 0), again - first
+        for number in (3, 4):
+            left = db.value(f"select extract(epoch from next_free - now()) > 9.9 * 365 * 86400 from pawl.telegram_chat where chat_id = {number}")
+            assert left == "t" and len([c for c in api.calls_of("sendMessage") if c.parameters["chat_id"] == number]) == 1
+        assert server.stop() == 0
+
+
+@test
 def bot_role_needs_a_token():
     with Database() as db, Pawl(db) as pawl:
         done = pawl.run("serve", "--role", "bot", "--listen", "127.0.0.1:0")
