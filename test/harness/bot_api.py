@@ -21,7 +21,8 @@ Failures
     api.migrate(group, -1002)  the group becomes a supergroup: service messages, and 400 with migrate_to_chat_id for the old id
     api.drop_results = True    answers have result null, as some emulators do
 
-All calls are in api.calls: (time, method, parameters, files). Times are time.monotonic().
+All calls are in api.calls: (time, method, parameters, files, via). Times are time.monotonic(). An instance whose API root is
+api.root + "/via/NAME" has its name in `via`.
 """
 import collections
 import email.parser
@@ -35,7 +36,7 @@ import threading
 import time
 import urllib.parse
 
-Call = collections.namedtuple("Call", "at method parameters files")
+Call = collections.namedtuple("Call", "at method parameters files via", defaults=("",))
 POLL_S_MAX = 50
 
 
@@ -296,8 +297,8 @@ class BotApi:
         size = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(size)
         url = urllib.parse.urlsplit(request.path)
-        match = re.fullmatch(r"/bot([^/]+)/(\w+)", url.path)
-        if not match or match.group(1) != self.token:
+        match = re.fullmatch(r"(?:/via/(\w+))?/bot([^/]+)/(\w+)", url.path)
+        if not match or match.group(2) != self.token:
             return self.reply(request, 401 if match else 404, {"ok": False, "error_code": 401 if match else 404,
                                                               "description": "Unauthorized" if match else "Not Found"})
         parameters = dict(urllib.parse.parse_qsl(url.query))
@@ -312,9 +313,9 @@ class BotApi:
         for name in ("allowed_updates", "reply_parameters", "reply_markup", "commands", "scope"):
             if isinstance(parameters.get(name), str):
                 parameters[name] = json.loads(parameters[name])
-        method = match.group(2)
+        method = match.group(3)
         with self.lock:
-            self.calls.append(Call(time.monotonic(), method, parameters, files))
+            self.calls.append(Call(time.monotonic(), method, parameters, files, match.group(1) or ""))
             instead = self.answers[method].pop(0) if self.answers[method] else None
         if self.delays.get(method):
             time.sleep(self.delays[method])

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """bot_rating - the game through the bot: what members of a group write, and what they see; each mistake of the bot that this one replaces."""
+import collections
 import os
 import random
 import threading
+import time
 
 from bot_api import BotApi, units
-from helpers import stop_clean
+from helpers import Session, stop_clean
 from pawl_test import Database, Pawl, Proxy, main, test, wait_until
 
 FAST = {"PAWL_TELEGRAM_CHAT_INTERVAL": "0ms", "PAWL_TELEGRAM_GROUP_PER_MINUTE": "1000", "PAWL_TELEGRAM_PER_SECOND": "1000"}
@@ -226,6 +228,124 @@ def an_outage_is_said_and_made_good():
         wait_until(lambda: any("1516" in text for text in api.texts(group)), timeout=60)
 
 
+def undo_updates(api, group, user):
+    """/undo in one group, and a press of the button in another."""
+    sent = api.sent(group[1])[-1]
+    return [api.message(group[0], user, "/undo"),
+            api.callback(user, sent, sent["reply_markup"]["inline_keyboard"][0][0]["callback_data"])]
+
+
+@test
+def an_undo_delivered_twice_with_a_kill_in_between_takes_one_match():
+    """Killed before the transaction, in it, and after its commit; each time delivered again, and run again."""
+    for point in ("bot.update.before", "bot.update.game", "bot.update.after"):
+        with Database() as db, BotApi() as api, bot(db, api) as pawl:
+            groups = [api.group(-1001), api.group(-1002)]
+            for group in groups:
+                ann, _ = people(api, group, "Ann", "Bob")
+            first = pawl.serve("--role", "bot,api")
+            for group in groups:
+                for score in ("3 1", "3 2", "3 0"):
+                    api.message(group, ann, f"/match @ann @bob {score}")
+            for group in groups:
+                answers(api, group, 3)
+            stop_clean(first)
+            undos = undo_updates(api, groups, ann)
+            for n in range(1, 3):  # the next one that begins an update dies there; each of the two undos meets it once
+                killed = pawl.serve("--role", "bot", wait=False, env={"PAWL_FAULT": f"{point}:kill"})
+                wait_until(lambda: not killed.is_running(), timeout=60, what=f"{point}: instance {n} is killed")
+                for update in undos:
+                    api.again(update)
+                db.rows("update pawl.lease set until = now() - interval '1 s'")  # as if its time were over
+            pawl.serve("--role", "bot,api")
+            for update in undos:
+                api.again(update)
+            wait_until(lambda: db.value("select count(*) from pawl.lease") == "0" and matches(db, "undone_at is not null") == 2, timeout=60, what="both are undone")
+            for group in groups:
+                api.message(group, ann, "/top")
+            wait_until(lambda: all("Ann" in api.texts(group)[-1] and len(api.sent(group)) >= 4 for group in groups), timeout=60)
+            by_group = db.rows("select group_id, count(*) filter (where undone_at is not null), count(*) from rating.match group by group_id order by group_id")
+            assert [row.split("|")[1:] for row in by_group] == [["1", "3"], ["1", "3"]], (point, by_group)
+            assert pawl.run("rating", "verify").code == 0
+
+
+@test
+def the_same_undo_twice_takes_one_match():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        groups = [api.group(-1001), api.group(-1002)]
+        for group in groups:
+            ann, _ = people(api, group, "Ann", "Bob")
+        pawl.serve("--role", "bot,api")
+        pawl.serve("--role", "bot,api")
+        for group in groups:
+            for score in ("3 1", "3 2"):
+                api.message(group, ann, f"/match @ann @bob {score}")
+        for group in groups:
+            answers(api, group, 2)
+        undos = undo_updates(api, groups, ann)
+        for update in undos * 3:
+            api.again(update)
+        # The same message and the same press under other numbers, as two servers of one bot would give them.
+        api.update(message=undos[0]["message"])
+        api.update(callback_query=undos[1]["callback_query"])
+        wait_until(lambda: matches(db, "undone_at is not null") == 2)
+        for group in groups:
+            api.message(group, ann, "/top")
+        for group in groups:
+            wait_until(lambda: "Ann" in api.texts(group)[-1] and "1516" in api.texts(group)[-1], what="the answer to what was sent last")
+        assert db.rows("select count(*) filter (where undone_at is not null) from rating.match group by group_id") == ["1", "1"]
+
+
+@test
+def messages_without_an_id_are_told_apart():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        pawl.serve("--role", "bot,api")
+        one = api.message(group, ann, "/match @ann @bob 3 1", message_id=0)
+        api.message(group, ann, "/match @ann @bob 3 2", message_id=0)
+        api.update(message=one["message"])
+        api.again(one)
+        wait_until(lambda: matches(db) == 2)
+        api.message(group, ann, "/top")
+        wait_until(lambda: "1." in (api.texts(group) or [""])[-1], what="the last answer")
+        assert matches(db) == 2, "the same message without an id again is the same match"
+
+
+class Instances:
+    """Three instances, one of them killed every second; each has a name that the server sees."""
+
+    def __init__(self, pawl, api):
+        self.pawl, self.api = pawl, api
+        self.count, self.killed, self.running, self.log = 0, {}, [], []
+        self.stopping = threading.Event()
+        for _ in range(3):
+            self.start()
+        self.thread = threading.Thread(target=self.run)
+
+    def start(self):
+        self.count += 1
+        name = f"i{self.count}"
+        self.running.append((name, self.pawl.serve("--role", "bot,api", wait=False, env={"PAWL_TELEGRAM_API_ROOT": f"{self.api.root}/via/{name}"})))
+
+    def run(self):
+        while not self.stopping.wait(1):
+            name, server = self.running.pop(0)
+            if not server.said("ready"):  # what has not begun would not be missed
+                self.running.append((name, server))
+                continue
+            self.killed[name] = time.monotonic()
+            server.kill()
+            self.log += server.stderr
+            self.start()
+
+    def stop(self):
+        self.stopping.set()
+        self.thread.join()
+        for _, server in self.running:
+            self.log += server.stderr
+
+
 @test
 def many_matches_of_many_groups_while_instances_are_killed():
     """PAWL_TEST_BOT_MATCHES=1000 for the full size."""
@@ -233,30 +353,47 @@ def many_matches_of_many_groups_while_instances_are_killed():
     with Database() as db, BotApi() as api, bot(db, api) as pawl:
         users = [api.user(100 + n, f"P{n}", username=f"player{n}") for n in range(6)]
         groups = [api.group(-1001 - n) for n in range(chats)]
-        servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
+        instances = Instances(pawl, api)
         for group in groups:
             for user in users:
                 api.message(group, user, "hello")
+        handled(db, 6 * chats)
+        instances.thread.start()
         rng = random.Random(5)
+        sent = []
 
         def play(part):
             for n in part:
                 a, b = rng.sample(range(6), 2)
-                api.message(groups[n % chats], users[rng.randrange(6)], f"/match @player{a} @player{b} {n % 50 + 1} {n % 7}")
+                update = api.message(groups[n % chats], users[rng.randrange(6)], f"/match @player{a} @player{b} {n % 50 + 1} {n % 7}")
+                sent.append((groups[n % chats]["id"], update["message"]["message_id"]))
         threads = [threading.Thread(target=play, args=(range(k, size, 4),)) for k in range(4)]
         for thread in threads:
             thread.start()
-        for k in range(3):
-            wait_until(lambda k=k: matches(db) >= size * (k + 1) // 5, timeout=120, what="matches")
-            servers[k].kill()
-            servers[k] = None
-            pawl.serve("--role", "bot,api")
+        with Session(db.url) as session:  # another writer, so that versions do conflict
+            while matches(db) < size:
+                session.do("update rating.member set version = version + 1")
         for thread in threads:
             thread.join()
-        wait_until(lambda: matches(db) == size, timeout=120, what="all matches")
-        assert pawl.run("rating", "verify").code == 0
-        wait_until(lambda: sum(len(api.sent(group)) for group in groups) >= size, timeout=120, what="all answers")
+        instances.stop()
+        assert instances.killed, "none was killed"
+        wait_until(lambda: db.value("select count(*) from pawl.command c where not exists (select from pawl.outcome o where o.id = c.id)") == "0",
+                   timeout=200, what="all is done")
         assert matches(db) == size
+        assert pawl.run("rating", "verify").code == 0
+        calls = collections.defaultdict(list)
+        for call in api.calls_of("sendMessage"):
+            if call.parameters.get("reply_parameters"):
+                calls[call.parameters["chat_id"], call.parameters["reply_parameters"]["message_id"]].append(call)
+        assert sorted(calls) == sorted(sent), "every answer is sent at least once"
+        twice = {key: made for key, made in calls.items() if len(made) > 1}
+        for made in twice.values():  # at most once, unless the instance died while sending
+            assert all(instances.killed.get(call.via, 0) > call.at for call in made[:-1]), made
+        per_kill = collections.Counter(call.via for made in twice.values() for call in made[:-1])
+        assert all(count <= 16 for count in per_kill.values()), "no more than it sends at the same time"
+        conflicts = [line for line in instances.log if "RT001" in line and "running again" in line]
+        assert conflicts, "version conflicts are retried and logged"
+        print(f"# {size} matches, {len(instances.killed)} kills, {len(twice)} answers twice, {len(conflicts)} conflicts")
 
 
 main()
