@@ -3,7 +3,6 @@
  */
 #include "app/bot_update.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,7 +77,8 @@ static ErrorCode messages_put(Tx *tx, Update *update, Error *reterr)
     int       refused;
     ErrorCode code;
 
-    snprintf(key, sizeof key, "update:%" PRId64 "%s", update->turn.update->id, update->failure ? ":failed" : "");
+    /* By the command, not by update_id: another update may have the same (intake.c). */
+    snprintf(key, sizeof key, "update:%s%s", update->job->command->command_id, update->failure ? ":failed" : "");
     code = telegram_outbox_put(update->handler->options.outbox, tx, key, update->turn.outgoing,
                                update->turn.outgoing_count, &refused, &error);
     if (code != OK && !error.sqlstate[0] && (code == ERR_INVALID || code == ERR_LIMIT)) {
