@@ -8,7 +8,7 @@
  *     no answer, 5xx              again after 1, 2, 4 ... 60 s: it may come twice used up, TELEGRAM_ATTEMPTS
  *     400 with a new chat id      now, to that chat                               -
  *     400 no such topic           now, outside of it                              -
- *     401, 404                    later: the token is wrong, not the message      not used up
+ *     401, 404 without a method   later: the token is wrong, not the message      not used up
  *     any other 4xx               given up: it would be refused again             -
  */
 #include <inttypes.h>
@@ -329,7 +329,7 @@ static bool on_refused(Sending *sending, const Error *error)
     }
     if (strstr(answer->description, "message is not modified"))
         on_sent(sending);
-    else if (answer->status == 401 || answer->status == 404)
+    else if (answer->status == 401 || (answer->status == 404 && !strstr(answer->description, "method")))
         token_wrong(sending, error);
     else
         sending_give_up(sending, arena_text(sending->job->arena, error->text));

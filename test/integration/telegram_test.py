@@ -345,6 +345,18 @@ def permanent_errors_are_not_repeated_and_do_not_hold_the_chat():
 
 
 @test
+def a_method_that_the_server_does_not_have_holds_no_chat():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
+        group = api.group(-1001)
+        api.answer("sendPhoto", 404, description="Not Found: method not found", times=100)
+        put(db, api, -1001, ["chart"], kind="photo", file="iVBORw0KGgo=", file_name="chart.png", key="p")
+        put(db, api, -1001, ["fine"])
+        pawl.serve("--role", "bot,api")
+        wait_until(lambda: api.texts(group) == ["fine"])
+        assert len(api.calls_of("sendPhoto")) == 1 and pawl.server.said("given up")
+
+
+@test
 def failures_that_pass_are_repeated():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="10ms")) as pawl:
         group = api.group(-1001)
