@@ -24,7 +24,6 @@ declare
   v_locked bigint[]; -- the two wallets by id: each its id, its asset, and 1 for the payer or 2 for the payee
   v_payer record;
   v_payee record;
-  v_xid xid8;
   v_now timestamptz;
 begin
   if (p_txn_id is not null and p_amount between 1 and 9007199254740991 and p_owner <> p_other
@@ -57,7 +56,7 @@ begin
     available := v_payer.balance - held - coalesce(v_payer.floor, 0);
     if available >= 0 and v_payee.balance <= 9007199254740991 and (v_payer.frozen or v_payee.frozen) is not true then
       -- As pawl.allocation_lock(3), without the plans that calling it would start.
-      v_xid := pg_current_xact_id();
+      perform pg_current_xact_id();
       lock table wallet.txn_allocation in row share mode;
       number := nextval('wallet.txn_seq');
       at := greatest(v_now, v_payer.at, v_payee.at);

@@ -59,7 +59,6 @@ declare
   v_versions bigint[];
   v_helds bigint[];
   v_floors bigint[];
-  v_xid xid8;
   v_now timestamptz;
   v_at timestamptz;
   v_base bigint;
@@ -117,7 +116,7 @@ begin
       v_floors := v_legs.floors;
       v_at := greatest(v_now, v_legs.last_at);
       -- As pawl.allocation_lock(3), without the plans that calling it would start.
-      v_xid := pg_current_xact_id();
+      perform pg_current_xact_id();
       lock table wallet.txn_allocation in row share mode;
       v_base := nextval('wallet.txn_seq') - 1; -- positions begin with 1
       begin -- first the keys: if another transaction has used one since, nothing but these has been written

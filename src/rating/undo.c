@@ -116,6 +116,11 @@ static void player_set(ReplayMap *map, int64_t player_id, RatingState state, boo
     player->is_touched = true;
 }
 
+static bool state_is_same(const RatingState *one, const RatingState *other)
+{
+    return one->rating == other->rating && one->deviation == other->deviation && one->volatility == other->volatility;
+}
+
 static void match_replay(const ReplayMatch *match, ReplayMap *map, Rewrites *rewrites, int *replayed)
 {
     RatingState before[2], after[2];
@@ -140,7 +145,7 @@ static void match_replay(const ReplayMatch *match, ReplayMap *map, Rewrites *rew
     for (int side = 0; side < 2; side++) {
         RatingState stored = replay_after(match, side);
 
-        player_set(map, replay_player(match, side), after[side], memcmp(&stored, &after[side], sizeof stored) != 0);
+        player_set(map, replay_player(match, side), after[side], !state_is_same(&stored, &after[side]));
         rewrites_add(rewrites, match->id, replay_player(match, side), &before[side], &after[side]);
     }
     ++*replayed;
