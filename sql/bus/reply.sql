@@ -254,7 +254,9 @@ begin
     where u.refusal is not null
     having count(*) > 0
   ) l
-  cross join lateral pawl.dead_letter_keep(l.types, l.keys, l.letters, l.messages, l.codes, 60000) k;
+  cross join lateral pawl.dead_letter_keep(l.types, l.keys, l.letters, l.messages, l.codes,
+    -- A process that others respond to is locked for moments only.
+    case when p_target like 'response:%' and p_code = '55P03' then 1000 else 60000 end) k;
 end
 $$;
 

@@ -144,7 +144,8 @@ begin
     ), stored as (
       insert into pawl.process_response (id, name, key, number, payload, at, actor, met, resumed)
       select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor,
-             (select p.step from pawl.process p where p.id = i.id and (p.waits ?| array[i.name, '*'] or i.resumed)), i.resumed
+             (select case when i.name ~ '^[$]reply[.]' then substr(i.name, 8) else p.step end
+              from pawl.process p where p.id = i.id and (p.waits ?| array[i.name, '*'] or i.resumed)), i.resumed
       from (select * from item order by item.ord) i
       returning id, name, key, payload, number
     ), patch as (

@@ -31,6 +31,23 @@ begin
 end
 $$;
 
+-- The step that a process is in, or was in last: the one that failed, if it waits for an operator; the one that it waits in; or the last one that has
+-- a record. p_step: of its row, which is written with patches and waits only.
+create or replace function pawl.process_step_shown (p_id bigint, p_step text, p_status text, p_error text)
+  returns text
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return coalesce(
+    case when p_status like 'WAITING_FOR_%' and p_status <> 'WAITING_FOR_TSQ' then p_step
+         when p_status <> 'COMPLETED' then substring(p_error from '^step ([^ :]+): ') end,
+    (select regexp_replace(s.name, ':.*$', '') from pawl.process_step s where s.id = p_id and s.name <> '~'
+     order by s.ended_at desc, s.started_at desc, s.name desc limit 1),
+    p_step);
+end
+$$;
+
 -- What happened to a process, by whom: what its command's audit has, and what follows from its responses and records. Nothing more is written
 -- for it: a wait records when it began, a response whether it resumed the process, and a record when its step went on.
 --   RESPONSE, REPLY    arrived; details.met: the step that waited
@@ -46,7 +63,8 @@ create or replace function pawl.process_events (p_id bigint)
 as $$
 begin
   return query
-    select a.event, a.at, a.attempt, a.actor, a.details, case when a.step < 2 then a.step else a.step + 10 end, a.place::text
+    select case when a.event = 'FAILED' and exists (select from pawl.process p where p.id = p_id and p.phase = 'compensated') then 'COMPENSATED'
+                else a.event end, a.at, a.attempt, a.actor, a.details, case when a.step < 2 then a.step else a.step + 10 end, a.place::text
     from pawl.audit a where a.id = p_id
     union all
     select case when r.name = '$cancel' then 'CANCEL_REQUESTED' when r.name = '$move' then 'MOVED'
@@ -95,7 +113,8 @@ create or replace function pawl.process_show (p_process_id uuid, p_domain text d
 as $$
   select jsonb_build_object(
     'process_id', c.command_id, 'domain', substr(n.name, 9), 'type', c.type, 'version', d.version, 'status', pawl.process_status(p.id),
-    'state', pawl.json_shown(p.state, true), 'state_version', p.version, 'step', p.step, 'created_at', pawl.iso(c.created_at),
+    'state', pawl.json_shown(p.state, true), 'state_version', p.version,
+    'step', pawl.process_step_shown(p.id, p.step, pawl.process_status(p.id), coalesce(o.error, t.error)), 'created_at', pawl.iso(c.created_at),
     'ended_at', pawl.iso(o.ended_at), 'result', pawl.json_shown(o.result, true), 'error', coalesce(o.error, t.error), 'deadline', pawl.iso(p.deadline),
     'waits_for', case when w.id is not null then p.waits end, -- null: only a response resumes it; its row is due in ten years
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
@@ -214,14 +233,14 @@ begin
     cross join lateral (select c.command_id, c.type, c.created_at, c.domain_id from pawl.command c where c.id = p.id limit 1) c
     cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
     where p.id = v_id;
-    if found and (p_domain is null or v_row.domain = p_domain) and (p_type is null or v_row.type = p_type)
-       and (p_step is null or v_row.step = p_step) and (p_older is null or v_row.created_at < pawl.now() - p_older)
+    if found and (p_domain is null or v_row.domain = p_domain) and (p_type is null or v_row.type = p_type) and (p_older is null or v_row.created_at < pawl.now() - p_older)
        and (p_text is null or position(p_text in v_row.state::text) > 0) then
       status := pawl.process_status(v_row.id);
-      if p_status is null or status = p_status then
-        id := v_row.id; process_id := v_row.command_id; domain := v_row.domain; type := v_row.type; step := v_row.step;
+      error := coalesce((select o.error from pawl.outcome o where o.id = v_row.id), (select t.error from pawl.tsq t where t.id = v_row.id));
+      step := case when p_status is null or status = p_status then pawl.process_step_shown(v_row.id, v_row.step, status, error) end;
+      if (p_status is null or status = p_status) and (p_step is null or step = p_step) then
+        id := v_row.id; process_id := v_row.command_id; domain := v_row.domain; type := v_row.type;
         created_at := v_row.created_at;
-        error := coalesce((select o.error from pawl.outcome o where o.id = v_row.id), (select t.error from pawl.tsq t where t.id = v_row.id));
         return next;
         v_rows := v_rows + 1;
       end if;

@@ -14,7 +14,7 @@
 --   WRITTEN    all of it
 --   LOST       the lease has ended; nothing was written
 --   STALE      the state has another version; nothing was written
---   MET        the record was written; instead of suspending, go on: a wait is complete
+--   MET        the record was written; instead of suspending, go on: a wait is complete. Instead of ending: its compensation was asked for
 --   TOO_LARGE  the state would exceed its limit; nothing was written
 --   BUSY       another transaction has the process locked; nothing was written, and the same write may be tried again
 --   KNOWN      as WRITTEN, but the record was there before: a caller that has done the step's work in this transaction must roll back
@@ -187,6 +187,16 @@ begin
   end if;
 
   if p_ends is not null then
+    -- An operator has asked for compensation before it ended: it goes on with that. Code decides by itself.
+    v_canceled := array(
+      select u.ord from unnest(p_ids, p_ends, v_verdicts) with ordinality u (id, outcome, verdict, ord)
+      where u.verdict = 'WRITTEN' and u.outcome = 'complete' and exists (
+          select from pawl.process_response r where r.id = u.id and r.name = '$cancel')
+        and exists (select from pawl.process p where p.id = u.id and p.phase = 'forward' and p.definition_id is not null));
+    if cardinality(v_canceled) > 0 then
+      select array_agg(case when u.ord = any (v_canceled) then 'MET' else u.verdict end order by u.ord) into v_verdicts
+      from unnest(v_verdicts) with ordinality u (verdict, ord);
+    end if;
     perform pawl.process_orphan_note(array(
       select u.id from unnest(p_ids, p_ends, v_verdicts) u (id, outcome, verdict)
       where u.verdict = 'WRITTEN' and u.outcome = 'reject'), true) where 'reject' = any (p_ends);

@@ -135,6 +135,11 @@ bool wall_parse_us(const char *text, int64_t *ret_us)
         return false;
     time.tm_year -= 1900;
     time.tm_mon -= 1;
-    *ret_us = ((int64_t)timegm(&time) - offset_s) * 1000000 + fraction;
+    int    day     = time.tm_sec < 60 ? time.tm_mday : 0; /* a leap second may end the day */
+    time_t seconds = timegm(&time);
+
+    if (day && time.tm_mday != day) /* carried over: there is no such day */
+        return false;
+    *ret_us = ((int64_t)seconds - offset_s) * 1000000 + fraction;
     return true;
 }

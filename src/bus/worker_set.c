@@ -131,6 +131,12 @@ static ErrorCode handler_make(Entry *entry, const WorkerRow *row, Deadline deadl
 {
     if ((row->exec != NULL) + (row->sql != NULL) + row->noop + (row->handler != NULL) != 1)
         return fail(reterr, ERR_USAGE, "a worker needs exactly one handler: exec, sql or noop");
+    if (!row->handler && strncmp(row->domain, "process:", strlen("process:")) == 0)
+        return fail(
+            reterr, ERR_USAGE,
+            "domain \"%.80s\" has processes, which are run by their definitions or by programs for processes, not by "
+            "handlers of commands",
+            row->domain);
     *ret_handler = row->noop ? &handler_noop : row->handler;
     if (row->exec) {
         TRY(handler_exec_check(row->exec, reterr));

@@ -14,7 +14,7 @@ typedef struct {
     Job        *job;
     Run        *run;
     Mono        until;
-    bool        has_limit;
+    int64_t     limit_ms; /* 0: none */
     atomic_bool ended, timed_out;
     pthread_t   thread;
 } Watch;
@@ -24,7 +24,7 @@ static void *watch_body(void *context)
     Watch *watch = context;
 
     while (!atomic_load(&watch->ended)) {
-        bool late = watch->has_limit && !mono_before(clock_mono(), watch->until);
+        bool late = watch->limit_ms && !mono_before(clock_mono(), watch->until);
 
         if (late || run_must_stop(watch->run)) {
             atomic_store(&watch->timed_out, late);
@@ -56,9 +56,9 @@ static ErrorCode exec_judge(Attempt *attempt, const Watch *watch, const Job *job
     if (item->outcome == OUTCOME_COMPLETE)
         return OK;
     if (atomic_load(&watch->timed_out)) {
-        ret_result->end   = ATTEMPT_RETRY;
-        ret_result->error = arena_print(attempt->arena, "program ran longer than %lld ms and was stopped",
-                                        (long long)attempt->action->timeout_ms);
+        ret_result->end = ATTEMPT_RETRY;
+        ret_result->error =
+            arena_print(attempt->arena, "program ran longer than %lld ms and was stopped", (long long)watch->limit_ms);
     } else if (run_must_stop(attempt->walk->run)) {
         ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
     }
@@ -78,10 +78,8 @@ ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reter
                               .deadline = deadline_never()};
     SettleItem     item    = {0};
     Handler       *handler;
-    Watch          watch = {.job       = &job,
-                            .run       = attempt->walk->run,
-                            .has_limit = attempt->action->timeout_ms > 0,
-                            .until     = mono_plus_ms(clock_mono(), attempt->action->timeout_ms)};
+    int64_t        ms = attempt_limit_ms(attempt, /* otherwise= */ 0);
+    Watch watch = {.job = &job, .run = attempt->walk->run, .limit_ms = ms, .until = mono_plus_ms(clock_mono(), ms)};
 
     TRY(attempt_render(attempt, attempt->action->input, "null", &input, reterr));
     command.payload = input;

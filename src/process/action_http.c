@@ -65,10 +65,15 @@ static void response_judge(Attempt *attempt, const ClientResponse *response, Att
     char  *body = arena_bytes(attempt->arena, response->body, size);
 
     text_clean(body, size);
-    *ret_result = (AttemptResult){.end      = status_may_pass(response->status) ? ATTEMPT_RETRY : ATTEMPT_FAIL,
-                                  .retry_ms = response->retry_ms,
-                                  .error = arena_print(attempt->arena, "%s answered with status %d%s%s", response->host,
-                                                       response->status, size ? ": " : "", body)};
+    char after[40] = "";
+
+    if (response->retry_ms > 0)
+        snprintf(after, sizeof after, ", Retry-After %lld s", (long long)(response->retry_ms + 999) / 1000);
+    *ret_result =
+        (AttemptResult){.end      = status_may_pass(response->status) ? ATTEMPT_RETRY : ATTEMPT_FAIL,
+                        .retry_ms = response->retry_ms,
+                        .error    = arena_print(attempt->arena, "%s answered with status %d%s%s%s", response->host,
+                                                response->status, after, size ? ": " : "", body)};
 }
 
 /* What the server, its name or its certificate did, against what is wrong with the request. */
@@ -80,7 +85,7 @@ static bool failure_may_pass(ErrorCode code)
 ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
     const HttpAction *http    = &attempt->action->http;
-    int64_t           ms      = attempt->action->timeout_ms ? attempt->action->timeout_ms : REQUEST_MS;
+    int64_t           ms      = attempt_limit_ms(attempt, REQUEST_MS);
     ClientRequest     request = {.method = method_find(http->method), .idempotency_key = attempt->key};
     ClientResponse    response;
     Error             error = {0};

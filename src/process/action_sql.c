@@ -156,7 +156,7 @@ static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
 {
     Attempt  *attempt = run->attempt;
     SqlShare *share   = &attempt->walk->interpreter->sql_share;
-    int64_t   ms      = attempt->action->timeout_ms ? attempt->action->timeout_ms : CALL_MS;
+    int64_t   ms      = attempt_limit_ms(attempt, CALL_MS);
     TxOptions options = {.name = "step", .arena = attempt->arena, .keyed = true, .is_foreign = !run->item};
     Error     error   = {0};
     ErrorCode code;

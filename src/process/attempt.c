@@ -12,6 +12,7 @@
  * and yet it has happened: "NAME:done" records that, so it is compensated like others, and not run again when the step is tried again.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fault.h"
@@ -83,6 +84,16 @@ ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr)
     return OK;
 }
 
+int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise)
+{
+    int64_t ms   = attempt->action->timeout_ms ? attempt->action->timeout_ms : otherwise;
+    int64_t left = run_ms_left(attempt->walk->run);
+
+    if (left < 0 || (ms && ms < left))
+        return ms;
+    return left ? left : 1;
+}
+
 /* ---- the policy ---- */
 
 static int64_t delay_us(const StepRetry *policy, int failures, int64_t least_ms)
@@ -98,15 +109,29 @@ static int64_t delay_us(const StepRetry *policy, int failures, int64_t least_ms)
     return (int64_t)(ms * 1000);
 }
 
-/* In place of the hash of an input, which steps of definitions do not record: why a failure was the last one, whatever the policy says. */
-#define HASH_FINAL   "final"
-#define HASH_REFUSED "refused"
-
 static const char *end_hash(AttemptEnd end)
 {
     if (end == ATTEMPT_REFUSED)
         return HASH_REFUSED;
     return end == ATTEMPT_FAIL ? HASH_FINAL : NULL;
+}
+
+/* In the same place: the other side has said how long to wait. */
+#define HASH_AFTER "after:"
+
+static const char *failure_hash(const AttemptResult *result, Arena *arena)
+{
+    if (result->end == ATTEMPT_RETRY && result->retry_ms > 0)
+        return arena_print(arena, HASH_AFTER "%lld", (long long)result->retry_ms);
+    return end_hash(result->end);
+}
+
+static int64_t hash_after_ms(const StepRecord *record)
+{
+    const char *hash = record->input_hash;
+
+    return hash && strncmp(hash, HASH_AFTER, strlen(HASH_AFTER)) == 0 ? strtoll(hash + strlen(HASH_AFTER), NULL, 10)
+                                                                      : 0;
 }
 
 static bool hash_is(const StepRecord *record, const char *hash)
@@ -128,7 +153,7 @@ static bool attempt_is_due(Walk *walk, const Action *action, const char *record,
         walk_fail(walk, record, error, hash_is(last, HASH_REFUSED), ret_flow);
         return false;
     }
-    int64_t due_us = ended_us + delay_us(&action->retry, *ret_failures, 0);
+    int64_t due_us = ended_us + delay_us(&action->retry, *ret_failures, hash_after_ms(last));
 
     if (run_now_us(walk->run) >= due_us)
         return true;
@@ -214,7 +239,7 @@ static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, F
     Walk      *walk   = attempt->walk;
     RunRecord  record = {.step       = attempt->record,
                          .error      = result->error,
-                         .input_hash = end_hash(result->end),
+                         .input_hash = failure_hash(result, attempt->arena),
                          .started_us = attempt->started_us};
     RunVerdict verdict;
     bool       is_last = result->end != ATTEMPT_RETRY || attempt->attempt >= attempt->action->retry.attempts;

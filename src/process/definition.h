@@ -12,11 +12,11 @@
  *   3. What is refused is refused with line, column and path: "order.json:12:9: steps[3].when: ...".
  *
  * Order. A list of steps runs from its first to its last step. "when" may jump forward in its list, or to its end; other steps are
- * followed by the next one. The lists of a "parallel" run at the same time and are joined; the list of an "each" runs once per item.
+ * followed by the next one, but "fail", which ends the process. The lists of a "parallel" run at the same time and are joined; the list of an "each" runs once per item.
  *
  * Results. A step's result is what its program, function, request, command, transaction, response or child returned. The result of a
- * parallel is an object with the result of each branch's last step that ran, that of an each an array of the same; set, sleep and when
- * have none.
+ * parallel is an object with the result of each branch's last step that ran, that of an each an array of the same; set, sleep, when and
+ * fail have none.
  *
  * What a path may name: state and process anywhere; item and index inside an each, the innermost; result in save and compensate of the step
  * itself; steps.NAME if NAME comes before in the file and a run can pass it before this step. Steps of another branch of the same
@@ -59,6 +59,7 @@
     X(STEP_SLEEP,    "sleep")    \
     X(STEP_SET,      "set")      \
     X(STEP_WHEN,     "when")     \
+    X(STEP_FAIL,     "fail")     \
     X(STEP_PARALLEL, "parallel") \
     X(STEP_EACH,     "each")     \
     X(STEP_PROCESS,  "process")
@@ -121,8 +122,9 @@ typedef struct {
 } WaitAction;
 
 typedef struct {
-    int64_t         for_ms; /* 0: until */
-    const Template *until;  /* a text: a time as RFC 3339 writes it; NULL: for_ms */
+    int64_t         for_ms;   /* 0: one of the others */
+    const Template *for_text; /* a text: a duration as files write it; NULL: none */
+    const Template *until;    /* a text: a time as RFC 3339 writes it; NULL: none */
 } SleepAction;
 
 typedef struct {
@@ -163,7 +165,8 @@ typedef struct {
         WalletAction    wallet;
         WaitAction      wait;
         SleepAction     sleep;
-        const Template *set; /* an object: the patch */
+        const Template *set;  /* an object: the patch */
+        const Template *fail; /* a text: the reason */
         WhenAction      when;
         ParallelAction  parallel;
         EachAction      each;

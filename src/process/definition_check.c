@@ -71,6 +71,8 @@ static void followers_mark(const Step *step, bool *marks)
 {
     const WhenAction *when = &step->action.when;
 
+    if (step->action.kind == STEP_FAIL)
+        return;
     if (step->action.kind != STEP_WHEN) {
         marks[step->position + 1] = true;
         return;
@@ -132,7 +134,8 @@ static ErrorCode refuse(Parser *parser, const Reference *reference, const char *
 
 static bool has_result(const Step *step)
 {
-    return step->action.kind != STEP_SET && step->action.kind != STEP_SLEEP && step->action.kind != STEP_WHEN;
+    return step->action.kind != STEP_SET && step->action.kind != STEP_SLEEP && step->action.kind != STEP_WHEN &&
+           step->action.kind != STEP_FAIL;
 }
 
 /* Up from the target to a list that the user of the path is in as well: *ret_target stands in it. user NULL: the end of the process. */
@@ -156,7 +159,7 @@ static ErrorCode reference_check(Parser *parser, const Reference *reference)
     if (named == used)
         return refuse(parser, reference, "is this one: its own result is called result, in save and compensate");
     if (!has_result(named))
-        return refuse(parser, reference, "has no result, because it is a set, sleep or when");
+        return refuse(parser, reference, "has no result, because it is a set, sleep, when or fail");
     if (used && named->number > used->number)
         return refuse(parser, reference, "comes later in the file");
     TRY(target_climb(parser, reference, named, &target));

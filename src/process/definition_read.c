@@ -204,6 +204,9 @@ static ErrorCode action_check(Parser *parser, Value object, Action *action)
 
     if (action->kind == STEP_WAIT)
         TRY(wait_check(parser, object, &action->wait));
+    if (action->kind == STEP_SLEEP && !action->sleep.for_ms && !action->sleep.for_text == !action->sleep.until)
+        return source_refuse(&parser->source, value_member(object, "sleep", strlen("sleep")).bytes, parser->reterr,
+                             "must have exactly one of for and until");
     if (action->kind == STEP_HTTP && http->body &&
         (strcmp(http->method, "GET") == 0 || strcmp(http->method, "HEAD") == 0))
         return source_refuse(&parser->source, value_member(object, "http", strlen("http")).bytes, parser->reterr,

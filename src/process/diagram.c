@@ -114,12 +114,16 @@ static void action_describe(const Action *action, Text *text)
         if (action->sleep.for_ms)
             duration_describe("sleep ", action->sleep.for_ms, text);
         else {
-            text_append(text, "sleep until ");
-            template_describe(action->sleep.until, text);
+            text_append(text, action->sleep.until ? "sleep until " : "sleep for ");
+            template_describe(action->sleep.until ? action->sleep.until : action->sleep.for_text, text);
         }
         break;
     case STEP_SET:
         text_append(text, "set");
+        break;
+    case STEP_FAIL:
+        text_append(text, "fail ");
+        template_describe(action->fail, text);
         break;
     case STEP_WHEN:
         label_print(condition_text(action->when.condition), text);
@@ -153,7 +157,8 @@ static const struct {
     [STEP_SLEEP] = {"([\"", "\"])"},
       [STEP_SET] = {"[\"",  "\"]" },
       [STEP_WHEN] = {"{\"",  "\"}" },
-    [STEP_PROCESS] = {"[[\"", "\"]]"},
+    [STEP_FAIL] = {"([\"", "\"])"},
+      [STEP_PROCESS] = {"[[\"", "\"]]"},
 };
 
 static bool is_group(const Step *step)
@@ -255,7 +260,7 @@ static void arrows_print(const Step *step, Text *text)
     if (step->action.kind == STEP_WHEN) {
         arrow_print(step, "|yes|", when->then_step, text);
         arrow_print(step, "|no|", when->else_step, text);
-    } else
+    } else if (step->action.kind != STEP_FAIL)
         arrow_print(step, "", step_next(step), text);
 }
 

@@ -66,8 +66,9 @@ static const ProcessField wait_fields[] = {
 static const ProcessTable wait_table = {"wait", wait_fields, COUNT(wait_fields)};
 
 static const ProcessField sleep_fields[] = {
-    {"until", TYPE_TEXT, offsetof(SleepAction, until), .required = true,
-     .help = "a time such as 2030-01-31T08:00:00Z, with templates"},
+    {"for", TYPE_TEXT, offsetof(SleepAction, for_text), .help = "a duration such as {{state.days}}d, with templates"},
+    {"until", TYPE_TEXT, offsetof(SleepAction, until),
+     .help = "instead of for: a time such as 2030-01-31T08:00:00Z, with templates"},
 };
 const ProcessTable sleep_table = {"sleep", sleep_fields, COUNT(sleep_fields)};
 
@@ -94,11 +95,13 @@ static const ProcessField step_fields[] = {
     {"wait", TYPE_OBJECT, offsetof(Step, action.wait), WAIT, .selects = true, .table = &wait_table,
      .help = "waits for responses or a condition"},
     {"sleep", TYPE_SLEEP, offsetof(Step, action.sleep), BIT(STEP_SLEEP), .selects = true,
-     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "a duration, or {\"until\": TIME}"},
+     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "a duration, {\"for\": DURATION} or {\"until\": TIME}"},
     {"set", TYPE_PATCH, offsetof(Step, action.set), BIT(STEP_SET), .selects = true,
      .help = "merged into the state"},
     {"when", TYPE_CONDITION, offsetof(Step, action.when.condition), BIT(STEP_WHEN), .selects = true,
      .help = "jumps forward"},
+    {"fail", TYPE_TEXT, offsetof(Step, action.fail), BIT(STEP_FAIL), .selects = true,
+     .help = "ends the process as failed, or has it compensated; the reason, with templates"},
     {"parallel", TYPE_BRANCHES, offsetof(Step, action.parallel), PARALLEL, .selects = true,
      .help = "lists of steps by name, run at the same time and joined"},
     {"each", TYPE_LIST, offsetof(Step, action.each.items), EACH, .selects = true,
@@ -227,7 +230,7 @@ void field_rule_print(const ProcessField *field, Text *text)
         break;
     case TYPE_SLEEP:
         duration_rule_print(field, text);
-        text_append(text, ", or {\"until\": TIME}");
+        text_append(text, ", {\"for\": DURATION} or {\"until\": TIME}");
         break;
     default:
         text_append(text, rules[field->type]);

@@ -14,6 +14,8 @@
 
 #define CALL_MS        10000
 #define WALK_BYTES_MAX ((size_t)32 << 20)
+#define CANCELED_TEXT  "canceled by an operator"
+#define LATE_TEXT      "the deadline of the process has passed"
 
 /* ---- definitions, kept by number ---- */
 
@@ -172,9 +174,10 @@ static ErrorCode step_act(Walk *walk, const Scope *scope, const Step *step, Flow
 }
 
 static StepWalk *const walks[STEP_KIND_COUNT] = {
-    [STEP_EXEC] = step_act,   [STEP_SQL] = step_act,   [STEP_HTTP] = step_act,          [STEP_COMMAND] = step_act,
-    [STEP_WALLET] = step_act, [STEP_WAIT] = step_wait, [STEP_SLEEP] = step_sleep,       [STEP_SET] = step_set,
-    [STEP_WHEN] = step_when,  [STEP_EACH] = step_each, [STEP_PARALLEL] = step_parallel, [STEP_PROCESS] = step_act,
+    [STEP_EXEC] = step_act,    [STEP_SQL] = step_act,   [STEP_HTTP] = step_act,    [STEP_COMMAND] = step_act,
+    [STEP_WALLET] = step_act,  [STEP_WAIT] = step_wait, [STEP_SLEEP] = step_sleep, [STEP_SET] = step_set,
+    [STEP_WHEN] = step_when,   [STEP_FAIL] = step_fail, [STEP_EACH] = step_each,   [STEP_PARALLEL] = step_parallel,
+    [STEP_PROCESS] = step_act,
 };
 
 /* Behind a "when" the record says where to go on. */
@@ -196,11 +199,11 @@ static bool walk_is_ended(Walk *walk, Flow *ret_flow)
         return true;
     }
     if (run_is_canceled(walk->run)) {
-        walk_fail(walk, "", "canceled by an operator", /* is_refusal= */ true, ret_flow);
+        walk_fail(walk, "", CANCELED_TEXT, /* is_refusal= */ true, ret_flow);
         return true;
     }
     if (run_is_late(walk->run)) {
-        walk_fail(walk, "", "the deadline of the process has passed", /* is_refusal= */ false, ret_flow);
+        walk_fail(walk, "", LATE_TEXT, /* is_refusal= */ false, ret_flow);
         return true;
     }
     return false;
@@ -357,19 +360,38 @@ static ErrorCode completed_fail(Walk *walk, Error *error, BodyVerdict *ret_verdi
     return failed_end(walk, ret_verdict, ret_compensates, reterr);
 }
 
+static ErrorCode late_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+{
+    Flow flow = FLOW_NEXT;
+
+    if (walk->last)
+        TRY(last_record(walk, &flow, reterr));
+    if (flow == FLOW_STOPPED)
+        return OK;
+    if (flow == FLOW_NEXT)
+        walk_fail(walk, "", LATE_TEXT, /* is_refusal= */ false, &flow);
+    return failed_end(walk, ret_verdict, ret_compensates, reterr);
+}
+
 /* A last step is recorded with the end, here and not by the caller, because what cannot be stored fails the process. */
 static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
 {
     Error       error = {0};
     const char *result;
+    Flow        flow;
     ErrorCode   code = result_render(walk, &result, &error);
 
-    if (code == OK) {
-        *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
-        code         = run_end(walk->run, OUTCOME_COMPLETE, result, NULL, walk->last, &error);
-    }
+    *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
+    if (run_is_late(walk->run)) /* also if it passed during the last step */
+        return late_end(walk, ret_verdict, ret_compensates, reterr);
     if (code == OK)
+        code = run_end(walk->run, OUTCOME_COMPLETE, result, NULL, walk->last, &error);
+    if (code == OK && run_is_over(walk->run))
         return OK;
+    if (code == OK) {
+        walk_fail(walk, "", CANCELED_TEXT, /* is_refusal= */ true, &flow);
+        return failed_end(walk, ret_verdict, ret_compensates, reterr);
+    }
     if (is_own_fault(code))
         return completed_fail(walk, &error, ret_verdict, ret_compensates, reterr);
     if (reterr)

@@ -112,6 +112,10 @@ typedef struct {
 } Attempt;
 typedef ErrorCode AttemptRun(Attempt *attempt, AttemptResult *ret_result, Error *reterr);
 
+/* In place of the hash of an input, which steps of definitions do not record: why a failure was the last one, whatever the policy says. */
+#define HASH_FINAL   "final"
+#define HASH_REFUSED "refused"
+
 /* Run the action of a step, or of its compensation, by its policy, and record it. */
 must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action,
                                  const char *record, Value result_before, Flow *ret_flow, Error *reterr);
@@ -126,12 +130,15 @@ must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, 
 must_check ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text,
                                         Error *reterr);
 
+/* How long this attempt may take: its timeout (0: `otherwise`, 0: no limit), and no longer than the process may. */
+int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise);
+
 AttemptRun attempt_exec, attempt_sql, attempt_http, attempt_wallet, attempt_send;
 
 /* ---- the other kinds ---- */
 
 typedef ErrorCode StepWalk(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr);
-StepWalk          step_wait, step_sleep, step_set, step_when, step_parallel, step_each;
+StepWalk          step_wait, step_sleep, step_set, step_when, step_fail, step_parallel, step_each;
 
 must_check ErrorCode list_walk(Walk *walk, const Scope *scope, const StepList *list, Flow *ret_flow, Error *reterr);
 /* Record a step that succeeded, with its patch. FLOW_NEXT; FLOW_STOPPED: the lease is lost. STALE is left to the caller. */

@@ -378,11 +378,30 @@ bool run_is_over(Run *run)
     return run->is_over;
 }
 
+/* An operator who had it tried again after its deadline means it. */
+static bool deadline_is_obeyed(const Run *run)
+{
+    return run->loaded->deadline_us && run->loaded->retried_us < run->loaded->deadline_us;
+}
+
+/* A deadline that is not obeyed must not end a wait either: it would be due again at once, forever. */
+static bool deadline_counts(const Run *run)
+{
+    return deadline_is_obeyed(run) && strcmp(run->phase, "forward") == 0;
+}
+
 bool run_is_late(const Run *run)
 {
-    /* An operator who had it tried again after its deadline means it. */
-    return run->loaded->deadline_us && run->loaded->retried_us < run->loaded->deadline_us &&
-           run_now_us(run) >= run->loaded->deadline_us;
+    return deadline_is_obeyed(run) && run_now_us(run) >= run->loaded->deadline_us;
+}
+
+int64_t run_ms_left(const Run *run)
+{
+    if (!deadline_counts(run))
+        return -1;
+    int64_t us = run->loaded->deadline_us - run_now_us(run);
+
+    return us > 0 ? us / 1000 + 1 : 0;
 }
 
 /* States and records of an activation are kept until it ends, because branches may be reading them. One that has added too many is
@@ -705,13 +724,6 @@ static const char *waits_print(Run *run)
     return text_string(&text);
 }
 
-/* A deadline that is not obeyed (run_is_late()) must not end a wait either: it would be due again at once, forever. */
-static bool deadline_counts(const Run *run)
-{
-    return run->loaded->deadline_us && run->loaded->retried_us < run->loaded->deadline_us &&
-           strcmp(run->phase, "forward") == 0;
-}
-
 static int64_t due_find(const Run *run)
 {
     int64_t due = run->due_us ? run->due_us : run_now_us(run) + PROCESS_FOREVER_US;
@@ -777,8 +789,8 @@ ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *err
     if (FAULT("process.end.after"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.end.after");
     mutex_lock(&run->mutex);
-    run->is_over = true;
+    run->is_over = write.verdict != WRITE_MET;
     mutex_unlock(&run->mutex);
-    metric_add(&run->metrics->ended, verdict == RUN_OK);
+    metric_add(&run->metrics->ended, verdict == RUN_OK && write.verdict != WRITE_MET);
     return OK;
 }

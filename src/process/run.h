@@ -77,6 +77,8 @@ bool run_is_over(Run *run);
 bool run_is_canceled(Run *run);
 /* The deadline of the process has passed. */
 bool run_is_late(const Run *run);
+/* Until the deadline, which ends what runs; -1: there is none, or it does not count any more. */
+int64_t run_ms_left(const Run *run);
 /* The connection was lost while code of an application ran on it. */
 void run_suspect(Run *run);
 bool run_is_suspect(Run *run);
@@ -127,7 +129,8 @@ void run_wait_state(Run *run, int64_t version);
 bool run_has_waits(Run *run);
 /* Suspend with the waits collected. *ret_met: a response has come meanwhile and the process runs on: begin again with what is known now. */
 must_check ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr);
-/* outcome: as of a command. The last record may be written with it (record NULL: none). */
+/* outcome: as of a command. The last record may be written with it (record NULL: none). If run_is_over() is false afterwards, only the record was
+ * written: an operator has canceled the process, and it is to be compensated. */
 must_check ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const RunRecord *record,
                              Error *reterr);
 

@@ -1,5 +1,5 @@
 /*
- * step_state.c - steps that only read and patch the state: set, when.
+ * step_state.c - steps that only read and patch the state, or end the process: set, when, fail.
  */
 #include "process/interpret_internal.h"
 
@@ -37,4 +37,29 @@ ErrorCode step_when(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
 
     TRY(condition_evaluate(step->action.when.condition, scope_lookup, &context, &is_true, reterr));
     return step_record(walk, name.text, is_true ? "true" : "false", /* patch= */ NULL, 0, &verdict, ret_flow, reterr);
+}
+
+/* The reason is recorded as a refusal, so that a state that changes later does not change it. */
+ErrorCode step_fail(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    LookupContext             context = {.walk = walk, .scope = scope, .arena = arena};
+    RecordName                name    = record_name(scope, step, "");
+    const StepRecord         *known   = run_failure(walk->run, name.text);
+    RunRecord                 record  = {.step = name.text, .input_hash = HASH_REFUSED};
+    RunVerdict                verdict = RUN_OK;
+    Text                      text;
+
+    if (known)
+        record.error = known->error;
+    else {
+        text_init(&text, arena, TEXT_MAX_LINE);
+        TRY(template_render(step->action.fail, scope_lookup, &context, &text, reterr));
+        record.error = text_string(&text);
+        TRY(run_record(walk->run, &record, &verdict, reterr));
+    }
+    *ret_flow = FLOW_STOPPED;
+    if (verdict == RUN_OK)
+        walk_fail(walk, name.text, record.error, /* is_refusal= */ true, ret_flow);
+    return OK;
 }

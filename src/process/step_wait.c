@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/setting.h"
 #include "base/writer.h"
 #include "process/interpret_internal.h"
 
@@ -191,7 +192,7 @@ ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_
 
 /* ---- the time ---- */
 
-/* The time to sleep until as JSON, from the state as it is now; NULL: it sleeps for a length of time. */
+/* How long, or until when, to sleep as JSON, from the state as it is now; NULL: for a fixed time. */
 static ErrorCode until_render(Walk *walk, const Scope *scope, const Step *step, Arena *arena, const char **ret_json,
                               Error *reterr)
 {
@@ -199,37 +200,55 @@ static ErrorCode until_render(Walk *walk, const Scope *scope, const Step *step, 
     Text          text, json;
 
     *ret_json = NULL;
-    if (!step->action.sleep.until)
+    if (step->action.sleep.for_ms)
         return OK;
     text_init(&text, arena, TEXT_MAX_LINE);
-    TRY(template_render(step->action.sleep.until, scope_lookup, &context, &text, reterr));
+    TRY(template_render(step->action.sleep.until ? step->action.sleep.until : step->action.sleep.for_text, scope_lookup,
+                        &context, &text, reterr));
     text_init(&json, arena, TEXT_MAX_LINE);
     writer_quote(&json, text_string(&text));
     *ret_json = text_string(&json);
     return OK;
 }
 
-/* When the sleep ends. A time to sleep until is the one that was recorded when it began: the state may have changed since. */
+/* When a sleep ends that began then; json: what it was given. */
+static ErrorCode due_read(const Step *step, const char *json, int64_t begun_us, Arena *arena, int64_t *ret_due_us,
+                          Error *reterr)
+{
+    Value       value = value_decode((Value){json, strlen(json)}, arena);
+    const char *text  = arena_bytes(arena, value.bytes, value.size);
+    int64_t     ms;
+
+    if (step->action.sleep.until) {
+        if (!wall_parse_us(text, ret_due_us))
+            return fail(reterr, ERR_INVALID, "\"%.60s\" is no time: write it as 2026-11-16T08:00:00Z", text);
+        return OK;
+    }
+    if (setting_duration(text, &ms, NULL) != OK || ms > DEFINITION_TIME_MS_MAX)
+        return fail(reterr, ERR_INVALID, "\"%.60s\" is no duration up to 3650d such as 250ms, 10s, 5m, 1h or 2d", text);
+    *ret_due_us = begun_us + ms * 1000;
+    return OK;
+}
+
+/* When the sleep ends. What it was given is recorded when it begins: the state may change. It is checked before, so that an operator can have the
+ * step tried again with a better state. */
 static ErrorCode sleep_due(Walk *walk, const Scope *scope, const Step *step, Arena *arena, int64_t *ret_due_us,
                            Flow *ret_flow, Error *reterr)
 {
-    const char *until = NULL, *kept;
+    const char *given = NULL, *kept;
     int64_t     begun_us;
 
-    if (!step_kept(walk, scope, step))
-        TRY(until_render(walk, scope, step, arena, &until, reterr));
-    TRY(step_begun(walk, scope, step, until, &begun_us, &kept, ret_flow, reterr));
+    if (!step_kept(walk, scope, step)) {
+        TRY(until_render(walk, scope, step, arena, &given, reterr));
+        if (given)
+            TRY(due_read(step, given, 0, arena, ret_due_us, reterr));
+    }
+    TRY(step_begun(walk, scope, step, given, &begun_us, &kept, ret_flow, reterr));
     if (*ret_flow != FLOW_NEXT)
         return OK;
-    if (!step->action.sleep.until) {
-        *ret_due_us = begun_us + step->action.sleep.for_ms * 1000;
-        return OK;
-    }
-    Value       value = value_decode((Value){kept, strlen(kept)}, arena);
-    const char *text  = arena_bytes(arena, value.bytes, value.size);
-
-    if (!wall_parse_us(text, ret_due_us))
-        return fail(reterr, ERR_INVALID, "\"%.60s\" is no time: write it as 2026-11-16T08:00:00Z", text);
+    if (!step->action.sleep.for_ms)
+        return due_read(step, kept, begun_us, arena, ret_due_us, reterr);
+    *ret_due_us = begun_us + step->action.sleep.for_ms * 1000;
     return OK;
 }
 

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """process_guard - what users define, return and decide does not break a process, its neighbours or its pod. The pods run with default settings."""
+import http.server
 import json
 import os
 import tempfile
+import threading
+import time
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_helpers import cli, define, show, wait_status
@@ -116,6 +119,141 @@ def a_process_that_is_being_compensated_cannot_be_canceled_without_it():
         assert db.rows(f"""begin; select verdict from pawl.process_compensate(array['{process}'::uuid]);
             select verdict from pawl.cancel(array['{process}'::uuid]); commit""") == ["CANCELING", "COMPENSATING"]
         wait_status(pawl, process, "COMPENSATED")
+
+
+@test
+def a_cancellation_or_deadline_during_the_last_step_has_its_result():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen, go = os.path.join(folder, "seen"), os.path.join(folder, "go")
+        for kind, last in (("exec", {"exec": f"echo began >> {seen}; until test -e {go}; do sleep 0.1; done; echo last >> {seen}"}),
+                           ("sql", {"sql": "demo.last"})):
+            db.rows("""create schema if not exists demo; create table if not exists demo.go (n integer); insert into demo.go values (1);
+                create or replace function demo.last (input jsonb, key uuid) returns jsonb language plpgsql as $$
+                begin while exists (select from demo.go) loop perform pg_sleep(0.05); end loop; return 'null'; end $$""")
+            define(pawl, {"type": "last-" + kind, "domain": "guard", "on_failure": "compensate", "steps": [
+                {"name": "a", "exec": "echo 1", "compensate": {"exec": f"echo undo-a-{kind} >> {seen}"}},
+                {"name": "last", **last, "compensate": {"exec": f"echo undo-last-{kind} >> {seen}"}}]})
+            process = start(pawl, "last-" + kind)
+            wait_until(lambda: "began" in lines(seen) if kind == "exec" else db.value("select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'") != "0",
+                       timeout=60, what="the last step runs")
+            assert cli(pawl, "cancel", process, "--compensate")["status"] == "CANCELING"
+            with open(go, "w", encoding="utf-8"):
+                pass
+            db.rows("delete from demo.go")
+            ended = wait_status(pawl, process, "COMPENSATED", "COMPLETED")
+            assert ended["status"] == "COMPENSATED" and [s["name"] for s in ended["steps"]] == ["a", "last", "~last", "~a"], ended
+        assert lines(seen) == ["began", "last", "undo-last-exec", "undo-a-exec", "undo-last-sql", "undo-a-sql"], lines(seen)
+        # A deadline ends what runs, and what comes after it.
+        define(pawl, {"type": "late", "domain": "guard", "deadline": "2s", "on_deadline": "fail", "steps": [{"name": "long", "exec": "sleep 1000", "retry": {"attempts": 1}}]})
+        process = start(pawl, "late")
+        ended = wait_status(pawl, process, "FAILED", "COMPLETED", "WAITING_FOR_TSQ")
+        # The second one: on a slow machine it has passed before the program began.
+        assert ended["status"] == "FAILED" and ("program ran longer than" in ended["error"] or "deadline of the process" in ended["error"]), ended
+        define(pawl, {"type": "late-last", "domain": "guard", "deadline": "1h", "on_deadline": "compensate", "steps": [
+            {"name": "a", "exec": "echo 1", "compensate": {"exec": f"echo undo-late >> {seen}"}},
+            {"name": "last", "command": {"domain": "slow", "type": "x"}}]})
+        process = start(pawl, "late-last")
+        wait_status(pawl, process, "WAITING_FOR_REPLY")
+        db.rows(f"update pawl.process set deadline = pawl.now() where id = pawl.process_number('{process}'); "
+                f"update pawl.delayed set due = pawl.now() where id = pawl.process_number('{process}')")
+        ended = wait_status(pawl, process, "COMPENSATED", "COMPLETED")
+        assert ended["status"] == "COMPENSATED" and ended["error"] == "the deadline of the process has passed", ended
+        assert lines(seen)[-1] == "undo-late"
+
+
+@test
+def workers_of_commands_do_not_take_processes():
+    with Database() as db, Pawl(db) as pawl:
+        process = db.value("select pawl.start('x', p_domain => 'guard')")
+        done = pawl.run("work", "process:guard", "--noop", "--drain")
+        assert done.code == 2 and "has processes" in done.stderr, done
+        assert db.value(f"select pawl.process_status(pawl.process_number('{process}'))") == "PENDING"
+
+
+# --- steps ---
+
+@test
+def a_fail_step_ends_the_process_with_its_reason_and_has_it_compensated():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        steps = [{"name": "pay", "exec": f"echo paid >> {seen}; echo 1"},
+                 {"name": "check", "when": "state.ok", "then": "ship", "else": "no"},
+                 {"name": "no", "fail": "not approved: {{state.why}}"},
+                 {"name": "ship", "set": {"shipped": True}}]
+        define(pawl, {"type": "plain", "domain": "guard", "steps": steps})
+        ended = wait_status(pawl, start(pawl, "plain", {"why": "too dear"}), "FAILED", "WAITING_FOR_TSQ", "COMPLETED")
+        assert ended["status"] == "FAILED" and ended["error"] == "step no: not approved: too dear" and ended["step"] == "no", ended
+        assert wait_status(pawl, start(pawl, "plain", {"ok": True}), "FAILED", "COMPLETED")["status"] == "COMPLETED"
+        steps[0]["compensate"] = {"exec": f"echo refunded >> {seen}"}
+        define(pawl, {"type": "undone", "domain": "guard", "steps": steps})
+        process = start(pawl, "undone", {"why": "late"})
+        ended = wait_status(pawl, process, "COMPENSATED", "FAILED", "WAITING_FOR_TSQ")
+        assert ended["status"] == "COMPENSATED" and ended["error"] == "step no: not approved: late", ended
+        assert lines(seen)[-2:] == ["paid", "refunded"]
+        # The timeline says when the compensation began, and how the process ended.
+        events = [event["event"] for event in ended["audit"]]
+        assert events[-1] == "COMPENSATED" and events.index("COMPENSATING") < events.index("COMPENSATION"), events
+        printed = pawl.run("process", "show", process).stdout
+        assert "COMPENSATING" in printed and "COMPENSATED" in printed.splitlines()[-1], printed
+        # Nothing comes behind it.
+        done = pawl.run("process", "define", "-", stdin=json.dumps({"type": "x", "domain": "guard", "steps": [{"name": "no", "fail": "x"}, {"name": "b", "set": {"b": 1}}]}))
+        assert done.code != 0 and "cannot be reached" in done.stderr, done
+
+
+@test
+def a_sleep_takes_its_length_from_the_state_and_a_wrong_one_can_be_mended():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "rest", "domain": "guard", "on_failure": "troubleshoot", "steps": [{"name": "rest", "sleep": {"for": "{{state.n}}ms"}}]})
+        wait_status(pawl, start(pawl, "rest", {"n": 20}), "COMPLETED")
+        process = start(pawl, "rest", {"n": "soon"})
+        stuck = wait_status(pawl, process, "WAITING_FOR_TSQ")
+        assert stuck["error"].startswith('step rest: "soonms" is no duration') and stuck["step"] == "rest", stuck
+        assert [row["process_id"] for row in cli(pawl, "list", "--step", "rest", "--status", "WAITING_FOR_TSQ")] == [process]
+        cli(pawl, "signal", process, "mend", '{"n": 5}')
+        cli(pawl, "retry", process)
+        wait_status(pawl, process, "COMPLETED")
+        for wrong, words in (({"for": "1s", "until": "x"}, "exactly one of for and until"), ({}, "exactly one of for and until")):
+            done = pawl.run("process", "define", "-", stdin=json.dumps({"type": "x", "domain": "guard", "steps": [{"name": "r", "sleep": wrong}]}))
+            assert done.code != 0 and words in done.stderr, done
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.server.seen.append(time.time())
+        self.send_response(429)
+        self.send_header("Retry-After", "3600")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+@test
+def a_retry_after_is_kept_with_the_attempt():
+    with Database() as db, http.server.HTTPServer(("127.0.0.1", 0), Busy) as server, \
+            Pawl(db, env={"PAWL_STEP_HOSTS": f"127.0.0.1:{server.server_port}"}) as pawl:
+        server.seen = []
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        pawl.serve()
+        define(pawl, {"type": "call", "domain": "guard", "steps": [{"name": "call", "http": {"method": "GET", "url": f"http://127.0.0.1:{server.server_port}/"}}]})
+        process = start(pawl, "call")
+        waiting = wait_status(pawl, process, "WAITING_FOR_RETRY", "WAITING_FOR_TSQ")
+        assert waiting["status"] == "WAITING_FOR_RETRY" and "Retry-After 3600 s" in waiting["steps"][0]["error"], waiting
+        # A response resumes it, and the attempt is not made sooner for that.
+        define(pawl, {"type": "both", "domain": "guard", "steps": [{"name": "both", "parallel": {
+            "a": [{"name": "call2", "http": {"method": "GET", "url": f"http://127.0.0.1:{server.server_port}/"}}],
+            "b": [{"name": "w", "wait": {"response": "go"}}, {"name": "w2", "wait": {"response": "stop"}}]}}]})
+        process = start(pawl, "both")
+        wait_until(lambda: len(server.seen) == 2 and show(pawl, process)["status"] == "WAITING_FOR_ASYNC", timeout=60, what="it waits")
+        assert cli(pawl, "signal", process, "go")["verdict"] == "RESUMED"
+        wait_until(lambda: [s["name"] for s in show(pawl, process)["steps"]].count("w") == 1, timeout=60, what="it went on")
+        wait_status(pawl, process, "WAITING_FOR_ASYNC")
+        due = db.value(f"select extract(epoch from due - clock_timestamp()) > 3000 from pawl.delayed where id = pawl.process_number('{process}')")
+        assert due == "t" and len(server.seen) == 2, (due, server.seen)
+        server.shutdown()
 
 
 # --- many domains and types ---

@@ -83,11 +83,11 @@ TEST(definition_refuses_wrong_kinds_and_fields)
     assert_refused(
         STEP("{\"name\":\"b\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, parallel, each, process; it has none");
+        "when, fail, parallel, each, process; it has none");
     assert_refused(
         STEP("{\"name\":\"b\",\"exec\":\"x\",\"sql\":\"a.b\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
-        "when, parallel, each, process; it has exec and sql");
+        "when, fail, parallel, each, process; it has exec and sql");
     assert_refused(STEP("{\"name\":\"b\",\"exce\":\"x\"}"),
                    "order.json:3:13: steps[1].exce: unknown field \"exce\", did you mean \"exec\"?");
     assert_refused(STEP("{\"name\":\"b\",\"sleep\":\"1s\",\"input\":1}"),
@@ -193,8 +193,10 @@ TEST(definition_refuses_wrong_waits_and_sleeps)
                    "order.json:3:39: steps[1].wait.until: expected a path or a value, found the end");
     assert_refused(
         STEP("{\"name\":\"b\",\"sleep\":10}"),
-        "order.json:3:21: steps[1].sleep: must be a duration from 1ms to 3650d such as 250ms, 10s, 5m, 1h or 2d, or "
-        "{\"until\": TIME}, got 10");
+        "order.json:3:21: steps[1].sleep: must be a duration from 1ms to 3650d such as 250ms, 10s, 5m, 1h or 2d, "
+        "{\"for\": DURATION} or {\"until\": TIME}, got 10");
+    assert_refused(STEP("{\"name\":\"b\",\"sleep\":{\"for\":\"1s\",\"until\":\"x\"}}"),
+                   "order.json:3:21: steps[1].sleep: must have exactly one of for and until");
     assert_refused(STEP("{\"name\":\"b\",\"sleep\":{\"untiil\":\"x\"}}"),
                    "order.json:3:22: steps[1].sleep.untiil: unknown field \"untiil\", did you mean \"until\"?");
 }
@@ -271,7 +273,7 @@ TEST(definition_refuses_wrong_references)
     assert_refused(STEPS(SET("steps.later") ",{\"name\":\"later\",\"exec\":\"x\"}"),
                    "order.json:2:27: steps[0].set.v: step \"later\" comes later in the file");
     assert_refused(STEPS("{\"name\":\"n\",\"sleep\":\"1s\"},\n" SET("steps.n")),
-                   "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep or when");
+                   "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep, when or fail");
     assert_refused(STEP(SET("item.a")), "order.json:3:27: steps[1].set.v: item exists only inside an each");
     assert_refused(STEP(SET("index")), "order.json:3:27: steps[1].set.v: index exists only inside an each");
     assert_refused(STEP(SET("result.a")),
