@@ -68,7 +68,7 @@ begin
   cross join lateral (select s.balance from wallet.entry s where s.wallet_id = t.wallet_id order by s.version desc limit 1) s
   left join lateral (select o.owner from wallet.wallet o where o.id = t.other_id limit 1) o on true
   left join lateral (select e.* from wallet.entry e where e.txn = t.id and e.wallet_id = t.wallet_id limit 1) e on true
-  where i.refusal is not null;
+  where i.refusal = 'known' or wallet.is_kept(i.kind, i.refusal); -- a key that is busy may have been decided just now
 end
 $$;
 

@@ -110,7 +110,7 @@ def commands_are_sent_handled_and_weighed():
         for section in ("send", "handle"):
             median, runs = rows[section, "commands"]
             assert median > 0 and len(runs) == 2, rows
-            assert 100 < rows[section, "WAL"][0] < 10000, rows
+            assert rows[section, "WAL"][0] > 100, rows  # and what other tests write to the same server
             tables = [runs for (where, name), (_, runs) in rows.items() if where == section and name.startswith("table ")]
             total = rows[section, "tables and indexes"][1]
             assert len(tables) >= 3 and len(total) == 2, rows
@@ -154,7 +154,7 @@ def transfers_are_measured_in_every_way():
         few = ["--wallets", "20", "--count", "300", "--rounds", "1"]
         rows = figures(report(pawl, "transfers", *few, "--clients", "8"))
         assert rows["transfers", "transfers"][0] > 0 and rows["transfers", "p50"][0] <= rows["transfers", "p99"][0], rows
-        assert 100 < rows["transfers", "WAL"][0] < 10000 and ("transfers", "table entry") in rows, rows
+        assert rows["transfers", "WAL"][0] > 100 and ("transfers", "table entry") in rows, rows
         rows = figures(report(pawl, "transfers", *few, "--clients", "8", "--hot"))
         any_rate, hot = rows["hot", "transfers, any wallets"][0], rows["hot", "transfers, all from one wallet"][0]
         assert is_ratio(rows["hot", "the second to the first"][0], hot, any_rate), rows

@@ -50,7 +50,8 @@ TEST(metrics_of_one_name_stand_together_and_differ_in_label)
 
 TEST(modules_of_the_program_have_joined)
 {
-    static const char *const names[] = {"base", "bus", "client", "http", "ops", "pg", "process", "wallet"};
+    static const char *const names[] = {"base", "bus",     "client", "http",     "ops",
+                                        "pg",   "process", "rating", "telegram", "wallet"};
 
     for (size_t i = 0; i < COUNT(names); i++)
         assert_string_equal(module_at(i)->name, names[i]);
