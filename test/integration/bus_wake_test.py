@@ -1,4 +1,5 @@
-"""Who queues commands notifies the workers of their domains after the commit: decisions of operators, order keys, requeued commands."""
+#!/usr/bin/env python3
+"""bus_wake - who queues commands notifies the workers of their domains after the commit: decisions of operators, order keys, requeued commands."""
 import os
 import re
 import subprocess
