@@ -65,7 +65,5 @@ int deadline_left_ms(Deadline deadline);
 void wall_text(Wall wall, char *buffer);
 /* Likewise to the microsecond: "2026-11-15T07:41:22.123456Z". */
 void wall_text_us(Wall wall, char *buffer);
-/* Microseconds since 1970 of a time as RFC 3339 writes it: 2026-11-16T08:00:00Z, 2026-11-16T09:00:00.5+01:00. false: it is none. */
-bool wall_parse_us(const char *text, int64_t *ret_us);
 
 #endif

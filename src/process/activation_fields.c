@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "base/moment.h"
 #include "base/problem.h"
 #include "bus/answers.h"
 #include "process/process.h"
@@ -274,7 +275,7 @@ static ErrorCode wait_read(const ActivationReport *row, Arena *arena, ProcessWri
     TRY(reader_object(row->wait, strlen(row->wait), &wait_table, arena, &part, reterr));
     write->wait      = part.status ? part.status : wait_statuses[0];
     write->wait_step = part.step;
-    if (part.until && !wall_parse_us(part.until, &write->due_us))
+    if (part.until && !moment_parse(part.until, MOMENT_RFC3339, &write->due_us))
         return fail(reterr, ERR_INVALID, "wait.until must be a time such as 2026-11-16T08:00:00Z, got \"%.60s\"",
                     part.until);
     if (!part.until && part.responses.count == 0)

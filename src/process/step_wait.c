@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/setting.h"
 #include "base/writer.h"
 #include "process/interpret_internal.h"
@@ -220,7 +221,7 @@ static ErrorCode due_read(const Step *step, const char *json, int64_t begun_us, 
     int64_t     ms;
 
     if (step->action.sleep.until) {
-        if (!wall_parse_us(text, ret_due_us))
+        if (!moment_parse(text, MOMENT_RFC3339, ret_due_us))
             return fail(reterr, ERR_INVALID, "\"%.60s\" is no time: write it as 2026-11-16T08:00:00Z", text);
         return OK;
     }

@@ -184,6 +184,7 @@ def bad_reports_and_claims_are_refused_by_field():
                 ({"version": 3}, "version needs a patch"),
                 ({"wait": {"step": "a"}}, "nothing would resume"),
                 ({"wait": {"step": "a", "until": "soon"}}, "wait.until must be a time"),
+                ({"wait": {"step": "a", "until": "2026-11-16T10:-1:00Z"}}, "wait.until must be a time"),
                 ({"wait": {"step": "a", "status": "COMPLETED", "until": item["now"]}}, "status"),
                 ({"wait": {"step": "a", "responses": [{"name": "x", "count": 1}] * 2}}, "twice"),
                 ({"wait": {"step": "a", "until": item["now"]}, "end": {"outcome": "fail"}}, "at most one of"),

@@ -255,12 +255,16 @@ TEST(definition_sleeps_until_the_time_that_was_recorded)
     define(&engine, "order", "'steps': [{'name': 'rest', 'sleep': {'until': '{{state.at}}'}}]");
     start(&engine, "order", "{\"at\": \"2020-11-16T09:00:00.5+01:00\"}");
     start(&engine, "order", "{\"at\": \"tomorrow\"}");
+    start(&engine, "order", "{\"at\": \"2020-11-16T10:-1:00Z\"}");
     await_ended(&engine, 1);
-    await(bus_count(engine.bus, "tsq") == 1);
+    await(bus_count(engine.bus, "tsq") == 2);
     assert_string_equal(
         get(&engine, "select result #>> '{}' from pawl.process_step where name = 'rest:begun' order by id limit 1"),
         "2020-11-16T09:00:00.5+01:00");
-    assert_contains(get(&engine, "select error from pawl.tsq"), "\"tomorrow\" is no time");
+    assert_contains(get(&engine, "select string_agg(error, ' ' order by error) from pawl.tsq"),
+                    "\"2020-11-16T10:-1:00Z\" is no time");
+    assert_contains(get(&engine, "select string_agg(error, ' ' order by error) from pawl.tsq"),
+                    "\"tomorrow\" is no time");
     engine_stop(&engine);
 }
 
