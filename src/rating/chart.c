@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "base/text.h"
+#include "rating/png.h"
 
 /* Drawn in units of which SCALE are a pixel. */
 #define WIDTH     1080.0
@@ -356,15 +357,7 @@ static void names_draw(const Chart *chart, Arena *arena)
     }
 }
 
-/* ---- PNG ---- */
-
-static cairo_status_t png_append(void *context, const unsigned char *bytes, unsigned int size)
-{
-    Text *text = context;
-
-    text_append_bytes(text, bytes, size);
-    return text_is_full(text) ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
-}
+/* ---- the picture ---- */
 
 static void all_draw(Chart *chart, const char *title, Arena *arena)
 {
@@ -406,6 +399,7 @@ ErrorCode chart_draw(const char *title, const ChartSeries *list, int count, Aren
     Chart            chart = {.list = list, .count = count};
     cairo_surface_t *surface;
     cairo_status_t   status;
+    ErrorCode        code = OK;
     Text             png;
 
     TRY(series_check(list, count, reterr));
@@ -416,12 +410,16 @@ ErrorCode chart_draw(const char *title, const ChartSeries *list, int count, Aren
     all_draw(&chart, title, arena);
     text_init(&png, arena, PNG_MAX);
     status = cairo_status(chart.cairo);
-    if (status == CAIRO_STATUS_SUCCESS)
-        status = cairo_surface_write_to_png_stream(surface, png_append, &png);
+    if (status == CAIRO_STATUS_SUCCESS) {
+        cairo_surface_flush(surface);
+        code = png_write(cairo_image_surface_get_data(surface), CHART_WIDTH, CHART_HEIGHT,
+                         cairo_image_surface_get_stride(surface), &png, reterr);
+    }
     cairo_destroy(chart.cairo);
     cairo_surface_destroy(surface);
     if (status != CAIRO_STATUS_SUCCESS)
         return fail(reterr, ERR_INTERNAL, "the chart could not be drawn: %s", cairo_status_to_string(status));
+    TRY(code);
     *ret_png  = png.bytes;
     *ret_size = png.length;
     return OK;
