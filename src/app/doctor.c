@@ -89,13 +89,13 @@ typedef struct {
 } Rights;
 DB_SHAPE(rights, Rights, RIGHTS_COLUMNS);
 
-typedef ErrorCode Check(Doctor *doctor, Finding *finding, Error *reterr);
+typedef ErrorCode Check(Doctor *doctor, CheckResult *result, Error *reterr);
 
-static ErrorCode found(Finding *finding, FindingState state, const char *text, const char *advice)
+static ErrorCode found(CheckResult *result, CheckState state, const char *text, const char *advice)
 {
-    finding->state  = state;
-    finding->text   = text;
-    finding->advice = advice;
+    result->state  = state;
+    result->text   = text;
+    result->advice = advice;
     return OK;
 }
 
@@ -136,7 +136,7 @@ static ErrorCode private_url(Doctor *doctor, Error *reterr)
     return OK;
 }
 
-static ErrorCode check_settings(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_settings(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     SettingsGiven serve = *doctor->given;
 
@@ -147,14 +147,14 @@ static ErrorCode check_settings(Doctor *doctor, Finding *finding, Error *reterr)
     if (doctor->is_private)
         TRY(private_url(doctor, reterr));
     TRY(app_reach(doctor->app, APP_POOL, reterr));
-    return found(finding, FINDING_OK,
+    return found(result, CHECK_OK,
                  arena_print(doctor->arena, "home %s, %s database, pool of pawl serve %d to %d",
                              doctor->app->settings.home, doctor->is_private ? "private" : "given",
                              (int)doctor->serve.pool_min, (int)doctor->serve.pool_max),
                  NULL);
 }
 
-static ErrorCode check_connection(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_connection(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     Mono      start    = clock_mono();
     Checkout *checkout = NULL;
@@ -165,73 +165,73 @@ static ErrorCode check_connection(Doctor *doctor, Finding *finding, Error *reter
                     conn_name(checkout_conn(checkout)));
     pool_release(checkout);
     TRY(ask_vitals(doctor, reterr));
-    return found(finding, FINDING_OK, text, NULL);
+    return found(result, CHECK_OK, text, NULL);
 }
 
-static ErrorCode check_server(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_server(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     const Vitals *vitals = &doctor->vitals;
 
     (void)reterr;
     if (vitals->version_number < 150000)
-        return found(finding, FINDING_FAIL, arena_print(doctor->arena, "PostgreSQL %s", vitals->version),
+        return found(result, CHECK_FAIL, arena_print(doctor->arena, "PostgreSQL %s", vitals->version),
                      "pawl needs PostgreSQL 15 or newer");
     if (vitals->read_only)
-        return found(finding, FINDING_FAIL, "this server is read-only",
+        return found(result, CHECK_FAIL, "this server is read-only",
                      "name the primary in PAWL_DATABASE_URL, or all hosts with target_session_attrs=read-write");
     if (!vitals->durable)
-        return found(finding, FINDING_FAIL, "fsync is off: a power cut loses or corrupts data",
+        return found(result, CHECK_FAIL, "fsync is off: a power cut loses or corrupts data",
                      "set fsync = on in postgresql.conf");
     if (!vitals->synchronous)
-        return found(finding, FINDING_WARN, "synchronous_commit is off: a crash can lose answers already given",
+        return found(result, CHECK_WARN, "synchronous_commit is off: a crash can lose answers already given",
                      "set synchronous_commit = on for this database");
-    return found(finding, FINDING_OK, arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals->version),
+    return found(result, CHECK_OK, arena_print(doctor->arena, "PostgreSQL %s, writable, durable", vitals->version),
                  NULL);
 }
 
-static ErrorCode check_schema(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_schema(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     ErrorCode code = migrate_check(doctor->app->pool, &schema_embedded, deadline_in_ms(CHECK_MS), reterr);
 
     if (code == ERR_CONFLICT || code == ERR_NOT_FOUND)
-        return found(finding, FINDING_FAIL, arena_text(doctor->arena, reterr->text),
+        return found(result, CHECK_FAIL, arena_text(doctor->arena, reterr->text),
                      "run pawl migrate with the newest pawl");
     TRY(code);
-    return found(finding, FINDING_OK, arena_print(doctor->arena, "version %d", schema_embedded.migration_count), NULL);
+    return found(result, CHECK_OK, arena_print(doctor->arena, "version %d", schema_embedded.migration_count), NULL);
 }
 
-static ErrorCode check_roles(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_roles(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     Rights rights;
 
     TRY(ask(doctor, sql_app_doctor_rights, &rights_shape, &rights, reterr));
     if (rights.missing[0])
         return found(
-            finding, FINDING_WARN, arena_print(doctor->arena, "roles are missing: %s", rights.missing),
+            result, CHECK_WARN, arena_print(doctor->arena, "roles are missing: %s", rights.missing),
             arena_print(
                 doctor->arena,
                 "let an administrator create role NAME nologin for each, then run as %s: select pawl.grant_roles()",
                 rights.owner));
     if (rights.ungranted)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "%" PRId64 " rights of roles are missing, such as %s", rights.ungranted,
                                  rights.example),
                      arena_print(doctor->arena, "run as %s: select pawl.grant_roles()", rights.owner));
     if (doctor->is_private && rights.app_lacks_schema)
-        return found(finding, FINDING_WARN, "login app may not create objects in schema app",
+        return found(result, CHECK_WARN, "login app may not create objects in schema app",
                      "run as a superuser: alter schema app owner to app; likewise its tables, if pg_restore --no-owner "
                      "made them");
-    return found(finding, FINDING_OK, "all exist, with their privileges", NULL);
+    return found(result, CHECK_OK, "all exist, with their privileges", NULL);
 }
 
-static ErrorCode check_disk(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_disk(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     const char    *path = doctor->data_dir ? doctor->data_dir : doctor->vitals.data_directory;
     struct statvfs disk;
 
     (void)reterr;
     if (!path || !path[0] || statvfs(path, &disk) != 0)
-        return found(finding, FINDING_OK, "not visible from here: watch the server's disk where it is", NULL);
+        return found(result, CHECK_OK, "not visible from here: watch the server's disk where it is", NULL);
 
     int64_t     free_mib = (int64_t)((uint64_t)disk.f_bavail * disk.f_frsize >> 20);
     int         percent  = disk.f_blocks ? (int)(disk.f_bavail * 100 / disk.f_blocks) : 100;
@@ -239,168 +239,168 @@ static ErrorCode check_disk(Doctor *doctor, Finding *finding, Error *reterr)
         arena_print(doctor->arena, "%" PRId64 " MiB (%d %%) are free where the data is", free_mib, percent);
 
     if (free_mib < DISK_FAIL_MIB)
-        return found(finding, FINDING_FAIL, text, "free some space now: without it PostgreSQL stops");
+        return found(result, CHECK_FAIL, text, "free some space now: without it PostgreSQL stops");
     if (free_mib < DISK_WARN_MIB || percent < DISK_WARN_PERCENT)
-        return found(finding, FINDING_WARN, text,
+        return found(result, CHECK_WARN, text,
                      "free some space or enlarge the disk; see replication slots for retained WAL");
-    return found(finding, FINDING_OK, text, NULL);
+    return found(result, CHECK_OK, text, NULL);
 }
 
-/* To a user without the right, other users' sessions appear idle and of no kind, so the findings are too optimistic. */
-static ErrorCode found_blind(const Doctor *doctor, Finding *finding)
+/* To a user without the right, other users' sessions appear idle and of no kind, so the results are too optimistic. */
+static ErrorCode found_blind(const Doctor *doctor, CheckResult *result)
 {
-    return found(finding, FINDING_WARN, "cannot see the sessions of other users",
+    return found(result, CHECK_WARN, "cannot see the sessions of other users",
                  arena_print(doctor->arena, "grant pg_read_all_stats to %s", doctor->vitals.username));
 }
 
-static ErrorCode check_pool(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_pool(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     const Vitals *vitals = &doctor->vitals;
     int           free   = vitals->connections_max - vitals->connections;
 
     (void)reterr;
     if (free < (int)doctor->serve.pool_max)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena,
                                  "the server has %d connections left, the pool of pawl serve may want %d", free,
                                  (int)doctor->serve.pool_max),
                      "raise max_connections, lower PAWL_POOL_MAX, or put PgBouncer in front");
     if (vitals->connections * 100 > vitals->connections_max * CONNECTIONS_WARN)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "%d of %d connections are in use", vitals->connections,
                                  vitals->connections_max),
                      "find the clients that hold connections: pg_stat_activity");
     if (!vitals->sees_all)
-        return found_blind(doctor, finding);
-    return found(finding, FINDING_OK,
+        return found_blind(doctor, result);
+    return found(result, CHECK_OK,
                  arena_print(doctor->arena, "%d of %d connections in use", vitals->connections,
                              vitals->connections_max),
                  NULL);
 }
 
-static ErrorCode check_clock(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_clock(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     int64_t skew_ms = doctor->skew_ms;
 
     (void)reterr;
     if (llabs(skew_ms) > SKEW_WARN_MS)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "the database's clock is %" PRId64 " ms away from this machine's",
                                  skew_ms),
                      "run NTP on both; leases and timers follow the database's clock");
-    return found(finding, FINDING_OK,
-                 arena_print(doctor->arena, "differs from the database's by %" PRId64 " ms", skew_ms), NULL);
+    return found(result, CHECK_OK, arena_print(doctor->arena, "differs from the database's by %" PRId64 " ms", skew_ms),
+                 NULL);
 }
 
-static ErrorCode check_long_transactions(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_long_transactions(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     const Vitals *vitals = &doctor->vitals;
 
     (void)reterr;
     if (vitals->longest_seconds > 0 && vitals->longest_seconds * 1000 >= doctor->long_tx_ms)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena,
                                  "process %d (%s) has held a snapshot for %" PRId64 " s: vacuum cannot clean up",
                                  vitals->longest_pid, vitals->longest_name, vitals->longest_seconds),
                      arena_print(doctor->arena, "find its owner, or end it: select pg_terminate_backend(%d)",
                                  vitals->longest_pid));
     if (vitals->prepared_seconds > 0 && vitals->prepared_seconds * 1000 >= doctor->long_tx_ms)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena,
                                  "prepared transaction %s has been open for %" PRId64 " s: vacuum cannot clean up",
                                  vitals->prepared_gid, vitals->prepared_seconds),
                      arena_print(doctor->arena, "find its owner, or end it in database \"%s\": rollback prepared %s",
                                  vitals->prepared_in, vitals->prepared_gid));
     if (!vitals->sees_all)
-        return found_blind(doctor, finding);
-    return found(finding, FINDING_OK,
+        return found_blind(doctor, result);
+    return found(result, CHECK_OK,
                  arena_print(doctor->arena, "the oldest snapshot is %" PRId64 " s old", vitals->longest_seconds), NULL);
 }
 
-static ErrorCode check_slots(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_slots(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     const Vitals *vitals = &doctor->vitals;
 
     (void)reterr;
     if (vitals->slot_name[0] == '\0')
-        return found(finding, FINDING_OK, "no replication slot holds vacuum back", NULL);
+        return found(result, CHECK_OK, "no replication slot holds vacuum back", NULL);
     if (!vitals->slot_active)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "replication slot \"%s\" has no reader: vacuum cannot clean up",
                                  vitals->slot_name),
                      arena_print(doctor->arena, "start its reader, or drop it: select pg_drop_replication_slot('%s')",
                                  vitals->slot_name));
     if (vitals->slot_age > SLOT_AGE_WARN)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena,
                                  "replication slot \"%s\" is %" PRId64 " transactions behind: vacuum cannot clean up",
                                  vitals->slot_name, vitals->slot_age),
                      "find the slow reader, or the long query on the standby");
-    return found(finding, FINDING_OK,
+    return found(result, CHECK_OK,
                  arena_print(doctor->arena, "the slowest is %" PRId64 " transactions behind", vitals->slot_age), NULL);
 }
 
-static ErrorCode check_wraparound(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_wraparound(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     const Vitals *vitals = &doctor->vitals;
 
     (void)reterr;
     if (vitals->wraparound_age > 1000000000)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "the oldest transaction id is %" PRId64 " old", vitals->wraparound_age),
                      "vacuum (freeze) the database; see long transactions and replication slots");
-    return found(finding, FINDING_OK, "transaction ids are far from wraparound", NULL);
+    return found(result, CHECK_OK, "transaction ids are far from wraparound", NULL);
 }
 
-static ErrorCode check_stuck(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_stuck(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     Stuck stuck;
 
     TRY(ask(doctor, sql_app_doctor_stuck, &stuck_shape, &stuck, reterr));
     if (stuck.lost)
-        return found(finding, FINDING_FAIL,
+        return found(result, CHECK_FAIL,
                      arena_print(doctor->arena, "%" PRId64 " of %" PRId64 " commands are in no queue and have no end",
                                  stuck.lost, stuck.read),
                      "this must not happen: keep the database as it is and report it");
     if (stuck.keyless)
-        return found(finding, FINDING_FAIL,
+        return found(result, CHECK_FAIL,
                      arena_print(doctor->arena, "%" PRId64 " order keys are held by no command, or wait for one",
                                  stuck.keyless),
                      "this must not happen: keep the database as it is and report it");
     if (stuck.unrescued)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "%" PRId64 " commands have a lease that ended a minute ago or earlier",
                                  stuck.unrescued),
                      "a worker or a pawl serve with role monitor requeues them: is one running?");
     if (stuck.idle_s > BATCH_IDLE_S)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "an open batch has had no new command for %" PRId64 " hours",
                                  stuck.idle_s / 3600),
                      "seal it with POST /v1/batches/{id}/seal");
     if (stuck.expired)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "%" PRId64 " dead letters have an expired lease", stuck.expired),
                      "a pawl serve with role monitor takes them over: is one running?");
     if (stuck.failed)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena, "%" PRId64 " dead letters have failed for good", stuck.failed),
                      "see pawl dlq list --status failed, then retry or delete them");
-    return found(finding, FINDING_OK, "no row is stuck", NULL);
+    return found(result, CHECK_OK, "no row is stuck", NULL);
 }
 
 /* Postings follow the clock again immediately; the times that were written remain. */
-static ErrorCode check_ledger_clock(Doctor *doctor, Finding *finding, Error *reterr)
+static ErrorCode check_ledger_clock(Doctor *doctor, CheckResult *result, Error *reterr)
 {
     int64_t ahead_s;
 
     TRY(ask(doctor, sql_app_doctor_ledger, &db_i64_shape, &ahead_s, reterr));
     if (ahead_s > LEDGER_AHEAD_S)
-        return found(finding, FINDING_WARN,
+        return found(result, CHECK_WARN,
                      arena_print(doctor->arena,
                                  "transactions of the ledger are dated %" PRId64 " s after the database's clock",
                                  ahead_s),
                      "the database's clock was ahead: check its time source; their order is that of the versions");
-    return found(finding, FINDING_OK, "no transaction of the ledger is dated in the future", NULL);
+    return found(result, CHECK_OK, "no transaction of the ledger is dated in the future", NULL);
 }
 
 static const struct {
@@ -424,10 +424,10 @@ static const struct {
     {"ledger clock",      check_ledger_clock,      true,  false},
 };
 
-const char *finding_state_text(FindingState state)
+const char *check_state_text(CheckState state)
 {
     static const char *const texts[] = {
-        [FINDING_OK] = "ok", [FINDING_WARN] = "warn", [FINDING_FAIL] = "fail", [FINDING_SKIPPED] = "skipped"};
+        [CHECK_OK] = "ok", [CHECK_WARN] = "warn", [CHECK_FAIL] = "fail", [CHECK_SKIPPED] = "skipped"};
 
     return texts[state];
 }
@@ -455,32 +455,32 @@ static const char *advice_for(const Doctor *doctor, ErrorCode code)
     }
 }
 
-ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *arena, Finding *ret_list, int *ret_count,
-                     Error *reterr)
+ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *arena, CheckResult *ret_list,
+                     int *ret_count, Error *reterr)
 {
     Doctor    doctor = {.given = given, .long_tx_ms = long_tx_ms, .arena = arena};
     ErrorCode worst  = OK;
     bool      dead = false, no_schema = false;
 
-    _Static_assert(COUNT(checks) <= DOCTOR_FINDINGS_MAX, "space for every finding");
+    _Static_assert(COUNT(checks) <= DOCTOR_CHECKS_MAX, "space for every result");
     for (size_t i = 0; i < COUNT(checks); i++) {
-        Finding  *finding = &ret_list[i];
-        Error     error   = {0};
-        ErrorCode code;
+        CheckResult *result = &ret_list[i];
+        Error        error  = {0};
+        ErrorCode    code;
 
-        *finding = (Finding){.check = checks[i].name};
+        *result = (CheckResult){.check = checks[i].name};
         /* A full disk is why a server does not start or answer, so it is looked for in any case. */
         bool is_blind = dead && !(doctor.data_dir && checks[i].check == check_disk);
 
         if (is_blind || (no_schema && checks[i].needs_schema)) {
-            (void)found(finding, FINDING_SKIPPED, "not checked", NULL);
+            (void)found(result, CHECK_SKIPPED, "not checked", NULL);
             continue;
         }
-        code = checks[i].check(&doctor, finding, &error);
+        code = checks[i].check(&doctor, result, &error);
         if (code != OK)
-            (void)found(finding, FINDING_FAIL, arena_text(arena, error.text), advice_for(&doctor, code));
-        else if (finding->state == FINDING_FAIL)
-            code = fail(&error, ERR_CONFLICT, "%s", finding->text);
+            (void)found(result, CHECK_FAIL, arena_text(arena, error.text), advice_for(&doctor, code));
+        else if (result->state == CHECK_FAIL)
+            code = fail(&error, ERR_CONFLICT, "%s", result->text);
         dead |= code != OK && checks[i].vital;
         no_schema |= code != OK && checks[i].check == check_schema;
         if (code != OK && worst == OK) {

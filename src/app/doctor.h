@@ -12,22 +12,22 @@
 #include "base/arena.h"
 #include "base/error.h"
 
-typedef enum { FINDING_OK, FINDING_WARN, FINDING_FAIL, FINDING_SKIPPED } FindingState;
+typedef enum { CHECK_OK, CHECK_WARN, CHECK_FAIL, CHECK_SKIPPED } CheckState;
 
 typedef struct {
-    const char  *check; /* "clock" */
-    FindingState state;
-    const char  *text;   /* what was found */
-    const char  *advice; /* what to do; NULL when there is nothing to do */
-} Finding;
+    const char *check; /* "clock" */
+    CheckState  state;
+    const char *text;   /* what was found */
+    const char *advice; /* what to do; NULL when there is nothing to do */
+} CheckResult;
 
-#define DOCTOR_FINDINGS_MAX 16
+#define DOCTOR_CHECKS_MAX 16
 
-const char *finding_state_text(FindingState state);
+const char *check_state_text(CheckState state);
 #define DOCTOR_LONG_TX_MS 300000
-/* long_tx_ms: from this age on an open transaction is worth a warning. Fills at most DOCTOR_FINDINGS_MAX findings and
+/* long_tx_ms: from this age on an open transaction is worth a warning. Fills at most DOCTOR_CHECKS_MAX results and
  * says how many. The first that failed decides the exit code: OK, or what its check returned. */
-ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *arena, Finding *ret_list, int *ret_count,
-                     Error *reterr);
+ErrorCode doctor_run(const SettingsGiven *given, int64_t long_tx_ms, Arena *arena, CheckResult *ret_list,
+                     int *ret_count, Error *reterr);
 
 #endif

@@ -348,8 +348,9 @@ ErrorCode section_verify(Bench *bench, int64_t value, Error *reterr)
     /* The first time seals, which daemons do all along. */
     for (int64_t round = 0; round <= bench->options.rounds; round++) {
         TRY(wallet_verify(database->pool, &options, deadline_in_ms(VERIFY_MS), bench->arena, verified, reterr));
-        if (verified->count > 0)
-            return fail(reterr, ERR_INTERNAL, "%s %s", verified->findings[0].which, verified->findings[0].sentence);
+        if (verified->findings.count > 0)
+            return fail(reterr, ERR_INTERNAL, "%s %s", verified->findings.rows[0].which,
+                        verified->findings.rows[0].sentence);
         report_run(&bench->report, "verify", round == 0 ? "seal and verify" : "verify", UNIT_MS,
                    (double)verified->took_ms);
         TRY(bench_continue(bench, reterr));

@@ -7,7 +7,7 @@
 #include "cli/command.h"
 #include "cli/print.h"
 
-static void findings_json(Call *call, const Finding *list, int count)
+static void results_json(Call *call, const CheckResult *list, int count)
 {
     Text   text;
     Writer writer;
@@ -18,7 +18,7 @@ static void findings_json(Call *call, const Finding *list, int count)
     for (int i = 0; i < count; i++) {
         writer_object(&writer, NULL);
         writer_text(&writer, "check", list[i].check);
-        writer_text(&writer, "state", finding_state_text(list[i].state));
+        writer_text(&writer, "state", check_state_text(list[i].state));
         writer_text(&writer, "found", list[i].text);
         writer_text(&writer, "advice", list[i].advice);
         writer_end(&writer);
@@ -27,7 +27,7 @@ static void findings_json(Call *call, const Finding *list, int count)
     print_json(&text);
 }
 
-static void findings_table(Call *call, const Finding *list, int count)
+static void results_table(Call *call, const CheckResult *list, int count)
 {
     static const char *const head[] = {"check", "state", "found", NULL};
     Table                    table;
@@ -35,7 +35,7 @@ static void findings_table(Call *call, const Finding *list, int count)
     table_init(&table, call->arena, head);
     for (int i = 0; i < count; i++) {
         table_cell(&table, list[i].check);
-        table_cell(&table, finding_state_text(list[i].state));
+        table_cell(&table, check_state_text(list[i].state));
         table_cell(&table, list[i].text);
     }
     table_print(&table, "nothing to check");
@@ -46,16 +46,16 @@ static void findings_table(Call *call, const Finding *list, int count)
 
 ErrorCode command_doctor(Call *call, Error *reterr)
 {
-    Finding   list[DOCTOR_FINDINGS_MAX];
-    int       count = 0;
-    int64_t   long_tx_ms;
-    ErrorCode code;
+    CheckResult list[DOCTOR_CHECKS_MAX];
+    int         count = 0;
+    int64_t     long_tx_ms;
+    ErrorCode   code;
 
     TRY(call_duration(call, "--long-tx", DOCTOR_LONG_TX_MS, &long_tx_ms, reterr));
     code = doctor_run(&call->given, long_tx_ms, call->arena, list, &count, reterr);
     if (call->json)
-        findings_json(call, list, count);
+        results_json(call, list, count);
     else
-        findings_table(call, list, count);
+        results_table(call, list, count);
     return code;
 }

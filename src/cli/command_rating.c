@@ -6,6 +6,7 @@
 
 #include "base/writer.h"
 #include "cli/command.h"
+#include "cli/finding.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "rating/read.h"
@@ -120,24 +121,13 @@ static void show(void *context, int64_t matches)
 
 static void report_print(Call *call, const RatingReport *report)
 {
-    static const char *const head[] = {"chat", "row", "problem", NULL};
-    Table                    table;
-
-    if (report->count == 0) {
-        printf("the ratings are consistent: %lld matches of %lld players in %lld group%s, %.1f s\n",
-               (long long)report->matches, (long long)report->players, (long long)report->groups,
-               report->groups == 1 ? "" : "s", (double)report->took_ms / 1000);
+    if (report->findings.count > 0) {
+        findings_print(call, &report->findings);
         return;
     }
-    table_init(&table, call->arena, head);
-    for (int i = 0; i < report->count; i++) {
-        table_cell_i64(&table, report->findings[i].chat_id);
-        table_cell(&table, report->findings[i].which);
-        table_cell(&table, report->findings[i].sentence);
-    }
-    table_print(&table, "");
-    if (report->more)
-        printf("and more\n");
+    printf("the ratings are consistent: %lld matches of %lld players in %lld group%s, %.1f s\n",
+           (long long)report->matches, (long long)report->players, (long long)report->groups,
+           report->groups == 1 ? "" : "s", (double)report->took_ms / 1000);
 }
 
 ErrorCode command_rating_verify(Call *call, Error *reterr)
@@ -165,8 +155,5 @@ ErrorCode command_rating_verify(Call *call, Error *reterr)
     } else {
         report_print(call, report);
     }
-    if (report->count > 0)
-        return fail(reterr, ERR_CONFLICT, "%d%s row%s inconsistent", report->count, report->more ? " or more" : "",
-                    report->count == 1 && !report->more ? " is" : "s are");
-    return OK;
+    return findings_verdict(&report->findings, reterr);
 }

@@ -5,6 +5,7 @@
 
 #include "base/writer.h"
 #include "cli/command.h"
+#include "cli/finding.h"
 #include "cli/print.h"
 #include "cli/progress.h"
 #include "wallet/verify.h"
@@ -22,18 +23,8 @@ static void show(void *context, int64_t done, int64_t total)
 
 static void report_print(Call *call, const VerifyReport *report)
 {
-    static const char *const head[] = {"row", "problem", NULL};
-    Table                    table;
-
-    if (report->count > 0) {
-        table_init(&table, call->arena, head);
-        for (int i = 0; i < report->count; i++) {
-            table_cell(&table, report->findings[i].which);
-            table_cell(&table, report->findings[i].sentence);
-        }
-        table_print(&table, "");
-        if (report->more)
-            printf("and more\n");
+    if (report->findings.count > 0) {
+        findings_print(call, &report->findings);
         return;
     }
     printf("the ledger is consistent: %lld rows in %.1f s, %lld seal%s", (long long)report->rows,
@@ -67,8 +58,5 @@ ErrorCode command_wallet_verify(Call *call, Error *reterr)
     } else {
         report_print(call, report);
     }
-    if (report->count > 0)
-        return fail(reterr, ERR_CONFLICT, "%d%s row%s inconsistent", report->count, report->more ? " or more" : "",
-                    report->count == 1 && !report->more ? " is" : "s are");
-    return OK;
+    return findings_verdict(&report->findings, reterr);
 }

@@ -44,22 +44,16 @@ typedef struct {
     RatingReport              *report, group_report;
 } Check;
 
-static printf_like(4, 5) void finding(Check *check, const char *which, int64_t id, const char *format, ...)
+static printf_like(4, 5) void finding(Check *check, const char *what, int64_t id, const char *format, ...)
 {
-    RatingReport *report = &check->group_report;
-    char          sentence[256];
-    va_list       values;
+    char    which[80], sentence[256];
+    va_list values;
 
-    if (report->count == RATING_FINDINGS_MAX) {
-        report->more = true;
-        return;
-    }
+    snprintf(which, sizeof which, "%s %lld of chat %lld", what, (long long)id, (long long)check->group.chat_id);
     va_start(values, format);
     vsnprintf(sentence, sizeof sentence, format, values);
     va_end(values);
-    report->findings[report->count++] =
-        (RatingFinding){check->group.chat_id, arena_print(check->arena, "%s %lld", which, (long long)id),
-                        arena_text(check->arena, sentence)};
+    findings_add(&check->group_report.findings, check->arena, &(Finding){what, which, sentence});
 }
 
 static void match_check(Check *check, const ReplayMatch *match, ReplayMap *map)
@@ -165,14 +159,7 @@ static void report_add(RatingReport *all, const RatingReport *one)
     all->groups++;
     all->matches += one->matches;
     all->players += one->players;
-    all->more |= one->more;
-    for (int i = 0; i < one->count; i++) {
-        if (all->count == RATING_FINDINGS_MAX) {
-            all->more = true;
-            return;
-        }
-        all->findings[all->count++] = one->findings[i];
-    }
+    findings_join(&all->findings, &one->findings);
 }
 
 static ErrorCode one_check(Pool *pool, Check *check, int64_t deadline_ms, Error *reterr)
@@ -227,20 +214,11 @@ ErrorCode rating_verify(Pool *pool, const RatingVerifyOptions *options, int64_t 
 void rating_report_write(Writer *writer, const RatingReport *report)
 {
     writer_object(writer, NULL);
-    writer_bool(writer, "ok", report->count == 0);
+    writer_bool(writer, "ok", report->findings.count == 0);
     writer_i64(writer, "groups", report->groups);
     writer_i64(writer, "matches", report->matches);
     writer_i64(writer, "players", report->players);
     writer_i64(writer, "took_ms", report->took_ms);
-    writer_array(writer, "findings");
-    for (int i = 0; i < report->count; i++) {
-        writer_object(writer, NULL);
-        writer_i64(writer, "chat", report->findings[i].chat_id);
-        writer_text(writer, "which", report->findings[i].which);
-        writer_text(writer, "sentence", report->findings[i].sentence);
-        writer_end(writer);
-    }
-    writer_end(writer);
-    writer_bool(writer, "more", report->more);
+    findings_write(writer, &report->findings);
     writer_end(writer);
 }

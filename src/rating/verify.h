@@ -11,22 +11,12 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/writer.h"
+#include "base/finding.h"
 #include "pg/pool.h"
 
-#define RATING_FINDINGS_MAX 100
-
 typedef struct {
-    int64_t     chat_id;
-    const char *which;    /* "match 42", "player 7" */
-    const char *sentence; /* what is wrong */
-} RatingFinding;
-
-typedef struct {
-    int64_t       groups, matches, players, took_ms;
-    RatingFinding findings[RATING_FINDINGS_MAX];
-    int           count;
-    bool          more;
+    int64_t  groups, matches, players, took_ms;
+    Findings findings;
 } RatingReport;
 
 typedef struct {
@@ -38,6 +28,7 @@ typedef struct {
 /* deadline_ms: for each group. ERR_NOT_FOUND: there is no such group. */
 must_check ErrorCode rating_verify(Pool *pool, const RatingVerifyOptions *options, int64_t deadline_ms, Arena *arena,
                                    RatingReport *ret_report, Error *reterr);
-void                 rating_report_write(Writer *writer, const RatingReport *report);
+/* {"ok", "groups", "matches", "players", "took_ms", and what findings_write() adds} */
+void rating_report_write(Writer *writer, const RatingReport *report);
 
 #endif

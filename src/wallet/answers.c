@@ -3,6 +3,8 @@
  */
 #include "wallet/answers.h"
 
+#include "base/finding.h"
+
 #include "base/answer_field.h"
 
 /* clang-format off */
@@ -95,8 +97,6 @@ static const AnswerField hold_fields[] = {
     TIME("expires_at", .optional = true), TIME("at")};
 TABLE(hold, "Hold");
 
-static const AnswerField finding_fields[] = {TEXT("what"), TEXT("which"), TEXT("sentence")};
-static TABLE(finding, "Finding");
 static const AnswerField verify_fields[] = {
     BOOL("ok"), I64("rows"), I64("seals"), I64("unsealed"), I64("took_ms"), ROWS("findings", finding),
     BOOL("more", .help = "there are more findings than are shown")};

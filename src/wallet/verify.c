@@ -13,6 +13,10 @@
 #define VERIFY_WORKERS 2
 #define SEAL_BLOCK     1000
 
+#define FINDING_COLUMNS(X, T)          \
+    X(T, const char *, DB_TEXT, what)  \
+    X(T, const char *, DB_TEXT, which) \
+    X(T, const char *, DB_TEXT, sentence)
 DB_SHAPE(finding, Finding, FINDING_COLUMNS);
 
 #define STEP_COLUMNS(X, T)            \
@@ -41,22 +45,6 @@ typedef struct {
     Error               *error;
 } Verification;
 
-/* Under the mutex. */
-static void findings_keep(Verification *verification, const Finding *list, int count)
-{
-    VerifyReport *report = verification->report;
-
-    for (int i = 0; i < count; i++) {
-        if (report->count == VERIFY_FINDINGS_MAX) {
-            report->more = true;
-            return;
-        }
-        report->findings[report->count++] =
-            (Finding){arena_text(verification->arena, list[i].what), arena_text(verification->arena, list[i].which),
-                      arena_text(verification->arena, list[i].sentence)};
-    }
-}
-
 static const Step *step_take(Verification *verification)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&verification->mutex);
@@ -77,7 +65,8 @@ static void step_done(Verification *verification, const Step *step, ErrorCode co
         verification->code = code;
         return;
     }
-    findings_keep(verification, list, count);
+    for (int i = 0; i < count; i++)
+        findings_add(&verification->report->findings, verification->arena, &list[i]);
     verification->done += step->work;
     /* Rows of sealed transactions are read twice: compared with their seals, and with each other. */
     if (strcmp(step->step, "txns") != 0)
@@ -172,7 +161,7 @@ ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadl
     TRY(plan_make(&verification, arena, reterr));
     TRY(steps_run(&verification));
     ret_report->took_ms = mono_ms_between(start, clock_mono());
-    if (ret_report->count == 0 && ret_report->seals > 0)
+    if (ret_report->findings.count == 0 && ret_report->seals > 0)
         TRY(report_note(pool, deadline, arena, ret_report, reterr));
     return OK;
 }
@@ -180,20 +169,11 @@ ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadl
 void verify_write(Writer *writer, const VerifyReport *report)
 {
     writer_object(writer, NULL);
-    writer_bool(writer, "ok", report->count == 0);
+    writer_bool(writer, "ok", report->findings.count == 0);
     writer_i64(writer, "rows", report->rows);
     writer_i64(writer, "seals", report->seals);
     writer_i64(writer, "unsealed", report->unsealed);
     writer_i64(writer, "took_ms", report->took_ms);
-    writer_array(writer, "findings");
-    for (int i = 0; i < report->count; i++) {
-        writer_object(writer, NULL);
-        writer_text(writer, "what", report->findings[i].what);
-        writer_text(writer, "which", report->findings[i].which);
-        writer_text(writer, "sentence", report->findings[i].sentence);
-        writer_end(writer);
-    }
-    writer_end(writer);
-    writer_bool(writer, "more", report->more);
+    findings_write(writer, &report->findings);
     writer_end(writer);
 }

@@ -15,20 +15,8 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/writer.h"
+#include "base/finding.h"
 #include "pg/pool.h"
-#include "pg/query.h"
-
-#define VERIFY_FINDINGS_MAX 1000
-
-/* One row that is not as it should be: "entry", "entry of wallet 9, version 4, txn 120003", "is not as it was sealed". */
-#define FINDING_COLUMNS(X, T)          \
-    X(T, const char *, DB_TEXT, what)  \
-    X(T, const char *, DB_TEXT, which) \
-    X(T, const char *, DB_TEXT, sentence)
-typedef struct Finding {
-    FINDING_COLUMNS(DB_FIELD, Finding)
-} Finding;
 
 typedef struct {
     bool incremental; /* only what is new since the last verification that found nothing */
@@ -38,13 +26,11 @@ typedef struct {
 } VerifyOptions;
 
 typedef struct {
-    Finding findings[VERIFY_FINDINGS_MAX];
-    int     count;    /* 0: all is well */
-    bool    more;     /* than fit */
-    int64_t rows;     /* read */
-    int64_t seals;    /* of the chain that were read */
-    int64_t unsealed; /* transactions that are too new to be sealed: they were checked, but not against the chain */
-    int64_t took_ms;
+    Findings findings;
+    int64_t  rows;     /* read */
+    int64_t  seals;    /* of the chain that were read */
+    int64_t  unsealed; /* transactions that are too new to be sealed: they were checked, but not against the chain */
+    int64_t  took_ms;
 } VerifyReport;
 
 /* The return value is about the run; findings are in the report. A verification without findings is remembered for
@@ -52,7 +38,7 @@ typedef struct {
 must_check ErrorCode wallet_verify(Pool *pool, const VerifyOptions *options, Deadline deadline, Arena *arena,
                                    VerifyReport *ret_report, Error *reterr);
 
-/* {"ok", "rows", "seals", "unsealed", "took_ms", "findings": [{"what", "which", "sentence"}], "more"} */
+/* {"ok", "rows", "seals", "unsealed", "took_ms", and what findings_write() adds} */
 void verify_write(Writer *writer, const VerifyReport *report);
 
 #endif

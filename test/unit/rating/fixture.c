@@ -157,8 +157,8 @@ void rating_fixture_verify(RatingFixture *fixture)
     Error         error  = {0};
 
     assert_ok(rating_verify(fixture->pool, &(RatingVerifyOptions){0}, 60000, fixture->arena, report, &error));
-    if (report->count > 0)
-        fail_msg("%s: %s", report->findings[0].which, report->findings[0].sentence);
+    if (report->findings.count > 0)
+        fail_msg("%s: %s", report->findings.rows[0].which, report->findings.rows[0].sentence);
 }
 
 int64_t rating_fixture_count(RatingFixture *fixture, const char *from)

@@ -22,43 +22,43 @@ TEST(verify_names_what_disagrees)
         const char *change, *sentence;
     } rows[] = {
         {"update rating.member set rating = rating + 1 where player_id = (select min(player_id) from rating.member)",
-         "a replay gives"                                                                                                                             },
+         "a replay gives"                                                                                                                               },
         {"update rating.member set games = games + 1 where player_id = (select min(player_id) from rating.member)",
-         "there are 2 matches"                                                                                                                        },
+         "there are 2 matches"                                                                                                                          },
         {"update rating.member set last_match_id = 1 where player_id = (select max(player_id) from rating.member)",
-         "its last match is"                                                                                                                          },
+         "its last match is"                                                                                                                            },
         {"update rating.history set rating_after = rating_after + 1 where match_id = (select min(match_id) from "
-         "rating.history)",                                                                                  "after it, a replay gives"      },
+         "rating.history)",                                                                                    "after it, a replay gives"      },
         {"update rating.history set rating_before = rating_before + 1 where match_id = (select max(match_id) from "
-         "rating.history)",                                                                                  "before it, a replay gives"     },
+         "rating.history)",                                                                                    "before it, a replay gives"     },
         {"delete from rating.history where (match_id, player_id) in (select min(match_id), max(player_id) from "
-         "rating.history)",                                                                                  "has 1 history rows, not 2"     },
+         "rating.history)",                                                                                    "has 1 history rows, not 2"     },
         {"update rating.match set score_a = 0, score_b = 5 where id = (select min(id) from rating.match)",
-         "its scores say -1"                                                                                                                          },
+         "its scores say -1"                                                                                                                            },
         {"set session_replication_role = replica; update rating.match set undone_at = now() where id = (select max(id) "
-         "from rating.match)",                                                                                                            "there are 1 matches"                                                                                                                         },
+         "from rating.match)",                                                                                 "there are 1 matches"           },
         {"update rating.member set version = version + 1 where player_id = (select min(player_id) from rating.member)",
-         "has the version 4, 2 changes give 3"},
+         "has the version 4, 2 changes give 3"                                                                                                          },
         {"update rating.member set version = 1 where player_id = (select max(player_id) from rating.member)",
-         "has the version 1, 2 changes give 3"                                                                                                                                   },
+         "has the version 1, 2 changes give 3"                                                                                                          },
         {"update rating.member set deviation = 340 where player_id = (select min(player_id) from rating.member)",
-         "a replay gives"},
+         "a replay gives"                                                                                                                               },
         {"update rating.history set is_undone = true where match_id = (select min(match_id) from rating.history)",
-         "has 0 history rows, not 2"                                                                                                                                  },
+         "has 0 history rows, not 2"                                                                                                                    },
         {"update rating.history set outcome = 0 where (match_id, player_id) in (select min(match_id), max(player_id) "
          "from "
-         "rating.history)",                                                                                                           "not the opposite of each other"         },
+         "rating.history)",                                                                                    "not the opposite of each other"},
         {"update rating.history set opponent_id = 99 where (match_id, player_id) in (select min(match_id), "
          "max(player_id) "
-         "from rating.history)","has 1 history rows, not 2"},
+         "from rating.history)",                                                                               "has 1 history rows, not 2"     },
         {"update rating.history set deviation_after = 1 where match_id = (select min(match_id) from rating.history)",
-         "after it, a replay gives"                                                                                                                          },
+         "after it, a replay gives"                                                                                                                     },
         {"update rating.history set match_id = 99 where match_id = (select max(match_id) from rating.history)",
-         "has 0 history rows, not 2"                                                                                                                   },
-        {"update rating.match set rules_id = 2 where id = (select min(id) from rating.match)",       "a replay gives"                                                                                                                  },
-        {"delete from rating.match where id = (select min(id) from rating.match)",                        "there are 1 matches"                                 },
+         "has 0 history rows, not 2"                                                                                                                    },
+        {"update rating.match set rules_id = 2 where id = (select min(id) from rating.match)",                          "a replay gives"                },
+        {"delete from rating.match where id = (select min(id) from rating.match)",                                      "there are 1 matches"           },
         {"update rating.member set start_rating = 1400 where player_id = (select min(player_id) from rating.member)",
-         "before it, a replay gives 1400"                       },
+         "before it, a replay gives 1400"                                                                                                               },
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -70,15 +70,16 @@ TEST(verify_names_what_disagrees)
         rating_fixture_play(fixture, 0, 1, 2, 1);
         rating_fixture_play(fixture, 0, 1, 3, 1);
         report = verified(fixture);
-        assert_int_equal(0, report->count);
+        assert_int_equal(0, report->findings.count);
         assert_int_equal(1, report->groups);
         assert_int_equal(2, report->matches);
         database_exec(fixture->db, rows[i].change);
         report = verified(fixture);
-        for (int j = 0; j < report->count; j++)
-            found |= strstr(report->findings[j].sentence, rows[i].sentence) != NULL;
+        for (int j = 0; j < report->findings.count; j++)
+            found |= strstr(report->findings.rows[j].sentence, rows[i].sentence) != NULL;
         if (!found)
-            fail_msg("row %zu: %s", i, report->count ? report->findings[0].sentence : "nothing was found");
+            fail_msg("row %zu: %s", i,
+                     report->findings.count ? report->findings.rows[0].sentence : "nothing was found");
     }
 }
 
