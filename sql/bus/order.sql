@@ -150,7 +150,7 @@ begin
     v_holders := v_holders || v_firsts;
   end if;
   if v_held is null then
-    return '{}';
+    return '{}'::bigint[];
   end if;
 
   -- What has its key too early waits for its time in pawl.delayed.
@@ -222,7 +222,7 @@ as $$
 declare
   v_lock_timeout text := current_setting('lock_timeout');
   v_waits integer := 0;
-  v_locked bigint[] := '{}';
+  v_locked bigint[] := '{}'::bigint[];
   v_item record;
 begin
   for v_item in

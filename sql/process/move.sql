@@ -120,7 +120,7 @@ declare
   v_domains text[];
   v_found bigint[];
   v_held bigint[];
-  v_moved bigint[] := '{}';
+  v_moved bigint[] := '{}'::bigint[];
   v_resumed bigint[];
   v_row record;
 begin

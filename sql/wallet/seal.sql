@@ -16,7 +16,7 @@ create or replace function wallet.leaf_json (p_value jsonb)
 as $$
 declare
   v_bytes bigint := 0;
-  v_hash bytea := '';
+  v_hash bytea := ''::bytea;
   v_number jsonb;
 begin
   -- 1 GB takes more than 6000 numbers of at most 147456 digits and at least 12 bytes each. An array, because its elements are never compressed.
