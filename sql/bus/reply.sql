@@ -4,7 +4,7 @@
 --
 --     QUEUE                  a message in this queue of schema pgmq
 --     command:DOMAIN/TYPE    a command, whose payload is the reply (pawl.reply_commands)
---     response:NUMBER/NAME   a response to the process with this number; only steps of processes use it
+--     another                a target of a module (sql/app/reserved.sql)
 --
 -- Invariants: pawl.after_end is called once for each command that ends, in the transaction that ends it, so a reply is sent exactly
 -- once. A target or a batch that fails keeps no command from ending: a reply that cannot be sent becomes a dead letter of type
@@ -22,25 +22,24 @@ as $$
   select p_target not like '%:%'
 $$;
 
--- Raises for a target that no reply can be sent to. NULL elements are valid: nothing is sent then. A reply must neither start a process nor be
--- an update of a bot, because that needs other rights than sending a command; and only a session that may run processes names a process.
+-- Raises for a target that no reply can be sent to. NULL elements are valid: nothing is sent then.
 create or replace function pawl.reply_to_check (p_targets text[])
   returns void
   language plpgsql stable
 as $$
 declare
   v_target text;
+  v_commands text;
 begin
   for v_target in select distinct t from unnest(p_targets) t where t is not null order by t loop
     continue when v_target ~ '^[A-Za-z0-9_.-]{1,47}$' and v_target !~ '--';
-    if v_target like 'command:process:%' then
-      raise exception 'reply_to must not name a domain of processes, got "%"', left(v_target, 80) using errcode = 'QU001';
-    elsif v_target ~ '^command:telegram:[0-9]+/' then
-      raise exception 'reply_to must not name the updates of a bot, got "%"', left(v_target, 80) using errcode = 'QU001';
+    continue when pawl.reserved_target_is_open(v_target);
+    select r.commands into v_commands from pawl.reserved_domains() r
+    where substring(v_target from '^command:([^/]*)/') ~ r.pattern and r.refuses_replies;
+    if found then
+      raise exception 'reply_to must not name a domain of %, got "%"', v_commands, left(v_target, 80) using errcode = 'QU001';
     end if;
     continue when v_target ~ '^command:[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}/[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$';
-    continue when v_target ~ '^response:[0-9]{1,18}/[$]reply[.][^/]+$' and octet_length(v_target) <= 450
-      and has_function_privilege(session_user, 'pawl.process_load(bigint[])', 'execute');
     raise exception 'reply_to must be a queue (1 to 47 letters, digits, "_", "." or single "-") or command:DOMAIN/TYPE, got "%"',
       left(v_target, 80) using errcode = 'QU001';
   end loop;
@@ -229,8 +228,7 @@ begin
   if p_target like 'command:%' then
     return pawl.reply_commands(p_target, p_replies);
   end if;
-  if p_target like 'response:%' then
-    perform pawl.process_reply(substring(p_target from '^response:([0-9]+)/')::bigint, substring(p_target from '/(.*)$'), p_replies);
+  if not pawl.reply_is_queue(p_target) and pawl.reserved_target_deliver(p_target, p_replies) then
     return null;
   end if;
   perform pawl.reply_queues(array[p_target]); -- its reader may have dropped it since the send
@@ -255,8 +253,8 @@ begin
     having count(*) > 0
   ) l
   cross join lateral pawl.dead_letter_keep(l.types, l.keys, l.letters, l.messages, l.codes,
-    -- A process that others respond to is locked for moments only.
-    case when p_target like 'response:%' and p_code = '55P03' then 1000 else 60000 end) k;
+    -- A queue may be locked for long, because its owner alters it; other targets are locked for moments only.
+    case when p_code = '55P03' and not pawl.reply_is_queue(p_target) then 1000 else 60000 end) k;
 end
 $$;
 

@@ -3,53 +3,41 @@
  */
 #include "api/domain.h"
 
+#include <string.h>
+
 #include "api/scope.h"
 #include "bus/command.h"
 #include "bus/send.h"
-#include "telegram/outbox.h"
 
-/* Any of the scopes suffices; 0: the route's own do. */
-typedef struct {
-    bool (*is_one)(const char *domain);
-    unsigned    scopes[DOMAIN_USES];
-    const char *needed, *commands;
-} Reserved;
-
-static const Reserved reserved[] = {
-    {send_is_process_domain,
-     {[DOMAIN_SEND] = SCOPE_PROCESS | SCOPE_ADMIN,
-      [DOMAIN_WORK] = SCOPE_PROCESS | SCOPE_ADMIN,
-      [DOMAIN_READ] = SCOPE_PROCESS | SCOPE_ADMIN | SCOPE_READ},
-     "process", "processes"        },
-    {telegram_domain_is_updates,
-     {[DOMAIN_SEND] = SCOPE_ADMIN, [DOMAIN_WORK] = SCOPE_ADMIN, [DOMAIN_READ] = SCOPE_ADMIN},
-     "admin",   "updates of a bot" },
-    {telegram_domain_is_outbox,
-     {[DOMAIN_WORK] = SCOPE_ADMIN, [DOMAIN_READ] = SCOPE_ADMIN},
-     "admin",   "messages of a bot"},
-};
-
-static const Reserved *reserved_find(const char *domain)
+/* The bits of "process admin". */
+static unsigned scopes_of(const char *names)
 {
-    for (size_t i = 0; domain && i < COUNT(reserved); i++)
-        if (reserved[i].is_one(domain))
-            return &reserved[i];
-    return NULL;
+    unsigned scopes = 0;
+
+    for (size_t length; *names; names += length + (names[length] == ' ')) {
+        length = strcspn(names, " ");
+        for (int i = 0; i < SCOPE_COUNT; i++)
+            if (strlen(scope_names[i]) == length && strncmp(scope_names[i], names, length) == 0)
+                scopes |= 1u << i;
+    }
+    return scopes;
 }
 
 bool domain_is_open(const Request *request, const char *domain, DomainUse use)
 {
-    const Reserved *row = reserved_find(domain);
+    const ReservedDomain *row = reserved_domain_find(domain);
 
-    return !row || !row->scopes[use] || (request_scopes(request) & row->scopes[use]);
+    return !row || !row->scopes[use] || (request_scopes(request) & scopes_of(row->scopes[use]));
 }
 
 ErrorCode domain_check(const Request *request, const char *domain, DomainUse use, Error *reterr)
 {
+    const ReservedDomain *row = reserved_domain_find(domain);
+
     if (domain_is_open(request, domain, use))
         return OK;
-    return fail(reterr, ERR_DENIED, "the token must have the scope %s for domain \"%.*s\", whose commands are %s",
-                reserved_find(domain)->needed, SEND_DOMAIN_MAX, domain, reserved_find(domain)->commands);
+    return fail(reterr, ERR_DENIED, "the token must have the scope %.*s for domain \"%.*s\", whose commands are %s",
+                (int)strcspn(row->scopes[use], " "), row->scopes[use], SEND_DOMAIN_MAX, domain, row->commands);
 }
 
 ErrorCode domain_check_id(Api *api, Request *request, const char *id, DomainUse use, Error *reterr)

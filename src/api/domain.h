@@ -1,8 +1,5 @@
 /*
- * domain.h - domains whose commands are not an application's own, and what a token needs to use them.
- *
- * The scope `command` opens every other domain. A process holds the state of its owner, and an update of the bot acts with the rights of the
- * person that it names; so neither is sent, claimed or read with that scope alone.
+ * domain.h - what a token needs to use a reserved domain (bus/reserved_domain.h). The scope `command` opens every other domain.
  */
 #ifndef API_DOMAIN_H
 #define API_DOMAIN_H
@@ -10,8 +7,7 @@
 #include <stdbool.h>
 
 #include "api/api.h"
-
-typedef enum { DOMAIN_SEND, DOMAIN_WORK, DOMAIN_READ, DOMAIN_USES } DomainUse; /* a cancel is DOMAIN_SEND */
+#include "bus/reserved_domain.h"
 
 /* ERR_DENIED names the scope that is missing. domain may be NULL. */
 must_check ErrorCode domain_check(const Request *request, const char *domain, DomainUse use, Error *reterr);

@@ -12,13 +12,13 @@
 #include "base/text.h"
 #include "bus/command.h"
 #include "bus/metric.h"
+#include "bus/reserved_domain.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
 #include "sql.h"
 
 #define QUEUE_LENGTH_MAX 47
 #define COMMAND_PREFIX   "command:"
-#define PROCESS_PREFIX   "process:"
 #define ACTOR_LENGTH_MAX 200
 #define PRIORITY_DEFAULT 4
 #define ATTEMPTS_DEFAULT 3
@@ -105,47 +105,36 @@ static bool starts_with(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-bool send_is_process_domain(const char *domain)
+/* The domain of "command:DOMAIN/TYPE", and its type; false: it has other parts. */
+static bool command_split(const char *target, char *ret_domain, const char **ret_type)
 {
-    return starts_with(domain, PROCESS_PREFIX);
-}
+    const char *domain = target + strlen(COMMAND_PREFIX), *slash;
 
-/* "DOMAIN/TYPE" */
-static bool command_is_good(const char *target)
-{
-    char        domain[SEND_DOMAIN_MAX + 1];
-    const char *slash = strchr(target, '/');
-
-    if (!slash || slash - target > SEND_DOMAIN_MAX)
+    if (!starts_with(target, COMMAND_PREFIX) || !(slash = strchr(domain, '/')) || slash - domain > SEND_DOMAIN_MAX)
         return false;
-    memcpy(domain, target, (size_t)(slash - target));
-    domain[slash - target] = '\0';
-    return name_is_good(domain, SEND_DOMAIN_MAX, "_.:-") && name_is_good(slash + 1, SEND_TYPE_MAX, "_.:-");
-}
-
-/* "command:telegram:123/TYPE" */
-static bool is_update(const char *target)
-{
-    const char *prefix = COMMAND_PREFIX "telegram:", *number = target + strlen(prefix);
-
-    return starts_with(target, prefix) && number[strspn(number, "0123456789")] == '/';
+    memcpy(ret_domain, domain, (size_t)(slash - domain));
+    ret_domain[slash - domain] = '\0';
+    *ret_type                  = slash + 1;
+    return true;
 }
 
 /* As pawl.reply_to_check(). */
 static ErrorCode check_reply_to(const SendItem *item, Error *reterr)
 {
-    const char *target = item->reply_to;
+    const char           *target = item->reply_to, *type;
+    char                  domain[SEND_DOMAIN_MAX + 1];
+    const ReservedDomain *reserved;
 
-    if (!target || (item->is_step && starts_with(target, "response:")))
+    if (!target || item->replies_to_module)
         return OK;
-    if (starts_with(target, COMMAND_PREFIX PROCESS_PREFIX))
-        return fail(reterr, ERR_INVALID, "reply_to must not name a domain of processes, got \"%.*s\"", CUT(target),
-                    target);
-    if (is_update(target))
-        return fail(reterr, ERR_INVALID, "reply_to must not name the updates of a bot, got \"%.*s\"", CUT(target),
-                    target);
-    if (starts_with(target, COMMAND_PREFIX) && command_is_good(target + strlen(COMMAND_PREFIX)))
-        return OK;
+    if (command_split(target, domain, &type)) {
+        reserved = reserved_domain_find(domain);
+        if (reserved && reserved->refuses_replies)
+            return fail(reterr, ERR_INVALID, "reply_to must not name a domain of %s, got \"%.*s\"", reserved->commands,
+                        CUT(target), target);
+        if (name_is_good(domain, SEND_DOMAIN_MAX, "_.:-") && name_is_good(type, SEND_TYPE_MAX, "_.:-"))
+            return OK;
+    }
     /* PGMQ takes "--" for a comment and refuses it. */
     if (name_is_good(target, QUEUE_LENGTH_MAX, "_.-") && !strstr(target, "--"))
         return OK;

@@ -40,17 +40,17 @@ size_t send_exponents_sum(const char *json);
 
 typedef struct {
     const char *domain, *type;
-    const char *payload;        /* JSON; NULL: {} */
-    const char *command_id;     /* NULL: made, into id */
-    int64_t     delay_ms;       /* 0: none */
-    int         priority;       /* 0 to 9; SEND_DEFAULT: 4 */
-    int         max_attempts;   /* 1 to 1000; SEND_DEFAULT: 3 */
-    const char *reply_to;       /* target of the outcome: a queue, or "command:DOMAIN/TYPE"; NULL: no reply */
-    bool        is_step;        /* a step of a process sends it: reply_to may be "response:NUMBER/NAME" */
-    const char *correlation_id; /* NULL: none */
-    const char *batch_id;       /* NULL: none */
-    const char *order_key;      /* commands of the domain with the same key run one at a time, in order; NULL: none */
-    const char *actor;          /* the sender, for the audit; NULL: none */
+    const char *payload;           /* JSON; NULL: {} */
+    const char *command_id;        /* NULL: made, into id */
+    int64_t     delay_ms;          /* 0: none */
+    int         priority;          /* 0 to 9; SEND_DEFAULT: 4 */
+    int         max_attempts;      /* 1 to 1000; SEND_DEFAULT: 3 */
+    const char *reply_to;          /* target of the outcome: a queue, or "command:DOMAIN/TYPE"; NULL: no reply */
+    bool        replies_to_module; /* reply_to is a target that only a module uses; PostgreSQL checks it */
+    const char *correlation_id;    /* NULL: none */
+    const char *batch_id;          /* NULL: none */
+    const char *order_key; /* commands of the domain with the same key run one at a time, in order; NULL: none */
+    const char *actor;     /* the sender, for the audit; NULL: none */
     /* The verdict. */
     char        id[UUID_TEXT_SIZE];
     bool        is_new;
@@ -72,8 +72,6 @@ typedef struct {
 /* ERR_INVALID names the field: no command can have this type. */
 must_check ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr);
 must_check ErrorCode send_check_type(const char *field, const char *type, Error *reterr);
-/* Commands of this domain are processes (process/process.h). */
-bool send_is_process_domain(const char *domain);
 /* Check what can be known without the database: names, ranges, JSON and UTF-8. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode send_check(const SendItem *item, Error *reterr);
 

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/sync.h"
 #include "base/uuid.h"
+#include "bus/reserved_domain.h"
 #include "bus/send.h"
 
 typedef struct Entry Entry;
@@ -129,14 +130,13 @@ static const char *const *types_copy(Arena *arena, const char *const *types)
 static ErrorCode handler_make(Entry *entry, const WorkerRow *row, Deadline deadline, Handler **ret_handler,
                               Error *reterr)
 {
+    const ReservedDomain *reserved = reserved_domain_find(row->domain);
+
     if ((row->exec != NULL) + (row->sql != NULL) + row->noop + (row->handler != NULL) != 1)
         return fail(reterr, ERR_USAGE, "a worker needs exactly one handler: exec, sql or noop");
-    if (!row->handler && strncmp(row->domain, "process:", strlen("process:")) == 0)
-        return fail(
-            reterr, ERR_USAGE,
-            "domain \"%.80s\" has processes, which are run by their definitions or by programs for processes, not by "
-            "handlers of commands",
-            row->domain);
+    if (!row->handler && reserved && reserved->handled_by)
+        return fail(reterr, ERR_USAGE, "domain \"%.80s\" has %s, which are run by %s, not by handlers of commands",
+                    row->domain, reserved->commands, reserved->handled_by);
     *ret_handler = row->noop ? &handler_noop : row->handler;
     if (row->exec) {
         TRY(handler_exec_check(row->exec, reterr));

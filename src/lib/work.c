@@ -16,6 +16,7 @@
 #include "base/reader.h"
 #include "base/text.h"
 #include "lib/library_internal.h"
+#include "process/process.h"
 
 #define OWN_CONNECTIONS  3
 #define PLAIN_POOL_SIZE  10
@@ -237,7 +238,7 @@ PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **re
     worker->pool               = pool;
     worker->arena              = arena_new(ARENA_BYTES_DEFAULT);
     worker->options            = *options;
-    worker->options.domain     = options->process ? arena_print(worker->arena, "process:%s", options->domain)
+    worker->options.domain     = options->process ? arena_print(worker->arena, PROCESS_DOMAIN_PREFIX "%s", options->domain)
                                                   : arena_text(worker->arena, options->domain);
     worker->options.listen_url = arena_text(worker->arena, options->listen_url ? options->listen_url : pawl->url);
     sem_init(&worker->stop, /* pshared= */ 0, 0);

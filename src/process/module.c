@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "bus/reserved_domain.h"
 #include "process/metric.h"
 #include "process/process.h"
 
@@ -42,6 +43,20 @@ static const SqlState states[] = {
     {0}
 };
 /* clang-format on */
+
+static bool domain_has_processes(const char *domain)
+{
+    return strncmp(domain, PROCESS_DOMAIN_PREFIX, strlen(PROCESS_DOMAIN_PREFIX)) == 0;
+}
+
+/* A process holds the state of its owner, and runs what its definition says. */
+static const ReservedDomain domains[] = {
+    {domain_has_processes, .commands = "processes",
+     .scopes = {[DOMAIN_SEND] = "process admin", [DOMAIN_WORK] = "process admin", [DOMAIN_READ] = "process read admin"},
+     .handled_by = "their definitions or by programs for processes", .refuses_replies = true},
+    {0}
+};
+RESERVED_DOMAINS_JOIN(domains)
 
 static const Module process_module = {.name = "process", .metrics = {&process_metric_table}, .states = states};
 MODULE_JOIN(process_module)

@@ -85,7 +85,7 @@ ErrorCode process_start_item(Arena *arena, const char *type, const char *state, 
                     PROCESS_DOMAIN_MAX, domain);
     TRY(send_check_type("type", type, reterr));
     TRY(state_check(state, reterr));
-    *ret_item = (SendItem){.domain       = arena_print(arena, "process:%s", domain),
+    *ret_item = (SendItem){.domain       = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain),
                            .type         = type,
                            .payload      = state,
                            .command_id   = process_id,

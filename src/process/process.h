@@ -26,6 +26,7 @@
 #include "pg/pool.h"
 #include "process/definition.h"
 
+#define PROCESS_DOMAIN_PREFIX   "process:" /* "process:shop" is the domain of the bus that has the processes of "shop" */
 #define PROCESS_DOMAIN_DEFAULT  "process"
 #define PROCESS_DOMAIN_MAX      54 /* bytes */
 #define PROCESS_STATE_BYTES_MAX ((size_t)1024 * 1024)

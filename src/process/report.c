@@ -287,7 +287,7 @@ ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const
 {
     Reporting reporting = {.pool  = pool,
                            .arena = arena,
-                           .queue = arena_print(arena, "process:%s", domain),
+                           .queue = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain),
                            .wake  = wake};
     ErrorCode code      = reports_run(&reporting, deadline, reports, count, reterr);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "process/process.h"
 
 #define CHILD_ATTEMPTS 10 /* as pawl.start says */
 
@@ -32,15 +33,15 @@ void sent_item(const SentBy *by, bool is_child, const char *domain, const char *
 
     step_command_id(&by->process, by->record, by->attempt, id);
     *ret_item = (SendItem){
-        .domain       = is_child ? arena_print(arena, "process:%s", domain) : domain,
+        .domain       = is_child ? arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain) : domain,
         .type         = type,
         .payload      = payload,
         .command_id   = id,
         .priority     = SEND_DEFAULT,
         .max_attempts = is_child ? CHILD_ATTEMPTS : SEND_DEFAULT,
         .reply_to = arena_print(arena, "response:%lld/%s", (long long)by->number, sent_reply_name(arena, by->record)),
-        .is_step  = true,
-        .actor    = arena_print(arena, "process %s", by->process.process_id),
+        .replies_to_module = true,
+        .actor             = arena_print(arena, "process %s", by->process.process_id),
     };
 }
 

@@ -12,6 +12,7 @@
 #include "bus/worker_set.h"
 #include "pg/tx.h"
 #include "process/interpret.h"
+#include "process/process.h"
 #include "sql.h"
 
 #define RESTART_MS 10000
@@ -94,7 +95,7 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
                               Error *reterr)
 {
     scoped(domain_worker_free) DomainWorker *worker = memory_new(1, sizeof *worker);
-    WorkerRow                                added  = {.domain      = arena_print(arena, "process:%s", row->domain),
+    WorkerRow                                added  = {.domain      = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", row->domain),
                                                        .concurrency = workers->options.concurrency,
                                                        .lease_ms    = workers->options.lease_ms,
                                                        .is_lazy     = true,

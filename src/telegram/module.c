@@ -3,7 +3,9 @@
  */
 #include "base/module.h"
 
+#include "bus/reserved_domain.h"
 #include "telegram/metric.h"
+#include "telegram/outbox.h"
 
 TelegramMetrics telegram_metrics = {TELEGRAM_METRICS(METRIC_INIT)};
 
@@ -13,6 +15,16 @@ static const SqlState states[] = {
     {"TG001", ERR_INVALID},
     {0}
 };
+
+/* An update acts with the rights of the person that it names. */
+static const ReservedDomain domains[] = {
+    {telegram_domain_is_updates, .commands = "updates of a bot",
+     .scopes = {[DOMAIN_SEND] = "admin", [DOMAIN_WORK] = "admin", [DOMAIN_READ] = "admin"}, .refuses_replies = true},
+    {telegram_domain_is_outbox, .commands = "messages of a bot",
+     .scopes = {[DOMAIN_WORK] = "admin", [DOMAIN_READ] = "admin"}},
+    {0}
+};
+RESERVED_DOMAINS_JOIN(domains)
 
 static const Module telegram_module = {.name = "telegram", .metrics = {&metric_table}, .states = states};
 MODULE_JOIN(telegram_module)

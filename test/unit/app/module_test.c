@@ -3,10 +3,15 @@
  */
 #include "base/module.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "api/scope.h"
 #include "app/app.h"
 #include "base/problem.h"
+#include "bus/reserved_domain.h"
+#include "test/harness/database.h"
 #include "test/harness/test.h"
 
 /* Every row of every table, in one list. */
@@ -153,4 +158,62 @@ TEST(every_type_of_problem_is_listed_once_with_a_meaning)
     assert_int_equal(count, ERROR_CODE_COUNT - 1 + typed);
     assert_false(problem_find("ok", &b));
     assert_false(problem_find("", &b));
+}
+
+/* The rows of SQL (sql/app/reserved.sql) and of C say the same about a domain. */
+TEST(reserved_domains_are_the_same_in_sql)
+{
+    static const struct {
+        const char *domain, *commands;
+        bool        refuses_replies;
+    } rows[] = {
+        {"shop",                  "",                  false},
+        {"processes",             "",                  false},
+        {"process:",              "processes",         true },
+        {"process:shop",          "processes",         true },
+        {"telegram:",             "",                  false},
+        {"telegram:shop",         "",                  false},
+        {"telegram:42",           "updates of a bot",  true },
+        {"telegram:42:outbox",    "messages of a bot", false},
+        {"telegram:42:outbox2",   "",                  false},
+        {"my.telegram:42:outbox", "",                  false},
+    };
+    scoped(database_free) TestDatabase *db = database_new();
+
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const ReservedDomain *row = reserved_domain_find(rows[i].domain);
+        char                  sql[400];
+
+        assert_string_equal(row ? row->commands : "", rows[i].commands);
+        assert_int_equal(row && row->refuses_replies, rows[i].refuses_replies);
+        snprintf(sql, sizeof sql,
+                 "select count(*) from (select 1) d left join pawl.reserved_domains() r on '%s' ~ r.pattern"
+                 " where (coalesce(r.commands, ''), coalesce(r.refuses_replies, false)) = ('%s', %s)",
+                 rows[i].domain, rows[i].commands, rows[i].refuses_replies ? "true" : "false");
+        if (database_get_i64(db, sql) != 1)
+            fail_msg("SQL has another row for \"%s\"", rows[i].domain);
+    }
+    assert_null(reserved_domain_find(NULL));
+}
+
+/* A word that is no scope would open a domain to none, or to all. */
+TEST(reserved_domains_name_scopes)
+{
+    const ReservedDomain *row;
+
+    for (size_t i = 0; (row = reserved_domain_at(i)); i++)
+        for (int use = 0; use < DOMAIN_USES; use++) {
+            char *words = row->scopes[use] ? strdup(row->scopes[use]) : NULL, *rest = words;
+
+            for (const char *word; (word = strsep(&rest, " "));) {
+                bool found = false;
+
+                for (int s = 0; s < SCOPE_COUNT; s++)
+                    found |= strcmp(word, scope_names[s]) == 0;
+                if (!found)
+                    fail_msg("\"%s\" of %s is no scope", word, row->commands);
+            }
+            free(words);
+        }
+    assert_non_null(reserved_domain_at(0));
 }

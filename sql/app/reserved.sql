@@ -1,0 +1,29 @@
+-- reserved.sql - what modules reserve of the bus: domains whose commands are not an application's own, and targets of replies that only
+-- a module uses. Each module has its own in <module>/reserved.sql; the bus asks here. bus/reserved_domain.h is the same for C.
+
+-- pattern: a regular expression. refuses_replies: no reply becomes a command of the domain, because that needs other rights than sending
+-- one.
+create or replace function pawl.reserved_domains ()
+  returns table (pattern text, commands text, refuses_replies boolean)
+  language sql immutable
+as $$
+  select * from pawl.process_domains()
+  union all
+  select * from pawl.telegram_domains()
+$$;
+
+-- May this session name the target?
+create or replace function pawl.reserved_target_is_open (p_target text)
+  returns boolean
+  language sql stable
+as $$
+  select pawl.process_target_is_open(p_target)
+$$;
+
+-- Deliver replies to a target of a module. false: it is none.
+create or replace function pawl.reserved_target_deliver (p_target text, p_replies jsonb[])
+  returns boolean
+  language sql
+as $$
+  select pawl.process_target_deliver(p_target, p_replies)
+$$;
