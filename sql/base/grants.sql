@@ -111,6 +111,7 @@ as $$
     ('pawl.telegram_moved',     'worker'),
     ('pawl.telegram_delivered', 'worker'),
     ('pawl.telegram_reference', 'worker'),
+    ('pawl.telegram_message',   'worker'),
     ('pawl.telegram_pace',      'worker'),
     ('pawl.telegram_limited',   'worker'),
     -- dead letters

@@ -106,6 +106,16 @@ begin
 end
 $$;
 
+-- The message that a command of the outbox has sent; null: none, or it is not known.
+create or replace function pawl.telegram_message (p_bot_id bigint, p_command_id uuid)
+  returns bigint
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select case when jsonb_typeof(o.result->'message_id') = 'number' then (o.result->'message_id')::bigint end
+  from pawl.command c join pawl.outcome o on o.id = c.id
+  where c.command_id = p_command_id and c.domain_id = pawl.domain_find(pawl.telegram_outbox(p_bot_id)) and o.status = 'COMPLETED'
+$$;
+
 create or replace function pawl.telegram_reference (p_bot_id bigint, p_chat_id bigint, p_message_id bigint)
   returns text
   language sql stable security definer set search_path = pawl, pg_temp

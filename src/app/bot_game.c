@@ -279,13 +279,47 @@ static void reply_send(BotTurn *turn, const GameInput *input, const GameReply *r
         bot_turn_send(turn, &item);
 }
 
+/* The answer takes the place of the message that showed progress. */
+static void progress_end(BotTurn *turn, const GameInput *input, int first)
+{
+    if (!turn->progress || !turn->progress->is_shown || turn->outgoing_count == first)
+        return;
+    const TelegramOutgoing *last = &turn->outgoing[turn->outgoing_count - 1];
+
+    if (turn->outgoing[first].method == TELEGRAM_SEND)
+        turn->outgoing[first].replaces = turn->progress->message_id;
+    else if (input->kind == GAME_BUTTON && input->chat_id &&
+             last->html) /* which has changed the message with the button, too */
+        bot_turn_send(turn, &(TelegramOutgoing){.method    = TELEGRAM_EDIT,
+                                                .chat_id   = input->chat_id,
+                                                .thread_id = input->topic,
+                                                .html      = last->html,
+                                                .replaces  = turn->progress->message_id});
+}
+
+static void progress_show(void *context, const char *html)
+{
+    const BotTurn *turn = context;
+    GameInput      input;
+
+    if (input_read(turn, &input) && input.chat_id)
+        bot_progress_show(turn->progress, &(TelegramOutgoing){.method    = TELEGRAM_SEND,
+                                                              .chat_id   = input.chat_id,
+                                                              .thread_id = input.topic,
+                                                              .reply_to  = input.message_id,
+                                                              .html      = html});
+}
+
 static void output_send(BotTurn *turn, const GameInput *input, const GameOutput *output)
 {
+    int first = turn->outgoing_count;
+
     /* A press that got no answer shows progress until it expires. */
     if (input->kind == GAME_BUTTON && output->count == 0 && input->button_id && input->button_id[0])
         reply_send(turn, input, &(GameReply){.kind = GAME_TOAST});
     for (int i = 0; i < output->count; i++)
         reply_send(turn, input, &output->list[i]);
+    progress_end(turn, input, first);
 }
 
 /* ---- the three functions ---- */
@@ -362,6 +396,10 @@ ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr)
     if (input.kind == GAME_MESSAGE && input.is_reply)
         TRY(telegram_reference_find(tx, turn->bot_id, input.chat_id, turn->update->message->reply_to->id,
                                     &input.reply_reference, reterr));
+    if (turn->progress) {
+        input.progress         = progress_show;
+        input.progress_context = turn;
+    }
     TRY(game_run(tx, &input, output, reterr));
     output_send(turn, &input, output);
     return OK;
@@ -372,6 +410,13 @@ const char *bot_game_operation(BotTurn *turn)
     GameInput input;
 
     return input_read(turn, &input) ? game_operation(&input, turn->arena) : NULL;
+}
+
+bool bot_game_is_long(BotTurn *turn)
+{
+    const char *operation = bot_game_operation(turn);
+
+    return operation && strcmp(operation, GAME_UNDO) == 0;
 }
 
 void bot_game_failed(BotTurn *turn, const Error *why)

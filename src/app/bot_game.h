@@ -12,6 +12,7 @@
 #ifndef APP_BOT_GAME_H
 #define APP_BOT_GAME_H
 
+#include "app/bot_progress.h"
 #include "base/arena.h"
 #include "base/error.h"
 #include "pg/pool.h"
@@ -34,6 +35,7 @@ typedef struct {
     Deadline              deadline;
     int                   per_user, per_group; /* commands a minute that are answered; 0: the game's own limits */
     void                 *prepared;            /* by bot_game_prepare() */
+    BotProgress          *progress;            /* of changes that take long; NULL: it is not shown */
     TelegramOutgoing      outgoing[BOT_OUTGOING_MAX];
     int                   outgoing_count;
 } BotTurn;
@@ -55,6 +57,8 @@ must_check ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr);
 must_check ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr);
 /* The type of its dead letter, if it changes ratings; NULL: it does not. No database. */
 const char *bot_game_operation(BotTurn *turn);
+/* May it take so long that its progress is shown? No database. */
+bool bot_game_is_long(BotTurn *turn);
 /* After the last try failed for this reason: writes the message for the user. No database. */
 void bot_game_failed(BotTurn *turn, const Error *why);
 

@@ -36,6 +36,7 @@ typedef struct {
     SettleItem    *settle;
     BotTurn        turn;
     BotLetter      letter;
+    BotProgress    progress;
     bool           is_unstored; /* it could not be stored when it first came */
     char           name[TELEGRAM_NAME_SIZE];
     const Error   *failure;  /* why the game was given up; NULL: it was not */
@@ -270,7 +271,9 @@ static void update_judge(Update *update, ErrorCode code, const Error *error)
     } else {
         const char *payload = update->job->command->payload;
 
-        bot_notices_add(update->handler->options.notices, payload, strlen(payload), error);
+        /* A change that has shown progress has met its time limit, not an outage. */
+        if (code != ERR_TIMEOUT || update->progress.count == 0)
+            bot_notices_add(update->handler->options.notices, payload, strlen(payload), error);
         letter_keep(update, error);
         update_later(update, error);
     }
@@ -282,6 +285,24 @@ static bool names_a_bot(const TelegramUpdate *update)
     const char *text = update->kind == TELEGRAM_MESSAGE && update->message ? update->message->text : NULL;
 
     return text && *text == '/' && text[strcspn(text, "@ \t\r\n")] == '@';
+}
+
+/* An update that was tried before may have shown some. */
+static void progress_make(Update *update)
+{
+    const BotUpdateOptions *options = &update->handler->options;
+    const ClaimedCommand   *command = update->job->command;
+
+    update->progress = (BotProgress){.pool       = options->pool,
+                                     .outbox     = options->outbox,
+                                     .waker      = options->waker,
+                                     .bot_id     = update->turn.bot_id,
+                                     .command_id = command->command_id,
+                                     .attempt    = command->attempt};
+    if (!bot_game_is_long(&update->turn))
+        return;
+    bot_progress_init(&update->progress, command->attempt > 1);
+    update->turn.progress = &update->progress;
 }
 
 static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
@@ -318,6 +339,7 @@ static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
                                     .per_group = handler->options.per_group};
     update->is_unstored = is_unstored;
     update->letter      = bot_letter_of(&update->turn, job->command);
+    progress_make(update);
     if (handler->poller && !update->name[0] && names_a_bot(&parsed) &&
         job->command->attempt < job->command->max_attempts) {
         (void)fail(&error, ERR_UNAVAILABLE, "the bot's name is not known yet: getMe has not been answered");

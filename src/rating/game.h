@@ -34,6 +34,8 @@
 #define GAME_FILE_MAX      ((size_t)2 << 20)
 
 typedef void GameEscape(Text *html, const char *text);
+/* How far a change that takes long has come. Called in the transaction, which has none of the text's memory to keep. */
+typedef void GameProgress(void *context, const char *html);
 
 typedef enum {
     GAME_MESSAGE,
@@ -69,9 +71,11 @@ typedef struct {
     Admin   admin; /* of `from`, see game_needs_admin(); of an anonymous sender: ADMIN_YES if in the group's own name */
     int64_t bot_id;              /* keys of two bots differ; 0: there is one */
     int     per_user, per_group; /* commands a minute; 0: GAME_PER_USER, GAME_PER_GROUP */
-    const char *bot_name;        /* NULL: unknown */
-    GameEscape *escape;
-    bool        is_late; /* an earlier try failed and the user was notified */
+    const char   *bot_name;      /* NULL: unknown */
+    GameEscape   *escape;
+    GameProgress *progress; /* NULL: progress is not shown */
+    void         *progress_context;
+    bool          is_late; /* an earlier try failed and the user was notified */
 } GameInput;
 
 typedef struct {

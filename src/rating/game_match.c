@@ -267,9 +267,25 @@ static ErrorCode undo_show(Turn *turn, const UndoDone *done, Error *reterr)
     return OK;
 }
 
+static void undo_progress(void *context, int done, int total)
+{
+    Turn     *turn = context;
+    ArenaMark mark = arena_mark(turn->tx->arena);
+    Text      text;
+
+    turn_text(turn, &text);
+    PHRASE(&text, turn->language, PHRASE_UNDO_PROGRESS, turn_number(turn, done), turn_number(turn, total));
+    turn->input->progress(turn->input->progress_context, text_string(&text));
+    arena_rewind(turn->tx->arena, mark);
+}
+
 static ErrorCode undo_try(Turn *turn, int64_t match_id, Error *reterr)
 {
-    UndoAsk  ask  = {.match_id = match_id, .player_id = turn->from_id, .admin = turn->input->admin};
+    UndoAsk  ask  = {.match_id  = match_id,
+                     .player_id = turn->from_id,
+                     .admin     = turn->input->admin,
+                     .progress  = turn->input->progress ? undo_progress : NULL,
+                     .context   = turn};
     UndoDone done = {0};
 
     ask.key = turn_key(turn, arena_print(turn->tx->arena, "undo|%" PRId64 "|%" PRId64, turn->from_id, match_id));

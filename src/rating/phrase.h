@@ -134,6 +134,9 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(UNDO_HEAD, "↩️ Undone: <s>{0} {1}:{2} {3}</s>", "↩️ Отменено: <s>{0} {1}:{2} {3}</s>") \
     X(UNDO_LINE, "{0}: {1} → <b>{2}</b>", "{0}: {1} → <b>{2}</b>") \
     X(UNDO_REPLAYED, "Later matches computed again: {0}. Ratings changed: {1}.", "Пересчитано следующих матчей: {0}. Изменилось рейтингов: {1}.") \
+    X(UNDO_PROGRESS, \
+      "⏳ Undoing the match: {0} of {1} later matches replayed…", \
+      "⏳ Отменяю матч: пройдено {0} из {1} следующих матчей…") \
     X(UNDO_NOTHING, "❌ There is no match to undo.", "❌ Отменять нечего.") \
     X(UNDO_ALREADY, "❌ This match was already undone.", "❌ Этот матч уже отменён.") \
     X(UNDO_NOT_YOURS, "❌ Only its players and admins may undo a match.", "❌ Отменить матч могут только его игроки и админы.") \

@@ -151,10 +151,19 @@ static void match_replay(const ReplayMatch *match, ReplayMap *map, Rewrites *rew
     ++*replayed;
 }
 
-static ErrorCode replay_after_match(Tx *tx, int64_t group_id, int64_t after, ReplayMap *map, int *ret_replayed,
-                                    Error *reterr)
+/* What fits into one chunk is done before its progress would be read. */
+static void progress_say(const UndoAsk *ask, int done, int total)
 {
-    ArenaMark    mark = arena_mark(tx->arena);
+    if (ask->progress && total > REPLAY_CHUNK && done < total)
+        ask->progress(ask->context, done, total);
+}
+
+static ErrorCode replay_after_match(Tx *tx, int64_t group_id, const UndoAsk *ask, int following, ReplayMap *map,
+                                    UndoDone *undone, Error *reterr)
+{
+    ArenaMark    mark  = arena_mark(tx->arena);
+    int64_t      after = undone->match.id;
+    int          done  = 0;
     ReplayMatch *list;
     int          count;
 
@@ -164,11 +173,13 @@ static ErrorCode replay_after_match(Tx *tx, int64_t group_id, int64_t after, Rep
         TRY(replay_chunk(tx, group_id, after, REPLAY_CHUNK, &list, &count, reterr));
         rewrites_init(&rewrites, tx->arena, 2 * count + 1);
         for (int i = 0; i < count; i++)
-            match_replay(&list[i], map, &rewrites, ret_replayed);
+            match_replay(&list[i], map, &rewrites, &undone->replayed);
         TRY(rewrites_flush(tx, &rewrites, reterr));
         if (count)
             after = list[count - 1].id;
         arena_rewind(tx->arena, mark);
+        done += count;
+        progress_say(ask, done, following);
     } while (count == REPLAY_CHUNK);
     return OK;
 }
@@ -272,7 +283,8 @@ static ErrorCode members_write(Tx *tx, const Group *group, const UndoAsk *ask, c
                   NULL, reterr);
 }
 
-static ErrorCode undo_match(Tx *tx, const Group *group, const UndoAsk *ask, UndoDone *done, Error *reterr)
+static ErrorCode undo_match(Tx *tx, const Group *group, const UndoAsk *ask, int following, UndoDone *done,
+                            Error *reterr)
 {
     scoped(replay_map_free) ReplayMap *map = replay_map_new();
     ReplayPlayer                     **list;
@@ -283,7 +295,7 @@ static ErrorCode undo_match(Tx *tx, const Group *group, const UndoAsk *ask, Undo
     TRY(versions_read(tx, group->id, id, map, reterr));
     TRY(match_revert(tx, group, id, map, reterr));
     TRY(db_run(tx, sql_rating_undo_begin, DB_ARGS(db_i64(group->id), db_i64(id)), NULL, reterr));
-    TRY(replay_after_match(tx, group->id, id, map, &done->replayed, reterr));
+    TRY(replay_after_match(tx, group->id, ask, following, map, done, reterr));
     list = touched_list(map, tx->arena, &count);
     TRY(members_write(tx, group, ask, done, list, count, reterr));
     qsort_r(list, (size_t)count, sizeof *list, change_order, &done->match);
@@ -331,7 +343,8 @@ static ErrorCode undo_decide(Tx *tx, const Group *group, const UndoAsk *ask, Und
         done->verdict = UNDO_TOO_OLD;
         return OK;
     }
-    return undo_match(tx, group, ask, done, reterr);
+    progress_say(ask, 0, (int)following);
+    return undo_match(tx, group, ask, (int)following, done, reterr);
 }
 
 /* The key has undone a match. Only if it is the one that is asked for, in this group, was the request repeated. */

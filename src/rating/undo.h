@@ -21,11 +21,17 @@
 
 typedef enum { ADMIN_NO, ADMIN_YES, ADMIN_UNKNOWN } Admin;
 
+/* Of the matches that follow, so many have been read and computed again as far as needed. */
+typedef void UndoProgress(void *context, int done, int total);
+
 typedef struct {
     const char *key;
     int64_t     match_id;  /* 0: the last one that is not undone */
     int64_t     player_id; /* who asks; 0: an anonymous administrator */
     Admin       admin;
+    UndoProgress *
+        progress; /* called with 0 before the first one, and after each chunk but the last, if there are several. NULL: none */
+    void *context;
 } UndoAsk;
 
 typedef enum {

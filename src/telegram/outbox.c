@@ -91,6 +91,21 @@ Handler *telegram_outbox_handler(TelegramOutbox *outbox)
     return &outbox->handler;
 }
 
+void telegram_outbox_id(const TelegramOutbox *outbox, const char *key, int number, char *ret_id)
+{
+    char name[NAME_BYTES];
+
+    snprintf(name, sizeof name, "telegram:%lld:%.200s:%d", (long long)outbox->bot_id, key, number);
+    telegram_uuid(name, ret_id);
+}
+
+int telegram_outbox_pace_ms(const TelegramOutbox *outbox)
+{
+    int by_group = 60000 / outbox->options.group_max;
+
+    return by_group > outbox->options.chat_ms ? by_group : outbox->options.chat_ms;
+}
+
 /* ---- capacity ---- */
 
 static bool capacity_take(TelegramOutbox *outbox, int needed)
@@ -166,11 +181,9 @@ static ErrorCode putting_add(Putting *putting, const TelegramOutbox *outbox, con
 {
     int   at = putting->count;
     char *id = arena_alloc(arena, UUID_TEXT_SIZE);
-    char  name[NAME_BYTES];
 
     TRY(telegram_outgoing_write(item, arena, &putting->payloads[at], reterr));
-    snprintf(name, sizeof name, "telegram:%lld:%.200s:%d", (long long)outbox->bot_id, key, at);
-    telegram_uuid(name, id);
+    telegram_outbox_id(outbox, key, at, id);
     putting->ids[at]   = id;
     putting->types[at] = telegram_method_types[item->method];
     putting->chats[at] = item->method == TELEGRAM_ANSWER ? 0 : item->chat_id;
@@ -192,6 +205,7 @@ static ErrorCode putting_split(Putting *putting, const TelegramOutbox *outbox, c
 
         part.html          = parts[i];
         part.reply_to      = i == 0 ? item->reply_to : 0;
+        part.replaces      = i == 0 ? item->replaces : NULL;
         part.buttons_count = is_last ? item->buttons_count : 0;
         TRY(putting_add(putting, outbox, key, &part, arena, reterr));
     }

@@ -54,6 +54,10 @@ SCOPED(TelegramOutbox, telegram_outbox_free)
  * would take. */
 must_check ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, const char *key, const TelegramOutgoing *items,
                                          int count, int *ret_refused, Error *reterr);
+/* The id of the command that sends item `number` of a list that is queued under a key; UUID_TEXT_SIZE bytes. */
+void telegram_outbox_id(const TelegramOutbox *outbox, const char *key, int number, char *ret_id);
+/* The time between two messages of a group, if it gets as many as it may. */
+int telegram_outbox_pace_ms(const TelegramOutbox *outbox);
 /* What a message that the bot has sent is about: the reference given with it. NULL: none is known. */
 must_check ErrorCode telegram_reference_find(Tx *tx, int64_t bot_id, int64_t chat_id, int64_t message_id,
                                              const char **ret_reference, Error *reterr);

@@ -8,6 +8,7 @@
  *     no answer, 5xx              again after 1, 2, 4 ... 60 s: it may come twice used up, TELEGRAM_ATTEMPTS
  *     400 with a new chat id      now, to that chat                               -
  *     400 no such topic           now, outside of it                              -
+ *     400 no message to replace   now, as a new message                           -
  *     401, 404 without a method   later: the token is wrong, not the message      not used up
  *     any other 4xx               given up: it would be refused again             -
  */
@@ -152,7 +153,8 @@ typedef struct {
     SettleItem      *settle;
     TelegramOutgoing item;
     TelegramAnswer   answer;
-    int              refusals; /* answers 429 of the chat before this call */
+    int              refusals;     /* answers 429 of the chat before this call */
+    bool             is_replacing; /* an edit, which becomes a new message if there is nothing to edit */
 } Sending;
 
 /* The database could not be asked: the command is released, and the worker pauses. */
@@ -220,6 +222,36 @@ static bool turn_take(Sending *sending)
     }
     if (turn.wait_ms > 0)
         clock_sleep_ms((int)turn.wait_ms);
+    return true;
+}
+
+/* Find the message whose place this one takes. false: it has been released, or is done. */
+static bool replaced_find(Sending *sending)
+{
+    TxOptions         tx    = {.name     = "replaced",
+                               .deadline = deadline_in_ms(QUERY_MS),
+                               .arena    = sending->job->arena,
+                               .keyed    = true};
+    TelegramOutgoing *item  = &sending->item;
+    Error             error = {0};
+    int64_t           id;
+
+    if (!item->replaces || item->message_id)
+        return true;
+    if (db_call(sending->outbox->options.pool, &tx, sql_telegram_message,
+                DB_ARGS(db_i64(sending->outbox->bot_id), db_uuid(item->replaces)), &db_i64_shape, &id, &error) != OK) {
+        sending_release(sending, &error);
+        return false;
+    }
+    if (!id && item->method == TELEGRAM_EDIT) {
+        sending->settle->outcome = OUTCOME_COMPLETE;
+        return false;
+    }
+    if (id) {
+        sending->is_replacing = item->method == TELEGRAM_SEND;
+        item->method          = TELEGRAM_EDIT;
+        item->message_id      = id;
+    }
     return true;
 }
 
@@ -327,6 +359,13 @@ static bool on_refused(Sending *sending, const Error *error)
         sending->item.thread_id = 0;
         return true;
     }
+    if (sending->is_replacing && (strstr(answer->description, "message to edit not found") ||
+                                  strstr(answer->description, "message can't be edited"))) {
+        sending->item.method     = TELEGRAM_SEND;
+        sending->item.message_id = 0;
+        sending->is_replacing    = false;
+        return true;
+    }
     if (strstr(answer->description, "message is not modified"))
         on_sent(sending);
     else if (answer->status == 401 || (answer->status == 404 && !strstr(answer->description, "method")))
@@ -383,6 +422,8 @@ void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle)
         sending_give_up(&sending, arena_text(job->arena, error.text));
         return;
     }
+    if (!replaced_find(&sending))
+        return;
     for (int i = 0; again && i < CALLS_MAX; i++) {
         /* A message that was refused has used up no turn of its chat. */
         if (sending.item.chat_id != chat && !turn_take(&sending))

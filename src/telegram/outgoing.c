@@ -8,6 +8,7 @@
 
 #include "base/scan.h"
 #include "base/text.h"
+#include "base/uuid.h"
 #include "base/writer.h"
 #include "telegram/wire.h"
 
@@ -68,14 +69,18 @@ static ErrorCode check_file(const TelegramOutgoing *item, Error *reterr)
 
 static ErrorCode outgoing_check(const TelegramOutgoing *item, Error *reterr)
 {
+    char id[UUID_TEXT_SIZE];
+
     if (item->method == TELEGRAM_ANSWER) {
         if (!item->callback_id || !*item->callback_id)
             return fail(reterr, ERR_INVALID, "an answer must have a callback_id");
     } else if (item->chat_id == 0) {
         return fail(reterr, ERR_INVALID, "a message must have a chat_id other than 0");
     }
-    if (item->method == TELEGRAM_EDIT && item->message_id == 0)
+    if (item->method == TELEGRAM_EDIT && item->message_id == 0 && !item->replaces)
         return fail(reterr, ERR_INVALID, "an edit must have a message_id");
+    if (item->replaces && !uuid_parse(item->replaces, id))
+        return fail(reterr, ERR_INVALID, "replaces must be the id of a command");
     if ((item->method == TELEGRAM_SEND || item->method == TELEGRAM_EDIT) && (!item->html || !*item->html))
         return fail(reterr, ERR_INVALID, "a message must have a text");
     TRY(check_text("callback_id", item->callback_id, NAME_BYTES_MAX, reterr));
@@ -149,6 +154,7 @@ ErrorCode telegram_outgoing_write(const TelegramOutgoing *item, Arena *arena, co
     write_i64(&writer, "thread_id", item->thread_id);
     write_i64(&writer, "reply_to", item->reply_to);
     write_i64(&writer, "message_id", item->message_id);
+    write_text(&writer, "replaces", item->replaces);
     write_text(&writer, "callback_id", item->callback_id);
     write_text(&writer, "text", item->html);
     write_buttons(&writer, item);
@@ -218,6 +224,7 @@ ErrorCode telegram_outgoing_read(const char *type, const char *payload, Arena *a
     item.thread_id   = wire_i64(wire_member(json, "thread_id"));
     item.reply_to    = wire_i64(wire_member(json, "reply_to"));
     item.message_id  = wire_i64(wire_member(json, "message_id"));
+    item.replaces    = wire_text(wire_member(json, "replaces"), arena);
     item.callback_id = wire_text(wire_member(json, "callback_id"), arena);
     item.html        = wire_text(wire_member(json, "text"), arena);
     item.is_alert    = wire_true(wire_member(json, "alert"));

@@ -50,6 +50,9 @@ typedef struct {
     const char           *callback_id; /* ANSWER */
     bool                  is_alert;    /* ANSWER: a dialog instead of a line */
     bool                  is_silent;   /* without a sound */
+    /* SEND, EDIT: the id of an earlier command of the outbox, whose message gets this text. If that was not sent, or is gone, SEND is a
+     * new message, and EDIT without a message_id is nothing. NULL: none. */
+    const char *replaces;
     /* What the message is about, for telegram_reference_find(): "match:42". NULL: nothing. */
     const char *reference;
 } TelegramOutgoing;

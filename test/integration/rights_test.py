@@ -106,6 +106,7 @@ pawl.telegram_put        sender
 pawl.telegram_moved      worker
 pawl.telegram_delivered  worker
 pawl.telegram_reference  worker
+pawl.telegram_message    worker
 pawl.telegram_pace       worker
 pawl.telegram_limited    worker
 

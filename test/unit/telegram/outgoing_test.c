@@ -71,6 +71,7 @@ TEST(outgoing_refuses_what_no_server_takes)
         {.method = TELEGRAM_SEND, .chat_id = 1, .html = "\xff"},
         {.method = TELEGRAM_EDIT, .chat_id = 1, .html = "x"},
         {.method = TELEGRAM_ANSWER},
+        {.method = TELEGRAM_EDIT, .chat_id = 1, .html = "x", .replaces = "no id"},
         {.method = TELEGRAM_PHOTO, .chat_id = 1, .file_name = "a.png"},
         {.method = TELEGRAM_DOCUMENT, .chat_id = 1, .file = "x", .file_size = 1, .file_name = "a\"\r\n.csv"},
         {.method = TELEGRAM_SEND, .chat_id = 1, .html = "x", .buttons = long_data, .buttons_count = 1},
