@@ -35,6 +35,7 @@ MODULES = {
 
 # Written apart, so that this file does not find itself.
 LEFTOVERS = re.compile(r"\b(" + "|".join(["FIX" + "ME", "TO" + "DO", "X" * 3, "HA" + "CK"]) + r")\b")
+CONFLICT = re.compile(r"(<{7}|>{7}) ")
 FOREIGN_PATHS = re.compile(r"/(work|home|Users)/")
 # base/banned.h stops most of the old sins at compile time; it cannot poison these, because system headers name them.
 BANNED_CALLS = re.compile(r"(?<![\w.>])(system|popen|alloca|rand|srand|usleep|setlocale|vfork)\s*\(")
@@ -118,12 +119,14 @@ def check_includes(files):
 
 
 def check_words(files):
-    """Leftovers, paths of one machine, tabs, trailing blanks."""
+    """Leftovers, marks of a merge, paths of one machine, tabs, trailing blanks."""
     for file in files:
         tabs_allowed = file.path.suffix in (".out", ".spec", ".sh") or file.path.name == "LICENSE"
         for number, line in enumerate(file.lines, 1):
             if match := LEFTOVERS.search(line):
                 yield file.at(number, f'leftover "{match[0]}"')
+            if CONFLICT.match(line):
+                yield file.at(number, "mark of an unresolved merge")
             if FOREIGN_PATHS.search(line) and file.path.name != Path(__file__).name:
                 yield file.at(number, "names a path of one machine")
             if "\t" in line and not tabs_allowed:
