@@ -1,6 +1,6 @@
 -- outbox.sql - outgoing messages of a bot: queued within a limit, in the order of their chats; what they are about; where groups have moved.
 --
--- Invariants: what is refused is the end of a list, never its middle, so that what a chat gets has no holes. An id that was queued before
+-- Invariants: what is refused is the end of a list, or of what a list has for a chat, never the middle, so that what a chat gets has no holes. An id that was queued before
 -- is queued once. Of two transactions at the same time neither sees what the other queues, so the limit may be exceeded by what they
 -- queue together.
 -- Lock order: as pawl.send_items.
@@ -29,6 +29,27 @@ begin
 end
 $$;
 
+-- How many messages of one chat may wait: a chat that is slow, or asks for more than it may get, leaves the rest of the outbox to others.
+create or replace function pawl.telegram_share ()
+  returns integer
+  language sql immutable
+as $$
+  select 50
+$$;
+
+-- How many messages of a chat may still be queued.
+create or replace function pawl.telegram_share_left (p_domain_id integer, p_key text)
+  returns integer
+  language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+begin
+  return pawl.telegram_share() -
+    (select count(*) from (select from pawl.ready r where r.domain_id = p_domain_id and r.order_key = p_key limit pawl.telegram_share()) q) -
+    (select count(*) from (select from pawl.parked p where p.domain_id = p_domain_id and p.order_key = p_key limit pawl.telegram_share()) q);
+end
+$$;
+
 -- Where a chat is now: a group may have become a supergroup.
 create or replace function pawl.telegram_chat_now (p_bot_id bigint, p_chat_id bigint)
   returns bigint
@@ -39,13 +60,15 @@ as $$
 $$;
 
 -- Queue messages. p_chats: 0 for an answer to a button press, which has no place in a chat, is first in the queue and is not limited.
--- p_capacity: how many may be queued, answers not counted. Returns how many were refused: the last ones.
+-- p_capacity: how many may be queued, answers not counted; of each chat no more than its share. Returns how many were refused: the last ones,
+-- and the last ones of a chat.
 create or replace function pawl.telegram_put (p_bot_id bigint, p_ids uuid[], p_chats bigint[], p_types text[], p_payloads jsonb[], p_capacity integer)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
   v_count integer := cardinality(p_ids);
+  v_domain integer := pawl.domain_find(pawl.telegram_outbox(p_bot_id));
   v_ids uuid[];
   v_keys text[];
   v_types text[];
@@ -63,10 +86,15 @@ begin
          array_agg(q.payload order by q.ord), array_agg(q.priority order by q.ord)
   into v_ids, v_keys, v_types, v_payloads, v_priorities
   from (
-    select u.*, case when u.chat_id <> 0 then pawl.telegram_chat_now(p_bot_id, u.chat_id)::text end as key,
-           case when u.chat_id = 0 then 9 else 4 end::smallint as priority,
-           count(*) filter (where u.chat_id <> 0) over (order by u.ord) as number
-    from unnest(p_ids, p_chats, p_types, p_payloads) with ordinality u (id, chat_id, type, payload, ord)
+    select s.*, case when s.chat_id = 0 then 9 else 4 end::smallint as priority,
+           count(*) filter (where s.chat_id <> 0) over (order by s.ord) as number
+    from (select u.*, n.key, row_number() over (partition by n.key order by u.ord) as chat_number
+          from unnest(p_ids, p_chats, p_types, p_payloads) with ordinality u (id, chat_id, type, payload, ord),
+          lateral (select case when u.chat_id <> 0 then pawl.telegram_chat_now(p_bot_id, u.chat_id)::text end as key) n) s
+    left join (select k.key, pawl.telegram_share_left(v_domain, k.key) as share
+               from (select distinct pawl.telegram_chat_now(p_bot_id, u.chat_id)::text as key from unnest(p_chats) u (chat_id) where u.chat_id <> 0) k) l
+      on l.key = s.key
+    where s.chat_id = 0 or s.chat_number <= l.share
   ) q
   where q.chat_id = 0 or q.number <= p_capacity;
   if v_ids is not null then

@@ -21,6 +21,7 @@
 
 #define CAPACITY_SHARE 16
 #define CAPACITY_MS    1000
+#define SHARE_LOG_MS   60000
 #define PARTS_MAX      16 /* of a text; what is beyond is left out */
 #define NAME_BYTES     320
 
@@ -155,6 +156,21 @@ static void refused_log(TelegramOutbox *outbox, int refused)
               LOG_INT("refused", refused), LOG_INT("waiting", outbox->options.size_max));
 }
 
+/* At most every SHARE_LOG_MS: one chat can cause many. */
+static void share_log(TelegramOutbox *outbox, int refused)
+{
+    Mono now = clock_mono();
+    bool is_news;
+
+    mutex_lock(&outbox->mutex);
+    is_news = !mono_before(now, outbox->share_next);
+    if (is_news)
+        outbox->share_next = mono_plus_ms(now, SHARE_LOG_MS);
+    mutex_unlock(&outbox->mutex);
+    log_write(is_news ? LOG_WARN : LOG_DEBUG, "telegram",
+              "a chat has used up its share of the outbox: messages were refused", LOG_INT("refused", refused));
+}
+
 /* ---- queueing ---- */
 
 /* Parallel arrays of commands. */
@@ -244,7 +260,7 @@ ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, const char *key, c
                    &refused, reterr));
     if (refused) {
         metric_add(&telegram_metrics.sent_dropped, refused);
-        refused_log(outbox, (int)refused);
+        (putting.messages > capacity ? refused_log : share_log)(outbox, (int)refused);
     }
     *ret_refused = (int)refused;
     return OK;

@@ -14,7 +14,8 @@ struct TelegramOutbox {
     Mutex                 mutex;    /* guards the rest */
     int                   capacity; /* messages that may be queued before they are counted again */
     Mono                  capacity_until;
-    bool                  is_full; /* and the log says so */
+    bool                  is_full;    /* and the log says so */
+    Mono                  share_next; /* no warning about the share of a chat before */
 };
 
 void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle);

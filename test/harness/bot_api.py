@@ -17,6 +17,7 @@ Failures
     api.answer("sendMessage", status=500, body="oops", times=2)          the next calls get this, as it is
     api.answer("sendMessage", status=429, retry_after=2, header=None)    as the Bot API says it; retry_after=None: without parameters
     api.rate(chat_s=1.0)       one message per chat and second, 429 with the time that is left for what comes earlier
+    api.limited[-1001] = 3600  all messages to this chat get a 429
     api.delay("sendMessage", 5)           the answer comes late
     api.migrate(group, -1002)  the group becomes a supergroup: service messages, and 400 with migrate_to_chat_id for the old id
     api.drop_results = True    answers have result null, as some emulators do
@@ -105,6 +106,7 @@ class BotApi:
         self.delays = {}
         self.chat_s = None
         self.last_sent = {}
+        self.limited = {}         # chat -> retry_after: all messages to it get a 429
         self.drop_results = False
         self.poll = None          # the poll under way
         self.webhook = None
@@ -466,6 +468,8 @@ class BotApi:
             raise Refusal(400, "Bad Request: chat not found")
         if self.members.get((number, self.bot_id), {}).get("status") in ("left", "kicked"):
             raise Refusal(403, "Forbidden: bot was kicked from the supergroup chat")
+        if number in self.limited:
+            raise Refusal(429, f"Too Many Requests: retry after {self.limited[number]}", retry_after=self.limited[number])
         if self.chat_s:
             now = time.monotonic()
             free = self.last_sent.get(number, 0) + self.chat_s

@@ -50,6 +50,16 @@ select put(2), pawl.telegram_waiting(7, 1000), pawl.telegram_waiting(7, 2);
 select c.payload, c.type, c.order_key, c.priority, c.max_attempts from pawl.command c order by c.id;
 select pawl.telegram_waiting(8, 1000);
 
+-- A chat has a share of the outbox; what is beyond is refused for it alone. Bot 11: 60 messages to one chat, 1 to another, then 1 each.
+select pawl.telegram_put(11, array_agg(gen_random_uuid()), array_agg(case when n = 61 then 22 else 21 end), array_agg('send'::text), array_agg(to_jsonb(n)), 1000)
+from generate_series(1, 61) n;
+select pawl.telegram_put(11, array[gen_random_uuid(), gen_random_uuid()], '{21,22}', '{send,send}', '{1,2}', 1000);
+select order_key, count(*), max(payload::integer) from pawl.command where order_key in ('21', '22') group by order_key order by order_key;
+-- Also of what waits for its turn.
+with moved as (delete from pawl.ready r where r.order_key = '21' and r.id <> (select min(id) from pawl.ready where order_key = '21') returning r.domain_id, r.order_key, r.id)
+insert into pawl.parked (domain_id, order_key, id) select domain_id, order_key, id from moved;
+select pawl.telegram_put(11, array[gen_random_uuid()], '{21}', '{send}', '{1}', 1000), pawl.telegram_put(11, array[gen_random_uuid()], '{23}', '{send}', '{1}', 1000);
+
 -- A group that has moved: messages to it are ordered with those to where it is.
 select pawl.telegram_moved(7, -6, -1006), pawl.telegram_moved(7, -6, -1006);
 select pawl.telegram_put(7, array[lpad('9', 32, '0')::uuid], '{-6}', '{send}', '{"{}"}', 10);

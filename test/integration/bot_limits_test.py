@@ -1,0 +1,75 @@
+#!/usr/bin/env python3
+"""bot_limits - how many messages of the bot wait: 1,000 in all, a share of them for each chat; nothing that was queued is lost."""
+from bot_api import BotApi
+from helpers import metric
+from pawl_test import Database, Pawl, main, test, wait_until
+
+FAST = {"PAWL_TELEGRAM_CHAT_INTERVAL": "0ms", "PAWL_TELEGRAM_GROUP_PER_MINUTE": "1000", "PAWL_TELEGRAM_PER_SECOND": "1000",
+        "PAWL_RATING_USER_PER_MINUTE": "1000", "PAWL_RATING_GROUP_PER_MINUTE": "1000"}
+REFUSED = 'outcome="full"'  # of pawl_telegram_messages_total
+
+
+def bot(db, api, **more):
+    return Pawl(db, env={**api.env(), **FAST, **more})
+
+
+def waiting(db, api):
+    return int(db.value(f"select pawl.telegram_waiting({api.bot_id}, 100000)"))
+
+
+def resume(db, api):
+    """The server takes messages again, and their time has come."""
+    api.limited = {}
+    db.rows("update pawl.telegram_chat set next_free = now(), refusals = 0; update pawl.delayed set due = now()")
+
+
+def handled(db, api):
+    return int(db.value("select count(*) from pawl.outcome o join pawl.command c on c.id = o.id join pawl.domain d on d.id = c.domain_id "
+                        f"where d.name = 'telegram:{api.bot_id}'"))
+
+
+@test
+def the_1001st_message_of_the_bot_is_refused_and_none_before_it_is_lost():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        users = [api.user(5000 + n, f"P{n}") for n in range(1002)]
+        chats = [api.private(user) for user in users]
+        api.limited = {user["id"]: 3600 for user in users[:-1]}
+        server = pawl.serve("--role", "bot,api")
+        for chat, user in zip(chats[:1000], users):
+            api.message(chat, user, "/start")
+        wait_until(lambda: waiting(db, api) == 1000, timeout=200, what="1,000 messages wait")
+        assert metric(pawl, "pawl_telegram_messages_total", REFUSED) == 0 and not server.said("outbox is full")
+        api.message(chats[1000], users[1000], "/start")
+        wait_until(lambda: handled(db, api) == 1001, what="the 1,001st update is handled")
+        assert waiting(db, api) == 1000
+        assert metric(pawl, "pawl_telegram_messages_total", REFUSED) == 1, "it is counted"
+        wait_until(lambda: server.said("outbox is full: messages were refused"), what="it is logged")
+        resume(db, api)
+        wait_until(lambda: all(api.sent(chat) for chat in chats[:1000]), timeout=200, what="all that were queued arrive")
+        assert all(len(api.sent(chat)) == 1 for chat in chats[:1000]) and not api.sent(chats[1000])
+        api.message(chats[1001], users[1001], "/start")
+        wait_until(lambda: api.sent(chats[1001]), what="the bot answers again")
+
+
+@test
+def one_chat_cannot_fill_the_outbox():
+    with Database() as db, BotApi() as api, bot(db, api, PAWL_TELEGRAM_OUTBOX="60") as pawl:
+        eve = api.user(666, "Eve")
+        flood, group = api.private(eve), api.group(-1001)
+        api.limited = {666: 3600}
+        server = pawl.serve("--role", "bot,api")
+        for _ in range(80):
+            api.message(flood, eve, "/start")
+        wait_until(lambda: handled(db, api) == 80, timeout=60, what="the flood is handled")
+        assert 50 <= waiting(db, api) <= 51, waiting(db, api)  # and the one that the server refused
+        assert metric(pawl, "pawl_telegram_messages_total", REFUSED) in (29, 30) and server.said("messages were refused")
+        ann, bob = [api.user(100 + n, name, username=name.lower()) for n, name in enumerate(("Ann", "Bob"))]
+        api.message(group, bob, "/me")
+        api.message(group, ann, "/match @ann @bob 3 1")
+        wait_until(lambda: len(api.sent(group)) == 2, what="another chat is answered")
+        resume(db, api)
+        wait_until(lambda: waiting(db, api) == 0, timeout=60, what="what was queued is sent")
+        assert len(api.sent(flood)) in (50, 51)
+
+
+main()
