@@ -70,15 +70,10 @@ RouteHandler api_transaction_show, api_hold_show, api_verify;
 extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
     api_command_domain_parameters[], api_policy_parameters[];
-extern const FieldTable     api_policy_body;
-extern const FieldTable     api_decide_body;
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
 extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
-extern const FieldTable     api_process_start_body, api_process_retry_body, api_process_cancel_body,
-    api_process_complete_body, api_process_move_body;
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
-extern const FieldTable api_wallet_open_body, api_transfer_batch_body;
 
 /* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
  * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */

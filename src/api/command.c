@@ -13,6 +13,7 @@
 #include "base/writer.h"
 #include "bus/batch.h"
 #include "bus/command.h"
+#include "bus/decision_fields.h"
 #include "bus/send_fields.h"
 #include "bus/settle.h"
 #include "http/suspend.h"
@@ -271,18 +272,6 @@ ErrorCode api_batch_seal(void *context, Request *request, Response *response, Er
 
 /* ---- decide ---- */
 
-typedef struct {
-    const char *operator, * reason, *result;
-} DecideRequest;
-
-static const Field decide_fields[] = {
-    {"operator", FIELD_TEXT, offsetof(DecideRequest, operator), .length_max = 200,
-     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"},
-    {"reason", FIELD_TEXT, offsetof(DecideRequest, reason), .length_max = 2000},
-    {"result", FIELD_JSON, offsetof(DecideRequest, result), .help = "complete: what the handler would have returned"},
-};
-const FieldTable api_decide_body = {"decision", decide_fields, COUNT(decide_fields), sizeof(DecideRequest)};
-
 /* No key may have the name of the admin's token: key_create() refuses it. */
 const char *api_actor(Request *request, const char *said)
 {
@@ -294,15 +283,15 @@ const char *api_actor(Request *request, const char *said)
                                                   : arena_print(request_arena(request), "%s (%s)", principal, said);
 }
 
-static ErrorCode decide_read(Request *request, char *ret_id, DecideRequest *ret_given, Error *reterr)
+static ErrorCode decide_read(Request *request, char *ret_id, DecisionRequest *ret_given, Error *reterr)
 {
     size_t      size;
     const char *body = request_body(request, &size);
 
     TRY(id_read(request, ret_id, reterr));
-    *ret_given = (DecideRequest){0};
+    *ret_given = (DecisionRequest){0};
     if (size > 0)
-        TRY(reader_object(body, size, &api_decide_body, request_arena(request), ret_given, reterr));
+        TRY(reader_object(body, size, &decision_table, request_arena(request), ret_given, reterr));
     ret_given->operator= api_actor(request, ret_given->operator);
     return OK;
 }
@@ -322,11 +311,11 @@ static ErrorCode decision_answer(Api *api, const char *id, const Decision *decis
 
 ErrorCode api_command_cancel(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api          *api = context;
-    DecideRequest given;
-    char          id[UUID_TEXT_SIZE];
-    const char   *ids[] = {id}, *domains[] = {request_query(request, "domain")};
-    Decision     *made;
+    Api            *api = context;
+    DecisionRequest given;
+    char            id[UUID_TEXT_SIZE];
+    const char     *ids[] = {id}, *domains[] = {request_query(request, "domain")};
+    Decision       *made;
 
     TRY(decide_read(request, id, &given, reterr));
     TRY(domain_check_id(api, request, id, DOMAIN_SEND, reterr));
@@ -337,10 +326,10 @@ ErrorCode api_command_cancel(void *context, Request *request, Response *response
 
 static ErrorCode tsq_answer(Api *api, Request *request, TsqAction action, Response *response, Error *reterr)
 {
-    DecideRequest given;
-    char          id[UUID_TEXT_SIZE];
-    const char   *ids[] = {id}, *domains[] = {request_query(request, "domain")};
-    Decision     *made;
+    DecisionRequest given;
+    char            id[UUID_TEXT_SIZE];
+    const char     *ids[] = {id}, *domains[] = {request_query(request, "domain")};
+    Decision       *made;
 
     TRY(decide_read(request, id, &given, reterr));
     TRY(tsq_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),

@@ -3,22 +3,10 @@
  */
 #include "api/api.h"
 #include "base/problem.h"
-#include "wallet/operation.h"
-
-typedef struct {
-    bool        atomic;
-    ReaderArray items;
-} BatchRequest;
-
-static const Field batch_fields[] = {
-    {"atomic", FIELD_BOOL, offsetof(BatchRequest, atomic), .help = "all or none; false when absent"},
-    {"items", FIELD_ROWS, offsetof(BatchRequest, items), .required = true, .min = 1, .max = WALLET_BATCH_MAX,
-     .rows = &wallet_operation_tables[WALLET_TRANSFER]},
-};
-const FieldTable api_transfer_batch_body = {"transfers", batch_fields, COUNT(batch_fields), sizeof(BatchRequest)};
+#include "wallet/batch_fields.h"
 
 /* The header's key is that of all items that have none of their own. */
-static ErrorCode items_take(Request *request, const BatchRequest *given, WalletItem **ret_items, Error *reterr)
+static ErrorCode items_take(Request *request, const WalletBatchRequest *given, WalletItem **ret_items, Error *reterr)
 {
     Arena               *arena = request_arena(request);
     const WalletRequest *rows  = given->items.items;
@@ -39,40 +27,12 @@ static ErrorCode items_take(Request *request, const BatchRequest *given, WalletI
     return OK;
 }
 
-static void write_verdict(Writer *writer, const WalletItem *item)
-{
-    writer_object(writer, NULL);
-    writer_bool(writer, "posted", item->code == OK);
-    if (item->code == OK) {
-        wallet_posted_write(writer, item);
-    } else {
-        writer_i64(writer, "status", error_http(item->code));
-        wallet_refusal_write(writer, item);
-    }
-    writer_end(writer);
-}
-
 static bool all_replayed(WalletItem *const *items, int count)
 {
     for (int i = 0; i < count; i++)
         if (!items[i]->replayed)
             return false;
     return true;
-}
-
-/* Nothing in them says whether they are new, so that a repeat has the bytes of the first response. */
-static void write_verdicts(Writer *writer, WalletItem *const *items, int count)
-{
-    int64_t posted = 0;
-
-    for (int i = 0; i < count; i++)
-        posted += items[i]->code == OK;
-    writer_i64(writer, "posted", posted);
-    writer_i64(writer, "refused", count - posted);
-    writer_array(writer, "items");
-    for (int i = 0; i < count; i++)
-        write_verdict(writer, items[i]);
-    writer_end(writer);
 }
 
 /* A problem document that has the verdicts as well. */
@@ -91,16 +51,16 @@ static void write_taken_back(Writer *writer, WalletItem *const *items, int refus
 
 ErrorCode api_transfer_batch(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api         *api   = context;
-    Arena       *arena = request_arena(request);
-    BatchRequest given;
-    size_t       size;
-    const char  *body = request_body(request, &size);
-    WalletItem **items;
-    int          refused;
-    Writer       writer;
+    Api               *api   = context;
+    Arena             *arena = request_arena(request);
+    WalletBatchRequest given;
+    size_t             size;
+    const char        *body = request_body(request, &size);
+    WalletItem       **items;
+    int                refused;
+    Writer             writer;
 
-    TRY(reader_object(body, size, &api_transfer_batch_body, arena, &given, reterr));
+    TRY(reader_object(body, size, &wallet_batch_table, arena, &given, reterr));
     items = arena_array(arena, WalletItem *, given.items.count);
     TRY(items_take(request, &given, items, reterr));
     TRY(wallet_post_many(api->pool, request_deadline(request), arena, items, given.items.count, given.atomic, &refused,
@@ -114,7 +74,7 @@ ErrorCode api_transfer_batch(void *context, Request *request, Response *response
     }
     if (all_replayed(items, given.items.count))
         response_header(response, "Idempotency-Replayed", "true");
-    write_verdicts(&writer, items, given.items.count);
+    wallet_verdicts_write(&writer, items, given.items.count);
     writer_end(&writer);
     return OK;
 }

@@ -9,7 +9,7 @@
 #include "base/uuid.h"
 #include "base/writer.h"
 #include "http/suspend.h"
-#include "process/process.h"
+#include "process/process_fields.h"
 
 #define OLDER_S_MAX 315360000 /* ten years */
 
@@ -34,20 +34,6 @@ ErrorCode api_process_define(void *context, Request *request, Response *response
 
 /* ---- start ---- */
 
-typedef struct {
-    const char *type, *state, *process_id, *domain;
-} StartRequest;
-
-static const Field start_fields[] = {
-    {"type", FIELD_TEXT, offsetof(StartRequest, type), .required = true, .length_max = 100,
-     .help = "of its definition, or of the program that runs it"},
-    {"state", FIELD_JSON, offsetof(StartRequest, state), .help = "an object; {} when absent"},
-    {"process_id", FIELD_UUID, offsetof(StartRequest, process_id), .help = "started twice it is one process"},
-    {"domain", FIELD_TEXT, offsetof(StartRequest, domain), .length_max = PROCESS_DOMAIN_MAX,
-     .help = "of its definition; process when absent"},
-};
-const FieldTable api_process_start_body = {"process", start_fields, COUNT(start_fields), sizeof(StartRequest)};
-
 /* A repeat answers with the bytes of the first answer: see commands. */
 static ErrorCode start_end(void *context, Request *request, Response *response, Error *reterr)
 {
@@ -65,24 +51,21 @@ static ErrorCode start_end(void *context, Request *request, Response *response, 
         response_header(response, "Idempotency-Replayed", "true");
     response->status = 201;
     writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "process_id", item->id);
-    writer_text(&writer, "status", "PENDING");
-    writer_end(&writer);
+    process_started_write(&writer, item);
     return OK;
 }
 
 ErrorCode api_process_start(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api         *api   = context;
-    Arena       *arena = request_arena(request);
-    SendItem    *item  = arena_array(arena, SendItem, 1);
-    StartRequest given;
-    size_t       size;
-    const char  *body = request_body(request, &size);
+    Api                *api   = context;
+    Arena              *arena = request_arena(request);
+    SendItem           *item  = arena_array(arena, SendItem, 1);
+    ProcessStartRequest given;
+    size_t              size;
+    const char         *body = request_body(request, &size);
 
     (void)response;
-    TRY(reader_object(body, size, &api_process_start_body, arena, &given, reterr));
+    TRY(reader_object(body, size, &process_start_table, arena, &given, reterr));
     TRY(api_key_take(request, "process_id", &given.process_id, reterr));
     TRY(process_start_item(arena, given.type, given.state, given.process_id, given.domain, item, reterr));
     item->actor   = request_principal(request);
@@ -204,42 +187,25 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
     response->status = 201;
     response_header(response, "Pawl-Status", signaled.verdict);
     writer_open(&writer, &response->body);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "process_id", id);
-    writer_text(&writer, "name", signal.name);
-    writer_text(&writer, "key", signal.key);
-    writer_end(&writer);
+    process_signaled_write(&writer, id, &signal, NULL);
     return OK;
 }
 
 /* ---- move ---- */
 
-typedef struct {
-    int64_t version;
-    const char *operator, * reason;
-} MoveRequest;
-static const Field move_fields[] = {
-    {"version", FIELD_I64, offsetof(MoveRequest, version), .required = true, .min = 1, .max = PROCESS_VERSION_MAX,
-     .help = "of its definition, newer than the one it has"},
-    {"operator", FIELD_TEXT, offsetof(MoveRequest, operator), .length_max = 200,
-     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"},
-    {"reason", FIELD_TEXT, offsetof(MoveRequest, reason), .length_max = 2000},
-};
-const FieldTable api_process_move_body = {"process move", move_fields, COUNT(move_fields), sizeof(MoveRequest)};
-
 ErrorCode api_process_move(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api          *api = context;
-    char          id[UUID_TEXT_SIZE];
-    ProcessName   name;
-    MoveRequest   given;
-    ProcessMoved *moved;
-    size_t        size;
-    const char   *body = request_body(request, &size);
-    Writer        writer;
+    Api               *api = context;
+    char               id[UUID_TEXT_SIZE];
+    ProcessName        name;
+    ProcessMoveRequest given;
+    ProcessMoved      *moved;
+    size_t             size;
+    const char        *body = request_body(request, &size);
+    Writer             writer;
 
     TRY(name_read(request, id, &name, reterr));
-    TRY(reader_object(body, size, &api_process_move_body, request_arena(request), &given, reterr));
+    TRY(reader_object(body, size, &process_move_table, request_arena(request), &given, reterr));
     TRY(process_move(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                      (CommandNames){&name.id, &name.domain, 1}, (int)given.version, api_actor(request, given.operator),
                      given.reason, &moved, reterr));
@@ -255,59 +221,25 @@ ErrorCode api_process_move(void *context, Request *request, Response *response, 
 
 /* ---- decide ---- */
 
-typedef struct {
-    const char *operator, * reason, *from, *result;
-    bool compensate;
-} DecideRequest;
-
-/* clang-format off */
-#define WHO_AND_WHY                                                                                                     \
-    {"operator", FIELD_TEXT, offsetof(DecideRequest, operator), .length_max = 200,                                      \
-     .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"},                   \
-    {"reason", FIELD_TEXT, offsetof(DecideRequest, reason), .length_max = 2000}
-static const Field retry_fields[] = {
-    WHO_AND_WHY,
-    {"from", FIELD_TEXT, offsetof(DecideRequest, from), .length_max = 400,
-     .help = "run this step and what came after it again; from the one that failed when absent"},
-};
-static const Field cancel_fields[] = {
-    WHO_AND_WHY,
-    {"compensate", FIELD_BOOL, offsetof(DecideRequest, compensate),
-     .help = "run the compensations of the steps that have ended first"},
-};
-static const Field complete_fields[] = {
-    WHO_AND_WHY,
-    {"result", FIELD_JSON, offsetof(DecideRequest, result), .help = "what the process would have returned"},
-};
-/* clang-format on */
-const FieldTable api_process_retry_body  = {"process retry", retry_fields, COUNT(retry_fields), sizeof(DecideRequest)};
-const FieldTable api_process_cancel_body = {"process cancellation", cancel_fields, COUNT(cancel_fields),
-                                            sizeof(DecideRequest)};
-const FieldTable api_process_complete_body = {"process completion", complete_fields, COUNT(complete_fields),
-                                              sizeof(DecideRequest)};
-
-static ErrorCode decide_read(Request *request, const FieldTable *table, DecideRequest *ret_given, Error *reterr)
+/* table: the fields that the decision takes. */
+static ErrorCode decide(Api *api, Request *request, ProcessVerb verb, const FieldTable *table, Response *response,
+                        Error *reterr)
 {
-    size_t      size;
-    const char *body = request_body(request, &size);
+    ProcessDecisionRequest given = {0};
+    ProcessDecision        decision;
+    char                   id[UUID_TEXT_SIZE];
+    ProcessName            name;
+    Decision              *made;
+    size_t                 size;
+    const char            *body = request_body(request, &size);
+    Writer                 writer;
 
-    *ret_given = (DecideRequest){0};
     if (size > 0)
-        TRY(reader_object(body, size, table, request_arena(request), ret_given, reterr));
-    ret_given->operator= api_actor(request, ret_given->operator);
-    return OK;
-}
-
-static ErrorCode decide(Api *api, Request *request, const ProcessDecision *decision, Response *response, Error *reterr)
-{
-    char        id[UUID_TEXT_SIZE];
-    ProcessName name;
-    Decision   *made;
-    Writer      writer;
-
+        TRY(reader_object(body, size, table, request_arena(request), &given, reterr));
     TRY(name_read(request, id, &name, reterr));
+    decision = process_request_decision(verb, &given, api_actor(request, given.operator));
     TRY(process_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
-                       (CommandNames){&name.id, &name.domain, 1}, decision, &made, reterr));
+                       (CommandNames){&name.id, &name.domain, 1}, &decision, &made, reterr));
     waker_notify_names(api->waker, made->wake);
     TRY(decision_check("process", id, made, reterr));
     if (!made->is_new)
@@ -319,36 +251,15 @@ static ErrorCode decide(Api *api, Request *request, const ProcessDecision *decis
 
 ErrorCode api_process_retry(void *context, Request *request, Response *response, Error *reterr)
 {
-    DecideRequest given;
-
-    TRY(decide_read(request, &api_process_retry_body, &given, reterr));
-    return decide(context, request,
-                  &(ProcessDecision){
-                      .action = PROCESS_RETRY, .actor = given.operator, .reason = given.reason, .from = given.from},
-                  response, reterr);
+    return decide(context, request, PROCESS_RETRY, &process_retry_table, response, reterr);
 }
 
 ErrorCode api_process_cancel(void *context, Request *request, Response *response, Error *reterr)
 {
-    DecideRequest given;
-
-    TRY(decide_read(request, &api_process_cancel_body, &given, reterr));
-    return decide(context, request,
-                  &(ProcessDecision){.action = given.compensate ? PROCESS_COMPENSATE : PROCESS_CANCEL,
-                                     .actor  = given.operator,
-                                     .reason = given.reason},
-                  response, reterr);
+    return decide(context, request, PROCESS_CANCEL, &process_cancel_table, response, reterr);
 }
 
 ErrorCode api_process_complete(void *context, Request *request, Response *response, Error *reterr)
 {
-    DecideRequest given;
-
-    TRY(decide_read(request, &api_process_complete_body, &given, reterr));
-    return decide(context, request,
-                  &(ProcessDecision){.action = PROCESS_COMPLETE,
-                                     .actor  = given.operator,
-                                     .reason = given.reason,
-                                     .result = given.result},
-                  response, reterr);
+    return decide(context, request, PROCESS_COMPLETE, &process_complete_table, response, reterr);
 }

@@ -7,10 +7,14 @@
 #include "api/example.h"
 #include "api/schema.h"
 #include "api/scope.h"
+#include "bus/decision_fields.h"
+#include "bus/policy_fields.h"
 #include "bus/send_fields.h"
 #include "bus/work_fields.h"
 #include "process/activation_fields.h"
-#include "wallet/operation.h"
+#include "process/process_fields.h"
+#include "wallet/batch_fields.h"
+#include "wallet/open_fields.h"
 
 static const char *const        balance_header[]  = {"Pawl-Balance", NULL},
                          *const status_header[]   = {"Pawl-Status", "Pawl-Key-Days", NULL},
@@ -65,7 +69,7 @@ static const Route rows[] = {
      .status = 201, .answer = &answer_sent_batch},
     {HTTP_GET, "/v1/commands/{id}", api_command_show, READS_COMMANDS, .parameters = api_command_domain_parameters, .summary = "One command with its attempts and audit",
      .answer = &answer_command},
-    {HTTP_POST, "/v1/commands/{id}/cancel", api_command_cancel_once, SCOPE_COMMAND | SCOPE_ADMIN, .body = &api_decide_body, .parameters = api_command_domain_parameters,
+    {HTTP_POST, "/v1/commands/{id}/cancel", api_command_cancel_once, SCOPE_COMMAND | SCOPE_ADMIN, .body = &decision_table, .parameters = api_command_domain_parameters,
      .summary = "Cancel: immediately while it is queued, at the next heartbeat while it runs",
      .answer = &answer_decision},
     {HTTP_GET, "/v1/batches/{id}", api_batch_show, READS_COMMANDS, .summary = "A batch and its progress",
@@ -83,25 +87,25 @@ static const Route rows[] = {
      .answer = &answer_extended},
     {HTTP_GET, "/v1/domains/{domain}/retry-policy", api_policy_show, READS_COMMANDS,
      .summary = "The delays before retries in a domain", .answer = &answer_policies},
-    {HTTP_PUT, "/v1/domains/{domain}/retry-policy", api_policy_set, SCOPE_ADMIN, .body = &api_policy_body, .body_required = true,
+    {HTTP_PUT, "/v1/domains/{domain}/retry-policy", api_policy_set, SCOPE_ADMIN, .body = &policy_table, .body_required = true,
      .summary = "Set them, for the domain or for one type", .answer = &answer_policies},
     {HTTP_DELETE, "/v1/domains/{domain}/retry-policy", api_policy_reset, SCOPE_ADMIN, .parameters = api_policy_parameters,
      .summary = "Restore the default", .answer = &answer_policies},
     {HTTP_GET, "/v1/tsq", api_tsq_list, READS_COMMANDS, .parameters = api_tsq_parameters,
      .summary = "Commands that wait for an operator",
      .answer = &answer_commands},
-    {HTTP_POST, "/v1/tsq/{id}/retry", api_tsq_retry_once, SCOPE_ADMIN, .body = &api_decide_body, .parameters = api_command_domain_parameters,
+    {HTTP_POST, "/v1/tsq/{id}/retry", api_tsq_retry_once, SCOPE_ADMIN, .body = &decision_table, .parameters = api_command_domain_parameters,
      .summary = "Queue it again with its attempts reset",
      .answer = &answer_decision},
-    {HTTP_POST, "/v1/tsq/{id}/cancel", api_tsq_cancel_once, SCOPE_ADMIN, .body = &api_decide_body, .parameters = api_command_domain_parameters, .summary = "End it as CANCELED",
+    {HTTP_POST, "/v1/tsq/{id}/cancel", api_tsq_cancel_once, SCOPE_ADMIN, .body = &decision_table, .parameters = api_command_domain_parameters, .summary = "End it as CANCELED",
      .answer = &answer_decision},
-    {HTTP_POST, "/v1/tsq/{id}/complete", api_tsq_complete_once, SCOPE_ADMIN, .body = &api_decide_body, .parameters = api_command_domain_parameters,
+    {HTTP_POST, "/v1/tsq/{id}/complete", api_tsq_complete_once, SCOPE_ADMIN, .body = &decision_table, .parameters = api_command_domain_parameters,
      .summary = "End it as COMPLETED, with a result if given",
      .answer = &answer_decision},
     {HTTP_PUT, "/v1/process-definitions", api_process_define, SCOPE_ADMIN, .body_any = true, .body_required = true,
      .summary = "Store a definition as the next version of its type; the newest one again changes nothing",
      .answer = &answer_process_defined},
-    {HTTP_POST, "/v1/processes", api_process_start, SCOPE_PROCESS, .is_inline = true, .body = &api_process_start_body,
+    {HTTP_POST, "/v1/processes", api_process_start, SCOPE_PROCESS, .is_inline = true, .body = &process_start_table,
      .summary = "Start a process; started twice it is one process",
      .status = 201, .answer = &answer_process_started},
     {HTTP_GET, "/v1/processes", api_process_list, READS_PROCESSES, .parameters = api_process_parameters,
@@ -114,16 +118,16 @@ static const Route rows[] = {
      .parameters = api_process_domain_parameters,
      .summary = "Give a process a response, applied once per Idempotency-Key; Pawl-Status says RESUMED, STORED, REPEATED or LATE",
      .status = 201, .answer = &answer_process_signaled, .headers = signal_header},
-    {HTTP_POST, "/v1/processes/{id}/retry", api_process_retry_once, SCOPE_ADMIN, .body = &api_process_retry_body,
+    {HTTP_POST, "/v1/processes/{id}/retry", api_process_retry_once, SCOPE_ADMIN, .body = &process_retry_table,
      .parameters = api_process_domain_parameters, .summary = "Queue a process in troubleshooting again",
      .answer = &answer_process_decision},
-    {HTTP_POST, "/v1/processes/{id}/cancel", api_process_cancel_once, SCOPE_PROCESS | SCOPE_ADMIN, .body = &api_process_cancel_body,
+    {HTTP_POST, "/v1/processes/{id}/cancel", api_process_cancel_once, SCOPE_PROCESS | SCOPE_ADMIN, .body = &process_cancel_table,
      .parameters = api_process_domain_parameters, .summary = "Cancel a process, with its compensations if wanted",
      .answer = &answer_process_decision},
-    {HTTP_POST, "/v1/processes/{id}/complete", api_process_complete_once, SCOPE_ADMIN, .body = &api_process_complete_body,
+    {HTTP_POST, "/v1/processes/{id}/complete", api_process_complete_once, SCOPE_ADMIN, .body = &process_complete_table,
      .parameters = api_process_domain_parameters, .summary = "End a process in troubleshooting as COMPLETED",
      .answer = &answer_process_decision},
-    {HTTP_POST, "/v1/processes/{id}/move", api_process_move_once, SCOPE_ADMIN, .body = &api_process_move_body, .body_required = true,
+    {HTTP_POST, "/v1/processes/{id}/move", api_process_move_once, SCOPE_ADMIN, .body = &process_move_table, .body_required = true,
      .parameters = api_process_domain_parameters,
      .summary = "Move a process to a newer version of its definition, if its records mean the same there", .answer = &answer_process_moved},
     {HTTP_POST, "/v1/process-domains/{domain}/claim", api_activation_claim, SCOPE_PROCESS, .is_inline = true, .deadline_ms = 70000,
@@ -136,7 +140,7 @@ static const Route rows[] = {
      .answer = &answer_reports},
     {HTTP_POST, "/v1/process-domains/{domain}/extend", api_activation_extend_once, SCOPE_PROCESS, .body = &activation_extend_table,
      .body_required = true, .summary = "Extend leases of activations", .answer = &answer_activations_extended},
-    {HTTP_POST, "/v1/wallets", api_wallet_open, SCOPE_WALLET, .body = &api_wallet_open_body,
+    {HTTP_POST, "/v1/wallets", api_wallet_open, SCOPE_WALLET, .body = &wallet_open_table,
      .summary = "Open a wallet; opened twice it is one wallet", .example = EXAMPLE_WALLET,
      .status = 201, .answer = &answer_wallet, .headers = balance_header},
     {HTTP_GET, "/v1/wallets/{owner}", api_wallet_show, READS_MONEY, .parameters = api_wallet_parameters,
@@ -172,7 +176,7 @@ static const Route rows[] = {
     {HTTP_POST, "/v1/transfers", api_transfer, SCOPE_WALLET, .is_inline = true, .body = &wallet_operation_bodies[WALLET_TRANSFER],
      .summary = "Transfer from one wallet to another", .example = EXAMPLE_MOVED("\"from\":\"ann\",\"to\":\"bob\","),
      .status = 201, .answer = &answer_transfer, .headers = balance_header},
-    {HTTP_POST, "/v1/transfers/batch", api_transfer_batch, SCOPE_WALLET, .body = &api_transfer_batch_body,
+    {HTTP_POST, "/v1/transfers/batch", api_transfer_batch, SCOPE_WALLET, .body = &wallet_batch_table,
      .summary = "Many transfers in one transaction, a verdict for each", .example = EXAMPLE_VERDICTS,
      .answer = &answer_verdicts},
     {HTTP_POST, "/v1/transactions", api_transaction_post, SCOPE_WALLET, .is_inline = true, .body = &wallet_operation_bodies[WALLET_MULTI],

@@ -7,25 +7,9 @@
 #include "base/writer.h"
 #include "wallet/entry.h"
 #include "wallet/ledger.h"
+#include "wallet/open_fields.h"
 
 /* ---- open ---- */
-
-typedef struct {
-    const char *txn_id, *owner, *asset, *metadata;
-    int64_t     floor;
-    bool        has_floor;
-} OpenRequest;
-
-static const Field open_fields[] = {
-    {"owner", FIELD_TEXT, offsetof(OpenRequest, owner), .required = true, .min = 1, .length_max = WALLET_OWNER_MAX,
-     .help = "any name without control characters that does not begin with \"@\""},
-    {"asset", FIELD_TEXT, offsetof(OpenRequest, asset), .min = 1, .length_max = 32, .help = "CREDIT when absent"},
-    {"floor", FIELD_I64, offsetof(OpenRequest, floor), .min = -WALLET_AMOUNT_MAX, .max = 0,
-     .is_set = offsetof(OpenRequest, has_floor), .help = "how far below zero the wallet may go; 0 when absent"},
-    {"metadata", FIELD_JSON, offsetof(OpenRequest, metadata), .help = "an object, kept with the wallet"},
-    {"txn_id", FIELD_UUID, offsetof(OpenRequest, txn_id), .help = "not needed: the wallet is its own key"},
-};
-const FieldTable api_wallet_open_body = {"wallet", open_fields, COUNT(open_fields), sizeof(OpenRequest)};
 
 ErrorCode api_treasury_check(const Request *request, Error *reterr)
 {
@@ -38,25 +22,20 @@ ErrorCode api_treasury_check(const Request *request, Error *reterr)
  * the "balance": 0 of the first response for the present balance. */
 ErrorCode api_wallet_open(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api        *api   = context;
-    Arena      *arena = request_arena(request);
-    OpenRequest given;
-    WalletNew   wallet;
-    Wallet      opened;
-    size_t      size;
-    const char *body = request_body(request, &size);
-    Writer      writer;
+    Api              *api   = context;
+    Arena            *arena = request_arena(request);
+    WalletOpenRequest given;
+    WalletNew         wallet;
+    Wallet            opened;
+    size_t            size;
+    const char       *body = request_body(request, &size);
+    Writer            writer;
 
-    TRY(reader_object(body, size, &api_wallet_open_body, arena, &given, reterr));
+    TRY(reader_object(body, size, &wallet_open_table, arena, &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
     if (given.floor)
         TRY(api_treasury_check(request, reterr));
-    wallet = (WalletNew){.owner     = given.owner,
-                         .asset     = given.asset ? given.asset : WALLET_ASSET_DEFAULT,
-                         .metadata  = given.metadata,
-                         .txn_id    = given.txn_id,
-                         .floor     = given.floor,
-                         .has_floor = given.has_floor};
+    wallet = wallet_open_request_new(&given);
     TRY(wallet_open_nowait(api->pool, request_deadline(request), arena, &wallet, reterr));
     opened = (Wallet){.owner      = wallet.owner,
                       .asset      = wallet.asset,

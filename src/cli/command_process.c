@@ -16,7 +16,7 @@
 #include "cli/progress.h"
 #include "process/definition.h"
 #include "process/diagram.h"
-#include "process/process.h"
+#include "process/process_fields.h"
 
 #define PAGE_ROWS 100
 
@@ -190,12 +190,7 @@ static void signaled_print(Call *call, const ProcessName *name, const ProcessSig
     }
     text_init(&text, call->arena, TEXT_MAX_BODY);
     writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    writer_text(&writer, "process_id", name->id);
-    writer_text(&writer, "name", signal->name);
-    writer_text(&writer, "key", signal->key);
-    writer_text(&writer, "verdict", verdict);
-    writer_end(&writer);
+    process_signaled_write(&writer, name->id, signal, verdict);
     print_json(&text);
 }
 

@@ -1,0 +1,82 @@
+/*
+ * process_fields.c - see process_fields.h.
+ */
+#include "process/process_fields.h"
+
+#include "bus/decision_fields.h"
+
+#define STEP_NAME_MAX 400
+
+/* ---- start ---- */
+
+static const Field start_fields[] = {
+    {"type", FIELD_TEXT, offsetof(ProcessStartRequest, type), .required = true, .length_max = SEND_TYPE_MAX,
+     .help = "of its definition, or of the program that runs it"},
+    {"state", FIELD_JSON, offsetof(ProcessStartRequest, state), .help = "an object; {} when absent"},
+    {"process_id", FIELD_UUID, offsetof(ProcessStartRequest, process_id), .help = "started twice it is one process"},
+    {"domain", FIELD_TEXT, offsetof(ProcessStartRequest, domain), .length_max = PROCESS_DOMAIN_MAX,
+     .help = "of its definition; process when absent"},
+};
+const FieldTable process_start_table = {"process", start_fields, COUNT(start_fields), sizeof(ProcessStartRequest)};
+
+void process_started_write(Writer *writer, const SendItem *item)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "process_id", item->id);
+    writer_text(writer, "status", "PENDING");
+    writer_end(writer);
+}
+
+/* ---- signal ---- */
+
+void process_signaled_write(Writer *writer, const char *process_id, const ProcessSignal *signal, const char *verdict)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "process_id", process_id);
+    writer_text(writer, "name", signal->name);
+    writer_text(writer, "key", signal->key);
+    if (verdict)
+        writer_text(writer, "verdict", verdict);
+    writer_end(writer);
+}
+
+/* ---- move ---- */
+
+static const Field move_fields[] = {
+    {"version", FIELD_I64, offsetof(ProcessMoveRequest, version), .required = true, .min = 1,
+     .max = PROCESS_VERSION_MAX, .help = "of its definition, newer than the one it has"},
+    DECISION_FIELDS(ProcessMoveRequest),
+};
+const FieldTable process_move_table = {"process move", move_fields, COUNT(move_fields), sizeof(ProcessMoveRequest)};
+
+/* ---- decide ---- */
+
+static const Field retry_fields[] = {
+    DECISION_FIELDS(ProcessDecisionRequest),
+    {"from", FIELD_TEXT, offsetof(ProcessDecisionRequest, from), .length_max = STEP_NAME_MAX,
+                              .help = "run this step and what came after it again; from the one that failed when absent"},
+};
+static const Field cancel_fields[] = {
+    DECISION_FIELDS(ProcessDecisionRequest),
+    {"compensate", FIELD_BOOL, offsetof(ProcessDecisionRequest, compensate),
+                              .help = "run the compensations of the steps that have ended first"},
+};
+static const Field complete_fields[] = {
+    DECISION_FIELDS(ProcessDecisionRequest),
+    {"result", FIELD_JSON, offsetof(ProcessDecisionRequest, result), .help = "what the process would have returned"},
+};
+const FieldTable process_retry_table    = {"process retry", retry_fields, COUNT(retry_fields),
+                                           sizeof(ProcessDecisionRequest)};
+const FieldTable process_cancel_table   = {"process cancellation", cancel_fields, COUNT(cancel_fields),
+                                           sizeof(ProcessDecisionRequest)};
+const FieldTable process_complete_table = {"process completion", complete_fields, COUNT(complete_fields),
+                                           sizeof(ProcessDecisionRequest)};
+
+ProcessDecision process_request_decision(ProcessVerb verb, const ProcessDecisionRequest *request, const char *actor)
+{
+    return (ProcessDecision){.action = verb == PROCESS_CANCEL && request->compensate ? PROCESS_COMPENSATE : verb,
+                             .actor  = actor,
+                             .reason = request->reason,
+                             .from   = request->from,
+                             .result = request->result};
+}

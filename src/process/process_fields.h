@@ -1,0 +1,40 @@
+/*
+ * process_fields.h - starts, signals, moves and decisions of processes as JSON: the fields of each request, and what is answered.
+ *
+ * HTTP bodies and OpenAPI are made from the tables; the command line and libpawl use the limits of process/process.h, from which the
+ * tables are made, too.
+ * Threads: any; the tables are constant. Ownership: texts of a request live in the reader's arena.
+ */
+#ifndef PROCESS_PROCESS_FIELDS_H
+#define PROCESS_PROCESS_FIELDS_H
+
+#include "base/reader.h"
+#include "base/writer.h"
+#include "process/process.h"
+
+typedef struct {
+    const char *type, *state, *process_id, *domain;
+} ProcessStartRequest;
+extern const FieldTable process_start_table;
+/* A repeat writes the same bytes. */
+void process_started_write(Writer *writer, const SendItem *item);
+
+/* verdict NULL: none, because a repeat writes the same bytes. */
+void process_signaled_write(Writer *writer, const char *process_id, const ProcessSignal *signal, const char *verdict);
+
+typedef struct {
+    int64_t version;
+    const char *operator, * reason;
+} ProcessMoveRequest;
+extern const FieldTable process_move_table;
+
+/* One struct for all decisions; each table has the fields that its decision takes. */
+typedef struct {
+    const char *operator, * reason, *from, *result;
+    bool compensate;
+} ProcessDecisionRequest;
+extern const FieldTable process_retry_table, process_cancel_table, process_complete_table;
+/* verb: PROCESS_RETRY, PROCESS_CANCEL or PROCESS_COMPLETE; a cancel that compensates becomes PROCESS_COMPENSATE. */
+ProcessDecision process_request_decision(ProcessVerb verb, const ProcessDecisionRequest *request, const char *actor);
+
+#endif
