@@ -3,8 +3,9 @@
  *
  *     cc process.c $(pkg-config --cflags --libs pawl) -o process
  *     ./process postgresql://app@db/shop &
- *     pawl process start order '{"item": "lamp", "amount": 5}' --domain c-shop
+ *     pawl process start c-order '{"item": "lamp", "amount": 5}' --domain c-shop
  *     pawl process signal ID approval '{"approved": true}'
+ *     pawl work bank --exec cat --drain          (handles the command charge; then the order ends as COMPLETED)
  *
  * The function is called from its beginning whenever the process continues; what is recorded is not run again. Kill it at any moment and
  * start it again: each step has its effect once, because it is committed with the step's record (tx_body).
@@ -80,7 +81,7 @@ static void stop(int signal)
 
 int main(int argc, char **argv)
 {
-    const char *types[] = {"order", NULL};
+    const char *types[] = {"c-order", NULL};
     PawlWork    options = {.domain = "c-shop", .types = types, .process = order};
     Pawl       *pawl    = NULL;
     PawlError   error;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh - one order from start to end. Needs a running `pawl serve`, and pawl and psql in PATH.
 #
-# The order is larger than 1000, so it waits for an approval, which this script gives.
+# The order is larger than 1000, so it waits for an approval, which this script gives. Exits with 1 unless the order is completed.
 set -eu
 cd "$(dirname "$0")"
 
@@ -17,3 +17,4 @@ until pawl process show "$id" | grep -Eq '^status +(COMPLETED|COMPENSATED|FAILED
 done
 pawl process show "$id"
 pawl wallet balance ann
+pawl process show "$id" | grep -Eq '^status +COMPLETED'

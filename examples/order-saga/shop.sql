@@ -1,4 +1,4 @@
--- shop.sql - the shop behind order.json: stock, picks, labels and shipments. May be run again.
+-- shop.sql - the shop behind order.json: stock, picks, labels and shipments. May be run again; the shelves are then full again.
 --
 -- Each function is a step: schema.function(input jsonb, key uuid) returns jsonb. pawl calls it in the transaction that records the step, so
 -- its effects happen exactly once. They are security definer, because pods do not run functions of other roles with their own
@@ -66,11 +66,5 @@ create or replace function shop.recall (input jsonb, key uuid) returns jsonb lan
   update shop.shipment s set is_open = false where s.id = (input ->> 'shipment')::uuid returning jsonb_build_object('id', s.id)
 $$;
 
-create or replace function shop.reject (input jsonb, key uuid) returns jsonb language plpgsql security definer set search_path = shop, pg_temp as $$
-begin
-  raise exception 'order % was not approved', input ->> 'order' using errcode = 'QU065';
-end
-$$;
-
-insert into shop.stock (sku, price, count) values ('cup', 12, 100), ('lamp', 450, 10) on conflict do nothing;
+insert into shop.stock (sku, price, count) values ('cup', 12, 100), ('lamp', 450, 10) on conflict (sku) do update set count = excluded.count;
 insert into shop.customer (name, address) values ('ann', '1 Elm Street'), ('bob', '2 Oak Street') on conflict do nothing;

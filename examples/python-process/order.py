@@ -2,6 +2,9 @@
 """order.py - an order as a process in Python: reserve, wait for an approval, rest, charge by a command, ship; undone if it fails.
 
     PAWL_URL=http://127.0.0.1:8080 PAWL_TOKEN=... ./order.py py-shop
+    pawl process start py-order '{"items": ["lamp"], "amount": 5}' --domain py-shop
+    pawl process signal ID approval '{"approved": true}'
+    pawl work bank --exec cat --drain        # handles the command charge; then the order ends as COMPLETED
 
 The steps only write a line to the file EFFECTS, with the step's key: a shop would pass the key on to its stock and its carrier, so that a
 step that runs again after a crash does the same thing again and nothing new.
@@ -39,7 +42,7 @@ def order(run):
 if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: order.py DOMAIN")
-    worker = Worker(sys.argv[1], {"order": order}, lease=float(os.environ.get("LEASE_S", "60")), wait=float(os.environ.get("WAIT_S", "20")))
+    worker = Worker(sys.argv[1], {"py-order": order}, lease=float(os.environ.get("LEASE_S", "60")), wait=float(os.environ.get("WAIT_S", "20")))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: worker.stop())
     worker.run()

@@ -135,8 +135,9 @@ static void type_warn(Call *call, const App *app)
         known.is_defined)
         return;
     if (known.elsewhere)
-        fprintf(stderr, "type \"%s\" is defined in domain \"%s\" and not in \"%s\": is --domain %s missing?\n", type,
-                known.elsewhere, domain, known.elsewhere);
+        fprintf(stderr,
+                "type \"%s\" has no definition in domain \"%s\": a program must run it; domain \"%s\" has one%s\n",
+                type, domain, known.elsewhere, call_flag(call, "--domain") ? "" : ": is --domain missing?");
     else
         fprintf(
             stderr,

@@ -21,7 +21,7 @@ def post(pawl, path, body, status=200):
     return answer.json
 
 
-def claim(pawl, domain="shop", types=("order",), **more):
+def claim(pawl, domain="shop", types=("py-order",), **more):
     return post(pawl, f"/v1/process-domains/{domain}/claim", {"types": list(types), "wait_s": 10, **more})["items"]
 
 
@@ -31,7 +31,7 @@ def report(pawl, item, domain="shop", status=200, **parts):
     return answer["items"][0] if status == 200 else answer
 
 
-def start(pawl, state=None, domain="shop", kind="order"):
+def start(pawl, state=None, domain="shop", kind="py-order"):
     return post(pawl, "/v1/processes", {"type": kind, "domain": domain, "state": state or {}}, 201)["process_id"]
 
 

@@ -215,7 +215,7 @@ def the_example_in_c_runs_an_order():
         program = Process([os.path.join(setting("PAWL_BUILD"), "examples/c/example_process"), site.db.url])
         site.pawl.processes.append(program)
         shop = site.shop("bank")  # for its commands
-        shop.id = site.pawl.run("process", "start", "order", '{"item": "lamp", "amount": 5}', "--domain", "c-shop", "--json").json["process_id"]
+        shop.id = site.pawl.run("process", "start", "c-order", '{"item": "lamp", "amount": 5}', "--domain", "c-shop", "--json").json["process_id"]
         shop.wait("WAITING_FOR_ASYNC")
         assert shop.approve() == (0, "RESUMED")
         wait_until(lambda: shop.settle() or shop.show()["ended_at"], timeout=120, what="it ended")

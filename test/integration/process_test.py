@@ -5,6 +5,7 @@ The pods run with default settings. The order of examples/order-saga is what the
 """
 import json
 import os
+import re
 import subprocess
 import uuid
 
@@ -110,6 +111,22 @@ def an_order_that_is_not_approved_is_compensated():
 
 
 @test
+def the_definition_in_the_documentation_ships_nothing_that_is_not_approved():
+    with open(os.path.join(setting("PAWL_SOURCE"), "docs", "definitions.md"), encoding="utf-8") as file:
+        source = re.search(r"^```json\n(.*?)^```$", file.read(), re.M | re.S).group(1)
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        done = pawl.run("process", "define", "-", stdin=source)
+        assert (done.code, done.stdout) == (0, "shop order version 2\n"), done
+        pawl.serve()
+        order = order_start(pawl, MANY)
+        cli(pawl, "signal", order, "approval", '{"approved": false}')
+        ended = wait_status(pawl, order, "COMPENSATED", "FAILED", "WAITING_FOR_TSQ", "COMPLETED")
+        assert ended["status"] == "COMPENSATED" and ended["error"] == f"step refused: order {order} was not approved", ended
+        assert "ship" not in [step["name"] for step in ended["steps"]] and stock(db) == ["cup|100", "lamp|10"], ended
+
+
+@test
 def the_example_runs_by_one_command():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
@@ -126,7 +143,11 @@ def a_start_in_the_wrong_domain_names_the_right_one():
     with Database() as db, Pawl(db) as pawl:
         assert pawl.run("process", "define", "-", stdin='{"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": 1}}]}').code == 0
         started = pawl.run("process", "start", "order", "{}")
-        assert started.code == 0 and 'defined in domain "shop" and not in "process": is --domain shop missing?' in started.stderr, started
+        assert started.code == 0 and started.stderr == (
+            'type "order" has no definition in domain "process": a program must run it; domain "shop" has one: is --domain missing?\n'), started
+        code = pawl.run("process", "start", "order", "{}", "--domain", "py-shop")
+        assert code.code == 0 and code.stderr == (
+            'type "order" has no definition in domain "py-shop": a program must run it; domain "shop" has one\n'), code
         assert pawl.run("process", "start", "order", "{}", "--domain", "shop").stderr == ""
         assert 'type "odrer" is not defined in domain "shop"' in pawl.run("process", "start", "odrer", "{}", "--domain", "shop").stderr
 
@@ -266,7 +287,7 @@ def an_order_runs_over_http():
         with open(os.path.join(SAGA, "order.json"), "rb") as file:
             source = file.read()
         defined = pawl.http("PUT", "/v1/process-definitions", source, headers={"Content-Type": "application/json"})
-        assert defined.json == {"domain": "shop", "type": "order", "version": 1, "steps": 15, "compensations": 4}, defined
+        assert defined.json == {"domain": "shop", "type": "order", "version": 1, "steps": 14, "compensations": 4}, defined
         body = {"type": "order", "domain": "shop", "state": {"customer": "ann", "items": MANY}}
         first, again = [post(pawl, "", body, 201, key="order-17") for _ in range(2)]
         assert first.body == again.body and not is_replayed(first) and is_replayed(again), (first, again)
