@@ -6,7 +6,7 @@
 -- DECIDED (another decision was made: see decision, operator, decided_at), ENDED (it ended by itself), NOT_IN_TSQ, NOT_FOUND,
 -- AMBIGUOUS (several domains have this id: see domains), COMPENSATING (a process that is being compensated, or is to be: canceling it would drop
 -- what is left to compensate).
--- Lock order: process rows (retry), then lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only
+-- Lock order: process rows (retry, cancel), then lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only
 -- pawl.command_cancel may have to start over, when a command moves while it reads.
 -- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
@@ -143,6 +143,8 @@ declare
 begin
   perform pawl.decision_guard(p_command_ids, p_domains, p_reason);
   v_ids := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
+  -- None of them begins to be compensated before the commit.
+  perform from pawl.process p where p.id = any (v_ids) order by p.id for update;
   -- A command may be claimed or requeued between two statements, and each statement reads anew.
   for v_try in 1..6 loop
     v_left := array(

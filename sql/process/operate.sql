@@ -76,7 +76,8 @@ $$;
 
 -- Cancel processes and compensate the steps that have ended. The request is a response of a name that only this function uses; a process that
 -- waits or is in the troubleshooting queue is queued, one that runs finds it with its next write. The same request again changes nothing and
--- reports who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED, AMBIGUOUS.
+-- reports who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED, AMBIGUOUS,
+-- DECIDED (it was canceled without compensation before: see operator, decided_at).
 create or replace function pawl.process_compensate (
   p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
@@ -96,9 +97,11 @@ begin
   perform pawl.decision_guard(p_process_ids, p_domains, p_reason);
   select array_agg(f.id order by f.ord), array_agg(f.domains order by f.ord) into v_found, v_names
   from pawl.commands_find(p_process_ids, pawl.process_domains(p_process_ids, p_domains)) f;
+  perform from pawl.process p where p.id = any (v_found) order by p.id for update; -- as pawl.command_cancel: the first of both decides
   v_open := array(
     select distinct u.id from unnest(v_found) u (id)
-    where u.id is not null and not exists (select from pawl.outcome o where o.id = u.id) order by 1);
+    where u.id is not null and not exists (select from pawl.outcome o where o.id = u.id)
+      and not exists (select from pawl.lease l where l.id = u.id and l.cancel) order by 1);
   v_count := cardinality(v_open);
   if v_count > 0 then
     v_stored := array(
@@ -122,15 +125,21 @@ begin
     select u.ord::integer,
            case when u.names is not null then 'AMBIGUOUS'
                 when p.id is null then 'NOT_FOUND'
+                when d.decision is not null then 'DECIDED'
                 when o.id is null then 'CANCELING'
                 when r.id is null or o.status = 'COMPLETED' then 'ENDED'
                 else pawl.process_status(p.id) end,
-           coalesce(u.id = any (v_stored), false), case when r.id is not null then 'compensate' end, r.actor, pawl.micros(r.at), u.names
+           coalesce(u.id = any (v_stored), false), coalesce(d.decision, case when r.id is not null then 'compensate' end),
+           coalesce(d.operator, r.actor), pawl.micros(coalesce(d.decided_at, r.at)), u.names
     from unnest(v_found, v_names) with ordinality u (id, names, ord)
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id, o.status from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
       select r.id, r.actor, r.at from pawl.process_response r where r.id = u.id and r.name = '$cancel' limit 1) r on true
+    left join lateral (
+      select d.* from pawl.decision_last(u.id) d
+      where d.decision = 'cancel' and r.id is null
+        and (o.status = 'CANCELED' or exists (select from pawl.lease l where l.id = u.id and l.cancel))) d on true
     order by u.ord;
 end
 $$;

@@ -7,6 +7,7 @@
 --   3. A patch that was computed from the state names the version it read. If the state has changed since, also by an item before it in
 --      the same call, nothing of the item is written, and the caller continues from the state returned.
 --   4. A process is suspended only if none of its waits is complete: see respond.sql.
+--   5. A process that was canceled without compensation does not begin to be compensated. It ends instead.
 -- Lock order: lease rows by id, process rows by id; then what pawl.settle_items locks.
 -- Errors: QP001 an argument is out of range.
 
@@ -81,6 +82,18 @@ begin
       cross join lateral (
         select u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase) is not null and u.id <> all (v_locked)
                and exists (select from pawl.process p where p.id = u.id) as is_busy) l;
+    end if;
+  end if;
+  if p_phases is not null then
+    -- Under the locks on the process rows, which pawl.command_cancel holds as well: it does not cancel what is being compensated.
+    v_canceled := array(
+      select distinct u.id from unnest(p_ids, p_phases, v_verdicts) u (id, phase, verdict)
+      where u.verdict = 'WRITTEN' and u.phase is not null and exists (select from pawl.lease l where l.id = u.id and l.cancel)
+      order by 1);
+    if cardinality(v_canceled) > 0 then
+      perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
+      select array_agg(case when u.id = any (v_canceled) then 'LOST' else u.verdict end order by u.ord) into v_verdicts
+      from unnest(p_ids, v_verdicts) with ordinality u (id, verdict, ord);
     end if;
   end if;
   if p_patches is not null then
