@@ -28,6 +28,7 @@ begin
       ('pawl.command_ids(integer,text,text,bigint,integer)', null, null),
       ('pawl.pending_ids(integer,text,bigint,integer)', null, null),
       ('pawl.batch_look(bigint)', null, null),
+      ('pawl.process_load(bigint[])', null, null),
       ('pawl.payloads_bytes(jsonb[])', null, null),
       ('pawl.cancel_one(bigint,text,text)', null, null),
       ('pawl.prune_audit(integer,interval,bigint)', null, null),

@@ -46,35 +46,43 @@ $$;
 -- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order
 -- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
 -- ("$gone.STEP"): {"total": of all, "items": [...]}. A result that is too large to be read, which an earlier version has stored, is left out, so that
--- the process can be compensated. In PL/pgSQL, because a function in SQL is planned at
--- each call.
-create or replace function pawl.process_load (p_ids bigint[])
+-- the process can be compensated. p_bytes_max: no row follows one with which the sizes of those returned reach this sum, and that one is_last; 0:
+-- no limit. In PL/pgSQL, because a function in SQL is planned at each call.
+create or replace function pawl.process_load (p_ids bigint[], p_bytes_max bigint)
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
-                 secret uuid, steps jsonb, responses jsonb)
+                 secret uuid, steps jsonb, responses jsonb, is_last boolean)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 #variable_conflict use_column
 begin
   return query
-  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses
-  from unnest(p_ids) u (id)
-  cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
-  left join lateral (
-    select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
-                                        'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
-    from pawl.process_step s where s.id = u.id) s on true
-  left join lateral (
-    select jsonb_build_object(
-             'total', count(*),
-             'items', coalesce(
-               jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
-                         order by r.number) filter (where n.is_needed), '[]')) as responses
-    from pawl.process_response r
-    cross join lateral (
-      select r.name not like '$reply.%' or not exists (
-        select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is null) as is_needed) n
-    where r.id = u.id) r on true
+  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, p.steps, p.responses,
+         p_bytes_max > 0 and p.sum_bytes >= p_bytes_max
+  from (
+    select p.*, sum(p.bytes) over (order by p.id rows unbounded preceding) as sum_bytes
+    from (
+      select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
+             pg_column_size(p.state) + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0) as bytes
+      from unnest(p_ids) u (id)
+      cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
+      left join lateral (
+        select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
+                                            'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
+        from pawl.process_step s where s.id = u.id) s on true
+      left join lateral (
+        select jsonb_build_object(
+                 'total', count(*),
+                 'items', coalesce(
+                   jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
+                             order by r.number) filter (where n.is_needed), '[]')) as responses
+        from pawl.process_response r
+        cross join lateral (
+          select r.name not like '$reply.%' or not exists (
+            select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is null) as is_needed) n
+        where r.id = u.id) r on true
+      offset 0) p) p -- offset: sizes are taken of what was read, once
+  where p_bytes_max = 0 or p.sum_bytes - p.bytes < p_bytes_max
   order by p.id;
 end
 $$;

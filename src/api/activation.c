@@ -88,7 +88,7 @@ static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand 
 
     for (int i = 0; i < *count; i++)
         ids[i] = list[i].id;
-    TRY(process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, *count, &loaded, &loaded_count, reterr));
+    TRY(process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, *count, /* bytes_max= */ 0, &loaded, &loaded_count, reterr));
     for (int i = 0; i < *count; i++) {
         found[i] = loaded_find(loaded, loaded_count, list[i].id);
         if (!found[i])

@@ -79,6 +79,12 @@ void text_clear(Text *text)
         text->bytes[0] = '\0';
 }
 
+void text_reserve(Text *text, size_t size)
+{
+    if (size <= text->length_max - text->length)
+        (void)space_make(text, size);
+}
+
 void text_append(Text *text, const char *string)
 {
     text_append_bytes(text, string, strlen(string));

@@ -57,11 +57,11 @@ static ErrorCode resume_body(Run *run, Job *job, const LoadedProcess *loaded, vo
 
 /* ---- the handler around them ---- */
 
-static void step_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
+static int step_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
 {
     Handler *inner = ((StepHandler *)base)->inner;
 
-    inner->prepare(inner, list, count, arena, ret_list);
+    return inner->prepare(inner, list, count, arena, ret_list);
 }
 
 static void step_run(Handler *base, Job *job, SettleItem *ret_settle)

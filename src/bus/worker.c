@@ -26,6 +26,12 @@
  * together below one query per second. */
 #define POLL_BUSY_MS 1000
 
+/* What commands are taken to need until the first claim has shown it. */
+#define COMMAND_BYTES_FIRST ((size_t)1 << 20)
+
+/* Of all workers of this pod: what they have claimed and hold. */
+static atomic_size_t claimed_bytes;
+
 /* When to claim next. */
 typedef struct {
     int  idle_ms; /* until the next poll */
@@ -74,6 +80,7 @@ Worker *worker_new(const WorkerOptions *options)
     worker->arena         = arena_new(ARENA_BYTES_DEFAULT);
     worker->stop_deadline = deadline_never();
     worker->handler_us    = 10 * AHEAD_US_MAX; /* until it is known to be less */
+    worker->command_bytes = COMMAND_BYTES_FIRST;
     mutex_init(&worker->mutex);
     cond_init(&worker->arrived);
     cond_init(&worker->changed);
@@ -100,6 +107,7 @@ void worker_free(Worker *worker)
 
 void claimed_batch_free(ClaimedBatch *claimed_batch)
 {
+    atomic_fetch_sub(&claimed_bytes, claimed_batch->bytes);
     arena_free(claimed_batch->arena);
     free(claimed_batch);
 }
@@ -189,6 +197,34 @@ void worker_count(Worker *worker, const SettleItem *item)
 
 /* ---- the dispatcher ---- */
 
+/* Under the mutex: how many commands fit into what is left of WORKER_BYTES_MAX. */
+static int worker_fits(const Worker *worker)
+{
+    size_t used = atomic_load(&claimed_bytes);
+    size_t fits = used < WORKER_BYTES_MAX ? (WORKER_BYTES_MAX - used) / (worker->command_bytes + 1) : 0;
+
+    if (fits == 0)
+        return worker->held == 0; /* work goes on, however large it is */
+    return fits < CLAIM_MAX ? (int)fits : CLAIM_MAX;
+}
+
+/* The arena is not read any more when the average is taken: what handlers allocate later is bounded by themselves. */
+static void claim_measure(Worker *worker, ClaimedBatch *claimed_batch, int prepared)
+{
+    size_t each = arena_used(claimed_batch->arena) / (size_t)(prepared > 0 ? prepared : 1);
+
+    claimed_batch->bytes = arena_used(claimed_batch->arena);
+    atomic_fetch_add(&claimed_bytes, claimed_batch->bytes);
+    mutex_lock(&worker->mutex);
+    worker->command_bytes = each > worker->command_bytes ? each : (worker->command_bytes * 3 + each) / 4;
+    mutex_unlock(&worker->mutex);
+}
+
+static int smaller(int a, int b)
+{
+    return a < b ? a : b;
+}
+
 /* Under the mutex: how many to claim now. While handlers are short, as many again as there are threads, and only when about half of
  * the slots are free: fewer, larger claims. Otherwise as many as can begin now: another pod may be idle. */
 static int worker_space(const Worker *worker)
@@ -198,12 +234,12 @@ static int worker_space(const Worker *worker)
     int                  space   = (ahead ? 2 : 1) * options->concurrency - worker->held;
 
     if (options->handler->is_inline)
-        return worker->claimed_batch ? 0 : options->batch;
+        return worker->claimed_batch ? 0 : smaller(options->batch, worker_fits(worker));
     if (mono_before(clock_mono(), worker->paused_until))
         return 0;
     if (space < (ahead ? (options->concurrency + 1) / 2 : 1))
         return 0;
-    return space < options->batch ? space : options->batch;
+    return smaller(smaller(space, options->batch), worker_fits(worker));
 }
 
 static bool take_flag(bool *flag)
@@ -281,12 +317,14 @@ static int requeue_most_ms(const Pace *pace)
     return pace->idle_ms < POLL_BUSY_MS ? POLL_BUSY_MS : WORKER_IDLE_MS;
 }
 
-static void batch_prepare(Handler *handler, ClaimedBatch *claimed_batch)
+/* Returns how many commands have their memory in the arena. */
+static int batch_prepare(Handler *handler, ClaimedBatch *claimed_batch)
 {
     if (!handler->prepare)
-        return;
+        return claimed_batch->count;
     claimed_batch->prepared = arena_array(claimed_batch->arena, void *, claimed_batch->count);
-    handler->prepare(handler, claimed_batch->list, claimed_batch->count, claimed_batch->arena, claimed_batch->prepared);
+    return handler->prepare(handler, claimed_batch->list, claimed_batch->count, claimed_batch->arena,
+                            claimed_batch->prepared);
 }
 
 static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *reterr)
@@ -302,7 +340,7 @@ static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *
     *ret_count = claimed_batch->left = claimed_batch->count;
     if (claimed_batch->count == 0)
         return OK;
-    batch_prepare(worker->options.handler, claimed_batch);
+    claim_measure(worker, claimed_batch, batch_prepare(worker->options.handler, claimed_batch));
     mutex_lock(&worker->mutex);
     worker->counts.claimed += claimed_batch->count;
     mutex_unlock(&worker->mutex);

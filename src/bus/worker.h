@@ -14,7 +14,9 @@
  *      released immediately, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
  *      releases all that it has not begun, and pauses.
  *   3. A handler whose lease was lost or canceled is stopped (handler->stop), and its outcome changes nothing.
- *   4. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
+ *   4. What is claimed and not settled, payloads and what prepare() has read, takes about WORKER_BYTES_MAX in the whole pod: claims get smaller as it
+ *      is used up. A worker that holds nothing claims one command all the same.
+ *   5. Without work fewer than one query per second: polls slow down to WORKER_IDLE_MS apart. A notification, a due time
  *      or an expiring lease wakes it sooner.
  */
 #ifndef BUS_WORKER_H
@@ -34,6 +36,7 @@
 #define WORKER_IDLE_MS             2500
 #define WORKER_CONCURRENCY_MAX     1000
 #define WORKER_CONCURRENCY_DEFAULT 8
+#define WORKER_BYTES_MAX           ((size_t)64 << 20)
 
 /* What a handler is given; borrowed while it runs. */
 typedef struct {
@@ -66,8 +69,9 @@ struct Handler {
      * not wait. NULL: run() polls job_is_stopped(). */
     void (*stop)(Handler *handler, Job *job);
     /* Called once per claim, before its commands are run, on the thread that claims: read what they need in one round trip. ret_list has a
-     * slot for each command, NULL at first; what is put there lives in the arena of the claim. NULL: nothing to prepare. */
-    void (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
+     * slot for each command, NULL at first; what is put there lives in the arena of the claim. Returns for how many commands something was read.
+     * NULL: nothing to prepare. */
+    int (*prepare)(Handler *handler, const ClaimedCommand *list, int count, Arena *arena, void **ret_list);
     /* Handle whole batches without threads (--noop): all of them complete. run is not called. */
     bool is_inline;
 };

@@ -22,7 +22,8 @@ typedef struct {
     ClaimedCommand *list;
     void          **prepared; /* NULL: the handler prepares nothing */
     int             count;
-    int             left; /* not dropped yet; guarded by the worker's mutex */
+    int             left;  /* not dropped yet; guarded by the worker's mutex */
+    size_t          bytes; /* of the arena, when it was claimed: counted against WORKER_BYTES_MAX */
     Mono            claimed_at;
 } ClaimedBatch;
 
@@ -63,6 +64,7 @@ struct Worker {
     Execution    *first, *last;
     int           held, waiting, running;
     int64_t       handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
+    size_t        command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
     ClaimedBatch *claimed_batch; /* is_inline: the batch to be settled next */
     bool          woken, requeued, stopping, closing;
     Mono          paused_until; /* nothing is claimed before */

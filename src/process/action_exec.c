@@ -78,10 +78,11 @@ ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reter
                               .deadline = deadline_never()};
     SettleItem     item    = {0};
     Handler       *handler;
-    int64_t        ms = attempt_limit_ms(attempt, /* otherwise= */ 0);
-    Watch watch = {.job = &job, .run = attempt->walk->run, .limit_ms = ms, .until = mono_plus_ms(clock_mono(), ms)};
+    Watch          watch = {.job = &job, .run = attempt->walk->run};
 
     TRY(attempt_render(attempt, attempt->action->input, "null", &input, reterr));
+    watch.limit_ms  = attempt_limit_ms(attempt, /* otherwise= */ 0); /* without the wait for memory */
+    watch.until     = mono_plus_ms(clock_mono(), watch.limit_ms);
     command.payload = input;
     handler         = handler_exec_new(attempt->action->exec);
     watch.handler   = handler;

@@ -85,7 +85,6 @@ static bool failure_may_pass(ErrorCode code)
 ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
     const HttpAction *http    = &attempt->action->http;
-    int64_t           ms      = attempt_limit_ms(attempt, REQUEST_MS);
     ClientRequest     request = {.method = method_find(http->method), .idempotency_key = attempt->key};
     ClientResponse    response;
     Error             error = {0};
@@ -95,7 +94,7 @@ ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reter
     TRY(attempt_render(attempt, http->body, NULL, &request.body, reterr));
     TRY(headers_render(attempt, http, &request.headers, reterr));
     request.body_size = request.body ? strlen(request.body) : 0;
-    request.deadline  = deadline_in_ms(ms);
+    request.deadline  = deadline_in_ms(attempt_limit_ms(attempt, REQUEST_MS));
     code              = client_send(attempt->walk->interpreter->client, &request, attempt->arena, &response, &error);
     if (code == OK) {
         response_judge(attempt, &response, ret_result);

@@ -35,10 +35,26 @@ static LookupContext attempt_context(const Attempt *attempt, Value result)
     return (LookupContext){.walk = attempt->walk, .scope = attempt->scope, .result = result, .arena = attempt->arena};
 }
 
+/* Wait until the pod has the memory; an attempt that has taken some does not wait again. */
+static ErrorCode bytes_take(Attempt *attempt, size_t bytes, Error *reterr)
+{
+    ByteShare *share = &attempt->walk->interpreter->byte_share;
+
+    if (bytes < BYTE_SHARE_LEAST)
+        return OK;
+    if (attempt->bytes > 0)
+        byte_share_add(share, bytes);
+    else if (!byte_share_take(share, attempt->walk->run, bytes))
+        return fail(reterr, ERR_STOPPING, "the activation must stop");
+    attempt->bytes += bytes;
+    return OK;
+}
+
 ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback, const char **ret_text,
                          Error *reterr)
 {
     LookupContext context = attempt_context(attempt, attempt->result_before);
+    size_t        size;
     Text          text;
 
     if (!template) {
@@ -46,6 +62,11 @@ ErrorCode attempt_render(Attempt *attempt, const Template *template, const char 
         return OK;
     }
     text_init(&text, attempt->arena, RENDER_BYTES_MAX);
+    size = template_size(template, scope_lookup, &context);
+    if (size <= RENDER_BYTES_MAX) {
+        TRY(bytes_take(attempt, size, reterr));
+        text_reserve(&text, size);
+    }
     TRY(template_render(template, scope_lookup, &context, &text, reterr));
     *ret_text = text_string(&text);
     return OK;
@@ -311,8 +332,9 @@ ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Ac
     AttemptResult             result  = {0};
     Attempt                   attempt = {
                           .walk = walk, .scope = scope, .step = step, .action = action, .record = record, .result_before = result_before};
-    char key[UUID_TEXT_SIZE];
-    int  failures;
+    char      key[UUID_TEXT_SIZE];
+    int       failures;
+    ErrorCode code = OK;
 
     if (!attempt_is_due(walk, action, record, ret_flow, &failures))
         return OK;
@@ -330,8 +352,12 @@ ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Ac
     if (result.result)
         result.end = ATTEMPT_DONE; /* only its `save` is tried again */
     else
-        TRY(attempt_try(&attempt, &result, reterr));
-    if (FAULT("process.step.after"))
-        return fail(reterr, ERR_UNAVAILABLE, "fault at process.step.after");
-    return result_take(&attempt, &result, ret_flow, reterr);
+        code = attempt_try(&attempt, &result, reterr);
+    if (code == OK && FAULT("process.step.after"))
+        code = fail(reterr, ERR_UNAVAILABLE, "fault at process.step.after");
+    if (code == OK)
+        code = result_take(&attempt, &result, ret_flow, reterr);
+    if (attempt.bytes > 0)
+        byte_share_give(&walk->interpreter->byte_share, attempt.bytes);
+    return code;
 }

@@ -14,6 +14,8 @@
 #define CALL_MS          10000
 #define SUSPECT_DELAY_MS 1000
 #define LOAD_BYTES_MAX   ((size_t)128 << 20)
+/* Of what one claim reads ahead. A process that is larger is read by itself. */
+#define PREPARE_BYTES_MAX ((int64_t)16 << 20)
 
 typedef struct {
     Handler        base;
@@ -33,23 +35,33 @@ static int id_compare(const void *key, const void *item)
     return (id > other) - (id < other);
 }
 
-/* What cannot be loaded now is loaded when it is run. */
-static void process_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
+/* In the place of a process that was claimed with others that are large: it is released, and claimed again when they need no memory any more. */
+static LoadedProcess left_out;
+
+/* If the database does not answer, each process is loaded when it is run. */
+static int process_prepare(Handler *base, const ClaimedCommand *list, int count, Arena *arena, void **ret_list)
 {
     ProcessHandler *handler = (ProcessHandler *)base;
     int64_t        *ids     = arena_array(arena, int64_t, count);
     LoadedProcess  *loaded;
     int             loaded_count;
+    bool            is_cut;
     Error           error = {0};
 
     for (int i = 0; i < count; i++)
         ids[i] = list[i].id;
     if (FAULT("process.claim.after"))
-        return;
-    if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, count, &loaded, &loaded_count, &error) != OK)
-        return;
-    for (int i = 0; i < count; i++)
+        return count;
+    if (process_load(handler->pool, deadline_in_ms(CALL_MS), arena, ids, count, PREPARE_BYTES_MAX, &loaded,
+                     &loaded_count, &error) != OK)
+        return count;
+    is_cut = loaded_count > 0 && loaded[loaded_count - 1].is_last;
+    for (int i = 0; i < count; i++) {
         ret_list[i] = bsearch(&list[i].id, loaded, (size_t)loaded_count, sizeof *loaded, id_compare);
+        if (!ret_list[i] && is_cut)
+            ret_list[i] = &left_out;
+    }
+    return loaded_count;
 }
 
 static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena *arena,
@@ -62,7 +74,8 @@ static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena
         *ret_loaded = job->prepared;
         return OK;
     }
-    TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), arena, &job->command->id, 1, &loaded, &count, reterr));
+    TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), arena, &job->command->id, 1, /* bytes_max= */ 0, &loaded,
+                     &count, reterr));
     if (count == 0)
         return fail(reterr, ERR_NOT_FOUND, "command %s is no process: start processes with pawl.start",
                     job->command->command_id);
@@ -113,11 +126,11 @@ static void activation_release(ProcessHandler *handler, Job *job, SettleItem *re
 {
     Error error = {0};
 
-    metric_add(&process_metrics_of(job->domain)->interrupted, 1);
     if (lease_release(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command, 1, &error) != OK)
         log_error(LOG_WARN, "process", "cannot release an activation, its lease runs out", &error);
-    ret_settle->settled = true;
-    ret_settle->status  = "PENDING";
+    ret_settle->settled   = true;
+    ret_settle->postponed = true;
+    ret_settle->status    = "PENDING";
 }
 
 static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
@@ -125,8 +138,13 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
     ProcessHandler *handler = (ProcessHandler *)base;
     Error           error   = {0};
     bool            done = false, is_suspect = false;
-    ErrorCode       code = activation_run(handler, job, &done, &is_suspect, &error);
+    ErrorCode       code;
 
+    if (job->prepared == &left_out) {
+        activation_release(handler, job, ret_settle);
+        return;
+    }
+    code = activation_run(handler, job, &done, &is_suspect, &error);
     if (job->not_begun)
         return;
     if (code == OK && done) {
@@ -143,6 +161,7 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
     if (code == OK || error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED || code == ERR_STOPPING) {
         if (code != OK)
             log_error(LOG_WARN, "process", "activation is interrupted, it will be run again", &error);
+        metric_add(&process_metrics_of(job->domain)->interrupted, 1);
         activation_release(handler, job, ret_settle);
         return;
     }

@@ -12,10 +12,11 @@
 #include "process/interpret_internal.h"
 #include "sql.h"
 
-#define CALL_MS        10000
-#define WALK_BYTES_MAX ((size_t)32 << 20)
-#define CANCELED_TEXT  "canceled by an operator"
-#define LATE_TEXT      "the deadline of the process has passed"
+#define CALL_MS         10000
+#define WALK_BYTES_MAX  ((size_t)32 << 20)
+#define INPUT_BYTES_MAX ((size_t)32 << 20) /* of steps that run at the same time in this pod */
+#define CANCELED_TEXT   "canceled by an operator"
+#define LATE_TEXT       "the deadline of the process has passed"
 
 /* ---- definitions, kept by number ---- */
 
@@ -90,6 +91,7 @@ Interpreter *interpreter_new(Pool *pool, Client *client)
     interpreter->client = client;
     mutex_init(&interpreter->mutex);
     sql_share_init(&interpreter->sql_share, pool);
+    byte_share_init(&interpreter->byte_share, INPUT_BYTES_MAX);
     return interpreter;
 }
 
@@ -101,6 +103,7 @@ void interpreter_free(Interpreter *interpreter)
         free(at);
     }
     mutex_done(&interpreter->mutex);
+    byte_share_done(&interpreter->byte_share);
     sql_share_done(&interpreter->sql_share);
     free(interpreter);
 }

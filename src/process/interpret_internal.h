@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/sync.h"
+#include "process/byte_share.h"
 #include "process/definition.h"
 #include "process/interpret.h"
 #include "process/sql_share.h"
@@ -15,6 +16,7 @@ struct Interpreter {
     Pool      *pool;
     Client    *client;
     SqlShare   sql_share;
+    ByteShare  byte_share;     /* of inputs of steps */
     atomic_int branch_threads; /* that run now; at most BRANCH_THREADS_MAX */
     Mutex      mutex;          /* guards the list */
     struct CachedDefinition {
@@ -109,6 +111,7 @@ typedef struct {
     Value         result_before; /* compensation: the result of the step */
     Arena        *arena;
     int64_t       started_us;
+    size_t        bytes; /* that it has taken of the interpreter's share */
 } Attempt;
 typedef ErrorCode AttemptRun(Attempt *attempt, AttemptResult *ret_result, Error *reterr);
 

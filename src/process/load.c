@@ -14,14 +14,14 @@
 
 DB_SHAPE(loaded, LoadedProcess, LOADED_COLUMNS);
 
-ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count,
+ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count, int64_t bytes_max,
                        LoadedProcess **ret_list, int *ret_count, Error *reterr)
 {
     TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .read_only = true};
     void     *rows;
 
-    TRY(db_call_many(pool, &options, sql_process_load, DB_ARGS(db_i64s(arena, ids, count)), &loaded_shape, &rows,
-                     ret_count, reterr));
+    TRY(db_call_many(pool, &options, sql_process_load, DB_ARGS(db_i64s(arena, ids, count), db_i64(bytes_max)),
+                     &loaded_shape, &rows, ret_count, reterr));
     *ret_list = rows;
     return OK;
 }

@@ -29,26 +29,28 @@ typedef struct {
     const char *payload; /* JSON */
 } ProcessResponse;
 
-#define LOADED_COLUMNS(X, T)              \
-    X(T, int64_t, DB_I64, id)             \
-    X(T, int64_t, DB_TIME, now_us)        \
-    X(T, int32_t, DB_I32, definition_id)  \
-    X(T, const char *, DB_TEXT, phase)    \
-    X(T, const char *, DB_JSONB, state)   \
-    X(T, int64_t, DB_I64, version)        \
-    X(T, int64_t, DB_TIME, deadline_us)   \
-    X(T, int64_t, DB_TIME, retried_us)    \
-    X(T, const char *, DB_UUID, secret)   \
-    X(T, int64_t, DB_I64, response_total) \
-    X(T, const char *, DB_JSONB, steps)   \
-    X(T, const char *, DB_JSONB, responses)
+#define LOADED_COLUMNS(X, T)                \
+    X(T, int64_t, DB_I64, id)               \
+    X(T, int64_t, DB_TIME, now_us)          \
+    X(T, int32_t, DB_I32, definition_id)    \
+    X(T, const char *, DB_TEXT, phase)      \
+    X(T, const char *, DB_JSONB, state)     \
+    X(T, int64_t, DB_I64, version)          \
+    X(T, int64_t, DB_TIME, deadline_us)     \
+    X(T, int64_t, DB_TIME, retried_us)      \
+    X(T, const char *, DB_UUID, secret)     \
+    X(T, int64_t, DB_I64, response_total)   \
+    X(T, const char *, DB_JSONB, steps)     \
+    X(T, const char *, DB_JSONB, responses) \
+    X(T, bool, DB_BOOL, is_last)
 typedef struct {
     LOADED_COLUMNS(DB_FIELD, LoadedProcess)
 } LoadedProcess;
 
-/* A row for each process that is there, in the order of ids. */
+/* A row for each process that is there, in the order of ids. bytes_max: no more rows follow one that reaches this sum, which has is_last; 0: no
+ * limit. */
 must_check ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count,
-                                  LoadedProcess **ret_list, int *ret_count, Error *reterr);
+                                  int64_t bytes_max, LoadedProcess **ret_list, int *ret_count, Error *reterr);
 /* The arrays in a loaded row; NULL texts are empty lists. */
 must_check ErrorCode records_read(const char *json, Arena *arena, StepRecord **ret_list, int *ret_count, Error *reterr);
 must_check ErrorCode responses_read(const char *json, Arena *arena, ProcessResponse **ret_list, int *ret_count,

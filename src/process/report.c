@@ -239,7 +239,7 @@ static ErrorCode met_load(Reporting *reporting, Deadline deadline, ProcessReport
             ids[met++] = reports[i]->write.id;
     if (met == 0)
         return OK;
-    TRY(process_load(reporting->pool, deadline, reporting->arena, ids, met, &loaded, &loaded_count, reterr));
+    TRY(process_load(reporting->pool, deadline, reporting->arena, ids, met, /* bytes_max= */ 0, &loaded, &loaded_count, reterr));
     for (int i = 0; i < count; i++)
         for (int l = 0; l < loaded_count; l++)
             if (reports[i]->write.verdict == WRITE_MET && loaded[l].id == reports[i]->write.id)

@@ -391,6 +391,15 @@ static ErrorCode value_render_encoded(const Part *part, Value value, Text *text,
     return OK;
 }
 
+size_t template_size(const Template *template, Lookup *lookup, void *context)
+{
+    size_t sum = 0;
+
+    for (const Part *part = template->first; part; part = part->next)
+        sum += part->path ? path_find(part->path, lookup, context).size + strlen("null") : part->bytes.size;
+    return sum;
+}
+
 static ErrorCode part_render(const Part *part, Lookup *lookup, void *context, bool is_encoded, Text *text,
                              Error *reterr)
 {

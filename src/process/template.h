@@ -40,6 +40,8 @@ const ValuePath *template_only_path(const Template *template);
 /* The bytes before its first path or escaped literal, as they will be rendered. */
 Value template_prefix(const Template *template);
 
+/* How many bytes a rendering takes at most, as far as its paths are there. */
+size_t template_size(const Template *template, Lookup *lookup, void *context);
 /* Append to text. ERR_INVALID names the path that is missing. ERR_LIMIT: the text is full. */
 must_check ErrorCode template_render(const Template *template, Lookup *lookup, void *context, Text *text,
                                      Error *reterr);

@@ -235,29 +235,84 @@ def a_process_that_fans_out_too_far_is_stopped_with_a_reason():
         assert db.value("select count(*) from pawl.command c where c.type = 'fine' and c.sender like 'process %'") == "0"
 
 
+def lines(folder, name):
+    path = os.path.join(folder, name)
+    return len(open(path).readlines()) if os.path.exists(path) else 0
+
+
+def started_at_once(folder):
+    """How many programs run when no more are started."""
+    seen = []
+    wait_until(lambda: seen.append(lines(folder, "started")) or (len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1),
+               timeout=120, what="no more programs are started")
+    return lines(folder, "started")
+
+
+def program_of(folder):
+    """It counts itself, and ends when the file `open` is there."""
+    return f"echo x >> {folder}/started; cat > {folder}/input.$$; while [ ! -e {folder}/open ]; do sleep 0.1; done; echo x >> {folder}/ended"
+
+
+def release(folder):
+    open(os.path.join(folder, "open"), "w").close()
+
+
+@test
+def inputs_of_steps_share_the_memory_of_their_pod():
+    """Inputs of 3.6 MB, 32 programs that want one: those that run at once have 32 MiB together, and small ones are not held up."""
+    with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        os.chmod(folder, 0o777)
+        define(pawl, {"type": "large", "domain": "process", "steps": [{"name": "all", "each": "{{state.items}}", "concurrency": 16, "steps": [
+            {"name": "run", "exec": program_of(folder), "input": ["{{state.text}}"] * 4, "timeout": "1h"}]}]})
+        define(pawl, {"type": "small", "domain": "process", "steps": [{"name": "run", "exec": "cat", "input": "{{state.text}}"}]})
+        pawl.serve()
+        large = db.rows("""select pawl.start('large', jsonb_build_object('items', (select jsonb_agg(i) from generate_series(1, 16) i),
+                                                                        'text', repeat('x', 900000))) from generate_series(1, 2)""")
+        assert started_at_once(folder) == (32 << 20) // 3600000, lines(folder, "started")
+        wait_status(pawl, start(pawl, "small", {"text": "y"}), "COMPLETED")
+        release(folder)
+        for process in large:
+            wait_status(pawl, process, "COMPLETED")
+        assert lines(folder, "started") == lines(folder, "ended") == 32
+
+
+@test
+def activations_share_the_memory_of_their_pod():
+    """12 processes with records of 9 MB each, resumed at the same moment: a pod claims what 64 MiB hold, and the rest afterwards."""
+    with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        os.chmod(folder, 0o777)
+        db.rows("""create schema demo; create function demo.large(input jsonb, key uuid) returns jsonb language sql
+                   as $$ select to_jsonb(repeat('x', 1000000)) $$""")
+        steps = [{"name": f"record{n}", "sql": "demo.large"} for n in range(9)]
+        define(pawl, {"type": "large", "domain": "process", "steps": steps + [
+            {"name": "go", "wait": {"response": "go"}}, {"name": "run", "exec": program_of(folder)}]})
+        pawl.serve()
+        large = [start(pawl, "large") for _ in range(12)]
+        for process in large:
+            wait_status(pawl, process, "WAITING_FOR_ASYNC")
+        db.rows("select pawl.signal(c.command_id, 'go') from pawl.command c where c.type = 'large'")
+        most = started_at_once(folder)
+        assert 4 <= most <= 8, most
+        release(folder)
+        for process in large:
+            wait_status(pawl, process, "COMPLETED")
+        assert lines(folder, "started") == lines(folder, "ended") == 12
+
+
 @test
 def nested_branches_share_the_threads_of_their_pod():
     """16 items with 16 branches each: 256 programs, of which a pod runs 65 at once, on 64 threads and that of the activation."""
     with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
         os.chmod(folder, 0o777)
-        program = f"echo x >> {folder}/started; while [ ! -e {folder}/open ]; do sleep 0.1; done; echo x >> {folder}/ended"
-        branches = {f"b{n}": [{"name": f"run{n}", "exec": program}] for n in range(16)}
+        branches = {f"b{n}": [{"name": f"run{n}", "exec": program_of(folder)}] for n in range(16)}
         define(pawl, {"type": "wide", "domain": "process", "steps": [{"name": "all", "each": "{{state.items}}", "concurrency": 16,
                                                  "steps": [{"name": "side", "parallel": branches}]}]})
         pawl.serve()
         process = start(pawl, "wide", {"items": list(range(16))})
-
-        def lines(name):
-            path = os.path.join(folder, name)
-            return len(open(path).readlines()) if os.path.exists(path) else 0
-
-        seen = []
-        wait_until(lambda: seen.append(lines("started")) or (len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1),
-                   timeout=120, what="no more programs are started")
-        assert lines("started") == 65, lines("started")
-        open(os.path.join(folder, "open"), "w").close()
+        assert started_at_once(folder) == 65, lines(folder, "started")
+        release(folder)
         wait_status(pawl, process, "COMPLETED")
-        assert lines("started") == lines("ended") == 256
+        assert lines(folder, "started") == lines(folder, "ended") == 256
 
 
 main()
