@@ -118,4 +118,23 @@ def queued_commands_with_large_payloads_are_marked():
             assert db.rows(f"select id % 2, extras from pawl.{table} order by id") == ["1|f", "0|t"], table
 
 
+@test
+def what_processes_had_sent_is_known_as_theirs():
+    """Before it was kept; so that it is canceled with them. What has ended, and what has another target, is not."""
+    with Database(empty=True) as db:
+        db.rows("create schema pawl")
+        at = MIGRATIONS.index(next(file for file in MIGRATIONS if file.name.endswith("_process_sent_before.sql")))
+        for file in MIGRATIONS[:at]:
+            psql(db, "-f", str(file))
+        psql(db, "-c", """
+            insert into pawl.command (id, domain_id, command_id, type, payload, priority, max_attempts, created_at, reply_to)
+            select n, 1, gen_random_uuid(), 't', '1', 4, 3, now(),
+                   (array[null, 'response:1/$reply.child', 'response:1/$reply.order[3]', 'response:1/$reply.done', 'response:1/$reply.known', 'queue'])[n]
+            from generate_series(1, 6) n;
+            insert into pawl.outcome (id, domain_id, status, attempts, ended_at) values (4, 1, 'COMPLETED', 1, now());
+            insert into pawl.process_sent (id, sent_id) values (1, 5)""")
+        psql(db, "-f", str(MIGRATIONS[at]))
+        assert db.rows("select id, sent_id from pawl.process_sent order by 2") == ["1|2", "1|3", "1|5"]
+
+
 main()
