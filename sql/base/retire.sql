@@ -60,7 +60,8 @@ begin
       ('wallet.look(text[],text[])', null, null),
       ('wallet.seal_horizon()', null, null),
       ('wallet.verify_note(bigint)', null, null),
-      ('rating.verify_members(bigint)', '!changes', null)
+      ('rating.verify_members(bigint)', '!changes', null),
+      ('pawl.telegram_pace(bigint,bigint[],integer,integer,integer,integer)', 'p_horizon_ms', null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames) or ltrim(r.argument, '!') <> all (p.proargnames) and r.argument ~ '^!')
       and (r.result is null or p.prorettype = r.result::regtype)

@@ -29,7 +29,7 @@ end;
 -- All heads by index, or null if there are more than p_max groups: then the front of the queue is the better place.
 create or replace function pgmq._heads_by_index (p_table text, p_max bigint)
   returns bigint[]
-  language plpgsql set search_path = pg_catalog, pg_temp set enable_sort = off set enable_seqscan = off
+  language plpgsql set search_path = pg_catalog, pg_temp set plan = unsorted_index
 as $$
 declare
   v_ids bigint[];

@@ -80,10 +80,9 @@ end
 $$;
 
 -- Lock up to p_qty visible messages and return their ids: steps 3 to 5, for a caller whose steps before found too few.
--- Sorting is off so that an outdated statistic cannot turn a bounded walk into a sort of the whole table.
 create or replace function pgmq._take (p_table text, p_qty integer, p_now timestamptz)
   returns bigint[]
-  language plpgsql set search_path = pg_catalog, pg_temp set enable_sort = off
+  language plpgsql set search_path = pg_catalog, pg_temp set plan = unsorted
 as $$
 declare
   v_qty  bigint := coalesce(p_qty, 2147483647);

@@ -21,7 +21,7 @@ $$;
 
 create or replace function pgmq.delete (queue_name text, msg_ids bigint[])
   returns setof bigint
-  language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  language plpgsql set search_path = pg_catalog, pg_temp set plan = ordered
 as $$
 declare
   v_queue text := pgmq.format_table_name(queue_name, 'q');
@@ -33,7 +33,7 @@ $$;
 
 create or replace function pgmq.archive (queue_name text, msg_ids bigint[])
   returns setof bigint
-  language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  language plpgsql set search_path = pg_catalog, pg_temp set plan = ordered
 as $$
 declare
   v_queue text := pgmq.format_table_name(queue_name, 'q');
@@ -61,7 +61,7 @@ end;
 
 create or replace function pgmq.set_vt (queue_name text, msg_ids bigint[], vt timestamptz)
   returns setof pgmq.message_record
-  language plpgsql set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off
+  language plpgsql set search_path = pg_catalog, pg_temp set plan = ordered
 as $$
 declare
   v_queue text := pgmq.format_table_name(queue_name, 'q');

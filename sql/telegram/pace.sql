@@ -1,7 +1,7 @@
 -- pace.sql - how fast a bot may send, over all of its processes.
 --
 -- A chat gets one message per p_chat_ms, a group p_group_max per minute, all chats together p_all_max per second. A message that may be sent
--- within p_horizon_ms gets its time reserved, and the process waits for it. One that may not gets the time to wait, and reserves
+-- within p_wait_max_ms gets its time reserved, and the process waits for it. One that may not gets the time to wait, and reserves
 -- nothing. Since one message of a chat is sent at a time (order keys), that time is right unless others fill the bot's own rate.
 -- A 429 moves the chat's next time to where the server says; other chats are not affected.
 -- Lock order: rows of chats by id, then the bot's row of pawl.telegram_pace. All are held until the end of the statement.
@@ -9,7 +9,7 @@
 
 -- A row per chat, in order. chat_id: where it is now. wait_ms: until it may be sent. is_reserved: then this message may be sent.
 create or replace function pawl.telegram_pace (
-  p_bot_id bigint, p_chats bigint[], p_chat_ms integer, p_group_max integer, p_all_max integer, p_horizon_ms integer)
+  p_bot_id bigint, p_chats bigint[], p_chat_ms integer, p_group_max integer, p_all_max integer, p_wait_max_ms integer)
   returns table (ord integer, chat_id bigint, wait_ms bigint, is_reserved boolean, refusals integer)
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
@@ -25,8 +25,8 @@ declare
 begin
   perform pawl.array_check('chats', p_chats, cardinality(p_chats), 'TG001');
   if (p_bot_id > 0 and p_chat_ms between 0 and 60000 and p_group_max between 1 and 1000 and p_all_max between 1 and 10000
-      and p_horizon_ms between 0 and 60000 and cardinality(p_chats) <= 1000) is not true or array_position(p_chats, null) is not null then
-    raise exception 'rates must be positive, horizon_ms from 0 to 60000, and chats at most 1000 without null' using errcode = 'TG001';
+      and p_wait_max_ms between 0 and 60000 and cardinality(p_chats) <= 1000) is not true or array_position(p_chats, null) is not null then
+    raise exception 'rates must be positive, wait_max_ms from 0 to 60000, and chats at most 1000 without null' using errcode = 'TG001';
   end if;
   insert into pawl.telegram_chat (bot_id, chat_id, next_free)
   select p_bot_id, n.chat_id, '-infinity'
@@ -57,7 +57,7 @@ begin
     chat_id := v_item.chat_id;
     refusals := v_row.refusals;
     wait_ms := ceil(extract(epoch from v_at - v_now) * 1000);
-    is_reserved := wait_ms <= p_horizon_ms;
+    is_reserved := wait_ms <= p_wait_max_ms;
     if is_reserved then
       v_all := v_all + interval '1 s' / p_all_max; -- not from v_at: a chat that waits for its own time delays no other
       update pawl.telegram_chat c

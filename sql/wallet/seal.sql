@@ -65,7 +65,7 @@ $$;
 create or replace function wallet.leaves (p_after bigint, p_upto bigint)
   returns table (txn bigint, kind text, id bigint, leaf bytea)
   language sql stable
-  set plan = ordered set enable_hashjoin = off
+  set plan = merged
   set bytea_output = 'hex' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres' set timezone = 'UTC' set extra_float_digits = 1
 as $$
   select t.id, 'txn', 0::bigint, wallet.leaf_txn(t)

@@ -27,13 +27,13 @@
 #include "telegram/outbox_internal.h"
 #include "telegram/wire.h"
 
-#define CALL_MS    30000
-#define QUERY_MS   10000
-#define HORIZON_MS 400 /* a reserved time that is nearer is waited for */
-#define AWAY_MS    5000
-#define TOKEN_MS   60000
-#define BACKOFF_MS 60000
-#define CALLS_MAX  3 /* after a move, and outside of a topic */
+#define CALL_MS     30000
+#define QUERY_MS    10000
+#define WAIT_MS_MAX 400 /* for a reserved time */
+#define AWAY_MS     5000
+#define TOKEN_MS    60000
+#define BACKOFF_MS  60000
+#define CALLS_MAX   3 /* after a move, and outside of a topic */
 
 /* ---- the call ---- */
 
@@ -209,7 +209,7 @@ static bool turn_take(Sending *sending)
         return true;
     if (db_call(options->pool, &tx, sql_telegram_pace,
                 DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i32(options->chat_ms),
-                        db_i32(options->group_max), db_i32(options->all_max), db_i32(HORIZON_MS)),
+                        db_i32(options->group_max), db_i32(options->all_max), db_i32(WAIT_MS_MAX)),
                 &turn_shape, &turn, &error) != OK) {
         sending_release(sending, &error);
         return false;
