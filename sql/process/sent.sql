@@ -1,8 +1,9 @@
 -- sent.sql - commands and children that processes have sent: known by the process, and canceled when it ends before them.
 --
--- A process that ends, or begins to be compensated, only leaves a note (pawl.process_orphan) in its transaction. What it has sent is canceled by a
--- periodic task in transactions of its own, because the end of a child locks the child first and its parent then.
--- Lock order: rows of pawl.process_orphan by id, then as pawl.command_cancel and pawl.process_compensate.
+-- A process that ends, or begins to be compensated, only notes in its transaction what it has sent and what is still open (pawl.process_orphan). That
+-- is canceled by a periodic task in transactions of its own, because the end of a child locks the child first and its parent then. What its
+-- compensations send afterwards has no note.
+-- Lock order: rows of pawl.process_orphan, then as pawl.command_cancel and pawl.process_compensate, each wait for a lock at most 100 ms.
 -- Errors: QP001 the limit is out of range.
 
 -- Commands of pawl.send_items that steps of processes have sent.
@@ -17,61 +18,91 @@ as $$
   on conflict do nothing
 $$;
 
--- These have ended, or are being compensated. Those that have sent something that has not ended get a note.
+-- These have ended, or are being compensated: note what they have sent and what has not ended.
 create or replace function pawl.process_orphan_note (p_ids bigint[], p_compensates boolean)
   returns void
   language sql security definer set search_path = pawl, pg_temp
 as $$
-  insert into pawl.process_orphan (id, compensates)
-  select u.id, p_compensates
-  from unnest(p_ids) u (id)
-  where exists (
-    select from pawl.process_sent s where s.id = u.id and not exists (select from pawl.outcome o where o.id = s.sent_id))
-  on conflict (id) do nothing
+  insert into pawl.process_orphan (sent_id, id, compensates)
+  select s.sent_id, s.id, p_compensates
+  from pawl.process_sent s
+  where s.id = any (p_ids) and not exists (select from pawl.outcome o where o.id = s.sent_id)
+  on conflict do nothing
 $$;
 
--- Cancel what processes with a note have sent: commands, and children, with compensation or without. Returns how many notes are left over; one
--- whose commands cannot be canceled now stays for the next call.
+-- Cancel these commands or children of one process. False, and nothing is done, where another transaction holds one of them.
+create or replace function pawl.process_orphans_end (p_process_id uuid, p_compensates boolean, p_command_ids uuid[], p_domains text[])
+  returns boolean
+  language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
+as $$
+begin
+  if p_compensates then
+    perform from pawl.process_compensate(
+      p_command_ids, array(select substr(d.name, 9) from unnest(p_domains) with ordinality d (name, ord) order by d.ord),
+      'process ' || p_process_id, 'the process that started it has ended');
+  else
+    perform from pawl.command_cancel(p_command_ids, p_domains, 'process ' || p_process_id, 'the process that sent it has ended');
+  end if;
+  return true;
+exception when others then
+  if pawl.is_transient(sqlstate) then
+    raise;
+  end if;
+  return false;
+end
+$$;
+
+-- Cancel what has a note, at most p_limit of them: commands, and children, with compensation or without. Those of one process go together, or one
+-- by one where another transaction holds some of them; these stay for a later call, behind all others. Returns how many notes are done.
 create or replace function pawl.process_orphans_cancel (p_limit integer default 100)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 declare
-  v_note record;
-  v_sent record;
+  v_ids bigint[];
+  v_busy bigint[] := '{}'::bigint[];
+  v_done bigint[] := '{}'::bigint[];
+  v_row record;
+  v_one record;
+  v_count bigint;
 begin
   if (p_limit between 1 and 10000) is not true then
     raise exception 'limit must be from 1 to 10000' using errcode = 'QP001';
   end if;
-  for v_note in
-    select o.id, o.compensates, c.command_id from pawl.process_orphan o join pawl.command c on c.id = o.id
-    order by o.id limit p_limit for update of o skip locked
+  v_ids := array(select o.sent_id from pawl.process_orphan o order by o.tries, o.sent_id limit p_limit for update skip locked);
+  for v_row in
+    select p.command_id as process_id, o.compensates and n.name like 'process:%' as compensates,
+           array_agg(s.command_id order by s.id) as command_ids, array_agg(n.name order by s.id) as domains, array_agg(s.id order by s.id) as ids
+    from pawl.process_orphan o
+    join pawl.command s on s.id = o.sent_id
+    join pawl.command p on p.id = o.id
+    cross join lateral (select n.name from pawl.domain_name n where n.id = s.domain_id limit 1) n
+    where o.sent_id = any (v_ids) and not exists (select from pawl.outcome e where e.id = o.sent_id)
+    group by 1, 2
   loop
-    begin
-      for v_sent in
-        select c.command_id, n.name, n.name like 'process:%' as is_process
-        from pawl.process_sent s
-        join pawl.command c on c.id = s.sent_id
-        cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
-        where s.id = v_note.id and not exists (select from pawl.outcome o where o.id = s.sent_id)
-        order by s.sent_id
-      loop
-        if v_sent.is_process and v_note.compensates then
-          perform from pawl.process_compensate(
-            array[v_sent.command_id], array[substr(v_sent.name, 9)], 'process ' || v_note.command_id, 'the process that started it has ended');
-        else
-          perform from pawl.command_cancel(
-            array[v_sent.command_id], array[v_sent.name], 'process ' || v_note.command_id, 'the process that sent it has ended');
-        end if;
-      end loop;
-      delete from pawl.process_orphan o where o.id = v_note.id;
-    exception when others then
-      if pawl.is_transient(sqlstate) then
-        raise;
-      end if; -- else another transaction holds what it has sent: the next call tries again
-    end;
+    if pawl.process_orphans_end(v_row.process_id, v_row.compensates, v_row.command_ids, v_row.domains) then
+      v_done := v_done || v_row.ids;
+      continue;
+    end if;
+    for v_one in
+      select u.command_id, u.domain, u.id from unnest(v_row.command_ids, v_row.domains, v_row.ids) u (command_id, domain, id) order by u.id
+    loop
+      exit when cardinality(v_busy) >= 20; -- 2 s
+      if pawl.process_orphans_end(v_row.process_id, v_row.compensates, array[v_one.command_id], array[v_one.domain]) then
+        v_done := v_done || v_one.id;
+      else
+        v_busy := v_busy || v_one.id;
+      end if;
+    end loop;
+    exit when cardinality(v_busy) >= 20;
   end loop;
-  delete from pawl.process_orphan o where not exists (select from pawl.command c where c.id = o.id); -- retention was faster
-  return (select count(*) from pawl.process_orphan);
+  update pawl.process_orphan o set tries = o.tries + 1 where o.sent_id = any (v_busy);
+  delete from pawl.process_orphan o
+  where o.sent_id = any (v_ids)
+    and (o.sent_id = any (v_done) or not exists (
+      select from pawl.command c join pawl.command p on p.id = o.id
+      where c.id = o.sent_id and not exists (select from pawl.outcome e where e.id = c.id)));
+  get diagnostics v_count = row_count;
+  return v_count;
 end
 $$;

@@ -95,11 +95,11 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
                               Error *reterr)
 {
     scoped(domain_worker_free) DomainWorker *worker = memory_new(1, sizeof *worker);
-    WorkerRow                                added  = {.domain      = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", row->domain),
-                                                       .concurrency = workers->options.concurrency,
-                                                       .lease_ms    = workers->options.lease_ms,
-                                                       .is_lazy     = true,
-                                                       .handler     = workers->handler};
+    WorkerRow added = {.domain      = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", row->domain),
+                       .concurrency = workers->options.concurrency,
+                       .lease_ms    = workers->options.lease_ms,
+                       .is_lazy     = true,
+                       .handler     = workers->handler};
 
     worker->domain = memory_text(row->domain);
     worker->number = row->number;
@@ -136,20 +136,48 @@ static void replaced_free(ProcessWorkers *workers)
     }
 }
 
-#define LEFT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
+#define CANCELED_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
 typedef struct {
-    LEFT_COLUMNS(DB_FIELD, Left)
-} Left;
-DB_SHAPE(left, Left, LEFT_COLUMNS);
+    CANCELED_COLUMNS(DB_FIELD, Canceled)
+} Canceled;
+DB_SHAPE(canceled, Canceled, CANCELED_COLUMNS);
 
-/* What processes that have ended have sent. */
-static ErrorCode orphans_cancel(Pool *pool, Arena *arena, Deadline deadline, Error *reterr)
+/* What processes that have ended have sent: a hundred at a time, for at most half of the time that there is. */
+static ErrorCode orphans_cancel(Pool *pool, Deadline deadline, Error *reterr)
 {
-    TxOptions options = {.name = "orphans", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {.name = "orphans", .deadline = deadline, .keyed = true};
+    Deadline  pause   = deadline_in_ms(deadline_left_ms(deadline) / 2);
     void     *rows;
     int       count;
 
-    return db_call_many(pool, &options, sql_process_orphans, DB_NONE, &left_shape, &rows, &count, reterr);
+    do {
+        scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+
+        options.arena = arena;
+        TRY(db_call_many(pool, &options, sql_process_orphans, DB_NONE, &canceled_shape, &rows, &count, reterr));
+        if (strcmp(((const Canceled *)rows)->value, "0") == 0)
+            return OK;
+    } while (!deadline_passed(pause));
+    return OK;
+}
+
+static void workers_start(ProcessWorkers *workers, const DomainTypes *rows, int count, Arena *arena, Deadline deadline)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&workers->mutex);
+    Error                       error = {0};
+
+    if (!workers->stopping)
+        replaced_free(workers);
+    for (int i = 0; i < count && !workers->stopping; i++) {
+        const DomainTypes  *row   = &rows[i];
+        const DomainWorker *known = row->domain ? worker_find(workers, row) : NULL;
+
+        if (!row->domain || (known && strcmp(known->types, row->types) == 0))
+            continue;
+        if (worker_start(workers, row, arena, deadline, &error) !=
+            OK) /* the next step tries again; other domains are started */
+            log_error(LOG_WARN, "process", arena_print(arena, "no worker for processes of %s", row->domain), &error);
+    }
 }
 
 ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error *reterr)
@@ -161,22 +189,9 @@ ErrorCode process_workers_step(ProcessWorkers *workers, Deadline deadline, Error
     int                       count;
 
     TRY(db_call_many(workers->options.pool, &options, sql_process_types, DB_NONE, &types_shape, &rows, &count, reterr));
-    if (((const DomainTypes *)rows)->has_orphans &&
-        orphans_cancel(workers->options.pool, arena, deadline, &error) != OK)
+    workers_start(workers, rows, count, arena, deadline);
+    if (((const DomainTypes *)rows)->has_orphans && orphans_cancel(workers->options.pool, deadline, &error) != OK)
         log_error(LOG_WARN, "process", "what ended processes have sent is not canceled yet", &error);
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&workers->mutex);
-    if (!workers->stopping)
-        replaced_free(workers);
-    for (int i = 0; i < count && !workers->stopping; i++) {
-        const DomainTypes  *row   = (const DomainTypes *)rows + i;
-        const DomainWorker *known = row->domain ? worker_find(workers, row) : NULL;
-
-        if (!row->domain || (known && strcmp(known->types, row->types) == 0))
-            continue;
-        if (worker_start(workers, row, arena, deadline, &error) !=
-            OK) /* the next step tries again; other domains are started */
-            log_error(LOG_WARN, "process", arena_print(arena, "no worker for processes of %s", row->domain), &error);
-    }
     return OK;
 }
 

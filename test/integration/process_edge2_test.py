@@ -12,25 +12,7 @@ import uuid
 
 from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import cli, define, show, wait_status
-
-
-def start(pawl, type_, state=None, domain="edge"):
-    return cli(pawl, "start", type_, "-", "--domain", domain, stdin=json.dumps(state or {}))["process_id"]
-
-
-def run(pawl, definition, *statuses, state=None):
-    """Define it, start one, and wait for one of the statuses."""
-    define(pawl, {"domain": "edge", **definition})
-    process = start(pawl, definition["type"], state)
-    return process, wait_status(pawl, process, *statuses)
-
-
-def lines(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        return file.read().split()
+from process_helpers import cli, define, lines, run, show, start, wait_status
 
 
 def steps(pawl, process, name):
@@ -293,43 +275,7 @@ def a_process_that_was_started_before_its_type_was_defined_runs():
         wait_status(pawl, process, "COMPLETED")
 
 
-# --- what a process has sent ---
-
-def sent_status(db, domain):
-    """How the only command of a domain ended; empty: it has not."""
-    return db.rows(f"""select o.status from pawl.command c join pawl.domain_name n on n.id = c.domain_id
-                       join pawl.outcome o on o.id = c.id where n.name = '{domain}'""")
-
-
-@test
-def what_a_process_has_sent_is_canceled_with_it():
-    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
-        pawl.serve()
-        seen = os.path.join(folder, "seen")
-        define(pawl, {"domain": "kids", "type": "kid", "on_failure": "compensate", "steps": [
-            {"name": "k", "exec": f"echo kid >> {seen}; echo 1", "compensate": {"exec": f"echo undo >> {seen}; echo 1"}},
-            {"name": "w", "wait": {"response": "never"}}]})
-        both = {"name": "both", "parallel": {"a": [{"name": "c", "command": {"domain": "far", "type": "x", "payload": {}}}],
-                                             "b": [{"name": "p", "process": {"type": "kid", "domain": "kids", "state": {}}}],
-                                             "c": [{"name": "w", "wait": {"response": "fail"}},
-                                                   {"name": "f", "exec": "exit 70"}]}}
-        kid = "select pawl.process_status(p.id) from pawl.process p where p.depth = 1 order by p.id desc limit 1"
-        for number, (decide, action, ends) in enumerate((
-                (lambda p: cli(pawl, "cancel", p), "troubleshoot", ("CANCELED", "CANCELED")),
-                (lambda p: cli(pawl, "cancel", p, "--compensate"), "troubleshoot", ("COMPENSATED", "COMPENSATED")),
-                (lambda p: cli(pawl, "signal", p, "fail"), "compensate", ("COMPENSATED", "COMPENSATED")),
-                (lambda p: cli(pawl, "signal", p, "fail"), "fail", ("FAILED", "COMPENSATED")))):
-            before = len(lines(seen))
-            both["parallel"]["a"][0]["command"]["domain"] = f"far{number}"
-            process, _ = run(pawl, {"type": f"parent{number}", "on_failure": action, "steps": [both]}, "WAITING_FOR_REPLY")
-            wait_until(lambda: len(lines(seen)) == before + 1 and db.value(kid) == "WAITING_FOR_ASYNC", what="the child waits")
-            decide(process)
-            wait_status(pawl, process, ends[0])
-            wait_until(lambda: db.value(kid) == ends[1], what=f"the child is {ends[1]}")
-            wait_until(lambda: sent_status(db, f"far{number}") == ["CANCELED"], what="the command is canceled")
-            assert lines(seen)[before:] == (["kid"] if ends[1] == "CANCELED" else ["kid", "undo"]), lines(seen)
-        wait_until(lambda: db.value("select count(*) from pawl.process_orphan") == "0", what="no note is left")
-
+# --- children ---
 
 @test
 def children_are_nested_at_most_100_levels():

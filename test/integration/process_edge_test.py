@@ -2,31 +2,12 @@
 """process_edge - processes at the edges: results that cannot be saved, outcomes that come late, retries after a timeout, branches that
 depend on each other, and what one process may use of its pod. The pods run with default settings.
 """
-import json
 import os
 import tempfile
 
 from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import cli, define, show, wait_status
-
-
-def start(pawl, type_, state=None, domain="edge"):
-    return cli(pawl, "start", type_, "-", "--domain", domain, stdin=json.dumps(state or {}))["process_id"]
-
-
-def run(pawl, definition, *statuses, state=None):
-    """Define it, start one, and wait for one of the statuses."""
-    define(pawl, {"domain": "edge", **definition})
-    process = start(pawl, definition["type"], state)
-    return process, wait_status(pawl, process, *statuses)
-
-
-def lines(path):
-    if not os.path.exists(path):
-        return []
-    with open(path, encoding="utf-8") as file:
-        return file.read().split()
+from process_helpers import cli, define, lines, run, show, start, wait_status
 
 
 # --- results that cannot be saved ---

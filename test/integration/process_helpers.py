@@ -1,5 +1,6 @@
 """What tests of processes share: the command line as JSON, and waiting for a status."""
 import json
+import os
 
 from pawl_test import wait_until
 
@@ -28,3 +29,22 @@ def wait_status(pawl, process_id, *statuses):
     except AssertionError as error:
         error.add_note(json.dumps(show(pawl, process_id)))
         raise
+
+
+def start(pawl, type_, state=None, domain="edge"):
+    return cli(pawl, "start", type_, "-", "--domain", domain, stdin=json.dumps(state or {}))["process_id"]
+
+
+def run(pawl, definition, *statuses, state=None):
+    """Define it, start one, and wait for one of the statuses."""
+    definition = {"domain": "edge", **definition}
+    define(pawl, definition)
+    process = start(pawl, definition["type"], state, definition["domain"])
+    return process, wait_status(pawl, process, *statuses)
+
+
+def lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return file.read().split()

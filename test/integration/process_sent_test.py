@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""process_sent - commands and children that a process has sent, when it ends or is compensated before them. The pods run with default settings."""
+import os
+import tempfile
+
+from helpers import Session
+from pawl_test import Database, Pawl, main, test, wait_until
+from process_helpers import cli, define, lines, run, wait_status
+
+
+def sent_status(db, domain):
+    """How the only command of a domain ended; empty: it has not."""
+    return db.rows(f"""select o.status from pawl.command c join pawl.domain_name n on n.id = c.domain_id
+                       join pawl.outcome o on o.id = c.id where n.name = '{domain}'""")
+
+
+@test
+def what_a_process_has_sent_is_canceled_with_it():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        define(pawl, {"domain": "kids", "type": "kid", "on_failure": "compensate", "steps": [
+            {"name": "k", "exec": f"echo kid >> {seen}; echo 1", "compensate": {"exec": f"echo undo >> {seen}; echo 1"}},
+            {"name": "w", "wait": {"response": "never"}}]})
+        both = {"name": "both", "parallel": {"a": [{"name": "c", "command": {"domain": "far", "type": "x", "payload": {}}}],
+                                             "b": [{"name": "p", "process": {"type": "kid", "domain": "kids", "state": {}}}],
+                                             "c": [{"name": "w", "wait": {"response": "fail"}},
+                                                   {"name": "f", "exec": "exit 70"}]}}
+        kid = "select pawl.process_status(p.id) from pawl.process p where p.depth = 1 order by p.id desc limit 1"
+        for number, (decide, action, ends) in enumerate((
+                (lambda p: cli(pawl, "cancel", p), "troubleshoot", ("CANCELED", "CANCELED")),
+                (lambda p: cli(pawl, "cancel", p, "--compensate"), "troubleshoot", ("COMPENSATED", "COMPENSATED")),
+                (lambda p: cli(pawl, "signal", p, "fail"), "compensate", ("COMPENSATED", "COMPENSATED")),
+                (lambda p: cli(pawl, "signal", p, "fail"), "fail", ("FAILED", "COMPENSATED")))):
+            before = len(lines(seen))
+            both["parallel"]["a"][0]["command"]["domain"] = f"far{number}"
+            process, _ = run(pawl, {"type": f"parent{number}", "on_failure": action, "steps": [both]}, "WAITING_FOR_REPLY")
+            wait_until(lambda: len(lines(seen)) == before + 1 and db.value(kid) == "WAITING_FOR_ASYNC", what="the child waits")
+            decide(process)
+            wait_status(pawl, process, ends[0])
+            wait_until(lambda: db.value(kid) == ends[1], what=f"the child is {ends[1]}")
+            wait_until(lambda: sent_status(db, f"far{number}") == ["CANCELED"], what="the command is canceled")
+            assert lines(seen)[before:] == (["kid"] if ends[1] == "CANCELED" else ["kid", "undo"]), lines(seen)
+        wait_until(lambda: db.value("select count(*) from pawl.process_orphan") == "0", what="no note is left")
+
+
+OPEN = """select count(*) from pawl.command c join pawl.domain_name n on n.id = c.domain_id
+          where n.name = '%s' and not exists (select from pawl.outcome o where o.id = c.id)"""
+
+
+@test
+def what_compensations_send_is_not_canceled():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, _ = run(pawl, {"type": "refunded", "on_failure": "compensate", "steps": [
+            {"name": "pay", "exec": "echo 1", "compensate": {"command": {"domain": "refunds", "type": "refund"}}},
+            {"name": "ship", "command": {"domain": "ships", "type": "ship"}}]}, "WAITING_FOR_REPLY")
+        # Held until the compensation has sent its command, so that both are open when the task comes.
+        with Session(db.url) as other:
+            other.do("begin")
+            other.do("select from pawl.ready r join pawl.command c using (id) where c.type = 'ship' for update of r")
+            cli(pawl, "cancel", process, "--compensate")
+            wait_until(lambda: db.value(OPEN % "refunds") == "1", what="the refund is sent")
+            other.do("commit")
+        wait_until(lambda: sent_status(db, "ships") == ["CANCELED"], what="what was sent before is canceled")
+        wait_until(lambda: db.value("select count(*) from pawl.process_orphan") == "0", what="no note is left")
+        assert db.value(OPEN % "refunds") == "1", "the compensation's command is canceled"
+        done = pawl.run("work", "refunds", "--exec", "echo 1", "--drain")
+        assert done.code == 0, done
+        assert wait_status(pawl, process, "COMPENSATED", "WAITING_FOR_TSQ")["status"] == "COMPENSATED"
+
+
+@test
+def one_command_that_is_held_does_not_keep_a_thousand_others_from_being_canceled():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, _ = run(pawl, {"type": "wide", "steps": [{"name": "w", "wait": {"response": "never"}}]}, "WAITING_FOR_ASYNC")
+        db.rows("select from pawl.send('many', array_fill('x'::text, array[1000]), array_fill('{}'::jsonb, array[1000]))")
+        db.rows(f"""insert into pawl.process_sent (id, sent_id)
+                    select p.id, c.id from pawl.command p, pawl.command c where p.command_id = '{process}' and c.type = 'x'""")
+        with Session(db.url) as other:
+            other.do("begin")
+            other.do("select from pawl.ready r join pawl.command c using (id) where c.type = 'x' order by r.id limit 1 for update of r")
+            cli(pawl, "cancel", process)
+            wait_until(lambda: db.value(OPEN % "many") == "1", what="all but the one are canceled")
+            late, _ = run(pawl, {"domain": "later", "type": "late", "steps": [{"name": "s", "set": {"a": 1}}]}, "COMPLETED")
+            assert db.value(OPEN % "many") == "1", late
+            other.do("commit")
+        wait_until(lambda: db.value("select count(*) from pawl.process_orphan") == "0", what="no note is left")
+        assert db.value(OPEN % "many") == "0"
+
+
+main()
