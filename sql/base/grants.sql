@@ -185,7 +185,7 @@ as $$
     ('rating.usage_add',        'app'),
     ('rating.turn_open',        'app'),
     ('rating.question_put',     'app'),
-    ('rating.question_get',     'app'),
+    ('rating.question_take',    'app'),
     ('rating.match_read',       'app'),
     ('rating.match_write',      'app'),
     ('rating.undo_find',        'app'),

@@ -116,12 +116,22 @@ begin
 end
 $$;
 
--- A question of this group; no row: there is none, or it is older than a day.
-create or replace function rating.question_get (p_group_id bigint, p_id bigint)
-  returns table (key text, player_a bigint, player_b bigint, score_a integer, score_b integer)
-  language sql stable security definer set search_path = rating, pg_temp
+-- Answer a question of this group, which ends it. Who asked and the two players may; if an anonymous administrator asked, every member. is_allowed:
+-- p_player_id is one of them. No row: there is no such question, it has been answered, or it is older than a day.
+create or replace function rating.question_take (p_group_id bigint, p_id bigint, p_player_id bigint)
+  returns table (is_allowed boolean, key text, player_a bigint, player_b bigint, score_a integer, score_b integer)
+  language plpgsql security definer set search_path = rating, pg_temp
 as $$
-  select q.key, q.player_a, q.player_b, q.score_a, q.score_b
-  from rating.question q
-  where q.id = p_id and q.group_id = p_group_id and q.asked_at >= pawl.now() - interval '1 day'
+#variable_conflict use_column
+begin
+  return query
+    select coalesce(p_player_id <> 0 and (q.author_id is null or p_player_id in (q.author_id, q.player_a, q.player_b)), false),
+           q.key, q.player_a, q.player_b, q.score_a, q.score_b
+    from rating.question q
+    where q.id = p_id and q.group_id = p_group_id and q.asked_at >= pawl.now() - interval '1 day'
+    for update;
+  delete from rating.question q
+  where q.id = p_id and q.group_id = p_group_id
+    and p_player_id <> 0 and (q.author_id is null or p_player_id in (q.author_id, q.player_a, q.player_b));
+end
 $$;

@@ -167,7 +167,7 @@ static bool callback_read(const TelegramCallback *callback, Arena *arena, GameIn
     input->from         = user_new(callback->from, arena);
     input->language     = callback->from ? callback->from->language_code : NULL;
     input->button_id    = callback->id;
-    input->button_data  = callback->data;
+    input->button_data  = callback->is_shown ? callback->data : NULL;
     return true;
 }
 

@@ -328,7 +328,7 @@ static ErrorCode press_run(Turn *turn, Error *reterr)
         GamePress  *run;
     } presses[] = {
         {"again:", game_press_again},
-        {"no",     game_press_no   },
+        {"no:",    game_press_no   },
         {"undo:",  game_press_undo },
         {"top:",   game_press_top  },
         {"set:",   game_press_set  },

@@ -53,7 +53,7 @@ static ErrorCode match_ask_back(Turn *turn, const MatchNew *match, Error *reterr
     PHRASE_ALONE(&text, turn->language, PHRASE_MATCH_SAME_ASK);
     reply = turn_reply(turn, GAME_SAY, text_string(&text));
     turn_button(turn, reply, PHRASE_BUTTON_AGAIN, false, "again:%" PRId64, id);
-    turn_button(turn, reply, PHRASE_BUTTON_NO, true, "no");
+    turn_button(turn, reply, PHRASE_BUTTON_NO, true, "no:%" PRId64, id);
     return OK;
 }
 
@@ -163,6 +163,7 @@ ErrorCode game_match(Turn *turn, Error *reterr)
 }
 
 #define QUESTION_COLUMNS(X, T)       \
+    X(T, bool, DB_BOOL, is_allowed)  \
     X(T, const char *, DB_TEXT, key) \
     X(T, int64_t, DB_I64, player_a)  \
     X(T, int64_t, DB_I64, player_b)  \
@@ -173,22 +174,36 @@ typedef struct {
 } QuestionRow;
 DB_SHAPE(question, QuestionRow, QUESTION_COLUMNS);
 
-/* The key is that of the message that was asked back: pressed by several people it is one match. */
-ErrorCode game_press_again(Turn *turn, const char *data, Error *reterr)
+/* NULL: the question is gone, or not for who pressed, which was said. */
+static ErrorCode question_take(Turn *turn, const char *data, const QuestionRow **ret_question, Error *reterr)
 {
-    int64_t            id = match_number(data);
     const QuestionRow *question;
     void              *rows;
     int                count;
+
+    *ret_question = NULL;
+    TRY(db_many(turn->tx, sql_rating_question_take,
+                DB_ARGS(db_i64(turn->group.id), db_i64(match_number(data)), db_i64(turn->from_id)), &question_shape,
+                &rows, &count, reterr));
+    question = rows;
+    if (count == 0)
+        turn_say(turn, PHRASE_QUESTION_GONE, NULL);
+    else if (!question->is_allowed)
+        turn_say(turn, PHRASE_QUESTION_NOT_YOURS, NULL);
+    else
+        *ret_question = question;
+    return OK;
+}
+
+/* The key is that of the message that was asked back: pressed by several people it is one match. */
+ErrorCode game_press_again(Turn *turn, const char *data, Error *reterr)
+{
+    const QuestionRow *question;
     Player             players[2];
 
-    TRY(db_many(turn->tx, sql_rating_question_get, DB_ARGS(db_i64(turn->group.id), db_i64(id)), &question_shape, &rows,
-                &count, reterr));
-    if (count == 0) {
-        turn_say(turn, PHRASE_QUESTION_GONE, NULL);
+    TRY(question_take(turn, data, &question, reterr));
+    if (!question)
         return OK;
-    }
-    question       = rows;
     MatchNew match = {
         .author_id    = turn->from_id,
         .is_confirmed = true,
@@ -202,9 +217,11 @@ ErrorCode game_press_again(Turn *turn, const char *data, Error *reterr)
 
 ErrorCode game_press_no(Turn *turn, const char *data, Error *reterr)
 {
-    (void)data;
-    (void)reterr;
-    turn_answer(turn, phrase_text(turn->language, PHRASE_NOT_REGISTERED));
+    const QuestionRow *question;
+
+    TRY(question_take(turn, data, &question, reterr));
+    if (question)
+        turn_answer(turn, phrase_text(turn->language, PHRASE_NOT_REGISTERED));
     return OK;
 }
 

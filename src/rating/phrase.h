@@ -79,7 +79,8 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(BUTTON_AGAIN, "Register", "Записать") \
     X(BUTTON_NO, "No", "Нет") \
     X(NOT_REGISTERED, "Not registered.", "Не записано.") \
-    X(QUESTION_GONE, "❌ This question is more than a day old. Send the match again.", "❌ Этому вопросу больше суток. Отправьте матч ещё раз.") \
+    X(QUESTION_GONE, "❌ This question was answered or is more than a day old. Send the match again.", "❌ На этот вопрос уже ответили, или ему больше суток. Отправьте матч ещё раз.") \
+    X(QUESTION_NOT_YOURS, "❌ Only who sent the match and its players can answer this.", "❌ Ответить может только тот, кто отправил матч, или его участники.") \
     X(KEY_USED, \
       "❌ This message was already used for another match. Nothing was changed; please send it again.", \
       "❌ Это сообщение уже использовано для другого матча. Ничего не изменено, отправьте ещё раз.") \

@@ -206,17 +206,33 @@ static const TelegramMessage *parse_message(const char *json, bool with_reply, A
 
 /* ---- updates ---- */
 
+/* Does the keyboard of a message have a button with this data? */
+static bool keyboard_has(const char *message, const char *data, Arena *arena)
+{
+    const char *rows = wire_member(wire_member(message, "reply_markup"), "inline_keyboard");
+
+    for (const char *row = NULL; data && wire_next(rows, &row);)
+        for (const char *button = NULL; wire_next(row, &button);) {
+            const char *shown = wire_text(wire_member(button, "callback_data"), arena);
+
+            if (shown && strcmp(shown, data) == 0)
+                return true;
+        }
+    return false;
+}
+
 static void parse_callback(const char *json, Arena *arena, TelegramUpdate *update)
 {
     TelegramCallback *callback = arena_array(arena, TelegramCallback, 1);
     const char       *id       = wire_text(wire_member(json, "id"), arena);
 
-    callback->id      = id ? id : "";
-    callback->from    = parse_user(wire_member(json, "from"), arena);
-    callback->data    = wire_text(wire_member(json, "data"), arena);
-    callback->message = parse_message(wire_member(json, "message"), /* with_reply= */ true, arena);
-    update->callback  = callback;
-    update->message   = callback->message;
+    callback->id       = id ? id : "";
+    callback->from     = parse_user(wire_member(json, "from"), arena);
+    callback->data     = wire_text(wire_member(json, "data"), arena);
+    callback->message  = parse_message(wire_member(json, "message"), /* with_reply= */ true, arena);
+    callback->is_shown = keyboard_has(wire_member(json, "message"), callback->data, arena);
+    update->callback   = callback;
+    update->message    = callback->message;
 }
 
 static const char *parse_status(const char *json, Arena *arena, bool *ret_is_in)

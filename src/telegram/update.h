@@ -81,8 +81,9 @@ struct TelegramMessage {
 typedef struct {
     const char            *id; /* "" : absent */
     const TelegramUser    *from;
-    const char            *data;    /* of the button; NULL: absent */
-    const TelegramMessage *message; /* that has the button; NULL: inaccessible */
+    const char            *data;     /* of the button; NULL: absent */
+    const TelegramMessage *message;  /* that has the button; NULL: inaccessible */
+    bool                   is_shown; /* the message has a button with this data, which is the client's word otherwise */
 } TelegramCallback;
 
 /* A user whose standing in a chat changed: TELEGRAM_MEMBER of others, TELEGRAM_MY_MEMBER of the bot itself. */

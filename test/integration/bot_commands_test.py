@@ -178,4 +178,33 @@ def undo_after_changes_of_the_rules_gives_what_a_replay_gives():
         assert ratings(db, -1001) == []
 
 
+@test
+def a_press_counts_only_with_a_button_of_its_message():
+    """Data of a press is the client's word: a stranger's edits nothing, undoes nothing and answers no question."""
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        pawl.serve("--role", "bot,api")
+        group = api.group(-1001)
+        ann, bob = people(api, group, "Ann", "Bob")
+        stranger = api.user(900, "Eve")
+        api.message(group, bob, "hello")
+        for words in ("@ann @bob 3 1", "@ann @bob 3 2", "@ann @bob 3 2"):
+            api.message(group, ann, f"/match {words}")
+        wait_until(lambda: len(api.sent(group)) == 3, what="two matches and a question")
+        first, second, question = api.sent(group)
+        texts = [message["text"] for message in api.sent(group)]
+        again, no = [button["callback_data"] for row in question["reply_markup"]["inline_keyboard"] for button in row]
+        presses = [(stranger, first, no), (stranger, first, again), (stranger, first, "top:0"), (ann, second, "undo:1"), (ann, first, "set:k:40"),
+                   (stranger, question, again), (stranger, question, no)]
+        for number, (user, message, data) in enumerate(presses):
+            api.callback(user, message, data, callback_id=f"p{number}")
+        wait_until(lambda: len(api.answered) == len(presses), what="every press is answered")
+        assert [message["text"] for message in api.sent(group)] == texts, api.sent(group)
+        assert db.value("select count(*) from rating.match where undone_at is null") == "2"
+        api.callback(ann, question, no)
+        wait_until(lambda: api.sent(group)[2]["text"] == "Not registered.", what="who asked answers")
+        api.callback(ann, question, again, callback_id="late")
+        wait_until(lambda: "late" in api.answered, what="the late press is answered")
+        assert db.value("select count(*) from rating.match") == "2"
+
+
 main()

@@ -247,19 +247,24 @@ TEST(game_without_a_message_id_two_matches_stay_two)
 
 TEST(game_asks_back_for_the_same_result_within_a_minute)
 {
-    Chat        chat = chat_new(2);
-    const char *data;
+    Chat        chat = chat_new(3);
+    const char *data, *no;
 
     say(&chat, 0, "/match @p0 @p1 3 1");
     assert_contains(say(&chat, 1, "/match @p1 @p0 1 3"), "less than a minute ago");
     assert_int_equal(2, chat.output.list[0].buttons_count);
     data = arena_text(chat.fixture->arena, chat.output.list[0].buttons[0].data);
     assert_true(strlen(data) <= GAME_DATA_MAX);
+    no = arena_text(chat.fixture->arena, chat.output.list[0].buttons[1].data);
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
+    /* A third person answers neither way, and takes the question from nobody. */
+    assert_contains(press(&chat, 2, "c8", data, ADMIN_NO)->list[0].html, "Only who sent the match");
+    assert_contains(press(&chat, 2, "c9", no, ADMIN_NO)->list[0].html, "Only who sent the match");
     assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
     /* Pressed by two people at once: one match. */
     assert_contains(press(&chat, 0, "c1", data, ADMIN_NO)->list[1].html, "<b>Player 1</b> 1:3 <b>Player 0</b>");
     assert_int_equal(GAME_EDIT, chat.output.list[1].kind);
-    press(&chat, 1, "c2", data, ADMIN_NO);
+    assert_contains(press(&chat, 1, "c2", data, ADMIN_NO)->list[0].html, "was answered");
     assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
     /* What a press says is the client's word: it names a question of this group, and nothing else. */
     assert_contains(press(&chat, 1, "c4", "again:1:2:5:0:900", ADMIN_NO)->list[0].html, "more than a day old");
@@ -272,12 +277,17 @@ TEST(game_asks_back_for_the_same_result_within_a_minute)
                         ->list[0]
                         .html,
                     "more than a day old");
+    say(&chat, 1, "/match @p1 @p0 1 3");
+    data = arena_text(chat.fixture->arena, chat.output.list[0].buttons[0].data);
     database_exec(chat.fixture->db, "update rating.question set asked_at = asked_at - interval '25 hours'");
     assert_contains(press(&chat, 1, "c7", data, ADMIN_NO)->list[0].html, "more than a day old");
     assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
     say(&chat, 1, "/match @p1 @p0 1 3");
     assert_int_equal(1, rating_fixture_count(chat.fixture, "question"));
-    assert_contains(press(&chat, 1, "c3", "no", ADMIN_NO)->list[1].html, "Not registered");
+    data = arena_text(chat.fixture->arena, chat.output.list[0].buttons[0].data);
+    no   = arena_text(chat.fixture->arena, chat.output.list[0].buttons[1].data);
+    assert_contains(press(&chat, 1, "c3", no, ADMIN_NO)->list[1].html, "Not registered");
+    assert_contains(press(&chat, 1, "c10", data, ADMIN_NO)->list[0].html, "was answered");
     assert_int_equal(2, rating_fixture_count(chat.fixture, "match"));
     chat_done(&chat);
 }
@@ -779,7 +789,7 @@ TEST(game_survives_mutated_input)
                                           .button_id       = random() % 5 ? "id" : NULL,
                                           .button_data     = text};
         static const char *const presses[] = {"undo:", "again:1:2:3:1:", "top:",   "set:k:",
-                                              "no",    "again:",         "undo:-", "set:"};
+                                              "no:",   "again:",         "undo:-", "set:"};
 
         if (input.kind == GAME_BUTTON)
             snprintf(text, sizeof text, "%s%ld", presses[random() % (long)COUNT(presses)], random() % 100 - 10);

@@ -147,6 +147,11 @@ TEST(update_of_a_button_press)
     assert_int_equal(5, update.callback->from->id);
     assert_true(update.message == update.callback->message);
     assert_int_equal(-3, telegram_update_chat(&update));
+    assert_false(update.callback->is_shown);
+    update = parse(arena,
+                   "{\"update_id\": 1, \"callback_query\": {\"data\": \"b\", \"message\": {\"reply_markup\": "
+                   "{\"inline_keyboard\": [null, [{}, {\"callback_data\": \"a\"}], [{\"callback_data\": \"b\"}]]}}}}");
+    assert_true(update.callback->is_shown);
     update = parse(arena, "{\"update_id\": 2, \"callback_query\": {}}");
     assert_string_equal("", update.callback->id);
     assert_null(update.message);
