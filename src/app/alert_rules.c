@@ -133,6 +133,13 @@ const AlertRule alert_rules[ALERT_COUNT] = {
                       },
 };
 
+#define HANDLERS_LEAST 20
+
+int64_t alert_handlers_percent(int64_t handlers, int64_t failed)
+{
+    return handlers >= HANDLERS_LEAST ? (failed * 100 + handlers - 1) / handlers : 0;
+}
+
 void alert_rules_limit(Alerts *alerts, const Settings *settings)
 {
     alerts_limit(alerts, ALERT_POOL, settings->alert_pool);

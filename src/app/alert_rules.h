@@ -25,6 +25,8 @@ typedef enum {
 
 extern const AlertRule alert_rules[ALERT_COUNT];
 
+/* Handlers of the last minutes that failed, in percent, rounded up: 10.1 % is more than 10. Few handlers say nothing about a rate: 0. */
+int64_t alert_handlers_percent(int64_t handlers, int64_t failed);
 /* The limits that settings give. */
 void alert_rules_limit(Alerts *alerts, const Settings *settings);
 

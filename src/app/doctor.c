@@ -5,8 +5,11 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/statvfs.h>
+#include <unistd.h>
 
+#include "app/alert_rules.h"
 #include "app/app.h"
 #include "base/clock.h"
 #include "pg/migrate.h"
@@ -65,6 +68,24 @@ typedef struct {
 } Stuck;
 DB_SHAPE(stuck, Stuck, STUCK_COLUMNS);
 
+/* What alerts about shared state are about. */
+#define WAITING_COLUMNS(X, T)                  \
+    X(T, int64_t, DB_I64, queued_s)            \
+    X(T, const char *, DB_TEXT, queued_domain) \
+    X(T, const char *, DB_TEXT, queued_type)   \
+    X(T, const char *, DB_TEXT, queued_id)     \
+    X(T, int64_t, DB_I64, in_tsq)              \
+    X(T, const char *, DB_TEXT, tsq_domain)    \
+    X(T, int64_t, DB_I64, letters_open)        \
+    X(T, int64_t, DB_I64, retention_jump_s)    \
+    X(T, int64_t, DB_I64, handlers)            \
+    X(T, int64_t, DB_I64, handlers_failed)     \
+    X(T, int64_t, DB_I64, rate_limited)
+typedef struct {
+    WAITING_COLUMNS(DB_FIELD, Waiting)
+} Waiting;
+DB_SHAPE(waiting, Waiting, WAITING_COLUMNS);
+
 /* What checks need and find out for each other. */
 typedef struct {
     const SettingsGiven *given;
@@ -76,6 +97,7 @@ typedef struct {
     App                 *app;      /* NULL until the check "settings" passed */
     Vitals               vitals;   /* asked once, by the check "connection" */
     int64_t              skew_ms;  /* of the database's clock, when it answered */
+    Waiting              waiting;  /* asked once, by the check "queues" */
 } Doctor;
 
 #define RIGHTS_COLUMNS(X, T)             \
@@ -152,6 +174,46 @@ static ErrorCode check_settings(Doctor *doctor, CheckResult *result, Error *rete
                              doctor->app->settings.home, doctor->is_private ? "private" : "given",
                              (int)doctor->serve.pool_min, (int)doctor->serve.pool_max),
                  NULL);
+}
+
+/* Variables that are no settings of the program: for its handlers, its tests and the examples. */
+static bool is_known_variable(const char *name, const char *const *names, size_t count)
+{
+    static const char *const others[] = {"PAWL_COMMAND_ID",   "PAWL_DOMAIN", "PAWL_TYPE",  "PAWL_ATTEMPT",
+                                         "PAWL_MAX_ATTEMPTS", "PAWL_URL",    "PAWL_TOKEN", "PAWL_FAULT"};
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    return strncmp(name, "PAWL_TEST", strlen("PAWL_TEST")) == 0;
+}
+
+/* In the file a misspelled name is refused; in the environment it is ignored, because other programs may have variables like it. */
+static ErrorCode check_environment(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    const char **names = arena_alloc(doctor->arena, settings_table.count * sizeof *names);
+    Text         text;
+
+    (void)reterr;
+    for (size_t i = 0; i < settings_table.count; i++)
+        names[i] = settings_table.rows[i].name;
+    text_init(&text, doctor->arena, TEXT_MAX_LINE);
+    for (char **variable = environ; *variable; variable++) {
+        const char *name = arena_bytes(doctor->arena, *variable, strcspn(*variable, "="));
+        const char *near;
+
+        if (strncmp(name, "PAWL_", strlen("PAWL_")) != 0 || is_known_variable(name, names, settings_table.count))
+            continue;
+        near = text_nearest(name, names, settings_table.count);
+        text_print(&text, "%s%.60s is no setting%s%s%s", text.length ? "; " : "", name, near ? ", did you mean " : "",
+                   near ? near : "", near ? "?" : "");
+    }
+    if (text.length)
+        return found(result, CHECK_WARN, text_string(&text), "correct the name, or unset it: see pawl help settings");
+    return found(result, CHECK_OK, "every variable PAWL_... is a setting", NULL);
 }
 
 static ErrorCode check_connection(Doctor *doctor, CheckResult *result, Error *reterr)
@@ -403,6 +465,85 @@ static ErrorCode check_ledger_clock(Doctor *doctor, CheckResult *result, Error *
     return found(result, CHECK_OK, "no transaction of the ledger is dated in the future", NULL);
 }
 
+static ErrorCode check_queues(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    Waiting    *waiting = &doctor->waiting;
+    const char *text;
+
+    TRY(ask(doctor, sql_app_doctor_waiting, &waiting_shape, waiting, reterr));
+    if (!waiting->queued_id)
+        return found(result, CHECK_OK, "no command is queued", NULL);
+    text = arena_print(doctor->arena, "the oldest queued command, %s (%s / %s), is queued for %" PRId64 " s",
+                       waiting->queued_id, waiting->queued_domain, waiting->queued_type, waiting->queued_s);
+    if (waiting->queued_s * 1000 <= doctor->serve.alert_waiting)
+        return found(result, CHECK_OK, text, NULL);
+    if (strncmp(waiting->queued_domain, "process:", strlen("process:")) == 0)
+        return found(result, CHECK_WARN, text,
+                     "start a pawl serve with the role worker, or the program that runs processes of this type");
+    return found(result, CHECK_WARN, text,
+                 arena_print(doctor->arena, "start workers: pawl work %s, or a section [worker NAME] for pawl serve",
+                             waiting->queued_domain));
+}
+
+static ErrorCode check_troubleshooting(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    const Waiting *waiting = &doctor->waiting;
+
+    (void)reterr;
+    if (waiting->in_tsq == 0)
+        return found(result, CHECK_OK, "no command waits for an operator", NULL);
+    return found(result, CHECK_WARN,
+                 arena_print(doctor->arena, "%" PRId64 " command%s for an operator, the oldest in domain %s",
+                             waiting->in_tsq, waiting->in_tsq == 1 ? " waits" : "s wait", waiting->tsq_domain),
+                 "see pawl tsq list, and pawl process list --status WAITING_FOR_TSQ; then retry, cancel or complete");
+}
+
+static ErrorCode check_handlers(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    const Waiting *waiting = &doctor->waiting;
+    const char    *text = arena_print(doctor->arena, "%" PRId64 " of %" PRId64 " handlers of the last 5 minutes failed",
+                                      waiting->handlers_failed, waiting->handlers);
+
+    (void)reterr;
+    if (alert_handlers_percent(waiting->handlers, waiting->handlers_failed) > doctor->serve.alert_failing)
+        return found(result, CHECK_WARN, text, "see the logs of the workers, and pawl tsq list");
+    return found(result, CHECK_OK, text, NULL);
+}
+
+static ErrorCode check_dead_letters(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    const char *text = arena_print(doctor->arena, "%" PRId64 " unresolved", doctor->waiting.letters_open);
+
+    (void)reterr;
+    if (doctor->waiting.letters_open > doctor->serve.alert_dead_letters)
+        return found(result, CHECK_WARN, text, "see pawl dlq list");
+    return found(result, CHECK_OK, text, NULL);
+}
+
+static ErrorCode check_retention(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    (void)reterr;
+    if (doctor->waiting.retention_jump_s > 0)
+        return found(result, CHECK_WARN,
+                     arena_print(doctor->arena,
+                                 "retention waits for a day, because the clock is %" PRId64 " s past its last run",
+                                 doctor->waiting.retention_jump_s),
+                     "check the server's time source, within a day");
+    return found(result, CHECK_OK, "does not wait", NULL);
+}
+
+static ErrorCode check_rate_limits(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    const char *text = arena_print(doctor->arena, "other servers answered 429 %" PRId64 " times within the last hour",
+                                   doctor->waiting.rate_limited);
+
+    (void)reterr;
+    if (doctor->waiting.rate_limited > doctor->serve.alert_rate_limited)
+        return found(result, CHECK_WARN, text,
+                     "see pawl_rate_limited_total of the pods: which server is called too often?");
+    return found(result, CHECK_OK, text, NULL);
+}
+
 static const struct {
     const char *name;
     Check      *check;
@@ -410,6 +551,7 @@ static const struct {
     bool        vital; /* without it nothing after it can be checked */
 } checks[] = {
     {"settings",          check_settings,          false, true },
+    {"environment",       check_environment,       false, false},
     {"connection",        check_connection,        false, true },
     {"server",            check_server,            false, false},
     {"schema",            check_schema,            false, false},
@@ -421,6 +563,12 @@ static const struct {
     {"wraparound",        check_wraparound,        false, false},
     {"disk",              check_disk,              false, false},
     {"stuck rows",        check_stuck,             true,  false},
+    {"queues",            check_queues,            true,  false},
+    {"troubleshooting",   check_troubleshooting,   true,  false},
+    {"handlers",          check_handlers,          true,  false},
+    {"dead letters",      check_dead_letters,      true,  false},
+    {"retention",         check_retention,         true,  false},
+    {"rate limits",       check_rate_limits,       true,  false},
     {"ledger clock",      check_ledger_clock,      true,  false},
 };
 

@@ -21,7 +21,7 @@ typedef struct {
     const char *advice; /* what to do; NULL when there is nothing to do */
 } CheckResult;
 
-#define DOCTOR_CHECKS_MAX 16
+#define DOCTOR_CHECKS_MAX 24
 
 const char *check_state_text(CheckState state);
 #define DOCTOR_LONG_TX_MS 300000

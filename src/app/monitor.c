@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "app/alert_rules.h"
 #include "app/bot_letter.h"
 #include "base/log.h"
 #include "base/uuid.h"
@@ -43,7 +44,6 @@
 #define EXPIRE_ROWS     100 /* their wallets stay locked until the end of the batch */
 #define EXPIRE_FULL_MS  60000
 #define LEDGER_STEP_MS  500
-#define HANDLERS_LEAST  20 /* for a failure rate */
 
 /* The pod that retries webhooks also sends those of alerts that are about the database as a whole. */
 #define SHARED_TASK "dead-letters"
@@ -457,12 +457,6 @@ typedef struct {
 } Claim;
 DB_SHAPE(claim, Claim, CLAIM_COLUMNS);
 
-/* Rounded up: 10.1 % is more than 10. Few handlers say nothing about a rate. */
-static int64_t failing_percent(int64_t handlers, int64_t failed)
-{
-    return handlers >= HANDLERS_LEAST ? (failed * 100 + handlers - 1) / handlers : 0;
-}
-
 /* One statement every few seconds is what an idle pod costs: what alerts need comes along. */
 static ErrorCode leases_claim(void *context, Deadline deadline, const char *const *names, int count, bool *ret_held,
                               Error *reterr)
@@ -484,7 +478,8 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
         metric_set(&bus_metrics.dead_letters_failed, claim->letters_failed);
         metric_set(&wallet_metrics.clock_ahead_s, claim->ledger_ahead_s);
         metric_set(&bus_metrics.retention_jump_s, claim->retention_jump_s);
-        metric_set(&bus_metrics.handlers_failing_percent, failing_percent(claim->handlers, claim->handlers_failed));
+        metric_set(&bus_metrics.handlers_failing_percent,
+                   alert_handlers_percent(claim->handlers, claim->handlers_failed));
         metric_set(&client_metrics.rate_limited_last_hour, claim->rate_limited);
     }
     return OK;

@@ -3,11 +3,12 @@
 import os
 import shutil
 
+from bus_helpers import retry_at_once
 from pawl_test import Database, Pawl, Proxy, main, psql, test, wait_until
 from helpers import IS_ROOT, Cluster, Session, dead_letters_put, disk_fill, metric, small_disk
 
-CHECKS = ["settings", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
-          "wraparound", "disk", "stuck rows", "ledger clock"]
+CHECKS = ["settings", "environment", "connection", "server", "schema", "roles", "pool", "clock", "long transactions", "replication slots",
+          "wraparound", "disk", "stuck rows", "queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits", "ledger clock"]
 
 
 def examine(pawl, *flags):
@@ -15,6 +16,10 @@ def examine(pawl, *flags):
     done = pawl.run("doctor", "--json", *flags)
     assert [row["check"] for row in done.json] == CHECKS, done.stdout
     return done.code, {row["check"]: row for row in done.json}
+
+
+def examine_with(pawl, env):
+    return {row["check"]: row for row in pawl.run("doctor", "--json", env=env).json}
 
 
 def states(findings, *names):
@@ -168,6 +173,49 @@ def dead_letters_that_failed_are_found():
         db.rows("update pawl.failed_operations set status = 'failed'")
         row = not_durable(pawl)[1]["stuck rows"]
         assert row["state"] == "warn" and row["found"].startswith("2 dead letters") and "dlq list" in row["advice"], row
+
+
+@test
+def what_alerts_are_about_is_found():
+    with Database() as db, Pawl(db) as pawl:
+        quiet = not_durable(pawl)[1]
+        names = ["queues", "troubleshooting", "handlers", "dead letters", "retention", "rate limits"]
+        assert states(quiet, *names) == ["ok"] * 6 and quiet["queues"]["found"] == "no command is queued", quiet
+        waiting, young, failed = (pawl.run("send", domain, "job").stdout.strip() for domain in ("mail", "shop", "bank"))
+        db.rows(f"update pawl.command set created_at = created_at - interval '356 s' where command_id = '{waiting}'")
+        assert pawl.run("work", "bank", "--exec", "exit 70", "--drain").code == 0
+        dead_letters_put(db, [str(n) for n in range(4)])
+        db.rows("insert into pawl.tally (name, count, at, source, flush) select n, c, pawl.now(), gen_random_uuid(), 1 "
+                "from (values ('handlers', 20), ('handlers_failed', 3), ('rate_limited', 11)) t (n, c)")
+        db.rows("update pawl.retention_clock set at = pawl.now() - interval '3 days', jumped_at = pawl.now()")
+        found = examine_with(pawl, {"PAWL_ALERT_DEAD_LETTERS": "3"})
+        assert states(found, *names) == ["warn"] * 6, found
+        assert f"the oldest queued command, {waiting} (mail / job), is queued for 3" in found["queues"]["found"], found["queues"]
+        assert found["queues"]["advice"].startswith("start workers: pawl work mail, "), found["queues"]
+        assert found["troubleshooting"]["found"] == "1 command waits for an operator, the oldest in domain bank", found
+        assert "pawl tsq list" in found["troubleshooting"]["advice"], (found, failed)
+        assert found["dead letters"]["found"] == "4 unresolved" and "pawl dlq list" in found["dead letters"]["advice"], found
+        patient = examine_with(pawl, {"PAWL_ALERT_WAITING": "1h", "PAWL_ALERT_FAILING": "20", "PAWL_ALERT_RATE_LIMITED": "11"})
+        assert states(patient, *names) == ["ok", "warn", "ok", "ok", "warn", "ok"], (patient, young)
+
+
+@test
+def a_command_that_was_retried_is_queued_since_its_retry():
+    with Database() as db, Pawl(db) as pawl:
+        sent = pawl.run("send", "shop", "job").stdout.strip()
+        db.rows(f"update pawl.command set created_at = created_at - interval '1 day' where command_id = '{sent}'")
+        retry_at_once(db, "shop")
+        assert pawl.run("work", "shop", "--exec", "exit 75", "--drain").code == 0  # to troubleshooting
+        assert pawl.run("tsq", "retry", sent).code == 0
+        assert states(not_durable(pawl)[1], "queues") == ["ok"]
+
+
+@test
+def misspelled_settings_in_the_environment_are_found():
+    with Database() as db, Pawl(db, env={"PAWL_STEP_HOST": "10.0.0.7", "PAWL_TOKEN": "x", "PAWL_TEST_X": "y"}) as pawl:
+        row = not_durable(pawl)[1]["environment"]
+        assert (row["state"], row["found"]) == ("warn", "PAWL_STEP_HOST is no setting, did you mean PAWL_STEP_HOSTS?"), row
+        assert "pawl help settings" in row["advice"], row
 
 
 @test
