@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pg/tx.h"
 #include "rating/game.h"
+#include "rating/player.h"
 #include "telegram/markup.h"
 #include "telegram/outbox.h"
 
@@ -66,7 +68,13 @@ static bool chat_is_private(const TelegramChat *chat)
     return chat->type == TELEGRAM_CHAT_PRIVATE || (chat->type == TELEGRAM_CHAT_UNKNOWN && chat->id > 0);
 }
 
-static void links_take(const TelegramMessage *message, Arena *arena, GameInput *input)
+/* What bot_game_prepare() found out. */
+typedef struct {
+    Admin admin;
+    bool *strangers; /* by link; NULL: none is known to be one */
+} Prepared;
+
+static void links_take(const TelegramMessage *message, const Prepared *prepared, Arena *arena, GameInput *input)
 {
     GameLink *links = arena_array(arena, GameLink, message->entities_count + 1);
 
@@ -76,6 +84,8 @@ static void links_take(const TelegramMessage *message, Arena *arena, GameInput *
         if (entity->type == TELEGRAM_ENTITY_TEXT_MENTION && entity->user && entity->user->id)
             links[input->links_count++] = (GameLink){entity->offset, entity->length, user_new(entity->user, arena)};
     }
+    for (int i = 0; prepared && prepared->strangers && i < input->links_count; i++)
+        links[i].is_stranger = prepared->strangers[i];
     input->links = links;
 }
 
@@ -88,7 +98,7 @@ static const TelegramMessage *reply_of(const TelegramMessage *message)
     return reply && !(message->thread_id && reply->id == message->thread_id) ? reply : NULL;
 }
 
-static bool message_read(const TelegramMessage *message, Arena *arena, GameInput *input)
+static bool message_read(const TelegramMessage *message, const Prepared *prepared, Arena *arena, GameInput *input)
 {
     const TelegramMessage *reply = reply_of(message);
 
@@ -109,7 +119,7 @@ static bool message_read(const TelegramMessage *message, Arena *arena, GameInput
     input->from     = message->is_anonymous ? NULL : user_new(message->from, arena);
     input->language = message->from ? message->from->language_code : NULL;
     input->text     = message->text;
-    links_take(message, arena, input);
+    links_take(message, prepared, arena, input);
     input->is_reply = reply != NULL;
     input->reply_to = reply && !reply->is_anonymous ? user_new(reply->from, arena) : NULL;
     if (message->members_new_count || message->member_left) {
@@ -154,7 +164,7 @@ static bool member_read(const TelegramUpdate *update, Arena *arena, GameInput *i
 static bool callback_read(const TelegramCallback *callback, Arena *arena, GameInput *input)
 {
     if (callback->message) {
-        (void)message_read(callback->message, arena, input);
+        (void)message_read(callback->message, NULL, arena, input);
         input->text = NULL;
     }
     input->kind         = GAME_BUTTON;
@@ -186,7 +196,7 @@ static bool input_read(const BotTurn *turn, GameInput *ret_input)
                              .is_late   = turn->is_late};
     switch (update->kind) {
     case TELEGRAM_MESSAGE:
-        return update->message && message_read(update->message, turn->arena, ret_input);
+        return update->message && message_read(update->message, turn->prepared, turn->arena, ret_input);
     case TELEGRAM_CALLBACK:
         return update->callback && callback_read(update->callback, turn->arena, ret_input);
     case TELEGRAM_MEMBER:
@@ -324,9 +334,65 @@ static void output_send(BotTurn *turn, const GameInput *input, const GameOutput 
 
 /* ---- the three functions ---- */
 
+/* ---- users who are named by a link ---- */
+
 typedef struct {
-    Admin admin;
-} Prepared;
+    int64_t  chat_id;
+    int64_t *users;
+    int      count;
+    bool    *known; /* members of the group */
+} KnownAsk;
+
+static ErrorCode known_body(Tx *tx, void *context, Error *reterr)
+{
+    KnownAsk *ask     = context;
+    Player   *players = arena_array(tx->arena, Player, ask->count);
+    Error     error   = {0};
+    Group     group;
+    ErrorCode code = group_get(tx, ask->chat_id, &group, &error);
+
+    if (code == ERR_NOT_FOUND)
+        return OK;
+    if (code != OK) {
+        *reterr = error;
+        return code;
+    }
+    TRY(players_of_users(tx, group.id, ask->users, ask->count, players, reterr));
+    for (int i = 0; i < ask->count; i++)
+        ask->known[i] = players[i].is_member;
+    return OK;
+}
+
+/* A link names any user of the messenger: one who has not been seen in the group is asked about. What the server does not know is no reason
+ * to refuse. */
+static bool is_stranger(BotTurn *turn, int64_t chat_id, int64_t user_id, Deadline deadline)
+{
+    const char *status = "";
+    Error       error  = {0};
+
+    if (telegram_get_member(turn->bot, chat_id, user_id, deadline, turn->arena, &status, &error) != OK)
+        return false;
+    return strcmp(status, "left") == 0 || strcmp(status, "kicked") == 0;
+}
+
+/* ret_strangers[i]: of link i. */
+static ErrorCode strangers_find(BotTurn *turn, const GameInput *input, bool *ret_strangers, Error *reterr)
+{
+    Deadline  deadline = deadline_sooner(turn->deadline, deadline_in_ms(ADMIN_MS));
+    KnownAsk  ask      = {.chat_id = input->chat_id,
+                          .users   = arena_array(turn->arena, int64_t, input->links_count),
+                          .count   = input->links_count,
+                          .known   = arena_array(turn->arena, bool, input->links_count)};
+    TxOptions options  = {.name = "known", .deadline = turn->deadline, .arena = turn->arena, .keyed = true};
+
+    for (int i = 0; i < ask.count; i++)
+        ask.users[i] = input->links[i].user->id;
+    TRY(tx_run(turn->pool, &options, known_body, &ask, reterr));
+    for (int i = 0; i < ask.count; i++)
+        if (!ask.known[i] && !input->links[i].user->is_bot && !deadline_passed(deadline))
+            ret_strangers[i] = is_stranger(turn, input->chat_id, ask.users[i], deadline);
+    return OK;
+}
 
 /* Is "id": NUMBER somewhere in the list of administrators? Users are the only objects with an id there. */
 static bool list_has(const char *json, int64_t user_id)
@@ -372,13 +438,20 @@ static Admin admin_find(BotTurn *turn, int64_t chat_id, int64_t user_id)
 
 ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr)
 {
-    Prepared *prepared = arena_alloc(turn->arena, sizeof *prepared);
+    Prepared *prepared = arena_array(turn->arena, Prepared, 1);
     GameInput input;
 
-    (void)reterr;
     prepared->admin = ADMIN_UNKNOWN;
-    if (input_read(turn, &input) && input.chat_id && game_needs_admin(&input, turn->arena))
+    if (!input_read(turn, &input) || !input.chat_id) {
+        turn->prepared = prepared;
+        return OK;
+    }
+    if (game_needs_admin(&input, turn->arena))
         prepared->admin = admin_find(turn, input.chat_id, input.from->id);
+    if (input.links_count > 0 && !input.is_private) {
+        prepared->strangers = arena_array(turn->arena, bool, input.links_count);
+        TRY(strangers_find(turn, &input, prepared->strangers, reterr));
+    }
     turn->prepared = prepared;
     return OK;
 }

@@ -271,8 +271,10 @@ static void update_judge(Update *update, ErrorCode code, const Error *error)
     } else {
         const char *payload = update->job->command->payload;
 
-        /* A change that has shown progress has met its time limit, not an outage. */
-        if (code != ERR_TIMEOUT || update->progress.count == 0)
+        /* Once per update, whichever pods try it: what was tried before was notified, and so was what could not be stored. A change that
+         * has shown progress has met its time limit, not an outage. */
+        if (update->job->command->attempt == 1 && !update->is_unstored &&
+            (code != ERR_TIMEOUT || update->progress.count == 0))
             bot_notices_add(update->handler->options.notices, payload, strlen(payload), error);
         letter_keep(update, error);
         update_later(update, error);

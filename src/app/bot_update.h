@@ -6,7 +6,7 @@
  *     a version conflict,        done, in another transaction                                        is notified by bot_game_failed()
  *       four times
  *     another error              the same: it would come again                                       is notified
- *     a failure of the database  tried again after 1, 2, 4 ... 60 s, with a dead letter until it is  is notified directly, once per process,
+ *     a failure of the database  tried again after 1, 2, 4 ... 60 s, with a dead letter until it is  is notified directly, once,
  *                                done (bot_letter.h); it keeps its place in its chat; given up       and by the messages when it was done,
  *                                after the last attempt, or after four that ran out of time          or when it was given up
  *

@@ -68,12 +68,31 @@ const char *turn_date(const Turn *turn, int64_t micros)
     return strftime(text, sizeof text, "%d.%m.%Y", &day) ? arena_text(turn->tx->arena, text) : "";
 }
 
+/* The first message says that the input was done late; not one that refuses it. */
+static const char *late_say(const Turn *turn, GameReplyKind kind, const char *html)
+{
+    static const char refusal[] = "❌";
+    Text              text;
+
+    if (!turn->input->is_late || kind == GAME_TOAST || !html || strncmp(html, refusal, sizeof refusal - 1) == 0)
+        return html;
+    for (int i = 0; i < turn->output->count; i++)
+        if (turn->output->list[i].kind != GAME_TOAST)
+            return html;
+    turn_text(turn, &text);
+    text_append(&text, html);
+    text_append_char(&text, '\n');
+    PHRASE_ALONE(&text, turn->language, PHRASE_DONE_LATE);
+    return text_string(&text);
+}
+
 GameReply *turn_reply(Turn *turn, GameReplyKind kind, const char *html)
 {
+    const char *shown  = late_say(turn, kind, html);
     GameOutput *output = turn->output;
     GameReply  *reply  = &output->list[output->count < GAME_REPLIES_MAX ? output->count++ : GAME_REPLIES_MAX - 1];
 
-    *reply = (GameReply){.kind = kind, .html = html};
+    *reply = (GameReply){.kind = kind, .html = shown};
     return reply;
 }
 
@@ -463,12 +482,14 @@ const char *game_operation(const GameInput *input, Arena *arena)
 
 bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output)
 {
-    Tx   tx        = {.arena = arena};
-    Turn turn      = {.tx = &tx, .input = input, .language = language_of(input->language), .output = ret_output};
-    bool is_outage = why->code == ERR_UNAVAILABLE || why->code == ERR_TIMEOUT || why->code == ERR_REFUSED ||
+    Tx        tx        = {.arena = arena};
+    GameInput undone    = *input;
+    Turn      turn      = {.tx = &tx, .input = &undone, .language = language_of(input->language), .output = ret_output};
+    bool      is_outage = why->code == ERR_UNAVAILABLE || why->code == ERR_TIMEOUT || why->code == ERR_REFUSED ||
                      why->code == ERR_UNKNOWN || (why->code == ERR_BUSY && strcmp(why->sqlstate, MATCH_CONFLICT) != 0);
 
-    *ret_output = (GameOutput){0};
+    *ret_output    = (GameOutput){0};
+    undone.is_late = false;
     if (input->kind == GAME_MESSAGE)
         ask_parse(input->text, input->links, input->links_count, input->bot_name, arena, &turn.ask);
     if (input->kind != GAME_BUTTON && turn.ask.kind == ASK_NONE)

@@ -51,7 +51,8 @@ static ErrorCode match_ask_back(Turn *turn, const MatchNew *match, Error *reterr
                    &id, reterr));
     turn_text(turn, &text);
     PHRASE_ALONE(&text, turn->language, PHRASE_MATCH_SAME_ASK);
-    reply = turn_reply(turn, GAME_SAY, text_string(&text));
+    reply       = turn_reply(turn, GAME_SAY, NULL);
+    reply->html = text_string(&text); /* a question: also a late input is not done yet */
     turn_button(turn, reply, PHRASE_BUTTON_AGAIN, false, "again:%" PRId64, id);
     turn_button(turn, reply, PHRASE_BUTTON_NO, true, "no:%" PRId64, id);
     return OK;
@@ -76,10 +77,6 @@ static ErrorCode match_show(Turn *turn, const MatchNew *match, const MatchDone *
         PHRASE(&text, turn->language, places[i] ? PHRASE_MATCH_LINE : PHRASE_MATCH_LINE_NO_PLACE, names[i],
                turn_number(turn, after), turn_signed(turn, after - rating_points(done->before[i])),
                turn_number(turn, places[i]));
-    }
-    if (turn->input->is_late) {
-        text_append_char(&text, '\n');
-        PHRASE_ALONE(&text, turn->language, PHRASE_DONE_LATE);
     }
     reply            = turn_answer(turn, text_string(&text));
     reply->reference = arena_print(turn->tx->arena, "match:%" PRId64, done->id);

@@ -151,6 +151,50 @@ def a_lock_makes_a_dead_letter_until_it_is_released():
 
 
 @test
+def every_command_says_that_it_was_done_late():
+    """The first try of each of them fails; a refusal is not called done."""
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="0s")) as pawl:
+        texts = ["/top", "/me", "/help", "/chart", "/match @ann @bob 3 1", "/undo", "/match @ann @nobody 3 1"]
+        groups = [api.group(-1001 - n) for n in range(len(texts))]
+        for group in groups:
+            ann, _ = people(api, group, "Ann", "Bob")
+            api.message(group, ann, "/match @ann @bob 2 1")
+        first = pawl.serve("--role", "bot,api")
+        wait_until(lambda: all(len(api.sent(group)) == 1 for group in groups), timeout=60)
+        assert not any(DONE_LATE in text for group in groups for text in api.texts(group))
+        stop_clean(first)
+        for group, text in zip(groups, texts):
+            api.message(group, ann, text)
+        pawl.serve("--role", "bot,api", env={"PAWL_FAULT": f"bot.update.before:fail:{len(texts)}"})
+        wait_until(lambda: all(len(api.sent(group)) == 3 for group in groups), timeout=120, what="notice and answer")
+        for group, text in zip(groups, texts):
+            before, notice, answer = api.texts(group)
+            assert LATER in notice and before, notice
+            assert (DONE_LATE in answer) == ("nobody" not in text), answer
+            assert answer.count(DONE_LATE) <= 1
+
+
+@test
+def an_update_that_several_pods_try_is_notified_once():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        first = pawl.serve("--role", "bot,api,monitor")
+        wait_until(lambda: updates(db, "COMPLETED") == 2)
+        stop_clean(first)
+        api.message(group, ann, "/match @ann @bob 3 1")
+        for _ in range(2):  # one pod after the other fails to do it
+            pod = pawl.serve("--role", "bot,api,monitor", env={"PAWL_FAULT": "bot.update.before:fail"})
+            wait_until(lambda: pod.said("an update is tried again"), timeout=60)
+            wait_until(lambda: len(notices(api, group)) == 1, what="the notice")
+            stop_clean(pod)
+        pawl.serve("--role", "bot,api,monitor")
+        wait_until(lambda: matches(db) == ["-1001 3:1"], timeout=60)
+        wait_until(lambda: any(DONE_LATE in text for text in api.texts(group)), what="the answer")
+        assert len(notices(api, group)) == 1, api.texts(group)
+
+
+@test
 def an_update_that_always_runs_out_of_time_is_given_up():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
         group = api.group(-1001)

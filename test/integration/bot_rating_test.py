@@ -71,12 +71,43 @@ def entities_in_utf16_and_linked_names():
         group = api.group(-1001)
         ann, _ = people(api, group, "Ann", "Bob")
         lee = api.user(300, "🎉 Анна <b>Ли</b> & co")
+        api.member(group, lee)
         text = "/match 🎉 Анна <b>Ли</b> & co @bob 2:0"
         entities = [{"type": "text_mention", "offset": units("/match "), "length": units("🎉 Анна <b>Ли</b> & co"), "user": lee}]
         api.message(group, ann, text, entities=entities)
         pawl.serve("--role", "bot,api")
         got, = answers(api, group, 1)
         assert got.startswith("🏆 🎉 Анна <b>Ли</b> & co 2:0 Bob"), got
+
+
+@test
+def a_linked_user_who_is_not_in_the_group_is_no_player():
+    """A link names any user of Telegram."""
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        pavel, lee, kim = api.user(300, "Pavel"), api.user(301, "Lee"), api.user(302, "Kim")
+        api.member(group, lee)
+        api.member(group, kim, "kicked")
+
+        def match(user, score):
+            text = f"/match @ann {user['first_name']} {score}"
+            entities = [{"type": "text_mention", "offset": units("/match @ann "), "length": units(user["first_name"]), "user": user}]
+            return api.message(group, ann, text, entities=entities)
+
+        pawl.serve("--role", "bot,api")
+        for user, score in ((pavel, "9 0"), (kim, "9 1"), (lee, "3 1"), (lee, "3 2")):
+            match(user, score)
+        got = answers(api, group, 4)
+        assert ["I do not know Pavel here" in got[0], "I do not know Kim here" in got[1], "Ann 3:1 Lee" in got[2], "Ann 3:2 Lee" in got[3]] == [True] * 4, got
+        asked = [int(call.parameters["user_id"]) for call in api.calls_of("getChatMember")]
+        assert asked == [300, 302, 301], "once, and not about who is known"
+        assert db.rows("select name from rating.player where user_id in (300, 302)") == []
+        # A server that does not say is no reason to refuse.
+        api.answer("getChatMember", 400, description="Bad Request: member list is inaccessible")
+        match(pavel, "1 0")
+        assert "Ann 1:0 Pavel" in answers(api, group, 5)[4]
+        assert matches(db) == 3
 
 
 @test
