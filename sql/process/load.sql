@@ -43,9 +43,29 @@ begin
 end
 $$;
 
+-- The records of a process whose commands or children have not ended, or have completed and their reply has not come.
+create or replace function pawl.process_open (p_id bigint)
+  returns jsonb
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return (
+    select coalesce(jsonb_agg(distinct c.record), '[]')
+    from pawl.process_sent s
+    cross join lateral (
+      select c.command_id::text as key, substring(c.reply_to from '/[$]reply[.](.*)$') as record
+      from pawl.command c where c.id = s.sent_id limit 1) c
+    left join lateral (select o.status from pawl.outcome o where o.id = s.sent_id limit 1) o on true
+    where s.id = p_id and (o.status is null or o.status = 'COMPLETED' and not exists (
+      select from pawl.process_response r where r.id = p_id and r.name in ('$reply.' || c.record, '$gone.' || c.record) and r.key = c.key)));
+end
+$$;
+
 -- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order
 -- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
--- ("$gone.STEP"): {"total": of all, "items": [...]}. A result that is too large to be read, which an earlier version has stored, is left out, so that
+-- ("$gone.STEP"): {"total": of all, "items": [...], "open": of a process that is being compensated, the records whose commands or children have not
+-- ended, or have completed and their reply has not come}. A result that is too large to be read, which an earlier version has stored, is left out, so that
 -- the process can be compensated. p_bytes_max: no row follows one with which the sizes of those returned reach this sum, and that one is_last; 0:
 -- no limit. In PL/pgSQL, because a function in SQL is planned at each call.
 create or replace function pawl.process_load (p_ids bigint[], p_bytes_max bigint)
@@ -75,7 +95,8 @@ begin
                  'total', count(*),
                  'items', coalesce(
                    jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
-                             order by r.number) filter (where n.is_needed), '[]')) as responses
+                             order by r.number) filter (where n.is_needed), '[]'),
+                 'open', case when p.phase = 'compensating' then pawl.process_open(p.id) end) as responses
         from pawl.process_response r
         cross join lateral (
           select r.name not like '$reply.%' or not exists (

@@ -223,18 +223,13 @@ static ErrorCode unsaved_record(Attempt *attempt, const char *result, const char
 }
 
 /* A patch that was computed from a state that has changed since is computed again. */
-static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
+static ErrorCode success_write(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
 {
     RunVerdict verdict = RUN_STALE;
     Error      error   = {0};
     ErrorCode  code    = OK;
     RunRecord  record  = {.step = attempt->record, .result = result, .started_us = attempt->started_us};
 
-    if (attempt->action == &attempt->step->action && step_is_last(attempt->step)) {
-        attempt->walk->last = run_record_with_end(attempt->walk->run, &record);
-        if (attempt->walk->last)
-            return OK;
-    }
     for (int i = 0; i < STALE_TRIES && code == OK && verdict == RUN_STALE; i++) {
         code           = attempt_patch(attempt, result, &error);
         record.patch   = attempt->patch;
@@ -253,6 +248,39 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
     if (verdict == RUN_STALE)
         return fail(reterr, ERR_BUSY, "the state changes faster than step \"%s\" can patch it", attempt->record);
     return OK;
+}
+
+static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
+{
+    if (attempt->action == &attempt->step->action && step_is_last(attempt->step)) {
+        RunRecord record = {.step = attempt->record, .result = result, .started_us = attempt->started_us};
+
+        attempt->walk->last = run_record_with_end(attempt->walk->run, &record);
+        if (attempt->walk->last)
+            return OK;
+    }
+    return success_write(attempt, result, ret_flow, reterr);
+}
+
+ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, const char *record, const SentReply *reply,
+                       Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = NULL;
+    Attempt                   attempt = {.walk       = walk,
+                                         .scope      = scope,
+                                         .step       = step,
+                                         .action     = &step->action,
+                                         .record     = record,
+                                         .started_us = run_now_us(walk->run)};
+
+    *ret_flow = FLOW_NEXT;
+    if (run_result(walk->run, record) || run_result(walk->run, done_name(record).text))
+        return OK;
+    if (reply->error)
+        return happened_record(walk, record, "null", reply->error, ret_flow, reterr);
+    arena         = arena_new(ATTEMPT_BYTES_MAX);
+    attempt.arena = arena;
+    return success_write(&attempt, reply->result ? reply->result : "null", ret_flow, reterr);
 }
 
 static ErrorCode failure_record(Attempt *attempt, const AttemptResult *result, Flow *ret_flow, Error *reterr)

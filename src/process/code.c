@@ -217,7 +217,7 @@ static CodeFlow phase_set(CodeRun *code, const char *phase)
 {
     Error      error = {0};
     RunVerdict verdict;
-    ErrorCode  result = run_phase_set(code->run, phase, &verdict, &error);
+    ErrorCode  result = run_phase_set(code->run, phase, /* record= */ NULL, &verdict, &error);
 
     if (result != OK)
         return code_broken(code, result, &error);

@@ -1,6 +1,9 @@
 /*
  * compensate.c - the compensations of the steps that have ended, last one first, each recorded as "~NAME".
  *
+ * First, what the process has sent must have ended: the canceler (sql/process/sent.sql) ends what it can, and what completes all the same is
+ * recorded, and so compensated.
+ *
  * One after the other: a compensation begins when the one before it has its record. One that must wait blocks the rest, because order is the
  * promise. Items of an each are found again by what the each remembered when it began.
  */
@@ -10,7 +13,8 @@
 #include "base/memory.h"
 #include "process/interpret_internal.h"
 
-#define DEPTH_MAX DEFINITION_DEPTH_MAX
+#define DEPTH_MAX       DEFINITION_DEPTH_MAX
+#define REPLY_BYTES_MAX ((size_t)16 << 20)
 
 /* "send[3][0]" and "send[3][0]:done" name a step that has happened; others do not. size: without what is behind the colon. */
 static bool record_is_step(const char *record, size_t *ret_size)
@@ -153,6 +157,93 @@ static ErrorCode records_compensate(Walk *walk, ItemCache *cache, Flow *ret_flow
     }
     return OK;
 }
+
+/* ---- what was sent ---- */
+
+#define REPLY_PREFIX "$reply."
+
+static bool is_of_compensation(const char *record)
+{
+    return record[0] == '~';
+}
+
+static ErrorCode completed_record(Walk *walk, ItemCache *cache, const char *name, Flow *ret_flow, Error *reterr)
+{
+    scoped(arena_free) Arena *arena  = NULL;
+    const char               *record = name + strlen(REPLY_PREFIX);
+    const char *const        *payloads;
+    int                       count = run_responses(walk->run, name, &payloads);
+    int64_t                   indices[DEPTH_MAX];
+    int                       depth;
+    Scope                     space[DEPTH_MAX];
+    SentReply                 reply = {0};
+    const Step               *step  = record_step(walk, record, indices, &depth);
+    bool                      found;
+
+    *ret_flow = FLOW_NEXT;
+    if (!step)
+        return OK;
+    arena = arena_new(REPLY_BYTES_MAX);
+    TRY(sent_reply_completed(payloads, count, arena, &reply, &found, reterr));
+    if (!found)
+        return OK;
+    if (run_must_end(walk->run)) {
+        *ret_flow = FLOW_STOPPED;
+        return OK;
+    }
+    return reply_record(walk, scope_rebuild(walk, cache, step, indices, depth, space), step, record, &reply, ret_flow,
+                        reterr);
+}
+
+/* false: everything has ended. */
+static bool open_wait(Walk *walk)
+{
+    Value       open = run_open(walk->run), item;
+    const char *at   = NULL;
+    bool        any  = false;
+
+    while (value_item_next(open, &at, &item)) {
+        Value              decoded = value_decode(item, walk->arena);
+        const char        *record  = arena_bytes(walk->arena, decoded.bytes, decoded.size);
+        const char        *name    = sent_reply_name(walk->arena, record);
+        const char *const *payloads;
+
+        if (is_of_compensation(record))
+            continue;
+        run_wait(walk->run, record, WAIT_REPLY, name, run_responses(walk->run, name, &payloads) + 1, 0);
+        any = true;
+    }
+    return any;
+}
+
+static ErrorCode completed_walk(Walk *walk, ItemCache *cache, Flow *ret_flow, Error *reterr)
+{
+    const char *name;
+
+    *ret_flow = FLOW_NEXT;
+    for (int i = 0; (name = run_response_name(walk->run, i)); i++) {
+        if (strncmp(name, REPLY_PREFIX, strlen(REPLY_PREFIX)) != 0 || is_of_compensation(name + strlen(REPLY_PREFIX)))
+            continue;
+        TRY(completed_record(walk, cache, name, ret_flow, reterr));
+        if (*ret_flow == FLOW_STOPPED)
+            return OK;
+    }
+    *ret_flow = FLOW_NEXT; /* one whose result could not be saved is compensated as well */
+    return OK;
+}
+
+ErrorCode replies_walk(Walk *walk, Flow *ret_flow, Error *reterr)
+{
+    ItemCache cache = {0};
+    ErrorCode code  = completed_walk(walk, &cache, ret_flow, reterr);
+
+    cache_done(&cache);
+    if (code == OK && *ret_flow == FLOW_NEXT && open_wait(walk))
+        *ret_flow = FLOW_BLOCKED;
+    return code;
+}
+
+/* ---- all of it ---- */
 
 ErrorCode compensate_walk(Walk *walk, Flow *ret_flow, Error *reterr)
 {

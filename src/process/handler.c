@@ -93,6 +93,9 @@ static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_me
         return run_suspend(run, ret_met, reterr);
     case BODY_ENDS:
         return run_end(run, verdict->outcome, verdict->result, verdict->error, verdict->last, reterr);
+    case BODY_AGAIN:
+        *ret_met = true;
+        return OK;
     case BODY_STOPS:
         break;
     }

@@ -7,6 +7,7 @@
  *     body says      the handler
  *     BODY_WAITS     suspends it with the waits that were collected
  *     BODY_ENDS      ends it with the outcome and result given
+ *     BODY_AGAIN     loads the process and calls the body again
  *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops and gives it back, or job->not_begun says why not
  *
  * A failure that passes (the database is away) gives the activation back without an attempt, unless code of an application was running on the
@@ -20,7 +21,7 @@
 #include "bus/worker.h"
 #include "process/run.h"
 
-typedef enum { BODY_WAITS, BODY_ENDS, BODY_STOPS } BodyEnd;
+typedef enum { BODY_WAITS, BODY_ENDS, BODY_AGAIN, BODY_STOPS } BodyEnd;
 typedef struct {
     BodyEnd     end;
     Outcome     outcome;

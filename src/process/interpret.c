@@ -302,22 +302,17 @@ static const char *text_unquoted(Arena *arena, const char *json)
     return arena_bytes(arena, value.bytes, value.size);
 }
 
-static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+static ErrorCode failed_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
 {
     FailureAction action = failure_action(walk);
     RunVerdict    verdict;
 
-    *ret_compensates = action == ACTION_COMPENSATE;
     if (action == ACTION_COMPENSATE) {
-        RunRecord reason = {.step = "~", .result = text_quoted(walk->arena, failure_text(walk))};
+        RunRecord reason   = {.step = "~", .result = text_quoted(walk->arena, failure_text(walk))};
+        bool      is_known = run_result(walk->run, reason.step); /* by an earlier version, which wrote it by itself */
 
-        verdict = RUN_OK;
-        if (!run_result(walk->run, reason.step)) /* why, for the end of the compensation */
-            TRY(run_record(walk->run, &reason, &verdict, reterr));
-        if (verdict == RUN_OK)
-            TRY(run_phase_set(walk->run, "compensating", &verdict, reterr));
-        if (verdict != RUN_OK)
-            *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
+        TRY(run_phase_set(walk->run, "compensating", is_known ? NULL : &reason, &verdict, reterr));
+        *ret_verdict = (BodyVerdict){.end = verdict == RUN_OK ? BODY_AGAIN : BODY_STOPS};
         return OK;
     }
     *ret_verdict = (BodyVerdict){.end     = BODY_ENDS,
@@ -346,8 +341,7 @@ static ErrorCode last_record(Walk *walk, Flow *ret_flow, Error *reterr)
 }
 
 /* The process has completed, and cannot be ended with its result: a failure like that of a step. */
-static ErrorCode completed_fail(Walk *walk, Error *error, BodyVerdict *ret_verdict, bool *ret_compensates,
-                                Error *reterr)
+static ErrorCode completed_fail(Walk *walk, Error *error, BodyVerdict *ret_verdict, Error *reterr)
 {
     Flow flow = FLOW_NEXT;
 
@@ -360,10 +354,10 @@ static ErrorCode completed_fail(Walk *walk, Error *error, BodyVerdict *ret_verdi
         error_prefix(error, "result");
         walk_fail(walk, "", error->text, /* is_refusal= */ false, &flow);
     }
-    return failed_end(walk, ret_verdict, ret_compensates, reterr);
+    return failed_end(walk, ret_verdict, reterr);
 }
 
-static ErrorCode late_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+static ErrorCode late_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
 {
     Flow flow = FLOW_NEXT;
 
@@ -373,11 +367,11 @@ static ErrorCode late_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compen
         return OK;
     if (flow == FLOW_NEXT)
         walk_fail(walk, "", LATE_TEXT, /* is_refusal= */ false, &flow);
-    return failed_end(walk, ret_verdict, ret_compensates, reterr);
+    return failed_end(walk, ret_verdict, reterr);
 }
 
 /* A last step is recorded with the end, here and not by the caller, because what cannot be stored fails the process. */
-static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
 {
     Error       error = {0};
     const char *result;
@@ -386,33 +380,32 @@ static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, bool *ret_c
 
     *ret_verdict = (BodyVerdict){.end = BODY_STOPS};
     if (run_is_late(walk->run)) /* also if it passed during the last step */
-        return late_end(walk, ret_verdict, ret_compensates, reterr);
+        return late_end(walk, ret_verdict, reterr);
     if (code == OK)
         code = run_end(walk->run, OUTCOME_COMPLETE, result, NULL, walk->last, &error);
     if (code == OK && run_is_over(walk->run))
         return OK;
     if (code == OK) {
         walk_fail(walk, "", CANCELED_TEXT, /* is_refusal= */ true, &flow);
-        return failed_end(walk, ret_verdict, ret_compensates, reterr);
+        return failed_end(walk, ret_verdict, reterr);
     }
     if (is_own_fault(code))
-        return completed_fail(walk, &error, ret_verdict, ret_compensates, reterr);
+        return completed_fail(walk, &error, ret_verdict, reterr);
     if (reterr)
         *reterr = error;
     return code;
 }
 
-static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, bool *ret_compensates, Error *reterr)
+static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, Error *reterr)
 {
-    *ret_compensates = false;
     switch (flow) {
     case FLOW_NEXT:
-        return completed_end(walk, ret_verdict, ret_compensates, reterr);
+        return completed_end(walk, ret_verdict, reterr);
     case FLOW_BLOCKED:
         ret_verdict->end = BODY_WAITS;
         return OK;
     case FLOW_FAILED:
-        return failed_end(walk, ret_verdict, ret_compensates, reterr);
+        return failed_end(walk, ret_verdict, reterr);
     case FLOW_STOPPED:
         break;
     }
@@ -420,18 +413,21 @@ static ErrorCode flow_end(Walk *walk, Flow flow, BodyVerdict *ret_verdict, bool 
     return OK;
 }
 
-/* All compensations have a record, or one of them waits or has failed. */
+/* All compensations have a record, or one of them waits or has failed. None begins before everything that was sent has ended, because order is
+ * the promise. */
 static ErrorCode compensation_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
 {
     Flow        flow;
     RunVerdict  verdict;
     const char *reason = run_result(walk->run, "~");
 
+    TRY(replies_walk(walk, &flow, reterr));
     walk->failure = NULL; /* why it compensates is recorded; from here on failures are those of compensations */
-    TRY(compensate_walk(walk, &flow, reterr));
+    if (flow == FLOW_NEXT)
+        TRY(compensate_walk(walk, &flow, reterr));
     switch (flow) {
     case FLOW_NEXT:
-        TRY(run_phase_set(walk->run, "compensated", &verdict, reterr));
+        TRY(run_phase_set(walk->run, "compensated", /* record= */ NULL, &verdict, reterr));
         *ret_verdict = (BodyVerdict){.end     = verdict == RUN_OK ? BODY_ENDS : BODY_STOPS,
                                      .outcome = OUTCOME_REJECT,
                                      .error   = reason ? text_unquoted(walk->arena, reason) : NULL};
@@ -451,16 +447,12 @@ static ErrorCode compensation_end(Walk *walk, BodyVerdict *ret_verdict, Error *r
 
 static ErrorCode walk_run(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
 {
-    bool compensates = strcmp(run_phase(walk->run), "forward") != 0;
     Flow flow;
 
-    if (!compensates) {
-        TRY(list_walk(walk, /* scope= */ NULL, &walk->definition->list, &flow, reterr));
-        TRY(flow_end(walk, flow, ret_verdict, &compensates, reterr));
-    }
-    if (compensates && ret_verdict->end != BODY_STOPS)
+    if (strcmp(run_phase(walk->run), "forward") != 0)
         return compensation_end(walk, ret_verdict, reterr);
-    return OK;
+    TRY(list_walk(walk, /* scope= */ NULL, &walk->definition->list, &flow, reterr));
+    return flow_end(walk, flow, ret_verdict, reterr);
 }
 
 ErrorCode interpret_body(Run *run, Job *job, const LoadedProcess *loaded, void *context, BodyVerdict *ret_verdict,

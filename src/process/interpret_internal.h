@@ -10,6 +10,7 @@
 #include "process/byte_share.h"
 #include "process/definition.h"
 #include "process/interpret.h"
+#include "process/sent.h"
 #include "process/sql_share.h"
 
 struct Interpreter {
@@ -126,6 +127,10 @@ must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *ste
  * out. */
 must_check ErrorCode happened_record(Walk *walk, const char *record, const char *result, const char *why,
                                      Flow *ret_flow, Error *reterr);
+/* The command or child of a step has completed, and the process is being compensated: record it, so that it is compensated. Also after failures
+ * of the step, such as a timeout. FLOW_FAILED: its result could not be saved. */
+must_check ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, const char *record,
+                                  const SentReply *reply, Flow *ret_flow, Error *reterr);
 /* The patch of `save` for this result. */
 must_check ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr);
 must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, const char *fallback,
@@ -159,6 +164,8 @@ void walk_fail(Walk *walk, const char *record, const char *error, bool is_refusa
 
 /* ---- compensate.c ---- */
 
+/* Record what has been sent and has completed since the process failed. FLOW_BLOCKED: something has not ended yet. */
+must_check ErrorCode replies_walk(Walk *walk, Flow *ret_flow, Error *reterr);
 must_check ErrorCode compensate_walk(Walk *walk, Flow *ret_flow, Error *reterr);
 
 #endif

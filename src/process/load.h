@@ -29,19 +29,20 @@ typedef struct {
     const char *payload; /* JSON */
 } ProcessResponse;
 
-#define LOADED_COLUMNS(X, T)                \
-    X(T, int64_t, DB_I64, id)               \
-    X(T, int64_t, DB_TIME, now_us)          \
-    X(T, int32_t, DB_I32, definition_id)    \
-    X(T, const char *, DB_TEXT, phase)      \
-    X(T, const char *, DB_JSONB, state)     \
-    X(T, int64_t, DB_I64, version)          \
-    X(T, int64_t, DB_TIME, deadline_us)     \
-    X(T, int64_t, DB_TIME, retried_us)      \
-    X(T, const char *, DB_UUID, secret)     \
-    X(T, int64_t, DB_I64, response_total)   \
-    X(T, const char *, DB_JSONB, steps)     \
-    X(T, const char *, DB_JSONB, responses) \
+#define LOADED_COLUMNS(X, T)                                                                     \
+    X(T, int64_t, DB_I64, id)                                                                    \
+    X(T, int64_t, DB_TIME, now_us)                                                               \
+    X(T, int32_t, DB_I32, definition_id)                                                         \
+    X(T, const char *, DB_TEXT, phase)                                                           \
+    X(T, const char *, DB_JSONB, state)                                                          \
+    X(T, int64_t, DB_I64, version)                                                               \
+    X(T, int64_t, DB_TIME, deadline_us)                                                          \
+    X(T, int64_t, DB_TIME, retried_us)                                                           \
+    X(T, const char *, DB_UUID, secret)                                                          \
+    X(T, int64_t, DB_I64, response_total)                                                        \
+    X(T, const char *, DB_JSONB, steps)                                                          \
+    X(T, const char *, DB_JSONB, responses)                                                      \
+    X(T, const char *, DB_JSONB, open) /* names of records; NULL: it is not being compensated */ \
     X(T, bool, DB_BOOL, is_last)
 typedef struct {
     LOADED_COLUMNS(DB_FIELD, LoadedProcess)

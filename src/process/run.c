@@ -315,6 +315,18 @@ int run_response_count(Run *run)
     return run->response_total;
 }
 
+const char *run_response_name(Run *run, int index)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return index < run->response_count ? run->responses[index].name : NULL;
+}
+
+Value run_open(const Run *run)
+{
+    return run->loaded->open ? value_trim(run->loaded->open, strlen(run->loaded->open)) : (Value){"[]", 2};
+}
+
 const char *run_state(Run *run)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
@@ -647,12 +659,18 @@ void run_wake(Run *run, const char *domain)
     process_writer_wake(run->writer, domain);
 }
 
-ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_verdict, Error *reterr)
+ErrorCode run_phase_set(Run *run, const char *phase, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr)
 {
     ProcessWrite write = write_begin(run);
 
     write.phase = phase;
+    if (record)
+        record_fill(run, record, &write);
     TRY(write_do(run, &write, ret_verdict, reterr));
+    if (*ret_verdict != RUN_OK)
+        return OK;
+    if (record)
+        run_record_done(run, record);
     mutex_lock(&run->mutex);
     run->phase = phase;
     mutex_unlock(&run->mutex);

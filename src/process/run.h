@@ -26,6 +26,7 @@
 #include "process/key.h"
 #include "process/load.h"
 #include "process/metric.h"
+#include "process/value.h"
 #include "process/write.h"
 
 #define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */
@@ -59,9 +60,13 @@ int run_attempts(Run *run, const char *step);
 /* When an operator last had the process tried again; 0: never. */
 int64_t run_retried_us(const Run *run);
 /* The payloads of the responses of this name that arrived, in order. */
-int         run_responses(Run *run, const char *name, const char *const **ret_payloads);
-int         run_response_count(Run *run); /* of all names */
-const char *run_state(Run *run);          /* JSON; as of the last write that reported it */
+int run_responses(Run *run, const char *name, const char *const **ret_payloads);
+int run_response_count(Run *run); /* of all names */
+/* The names of those that arrived, sorted, from 0 on; NULL: there is none with this index. */
+const char *run_response_name(Run *run, int index);
+/* Of a process that is being compensated: the records whose commands or children have not ended, JSON strings in an array. */
+Value       run_open(const Run *run);
+const char *run_state(Run *run); /* JSON; as of the last write that reported it */
 int64_t     run_version(Run *run);
 const char *run_phase(Run *run);
 /* The time of the database, in microseconds since 1970: a pod whose clock is wrong decides as the others do. */
@@ -116,8 +121,11 @@ const RunRecord *run_record_with_end(Run *run, const RunRecord *record);
 /* Writes nothing: is the lease held, until this transaction ends? */
 must_check ErrorCode run_fence_in(Run *run, Tx *tx, RunVerdict *ret_verdict, Error *reterr);
 /* Workers of this domain of the bus may have work. */
-void                 run_wake(Run *run, const char *domain);
-must_check ErrorCode run_phase_set(Run *run, const char *phase, RunVerdict *ret_verdict, Error *reterr);
+void run_wake(Run *run, const char *domain);
+/* record: written with it; NULL: none. RUN_OVER also if the process was canceled without compensation: then it has ended, and nothing was
+ * written. */
+must_check ErrorCode run_phase_set(Run *run, const char *phase, const RunRecord *record, RunVerdict *ret_verdict,
+                                   Error *reterr);
 
 /* ---- how it ends ---- */
 

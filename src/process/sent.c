@@ -55,3 +55,15 @@ ErrorCode sent_reply_find(const char *const *payloads, int count, const char *id
     }
     return OK;
 }
+
+ErrorCode sent_reply_completed(const char *const *payloads, int count, Arena *arena, SentReply *ret_reply,
+                               bool *ret_found, Error *reterr)
+{
+    *ret_found = false;
+    for (int i = 0; i < count && !*ret_found; i++) {
+        *ret_reply = (SentReply){0};
+        TRY(reader_object(payloads[i], strlen(payloads[i]), &reply_table, arena, ret_reply, reterr));
+        *ret_found = ret_reply->status && strcmp(ret_reply->status, "COMPLETED") == 0;
+    }
+    return OK;
+}

@@ -32,5 +32,8 @@ typedef struct {
 /* The reply to the command with this id among the payloads of responses. *ret_found false: it has not come. */
 must_check ErrorCode sent_reply_find(const char *const *payloads, int count, const char *id, Arena *arena,
                                      SentReply *ret_reply, bool *ret_found, Error *reterr);
+/* The first one of a command that has completed, whatever its id. */
+must_check ErrorCode sent_reply_completed(const char *const *payloads, int count, Arena *arena, SentReply *ret_reply,
+                                          bool *ret_found, Error *reterr);
 
 #endif

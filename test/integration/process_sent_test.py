@@ -5,7 +5,7 @@ import tempfile
 
 from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import cli, define, lines, run, wait_status
+from process_helpers import cli, define, lines, run, show, wait_status
 
 
 def sent_status(db, domain):
@@ -55,14 +55,21 @@ def what_compensations_send_is_not_canceled():
         process, _ = run(pawl, {"type": "refunded", "on_failure": "compensate", "steps": [
             {"name": "pay", "exec": "echo 1", "compensate": {"command": {"domain": "refunds", "type": "refund"}}},
             {"name": "ship", "command": {"domain": "ships", "type": "ship"}}]}, "WAITING_FOR_REPLY")
-        # Held until the compensation has sent its command, so that both are open when the task comes.
+        # Held: nothing is compensated before it has ended.
         with Session(db.url) as other:
             other.do("begin")
             other.do("select from pawl.ready r join pawl.command c using (id) where c.type = 'ship' for update of r")
             cli(pawl, "cancel", process, "--compensate")
-            wait_until(lambda: db.value(OPEN % "refunds") == "1", what="the refund is sent")
+            wait_until(lambda: show(pawl, process)["waits_for"] == {"$reply.ship": 1} and db.value("select max(tries) from pawl.process_orphan") != "0",
+                       what="it waits for the command, and the task has tried to cancel it")
+            assert show(pawl, process)["status"] == "COMPENSATING" and db.value(OPEN % "refunds") == "0"
             other.do("commit")
         wait_until(lambda: sent_status(db, "ships") == ["CANCELED"], what="what was sent before is canceled")
+        wait_until(lambda: db.value(OPEN % "refunds") == "1", what="the refund is sent")
+        # The task does not take it for something that was sent before: a later command is canceled, and this one is not.
+        later, _ = run(pawl, {"type": "later", "steps": [{"name": "c", "command": {"domain": "laters", "type": "x"}}]}, "WAITING_FOR_REPLY")
+        cli(pawl, "cancel", later)
+        wait_until(lambda: sent_status(db, "laters") == ["CANCELED"], what="the task has come again")
         wait_until(lambda: db.value("select count(*) from pawl.process_orphan") == "0", what="no note is left")
         assert db.value(OPEN % "refunds") == "1", "the compensation's command is canceled"
         done = pawl.run("work", "refunds", "--exec", "echo 1", "--drain")

@@ -286,3 +286,102 @@ TEST(definition_cancels_with_compensation)
     assert_string_equal(get(&engine, STEPS), "one w:begun ~ ~one");
     engine_stop(&engine);
 }
+
+/* As a worker of the domain "bank" would: the status that the command ends with. */
+#define CLAIM                                                                                                       \
+    "select count(*) from pawl.claim(pawl.domain_find('bank'), 10, 60000, array_fill(0::bigint, array[10]), null, " \
+    "'w')"
+#define COMPLETE                                                                                                      \
+    "select s.* from (select array_agg(l.id) as ids, array_agg(l.token) as tokens, array_agg('complete'::text) as o," \
+    " array_agg('{\"id\": 7}'::jsonb) as results from pawl.lease l where l.domain_id = pawl.domain_find('bank')) l,"  \
+    " pawl.settle(l.ids, l.tokens, l.o, l.results) s"
+#define BILL                                                                                               \
+    "{'name': 'bill', 'command': {'domain': 'bank', 'type': 'charge'}, 'save': {'bill': '{{result.id}}'}," \
+    " 'compensate': {'exec': 'cat', 'input': '{{result.id}}/{{state.bill}}'}}"
+#define COMPENSATE \
+    "select * from pawl.process_compensate(array(select command_id from pawl.process join pawl.command using (id)))"
+
+TEST(definition_compensates_a_command_that_completed_before_it_was_recorded)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    engine_exec(&engine, "create schema demo; create table demo.go (n integer); insert into demo.go values (1);"
+                         "create function demo.fails (input jsonb, key uuid) returns jsonb language plpgsql as $$ begin"
+                         " while exists (select from demo.go) loop perform pg_sleep(0.01); end loop;"
+                         " raise exception 'no' using errcode = 'QU070'; end $$");
+    define(&engine, "order",
+           "'on_failure': 'compensate', 'steps': [{'name': 'both', 'parallel': {'a': [" BILL
+           "], 'b': [{'name': 'fails', 'sql': 'demo.fails'}]}}]");
+    start(&engine, "order", "{}");
+    await(bus_count(engine.bus, "ready where domain_id = pawl.domain_find('bank')") == 1);
+    engine_exec(&engine, CLAIM);
+    engine_exec(&engine, COMPLETE);
+    engine_exec(&engine, "delete from demo.go"); /* now the other branch fails: it has not seen the reply */
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, STATUS), "COMPENSATED");
+    assert_string_equal(get(&engine, STEPS), "~ bill ~bill");
+    assert_string_equal(get(&engine, "select result::text from pawl.process_step where name = '~bill'"), "\"7/7\"");
+    assert_contains(get(&engine, ERROR), "step fails: no");
+    engine_stop(&engine);
+}
+
+TEST(definition_waits_for_what_it_has_sent_before_it_compensates)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    define(&engine, "order",
+           "'steps': [{'name': 'one', 'exec': 'cat', 'input': 1, 'compensate': {'exec': 'cat'}}, " BILL "]");
+    /* A worker has it, and it cannot be canceled any more. */
+    start(&engine, "order", "{}");
+    await(bus_count(engine.bus, "process where wait is not null") == 1);
+    engine_exec(&engine, CLAIM);
+    engine_exec(&engine, COMPENSATE);
+    await(bus_count(engine.bus, "process where wait is not null and phase = 'compensating'") == 1);
+    assert_string_equal(get(&engine, STEPS), "one ~");
+    assert_string_equal(get(&engine, "select waits::text from pawl.process"), "{\"$reply.bill\": 1}");
+    assert_string_equal(get(&engine, STATUS), "COMPENSATING");
+    engine_exec(&engine, "select pawl.process_orphans_cancel()");
+    engine_exec(&engine, COMPLETE);
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, STATUS), "COMPENSATED");
+    assert_string_equal(get(&engine, STEPS), "one ~ bill ~bill ~one");
+    /* It waits in its queue: canceled, so there is nothing to compensate. */
+    engine_exec(&engine, "truncate pawl.process, pawl.process_step, pawl.process_sent");
+    start(&engine, "order", "{}");
+    await(bus_count(engine.bus, "process where wait is not null") == 1);
+    engine_exec(&engine, COMPENSATE);
+    await(bus_count(engine.bus, "process where wait is not null and phase = 'compensating'") == 1);
+    engine_exec(&engine, "select pawl.process_orphans_cancel()");
+    await_ended(&engine, 1);
+    assert_string_equal(get(&engine, STATUS), "COMPENSATED");
+    assert_string_equal(get(&engine, STEPS), "one ~ ~one");
+    engine_stop(&engine);
+}
+
+TEST(definition_compensates_a_child_whose_reply_meets_a_cancellation)
+{
+    Engine engine;
+
+    engine_start(&engine);
+    define(&engine, "kid", "'steps': [{'name': 'w', 'wait': {'response': 'go'}}]");
+    define(&engine, "order",
+           "'steps': [{'name': 'kid', 'process': {'type': 'kid', 'domain': 'shop'},"
+           " 'compensate': {'exec': 'cat', 'input': 1}}]");
+    start(&engine, "order", "{}");
+    await(bus_count(engine.bus, "process where wait is not null") == 2);
+    /* The child ends by an operator's decision, and its parent is canceled, before it is activated: one transaction. */
+    engine_exec(
+        &engine,
+        "begin; select pawl.finish(array(select p.id from pawl.process p where p.depth = 1), 'COMPLETED',"
+        " 'OPERATOR_COMPLETE', '{}', null, 'ann');"
+        "select * from pawl.process_compensate(array(select c.command_id from pawl.process p join pawl.command c"
+        " using (id) where p.depth = 0)); commit");
+    await_ended(&engine, 2);
+    assert_string_equal(get(&engine, STATUS " where depth = 0"), "COMPENSATED");
+    assert_string_equal(get(&engine, "select string_agg(name, ' ' order by ended_at) from pawl.process_step s"
+                                     " join pawl.process p using (id) where p.depth = 0"),
+                        "~ kid ~kid");
+    engine_stop(&engine);
+}
