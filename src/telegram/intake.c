@@ -43,7 +43,7 @@ static bool item_make(const TelegramIntake *intake, const char *json, size_t siz
     telegram_domain_updates(intake->bot_id, domain);
     *ret_item = (SendItem){.domain       = arena_text(arena, domain),
                            .type         = is_late ? TELEGRAM_TYPE_LATE : TELEGRAM_TYPE_UPDATE,
-                           .payload      = json,
+                           .payload      = telegram_update_reduce(&update, json, arena),
                            .command_id   = id,
                            .priority     = SEND_DEFAULT,
                            .max_attempts = TELEGRAM_UPDATE_ATTEMPTS,

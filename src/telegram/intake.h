@@ -3,6 +3,7 @@
  *
  * The id of an update's command follows from the bot's id and update_id; its order key is its chat. What no worker could read (not JSON, no
  * update_id, too large) is counted, logged and acknowledged: a failure would make the server deliver it for ever.
+ * Stored is what is needed (telegram_update_reduce()): the text of a message that is no command is not.
  * Threads: any. Ownership: everything in the options is borrowed.
  */
 #ifndef TELEGRAM_INTAKE_H

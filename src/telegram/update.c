@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/scan.h"
+#include "base/text.h"
+#include "base/writer.h"
 #include "telegram/markup.h"
 #include "telegram/wire.h"
 
@@ -304,6 +306,77 @@ ErrorCode telegram_update_parse(const char *json, size_t size, Arena *arena, Tel
     parse_kind(object, arena, &update);
     *ret_update = update;
     return OK;
+}
+
+/* ---- what is stored ---- */
+
+/* A text is a command, or is not for the bot. */
+static bool is_command(const TelegramMessage *message)
+{
+    return message->text && message->text[strspn(message->text, " \t\r\n")] == '/';
+}
+
+static void members_copy(Writer *writer, const char *json, const char *const *names, Arena *arena)
+{
+    for (; *names; names++) {
+        const char *value = wire_member(json, *names);
+
+        if (value)
+            writer_raw(writer, *names, wire_raw(value, arena));
+    }
+}
+
+static void message_copy(Writer *writer, const char *name, const char *json, bool with_text, Arena *arena)
+{
+    static const char *const about[] = {"message_id",
+                                        "date",
+                                        "chat",
+                                        "from",
+                                        "sender_chat",
+                                        "message_thread_id",
+                                        "is_topic_message",
+                                        "forward_date",
+                                        "new_chat_members",
+                                        "left_chat_member",
+                                        "forward_from",
+                                        "migrate_to_chat_id",
+                                        "migrate_from_chat_id",
+                                        NULL};
+    static const char *const text[]  = {"text", "entities", "caption", "caption_entities", NULL};
+    const char              *reply   = wire_member(json, "reply_to_message");
+
+    writer_object(writer, name);
+    members_copy(writer, json, about, arena);
+    if (wire_member(json, "forward_origin") || wire_member(json, "forward_from_chat"))
+        writer_bool(writer, "forward_origin", true); /* that it was forwarded, not from where */
+    if (with_text)
+        members_copy(writer, json, text, arena);
+    if (reply && *reply == '{' && strcmp(name, "reply_to_message") != 0)
+        message_copy(writer, "reply_to_message", reply, /* with_text= */ false, arena);
+    writer_end(writer);
+}
+
+const char *telegram_update_reduce(const TelegramUpdate *update, const char *json, Arena *arena)
+{
+    const char *name   = update->kind == TELEGRAM_EDITED_MESSAGE ? "edited_message" : "message";
+    const char *object = wire_open(json), *content = wire_member(object, name);
+    bool        with_text;
+    Text        text;
+    Writer      writer;
+
+    if (update->kind != TELEGRAM_MESSAGE && update->kind != TELEGRAM_EDITED_MESSAGE && update->kind != TELEGRAM_OTHER)
+        return json;
+    with_text = update->kind == TELEGRAM_MESSAGE && is_command(update->message);
+    if (with_text && !wire_member(content, "reply_to_message"))
+        return json;
+    text_init(&text, arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_i64(&writer, "update_id", update->id);
+    if (update->message)
+        message_copy(&writer, name, content, with_text, arena);
+    writer_end(&writer);
+    return text_is_full(&text) ? json : text_string(&text);
 }
 
 int64_t telegram_update_chat(const TelegramUpdate *update)

@@ -51,6 +51,24 @@ def a_poll_confirms_what_is_stored():
 
 
 @test
+def what_members_write_to_each_other_is_not_stored():
+    for mode in ({}, WEBHOOK):
+        with Database() as db, BotApi() as api, Pawl(db, env=api.env(**mode)) as pawl:
+            group, ann, bob = api.group(-1001), api.user(11, "Ann"), api.user(12, "Bob", username="bob")
+            server = pawl.serve("--role", "bot,api")
+            if mode:
+                api.do_setwebhook({"url": f"http://{server.host}:{server.port}/telegram/webhook", "secret_token": SECRET}, None)
+            secret = api.message(group, bob, "a SECRET of ours", photo=[{"file_id": "SECRET"}])
+            api.edit(secret, "an edited SECRET")
+            api.update(poll={"question": "SECRET"})
+            api.message(group, ann, "/match 3 1", reply_to=secret["message"])
+            wait_until(lambda: len(updates(db, "COMPLETED")) == 4)
+            stored = "\n".join(db.rows("select payload from pawl.command"))
+            assert "SECRET" not in stored and "/match 3 1" in stored, stored
+            wait_until(lambda: any("Ann 3:1 Bob" in text for text in api.texts(group)), what="the reply names its opponent all the same")
+
+
+@test
 def an_update_is_not_confirmed_while_the_database_is_away():
     with Database() as db, Proxy(db) as proxy, BotApi() as api, Pawl(proxy.url, env=api.env()) as pawl:
         pawl.serve("--role", "bot,api")

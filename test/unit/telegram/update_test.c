@@ -224,3 +224,48 @@ TEST(update_refuses_what_has_no_id)
         assert_int_equal(4242, update.id);
     }
 }
+
+static void reduces_to(const char *json, const char *expected)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TelegramUpdate            update  = parse(arena, json);
+    const char               *reduced = telegram_update_reduce(&update, json, arena);
+    TelegramUpdate            again   = parse(arena, reduced);
+
+    assert_string_equal(expected, reduced);
+    assert_int_equal(update.id, again.id);
+    assert_int_equal(update.kind, again.kind);
+    assert_true(telegram_update_chat(&update) == telegram_update_chat(&again));
+    assert_string_equal(expected, telegram_update_reduce(&again, reduced, arena));
+}
+
+#define CHAT "\"chat\":{\"id\":-5,\"title\":\"x\"},\"from\":{\"id\":11,\"first_name\":\"Ann\"}"
+
+TEST(update_is_stored_without_what_is_not_needed)
+{
+    static const char *const whole[] = {
+        "{\"update_id\":7,\"message\":{\"message_id\":5," CHAT ",\"text\":\" /me\",\"entities\":[]}}",
+        "{\"update_id\":7,\"callback_query\":{\"id\":\"1\",\"data\":\"top:0\",\"message\":{\"message_id\":5," CHAT
+        ",\"text\":\"x\"}}}",
+        "{\"update_id\":7,\"my_chat_member\":{" CHAT ",\"new_chat_member\":{\"status\":\"left\"}}}",
+    };
+
+    for (size_t i = 0; i < COUNT(whole); i++)
+        reduces_to(whole[i], whole[i]);
+    reduces_to("{\"update_id\":7,\"message\":{\"message_id\":5,\"date\":9," CHAT
+               ",\"text\":\"a secret /me\",\"entities\":[],\"photo\":[{\"file_id\":\"f\"}]}}",
+               "{\"update_id\":7,\"message\":{\"message_id\":5,\"date\":9," CHAT "}}");
+    reduces_to("{\"update_id\":7,\"message\":{\"message_id\":5," CHAT
+               ",\"caption\":\"secret\",\"new_chat_members\":[{\"id\":4}],"
+               "\"forward_origin\":{\"type\":\"user\",\"sender_user\":{\"id\":9}},\"migrate_to_chat_id\":-6}}",
+               "{\"update_id\":7,\"message\":{\"message_id\":5," CHAT
+               ",\"new_chat_members\":[{\"id\":4}],\"migrate_to_chat_id\":-6,\"forward_origin\":true}}");
+    reduces_to("{\"update_id\":7,\"message\":{\"message_id\":5," CHAT
+               ",\"text\":\"/match 3 1\",\"reply_to_message\":{\"message_id\":4," CHAT
+               ",\"text\":\"secret\",\"reply_to_message\":{\"message_id\":3,\"text\":\"older\"}}}}",
+               "{\"update_id\":7,\"message\":{\"message_id\":5," CHAT
+               ",\"text\":\"/match 3 1\",\"reply_to_message\":{\"message_id\":4," CHAT "}}}");
+    reduces_to("{\"update_id\":7,\"edited_message\":{\"message_id\":5," CHAT ",\"text\":\"/match 3 1\"}}",
+               "{\"update_id\":7,\"edited_message\":{\"message_id\":5," CHAT "}}");
+    reduces_to("{\"update_id\":7,\"poll\":{\"question\":\"secret\"}}", "{\"update_id\":7}");
+}
