@@ -61,7 +61,13 @@ begin
       ('wallet.seal_horizon()', null, null),
       ('wallet.verify_note(bigint)', null, null),
       ('rating.verify_members(bigint)', '!changes', null),
-      ('pawl.telegram_pace(bigint,bigint[],integer,integer,integer,integer)', 'p_horizon_ms', null)
+      ('pawl.telegram_pace(bigint,bigint[],integer,integer,integer,integer)', 'p_horizon_ms', null),
+      ('rating.turn_open(bigint,text,text,timestamptz,bigint[],text[],text[],boolean[],boolean[],bigint,boolean,bigint[],text[])', null, null),
+      ('rating.match_read(bigint,text,bigint,bigint,integer,integer)', null, null),
+      ('rating.match_write(bigint,text,integer,bigint,integer,integer,bigint[],bigint[],double precision[],double precision[],double precision[],double precision[],double precision[],double precision[])', null, null),
+      ('rating.places(bigint,bigint[])', null, null),
+      ('rating.usage_add(bigint,bigint)', null, null),
+      ('rating.usernames_seen(timestamptz,bigint[],text[])', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames) or ltrim(r.argument, '!') <> all (p.proargnames) and r.argument ~ '^!')
       and (r.result is null or p.prorettype = r.result::regtype)

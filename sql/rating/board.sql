@@ -28,24 +28,26 @@ as $$
   order by m.rating desc, m.player_id
 $$;
 
--- The place of each of these players; null: none.
-create or replace function rating.places (p_group_id bigint, p_players bigint[])
+-- The place of each of these players in its group; null: none.
+create or replace function rating.places (p_groups bigint[], p_players bigint[])
   returns table (ord integer, place bigint)
   language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
 #variable_conflict use_column
 begin
+  perform pawl.array_check('groups', p_groups, cardinality(p_groups), 'RT002'),
+          pawl.array_check('players', p_players, cardinality(p_groups), 'RT002');
   return query
     select u.ord::integer,
            case when m.is_present and m.games > 0 and m.games >= g.min_games then 1 + (
              select count(*) from rating.member o
-             where o.group_id = p_group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating > m.rating) + (
+             where o.group_id = u.group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating > m.rating) + (
              select count(*) from rating.member o
-             where o.group_id = p_group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating = m.rating
+             where o.group_id = u.group_id and o.is_present and o.games > 0 and o.games >= g.min_games and o.rating = m.rating
                and o.player_id < m.player_id) end
-    from unnest(p_players) with ordinality u (id, ord)
-    join rating.groups g on g.id = p_group_id
-    left join rating.member m on m.group_id = p_group_id and m.player_id = u.id
+    from unnest(p_groups, p_players) with ordinality u (group_id, id, ord)
+    join rating.groups g on g.id = u.group_id
+    left join rating.member m on m.group_id = u.group_id and m.player_id = u.id
     order by u.ord;
 end
 $$;
@@ -68,7 +70,7 @@ as $$
          (select string_agg(case r.outcome when 1 then 'W' when 0 then 'D' else 'L' end, '' order by r.match_id desc)
           from (select h.outcome, h.match_id from rating.history h
                 where h.group_id = p_group_id and h.player_id = p_player_id and not h.is_undone order by h.match_id desc limit 5) r),
-         (select l.place from rating.places(p_group_id, array[p_player_id]) l)
+         (select l.place from rating.places(array[p_group_id], array[p_player_id]) l)
   from rating.member m
   join rating.player p on p.id = m.player_id
   left join rating.username n on n.player_id = m.player_id

@@ -1,99 +1,146 @@
--- match.sql - register a match. The caller reads, computes and writes in one transaction; the versions show that nothing changed in between.
+-- match.sql - register matches, one or several. The caller reads, computes and writes in one transaction; the versions show that nothing changed in
+-- between.
 -- Invariants: a key is one match. Ratings change only together with the match and its two history rows. Match ids are allocated after the
--- versions were read; see migration rating.
--- Lock order: members by player_id.
+-- versions were read; see migration rating. All matches of a call are written, or none.
+-- Lock order: members by group_id and player_id.
 -- Errors: RT001 a version has changed since it was read, or the key was just used: roll back and begin again; RT002 an argument is missing or
 -- out of range.
 
--- What a registration needs to know, in one snapshot: the match that has the key already; whether the same result was registered within a
--- minute, by the last 50 matches of the two; both members as they are now. A member without a match has the group's start rating. Two rows, or fewer if a member is unknown.
-create or replace function rating.match_read (
-  p_group_id bigint, p_key text, p_player_a bigint, p_player_b bigint, p_score_a integer, p_score_b integer)
-  returns table (player_id bigint, rating double precision, deviation double precision, volatility double precision, games integer,
+-- What registrations need to know, in one snapshot: the match that has the key already; whether the same result was registered within a
+-- minute, by the last 50 matches of the two; both members as they are now. A member without a match has the group's start rating. Two rows for
+-- each match, the first player's first, or fewer if a member is unknown.
+create or replace function rating.matches_read (
+  p_groups bigint[], p_keys text[], p_players_a bigint[], p_players_b bigint[], p_scores_a integer[], p_scores_b integer[])
+  returns table (ord integer, player_id bigint, rating double precision, deviation double precision, volatility double precision, games integer,
                  version bigint, is_present boolean, is_bot boolean, match_id bigint, is_same boolean)
   language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
 #variable_conflict use_column
+declare
+  v_count integer := cardinality(p_groups);
+  v_since timestamptz := pawl.now() - interval '1 minute';
 begin
+  perform pawl.array_check('groups', p_groups, v_count, 'RT002'), pawl.array_check('keys', p_keys, v_count, 'RT002'),
+          pawl.array_check('players_a', p_players_a, v_count, 'RT002'), pawl.array_check('players_b', p_players_b, v_count, 'RT002'),
+          pawl.array_check('scores_a', p_scores_a, v_count, 'RT002'), pawl.array_check('scores_b', p_scores_b, v_count, 'RT002');
   return query
-    select m.player_id, case when m.games = 0 then g.start_rating else m.rating end, case when m.games = 0 then 350 else m.deviation end,
-           case when m.games = 0 then 0.06 else m.volatility end, m.games, m.version, m.is_present, p.is_bot,
-           (select k.id from rating.match k where k.key = p_key),
-           exists (
-             select from (
-               select s.* from rating.match s
-               where s.group_id = p_group_id and s.undone_at is null
-                 and least(s.player_a, s.player_b) = least(p_player_a, p_player_b)
-                 and greatest(s.player_a, s.player_b) = greatest(p_player_a, p_player_b)
-               order by s.id desc limit 50) s
-             where s.played_at > pawl.now() - interval '1 minute'
-               and case when s.player_a = p_player_a then s.score_a = p_score_a and s.score_b = p_score_b
-                        else s.score_a = p_score_b and s.score_b = p_score_a end)
-    from (values (p_player_a, 1), (p_player_b, 2)) u (id, ord)
-    join rating.member m on m.group_id = p_group_id and m.player_id = u.id
-    join rating.player p on p.id = u.id
-    join rating.groups g on g.id = p_group_id
-    order by u.ord;
+    select u.ord::integer, m.player_id, case when m.games = 0 then g.start_rating else m.rating end,
+           case when m.games = 0 then 350 else m.deviation end, case when m.games = 0 then 0.06 else m.volatility end, m.games, m.version,
+           m.is_present, p.is_bot, k.match_id, k.is_same
+    from unnest(p_groups, p_keys, p_players_a, p_players_b, p_scores_a, p_scores_b)
+      with ordinality u (group_id, key, a, b, score_a, score_b, ord)
+    cross join lateral (
+      select (select k.id from rating.match k where k.key = u.key) as match_id,
+             exists (
+               select from (
+                 select s.* from rating.match s
+                 where s.group_id = u.group_id and s.undone_at is null
+                   and least(s.player_a, s.player_b) = least(u.a, u.b) and greatest(s.player_a, s.player_b) = greatest(u.a, u.b)
+                 order by s.id desc limit 50) s
+               where s.played_at > v_since
+                 and case when s.player_a = u.a then s.score_a = u.score_a and s.score_b = u.score_b
+                          else s.score_a = u.score_b and s.score_b = u.score_a end) as is_same
+      offset 0) k -- computed once for both players
+    cross join lateral (values (u.a, 1), (u.b, 2)) s (player_id, side)
+    join rating.member m on m.group_id = u.group_id and m.player_id = s.player_id
+    join rating.player p on p.id = s.player_id
+    join rating.groups g on g.id = u.group_id
+    order by u.ord, s.side;
 end
 $$;
 
--- Write what was computed. Arrays have the first player, then the second one. Returns the match's id.
-create or replace function rating.match_write (
-  p_group_id bigint, p_key text, p_rules_id integer, p_author_id bigint, p_score_a integer, p_score_b integer, p_players bigint[],
+-- Write what was computed. The arrays from p_players on have two elements for each match: the first player, then the second one. Returns the
+-- ids of the matches.
+create or replace function rating.matches_write (
+  p_groups bigint[], p_keys text[], p_rules integer[], p_authors bigint[], p_scores_a integer[], p_scores_b integer[], p_players bigint[],
   p_versions bigint[], p_ratings_before double precision[], p_deviations_before double precision[], p_volatilities_before double precision[],
   p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[])
-  returns bigint
+  returns table (ord integer, id bigint)
   language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
+#variable_conflict use_column
 declare
   v_now timestamptz := pawl.now();
-  v_id bigint;
-  v_side record;
+  v_count integer := cardinality(p_groups);
+  v_sides integer := 2 * v_count;
+  v_sequence regclass := pg_get_serial_sequence('rating.match', 'id');
+  v_ids bigint[];
+  v_done bigint[];
+  v_written bigint;
+  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
+  v_groups bigint[] := p_groups;
+  v_keys text[] := p_keys;
+  v_rules integer[] := p_rules;
+  v_authors bigint[] := p_authors;
+  v_scores_a integer[] := p_scores_a;
+  v_scores_b integer[] := p_scores_b;
+  v_players bigint[] := p_players;
 begin
-  perform pawl.array_check('players', p_players, 2, 'RT002'), pawl.array_check('versions', p_versions, 2, 'RT002'),
-          pawl.array_check('ratings_before', p_ratings_before, 2, 'RT002'),
-          pawl.array_check('deviations_before', p_deviations_before, 2, 'RT002'),
-          pawl.array_check('volatilities_before', p_volatilities_before, 2, 'RT002'),
-          pawl.array_check('ratings', p_ratings, 2, 'RT002'), pawl.array_check('deviations', p_deviations, 2, 'RT002'),
-          pawl.array_check('volatilities', p_volatilities, 2, 'RT002');
-  if (length(p_key) between 1 and 200 and p_group_id is not null and p_players[1] <> p_players[2] and p_versions[1] > 0 and p_versions[2] > 0
-      and p_score_a between 0 and 1000 and p_score_b between 0 and 1000 and p_score_a + p_score_b > 0
-      and exists (select from rating.rules r where r.id = p_rules_id)
-      and 0 <= all (p_ratings || p_ratings_before) and 10000 >= all (p_ratings || p_ratings_before)
-      and 0 < all (p_deviations || p_deviations_before) and 'Infinity' > all (p_deviations || p_deviations_before)
-      and 0 < all (p_volatilities || p_volatilities_before) and 'Infinity' > all (p_volatilities || p_volatilities_before)) is not true then
+  perform pawl.array_check('groups', p_groups, v_count, 'RT002'), pawl.array_check('keys', p_keys, v_count, 'RT002'),
+          pawl.array_check('rules', p_rules, v_count, 'RT002'), pawl.array_check('authors', p_authors, v_count, 'RT002'),
+          pawl.array_check('scores_a', p_scores_a, v_count, 'RT002'), pawl.array_check('scores_b', p_scores_b, v_count, 'RT002'),
+          pawl.array_check('players', p_players, v_sides, 'RT002'), pawl.array_check('versions', p_versions, v_sides, 'RT002'),
+          pawl.array_check('ratings_before', p_ratings_before, v_sides, 'RT002'),
+          pawl.array_check('deviations_before', p_deviations_before, v_sides, 'RT002'),
+          pawl.array_check('volatilities_before', p_volatilities_before, v_sides, 'RT002'),
+          pawl.array_check('ratings', p_ratings, v_sides, 'RT002'), pawl.array_check('deviations', p_deviations, v_sides, 'RT002'),
+          pawl.array_check('volatilities', p_volatilities, v_sides, 'RT002');
+  if v_count not between 1 and 1000
+     or 0 <= all (p_ratings || p_ratings_before) is not true or 10000 >= all (p_ratings || p_ratings_before) is not true
+     or 0 < all (p_deviations || p_deviations_before) is not true or 'Infinity' > all (p_deviations || p_deviations_before) is not true
+     or 0 < all (p_volatilities || p_volatilities_before) is not true or 'Infinity' > all (p_volatilities || p_volatilities_before) is not true
+     or 0 < all (p_versions) is not true
+     or exists (
+       select from generate_series(1, v_count) i
+       where (length(v_keys[i]) between 1 and 200 and v_groups[i] is not null and v_players[2 * i - 1] <> v_players[2 * i]
+              and v_scores_a[i] between 0 and 1000 and v_scores_b[i] between 0 and 1000 and v_scores_a[i] + v_scores_b[i] > 0
+              and exists (select from rating.rules r where r.id = v_rules[i])) is not true) then
     raise exception 'a match needs a key, two players with their versions, scores from 0 to 1000 that are not both 0, and ratings from 0 to 10000'
       using errcode = 'RT002';
   end if;
-  v_id := nextval(pg_get_serial_sequence('rating.match', 'id'));
-  for v_side in
-    select u.* from unnest(p_players, p_versions, p_ratings_before, p_ratings, p_deviations, p_volatilities)
-      u (player_id, version, rating_before, rating, deviation, volatility)
-    order by u.player_id
-  loop
+  v_ids := array(select nextval(v_sequence) from generate_series(1, v_count));
+  -- By lateral and tid, because a join could read all members first. The version decides: a row that another transaction has changed
+  -- meanwhile has another one.
+  with side as (
+    select s.*, o.tid
+    from (select v_groups[(u.n + 1) / 2] as group_id, v_ids[(u.n + 1) / 2] as match_id, u.*
+          from unnest(p_players, p_versions, p_ratings_before, p_ratings, p_deviations, p_volatilities)
+            with ordinality u (player_id, version, rating_before, rating, deviation, volatility, n)
+          order by 1, u.player_id) s
+    cross join lateral (
+      select m.ctid as tid from rating.member m
+      where m.group_id = s.group_id and m.player_id = s.player_id and m.version = s.version limit 1) o
+  ), written as (
     update rating.member m
-    set rating = v_side.rating, deviation = v_side.deviation, volatility = v_side.volatility, version = m.version + 1, last_match_id = v_id,
-        start_rating = case when m.games = 0 then v_side.rating_before else m.start_rating end,
+    set rating = s.rating, deviation = s.deviation, volatility = s.volatility, version = m.version + 1, last_match_id = s.match_id,
+        start_rating = case when m.games = 0 then s.rating_before else m.start_rating end,
         games = 1 + (select count(*) from rating.history h
-                     where h.group_id = p_group_id and h.player_id = v_side.player_id and not h.is_undone)
-    where m.group_id = p_group_id and m.player_id = v_side.player_id and m.version = v_side.version;
-    if not found then
-      raise exception 'the rating of player % has changed since it was read', v_side.player_id using errcode = 'RT001';
-    end if;
-  end loop;
+                     where h.group_id = s.group_id and h.player_id = s.player_id and not h.is_undone)
+    from side s
+    where m.ctid = s.tid and m.version = s.version
+    returning s.n
+  )
+  select array_agg(w.n) into v_done from written w;
+  if cardinality(v_done) is distinct from v_sides then
+    raise exception 'the rating of player % has changed since it was read',
+      (select v_players[n] from generate_series(1, v_sides) n where n <> all (coalesce(v_done, '{}')) order by n limit 1) using errcode = 'RT001';
+  end if;
   insert into rating.match (id, group_id, key, player_a, player_b, score_a, score_b, rules_id, author_id, played_at)
   overriding system value
-  values (v_id, p_group_id, p_key, p_players[1], p_players[2], p_score_a, p_score_b, p_rules_id, p_author_id, v_now)
+  select v_ids[i], v_groups[i], v_keys[i], v_players[2 * i - 1], v_players[2 * i], v_scores_a[i], v_scores_b[i], v_rules[i], v_authors[i], v_now
+  from generate_series(1, v_count) i
   on conflict on constraint match_key do nothing;
-  if not found then
+  get diagnostics v_written = row_count;
+  if v_written <> v_count then
     raise exception 'the key was just used' using errcode = 'RT001';
   end if;
   insert into rating.history (match_id, player_id, group_id, opponent_id, outcome, rating_before, deviation_before, volatility_before,
                               rating_after, deviation_after, volatility_after, played_at)
-  select v_id, u.player_id, p_group_id, p_players[3 - u.side], sign((p_score_a - p_score_b) * (3 - 2 * u.side)), u.rating_before,
+  select v_ids[s.i], u.player_id, v_groups[s.i], v_players[u.n + s.sign], sign((v_scores_a[s.i] - v_scores_b[s.i]) * s.sign), u.rating_before,
          u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, v_now
   from unnest(p_players, p_ratings_before, p_deviations_before, p_volatilities_before, p_ratings, p_deviations, p_volatilities)
-    with ordinality u (player_id, rating_before, deviation_before, volatility_before, rating, deviation, volatility, side);
-  return v_id;
+    with ordinality u (player_id, rating_before, deviation_before, volatility_before, rating, deviation, volatility, n)
+  cross join lateral (select (u.n + 1) / 2, case when u.n % 2 = 1 then 1 else -1 end) s (i, sign);
+  return query select i, v_ids[i] from generate_series(1, v_count) i order by i;
 end
 $$;

@@ -1,10 +1,51 @@
 -- player.sql - who is who: players, usernames, members of groups.
 -- Invariant: a username is one player's, the one who was seen with it last; a player has one username.
--- Lock order: players by user_id, usernames by name, members by player_id. Rows that do not change are not written.
+-- Lock order: players by user_id, usernames by name, members by group_id and player_id, each over all messages of a call. Rows that do not change
+-- are not written.
 -- Errors: RT002 an argument is missing or out of range.
 
--- What a message of p_at shows: these users exist, with these names. p_presents: true, false: seen in the group, or leaving it; null: named by
--- another member, which adds a member but does not return one who left. Returns a row per user.
+-- What messages show: these users exist, with these names. p_groups and p_ats: the group and the time of the message of each. p_presents: true,
+-- false: seen in the group, or leaving it; null: named by another member, which adds a member but does not return one who left.
+-- A user in several messages has the name of the last one.
+create or replace function rating.players_put (
+  p_groups bigint[], p_ats timestamptz[], p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[])
+  returns void
+  language plpgsql set search_path = rating, pg_temp set plan = keyed_cached
+as $$
+begin
+  if exists (select from unnest(p_groups, p_ats, p_users, p_names, p_bots) u (group_id, at, id, name, bot)
+             where (u.id <> 0) is not true or u.group_id is null or u.at is null or u.name is null or u.bot is null) then
+    raise exception 'users must have an id other than 0, a group, a name, a time and whether they are bots' using errcode = 'RT002';
+  end if;
+  insert into rating.player (user_id, name, is_bot, seen_at)
+  select u.id, left(u.name, 128), u.bot, u.at
+  from (select distinct on (u.id) u.id, u.name, u.bot, u.at from unnest(p_users, p_names, p_bots, p_ats) u (id, name, bot, at)
+        order by u.id, u.at desc) u
+  left join rating.player p on p.user_id = u.id
+  where p.id is null or p.seen_at <= u.at and (p.name <> left(u.name, 128) or p.is_bot <> u.bot)
+  order by u.id
+  on conflict on constraint player_user do update set name = excluded.name, is_bot = excluded.is_bot, seen_at = excluded.seen_at;
+
+  if exists (select from unnest(p_users, p_usernames) u (id, username)
+             join rating.player p on p.user_id = u.id
+             left join rating.username n on n.player_id = p.id
+             where n.shown is distinct from left(u.username, 64)) then
+    perform rating.usernames_put(p_ats, p_users, p_usernames);
+  end if;
+
+  insert into rating.member as old (group_id, player_id, is_present, rating, deviation, volatility)
+  select u.group_id, u.id, coalesce(u.present, true), g.start_rating, 350, 0.06
+  from (select distinct on (u.group_id, p.id) u.group_id, p.id, u.present from unnest(p_groups, p_users, p_presents) u (group_id, user_id, present)
+        join rating.player p on p.user_id = u.user_id order by u.group_id, p.id, u.present) u
+  join rating.groups g on g.id = u.group_id
+  left join rating.member m on m.group_id = u.group_id and m.player_id = u.id
+  where m.player_id is null or m.is_present <> u.present
+  order by u.group_id, u.id
+  on conflict (group_id, player_id) do update set is_present = excluded.is_present where old.is_present <> excluded.is_present;
+end
+$$;
+
+-- The same for one message. Returns a row per user.
 create or replace function rating.players_seen (
   p_group_id bigint, p_at timestamptz, p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[])
   returns table (ord integer, player_id bigint)
@@ -17,54 +58,42 @@ begin
   perform pawl.array_check('users', p_users, v_count, 'RT002'), pawl.array_check('names', p_names, v_count, 'RT002'),
           pawl.array_check('usernames', p_usernames, v_count, 'RT002'), pawl.array_check('bots', p_bots, v_count, 'RT002'),
           pawl.array_check('presents', p_presents, v_count, 'RT002');
-  if p_at is null or v_count > 200 or exists (
-       select from unnest(p_users, p_names, p_bots) u (id, name, bot) where (u.id <> 0) is not true or u.name is null or u.bot is null) then
-    raise exception 'users must be at most 200, with an id other than 0, a name, a time and whether they are bots' using errcode = 'RT002';
+  if p_at is null or v_count > 200 then
+    raise exception 'users must be at most 200, with a time' using errcode = 'RT002';
   end if;
-  insert into rating.player (user_id, name, is_bot, seen_at)
-  select u.id, left(u.name, 128), u.bot, p_at
-  from (select distinct on (u.id) u.id, u.name, u.bot from unnest(p_users, p_names, p_bots) u (id, name, bot) order by u.id) u
-  left join rating.player p on p.user_id = u.id
-  where p.id is null or p.seen_at <= p_at and (p.name <> left(u.name, 128) or p.is_bot <> u.bot)
-  order by u.id
-  on conflict on constraint player_user do update set name = excluded.name, is_bot = excluded.is_bot, seen_at = excluded.seen_at;
-
-  if exists (select from unnest(p_users, p_usernames) u (id, username)
-             join rating.player p on p.user_id = u.id
-             left join rating.username n on n.player_id = p.id
-             where n.shown is distinct from left(u.username, 64)) then
-    perform rating.usernames_seen(p_at, p_users, p_usernames);
-  end if;
-
-  insert into rating.member as old (group_id, player_id, is_present, rating, deviation, volatility)
-  select p_group_id, u.id, coalesce(u.present, true), g.start_rating, 350, 0.06
-  from (select distinct on (p.id) p.id, u.present from unnest(p_users, p_presents) u (user_id, present)
-        join rating.player p on p.user_id = u.user_id order by p.id, u.present) u
-  join rating.groups g on g.id = p_group_id
-  left join rating.member m on m.group_id = p_group_id and m.player_id = u.id
-  where m.player_id is null or m.is_present <> u.present
-  order by u.id
-  on conflict (group_id, player_id) do update set is_present = excluded.is_present where old.is_present <> excluded.is_present;
-
+  perform rating.players_put(array_fill(p_group_id, array[v_count]), array_fill(p_at, array[v_count]), p_users, p_names, p_usernames, p_bots,
+                             p_presents);
   return query select u.ord::integer, p.id from unnest(p_users) with ordinality u (id, ord) join rating.player p on p.user_id = u.id;
 end
 $$;
 
--- Who has which username since p_at, as far as nothing newer is known. Another transaction may give the same player another name at the same
+-- Who has which username since p_ats, as far as nothing newer is known. Another transaction may give the same player another name at the same
 -- moment: then one of them is kept, and the next message settles it.
-create or replace function rating.usernames_seen (p_at timestamptz, p_users bigint[], p_usernames text[])
+create or replace function rating.usernames_put (p_ats timestamptz[], p_users bigint[], p_usernames text[])
   returns void
   language plpgsql set search_path = rating, pg_temp
 as $$
+declare
+  v_players bigint[];
+  v_names text[];
+  v_shown text[];
+  v_ats timestamptz[];
 begin
+  select array_agg(q.id), array_agg(lower(q.shown)), array_agg(q.shown), array_agg(q.at) into v_players, v_names, v_shown, v_ats
+  from (select distinct on (p.id) p.id, nullif(left(u.username, 64), '') as shown, u.at
+        from unnest(p_users, p_usernames, p_ats) u (user_id, username, at) join rating.player p on p.user_id = u.user_id
+        order by p.id, u.at desc) q;
+  perform from rating.username n
+  where n.name = any (v_names || array(select o.name from rating.username o where o.player_id = any (v_players)))
+  order by n.name for update;
   delete from rating.username n
-  using unnest(p_users, p_usernames) u (id, username) join rating.player p on p.user_id = u.id
-  where n.player_id = p.id and n.seen_at <= p_at and n.name is distinct from lower(left(u.username, 64));
+  using unnest(v_players, v_names, v_ats) u (id, name, at)
+  where n.player_id = u.id and n.seen_at <= u.at and n.name is distinct from u.name;
   insert into rating.username as old (name, shown, player_id, seen_at)
-  select distinct on (lower(left(u.username, 64))) lower(left(u.username, 64)), left(u.username, 64), p.id, p_at
-  from unnest(p_users, p_usernames) u (id, username) join rating.player p on p.user_id = u.id
-  where u.username <> '' and not exists (select from rating.username n where n.player_id = p.id and n.name <> lower(left(u.username, 64)))
-  order by 1, p.id
+  select distinct on (u.name) u.name, u.shown, u.id, u.at
+  from unnest(v_players, v_names, v_shown, v_ats) u (id, name, shown, at)
+  where u.name is not null and not exists (select from rating.username n where n.player_id = u.id and n.name <> u.name)
+  order by u.name, u.at desc, u.id
   on conflict (name) do update set shown = excluded.shown, player_id = excluded.player_id, seen_at = excluded.seen_at
   where old.seen_at <= excluded.seen_at and (old.player_id <> excluded.player_id or old.shown <> excluded.shown);
 exception when unique_violation then
@@ -96,25 +125,35 @@ as $$
   left join rating.member m on m.group_id = p_group_id and m.player_id = p.id
 $$;
 
--- One more command of this player in this group, or in a private chat, which has the negative outside id of its user instead of a group; how many there were in the last minute, this one included. Rows that are older than two
--- minutes are deleted on the way, at most 50 of the group.
-create or replace function rating.usage_add (p_group_id bigint, p_player_id bigint)
-  returns table (by_player bigint, by_group bigint)
+-- One more command of each of these players in these groups, or in a private chat, which has the negative outside id of its user instead of a
+-- group; how many there were in the last minute, these included. Rows that are older than two minutes are deleted on the way, at most 50 of a
+-- group.
+create or replace function rating.usage_add (p_groups bigint[], p_players bigint[])
+  returns table (ord integer, by_player bigint, by_group bigint)
   language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
+#variable_conflict use_column
 declare
   v_now timestamptz := pawl.now();
 begin
-  if p_group_id is null or p_player_id is null then
-    raise exception 'group and player must not be null' using errcode = 'RT002';
+  perform pawl.array_check('groups', p_groups, cardinality(p_groups), 'RT002'),
+          pawl.array_check('players', p_players, cardinality(p_groups), 'RT002');
+  if array_position(p_groups, null) is not null or array_position(p_players, null) is not null then
+    raise exception 'groups and players must not be null' using errcode = 'RT002';
   end if;
   delete from rating.usage u
-  where u.ctid in (select o.ctid from rating.usage o where o.group_id = p_group_id and o.at < v_now - interval '2 minutes'
-                   order by o.at limit 50 for update skip locked);
-  insert into rating.usage (group_id, player_id, at) values (p_group_id, p_player_id, v_now);
+  where u.ctid = any (array(
+    select o.tid from unnest(p_groups) g (id)
+    cross join lateral (
+      select o.ctid as tid from rating.usage o where o.group_id = g.id and o.at < v_now - interval '2 minutes'
+      order by o.at limit 50 for update skip locked) o));
+  insert into rating.usage (group_id, player_id, at) select u.group_id, u.player_id, v_now from unnest(p_groups, p_players) u (group_id, player_id);
   return query
-    select count(*) filter (where u.player_id = p_player_id), count(*)
-    from rating.usage u where u.group_id = p_group_id and u.at > v_now - interval '1 minute';
+    select g.ord::integer, c.by_player, c.by_group
+    from unnest(p_groups, p_players) with ordinality g (id, player_id, ord)
+    cross join lateral (
+      select count(*) filter (where u.player_id = g.player_id) as by_player, count(*) as by_group
+      from rating.usage u where u.group_id = g.id and u.at > v_now - interval '1 minute') c;
 end
 $$;
 

@@ -1,94 +1,134 @@
--- turn.sql - one call for what every message and every button press needs: its group, who was seen, who is meant, the limits.
--- Lock order: groups; players, usernames and members as rating.players_seen; usage. A message that shows nothing new writes the row of
+-- turn.sql - one call for what every message and every button press needs: its group, who was seen, who is meant, the limits. Of one, or of
+-- several at once.
+-- Lock order: groups by chat_id; players, usernames and members as rating.players_put; usage. A message that shows nothing new writes the row of
 -- usage at most.
 -- Errors: RT002 an argument is missing or out of range.
 
--- p_at: of the message; null, or a time that is yet to come: now. p_users and the four arrays with it: who was seen, as rating.players_seen takes it. p_author: the outside id of who wrote or pressed; null:
--- an anonymous administrator or a channel. p_counted: it is a command or a press, which counts towards the limits and sets the language
--- of a group that has none. p_asked_users, p_asked_names: who else is asked for, by outside id or username.
--- Returns one row with ord 0 for the group and the limits, and one for each known player: first those of p_asked_users, then those of
--- p_asked_names.
-create or replace function rating.turn_open (
-  p_chat_id bigint, p_title text, p_language text, p_at timestamptz, p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[],
-  p_presents boolean[], p_author bigint, p_counted boolean, p_asked_users bigint[], p_asked_names text[])
-  returns table (id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer, system text,
-                 k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
+-- The arrays up to p_counted have an element for each turn. p_ats: of the message; null, or a time that is yet to come: now. p_authors: the outside
+-- id of who wrote or pressed; null: an anonymous administrator or a channel. p_counted: it is a command or a press, which counts towards the
+-- limits and sets the language of a group that has none.
+-- p_seen_turns and the five arrays after it: who was seen in which turn, as rating.players_put takes it. p_asked_turns and the three after it: who is
+-- asked for in which turn, under which number, by outside id (0: by username).
+-- Returns for each turn one row with ord 0 for the group and the limits, and one for each known player who was asked for.
+create or replace function rating.turns_open (
+  p_chats bigint[], p_titles text[], p_languages text[], p_ats timestamptz[], p_authors bigint[], p_counted boolean[],
+  p_seen_turns integer[], p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[],
+  p_asked_turns integer[], p_asked_ords integer[], p_asked_users bigint[], p_asked_names text[])
+  returns table (turn integer, id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer,
+                 system text, k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
                  match_topic text, ranking_topic text, by_player bigint, by_group bigint, ord integer, player_id bigint, user_id bigint,
                  name text, username text, is_bot boolean, is_member boolean, is_present boolean)
   language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
 #variable_conflict use_column
 declare
-  v_count integer := cardinality(p_users);
-  v_at timestamptz := least(p_at, pawl.now());
+  v_count integer := cardinality(p_chats);
+  v_seen integer := cardinality(p_seen_turns);
+  v_asked integer := cardinality(p_asked_turns);
+  v_now timestamptz := pawl.now();
+  v_ids bigint[];     -- of the groups
+  v_changed integer[]; -- turns whose group is new, or has another title or language now
+  v_turn integer;
   v_id bigint;
-  v_title text;
-  v_language text;
-  v_set boolean;
+  v_new bigint[]; -- positions in p_users of whom something is new
+  v_counted integer[];
+  v_players bigint[];
   v_usage record;
+  v_by_player bigint[];
+  v_by_group bigint[];
+  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
+  v_ats timestamptz[] := p_ats;
 begin
-  perform pawl.array_check('users', p_users, v_count, 'RT002'), pawl.array_check('names', p_names, v_count, 'RT002'),
-          pawl.array_check('usernames', p_usernames, v_count, 'RT002'), pawl.array_check('bots', p_bots, v_count, 'RT002'),
-          pawl.array_check('presents', p_presents, v_count, 'RT002'),
-          pawl.array_check('asked_users', p_asked_users, cardinality(p_asked_users), 'RT002'),
-          pawl.array_check('asked_names', p_asked_names, cardinality(p_asked_names), 'RT002');
-  if (p_chat_id <> 0 and p_counted is not null and cardinality(p_asked_users) <= 200
-      and cardinality(p_asked_names) <= 200) is not true then
-    raise exception 'chat_id must be a number other than 0, with at most 200 users and 200 names' using errcode = 'RT002';
+  perform pawl.array_check('chats', p_chats, v_count, 'RT002'), pawl.array_check('titles', p_titles, v_count, 'RT002'),
+          pawl.array_check('languages', p_languages, v_count, 'RT002'), pawl.array_check('ats', p_ats, v_count, 'RT002'),
+          pawl.array_check('authors', p_authors, v_count, 'RT002'), pawl.array_check('counted', p_counted, v_count, 'RT002'),
+          pawl.array_check('seen_turns', p_seen_turns, v_seen, 'RT002'), pawl.array_check('users', p_users, v_seen, 'RT002'),
+          pawl.array_check('names', p_names, v_seen, 'RT002'), pawl.array_check('usernames', p_usernames, v_seen, 'RT002'),
+          pawl.array_check('bots', p_bots, v_seen, 'RT002'), pawl.array_check('presents', p_presents, v_seen, 'RT002'),
+          pawl.array_check('asked_turns', p_asked_turns, v_asked, 'RT002'), pawl.array_check('asked_ords', p_asked_ords, v_asked, 'RT002'),
+          pawl.array_check('asked_users', p_asked_users, v_asked, 'RT002'), pawl.array_check('asked_names', p_asked_names, v_asked, 'RT002');
+  if v_count not between 1 and 1000 or v_seen > 200 * v_count or v_asked > 400 * v_count
+     or 0 <> all (p_chats) is not true or array_position(p_counted, null) is not null
+     or (1 <= all (p_seen_turns || p_asked_turns) and v_count >= all (p_seen_turns || p_asked_turns)) is not true then
+    raise exception 'chats must be 1 to 1000 numbers other than 0, each with at most 200 users who were seen and 400 who are asked for'
+      using errcode = 'RT002';
   end if;
-  select g.id, g.title, g.language, g.is_language_set into v_id, v_title, v_language, v_set from rating.groups g where g.chat_id = p_chat_id;
-  if not found then
-    select g.id, g.title, g.language, g.is_language_set into v_id, v_title, v_language, v_set
-    from rating.group_alias a join rating.groups g on g.id = a.group_id where a.chat_id = p_chat_id;
-    v_title := coalesce(left(p_title, 255), v_title); -- an old name of the group is no news
-  end if;
-  if v_id is null then
-    insert into rating.groups (chat_id, title, language, created_at)
-    values (p_chat_id, coalesce(left(p_title, 255), ''), case when p_language = 'ru' then 'ru' else 'en' end, pawl.now())
-    on conflict on constraint groups_chat do nothing;
-    select g.id, g.title, g.language, g.is_language_set into strict v_id, v_title, v_language, v_set from rating.groups g where g.chat_id = p_chat_id;
-  end if;
-  if v_title <> left(p_title, 255) or not v_set and (p_counted or v_language <> p_language) then
+  select array_agg(g.id order by u.ord),
+         array_agg(u.ord::integer order by u.chat_id) filter (
+           where g.id is null or not g.is_alias and g.title <> left(u.title, 255) -- an old name of the group is no news
+             or not g.is_language_set and (u.counted or g.language <> u.language))
+  into v_ids, v_changed
+  from unnest(p_chats, p_titles, p_languages, p_counted) with ordinality u (chat_id, title, language, counted, ord)
+  left join lateral (
+    select g.id, g.title, g.language, g.is_language_set, false as is_alias from rating.groups g where g.chat_id = u.chat_id
+    union all
+    select g.id, g.title, g.language, g.is_language_set, true
+    from rating.group_alias a join rating.groups g on g.id = a.group_id where a.chat_id = u.chat_id
+    limit 1) g on true;
+  foreach v_turn in array coalesce(v_changed, '{}') loop
+    if v_ids[v_turn] is null then
+      insert into rating.groups (chat_id, title, language, created_at)
+      values (p_chats[v_turn], coalesce(left(p_titles[v_turn], 255), ''), case when p_languages[v_turn] = 'ru' then 'ru' else 'en' end, v_now)
+      on conflict on constraint groups_chat do nothing;
+      select g.id into strict v_id from rating.groups g where g.chat_id = p_chats[v_turn];
+      v_ids[v_turn] := v_id;
+    end if;
     update rating.groups g
-    set title = coalesce(left(p_title, 255), g.title), is_language_set = g.is_language_set or p_counted,
-        language = case when g.is_language_set or p_language is null then g.language when p_language = 'ru' then 'ru' else 'en' end
-    where g.id = v_id;
+    set title = coalesce(left(p_titles[v_turn], 255), g.title), is_language_set = g.is_language_set or p_counted[v_turn],
+        language = case when g.is_language_set or p_languages[v_turn] is null then g.language when p_languages[v_turn] = 'ru' then 'ru' else 'en' end
+    where g.id = v_ids[v_turn]
+      and (g.title <> left(p_titles[v_turn], 255) or not g.is_language_set and (p_counted[v_turn] or g.language <> p_languages[v_turn]));
+  end loop;
+
+  v_new := array(
+    select u.ord
+    from unnest(p_seen_turns, p_users, p_names, p_usernames, p_bots, p_presents)
+      with ordinality u (turn, id, name, username, bot, present, ord)
+    left join rating.player p on p.user_id = u.id
+    left join rating.username n on n.player_id = p.id
+    left join rating.member m on m.group_id = v_ids[u.turn] and m.player_id = p.id
+    where p.id is null or p.seen_at <= least(v_ats[u.turn], v_now) and (p.name <> left(u.name, 128) or p.is_bot <> u.bot)
+      or n.shown is distinct from left(u.username, 64) or m.player_id is null or m.is_present <> u.present
+      or (u.id <> 0) is not true or u.name is null or u.bot is null);
+  if cardinality(v_new) > 0 then
+    perform rating.players_put(
+      array_agg(v_ids[p_seen_turns[i]]), array_agg(least(v_ats[p_seen_turns[i]], v_now)), array_agg(p_users[i]), array_agg(p_names[i]),
+      array_agg(p_usernames[i]), array_agg(p_bots[i]), array_agg(p_presents[i]))
+    from unnest(v_new) i;
   end if;
 
-  if v_count > 0 and exists (
-       select from unnest(p_users, p_names, p_usernames, p_bots, p_presents) u (id, name, username, bot, present)
-       left join rating.player p on p.user_id = u.id
-       left join rating.username n on n.player_id = p.id
-       left join rating.member m on m.group_id = v_id and m.player_id = p.id
-       where p.id is null or p.seen_at <= v_at and (p.name <> left(u.name, 128) or p.is_bot <> u.bot) or n.shown is distinct from left(u.username, 64)
-         or m.player_id is null or m.is_present <> u.present or (u.id <> 0) is not true or u.name is null or u.bot is null) then
-    perform rating.players_seen(v_id, v_at, p_users, p_names, p_usernames, p_bots, p_presents);
-  end if;
-
-  if p_counted then
-    select l.by_player, l.by_group into v_usage
-    from rating.usage_add(v_id, coalesce((select p.id from rating.player p where p.user_id = p_author), -p_author, 0)) l;
-  else
-    select 0::bigint as by_player, 0::bigint as by_group into v_usage;
+  v_by_player := array_fill(0::bigint, array[v_count]);
+  v_by_group := v_by_player;
+  select array_agg(u.ord::integer), array_agg(coalesce(p.id, -u.author, 0)) into v_counted, v_players
+  from unnest(p_authors, p_counted) with ordinality u (author, counted, ord)
+  left join rating.player p on p.user_id = u.author
+  where u.counted;
+  if v_counted is not null then
+    for v_usage in select l.* from rating.usage_add(array(select v_ids[t] from unnest(v_counted) t), v_players) l loop
+      v_by_player[v_counted[v_usage.ord]] := v_usage.by_player;
+      v_by_group[v_counted[v_usage.ord]] := v_usage.by_group;
+    end loop;
   end if;
 
   return query
-    select g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.system, r.k_factor, r.margin, g.start_rating,
-           g.draws, g.undo_hours, g.min_games, g.match_topic::text, g.ranking_topic::text, v_usage.by_player, v_usage.by_group,
-           0, null::bigint, null::bigint, null::text, null::text, null::boolean, null::boolean, null::boolean
-    from rating.groups g join rating.rules r on r.id = g.rules_id
-    where g.id = v_id;
+    select u.turn::integer, g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.system, r.k_factor, r.margin,
+           g.start_rating, g.draws, g.undo_hours, g.min_games, g.match_topic::text, g.ranking_topic::text, v_by_player[u.turn],
+           v_by_group[u.turn], 0, null::bigint, null::bigint, null::text, null::text, null::boolean, null::boolean, null::boolean
+    from unnest(v_ids) with ordinality u (id, turn)
+    join rating.groups g on g.id = u.id
+    join rating.rules r on r.id = g.rules_id;
   return query
-    select v_id, null::bigint, null::text, null::boolean, null::boolean, null::text, null::integer, null::text, null::integer, null::boolean,
-           null::integer, null::boolean, null::integer, null::integer, null::text, null::text, null::bigint, null::bigint,
-           q.ord, p.id, p.user_id, p.name, n.shown, p.is_bot, m.player_id is not null, coalesce(m.is_present, false)
-    from (select u.ord::integer as ord, p.id from unnest(p_asked_users) with ordinality u (id, ord) join rating.player p on p.user_id = u.id
-          union all
-          select (cardinality(p_asked_users) + u.ord)::integer, n.player_id
-          from unnest(p_asked_names) with ordinality u (name, ord) join rating.username n on n.name = lower(u.name)) q
+    select u.turn, v_ids[u.turn], null::bigint, null::text, null::boolean, null::boolean, null::text, null::integer, null::text, null::integer,
+           null::boolean, null::integer, null::boolean, null::integer, null::integer, null::text, null::text, null::bigint, null::bigint,
+           u.ord, p.id, p.user_id, p.name, n.shown, p.is_bot, m.player_id is not null, coalesce(m.is_present, false)
+    from unnest(p_asked_turns, p_asked_ords, p_asked_users, p_asked_names) u (turn, ord, user_id, name)
+    cross join lateral (
+      select p.id from rating.player p where u.user_id <> 0 and p.user_id = u.user_id
+      union all
+      select n.player_id from rating.username n where u.user_id = 0 and n.name = lower(u.name)) q
     join rating.player p on p.id = q.id
     left join rating.username n on n.player_id = p.id
-    left join rating.member m on m.group_id = v_id and m.player_id = p.id;
+    left join rating.member m on m.group_id = v_ids[u.turn] and m.player_id = p.id;
 end
 $$;
 

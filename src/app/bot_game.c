@@ -456,25 +456,50 @@ ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr)
     return OK;
 }
 
-ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr)
+bool bot_game_is_shared(BotTurn *turn)
 {
-    const Prepared *prepared = turn->prepared;
-    GameInput       input;
-    GameOutput     *output = arena_alloc(turn->arena, sizeof *output);
+    const char *operation = bot_game_operation(turn);
 
-    if (!input_read(turn, &input))
+    return turn->update->kind == TELEGRAM_MESSAGE && operation && strcmp(operation, GAME_MATCH) == 0;
+}
+
+/* What an undo refers to by answering a message. */
+static ErrorCode reference_read(Tx *tx, BotTurn *turn, GameInput *input, Error *reterr)
+{
+    const char *operation = game_operation(input, tx->arena);
+
+    if (input->kind != GAME_MESSAGE || !input->is_reply || !operation || strcmp(operation, GAME_UNDO) != 0)
         return OK;
-    if (!input.is_anonymous)
-        input.admin = prepared ? prepared->admin : ADMIN_UNKNOWN;
-    if (input.kind == GAME_MESSAGE && input.is_reply)
-        TRY(telegram_reference_find(tx, turn->bot_id, input.chat_id, turn->update->message->reply_to->id,
-                                    &input.reply_reference, reterr));
-    if (turn->progress) {
-        input.progress         = progress_show;
-        input.progress_context = turn;
+    return telegram_reference_find(tx, turn->bot_id, input->chat_id, turn->update->message->reply_to->id,
+                                   &input->reply_reference, reterr);
+}
+
+ErrorCode bot_game_update(Tx *tx, BotTurn *const *turns, int count, Error *reterr)
+{
+    GameInput  *inputs  = arena_array(tx->arena, GameInput, count);
+    GameOutput *outputs = arena_array(tx->arena, GameOutput, count);
+    BotTurn   **given   = arena_array(tx->arena, BotTurn *, count);
+    int         all     = 0;
+
+    for (int i = 0; i < count; i++) {
+        const Prepared *prepared = turns[i]->prepared;
+        GameInput      *input    = &inputs[all];
+
+        if (!input_read(turns[i], input))
+            continue;
+        if (!input->is_anonymous)
+            input->admin = prepared ? prepared->admin : ADMIN_UNKNOWN;
+        TRY(reference_read(tx, turns[i], input, reterr));
+        if (turns[i]->progress) {
+            input->progress         = progress_show;
+            input->progress_context = turns[i];
+        }
+        given[all++] = turns[i];
     }
-    TRY(game_run(tx, &input, output, reterr));
-    output_send(turn, &input, output);
+    if (all > 0)
+        TRY(game_run(tx, inputs, all, outputs, reterr));
+    for (int i = 0; i < all; i++)
+        output_send(given[i], &inputs[i], &outputs[i]);
     return OK;
 }
 

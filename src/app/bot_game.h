@@ -53,8 +53,10 @@ extern const TelegramCommand bot_game_commands[];
 /* Outside of any transaction: what needs a call of the Bot API (is this user an administrator?) or a read of its own. Not OK: the update is
  * tried again later. */
 must_check ErrorCode bot_game_prepare(BotTurn *turn, Error *reterr);
-/* In the transaction. OK: done, the messages in the turn are queued. */
-must_check ErrorCode bot_game_update(Tx *tx, BotTurn *turn, Error *reterr);
+/* Is it a match that may share its transaction with those of other chats? Others may take long, or wait. No database. */
+bool bot_game_is_shared(BotTurn *turn);
+/* In the transaction, which the turns share. OK: done, the messages in the turns are queued. */
+must_check ErrorCode bot_game_update(Tx *tx, BotTurn *const *turns, int count, Error *reterr);
 /* The type of its dead letter, if it changes ratings; NULL: it does not. No database. */
 const char *bot_game_operation(BotTurn *turn);
 /* May it take so long that its progress is shown? No database. */

@@ -35,9 +35,13 @@ void bot_progress_init(BotProgress *progress, bool is_again)
 static ErrorCode queue_body(Tx *tx, void *context, Error *reterr)
 {
     const Queueing *queueing = context;
+    TelegramPut     put      = {.key = queueing->key, .items = queueing->message, .count = 1};
     int             refused;
 
-    return telegram_outbox_put(queueing->outbox, tx, queueing->key, queueing->message, 1, &refused, reterr);
+    TRY(telegram_outbox_put(queueing->outbox, tx, &put, 1, &refused, reterr));
+    if (put.error.code != OK)
+        *reterr = put.error;
+    return put.error.code;
 }
 
 static ErrorCode message_queue(const BotProgress *progress, const char *key, const TelegramOutgoing *message)

@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
+#include "pg/combiner.h"
 #include "pg/tx.h"
 #include "rating/match.h"
 #include "sql.h"
@@ -24,10 +25,16 @@
 #define AGAIN_MS   500
 #define BACKOFF_MS 60000
 
+/* Matches that share a transaction. Beyond SHARED_MAX a batch saves little. One that waits longer than SHARED_LOCK_MS for a lock is run apart. */
+#define SHARED_MAX     128
+#define SHARED_SLOW_MS 500
+#define SHARED_LOCK_MS 500
+
 typedef struct {
     Handler          base;
     BotUpdateOptions options;
     TelegramPoller  *poller;
+    Combiner        *combiner; /* of matches */
 } UpdateHandler;
 
 typedef struct {
@@ -42,7 +49,15 @@ typedef struct {
     const Error   *failure;  /* why the game was given up; NULL: it was not */
     bool           conflict; /* the game said ERR_BUSY in the last try */
     bool           lost;     /* the lease was another's */
+    bool           apart;    /* the batch that it was in has failed: it is run in a transaction of its own */
 } Update;
+
+/* Updates that share a transaction: one, or matches of several chats. */
+typedef struct {
+    UpdateHandler *handler;
+    Update       **list;
+    int            count;
+} UpdateBatch;
 
 /* ---- in the transaction ---- */
 
@@ -71,38 +86,44 @@ static ErrorCode chat_follow(Tx *tx, const Update *update, Error *reterr)
 }
 
 /* A message that no server would take is the game's mistake: what it did stays done. */
-static ErrorCode messages_put(Tx *tx, Update *update, Error *reterr)
+static ErrorCode messages_put(Tx *tx, const UpdateBatch *batch, Error *reterr)
 {
-    char      key[64];
-    Error     error = {0};
-    int       refused;
-    ErrorCode code;
+    TelegramPut *puts = arena_array(tx->arena, TelegramPut, batch->count);
+    int          refused;
 
-    /* By the command, not by update_id: another update may have the same (intake.c). */
-    snprintf(key, sizeof key, "update:%s%s", update->job->command->command_id, update->failure ? ":failed" : "");
-    code = telegram_outbox_put(update->handler->options.outbox, tx, key, update->turn.outgoing,
-                               update->turn.outgoing_count, &refused, &error);
-    if (code != OK && !error.sqlstate[0] && (code == ERR_INVALID || code == ERR_LIMIT)) {
-        log_error(LOG_ERROR, "bot", "a message cannot be sent", &error);
-        return OK;
+    for (int i = 0; i < batch->count; i++) {
+        const Update *update = batch->list[i];
+
+        /* By the command, not by update_id: another update may have the same (intake.c). */
+        puts[i] = (TelegramPut){.key   = arena_print(tx->arena, "update:%s%s", update->job->command->command_id,
+                                                   update->failure ? ":failed" : ""),
+                                .items = update->turn.outgoing,
+                                .count = update->turn.outgoing_count};
     }
-    if (code != OK && reterr)
-        *reterr = error;
-    return code;
+    TRY(telegram_outbox_put(batch->handler->options.outbox, tx, puts, batch->count, &refused, reterr));
+    for (int i = 0; i < batch->count; i++)
+        if (puts[i].error.code != OK)
+            log_error(LOG_ERROR, "bot", "a message cannot be sent", &puts[i].error);
+    return OK;
 }
 
-static ErrorCode game_run(Tx *tx, Update *update, Error *reterr)
+static ErrorCode game_run(Tx *tx, const UpdateBatch *batch, Error *reterr)
 {
+    BotTurn **turns = arena_array(tx->arena, BotTurn *, batch->count);
+    Update   *first = batch->list[0];
     ErrorCode code;
 
-    update->turn.outgoing_count = 0;
-    if (update->failure) {
-        bot_game_failed(&update->turn, update->failure);
+    for (int i = 0; i < batch->count; i++) {
+        turns[i]                 = &batch->list[i]->turn;
+        turns[i]->outgoing_count = 0;
+    }
+    if (first->failure) { /* then it is alone */
+        bot_game_failed(&first->turn, first->failure);
         return OK;
     }
-    code             = bot_game_update(tx, &update->turn, reterr);
-    update->conflict = code == ERR_BUSY && (!reterr->sqlstate[0] || strcmp(reterr->sqlstate, MATCH_CONFLICT) == 0);
-    if (update->conflict)
+    code            = bot_game_update(tx, turns, batch->count, reterr);
+    first->conflict = code == ERR_BUSY && (!reterr->sqlstate[0] || strcmp(reterr->sqlstate, MATCH_CONFLICT) == 0);
+    if (first->conflict)
         metric_add(&telegram_metrics.handled_conflict, 1);
     return code;
 }
@@ -121,38 +142,89 @@ static ErrorCode letter_settle(Tx *tx, const Update *update, Error *reterr)
     return bot_letter_end(tx, &update->letter, update->failure, reterr);
 }
 
-static ErrorCode update_body(Tx *tx, void *context, Error *reterr)
+static ErrorCode batch_settle(Tx *tx, const UpdateBatch *batch, Error *reterr)
 {
-    Update     *update = context;
-    SettleItem *settle = update->settle;
+    SettleItem **items = arena_array(tx->arena, SettleItem *, batch->count);
 
-    *settle          = settle_begin(update->job);
-    update->conflict = update->lost = false;
-    TRY(game_run(tx, update, reterr));
+    for (int i = 0; i < batch->count; i++) {
+        items[i]          = batch->list[i]->settle;
+        items[i]->outcome = OUTCOME_COMPLETE;
+    }
+    TRY(settle_in(tx, items, batch->count, reterr));
+    for (int i = 0; i < batch->count; i++) {
+        Update *update = batch->list[i];
+
+        /* The transaction's arena ends before the update; one notification is enough for all of them. */
+        items[i]->wake = i == 0 ? arena_text(update->job->arena, items[i]->wake) : NULL;
+        update->lost   = !items[i]->settled;
+        if (update->lost)
+            return fail(reterr, ERR_CONFLICT, "lease was lost: command is %s", items[i]->status);
+    }
+    return OK;
+}
+
+static ErrorCode batch_body(Tx *tx, void *context, Error *reterr)
+{
+    const UpdateBatch *batch = context;
+
+    for (int i = 0; i < batch->count; i++) {
+        Update *update = batch->list[i];
+
+        *update->settle  = settle_begin(update->job);
+        update->conflict = update->lost = false;
+    }
+    TRY(game_run(tx, batch, reterr));
     if (FAULT("bot.update.game"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at bot.update.game");
-    TRY(chat_follow(tx, update, reterr));
-    TRY(messages_put(tx, update, reterr));
-    TRY(letter_settle(tx, update, reterr));
-    settle->outcome = OUTCOME_COMPLETE;
-    TRY(settle_in(tx, &settle, 1, reterr));
-    update->lost = !settle->settled;
-    if (update->lost)
-        return fail(reterr, ERR_CONFLICT, "lease was lost: command is %s", settle->status);
+    for (int i = 0; i < batch->count; i++)
+        TRY(chat_follow(tx, batch->list[i], reterr));
+    TRY(messages_put(tx, batch, reterr));
+    for (int i = 0; i < batch->count; i++)
+        TRY(letter_settle(tx, batch->list[i], reterr));
+    return batch_settle(tx, batch, reterr);
+}
+
+static ErrorCode batch_run(UpdateBatch *batch, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name = "update", .deadline = deadline, .arena = arena, .keyed = true};
+
+    if (batch->count > 1) { /* what fails is tried again apart, so that it does not hold up the others */
+        options.name      = "updates";
+        options.tries_max = 1;
+        options.lock_ms   = SHARED_LOCK_MS;
+    }
+    return tx_run(batch->handler->options.pool, &options, batch_body, batch, reterr);
+}
+
+/* For the combiner. A batch that fails has changed nothing, or, if the answer to its commit was lost, the settle of each update says so: each
+ * is run again by its own thread. */
+static ErrorCode shared_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
+{
+    UpdateBatch batch = {.handler = context, .list = (Update **)items, .count = count};
+    ErrorCode   code  = batch_run(&batch, deadline, reterr);
+
+    if (code == OK || count == 1)
+        return code;
+    for (int i = 0; i < count; i++)
+        batch.list[i]->apart = true;
     return OK;
 }
 
 static ErrorCode update_try(Update *update, Error *reterr)
 {
-    TxOptions options = {.name     = "update",
-                         .deadline = deadline_in_ms(update->job->command->attempt > 1 ? LATE_MS : UPDATE_MS),
-                         .arena    = update->turn.arena,
-                         .keyed    = true};
+    UpdateBatch alone    = {.handler = update->handler, .list = &update, .count = 1};
+    Deadline    deadline = deadline_in_ms(update->job->command->attempt > 1 ? LATE_MS : UPDATE_MS);
+    ErrorCode   code;
 
     if (FAULT("bot.update.before"))
         return fail(reterr, ERR_TIMEOUT, "fault at bot.update.before");
-    ErrorCode code = tx_run(update->handler->options.pool, &options, update_body, update, reterr);
-
+    update->apart = update->turn.is_late || !bot_game_is_shared(&update->turn);
+    code          = update->apart ? OK : combiner_run(update->handler->combiner, update, deadline, reterr);
+    if (code == ERR_BUSY && !reterr->sqlstate[0] && !update->conflict)
+        update->apart = true; /* the combiner has no thread for it */
+    if (update->apart)
+        code = batch_run(&alone, deadline, reterr);
     if (FAULT("bot.update.after"))
         return fail(reterr, ERR_UNKNOWN, "fault at bot.update.after");
     return code;
@@ -358,15 +430,25 @@ static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
 Handler *bot_update_handler_new(const BotUpdateOptions *options)
 {
     UpdateHandler *handler = memory_new(1, sizeof *handler);
+    PoolStatus     status;
 
     handler->base    = (Handler){.run = update_run};
     handler->options = *options;
+    pool_status(options->pool, &status);
+    handler->combiner = combiner_new(&(CombinerOptions){.run       = shared_run,
+                                                        .context   = handler,
+                                                        .slots_max = combiner_share(status.size_max, 4),
+                                                        .slow_ms   = SHARED_SLOW_MS,
+                                                        .batch_max = SHARED_MAX});
     return &handler->base;
 }
 
 void bot_update_handler_free(Handler *base)
 {
-    free((UpdateHandler *)base);
+    UpdateHandler *handler = (UpdateHandler *)base;
+
+    combiner_free(handler->combiner);
+    free(handler);
 }
 
 void bot_update_handler_poller(Handler *base, TelegramPoller *poller)

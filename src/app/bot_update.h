@@ -1,6 +1,10 @@
 /*
  * bot_update.h - handles one update: parses it, runs the game in a transaction, queues its messages, settles.
  *
+ * Matches of several chats that are at hand at the same time share a transaction, which takes as many statements as one of them alone. If it
+ * fails, for whatever reason, each of them is run in a transaction of its own, by its own thread: what follows is about such a one. An update
+ * that is no match, or has been tried before, is run so from the beginning.
+ *
  *     the game ends with         the update                                                          the user
  *     OK                         done, in the same transaction                                       gets the messages
  *     a version conflict,        done, in another transaction                                        is notified by bot_game_failed()

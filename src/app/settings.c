@@ -175,7 +175,7 @@ static const Setting rows[] = {
     {"PAWL_TELEGRAM_WEBHOOK_URL", NULL, SETTING_TEXT, AT(telegram_webhook_url), .check = webhook_check,
      .help = "URL of that route as the server reaches it: registered at the start; unset: you register it with setWebhook"},
     {"PAWL_TELEGRAM_CONCURRENCY", NULL, SETTING_INT, AT(telegram_concurrency), "8", 1, WORKER_CONCURRENCY_MAX,
-     .help = "updates that a pod handles at the same time; those of one chat are handled one after the other"},
+     .help = "updates that a pod handles at the same time; those of one chat are handled one after the other, matches of different chats together"},
     {"PAWL_TELEGRAM_OUTBOX", NULL, SETTING_INT, AT(telegram_outbox), "1000", 1, 1000000,
      .help = "messages of the bot that may wait; more are refused"},
     {"PAWL_TELEGRAM_CHAT_INTERVAL", NULL, SETTING_DURATION_MS, AT(telegram_chat_interval), "1s", 0, 60000,
@@ -317,12 +317,17 @@ static int64_t pool_share(int64_t threads)
     return clamp(threads + 2, 2, 10);
 }
 
+/* Matches share transactions, so more updates than this need no more connections. */
+#define BOT_TRANSACTIONS 16
+
 /* A function in SQL holds its connection for as long as it runs. So in a pod each has one of its own, and however slow they are, requests
  * and tasks keep theirs. A program needs one only to settle. */
 static int64_t pool_default(const SettingsGiven *given, const Settings *settings)
 {
     int64_t programs = section_handlers(settings, false), functions = section_handlers(settings, true);
-    int64_t bot = settings->telegram_token && settings->role & ROLE_BOT ? settings->telegram_concurrency + 4 : 0;
+    int64_t bot = settings->telegram_token && settings->role & ROLE_BOT
+                      ? clamp(settings->telegram_concurrency, 1, BOT_TRANSACTIONS) + 4
+                      : 0;
 
     if (!given->is_daemon)
         return pool_share(settings->workers);

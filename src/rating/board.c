@@ -24,7 +24,8 @@ ErrorCode board_read(Tx *tx, int64_t group_id, int64_t offset, int limit, BoardR
     return OK;
 }
 
-ErrorCode board_places(Tx *tx, int64_t group_id, const int64_t *players, int count, int64_t *ret_places, Error *reterr)
+ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *players, int count, int64_t *ret_places,
+                       Error *reterr)
 {
     typedef struct {
         int32_t ord;
@@ -37,8 +38,8 @@ ErrorCode board_places(Tx *tx, int64_t group_id, const int64_t *players, int cou
     void *rows;
     int   found;
 
-    TRY(db_many(tx, sql_rating_places, DB_ARGS(db_i64(group_id), db_i64s(tx->arena, players, count)), &place_shape,
-                &rows, &found, reterr));
+    TRY(db_many(tx, sql_rating_places, DB_ARGS(db_i64s(tx->arena, groups, count), db_i64s(tx->arena, players, count)),
+                &place_shape, &rows, &found, reterr));
     for (int i = 0; i < count; i++)
         ret_places[i] = 0;
     for (int i = 0; i < found; i++)

@@ -32,8 +32,8 @@ must_check ErrorCode board_read(Tx *tx, int64_t group_id, int64_t offset, int li
                                 int *ret_count, Error *reterr);
 void                 board_row_write(Writer *writer, const BoardRow *row);
 
-/* ret_places[i]: 0 if the player has none. */
-must_check ErrorCode board_places(Tx *tx, int64_t group_id, const int64_t *players, int count, int64_t *ret_places,
+/* Of each player in its group. ret_places[i]: 0 if the player has none. */
+must_check ErrorCode board_places(Tx *tx, const int64_t *groups, const int64_t *players, int count, int64_t *ret_places,
                                   Error *reterr);
 
 #define STATS_COLUMNS(X, T)               \

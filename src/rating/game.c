@@ -231,13 +231,12 @@ static void asked_list(const Turn *turn, OpeningAsk *asked)
             names[asked->names_count++] = ask->words[i].text + 1;
 }
 
-static ErrorCode turn_open(Turn *turn, Error *reterr)
+static void turn_ask(Turn *turn)
 {
     const GameInput *input = turn->input;
     PlayerSeen      *seen  = arena_array(turn->tx->arena, PlayerSeen, PLAYERS_SEEN_MAX);
-    OpeningAsk      *asked = &turn->asked;
 
-    *asked = (OpeningAsk){
+    turn->asked = (OpeningAsk){
         .chat_id    = input->chat_id,
         .title      = input->chat_title,
         .language   = input->language ? language_codes[language_of(input->language)] : NULL,
@@ -247,12 +246,41 @@ static ErrorCode turn_open(Turn *turn, Error *reterr)
         .author_id  = input->from ? input->from->id : 0,
         .is_counted = input->kind == GAME_BUTTON || (input->kind == GAME_MESSAGE && turn->ask.kind != ASK_NONE),
     };
-    asked_list(turn, asked);
-    TRY(opening_run(turn->tx, asked, &turn->opening, reterr));
-    turn->group    = turn->opening.group;
-    turn->language = language_of(turn->group.language);
-    if (input->from && turn->opening.players[0].is_present)
-        turn->from_id = turn->opening.players[0].player_id;
+    asked_list(turn, &turn->asked);
+}
+
+/* Those that are about a group and its players. */
+static bool turn_is_opened(const Turn *turn)
+{
+    const GameInput *input = turn->input;
+
+    return input->chat_id && !input->is_private && input->kind != GAME_MOVED && input->kind != GAME_REMOVED;
+}
+
+static ErrorCode turns_open(Tx *tx, Turn *turns, int count, Error *reterr)
+{
+    const OpeningAsk **asks     = arena_array(tx->arena, const OpeningAsk *, count);
+    Opening          **openings = arena_array(tx->arena, Opening *, count);
+    int                opened   = 0;
+
+    for (int i = 0; i < count; i++)
+        if (turn_is_opened(&turns[i])) {
+            turn_ask(&turns[i]);
+            asks[opened]       = &turns[i].asked;
+            openings[opened++] = &turns[i].opening;
+        }
+    if (opened > 0)
+        TRY(openings_run(tx, asks, opened, openings, reterr));
+    for (int i = 0; i < count; i++) {
+        Turn *turn = &turns[i];
+
+        if (!turn_is_opened(turn))
+            continue;
+        turn->group    = turn->opening.group;
+        turn->language = language_of(turn->group.language);
+        if (turn->input->from && turn->opening.players[0].is_present)
+            turn->from_id = turn->opening.players[0].player_id;
+    }
     return OK;
 }
 
@@ -418,7 +446,6 @@ static ErrorCode group_run(Turn *turn, Error *reterr)
 {
     const GameInput *input = turn->input;
 
-    TRY(turn_open(turn, reterr));
     if (!turn->group.is_active)
         TRY(group_set(turn->tx, turn->group.id, "is_active", "true", reterr));
     if (input->kind == GAME_BUTTON)
@@ -428,24 +455,38 @@ static ErrorCode group_run(Turn *turn, Error *reterr)
     return command_run(turn, reterr);
 }
 
-ErrorCode game_run(Tx *tx, const GameInput *input, GameOutput *ret_output, Error *reterr)
+static ErrorCode turn_run(Turn *turn, Error *reterr)
+{
+    if (turn->input->chat_id == 0)
+        return OK;
+    if (turn->input->is_private)
+        return private_run(turn, reterr);
+    if (turn->input->kind == GAME_MOVED)
+        return moved_run(turn, reterr);
+    if (turn->input->kind == GAME_REMOVED)
+        return removed_run(turn, reterr);
+    return group_run(turn, reterr);
+}
+
+ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_outputs, Error *reterr)
 {
     Error local = {0};
-    Turn  turn  = {.tx = tx, .input = input, .language = language_of(input->language), .output = ret_output};
+    Turn *turns = arena_array(tx->arena, Turn, count);
 
-    reterr      = reterr ? reterr : &local;
-    *ret_output = (GameOutput){0};
-    if (input->chat_id == 0)
-        return OK;
-    if (input->kind == GAME_MESSAGE)
-        ask_parse(input->text, input->links, input->links_count, input->bot_name, tx->arena, &turn.ask);
-    if (input->is_private)
-        return private_run(&turn, reterr);
-    if (input->kind == GAME_MOVED)
-        return moved_run(&turn, reterr);
-    if (input->kind == GAME_REMOVED)
-        return removed_run(&turn, reterr);
-    return group_run(&turn, reterr);
+    reterr = reterr ? reterr : &local;
+    for (int i = 0; i < count; i++) {
+        const GameInput *input = &inputs[i];
+
+        turns[i] =
+            (Turn){.tx = tx, .input = input, .language = language_of(input->language), .output = &ret_outputs[i]};
+        ret_outputs[i] = (GameOutput){0};
+        if (input->chat_id && input->kind == GAME_MESSAGE)
+            ask_parse(input->text, input->links, input->links_count, input->bot_name, tx->arena, &turns[i].ask);
+    }
+    TRY(turns_open(tx, turns, count, reterr));
+    for (int i = 0; i < count; i++)
+        TRY(turn_run(&turns[i], reterr));
+    return game_matches_register(tx, turns, count, reterr);
 }
 
 bool game_needs_admin(const GameInput *input, Arena *arena)

@@ -115,8 +115,10 @@ typedef struct {
 /* Which of them it is; NULL: neither. Pure. */
 const char *game_operation(const GameInput *input, Arena *arena);
 /* Does the answer depend on whether `from` is an administrator of the group? Pure. */
-bool                 game_needs_admin(const GameInput *input, Arena *arena);
-must_check ErrorCode game_run(Tx *tx, const GameInput *input, GameOutput *ret_output, Error *reterr);
+bool game_needs_admin(const GameInput *input, Arena *arena);
+/* Inputs that share a transaction: one, or several of different groups. Their matches are registered together, in five round trips for any number
+ * of them; what else they ask for takes the round trips that it takes alone. After an error none of them was done. */
+must_check ErrorCode game_run(Tx *tx, const GameInput *inputs, int count, GameOutput *ret_outputs, Error *reterr);
 /* What is said when it failed for good, or is delayed by an outage. No database: the language is the user's. false: nothing has to be said, because
  * the input was no command. */
 bool game_failed(const GameInput *input, const Error *why, Arena *arena, GameOutput *ret_output);

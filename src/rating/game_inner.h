@@ -6,6 +6,7 @@
 
 #include "rating/game.h"
 #include "rating/group.h"
+#include "rating/match.h"
 #include "rating/opening.h"
 #include "rating/player.h"
 
@@ -20,6 +21,8 @@ typedef struct {
     int64_t          from_id; /* player; 0: anonymous, or not present in the group */
     OpeningAsk       asked;   /* who is known from it: opening.players */
     Opening          opening;
+    MatchNew         match; /* to be registered; key NULL: none */
+    Player           players[2];
     GameOutput      *output;
 } Turn;
 
@@ -58,5 +61,8 @@ GameCommand game_match, game_undo, game_ranking, game_me, game_stats, game_histo
 /* Buttons; data is what follows the prefix. */
 typedef ErrorCode GamePress(Turn *turn, const char *data, Error *reterr);
 GamePress         game_press_again, game_press_no, game_press_undo, game_press_top, game_press_set;
+
+/* Register the matches that the turns' commands and presses have left in them, together, and answer. */
+must_check ErrorCode game_matches_register(Tx *tx, Turn *turns, int count, Error *reterr);
 
 #endif

@@ -58,15 +58,13 @@ static ErrorCode match_ask_back(Turn *turn, const MatchNew *match, Error *reterr
     return OK;
 }
 
-static ErrorCode match_show(Turn *turn, const MatchNew *match, const MatchDone *done, const Player players[2],
-                            Error *reterr)
+static void match_show(Turn *turn, const MatchDone *done, const int64_t places[2])
 {
-    const char *names[2] = {turn_player_name(turn, &players[0]), turn_player_name(turn, &players[1])};
-    int64_t     places[2];
-    GameReply  *reply;
-    Text        text;
+    const MatchNew *match    = &turn->match;
+    const char     *names[2] = {turn_player_name(turn, &turn->players[0]), turn_player_name(turn, &turn->players[1])};
+    GameReply      *reply;
+    Text            text;
 
-    TRY(board_places(turn->tx, turn->group.id, match->player, 2, places, reterr));
     turn_text(turn, &text);
     PHRASE(&text, turn->language, match->score[0] == match->score[1] ? PHRASE_MATCH_DRAWN : PHRASE_MATCH_DONE, names[0],
            turn_number(turn, match->score[0]), turn_number(turn, match->score[1]), names[1]);
@@ -81,29 +79,73 @@ static ErrorCode match_show(Turn *turn, const MatchNew *match, const MatchDone *
     reply            = turn_answer(turn, text_string(&text));
     reply->reference = arena_print(turn->tx->arena, "match:%" PRId64, done->id);
     turn_button(turn, reply, PHRASE_BUTTON_UNDO, true, "undo:%" PRId64, done->id);
+}
+
+static bool match_is_shown(const MatchDone *done)
+{
+    return done->verdict == MATCH_REGISTERED || done->verdict == MATCH_REPEATED;
+}
+
+/* places: two for each match, as read by places_read(). */
+static ErrorCode match_answer(Turn *turn, const MatchDone *done, const int64_t *places, Error *reterr)
+{
+    if (done->verdict == MATCH_SAME)
+        return match_ask_back(turn, &turn->match, reterr);
+    if (match_is_shown(done))
+        match_show(turn, done, places);
+    else
+        match_refused(turn, done, turn->players);
     return OK;
 }
 
-static ErrorCode match_try(Turn *turn, const MatchNew *match, const Player players[2], Error *reterr)
+/* The places of both players of each match; those of matches that are not shown are not read. */
+static ErrorCode places_read(Tx *tx, MatchTry *const *tries, int count, int64_t *ret_places, Error *reterr)
 {
-    MatchDone done = {0};
+    int64_t *groups = arena_array(tx->arena, int64_t, 2 * count), *players = arena_array(tx->arena, int64_t, 2 * count),
+            *read = arena_array(tx->arena, int64_t, 2 * count);
+    int shown = 0, at = 0;
 
-    TRY(match_register(turn->tx, &turn->group, match, &done, reterr));
-    if (done.verdict == MATCH_SAME)
-        return match_ask_back(turn, match, reterr);
-    if (done.verdict == MATCH_REGISTERED || done.verdict == MATCH_REPEATED)
-        return match_show(turn, match, &done, players, reterr);
-    else
-        match_refused(turn, &done, players);
+    for (int i = 0; i < 2 * count; i++)
+        if (match_is_shown(&tries[i / 2]->done)) {
+            groups[shown]    = tries[i / 2]->group->id;
+            players[shown++] = tries[i / 2]->match->player[i % 2];
+        }
+    if (shown > 0)
+        TRY(board_places(tx, groups, players, shown, read, reterr));
+    for (int i = 0; i < 2 * count; i++)
+        ret_places[i] = match_is_shown(&tries[i / 2]->done) ? read[at++] : 0;
+    return OK;
+}
+
+ErrorCode game_matches_register(Tx *tx, Turn *turns, int count, Error *reterr)
+{
+    MatchTry **tries  = arena_array(tx->arena, MatchTry *, count);
+    Turn     **given  = arena_array(tx->arena, Turn *, count);
+    int64_t   *places = arena_array(tx->arena, int64_t, 2 * count);
+    int        all    = 0;
+
+    for (int i = 0; i < count; i++)
+        if (turns[i].match.key) {
+            tries[all]   = arena_array(tx->arena, MatchTry, 1);
+            *tries[all]  = (MatchTry){.group = &turns[i].group, .match = &turns[i].match};
+            given[all++] = &turns[i];
+        }
+    if (all == 0)
+        return OK;
+    TRY(matches_register(tx, tries, all, reterr));
+    TRY(places_read(tx, tries, all, places, reterr));
+    for (int i = 0; i < all; i++)
+        TRY(match_answer(given[i], &tries[i]->done, places + 2 * i, reterr));
     return OK;
 }
 
 /* Both players and both scores from the words, or one opponent and the author. false: said what is wrong. */
-static void match_read(Turn *turn, MatchNew *match, Player players[2], bool *ret_good)
+static void match_read(Turn *turn, bool *ret_good)
 {
-    Ask    *ask = &turn->ask;
-    AskWord names[2];
-    int     named;
+    Ask      *ask   = &turn->ask;
+    MatchNew *match = &turn->match;
+    AskWord   names[2];
+    int       named;
 
     *ret_good = false;
     ask_split_scores(ask, turn->tx->arena);
@@ -136,27 +178,28 @@ static void match_read(Turn *turn, MatchNew *match, Player players[2], bool *ret
         names[1] = named == 1 ? ask->words[0] : (AskWord){.text = "", .user = turn->input->reply_to};
     }
     for (int i = 0; i < 2; i++) {
-        *ret_good = turn_player(turn, &names[i], &players[i]);
+        *ret_good = turn_player(turn, &names[i], &turn->players[i]);
         if (!*ret_good)
             return;
-        match->player[i] = players[i].player_id;
+        match->player[i] = turn->players[i].player_id;
     }
 }
 
 ErrorCode game_match(Turn *turn, Error *reterr)
 {
-    MatchNew match      = {.author_id = turn->from_id};
-    Player   players[2] = {{0}};
-    bool     good;
+    MatchNew *match = &turn->match;
+    bool      good;
 
-    match_read(turn, &match, players, &good);
+    (void)reterr;
+    *match = (MatchNew){.author_id = turn->from_id};
+    match_read(turn, &good);
     if (!good)
         return OK;
-    match.key = turn_key(turn, arena_print(turn->tx->arena, "match|%" PRId64 "|%" PRId64 "|%d|%d", match.player[0],
-                                           match.player[1], match.score[0], match.score[1]));
     /* Without a message id the button could not carry the key. */
-    match.is_confirmed = turn->input->message_id == 0;
-    return match_try(turn, &match, players, reterr);
+    match->is_confirmed = turn->input->message_id == 0;
+    match->key = turn_key(turn, arena_print(turn->tx->arena, "match|%" PRId64 "|%" PRId64 "|%d|%d", match->player[0],
+                                            match->player[1], match->score[0], match->score[1]));
+    return OK;
 }
 
 #define QUESTION_COLUMNS(X, T)       \
@@ -196,20 +239,18 @@ static ErrorCode question_take(Turn *turn, const char *data, const QuestionRow *
 ErrorCode game_press_again(Turn *turn, const char *data, Error *reterr)
 {
     const QuestionRow *question;
-    Player             players[2];
 
     TRY(question_take(turn, data, &question, reterr));
     if (!question)
         return OK;
-    MatchNew match = {
+    turn->match = (MatchNew){
         .author_id    = turn->from_id,
         .is_confirmed = true,
         .key          = question->key,
         .player       = {question->player_a, question->player_b},
         .score        = {question->score_a,  question->score_b },
     };
-    TRY(players_get(turn->tx, turn->group.id, match.player, 2, players, reterr));
-    return match_try(turn, &match, players, reterr);
+    return players_get(turn->tx, turn->group.id, turn->match.player, 2, turn->players, reterr);
 }
 
 ErrorCode game_press_no(Turn *turn, const char *data, Error *reterr)

@@ -3,6 +3,7 @@
  */
 #include "rating/match.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -12,6 +13,7 @@
 DB_SHAPE(match, Match, MATCH_COLUMNS);
 
 #define READ_COLUMNS(X, T)            \
+    X(T, int32_t, DB_I32, ord)        \
     X(T, int64_t, DB_I64, player_id)  \
     X(T, double, DB_REAL, rating)     \
     X(T, double, DB_REAL, deviation)  \
@@ -102,65 +104,170 @@ static ErrorCode repeated(Tx *tx, const Group *group, const MatchNew *match, int
     return OK;
 }
 
-static ErrorCode write_all(Tx *tx, const Group *group, const MatchNew *match, const ReadRow *const members[2],
-                           const RatingState before[2], const RatingState after[2], int64_t *ret_id, Error *reterr)
+/* A match on its way from the read to the write. */
+typedef struct {
+    MatchTry      *try;
+    int64_t        match_id; /* that has the key already; 0: none */
+    const ReadRow *members[2];
+    RatingState    before[2], after[2];
+} Registration;
+
+static ErrorCode read_all(Tx *tx, Registration *list, int count, Error *reterr)
 {
-    int64_t versions[2] = {members[0]->version, members[1]->version};
-    DbArg   states[6];
+    Arena       *arena  = tx->arena;
+    int64_t     *groups = arena_array(arena, int64_t, count), *players[2];
+    const char **keys   = arena_array(arena, const char *, count);
+    int32_t     *scores[2];
+    void        *rows;
+    int          found;
 
-    for (int i = 0; i < 2; i++) {
-        const RatingState *s = i ? after : before;
-
-        states[i * 3]     = rating_reals(tx->arena, (double[]){s[0].rating, s[1].rating}, 2);
-        states[i * 3 + 1] = rating_reals(tx->arena, (double[]){s[0].deviation, s[1].deviation}, 2);
-        states[i * 3 + 2] = rating_reals(tx->arena, (double[]){s[0].volatility, s[1].volatility}, 2);
+    for (int side = 0; side < 2; side++) {
+        players[side] = arena_array(arena, int64_t, count);
+        scores[side]  = arena_array(arena, int32_t, count);
+        for (int i = 0; i < count; i++) {
+            players[side][i] = list[i].try->match->player[side];
+            scores[side][i]  = list[i].try->match->score[side];
+        }
     }
-    return db_get_i64(tx, sql_rating_match_write,
-                      DB_ARGS(db_i64(group->id), db_text(match->key), db_i32(group->rules_id),
-                              match->author_id ? db_i64(match->author_id) : db_null(), db_i32(match->score[0]),
-                              db_i32(match->score[1]), db_i64s(tx->arena, match->player, 2),
-                              db_i64s(tx->arena, versions, 2), states[0], states[1], states[2], states[3], states[4],
-                              states[5]),
-                      ret_id, reterr);
+    for (int i = 0; i < count; i++) {
+        groups[i] = list[i].try->group->id;
+        keys[i]   = list[i].try->match->key;
+    }
+    TRY(db_many(tx, sql_rating_matches_read,
+                DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i64s(arena, players[0], count),
+                        db_i64s(arena, players[1], count), db_i32s(arena, scores[0], count),
+                        db_i32s(arena, scores[1], count)),
+                &read_shape, &rows, &found, reterr));
+    for (int i = 0; i < found; i++) {
+        const ReadRow *row  = (const ReadRow *)rows + i;
+        Registration  *item = &list[row->ord - 1];
+
+        item->match_id                                               = row->match_id;
+        item->members[row->player_id == item->try->match->player[1]] = row;
+    }
+    return OK;
 }
 
-ErrorCode match_register(Tx *tx, const Group *group, const MatchNew *match, MatchDone *ret_done, Error *reterr)
+typedef struct {
+    int32_t ord;
+    int64_t id;
+} WrittenRow;
+#define WRITTEN_COLUMNS(X, T)  \
+    X(T, int32_t, DB_I32, ord) \
+    X(T, int64_t, DB_I64, id)
+DB_SHAPE(written, WrittenRow, WRITTEN_COLUMNS);
+
+/* Two elements for each match: of its first player, then of its second one. */
+typedef struct {
+    DbArg players, versions, states[6];
+} SideArgs;
+
+static SideArgs side_args(Arena *arena, const Registration *list, int count)
 {
-    const ReadRow *members[2] = {NULL, NULL};
-    RatingState    before[2], after[2];
-    Rules          rules = group_rules(group);
-    void          *rows;
-    int            count;
-    ErrorCode      code;
-    MatchDone      done = {0};
+    int64_t *players = arena_array(arena, int64_t, 2 * count), *versions = arena_array(arena, int64_t, 2 * count);
+    double  *states[6];
+    SideArgs args;
 
-    if (scores_refused(group, match, ret_done))
-        return OK;
-    TRY(db_many(tx, sql_rating_match_read,
-                DB_ARGS(db_i64(group->id), db_text(match->key), db_i64(match->player[0]), db_i64(match->player[1]),
-                        db_i32(match->score[0]), db_i32(match->score[1])),
-                &read_shape, &rows, &count, reterr));
+    for (int i = 0; i < 6; i++)
+        states[i] = arena_array(arena, double, 2 * count);
+    for (int i = 0; i < 2 * count; i++) {
+        const Registration *item = &list[i / 2];
+
+        players[i]  = item->try->match->player[i % 2];
+        versions[i] = item->members[i % 2]->version;
+        for (int k = 0; k < 2; k++) {
+            const RatingState *state = &(k ? item->after : item->before)[i % 2];
+
+            states[3 * k][i]     = state->rating;
+            states[3 * k + 1][i] = state->deviation;
+            states[3 * k + 2][i] = state->volatility;
+        }
+    }
+    args.players  = db_i64s(arena, players, 2 * count);
+    args.versions = db_i64s(arena, versions, 2 * count);
+    for (int i = 0; i < 6; i++)
+        args.states[i] = rating_reals(arena, states[i], 2 * count);
+    return args;
+}
+
+static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
+{
+    Arena   *arena  = tx->arena;
+    int64_t *groups = arena_array(arena, int64_t, count);
+    int32_t *rules = arena_array(arena, int32_t, count), *scores_a = arena_array(arena, int32_t, count),
+            *scores_b = arena_array(arena, int32_t, count);
+    const char **keys = arena_array(arena, const char *, count), **authors = arena_array(arena, const char *, count);
+    SideArgs     sides = side_args(arena, list, count);
+    const DbArg *s     = sides.states;
+    void        *rows;
+    int          found;
+
     for (int i = 0; i < count; i++) {
-        const ReadRow *row = (const ReadRow *)rows + i;
+        const MatchNew *match = list[i].try->match;
 
-        if (row->match_id)
-            return repeated(tx, group, match, row->match_id, ret_done, reterr);
-        members[row->player_id == match->player[1]] = row;
+        groups[i]   = list[i].try->group->id;
+        rules[i]    = list[i].try->group->rules_id;
+        keys[i]     = match->key;
+        authors[i]  = match->author_id ? arena_print(arena, "%" PRId64, match->author_id) : NULL;
+        scores_a[i] = match->score[0];
+        scores_b[i] = match->score[1];
     }
-    if (members_refused(match, members, ret_done))
-        return OK;
+    TRY(db_many(tx, sql_rating_matches_write,
+                DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i32s(arena, rules, count),
+                        db_texts(arena, authors, count), db_i32s(arena, scores_a, count),
+                        db_i32s(arena, scores_b, count), sides.players, sides.versions, s[0], s[1], s[2], s[3], s[4],
+                        s[5]),
+                &written_shape, &rows, &found, reterr));
+    for (int i = 0; i < found; i++) {
+        const WrittenRow *row = (const WrittenRow *)rows + i;
+
+        list[row->ord - 1].try->done.id = row->id;
+    }
+    return OK;
+}
+
+static void compute(Registration *item)
+{
+    const MatchNew *match = item->try->match;
+    Rules           rules = group_rules(item->try->group);
+
     for (int i = 0; i < 2; i++)
-        before[i] = (RatingState){members[i]->rating, members[i]->deviation, members[i]->volatility};
-    rules_apply(&rules, before, match->score[0], match->score[1], after);
-    for (int i = 0; i < 2; i++) {
-        done.before[i] = before[i].rating;
-        done.after[i]  = after[i].rating;
+        item->before[i] =
+            (RatingState){item->members[i]->rating, item->members[i]->deviation, item->members[i]->volatility};
+    rules_apply(&rules, item->before, match->score[0], match->score[1], item->after);
+    item->try->done = (MatchDone){
+        .before = {item->before[0].rating, item->before[1].rating},
+        .after  = {item->after[0].rating,  item->after[1].rating }
+    };
+}
+
+ErrorCode matches_register(Tx *tx, MatchTry *const *tries, int count, Error *reterr)
+{
+    Registration *list = arena_array(tx->arena, Registration, count + 1);
+    int           read = 0, kept = 0;
+    ErrorCode     code;
+
+    for (int i = 0; i < count; i++)
+        if (!scores_refused(tries[i]->group, tries[i]->match, &tries[i]->done))
+            list[read++] = (Registration){.try = tries[i]};
+    if (read > 0)
+        TRY(read_all(tx, list, read, reterr));
+    for (int i = 0; i < read; i++) {
+        MatchTry *try = list[i].try;
+
+        if (list[i].match_id) {
+            TRY(repeated(tx, try->group, try->match, list[i].match_id, &try->done, reterr));
+        } else if (!members_refused(try->match, list[i].members, &try->done)) {
+            compute(&list[i]);
+            list[kept++] = list[i];
+        }
     }
-    code = write_all(tx, group, match, members, before, after, &done.id, reterr);
+    if (kept == 0)
+        return OK;
+    code = write_all(tx, list, kept, reterr);
     if (code == ERR_BUSY && reterr && strcmp(reterr->sqlstate, MATCH_CONFLICT) == 0)
         metric_add(&rating_metrics.conflicts, 1);
     TRY(code);
-    metric_add(&rating_metrics.matches, 1);
-    *ret_done = done;
+    metric_add(&rating_metrics.matches, kept);
     return OK;
 }

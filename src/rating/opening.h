@@ -1,5 +1,6 @@
 /*
- * opening.h - what every message and every button press needs first, in one round trip: its group, who was seen, who is meant, the limits.
+ * opening.h - what every message and every button press needs first, in one round trip for all of them: its group, who was seen, who is meant,
+ * the limits.
  *
  * Threads: any. Ownership: results live in the transaction's arena.
  */
@@ -32,6 +33,7 @@ typedef struct {
     Player *players; /* first those of users, then those of names; player_id 0: unknown */
 } Opening;
 
-must_check ErrorCode opening_run(Tx *tx, const OpeningAsk *ask, Opening *ret_opening, Error *reterr);
+must_check ErrorCode openings_run(Tx *tx, const OpeningAsk *const *asks, int count, Opening **ret_openings,
+                                  Error *reterr);
 
 #endif

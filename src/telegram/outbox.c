@@ -177,7 +177,8 @@ static void share_log(TelegramOutbox *outbox, int refused)
 typedef struct {
     const char **ids, **types, **payloads;
     int64_t     *chats;
-    int          count, size;
+    int          count;
+    int          first;    /* of the put that is being added */
     int          messages; /* that count in the outbox */
 } Putting;
 
@@ -188,8 +189,7 @@ static Putting putting_new(Arena *arena, int items)
     return (Putting){.ids      = arena_array(arena, const char *, size),
                      .types    = arena_array(arena, const char *, size),
                      .payloads = arena_array(arena, const char *, size),
-                     .chats    = arena_array(arena, int64_t, size),
-                     .size     = size};
+                     .chats    = arena_array(arena, int64_t, size)};
 }
 
 static ErrorCode putting_add(Putting *putting, const TelegramOutbox *outbox, const char *key,
@@ -199,7 +199,7 @@ static ErrorCode putting_add(Putting *putting, const TelegramOutbox *outbox, con
     char *id = arena_alloc(arena, UUID_TEXT_SIZE);
 
     TRY(telegram_outgoing_write(item, arena, &putting->payloads[at], reterr));
-    telegram_outbox_id(outbox, key, at, id);
+    telegram_outbox_id(outbox, key, at - putting->first, id);
     putting->ids[at]   = id;
     putting->types[at] = telegram_method_types[item->method];
     putting->chats[at] = item->method == TELEGRAM_ANSWER ? 0 : item->chat_id;
@@ -228,30 +228,49 @@ static ErrorCode putting_split(Putting *putting, const TelegramOutbox *outbox, c
     return OK;
 }
 
-static ErrorCode putting_fill(Putting *putting, const TelegramOutbox *outbox, const char *key,
-                              const TelegramOutgoing *items, int count, Arena *arena, Error *reterr)
+static ErrorCode putting_fill(Putting *putting, const TelegramOutbox *outbox, const TelegramPut *put, Arena *arena,
+                              Error *reterr)
 {
-    for (int i = 0; i < count; i++) {
-        bool is_long =
-            items[i].method == TELEGRAM_SEND && items[i].html && telegram_html_units(items[i].html) > TELEGRAM_TEXT_MAX;
+    for (int i = 0; i < put->count; i++) {
+        const TelegramOutgoing *item = &put->items[i];
+        bool                    is_long =
+            item->method == TELEGRAM_SEND && item->html && telegram_html_units(item->html) > TELEGRAM_TEXT_MAX;
 
-        TRY((is_long ? putting_split : putting_add)(putting, outbox, key, &items[i], arena, reterr));
+        TRY((is_long ? putting_split : putting_add)(putting, outbox, put->key, item, arena, reterr));
     }
     return OK;
 }
 
-ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, const char *key, const TelegramOutgoing *items, int count,
-                              int *ret_refused, Error *reterr)
+/* All of them, or none and its error. */
+static void putting_try(Putting *putting, const TelegramOutbox *outbox, TelegramPut *put, Arena *arena)
 {
-    Putting putting = putting_new(tx->arena, count);
+    int messages = putting->messages;
+
+    put->error     = (Error){0};
+    putting->first = putting->count;
+    if (putting_fill(putting, outbox, put, arena, &put->error) == OK)
+        return;
+    putting->count    = putting->first;
+    putting->messages = messages;
+}
+
+ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, TelegramPut *puts, int count, int *ret_refused,
+                              Error *reterr)
+{
     Arena  *arena   = tx->arena;
+    int     items   = 0;
     int64_t refused = 0;
     int     capacity;
+    Putting putting;
 
     *ret_refused = 0;
-    if (count == 0)
+    for (int i = 0; i < count; i++)
+        items += puts[i].count;
+    putting = putting_new(arena, items);
+    for (int i = 0; i < count; i++)
+        putting_try(&putting, outbox, &puts[i], arena);
+    if (putting.count == 0)
         return OK;
-    TRY(putting_fill(&putting, outbox, key, items, count, arena, reterr));
     TRY(capacity_find(outbox, tx, putting.messages, &capacity, reterr));
     TRY(db_get_i64(tx, sql_telegram_put,
                    DB_ARGS(db_i64(outbox->bot_id), db_uuids(arena, putting.ids, putting.count),

@@ -49,11 +49,17 @@ TelegramOutbox               *telegram_outbox_new(const TelegramOutboxOptions *o
 void                          telegram_outbox_free(TelegramOutbox *outbox);
 SCOPED(TelegramOutbox, telegram_outbox_free)
 
-/* Queue the items in the caller's transaction. key: what their ids follow from, at most 200 bytes; the same key must come with the same list.
- * *ret_refused: how many messages the full outbox did not take, the last ones of the list. ERR_INVALID, ERR_LIMIT: an item that no server
- * would take. */
-must_check ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, const char *key, const TelegramOutgoing *items,
-                                         int count, int *ret_refused, Error *reterr);
+/* Messages that are queued together. */
+typedef struct {
+    const char *key; /* what their ids follow from, at most 200 bytes; the same key must come with the same list */
+    const TelegramOutgoing *items;
+    int                     count;
+    Error
+        error; /* ERR_INVALID, ERR_LIMIT: an item that no server would take: none of these is queued. Written by the call */
+} TelegramPut;
+/* Queue all of them in the caller's transaction, by one statement. *ret_refused: how many messages the full outbox did not take, the last ones. */
+must_check ErrorCode telegram_outbox_put(TelegramOutbox *outbox, Tx *tx, TelegramPut *puts, int count, int *ret_refused,
+                                         Error *reterr);
 /* The id of the command that sends item `number` of a list that is queued under a key; UUID_TEXT_SIZE bytes. */
 void telegram_outbox_id(const TelegramOutbox *outbox, const char *key, int number, char *ret_id);
 /* The time between two messages of a group, if it gets as many as it may. */

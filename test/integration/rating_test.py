@@ -100,43 +100,55 @@ def players_who_left_or_have_too_few_games_have_no_place():
         assert board() == ["p1", "p2", "p3"], board()
         db.rows(f"select rating.group_set({model.group}, 'min_games', '2')")
         assert board() == ["p1"], board()
-        assert db.rows(f"select coalesce(place::text, '-') from rating.places({model.group}, array{model.ids[:3]})") == ["-", "1", "-"]
+        assert db.rows(f"select coalesce(place::text, '-') from rating.places(array{[model.group] * 3}, array{model.ids[:3]})") == ["-", "1", "-"]
 
 
 @test
 def guards_of_the_sql_functions_refuse_null_and_nonsense():
     with Database() as db:
         model = Model(db, 2)
-        good = (f"{model.group}, 'k', 1, null, 1, 0, array{model.ids}, array[1, 1], array[1500, 1500], array[350, 350], array[0.06, 0.06], "
+        good = (f"array[{model.group}], array['k'], array[1], array[null]::bigint[], array[1], array[0], array{model.ids}, array[1, 1], "
+                "array[1500, 1500], array[350, 350], array[0.06, 0.06], "
                 "array[1516, 1484], array[350, 350], array[0.06, 0.06]")
-        bad = [("'k'", "null"), ("'k', 1", "'k', 99"), ("1, 0, array", "0, 0, array"), ("1, 0, array", "1001, 0, array"),
-               ("1, 0, array", "null, 0, array"), (f"array{model.ids}", f"array[{model.ids[0]}, {model.ids[0]}]"),
+        bad = [("array['k']", "array[null]"), ("array['k']", "null"), ("['k'], array[1]", "['k'], array[99]"),
+               ("[1], array[0]", "[0], array[0]"), ("[1], array[0]", "[1001], array[0]"), ("[1], array[0]", "[null::integer], array[0]"),
+               ("[1], array[0]", "[1, 1], array[0]"), (f"array[{model.group}]", "array[null]::bigint[]"), (f"array[{model.group}]", "'{}'"),
+               (f"array{model.ids}", f"array[{model.ids[0]}, {model.ids[0]}]"),
                (f"array{model.ids}", f"array[{model.ids[0]}]"), ("array[1, 1]", "array[1, null]"), ("array[1, 1]", "'[2:3]={1,1}'"),
                ("array[1516, 1484]", "array[10001, 1484]"), ("array[1516, 1484]", "array[-1, 1484]"), ("array[1516, 1484]", "null"),
                ("array[1516, 1484]", "array[1516, null]"), ("array[1516, 1484]", "array['nan', 1484]::float8[]")]
         for old, new in bad:
             assert old in good, old
             try:
-                db.rows(f"select rating.match_write({good.replace(old, new, 1)})")
+                db.rows(f"select rating.matches_write({good.replace(old, new, 1)})")
             except AssertionError as error:
                 assert "ERROR" in str(error), error
             else:
                 raise AssertionError(f"{old} -> {new} was not refused")
         assert db.value("select count(*) from rating.match") == "0"
         assert db.value("select string_agg(distinct version::text || ' ' || games, ',') from rating.member") == "1 0"
-        db.rows(f"select rating.match_write({good})")
+        db.rows(f"select rating.matches_write({good})")
         for sql in [f"select rating.group_set({model.group}, 'k_factor', '0')", f"select rating.group_set({model.group}, 'k_factor', null)",
                     f"select rating.group_set({model.group}, 'language', 'xx')", f"select rating.group_set({model.group}, 'colour', 'red')",
                     f"select rating.group_set({model.group}, null, 'red')", "select rating.group_set(-1, 'draws', 'true')",
                     "select rating.group_open(0, 'x', 'en')", "select rating.group_open(null, 'x', 'en')",
-                    "select rating.group_move(1, null)", "select rating.group_move(1, 1)", "select rating.usage_add(null, 1)",
-                    "select rating.turn_open(0, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, true, '{}', '{}')",
-                    "select rating.turn_open(null, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, true, '{}', '{}')",
-                    "select rating.turn_open(1, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, null, '{}', '{}')",
-                    "select rating.turn_open(1, 'x', 'en', now(), null, '{}', '{}', '{}', '{}', 1, true, '{}', '{}')",
-                    "select rating.turn_open(1, 'x', 'en', now(), '{5}', '{a,b}', '{a}', '{f}', '{t}', 1, true, '{}', '{}')",
-                    "select rating.turn_open(1, 'x', 'en', now(), '{0}', '{a}', '{a}', '{f}', '{t}', 1, true, '{}', '{}')",
-                    "select rating.turn_open(1, 'x', 'en', now(), '{}', '{}', '{}', '{}', '{}', 1, true, '{{1},{2}}', '{}')",
+                    "select rating.group_move(1, null)", "select rating.group_move(1, 1)", "select rating.usage_add(array[null]::bigint[], '{1}')",
+                    "select rating.usage_add('{1}', null)", "select rating.usage_add('{1,2}', '{1}')", "select rating.places('{1,2}', '{1}')",
+                    "select rating.matches_read('{1}', '{k}', '{1}', '{2}', '{1}', null)",
+                    *(f"select rating.turns_open({opened})" for opened in (
+                        # chats, titles, languages, times, authors, counted; seen: turns, users, names, usernames, bots, presents; asked: turns, ords, users, names
+                        "'{0}', '{x}', '{en}', array[now()], '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
+                        "'{null}', '{x}', '{en}', array[now()], '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
+                        "'{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{null}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{t}', '{}', null, '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x,y}', '{en}', array[now()], '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{t}', '{1}', '{5}', '{a,b}', '{a}', '{f}', '{t}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{t}', '{1}', '{0}', '{a}', '{a}', '{f}', '{t}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{t}', '{2}', '{5}', '{a}', '{a}', '{f}', '{t}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{t}', '{null}', '{5}', '{a}', '{a}', '{f}', '{t}', '{}', '{}', '{}', '{}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', '{}', '{0}', '{1}', '{5}', '{null}'",
+                        "'{1}', '{x}', '{en}', array[now()], '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', '{}', '{1}', '{1}', '{{1},{2}}', '{}'")),
                     "select rating.question_put(1, null, 1, 2, 3, 1, null)", "select rating.question_put(1, 'k', 1, null, 3, 1, null)",
                     "select rating.question_put(1, 'k', 1, 1, 3, 1, null)", "select rating.question_put(1, 'k', 1, 2, 3, 1001, null)",
                     f"select rating.players_seen({model.group}, null, array[1], array['a'], array['a'], array[false], array[true])",
@@ -221,7 +233,8 @@ def no_part_of_an_undo_can_be_done_alone_and_no_state_is_no_number():
                               f"array[1516], array[{b}]::float8[], array[{c}]::float8[])", "history_values")
                              for a, b, c in (("'NaN'", "350", "0.06"), ("10001", "350", "0.06"), ("1500", "-1", "0.06"), ("1500", "'Infinity'", "0.06"),
                                              ("1500", "350", "'NaN'"))),
-                           (f"select rating.match_write({model.group}, 'k', 1, {model.ids[0]}, 3, 1, array{model.ids}, array[2, 2], array[1516, 1484], "
+                           (f"select rating.matches_write(array[{model.group}], array['k'], array[1], array[{model.ids[0]}], array[3], array[1], "
+                            f"array{model.ids}, array[2, 2], array[1516, 1484], "
                             "array['NaN', 350]::float8[], array[0.06, 0.06], array[1516, 1484], array[350, 350], array[0.06, 0.06])", "RT002")):
             try:
                 db.rows(app + sql)

@@ -178,11 +178,11 @@ rating.group_set           app
 rating.group_move          app
 rating.players_seen        app
 rating.usage_add           app
-rating.turn_open           app
+rating.turns_open          app
 rating.question_put        app
 rating.question_take       app
-rating.match_read          app
-rating.match_write         app
+rating.matches_read        app
+rating.matches_write       app
 rating.undo_find           app
 rating.undo_versions       app
 rating.undo_begin          app

@@ -64,11 +64,15 @@ typedef struct {
 
 static ErrorCode register_body(Tx *tx, void *context, Error *reterr)
 {
-    Call *call = context;
-    Group group;
+    Call     *call = context;
+    Group     group;
+    MatchTry  match = {.group = &group, .match = call->match};
+    MatchTry *list  = &match;
 
     TRY(group_get(tx, FIXTURE_CHAT, &group, reterr));
-    return match_register(tx, &group, call->match, &call->match_done, reterr);
+    TRY(matches_register(tx, &list, 1, reterr));
+    call->match_done = match.done;
+    return OK;
 }
 
 static ErrorCode undo_body(Tx *tx, void *context, Error *reterr)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pg/metric.h"
 #include "test/unit/rating/fixture.h"
 
 /* <, > and & as the transport does it. */
@@ -34,7 +35,7 @@ static ErrorCode body(Tx *tx, void *context, Error *reterr)
 {
     void **call = context;
 
-    return game_run(tx, call[0], call[1], reterr);
+    return game_run(tx, call[0], 1, call[1], reterr);
 }
 
 static const GameOutput *run(Chat *chat, GameInput input)
@@ -733,6 +734,118 @@ TEST(game_says_why_it_failed)
     assert_false(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/undo help"}, arena));
     assert_false(game_needs_admin(&(GameInput){.kind = GAME_MESSAGE, .from = &user, .text = "/top"}, arena));
     assert_true(game_needs_admin(&(GameInput){.kind = GAME_BUTTON, .from = &user, .button_data = "undo:1"}, arena));
+}
+
+/* ---- many groups at once ---- */
+
+#define GROUPS 12
+
+typedef struct {
+    GameInput  inputs[GROUPS];
+    GameOutput outputs[GROUPS];
+    int        count;
+} Many;
+
+static ErrorCode many_body(Tx *tx, void *context, Error *reterr)
+{
+    Many *many = context;
+
+    return game_run(tx, many->inputs, many->count, many->outputs, reterr);
+}
+
+static int64_t statements(void)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i <= METRIC_BUCKETS; i++)
+        all += atomic_load(&pg_metrics.query_seconds.buckets[i]);
+    return all;
+}
+
+/* How many statements it takes, with those of its transaction. */
+static int64_t many_run(Chat *chat, Many *many, ErrorCode expected)
+{
+    Error     error   = {0};
+    TxOptions options = {
+        .name = "game", .deadline = soon(), .arena = chat->fixture->arena, .keyed = true, .tries_max = 1};
+    int64_t before = statements();
+
+    assert_code(expected, tx_run(chat->fixture->pool, &options, many_body, many, &error));
+    return statements() - before;
+}
+
+/* A message of the first player in each of the groups. */
+static Many many_new(Chat *chat, int count, const char *text)
+{
+    Many many = {.count = count};
+
+    for (int i = 0; i < count; i++)
+        many.inputs[i] = (GameInput){.kind       = GAME_MESSAGE,
+                                     .chat_id    = FIXTURE_CHAT - i,
+                                     .bot_name   = "PawlBot",
+                                     .escape     = escape,
+                                     .date_s     = 1800000000,
+                                     .from       = &chat->users[0],
+                                     .text       = text,
+                                     .message_id = ++chat->message_id};
+    return many;
+}
+
+TEST(game_matches_of_many_groups_take_as_many_statements_as_one)
+{
+    Chat    chat = chat_new(3);
+    Many    many;
+    int64_t one;
+
+    for (int i = 0; i < 3; i++) {
+        many = many_new(&chat, GROUPS, "hello");
+        for (int group = 0; group < GROUPS; group++)
+            many.inputs[group].from = &chat.users[i];
+        many_run(&chat, &many, OK);
+    }
+    assert_int_equal(3 * GROUPS, rating_fixture_count(chat.fixture, "member"));
+    many = many_new(&chat, 1, "/match @p0 @p1 3 1");
+    one  = many_run(&chat, &many, OK);
+    many = many_new(&chat, GROUPS, "/match @p0 @p2 3 2");
+    assert_int_equal(one, many_run(&chat, &many, OK));
+    for (int i = 0; i < GROUPS; i++) {
+        assert_int_equal(1, many.outputs[i].count);
+        assert_contains(many.outputs[i].list[0].html, i ? "<b>1516</b> (+16), place 1" : "<b>1531</b> (+15), place 1");
+    }
+    assert_int_equal(1 + GROUPS, rating_fixture_count(chat.fixture, "match"));
+    /* A repeat, a refusal and a question among them: the others are registered. */
+    many.inputs[0].message_id = ++chat.message_id;
+    many.inputs[1].message_id = ++chat.message_id;
+    many.inputs[1].text       = "/match @p0 @p0 1 0";
+    many.inputs[2].message_id = ++chat.message_id;
+    many.inputs[2].text       = "/match @p1 @p0 1 0";
+    many_run(&chat, &many, OK);
+    assert_contains(many.outputs[0].list[0].html, "minute");
+    assert_contains(many.outputs[2].list[0].html, "<b>Player 1</b> 1:0 <b>Player 0</b>");
+    assert_contains(many.outputs[3].list[0].html, "<b>1516</b> (+16)");
+    assert_int_equal(2 + GROUPS, rating_fixture_count(chat.fixture, "match"));
+    chat_done(&chat);
+}
+
+TEST(game_a_conflict_in_one_group_changes_none)
+{
+    Chat chat = chat_new(2);
+    Many many = many_new(&chat, GROUPS, "hello");
+
+    many_run(&chat, &many, OK);
+    for (int group = 0; group < GROUPS; group++)
+        many.inputs[group].from = &chat.users[1];
+    many_run(&chat, &many, OK);
+    database_exec(chat.fixture->db,
+                  "create function public.disturb() returns trigger language plpgsql as $$ begin return case when "
+                  "new.group_id = 5 then null else new end; end $$; create trigger disturb before update on "
+                  "rating.member for each row execute function public.disturb()");
+    many = many_new(&chat, GROUPS, "/match @p0 @p1 3 1");
+    many_run(&chat, &many, ERR_BUSY);
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "match"));
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "member where version > 1"));
+    assert_int_equal(0, rating_fixture_count(chat.fixture, "usage"));
+    chat_done(&chat);
 }
 
 /* Whatever is in the input, nothing crashes, and no match appears that the text does not name. */

@@ -152,7 +152,8 @@ static ErrorCode disturbed_body(Tx *tx, void *context, Error *reterr)
 {
     Disturbed *call = context;
     Group      group;
-    ErrorCode  code;
+    MatchTry   match = {.group = &group, .match = call->match};
+    MatchTry  *list  = &match;
 
     call->tries++;
     TRY(group_get(tx, FIXTURE_CHAT, &group, reterr));
@@ -167,8 +168,9 @@ static ErrorCode disturbed_body(Tx *tx, void *context, Error *reterr)
             tx, "create trigger disturb before update on rating.member for each row execute function rating.disturb()",
             DB_NONE, NULL, reterr));
     }
-    code = match_register(tx, &group, call->match, &call->done, reterr);
-    return code;
+    TRY(matches_register(tx, &list, 1, reterr));
+    call->done = match.done;
+    return OK;
 }
 
 TEST(match_version_conflict_is_run_again_and_counted)

@@ -50,9 +50,14 @@ typedef struct {
 
 static ErrorCode put_body(Tx *tx, void *context, Error *reterr)
 {
-    Put *put = context;
+    Put        *put  = context;
+    TelegramPut list = {.key = put->key, .items = put->items, .count = put->count};
 
-    TRY(telegram_outbox_put(put->outbox, tx, put->key, put->items, put->count, &put->refused, reterr));
+    TRY(telegram_outbox_put(put->outbox, tx, &list, 1, &put->refused, reterr));
+    if (list.error.code != OK) {
+        *reterr = list.error;
+        return list.error.code;
+    }
     return put->is_undone ? fail(reterr, ERR_CONFLICT, "undone") : OK;
 }
 
@@ -98,6 +103,7 @@ TEST(outbox_refuses_the_message_after_the_last_that_may_wait)
 
         item.chat_id = 5 + i % 40; /* one chat may have a share only */
         snprintf(key, sizeof key, "update:%d", i);
+        item.chat_id = 5 + i / 50; /* the share of a chat */
         assert_ok(put_run(&fixture, &put, &error));
         assert_int_equal(i < 1000 ? 0 : 1, put.refused);
     }

@@ -1,3 +1,0 @@
--- Write a match.
-select rating.match_write($1, $2, $3, $4, $5, $6, $7, $8, $9::double precision[], $10::double precision[], $11::double precision[],
-  $12::double precision[], $13::double precision[], $14::double precision[])

@@ -1,0 +1,3 @@
+-- Write matches. Authors as texts, because they may be null.
+select * from rating.matches_write($1, $2, $3, $4::text[]::bigint[], $5, $6, $7, $8, $9::double precision[], $10::double precision[],
+  $11::double precision[], $12::double precision[], $13::double precision[], $14::double precision[])
