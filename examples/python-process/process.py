@@ -103,6 +103,8 @@ class Run:
         for response in item["responses"]:
             self.responses.setdefault(response["name"], []).append(response["payload"])
         self.canceled = bool(self.responses.get("$cancel"))
+        # Steps whose command or child has not ended, while it is being compensated; and those of them whose calls have failed.
+        self.open, self.awaited = set(item["open"] or []), []
         self.number, self.used, self.is_compensating = 0, {}, False
         # A process that was canceled fails at the call at which it learned of it, also when it is replayed.
         self.phase = item["phase"]
@@ -193,10 +195,13 @@ class Run:
         return self._send(name, domain, type, state, True)
 
     def compensating(self):
-        """What follows undoes what was done: it runs even if an operator has canceled the process, which ends as COMPENSATED."""
+        """What follows undoes what was done: it runs even if an operator has canceled the process, which ends as COMPENSATED. Before it, what
+        was sent must have ended; what completed all the same is recorded when the function is called again."""
         if self.phase == "forward":
-            self._report({"phase": "compensating"})
-            self.phase = "compensating"
+            self._suspend("compensating", until=self.now(), phase="compensating")  # begin again with what has come meanwhile
+        if self.awaited:
+            self._suspend(self.awaited[0], status="WAITING_FOR_REPLY", responses={
+                "$reply." + name: len(self.responses.get("$reply." + name, [])) + 1 for name in self.awaited})
         self.is_compensating = True
 
     def release(self):
@@ -264,10 +269,15 @@ class Run:
         failed = self.failures.get(name, [])
         counted = [f for f in failed if self._counts(f)]
         if counted:
+            self._failed_while_open(name)
             raise Failed(f"step {name}: {counted[-1]['error']}")
-        self._go_on()
         attempt, come = len(failed) + 1, self.responses.get("$reply." + name, [])
         if len(come) < attempt:
+            try:
+                self._go_on()
+            except Refused:
+                self._failed_while_open(name)
+                raise
             self._suspend(name, responses={"$reply." + name: attempt}, status="WAITING_FOR_REPLY", send={
                 "step": name, "attempt": attempt, "domain": domain, "type": type, "payload": payload or {}, "process": is_process})
         outcome = come[attempt - 1]
@@ -281,6 +291,10 @@ class Run:
             raise Failed(f"step {name}: {record['error']}")
         return record["result"]
 
+    def _failed_while_open(self, name):
+        if name in self.open and not self.is_compensating:
+            self.awaited.append(name)
+
     def _report(self, part):
         """Write it. Nothing is done after a report that was not written."""
         verdict = self.api.post(self.path + "/report", {"items": [{"process_id": self.id, "lease": self.lease, **part}]})["items"][0]
@@ -292,14 +306,14 @@ class Run:
         self.state, self.version = verdict.get("state", self.state), verdict.get("version", self.version)
         return verdict
 
-    def _suspend(self, step, responses=None, until=None, status="WAITING_FOR_ASYNC", send=None):
+    def _suspend(self, step, responses=None, until=None, status="WAITING_FOR_ASYNC", send=None, phase=None):
         wait = {"step": step, "status": status}
         if responses:
             wait["responses"] = [{"name": name, "count": count} for name, count in responses.items()]
         if until:
             wait["until"] = until.isoformat()
         point("before it is suspended")
-        verdict = self._report({"wait": wait, **({"send": send} if send else {})})
+        verdict = self._report({"wait": wait, **({"send": send} if send else {}), **({"phase": phase} if phase else {})})
         point("after it was suspended")
         raise Suspended(verdict if verdict["verdict"] == "met" else None)
 

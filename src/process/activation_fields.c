@@ -64,6 +64,7 @@ static void history_write(Writer *writer, const LoadedProcess *loaded)
     writer_time(writer, "retried_at", loaded->retried_us);
     writer_text(writer, "secret", loaded->secret);
     writer_raw(writer, "responses", loaded->responses ? loaded->responses : "[]");
+    writer_raw(writer, "open", loaded->open);
 }
 
 ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const LoadedProcess *const *found, int count,

@@ -62,6 +62,7 @@ static TABLE(history_step, "HistoryStep");
     TIME("retried_at", .optional = optional_, .nullable = true, .help = "failures before this do not count: an operator had it tried again"), \
     UUID("secret", .optional = optional_, .nullable = true, .help = "random, the same in every activation: derive keys of steps from it, so that no one else can compute them"), \
     ROWS("responses", history_response, .optional = optional_, .help = "in the order of arrival"), \
+    JSON("open", .optional = optional_, .nullable = true, .help = "while it is being compensated: the steps whose command or child has not ended; wait for $reply.STEP of those sent before, because they may complete"), \
     ROWS("steps", history_step, .optional = optional_, .help = "in the order in which they ended")
 static const AnswerField activation_fields[] = {
     UUID("process_id"), TEXT("type"), I64("lease", .help = "the fencing token, an integer below 2^53: report and extend need it"),

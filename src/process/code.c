@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "process/code_internal.h"
+#include "process/sent.h"
 
 #define HASH_BYTES  8
 #define DEFECT_SIZE 1024
@@ -224,12 +225,29 @@ static CodeFlow phase_set(CodeRun *code, const char *phase)
     return verdict == RUN_OK ? CODE_NEXT : code_over(code);
 }
 
+/* The function is called again when they have ended: what has completed all the same is recorded then, and the function knows what to undo. */
+static CodeFlow open_wait(CodeRun *code)
+{
+    for (const struct OpenSend *at = code->open; at; at = at->next) {
+        const char        *name = sent_reply_name(code->job->arena, at->name);
+        const char *const *payloads;
+
+        run_wait(code->run, at->name, WAIT_REPLY, name, run_responses(code->run, name, &payloads) + 1, 0);
+    }
+    return code->open ? code_over(code) : CODE_NEXT;
+}
+
 CodeFlow code_compensating(CodeRun *code)
 {
     if (code->is_over)
         return CODE_RETURN;
-    if (strcmp(run_phase(code->run), "forward") == 0)
+    if (strcmp(run_phase(code->run), "forward") == 0) {
         CODE_TRY(phase_set(code, "compensating"));
+        /* Complete at once: the function is called again with what has come meanwhile. */
+        run_wait(code->run, "", WAIT_ASYNC, "*", 0, 0);
+        return code_over(code);
+    }
+    CODE_TRY(open_wait(code));
     code->is_compensating = true;
     return CODE_NEXT;
 }

@@ -31,6 +31,10 @@ struct CodeRun {
         int64_t     count;
     } used[CODE_USED_MAX]; /* responses that earlier waits have taken */
     int used_count;
+    struct OpenSend {
+        struct OpenSend *next;
+        const char      *name;
+    } *open; /* calls of the function that have failed and whose command or child has not ended */
 };
 
 /* One call: its name, and what its record has as input_hash. */

@@ -80,8 +80,9 @@ static CodeFlow outcome_get(CodeRun *code, const CodeCall *call, SendItem *item,
     result = sent_reply_find(payloads, count, item->command_id, code->job->arena, &reply, &found, &error);
     if (result != OK)
         return code_broken(code, result, &error);
-    if (found)
+    if (found) /* also if the process is to be canceled: the function must know what has happened */
         return reply_record(code, call, &reply);
+    CODE_TRY(code_go_on(code));
     CODE_TRY(item_send(code, item));
     CODE_TRY(code_begun(code, call, run_attempts(code->run, call->name) + 1, timeout_ms, &due_us));
     if (due_us && run_now_us(code->run) >= due_us)
@@ -102,6 +103,27 @@ static CodeFlow send_prepare(CodeRun *code, const char *name, bool is_child, con
     return CODE_NEXT;
 }
 
+/* A call that has failed, by a timeout or because the process is to be compensated, and whose command has not ended. */
+static CodeFlow open_note(CodeRun *code, const char *name, CodeFlow flow)
+{
+    Value       open = run_open(code->run), item;
+    const char *at   = NULL;
+
+    while (flow == CODE_FAILED && !code->is_compensating && value_item_next(open, &at, &item))
+        if (item.size == strlen(name) + 2 && memcmp(item.bytes + 1, name, strlen(name)) == 0) {
+            struct OpenSend *noted = arena_alloc(code->job->arena, sizeof *noted);
+
+            *noted     = (struct OpenSend){code->open, arena_text(code->job->arena, name)};
+            code->open = noted;
+        }
+    return flow;
+}
+
+static CodeFlow send_await(CodeRun *code, const CodeCall *call, SendItem *item, int64_t timeout_ms)
+{
+    return open_note(code, call->name, outcome_get(code, call, item, timeout_ms));
+}
+
 CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
                    const char *payload, int64_t timeout_ms, const char **ret_result)
 {
@@ -120,11 +142,10 @@ CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *d
     if (!run_result(code->run, name)) {
         if (run_failures(code->run, name, &ended_us, &error) > 0) {
             code_failure_is_final(code, name, &is_reject);
-            return code_failed(code, is_reject, error);
+            return open_note(code, name, code_failed(code, is_reject, error));
         }
-        CODE_TRY(code_go_on(code));
         CODE_TRY(send_prepare(code, name, is_child, domain, type, payload, &item));
-        CODE_TRY(outcome_get(code, &call, &item, timeout_ms));
+        CODE_TRY(send_await(code, &call, &item, timeout_ms));
     }
     if (ret_result)
         *ret_result = run_result(code->run, name);

@@ -296,6 +296,28 @@ def an_order_in_python_is_compensated_when_it_is_refused_or_canceled():
 
 
 @test
+def a_command_that_completes_while_its_process_in_python_is_canceled_is_known_to_it():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        worker = order_worker(pawl, "shop", os.path.join(folder, "effects"))
+        try:
+            for outcome in ("complete", "reject"):
+                process_id = start(pawl, {**STATE, "bank": "bank-" + outcome})
+                pawl.http("POST", f"/v1/processes/{process_id}/signals/approval", body={"approved": True})
+                wait_until(lambda: show(pawl, process_id)["status"] == "WAITING_FOR_REPLY", what="it waits for its command")
+                item = post(pawl, f"/v1/domains/bank-{outcome}/claim", {"limit": 1})["items"][0]
+                assert pawl.http("POST", f"/v1/processes/{process_id}/cancel", body={"compensate": True}).status == 200
+                wait_until(lambda: show(pawl, process_id)["waits_for"] == {"$reply.charge": 1} and show(pawl, process_id)["status"] == "COMPENSATING",
+                           what="it waits for its command before it compensates")
+                post(pawl, f"/v1/domains/bank-{outcome}/settle", {"items": [{"command_id": item["command_id"], "lease": item["lease"], "outcome": outcome}]})
+                shown = ended(pawl, process_id)
+                assert shown["status"] == "COMPENSATED", shown
+                assert [(s["name"], s["error"] is None) for s in shown["steps"]][-2:] == [("charge", outcome == "complete"), ("release", True)], shown
+        finally:
+            worker.kill()
+
+
+@test
 def a_changed_function_is_reported_with_the_first_step_that_differs():
     with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
         pawl.serve()

@@ -168,6 +168,25 @@ def steps_in_c_are_retried_refused_timed_out_and_canceled():
 
 
 @test
+def a_command_that_completes_while_its_process_in_c_is_canceled_is_known_to_it():
+    with Site() as site:
+        for number, outcome in enumerate(("complete", "reject")):
+            shop = site.shop(f"open{number}").start()
+            shop.run()
+            shop.approve()
+            shop.wait("WAITING_FOR_REPLY")
+            item = site.pawl.http("POST", f"/v1/domains/{shop.domain}/claim", body={"limit": 1}).json["items"][0]
+            assert site.pawl.run("process", "cancel", shop.id, "--compensate").code == 0
+            wait_until(lambda: shop.show()["waits_for"] == {"$reply.charge": 1} and shop.show()["status"] == "COMPENSATING", what="it waits")
+            assert not [line for line in shop.lines() if line.startswith("release ")], shop.lines()
+            site.pawl.http("POST", f"/v1/domains/{shop.domain}/settle", body={"items": [
+                {"command_id": item["command_id"], "lease": item["lease"], "outcome": outcome}]})
+            shown = shop.wait("COMPENSATED")
+            assert [(s["name"], s["error"] is None) for s in shown["steps"]][-2:] == [("charge", outcome == "complete"), ("release", True)], shown
+            assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
 def a_runner_that_lost_its_lease_writes_nothing():
     with Site() as site:
         shop = site.shop("stuck").start()
