@@ -61,6 +61,7 @@ begin
       ('wallet.seal_horizon()', null, null),
       ('wallet.verify_note(bigint)', null, null),
       ('rating.verify_members(bigint)', '!changes', null),
+      ('rating.question_get(bigint,bigint)', null, null),
       ('pawl.telegram_pace(bigint,bigint[],integer,integer,integer,integer)', 'p_horizon_ms', null),
       ('rating.turn_open(bigint,text,text,timestamptz,bigint[],text[],text[],boolean[],boolean[],bigint,boolean,bigint[],text[])', null, null),
       ('rating.match_read(bigint,text,bigint,bigint,integer,integer)', null, null),

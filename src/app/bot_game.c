@@ -129,6 +129,8 @@ static bool message_read(const TelegramMessage *message, const Prepared *prepare
         input->left       = user_new(message->member_left, arena);
         input->left_count = input->left ? 1 : 0;
         input->from       = NULL; /* who leaves is `from` too */
+        if (message->member_left && message->member_left->id == input->bot_id)
+            input->kind = GAME_REMOVED;
     }
     if (message->migrate_to || message->migrate_from) {
         input->kind     = GAME_MOVED;

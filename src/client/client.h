@@ -8,7 +8,7 @@
  * Invariants
  *   1. One deadline bounds a request: name resolution, connecting, TLS, redirects and the response together.
  *   2. A response is bounded: CLIENT_HEAD_BYTES_MAX of headers, body_bytes_max of body. Nothing is decompressed.
- *   3. A request without an idempotency key that is not idempotent by its method (POST, PATCH) is sent at most once. Any other
+ *   3. A request without an idempotency key that is repeatable neither by its method nor by its flag (POST, PATCH) is sent at most once. Any other
  *      may be sent a second time when the server has closed a reused connection.
  *   4. Only http and https. Redirects are followed up to redirects_max, never from https to http; each is checked as the first URL
  *      is. Requests other than GET and HEAD follow 307 and 308 only. Another origin gets no credentials: neither those of the
@@ -69,6 +69,7 @@ typedef struct {
     size_t              body_size;
     const char         *type;    /* of the body; NULL: application/json */
     const char *idempotency_key; /* 1 to CLIENT_KEY_BYTES_MAX visible ASCII characters but " and \; NULL: none */
+    bool        is_repeatable;   /* twice is as good as once, without a key; GET and its like always are */
     Deadline    deadline;
     bool        truncate; /* a body over the limit is cut off there instead of being ERR_LIMIT */
 } ClientRequest;

@@ -212,7 +212,7 @@ static void set_connection(Exchange *exchange)
     SET(CURLOPT_MAXCONNECTS, 1L);
     SET(CURLOPT_USERAGENT, "pawl/" PAWL_VERSION);
     /* libcurl repeats a request whose reused connection turns out to be closed, whatever its method. */
-    if (!method_is_idempotent(request->method) && !request->idempotency_key)
+    if (!method_is_idempotent(request->method) && !request->idempotency_key && !request->is_repeatable)
         SET(CURLOPT_FRESH_CONNECT, 1L);
 }
 

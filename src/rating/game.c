@@ -14,7 +14,8 @@
 #include "rating/game_inner.h"
 #include "rating/metric.h"
 
-#define KEY_MAX 200
+#define KEY_MAX    200
+#define QUOTED_MAX 64 /* bytes of a word that is quoted */
 
 /* ---- speaking ---- */
 
@@ -144,6 +145,16 @@ static const Player *known_find(const Turn *turn, const AskWord *word)
     return NULL;
 }
 
+const char *turn_quoted(const Turn *turn, const char *word)
+{
+    size_t size = strlen(word), cut = text_cut(word, size, QUOTED_MAX);
+
+    if (word[0] == '@' && cut == size)
+        return turn_escaped(turn, word);
+    return arena_print(turn->tx->arena, "<code>%s%s</code>",
+                       turn_escaped(turn, arena_print(turn->tx->arena, "%.*s", (int)cut, word)), cut < size ? "…" : "");
+}
+
 bool turn_player(Turn *turn, const AskWord *word, Player *ret_player)
 {
     const Player *known = known_find(turn, word);
@@ -152,7 +163,8 @@ bool turn_player(Turn *turn, const AskWord *word, Player *ret_player)
     if (ret_player->player_id && (ret_player->is_member || ret_player->is_bot))
         return true;
     turn_say(turn, PHRASE_PLAYER_UNKNOWN,
-             turn_escaped(turn, word->text[0] || !word->user || !word->user->name ? word->text : word->user->name));
+             word->text[0] || !word->user || !word->user->name ? turn_quoted(turn, word->text)
+                                                               : turn_escaped(turn, word->user->name));
     return false;
 }
 
@@ -439,6 +451,9 @@ static ErrorCode removed_run(Turn *turn, Error *reterr)
         *reterr = error;
         return code;
     }
+    if (turn->group.chat_id != turn->input->chat_id) /* the chat that it had before it moved */
+        return OK;
+    TRY(group_set(turn->tx, turn->group.id, "is_published", "false", reterr));
     return group_set(turn->tx, turn->group.id, "is_active", "false", reterr);
 }
 
@@ -446,7 +461,8 @@ static ErrorCode group_run(Turn *turn, Error *reterr)
 {
     const GameInput *input = turn->input;
 
-    if (!turn->group.is_active)
+    if (!turn->group.is_active &&
+        input->kind != GAME_BUTTON) /* messages of a bot that was removed keep their buttons */
         TRY(group_set(turn->tx, turn->group.id, "is_active", "true", reterr));
     if (input->kind == GAME_BUTTON)
         return press_run(turn, reterr);

@@ -102,13 +102,13 @@ ErrorCode game_settings(Turn *turn, Error *reterr)
     }
     setting = setting_find(ask->words[0].text, strlen(ask->words[0].text));
     if (!setting) {
-        turn_say(turn, PHRASE_SETTINGS_UNKNOWN, turn_escaped(turn, ask->words[0].text));
+        turn_say(turn, PHRASE_SETTINGS_UNKNOWN, turn_quoted(turn, ask->words[0].text));
         return OK;
     }
     turn_text(turn, &text);
     if (ask->count > 2 ||
         !group_setting_parse(setting, ask->words[1].text, turn->input->topic, turn->tx->arena, &value)) {
-        PHRASE(&text, turn->language, PHRASE_SETTINGS_VALUE, setting->name, turn_escaped(turn, ask->words[1].text),
+        PHRASE(&text, turn->language, PHRASE_SETTINGS_VALUE, setting->name, turn_quoted(turn, ask->words[1].text),
                phrase_text(turn->language, setting_help(setting)));
     } else {
         TRY(setting_set(turn, setting, value, reterr));

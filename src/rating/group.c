@@ -39,19 +39,20 @@ ErrorCode group_move(Tx *tx, int64_t from, int64_t to, bool *ret_moved, Error *r
 
 /* ---- settings ---- */
 
+/* start: not near the bounds of ratings, where nobody could win points that the loser does not have. */
 const GroupSetting group_settings[] = {
-    {"system",    "system",        SETTING_SYSTEM,   0, 0    },
-    {"k",         "k_factor",      SETTING_INTEGER,  1, 400  },
-    {"margin",    "margin",        SETTING_SWITCH,   0, 0    },
-    {"start",     "start_rating",  SETTING_INTEGER,  0, 10000},
-    {"draws",     "draws",         SETTING_SWITCH,   0, 0    },
-    {"undo",      "undo_hours",    SETTING_INTEGER,  0, 8760 },
-    {"games",     "min_games",     SETTING_INTEGER,  1, 1000 },
-    {"matches",   "match_topic",   SETTING_TOPIC,    0, 0    },
-    {"rankings",  "ranking_topic", SETTING_TOPIC,    0, 0    },
-    {"language",  "language",      SETTING_LANGUAGE, 0, 0    },
-    {"published", "is_published",  SETTING_SWITCH,   0, 0    },
-    {NULL,        NULL,            SETTING_SYSTEM,   0, 0    },
+    {"system",    "system",        SETTING_SYSTEM,   0,   0   },
+    {"k",         "k_factor",      SETTING_INTEGER,  1,   400 },
+    {"margin",    "margin",        SETTING_SWITCH,   0,   0   },
+    {"start",     "start_rating",  SETTING_INTEGER,  100, 9000},
+    {"draws",     "draws",         SETTING_SWITCH,   0,   0   },
+    {"undo",      "undo_hours",    SETTING_INTEGER,  0,   8760},
+    {"games",     "min_games",     SETTING_INTEGER,  1,   1000},
+    {"matches",   "match_topic",   SETTING_TOPIC,    0,   0   },
+    {"rankings",  "ranking_topic", SETTING_TOPIC,    0,   0   },
+    {"language",  "language",      SETTING_LANGUAGE, 0,   0   },
+    {"published", "is_published",  SETTING_SWITCH,   0,   0   },
+    {NULL,        NULL,            SETTING_SYSTEM,   0,   0   },
 };
 
 const char *group_setting_value(const Group *group, const GroupSetting *setting, Arena *arena)

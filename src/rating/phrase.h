@@ -156,7 +156,7 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(SETTING_HELP_SYSTEM, "elo or glicko2", "elo или glicko2") \
     X(SETTING_HELP_K, "points at stake, 1 to 400 (Elo)", "сколько очков на кону, от 1 до 400 (Elo)") \
     X(SETTING_HELP_MARGIN, "the margin of victory counts: on or off (Elo)", "учитывать разницу в счёте: on или off (Elo)") \
-    X(SETTING_HELP_START, "rating of a new player, 0 to 10000", "рейтинг новичка, от 0 до 10000") \
+    X(SETTING_HELP_START, "rating of a new player, 100 to 9000", "рейтинг новичка, от 100 до 9000") \
     X(SETTING_HELP_DRAWS, "draws are allowed: on or off", "ничьи разрешены: on или off") \
     X(SETTING_HELP_UNDO, "hours in which players may undo, 0 to 8760", "сколько часов игрокам можно отменять, от 0 до 8760") \
     X(SETTING_HELP_GAMES, "games before a player has a place, 1 to 1000", "сколько игр до места в таблице, от 1 до 1000") \

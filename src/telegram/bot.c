@@ -180,13 +180,13 @@ static ErrorCode call_send(TelegramBot *bot, const TelegramCall *call, Arena *ar
     if (text_is_full(&body))
         return fail(reterr, ERR_LIMIT, "the request is too large");
     return client_send(bot->client,
-                       &(ClientRequest){.method          = CLIENT_POST,
-                                        .url             = text_string(&url),
-                                        .body            = text_string(&body),
-                                        .body_size       = body.length,
-                                        .type            = text_string(&type),
-                                        .deadline        = call->deadline,
-                                        .idempotency_key = is_repeatable(call->method) ? call->method : NULL},
+                       &(ClientRequest){.method        = CLIENT_POST,
+                                        .url           = text_string(&url),
+                                        .body          = text_string(&body),
+                                        .body_size     = body.length,
+                                        .type          = text_string(&type),
+                                        .deadline      = call->deadline,
+                                        .is_repeatable = is_repeatable(call->method)},
                        arena, ret_response, reterr);
 }
 

@@ -303,6 +303,8 @@ class BotApi:
         if not match or match.group(2) != self.token:
             return self.reply(request, 401 if match else 404, {"ok": False, "error_code": 401 if match else 404,
                                                               "description": "Unauthorized" if match else "Not Found"})
+        if "Idempotency-Key" in request.headers:  # the Bot API has none, and a gateway would take equal keys for one request
+            return self.reply(request, 400, {"ok": False, "error_code": 400, "description": "Bad Request: Idempotency-Key"})
         parameters = dict(urllib.parse.parse_qsl(url.query))
         files = {}
         kind = request.headers.get("Content-Type", "")

@@ -400,17 +400,19 @@ TEST(game_settings_are_for_admins_and_apply_from_now_on)
     static const struct {
         const char *text, *answer;
     } rows[] = {
-        {"/settings",               "<code>k</code> = <b>32</b>"                     },
-        {"/settings k 10",          "k = 10"                                         },
-        {"/settings k 401",         "k cannot be 401"                                },
-        {"/settings k ten",         "k cannot be ten"                                },
-        {"/settings color red",     "There is no setting color"                      },
-        {"/settings draws off",     "draws = off"                                    },
-        {"/settings system chess",  "system cannot be chess"                         },
-        {"/settings matches here",  "matches = a topic"                              },
-        {"/settings rankings here", "rankings = a topic"                             },
-        {"/settings language ru",   "Действует с этого момента"},
-        {"/settings k 401",         "k не может быть 401"                 },
+        {"/settings",               "<code>k</code> = <b>32</b>"                                         },
+        {"/settings k 10",          "k = 10"                                                             },
+        {"/settings k 401",         "k cannot be <code>401</code>"                                       },
+        {"/settings k ten",         "k cannot be <code>ten</code>"                                       },
+        {"/settings color red",     "There is no setting <code>color</code>"                             },
+        {"/settings start 0",       "start cannot be <code>0</code>: rating of a new player, 100 to 9000"},
+        {"/settings start 9001",    "start cannot be <code>9001</code>"                                  },
+        {"/settings draws off",     "draws = off"                                                        },
+        {"/settings system chess",  "system cannot be <code>chess</code>"                                },
+        {"/settings matches here",  "matches = a topic"                                                  },
+        {"/settings rankings here", "rankings = a topic"                                                 },
+        {"/settings language ru",   "Действует с этого момента"                    },
+        {"/settings k 401",         "k не может быть <code>401</code>"                        },
     };
 
     for (size_t i = 0; i < COUNT(rows); i++) {
@@ -676,12 +678,34 @@ TEST(game_group_moves_and_is_left)
                         ->list[0]
                         .html,
                     "Player 0 - <b>1516</b>");
+    database_exec(chat.fixture->db, "update rating.groups set is_published = true");
+    run(&chat, (GameInput){.kind = GAME_REMOVED}); /* from the old chat */
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups where is_active and is_published"));
     run(&chat, (GameInput){.kind = GAME_REMOVED, .chat_id = -100999});
+    assert_int_equal(1, rating_fixture_count(chat.fixture, "groups where not is_active and not is_published"));
+    run(&chat, (GameInput){.kind        = GAME_BUTTON,
+                           .chat_id     = -100999,
+                           .from        = &chat.users[0],
+                           .button_id   = "late",
+                           .button_data = "top:0"});
     assert_int_equal(1, rating_fixture_count(chat.fixture, "groups where not is_active"));
     run(&chat, (GameInput){.kind = GAME_REMOVED, .chat_id = -4});
     run(&chat,
         (GameInput){.kind = GAME_MESSAGE, .chat_id = -100999, .from = &chat.users[0], .text = "hi", .message_id = 2});
     assert_int_equal(0, rating_fixture_count(chat.fixture, "groups where not is_active"));
+    chat_done(&chat);
+}
+
+TEST(game_quotes_what_was_written_shortened_and_as_code)
+{
+    Chat chat = chat_new(1);
+    char text[3000];
+
+    assert_contains(say(&chat, 0, "/history https://evil.example/win"),
+                    "I do not know <code>https://evil.example/win</code>");
+    snprintf(text, sizeof text, "/stats %02000d", 0);
+    assert_true(strlen(say(&chat, 0, text)) < 300);
+    assert_contains(chat.output.list[0].html, "0…</code> here");
     chat_done(&chat);
 }
 
