@@ -31,7 +31,7 @@ typedef struct {
 /* A text of its own; append to it, then reply_say() it. */
 void        turn_text(const Turn *turn, Text *ret_text);
 const char *turn_escaped(const Turn *turn, const char *text);
-/* A word that somebody wrote, shortened, and as code unless it is a name: no link becomes one of the bot's. */
+/* A word of a message, shortened, and as code unless it is a name: no link becomes one of the bot's. */
 const char *turn_quoted(const Turn *turn, const char *word);
 /* How a player is called: the name, else @username, else a number. Escaped. */
 const char *turn_name(const Turn *turn, const char *name, const char *username, int64_t user_id);
