@@ -116,7 +116,7 @@ class Run:
     # ---- the calls ----
 
     def step(self, name, body, input=None, attempts=5, delay=1.0, factor=2.0, patch=None):
-        """body(key) is called, with the same key in every attempt. patch(result): an object that is merged into the state."""
+        """body(key) is called, with the same key in every attempt, and another one after `retry --from`. patch(result): an object that is merged into the state."""
         mark = self._call(name, "step", input)
         if name in self.done:
             return self.done[name]["result"]
@@ -244,12 +244,17 @@ class Run:
         began = time.monotonic()
         point("before the step")
         try:
-            record["result"] = body(hashlib.sha256(f"{self.secret}{self.id}/{name}".encode()).hexdigest())
+            record["result"] = body(hashlib.sha256(f"{self.secret}{self.id}/{name}{self._aside(name)}".encode()).hexdigest())
         except Refused as refusal:
             record["error"] = f"refused: {refusal}"
         except Exception as error:  # the step's own failure: it is recorded, and tried again
             record["error"] = f"{type(error).__name__}: {error}"
         return {**record, "took_s": time.monotonic() - began}
+
+    def _aside(self, name):
+        """How often an operator had it retried from this step or an earlier one, for its key: what was recorded is then named NAME:goneN."""
+        numbers = [int(at[len(name) + 5:]) for at in (*self.done, *self.failures) if at.startswith(name + ":gone")]
+        return f"#{max(numbers)}" if numbers else ""
 
     def _begin(self, name, seconds, mark):
         """When a wait or a sleep ends; recorded when it begins."""

@@ -41,8 +41,8 @@ as $$
 begin
   return coalesce(
     case when p_status like 'WAITING_FOR_%' and p_status <> 'WAITING_FOR_TSQ' then p_step
-         when p_status <> 'COMPLETED' then substring(p_error from '^step ([^ :]+): ') end,
-    (select regexp_replace(s.name, ':.*$', '') from pawl.process_step s where s.id = p_id and s.name <> '~'
+         when p_status <> 'COMPLETED' then substring(p_error from '^step ([^ :]+)(?::gone[0-9]+)?: ') end,
+    (select regexp_replace(s.name, ':.*$', '') from pawl.process_step s where s.id = p_id and s.name <> '~' and s.name !~ ':gone[0-9]+$'
      order by s.ended_at desc, s.started_at desc, s.name desc limit 1),
     p_step);
 end
@@ -100,7 +100,7 @@ begin
       select 'COMPENSATING', s.ended_at, 0::smallint, jsonb_build_object('reason', s.result), 5 where s.name = '~'
       union all
       select 'COMPENSATION', s.ended_at, s.attempt, jsonb_strip_nulls(jsonb_build_object('step', substr(s.name, 2), 'error', s.error)), 6
-      where s.name ~ '^~[^:]+$') w
+      where s.name ~ '^~[^:]+(:gone[0-9]+)?$') w
     where s.id = p_id;
 end
 $$;
@@ -126,7 +126,7 @@ as $$
                          'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.ended_at, s.name, s.attempt)
       from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.ended_at desc, s.name desc, s.attempt desc) as bytes
             from pawl.process_step s -- without when a step began and why it is compensated: these records are the engine's own
-            where s.id = p.id and s.name <> '~' and s.name !~ ':begun[0-9]*$') s), '[]'),
+            where s.id = p.id and s.name <> '~' and s.name !~ ':begun') s), '[]'),
     'responses', coalesce((
       select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', pawl.json_shown(r.payload, r.bytes <= 4194304), 'at', pawl.iso(r.at), 'actor', r.actor,
                          'met', r.met) order by r.number)

@@ -212,9 +212,15 @@ ErrorCode decision_check(const char *noun, const char *id, const Decision *decis
     if (strcmp(decision->verdict, "NOT_IN_TSQ") == 0)
         return fail(reterr, ERR_CONFLICT, "%s %s is not in the troubleshooting queue", noun, id);
     if (strcmp(decision->verdict, "COMPENSATING") == 0) {
-        snprintf(text, sizeof text,
-                 "%s %s is being compensated: canceling it would drop the compensations that are left", noun, id);
+        snprintf(
+            text, sizeof text,
+            "%s %s is being compensated: it can neither go back to a step nor be canceled without its compensations",
+            noun, id);
         return refuse(reterr, "QP006", text);
+    }
+    if (strcmp(decision->verdict, "NOT_RECORDED") == 0) {
+        snprintf(text, sizeof text, "%s %s has not recorded step \"%s\"", noun, id, decision->decision);
+        return refuse(reterr, "QP005", text);
     }
     if (strcmp(decision->verdict, "AMBIGUOUS") == 0) {
         snprintf(text, sizeof text, "%s %s is in several domains: %s; name one of them", noun, id, decision->domains);

@@ -32,7 +32,11 @@ static AttemptRun *const attempts[STEP_KIND_COUNT] = {
 
 static LookupContext attempt_context(const Attempt *attempt, Value result)
 {
-    return (LookupContext){.walk = attempt->walk, .scope = attempt->scope, .result = result, .arena = attempt->arena};
+    return (LookupContext){.walk   = attempt->walk,
+                           .scope  = attempt->scope,
+                           .result = result,
+                           .arena  = attempt->arena,
+                           .gone   = attempt->gone};
 }
 
 /* Wait until the pod has the memory; an attempt that has taken some does not wait again. */
@@ -354,15 +358,20 @@ static ErrorCode attempt_try(Attempt *attempt, AttemptResult *ret_result, Error 
 }
 
 ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action, const char *record,
-                      Value result_before, Flow *ret_flow, Error *reterr)
+                      Value result_before, int gone, Flow *ret_flow, Error *reterr)
 {
     scoped(arena_free) Arena *arena   = NULL;
     AttemptResult             result  = {0};
-    Attempt                   attempt = {
-                          .walk = walk, .scope = scope, .step = step, .action = action, .record = record, .result_before = result_before};
-    char      key[UUID_TEXT_SIZE];
-    int       failures;
-    ErrorCode code = OK;
+    Attempt                   attempt = {.walk          = walk,
+                                         .scope         = scope,
+                                         .step          = step,
+                                         .action        = action,
+                                         .record        = record,
+                                         .result_before = result_before,
+                                         .gone          = gone};
+    char                      key[UUID_TEXT_SIZE];
+    int                       failures;
+    ErrorCode                 code = OK;
 
     if (!attempt_is_due(walk, action, record, ret_flow, &failures))
         return OK;

@@ -142,13 +142,12 @@ static CodeFlow failure_write(CodeRun *code, const CodeStep *step, RunRecord *re
 static CodeFlow step_try(CodeRun *code, const CodeStep *step, const CodeCall *call, int failures)
 {
     char        key[UUID_TEXT_SIZE];
-    KeyOwner    owner    = run_key_owner(code->run);
     CodeAttempt attempt  = {step->name, key, step->input, failures + 1, step->attempts};
     CodeEnd     end      = {0};
     bool        recorded = false;
     RunRecord   record   = {.step = step->name, .input_hash = call->mark, .started_us = run_now_us(code->run)};
 
-    step_key(&owner, step->name, key);
+    run_step_key(code->run, step->name, key);
     if (FAULT("process.step.before"))
         return code_broken(code, ERR_UNAVAILABLE, &(Error){.code = ERR_UNAVAILABLE});
     if (step->tx_body)

@@ -5,7 +5,8 @@
  * recorded, and so compensated.
  *
  * One after the other: a compensation begins when the one before it has its record. One that must wait blocks the rest, because order is the
- * promise. Items of an each are found again by what the each remembered when it began.
+ * promise. Items of an each are found again by what the each remembered when it began. A step that an operator has set aside, and that had
+ * succeeded, has happened as well: its compensation is recorded as "~NAME:goneN".
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,17 +17,28 @@
 #define DEPTH_MAX       DEFINITION_DEPTH_MAX
 #define REPLY_BYTES_MAX ((size_t)16 << 20)
 
-/* "send[3][0]" and "send[3][0]:done" name a step that has happened; others do not. size: without what is behind the colon. */
-static bool record_is_step(const char *record, size_t *ret_size)
+/* "send[3][0]", "send[3][0]:done" and "send[3][0]:gone1" name a step that has happened; others do not. size: of what the record of its
+ * compensation is named after. gone: the time for which it was set aside; 0: it was not. */
+static bool record_is_step(const char *record, size_t *ret_size, int *ret_gone)
 {
-    *ret_size = strcspn(record, ":");
-    return record[0] != '~' && (record[*ret_size] == '\0' || strcmp(record + *ret_size, RECORD_DONE) == 0);
+    const char *behind = record + strcspn(record, ":");
+
+    *ret_size = (size_t)(behind - record);
+    *ret_gone = 0;
+    if (record[0] == '~')
+        return false;
+    if (strncmp(behind, RUN_GONE, strlen(RUN_GONE)) == 0) {
+        *ret_size = strlen(record);
+        *ret_gone = (int)strtol(behind + strlen(RUN_GONE), NULL, 10);
+        return true;
+    }
+    return *behind == '\0' || strcmp(behind, RECORD_DONE) == 0;
 }
 
 /* The step, and the scope with its indices. NULL: it is no record of a step. */
 static const Step *record_step(Walk *walk, const char *record, int64_t *ret_indices, int *ret_depth)
 {
-    size_t size = strcspn(record, "[");
+    size_t size = strcspn(record, "[:");
     char   base[RECORD_NAME_MAX];
 
     *ret_depth = 0;
@@ -62,6 +74,7 @@ static int eaches_find(const Step *step, const Step **ret_list)
 typedef struct {
     struct {
         RecordName name; /* of the record that remembers the items */
+        int        gone;
         Value     *list;
         int64_t    count;
     } levels[DEPTH_MAX];
@@ -78,15 +91,17 @@ static void items_list(const char *json, Value **ret_list, int64_t *ret_count)
         (*ret_list)[(*ret_count)++] = item;
 }
 
-static Value item_find(Walk *walk, ItemCache *cache, int level, const RecordName *name, int64_t index)
+static Value item_find(Walk *walk, ItemCache *cache, int level, const RecordName *name, int gone, int64_t index)
 {
-    const char *json = run_result(walk->run, name->text);
+    const char *json = run_result_before(walk->run, name->text, gone);
 
     if (!json)
         return (Value){0};
-    if (!cache->levels[level].list || strcmp(cache->levels[level].name.text, name->text) != 0) {
+    if (!cache->levels[level].list || cache->levels[level].gone != gone ||
+        strcmp(cache->levels[level].name.text, name->text) != 0) {
         free(cache->levels[level].list);
         cache->levels[level].name = *name;
+        cache->levels[level].gone = gone;
         items_list(json, &cache->levels[level].list, &cache->levels[level].count);
     }
     return index < cache->levels[level].count ? cache->levels[level].list[index] : (Value){0};
@@ -99,7 +114,7 @@ static void cache_done(ItemCache *cache)
 }
 
 static const Scope *scope_rebuild(Walk *walk, ItemCache *cache, const Step *step, const int64_t *indices, int depth,
-                                  Scope *space)
+                                  int gone, Scope *space)
 {
     const Step  *eaches[DEPTH_MAX];
     const Scope *scope = NULL;
@@ -110,7 +125,7 @@ static const Scope *scope_rebuild(Walk *walk, ItemCache *cache, const Step *step
 
         space[i] = (Scope){.above = scope,
                            .index = indices[i],
-                           .item  = item_find(walk, cache, /* level= */ i, &name, indices[i])};
+                           .item  = item_find(walk, cache, /* level= */ i, &name, gone, indices[i])};
         scope    = &space[i];
     }
     return scope;
@@ -126,9 +141,10 @@ static ErrorCode record_compensate(Walk *walk, ItemCache *cache, const StepRecor
     const Step *step;
     const char *result;
     size_t      size;
+    int         gone;
 
     *ret_flow = FLOW_NEXT;
-    if (!record_is_step(record->name, &size) || size + 2 > sizeof name.text)
+    if (!record_is_step(record->name, &size, &gone) || size + 2 > sizeof name.text)
         return OK;
     memcpy(name.text + 1, record->name, size);
     step = record_step(walk, name.text + 1, indices, &depth);
@@ -139,8 +155,8 @@ static ErrorCode record_compensate(Walk *walk, ItemCache *cache, const StepRecor
         return OK;
     }
     result = record->result ? record->result : "null";
-    return action_walk(walk, scope_rebuild(walk, cache, step, indices, depth, space), step, step->compensate, name.text,
-                       (Value){result, strlen(result)}, ret_flow, reterr);
+    return action_walk(walk, scope_rebuild(walk, cache, step, indices, depth, gone, space), step, step->compensate,
+                       name.text, (Value){result, strlen(result)}, gone, ret_flow, reterr);
 }
 
 static ErrorCode records_compensate(Walk *walk, ItemCache *cache, Flow *ret_flow, Error *reterr)
@@ -191,8 +207,8 @@ static ErrorCode completed_record(Walk *walk, ItemCache *cache, const char *name
         *ret_flow = FLOW_STOPPED;
         return OK;
     }
-    return reply_record(walk, scope_rebuild(walk, cache, step, indices, depth, space), step, record, &reply, ret_flow,
-                        reterr);
+    return reply_record(walk, scope_rebuild(walk, cache, step, indices, depth, /* gone= */ 0, space), step, record,
+                        &reply, ret_flow, reterr);
 }
 
 /* false: everything has ended. */

@@ -173,7 +173,7 @@ static ErrorCode step_act(Walk *walk, const Scope *scope, const Step *step, Flow
 {
     RecordName name = record_name(scope, step, "");
 
-    return action_walk(walk, scope, step, &step->action, name.text, (Value){0}, ret_flow, reterr);
+    return action_walk(walk, scope, step, &step->action, name.text, (Value){0}, /* gone= */ 0, ret_flow, reterr);
 }
 
 static StepWalk *const walks[STEP_KIND_COUNT] = {

@@ -74,6 +74,7 @@ typedef struct {
     const Scope *scope;
     Value        result;
     Arena       *arena;
+    int          gone; /* results of steps as they were before they were set aside for this time; 0: as they are now */
     char         index[24];
 } LookupContext;
 Lookup scope_lookup;
@@ -110,6 +111,7 @@ typedef struct {
     const char   *patch;   /* of the state, rendered from `save`; filled by attempt_patch() */
     int64_t       version;
     Value         result_before; /* compensation: the result of the step */
+    int           gone;          /* compensation: the step was set aside for this time; 0: it was not */
     Arena        *arena;
     int64_t       started_us;
     size_t        bytes; /* that it has taken of the interpreter's share */
@@ -122,7 +124,7 @@ typedef ErrorCode AttemptRun(Attempt *attempt, AttemptResult *ret_result, Error 
 
 /* Run the action of a step, or of its compensation, by its policy, and record it. */
 must_check ErrorCode action_walk(Walk *walk, const Scope *scope, const Step *step, const Action *action,
-                                 const char *record, Value result_before, Flow *ret_flow, Error *reterr);
+                                 const char *record, Value result_before, int gone, Flow *ret_flow, Error *reterr);
 /* The action of this record has happened, and its step fails all the same: "NAME:done" says so. A result that is too large to be recorded is left
  * out. */
 must_check ErrorCode happened_record(Walk *walk, const char *record, const char *result, const char *why,

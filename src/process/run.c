@@ -4,6 +4,7 @@
 #include "process/run.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@
 #define BUSY_MS_MAX    200
 #define LAST_BYTES_MAX ((size_t)64 << 10) /* of a result that is written with the end: both must fit into one call */
 #define WAITS_MAX      10000
+#define KEY_NAME_SIZE  512
 /* Results of steps together; what is loaded is copied into the arena twice. */
 #define RECORDS_BYTES_MAX ((size_t)16 << 20)
 #define RUN_BYTES_MAX     ((size_t)256 << 20)
@@ -213,6 +215,42 @@ KeyOwner run_key_owner(const Run *run)
     return (KeyOwner){run->job->domain, run->job->command->command_id, run->loaded->secret};
 }
 
+/* Under the mutex: the number behind the name of the record at this index, if it is one of this step that was set aside; else 0. */
+static int gone_number(const Run *run, int at, const char *step)
+{
+    size_t      size = strlen(step), behind = strlen(RUN_GONE);
+    const char *name = at < run->record_count ? run->records[at]->name : "";
+
+    if (strncmp(name, step, size) != 0 || strncmp(name + size, RUN_GONE, behind) != 0)
+        return 0;
+    return (int)strtol(name + size + behind, NULL, 10);
+}
+
+/* Under the mutex: the index of the first record of this step that was set aside, if there is one. */
+static int gone_position(const Run *run, const char *step)
+{
+    char name[KEY_NAME_SIZE];
+
+    snprintf(name, sizeof name, "%s%s", step, RUN_GONE);
+    return record_position(run, name, 0);
+}
+
+/* Compensations are never set aside: "~NAME:goneN" is the compensation of what was. */
+void run_step_key(Run *run, const char *step, char *ret_uuid)
+{
+    KeyOwner owner = run_key_owner(run);
+    char     name[KEY_NAME_SIZE];
+    int      last = 0;
+
+    mutex_lock(&run->mutex);
+    for (int at = gone_position(run, step), number; step[0] != '~' && (number = gone_number(run, at, step)); at++)
+        last = number > last ? number : last;
+    mutex_unlock(&run->mutex);
+    if (last)
+        snprintf(name, sizeof name, "%s%s%d", step, RUN_GONE, last);
+    step_key(&owner, last ? name : step, ret_uuid);
+}
+
 ProcessMetrics *run_metrics(const Run *run)
 {
     return run->metrics;
@@ -237,6 +275,25 @@ const char *run_result(Run *run, const char *step)
     if (!record)
         return NULL;
     return record->result ? record->result : "null";
+}
+
+const char *run_result_before(Run *run, const char *step, int number)
+{
+    const StepRecord *found = NULL;
+    int               least = 0;
+
+    if (number == 0)
+        return run_result(run, step);
+    mutex_lock(&run->mutex);
+    for (int at = gone_position(run, step), own; (own = gone_number(run, at, step)); at++)
+        if (own >= number && (!found || own < least) && !run->records[at]->error) {
+            found = run->records[at];
+            least = own;
+        }
+    mutex_unlock(&run->mutex);
+    if (!found)
+        return run_result(run, step);
+    return found->result ? found->result : "null";
 }
 
 int64_t run_ended_us(Run *run, const char *step)

@@ -30,6 +30,7 @@
 #include "process/write.h"
 
 #define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */
+#define RUN_GONE            ":gone" /* and a number, behind the name of a record that was set aside: see pawl.process_set_aside */
 #define RUN_RECORDS_REACHED "the process has recorded %d steps and may record no more"
 
 typedef struct Run Run;
@@ -42,6 +43,8 @@ SCOPED(Run, run_free)
 
 /* What keys of its steps are derived from. */
 KeyOwner run_key_owner(const Run *run);
+/* The key of a step: another one each time an operator has set the step aside. ret_uuid has UUID_TEXT_SIZE bytes. */
+void run_step_key(Run *run, const char *step, char *ret_uuid);
 /* Of the domain; any thread may count. */
 ProcessMetrics *run_metrics(const Run *run);
 
@@ -49,6 +52,9 @@ ProcessMetrics *run_metrics(const Run *run);
 
 /* The result of a step that succeeded; NULL: it has not. The JSON text "null" for a step without a result. */
 const char *run_result(Run *run, const char *step);
+/* The same as it was before an operator had the process retried from a step for the number-th time; 0: as it is now. A step that was not set
+ * aside then or later has the result that it has now. */
+const char *run_result_before(Run *run, const char *step, int number);
 /* When it succeeded; 0: it has not. */
 int64_t run_ended_us(Run *run, const char *step);
 /* Its failed attempts that count, and when the last one ended. *ret_error: of the last one. */

@@ -51,9 +51,7 @@ RecordName record_name(const Scope *scope, const Step *step, const char *suffix)
 
 void record_key(const Walk *walk, const char *record, char *ret_uuid)
 {
-    KeyOwner owner = run_key_owner(walk->run);
-
-    step_key(&owner, record, ret_uuid);
+    run_step_key(walk->run, record, ret_uuid);
 }
 
 /* ---- paths ---- */
@@ -86,7 +84,7 @@ Value scope_lookup(void *any, const ValuePath *path)
     case PATH_STEP: {
         RecordName name = record_name(context->scope, definition_find(walk->definition, path->step), "");
 
-        return text_value(run_result(walk->run, name.text));
+        return text_value(run_result_before(walk->run, name.text, context->gone));
     }
     case PATH_PROCESS_ID:
         return quoted(context, walk->job->command->command_id);
