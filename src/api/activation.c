@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/reader.h"
 #include "base/writer.h"
 #include "bus/command.h"
 #include "bus/release.h"
@@ -88,7 +87,8 @@ static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand 
 
     for (int i = 0; i < *count; i++)
         ids[i] = list[i].id;
-    TRY(process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, *count, /* bytes_max= */ 0, &loaded, &loaded_count, reterr));
+    TRY(process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, *count, /* bytes_max= */ 0, &loaded, &loaded_count,
+                     reterr));
     for (int i = 0; i < *count; i++) {
         found[i] = loaded_find(loaded, loaded_count, list[i].id);
         if (!found[i])
@@ -111,8 +111,7 @@ ErrorCode api_activation_claim(void *context, Request *request, Response *respon
     Api                   *api  = context;
     ClaimWait             *wait = arena_array(request_arena(request), ClaimWait, 1);
     ActivationClaimRequest given;
-    size_t                 size;
-    const char            *body = request_body(request, &size), *queue;
+    const char            *queue;
 
     (void)response;
     TRY(api_key_refuse(request,
@@ -120,7 +119,7 @@ ErrorCode api_activation_claim(void *context, Request *request, Response *respon
                        "their leases expire",
                        reterr));
     TRY(queue_read(request, &queue, reterr));
-    TRY(reader_object(body, size, &activation_claim_table, request_arena(request), &given, reterr));
+    TRY(api_body_read(request, &activation_claim_table, &given, reterr));
     *wait = (ClaimWait){.domain     = queue,
                         .types      = given.types.items,
                         .type_count = given.types.count,
@@ -142,14 +141,13 @@ ErrorCode api_activation_report(void *context, Request *request, Response *respo
     Api                    *api   = context;
     Arena                  *arena = request_arena(request);
     ActivationReportRequest given;
-    size_t                  size;
-    const char             *body = request_body(request, &size), *queue;
+    const char             *queue;
     ProcessReport         **reports;
     Wake                    wake = waker_wake(api->waker);
     Writer                  writer;
 
     TRY(queue_read(request, &queue, reterr));
-    TRY(reader_object(body, size, &activation_report_table, arena, &given, reterr));
+    TRY(api_body_read(request, &activation_report_table, &given, reterr));
     TRY(activation_reports_read(&given, arena, &reports, reterr));
     TRY(process_report_each(api->pool, request_deadline(request), arena, request_capture(request, "domain"), &wake,
                             reports, given.items.count, reterr));
@@ -164,12 +162,11 @@ ErrorCode api_activation_extend(void *context, Request *request, Response *respo
     Api                    *api   = context;
     Arena                  *arena = request_arena(request);
     ActivationExtendRequest given;
-    size_t                  size;
-    const char             *body = request_body(request, &size), *queue;
+    const char             *queue;
     Writer                  writer;
 
     TRY(queue_read(request, &queue, reterr));
-    TRY(reader_object(body, size, &activation_extend_table, arena, &given, reterr));
+    TRY(api_body_read(request, &activation_extend_table, &given, reterr));
 
     const ActivationLease *rows     = given.items.items;
     int                    count    = given.items.count;

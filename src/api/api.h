@@ -91,6 +91,14 @@ must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *
 must_check ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr);
 /* The id of an item without one, in a request with a key: the same request again names the same items. */
 const char *api_key_derive(Arena *arena, const char *key, int number);
+/* Submit a command to the sender, and suspend its request until it is sent; then on_resume, with the item as the request's state. */
+void api_item_submit(Api *api, Request *request, SendItem *item, RouteHandler *on_resume);
+/* For on_resume: 201 for a command that was sent now or before, after its workers were notified; else its error. */
+must_check ErrorCode api_item_sent(Api *api, const SendItem *item, Response *response, Error *reterr);
+/* The body as an object, into a struct as the table describes it. ERR_INVALID names the field. */
+must_check ErrorCode api_body_read(Request *request, const FieldTable *table, void *ret_struct, Error *reterr);
+/* The same, but no body is {}: for routes without a field that is required in every case. */
+must_check ErrorCode api_body_read_if_any(Request *request, const FieldTable *table, void *ret_struct, Error *reterr);
 /* A route without fields: no body, or {}. */
 must_check ErrorCode api_nothing_take(Request *request, Error *reterr);
 /* The {txn_id} of the path. */

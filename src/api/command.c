@@ -9,7 +9,6 @@
 #include "api/page.h"
 #include "api/scope.h"
 #include "base/problem.h"
-#include "base/reader.h"
 #include "base/writer.h"
 #include "bus/batch.h"
 #include "bus/command.h"
@@ -23,22 +22,36 @@
 /* Longer than API_LOCK_MS: a twin of up to 8000 commands may just be committing. */
 #define BATCH_LOCK_MS 1000
 
-static ErrorCode send_end(void *context, Request *request, Response *response, Error *reterr)
+void api_item_submit(Api *api, Request *request, SendItem *item, RouteHandler *on_resume)
 {
-    Api            *api  = context;
-    const SendItem *item = request_state(request);
-    Writer          writer;
+    item->on_done = request_resume;
+    item->context = request;
+    request_suspend(request, &(Suspend){.on_resume = on_resume}, item);
+    sender_submit(api->sender, request_deadline(request), item);
+}
 
+ErrorCode api_item_sent(Api *api, const SendItem *item, Response *response, Error *reterr)
+{
     if (item->code != OK) {
         *reterr = item->error;
         return item->code;
     }
     waker_notify_sent(api->waker, item);
     response->status = 201;
-    response_header(response, "Pawl-Status", item->status);
-    response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
     if (!item->is_new)
         response_header(response, "Idempotency-Replayed", "true");
+    return OK;
+}
+
+static ErrorCode send_end(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api            *api  = context;
+    const SendItem *item = request_state(request);
+    Writer          writer;
+
+    TRY(api_item_sent(api, item, response, reterr));
+    response_header(response, "Pawl-Status", item->status);
+    response_header(response, "Pawl-Key-Days", arena_print(request_arena(request), "%lld", (long long)api->key_days));
     writer_open(&writer, &response->body);
     sent_write(&writer, item);
     return OK;
@@ -46,22 +59,16 @@ static ErrorCode send_end(void *context, Request *request, Response *response, E
 
 ErrorCode api_command_send(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api        *api   = context;
     Arena      *arena = request_arena(request);
     SendItem   *item  = arena_array(arena, SendItem, 1);
     SendRequest given;
-    size_t      size;
-    const char *body = request_body(request, &size);
 
     (void)response;
-    TRY(reader_object(body, size, &send_table, arena, &given, reterr));
+    TRY(api_body_read(request, &send_table, &given, reterr));
     TRY(api_key_take(request, "command_id", &given.command_id, reterr));
     TRY(domain_check(request, given.domain, DOMAIN_SEND, reterr));
-    *item         = send_request_item(&given, request_principal(request));
-    item->on_done = request_resume;
-    item->context = request;
-    request_suspend(request, &(Suspend){.on_resume = send_end}, item);
-    sender_submit(api->sender, request_deadline(request), item);
+    *item = send_request_item(&given, request_principal(request));
+    api_item_submit(context, request, item, send_end);
     return OK;
 }
 
@@ -121,12 +128,11 @@ ErrorCode api_command_batch(void *context, Request *request, Response *response,
 {
     BatchRequest given;
     SendItem    *list;
-    size_t       size;
-    const char  *body = request_body(request, &size), *batch_id;
+    const char  *batch_id;
     bool         replayed;
     Writer       writer;
 
-    TRY(reader_object(body, size, &batch_table, request_arena(request), &given, reterr));
+    TRY(api_body_read(request, &batch_table, &given, reterr));
     TRY(api_key_take(request, "batch_id", &given.batch_id, reterr));
     list = arena_array(request_arena(request), SendItem, given.items.count + 1);
     TRY(batch_check(request, &given, list, reterr));
@@ -285,13 +291,9 @@ const char *api_actor(Request *request, const char *said)
 
 static ErrorCode decide_read(Request *request, char *ret_id, DecisionRequest *ret_given, Error *reterr)
 {
-    size_t      size;
-    const char *body = request_body(request, &size);
-
     TRY(id_read(request, ret_id, reterr));
     *ret_given = (DecisionRequest){0};
-    if (size > 0)
-        TRY(reader_object(body, size, &decision_table, request_arena(request), ret_given, reterr));
+    TRY(api_body_read_if_any(request, &decision_table, ret_given, reterr));
     ret_given->operator= api_actor(request, ret_given->operator);
     return OK;
 }

@@ -6,7 +6,6 @@
 
 #include "api/api.h"
 #include "api/page.h"
-#include "base/reader.h"
 #include "bus/dead_letter.h"
 
 static const char *const letter_status_names[] = {"pending", "retrying", "failed", "resolved", NULL};

@@ -113,11 +113,9 @@ const FieldTable api_empty_body = {.noun = "request"};
 
 ErrorCode api_nothing_take(Request *request, Error *reterr)
 {
-    char        nothing;
-    size_t      size;
-    const char *body = request_body(request, &size);
+    char nothing;
 
-    return size == 0 ? OK : reader_object(body, size, &api_empty_body, request_arena(request), &nothing, reterr);
+    return api_body_read_if_any(request, &api_empty_body, &nothing, reterr);
 }
 
 ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr)

@@ -28,11 +28,9 @@ ErrorCode api_policy_set(void *context, Request *request, Response *response, Er
     Api          *api = context;
     PolicyRequest given;
     int64_t       delays_ms[POLICY_DELAYS_MAX];
-    size_t        size;
-    const char   *body = request_body(request, &size);
     int           count;
 
-    TRY(reader_object(body, size, &policy_table, request_arena(request), &given, reterr));
+    TRY(api_body_read(request, &policy_table, &given, reterr));
     TRY(policy_request_delays(&given, delays_ms, &count, reterr));
     TRY(retry_policy_set(api->pool, request_deadline(request), request_capture(request, "domain"), given.type,
                          delays_ms, count, given.order_key, reterr));

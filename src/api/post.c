@@ -14,12 +14,9 @@
 static ErrorCode item_read(Request *request, WalletKind kind, WalletItem *ret_item, Error *reterr)
 {
     WalletRequest given;
-    size_t        size;
-    const char   *body = request_body(request, &size);
 
-    if (size == 0) /* the header may have the key, and no other field is required */
-        body = "{}", size = 2;
-    TRY(reader_object(body, size, &wallet_operation_bodies[kind], request_arena(request), &given, reterr));
+    /* The header may have the key, and then some kinds need no other field. */
+    TRY(api_body_read_if_any(request, &wallet_operation_bodies[kind], &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
     if (!given.txn_id)
         return fail(reterr, ERR_INVALID, "txn_id is missing: a UUID, here or in the header \"Idempotency-Key\"");

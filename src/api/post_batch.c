@@ -54,13 +54,11 @@ ErrorCode api_transfer_batch(void *context, Request *request, Response *response
     Api               *api   = context;
     Arena             *arena = request_arena(request);
     WalletBatchRequest given;
-    size_t             size;
-    const char        *body = request_body(request, &size);
     WalletItem       **items;
     int                refused;
     Writer             writer;
 
-    TRY(reader_object(body, size, &wallet_batch_table, arena, &given, reterr));
+    TRY(api_body_read(request, &wallet_batch_table, &given, reterr));
     items = arena_array(arena, WalletItem *, given.items.count);
     TRY(items_take(request, &given, items, reterr));
     TRY(wallet_post_many(api->pool, request_deadline(request), arena, items, given.items.count, given.atomic, &refused,

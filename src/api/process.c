@@ -37,19 +37,10 @@ ErrorCode api_process_define(void *context, Request *request, Response *response
 /* A repeat answers with the bytes of the first answer: see commands. */
 static ErrorCode start_end(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api            *api  = context;
     const SendItem *item = request_state(request);
     Writer          writer;
 
-    if (item->code != OK) {
-        *reterr = item->error;
-        return item->code;
-    }
-    if (item->is_new)
-        waker_notify(api->waker, item->domain);
-    else
-        response_header(response, "Idempotency-Replayed", "true");
-    response->status = 201;
+    TRY(api_item_sent(context, item, response, reterr));
     writer_open(&writer, &response->body);
     process_started_write(&writer, item);
     return OK;
@@ -57,22 +48,16 @@ static ErrorCode start_end(void *context, Request *request, Response *response, 
 
 ErrorCode api_process_start(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api                *api   = context;
     Arena              *arena = request_arena(request);
     SendItem           *item  = arena_array(arena, SendItem, 1);
     ProcessStartRequest given;
-    size_t              size;
-    const char         *body = request_body(request, &size);
 
     (void)response;
-    TRY(reader_object(body, size, &process_start_table, arena, &given, reterr));
+    TRY(api_body_read(request, &process_start_table, &given, reterr));
     TRY(api_key_take(request, "process_id", &given.process_id, reterr));
     TRY(process_start_item(arena, given.type, given.state, given.process_id, given.domain, item, reterr));
-    item->actor   = request_principal(request);
-    item->on_done = request_resume;
-    item->context = request;
-    request_suspend(request, &(Suspend){.on_resume = start_end}, item);
-    sender_submit(api->sender, request_deadline(request), item);
+    item->actor = request_principal(request);
+    api_item_submit(context, request, item, start_end);
     return OK;
 }
 
@@ -200,12 +185,10 @@ ErrorCode api_process_move(void *context, Request *request, Response *response, 
     ProcessName        name;
     ProcessMoveRequest given;
     ProcessMoved      *moved;
-    size_t             size;
-    const char        *body = request_body(request, &size);
     Writer             writer;
 
     TRY(name_read(request, id, &name, reterr));
-    TRY(reader_object(body, size, &process_move_table, request_arena(request), &given, reterr));
+    TRY(api_body_read(request, &process_move_table, &given, reterr));
     TRY(process_move(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                      (CommandNames){&name.id, &name.domain, 1}, (int)given.version, api_actor(request, given.operator),
                      given.reason, &moved, reterr));
@@ -230,12 +213,9 @@ static ErrorCode decide(Api *api, Request *request, ProcessVerb verb, const Fiel
     char                   id[UUID_TEXT_SIZE];
     ProcessName            name;
     Decision              *made;
-    size_t                 size;
-    const char            *body = request_body(request, &size);
     Writer                 writer;
 
-    if (size > 0)
-        TRY(reader_object(body, size, table, request_arena(request), &given, reterr));
+    TRY(api_body_read_if_any(request, table, &given, reterr));
     TRY(name_read(request, id, &name, reterr));
     decision = process_request_decision(verb, &given, api_actor(request, given.operator));
     TRY(process_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),

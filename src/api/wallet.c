@@ -3,7 +3,6 @@
  */
 #include "api/api.h"
 #include "api/scope.h"
-#include "base/reader.h"
 #include "base/writer.h"
 #include "wallet/entry.h"
 #include "wallet/ledger.h"
@@ -27,11 +26,9 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     WalletOpenRequest given;
     WalletNew         wallet;
     Wallet            opened;
-    size_t            size;
-    const char       *body = request_body(request, &size);
     Writer            writer;
 
-    TRY(reader_object(body, size, &wallet_open_table, arena, &given, reterr));
+    TRY(api_body_read(request, &wallet_open_table, &given, reterr));
     TRY(api_key_take(request, "txn_id", &given.txn_id, reterr));
     if (given.floor)
         TRY(api_treasury_check(request, reterr));

@@ -5,7 +5,6 @@
 
 #include "api/api.h"
 #include "api/domain.h"
-#include "base/reader.h"
 #include "base/writer.h"
 #include "bus/command.h"
 #include "bus/work_fields.h"
@@ -24,8 +23,6 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
     Api         *api  = context;
     ClaimWait   *wait = arena_array(request_arena(request), ClaimWait, 1);
     ClaimRequest given;
-    size_t       size;
-    const char  *body = request_body(request, &size);
 
     (void)response;
     TRY(api_key_refuse(
@@ -33,7 +30,7 @@ ErrorCode api_claim(void *context, Request *request, Response *response, Error *
         "each claim leases other commands, and those of a lost response are queued again when their leases expire",
         reterr));
     TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_WORK, reterr));
-    TRY(reader_object(body, size, &claim_table, request_arena(request), &given, reterr));
+    TRY(api_body_read(request, &claim_table, &given, reterr));
     *wait = (ClaimWait){.domain     = request_capture(request, "domain"),
                         .types      = given.types.items,
                         .type_count = given.types.count,
@@ -52,13 +49,11 @@ ErrorCode api_settle(void *context, Request *request, Response *response, Error 
 {
     Api          *api = context;
     SettleRequest given;
-    size_t        size;
-    const char   *body  = request_body(request, &size);
     Arena        *arena = request_arena(request);
     Writer        writer;
 
     TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_WORK, reterr));
-    TRY(reader_object(body, size, &settle_table, arena, &given, reterr));
+    TRY(api_body_read(request, &settle_table, &given, reterr));
 
     const SettleRow *rows  = given.items.items;
     int              count = given.items.count;
@@ -90,13 +85,11 @@ ErrorCode api_extend(void *context, Request *request, Response *response, Error 
 {
     Api          *api = context;
     ExtendRequest given;
-    size_t        size;
-    const char   *body  = request_body(request, &size);
     Arena        *arena = request_arena(request);
     Writer        writer;
 
     TRY(domain_check(request, request_capture(request, "domain"), DOMAIN_WORK, reterr));
-    TRY(reader_object(body, size, &extend_table, arena, &given, reterr));
+    TRY(api_body_read(request, &extend_table, &given, reterr));
 
     const ExtendRow *rows     = given.items.items;
     int              count    = given.items.count;

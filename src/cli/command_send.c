@@ -95,13 +95,13 @@ static const char *id_make(Arena *arena)
 /* Up to LINES_MAX lines or LINES_BYTES, each with its id; *ret_count 0: the end of the input. */
 static ErrorCode lines_read(Lines *lines, Arena *arena, SendItem **items, int *ret_count, Error *reterr)
 {
-    char     *text = NULL;
-    size_t    room = 0, bytes = 0;
+    char     *text  = NULL;
+    size_t    space = 0, bytes = 0;
     ssize_t   size;
     int       count = 0;
     ErrorCode code  = OK;
 
-    while (code == OK && count < LINES_MAX && bytes < LINES_BYTES && (size = getline(&text, &room, stdin)) >= 0) {
+    while (code == OK && count < LINES_MAX && bytes < LINES_BYTES && (size = getline(&text, &space, stdin)) >= 0) {
         lines->line++;
         bytes += (size_t)size;
         while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))

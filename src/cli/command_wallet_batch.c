@@ -149,15 +149,15 @@ static ErrorCode chunk_line(Batch *batch, Chunk *chunk, const char *text, size_t
 /* Up to most lines that are not empty, or CHUNK_BYTES_MAX; none: the end of the file. */
 static ErrorCode chunk_read(Batch *batch, Chunk *chunk, int most, Error *reterr)
 {
-    char     *text = NULL;
-    size_t    room = 0;
+    char     *text  = NULL;
+    size_t    space = 0;
     ssize_t   size;
     ErrorCode code = OK;
 
     chunk->items = arena_array(chunk->arena, WalletItem *, most);
     chunk->lines = arena_array(chunk->arena, int64_t, most);
     while (code == OK && chunk->count < most && chunk->bytes < CHUNK_BYTES_MAX &&
-           (size = getline(&text, &room, batch->file)) >= 0) {
+           (size = getline(&text, &space, batch->file)) >= 0) {
         batch->line++;
         while (size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
             size--;

@@ -28,14 +28,14 @@ void table_cell(Table *table, const char *text)
     for (char *p = copy; *p; p++)
         if ((unsigned char)*p < ' ')
             *p = ' ';
-    if (table->count == table->room) {
-        int          room  = table->room ? table->room * 2 : 64;
-        const char **cells = arena_array(table->arena, const char *, room);
+    if (table->count == table->capacity) {
+        int          capacity = table->capacity ? table->capacity * 2 : 64;
+        const char **cells    = arena_array(table->arena, const char *, capacity);
 
         if (table->count)
             memcpy(cells, table->cells, sizeof *cells * (size_t)table->count);
-        table->cells = cells;
-        table->room  = room;
+        table->cells    = cells;
+        table->capacity = capacity;
     }
     table->cells[table->count++] = copy;
 }

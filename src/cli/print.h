@@ -17,7 +17,7 @@
 typedef struct {
     Arena       *arena;
     const char **cells; /* row by row, the head first */
-    int          columns, count, room;
+    int          columns, count, capacity;
 } Table;
 
 /* The head's words, ended by NULL; a word that begins with ">" has its column to the right. */

@@ -58,11 +58,11 @@ static size_t on_header(char *line, size_t one, size_t size, void *context)
 static size_t on_body(char *bytes, size_t one, size_t size, void *context)
 {
     Exchange *exchange = context;
-    size_t    room     = exchange->body.length_max - exchange->body.length;
+    size_t    space    = exchange->body.length_max - exchange->body.length;
 
     assert(one == 1);
-    text_append_bytes(&exchange->body, bytes, size < room ? size : room);
-    exchange->body_is_long = size > room;
+    text_append_bytes(&exchange->body, bytes, size < space ? size : space);
+    exchange->body_is_long = size > space;
     return exchange->body_is_long ? 0 : size;
 }
 

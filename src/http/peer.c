@@ -82,10 +82,10 @@ static void peer_request_begin(Peer *peer)
 
 static Fill peer_fill(Peer *peer)
 {
-    size_t room = peer_space(peer->loop->server) - peer->filled;
+    size_t space = peer_space(peer->loop->server) - peer->filled;
 
-    assert(room > 0);
-    ssize_t count = recv(peer->fd, peer->bytes + peer->filled, room, 0);
+    assert(space > 0);
+    ssize_t count = recv(peer->fd, peer->bytes + peer->filled, space, 0);
     if (count < 0)
         return errno == EAGAIN || errno == EINTR ? FILL_NONE : FILL_BROKEN;
     if (count == 0)

@@ -61,8 +61,8 @@ static void filter_write(Writer *writer, const EntryFilter *filter, int64_t numb
 const char *cursor_text(Arena *arena, const char *list, const EntryFilter *filter, int64_t number)
 {
     unsigned char bytes[SUM_BYTES + BYTES_MAX];
-    size_t        room = sodium_base64_ENCODED_LEN(sizeof bytes, BASE64_VARIANT);
-    char         *text = arena_array(arena, char, room);
+    size_t        size = sodium_base64_ENCODED_LEN(sizeof bytes, BASE64_VARIANT);
+    char         *text = arena_array(arena, char, size);
     Text          json;
     Writer        writer;
 
@@ -71,7 +71,7 @@ const char *cursor_text(Arena *arena, const char *list, const EntryFilter *filte
     filter_write(&writer, filter, number);
     sum_make(list, filter->owner, json.bytes, json.length, bytes);
     memcpy(bytes + SUM_BYTES, json.bytes, json.length);
-    return sodium_bin2base64(text, room, bytes, SUM_BYTES + json.length, BASE64_VARIANT);
+    return sodium_bin2base64(text, size, bytes, SUM_BYTES + json.length, BASE64_VARIANT);
 }
 
 static ErrorCode cursor_read(Arena *arena, const char *list, const char *owner, const char *text, Cursor *ret_cursor,

@@ -1,7 +1,7 @@
 /*
  * wallet.h - wallets: names, opening, present and past states.
  *
- * Everything about money is decided in SQL (sql/wallet); this room has the arrays, the combiners and the words.
+ * Everything about money is decided in SQL (sql/wallet); this module has the arrays, the combiners and the messages.
  *
  * Invariants
  *   1. (owner, asset) is one wallet for ever. Opening it again changes nothing.
