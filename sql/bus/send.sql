@@ -56,7 +56,7 @@ create or replace function pawl.payloads_bytes (p_payloads jsonb[], p_checked bo
   language plpgsql immutable
 as $$
 begin
-  if not exists (select from unnest(p_payloads) p where pg_column_size(p) >= 1000 or octet_length(p::text) >= 1000) then
+  if not exists (select from (select unnest(p_payloads) as p) u where pg_column_size(u.p) >= 1000 or octet_length(u.p::text) >= 1000) then
     return null;
   end if;
   return array(
@@ -110,7 +110,8 @@ end
 $$;
 
 -- The rows of commands that are new, of items without delays and order keys. Returns their numbers. Two inserts from the arguments take less
--- time than the statement of pawl.send_put, which carries the rows of one insert to the next.
+-- time than the statement of pawl.send_put, which carries the rows of one insert to the next. Arrays are read by unnest in a select list,
+-- all of them in step, and null ones as nulls: in FROM their rows would be copied first, and subscripts take longer.
 -- p_fresh: no other command has these ids, or there is an error (23505).
 create or replace function pawl.send_put_ready (
   p_domain_id integer, p_batch bigint, p_now timestamptz, p_actor text, p_ids uuid[], p_types text[], p_payloads jsonb[],
@@ -121,29 +122,24 @@ as $$
 declare
   v_count integer := cardinality(p_ids);
   v_new bigint;
-  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
-  v_numbers bigint[] := array(select nextval('pawl.command_seq') from generate_series(1, v_count));
-  v_ids uuid[] := p_ids;
-  v_types text[] := p_types;
-  v_payloads jsonb[] := p_payloads;
-  v_bytes integer[] := p_bytes;
-  v_priorities smallint[] := p_priorities;
-  v_max_attempts smallint[] := p_max_attempts;
-  v_reply_to text[] := p_reply_to;
-  v_correlation_ids text[] := p_correlation_ids;
+  v_numbers bigint[] := array(select nextval('pawl.command_seq') from (select generate_series(1, v_count)) n);
 begin
   if p_fresh then -- the same, without looking each id up first
     insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to, correlation_id,
                               batch_id, created_at, sender)
-    select v_numbers[i], p_domain_id, v_ids[i], v_types[i], coalesce(v_payloads[i], 'null'), v_bytes[i], coalesce(v_priorities[i], 4),
-           coalesce(v_max_attempts[i], 3), v_reply_to[i], v_correlation_ids[i], p_batch, p_now, p_actor
-    from generate_series(1, v_count) i;
+    select i.id, p_domain_id, i.command_id, i.type, coalesce(i.payload, 'null'), i.bytes, coalesce(i.priority, 4),
+           coalesce(i.max_attempts, 3), i.reply_to, i.correlation_id, p_batch, p_now, p_actor
+    from (select unnest(v_numbers) as id, unnest(p_ids) as command_id, unnest(p_types) as type, unnest(p_payloads) as payload,
+                 unnest(p_bytes) as bytes, unnest(p_priorities) as priority, unnest(p_max_attempts) as max_attempts,
+                 unnest(p_reply_to) as reply_to, unnest(p_correlation_ids) as correlation_id) i;
   else
     insert into pawl.command (id, domain_id, command_id, type, payload, payload_bytes, priority, max_attempts, reply_to, correlation_id,
                               batch_id, created_at, sender)
-    select v_numbers[i], p_domain_id, v_ids[i], v_types[i], coalesce(v_payloads[i], 'null'), v_bytes[i], coalesce(v_priorities[i], 4),
-           coalesce(v_max_attempts[i], 3), v_reply_to[i], v_correlation_ids[i], p_batch, p_now, p_actor
-    from generate_series(1, v_count) i
+    select i.id, p_domain_id, i.command_id, i.type, coalesce(i.payload, 'null'), i.bytes, coalesce(i.priority, 4),
+           coalesce(i.max_attempts, 3), i.reply_to, i.correlation_id, p_batch, p_now, p_actor
+    from (select unnest(v_numbers) as id, unnest(p_ids) as command_id, unnest(p_types) as type, unnest(p_payloads) as payload,
+                 unnest(p_bytes) as bytes, unnest(p_priorities) as priority, unnest(p_max_attempts) as max_attempts,
+                 unnest(p_reply_to) as reply_to, unnest(p_correlation_ids) as correlation_id) i
     on conflict on constraint command_key do nothing;
   end if;
   get diagnostics v_new = row_count;
@@ -155,9 +151,10 @@ begin
     cross join lateral (select c.* from pawl.command c where c.id = n.id limit 1) c;
   else
     insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras)
-    select p_domain_id, coalesce(v_priorities[i], 4), v_numbers[i], v_numbers[i], 0, coalesce(v_max_attempts[i], 3),
-           v_reply_to[i] is not null or p_batch is not null or v_bytes[i] is not null
-    from generate_series(1, v_count) i;
+    select p_domain_id, coalesce(i.priority, 4), i.id, i.id, 0, coalesce(i.max_attempts, 3),
+           i.reply_to is not null or p_batch is not null or i.bytes is not null
+    from (select unnest(v_numbers) as id, unnest(p_bytes) as bytes, unnest(p_priorities) as priority, unnest(p_max_attempts) as max_attempts,
+                 unnest(p_reply_to) as reply_to) i;
   end if;
   return v_numbers;
 end

@@ -59,16 +59,13 @@ as $$
 declare
   c_rolled_back constant text := 'PWPRT';
   v_count integer := cardinality(p_ids);
-  -- Variables, because PL/pgSQL expands only these into arrays whose elements are read in constant time.
-  v_ids bigint[] := p_ids;
-  v_tokens bigint[] := p_tokens;
   -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
   v_tids tid[] := array(
     select l.tid
-    from generate_series(1, v_count) i
+    from (select unnest(p_ids) as id, unnest(p_tokens) as token) i
     cross join lateral (
       select l.ctid as tid from pawl.lease l
-      where l.id = v_ids[i] and l.token = v_tokens[i] and (l.xmax = 0 or p_nowait is not true) limit 1) l);
+      where l.id = i.id and l.token = i.token and (l.xmax = 0 or p_nowait is not true) limit 1) l);
   v_lock_timeout text := current_setting('lock_timeout');
   v_deleted bigint;
   v_inserted bigint;
@@ -175,7 +172,7 @@ begin
         perform pawl.order_advance(v_extras);
         perform pawl.after_end(v_extras);
       end if;
-      return query select n, true, false, 'COMPLETED' from generate_series(1, v_count) n order by n;
+      return query select generate_series(1, v_count), true, false, 'COMPLETED';
       return;
     end if;
   end if;

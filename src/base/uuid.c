@@ -8,17 +8,18 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <inttypes.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <sodium.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 
-#define RANDOM_BITS 62
+#define RANDOM_BITS  62
+#define RANDOM_COUNT 64
 
 static uint64_t tick_of(Wall wall)
 {
@@ -40,19 +41,66 @@ static uint64_t tick_next(void)
     return next;
 }
 
+/* Counts the forks above this process: a child has a copy of the random numbers of its parent, and must not use them. */
+static _Atomic unsigned forks;
+
+static void child_begin(void)
+{
+    atomic_fetch_add_explicit(&forks, 1, memory_order_relaxed);
+}
+
+static void random_init(void)
+{
+    /* Idempotent and safe from any thread; without it the generator's first use would be a race. */
+    if (sodium_init() < 0 || pthread_atfork(NULL, NULL, child_begin) != 0)
+        abort();
+}
+
+/* Random numbers are got many at a time, because each call of the generator is a system call. */
+static uint64_t random_next(void)
+{
+    static pthread_once_t         once = PTHREAD_ONCE_INIT;
+    static _Thread_local uint64_t numbers[RANDOM_COUNT];
+    static _Thread_local int      left;
+    static _Thread_local unsigned forks_before;
+    unsigned                      forks_now = atomic_load_explicit(&forks, memory_order_relaxed);
+
+    if (left == 0 || forks_before != forks_now) {
+        pthread_once(&once, random_init);
+        randombytes_buf(numbers, sizeof numbers);
+        left         = RANDOM_COUNT;
+        forks_before = forks_now;
+    }
+    return numbers[--left];
+}
+
+/* The lowest `digits` digits, in hexadecimal. */
+static char *put_hex(char *at, uint64_t value, int digits)
+{
+    for (int i = digits - 1; i >= 0; i--) {
+        at[i] = "0123456789abcdef"[value & 0xF];
+        value >>= 4;
+    }
+    return at + digits;
+}
+
 void uuid_new(char *ret_text)
 {
-    uint64_t tick = tick_next();
-    uint64_t random;
+    uint64_t tick = tick_next(), millisecond = tick >> 12;
+    uint64_t random = random_next() >> (64 - RANDOM_BITS);
+    char    *at     = ret_text;
 
-    /* Idempotent and safe from any thread; without it the generator's first use would be a race. */
-    if (sodium_init() < 0)
-        abort();
-    randombytes_buf(&random, sizeof random);
-    random >>= 64 - RANDOM_BITS;
-    uint64_t millisecond = tick >> 12 & 0xFFFFFFFFFFFF;
-    snprintf(ret_text, UUID_TEXT_SIZE, "%08" PRIx64 "-%04" PRIx64 "-7%03" PRIx64 "-%04" PRIx64 "-%012" PRIx64,
-             millisecond >> 16, millisecond & 0xFFFF, tick & 0xFFF, 0x8000 | random >> 48, random & 0xFFFFFFFFFFFF);
+    at    = put_hex(at, millisecond >> 16, 8);
+    *at++ = '-';
+    at    = put_hex(at, millisecond, 4);
+    *at++ = '-';
+    *at++ = '7';
+    at    = put_hex(at, tick, 3);
+    *at++ = '-';
+    at    = put_hex(at, 0x8000 | random >> 48, 4);
+    *at++ = '-';
+    at    = put_hex(at, random, 12);
+    *at   = '\0';
 }
 
 bool uuid_parse(const char *text, char *ret_text)
@@ -69,4 +117,25 @@ bool uuid_parse(const char *text, char *ret_text)
     }
     memcpy(ret_text, lower, sizeof lower);
     return true;
+}
+
+bool uuid_bytes(const char *text, unsigned char *ret_bytes)
+{
+    size_t at = 0;
+
+    for (int i = 0; i < UUID_BYTES; i++) {
+        int high, low;
+
+        if (i == 4 || i == 6 || i == 8 || i == 10) {
+            if (text[at++] != '-')
+                return false;
+        }
+        high = text_hex(text[at]);
+        low  = high < 0 ? -1 : text_hex(text[at + 1]);
+        if (low < 0)
+            return false;
+        ret_bytes[i] = (unsigned char)(high << 4 | low);
+        at += 2;
+    }
+    return text[at] == '\0';
 }

@@ -9,9 +9,12 @@
 #include <stdbool.h>
 
 #define UUID_TEXT_SIZE 37 /* with the NUL */
+#define UUID_BYTES     16
 
 void uuid_new(char *ret_text);
 /* Any case and any version; ret_text gets the lower-case form. false: not a UUID, ret_text untouched. */
 bool uuid_parse(const char *text, char *ret_text);
+/* The same as UUID_BYTES bytes, which may be changed on failure too. */
+bool uuid_bytes(const char *text, unsigned char *ret_bytes);
 
 #endif

@@ -69,7 +69,7 @@ static ErrorCode statement_run(Conn *conn, const char *sql, int64_t ms, Error *r
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return conn_query(conn, sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+    return conn_query(conn, sql, CONN_NO_PARAMS, deadline_in_ms(ms), &result, reterr);
 }
 
 /* A statement that the server words for us, because of the name in it. */

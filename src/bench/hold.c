@@ -11,7 +11,7 @@ static ErrorCode statement_run(Conn *conn, const char *sql, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return conn_query(conn, sql, 0, NULL, NULL, deadline_in_ms(CALL_MS), &result, reterr);
+    return conn_query(conn, sql, CONN_NO_PARAMS, deadline_in_ms(CALL_MS), &result, reterr);
 }
 
 ErrorCode hold_begin(const BenchDatabase *database, HoldKind kind, Conn **ret_conn, Error *reterr)

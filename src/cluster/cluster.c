@@ -182,7 +182,7 @@ static ErrorCode database_make(const Cluster *cluster, Deadline deadline, Error 
     ErrorCode                 code;
 
     TRY(conn_open(cluster->home.url_initdb, "pawl", deadline, &conn, reterr));
-    code = conn_query(conn, sql_cluster_database, 0, NULL, NULL, deadline, &result, &error);
+    code = conn_query(conn, sql_cluster_database, CONN_NO_PARAMS, deadline, &result, &error);
     /* Another process, or a statement of ours that was given up at its deadline, has made it. */
     if (code != OK && (strcmp(error.sqlstate, DATABASE_EXISTS) == 0 || strcmp(error.sqlstate, UNIQUE_VIOLATION) == 0))
         return OK;
@@ -206,7 +206,7 @@ static ErrorCode database_ensure(const Cluster *cluster, Deadline deadline, Erro
             code = conn_open(cluster->home.url, "pawl", deadline, &conn, &error);
     }
     if (code == OK)
-        code = conn_query(conn, sql_cluster_login, 0, NULL, NULL, deadline, &result, &error);
+        code = conn_query(conn, sql_cluster_login, CONN_NO_PARAMS, deadline, &result, &error);
     if (code == OK)
         return OK;
     return fail(reterr, code == ERR_TIMEOUT ? ERR_TIMEOUT : ERR_UNAVAILABLE, "cannot use the private PostgreSQL: %s",

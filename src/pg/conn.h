@@ -42,19 +42,28 @@ must_check ErrorCode conn_open(const char *conninfo, const char *application_nam
 void                 conn_close(Conn *conn);
 SCOPED(Conn, conn_close)
 
+/* Bound parameters, all borrowed. */
+typedef struct {
+    int                count;
+    const Oid         *types; /* NULL: the server infers them */
+    const char *const *values;
+    const int         *lengths, *formats; /* of binary values, whose format is 1; NULL: all are texts */
+} ConnParams;
+#define CONN_NO_PARAMS ((ConnParams){0})
+
 /* One statement with bound parameters (count 0: may be several statements, as psql would send them). *ret_result
  * holds the last one's result. A failed statement leaves the connection usable unless the SQLSTATE says otherwise.
  * It knows no limit but the deadline of this side. */
-must_check ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                                Deadline deadline, PGresult **ret_result, Error *reterr);
+must_check ErrorCode conn_query(Conn *conn, const char *sql, ConnParams params, Deadline deadline,
+                                PGresult **ret_result, Error *reterr);
 
 /* One statement as a transaction of its own, in one round trip: the server ends it with 57014 or 55P03 a little before the
  * deadline. ERR_UNKNOWN: it has committed, but not on a synchronous standby. */
-must_check ErrorCode conn_call(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                               Deadline deadline, PGresult **ret_result, Error *reterr);
+must_check ErrorCode conn_call(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                               Error *reterr);
 /* The same for a statement that writes nothing: it may be canceled. */
-must_check ErrorCode conn_read(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                               Deadline deadline, PGresult **ret_result, Error *reterr);
+must_check ErrorCode conn_read(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                               Error *reterr);
 /* Commit the open transaction. ERR_STOPPING: it was interrupted before, and nothing was sent. ERR_UNKNOWN: as above. */
 must_check ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr);
 /* The same after code that is not pawl's: settings, advisory locks, temporary tables and all else that outlives a transaction are

@@ -132,12 +132,17 @@ static ErrorCode receive_all(Conn *conn, Deadline deadline, PGresult **ret_resul
     return code;
 }
 
-static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                           Deadline deadline, PGresult **ret_result, Error *reterr)
+static int params_send(Conn *conn, const char *sql, ConnParams params)
 {
-    int sent = count == 0
-                   ? PQsendQuery(conn->native, sql)
-                   : PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* resultFormat= */ 0);
+    return PQsendQueryParams(conn->native, sql, params.count, params.types, params.values, params.lengths,
+                             params.formats,
+                             /* resultFormat= */ 0);
+}
+
+static ErrorCode query_run(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                           Error *reterr)
+{
+    int sent = params.count == 0 ? PQsendQuery(conn->native, sql) : params_send(conn, sql, params);
 
     if (!sent)
         return conn_lost(conn, reterr);
@@ -146,13 +151,13 @@ static ErrorCode query_run(Conn *conn, const char *sql, int count, const Oid *ty
 }
 
 /* The first statement decides. A session that may not have been reset is not used again. */
-static ErrorCode reset_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                           Deadline deadline, PGresult **ret_result, Error *reterr)
+static ErrorCode reset_run(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                           Error *reterr)
 {
     scoped(PQclear) PGresult *first = NULL;
     ErrorCode                 code;
 
-    (void)count, (void)types, (void)values;
+    (void)params;
     if (!PQsendQuery(conn->native, sql))
         return conn_lost(conn, reterr);
     TRY(send_all(conn, deadline, reterr));
@@ -192,8 +197,7 @@ int conn_limit_ms(Deadline deadline)
     return left > margin ? left - margin : 1;
 }
 
-static bool call_send(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                      Deadline deadline)
+static bool call_send(Conn *conn, const char *sql, ConnParams params, Deadline deadline)
 {
     char              digits[16];
     const char *const limit = digits;
@@ -201,8 +205,7 @@ static bool call_send(Conn *conn, const char *sql, int count, const Oid *types, 
     snprintf(digits, sizeof digits, "%d", conn_limit_ms(deadline));
     return PQenterPipelineMode(conn->native) &&
            PQsendQueryParams(conn->native, sql_pg_limits, 1, NULL, &limit, NULL, NULL, 0) &&
-           PQsendQueryParams(conn->native, sql, count, types, values, NULL, NULL, /* resultFormat= */ 0) &&
-           PQpipelineSync(conn->native);
+           params_send(conn, sql, params) && PQpipelineSync(conn->native);
 }
 
 /* Results of a pipeline come in rounds, one per statement, each ended by a NULL; the sync comes last. An error after the rows is
@@ -244,10 +247,10 @@ static ErrorCode call_receive(Conn *conn, Deadline deadline, PGresult **ret_resu
     return code;
 }
 
-static ErrorCode call_run(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                          Deadline deadline, PGresult **ret_result, Error *reterr)
+static ErrorCode call_run(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                          Error *reterr)
 {
-    if (!call_send(conn, sql, count, types, values, deadline))
+    if (!call_send(conn, sql, params, deadline))
         return conn_lost(conn, reterr);
     TRY(send_all(conn, deadline, reterr));
     return call_receive(conn, deadline, ret_result, reterr);
@@ -281,11 +284,11 @@ static ErrorCode commit_end(Conn *conn, PGcancel *cancel, ErrorCode code, Error 
 }
 
 /* What every statement has in common. */
-typedef ErrorCode StatementRun(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                               Deadline deadline, PGresult **ret_result, Error *reterr);
+typedef ErrorCode StatementRun(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                               Error *reterr);
 
-static ErrorCode statement_run(StatementRun *run, Conn *conn, const char *sql, int count, const Oid *types,
-                               const char *const *values, Deadline deadline, PGresult **ret_result, Error *reterr)
+static ErrorCode statement_run(StatementRun *run, Conn *conn, const char *sql, ConnParams params, Deadline deadline,
+                               PGresult **ret_result, Error *reterr)
 {
     Mono      start = clock_mono();
     ErrorCode code;
@@ -294,63 +297,63 @@ static ErrorCode statement_run(StatementRun *run, Conn *conn, const char *sql, i
         conn->condemned = true;
         return fail(reterr, ERR_UNAVAILABLE, "fault at pg.query");
     }
-    code = run(conn, sql, count, types, values, deadline, ret_result, reterr);
+    code = run(conn, sql, params, deadline, ret_result, reterr);
     metric_observe_us(&pg_metrics.query_seconds, mono_us_between(start, clock_mono()));
     return code;
 }
 
 /* The same for what may commit. */
-static ErrorCode commit_run(StatementRun *run, Conn *conn, const char *sql, int count, const Oid *types,
-                            const char *const *values, Deadline deadline, PGresult **ret_result, Error *reterr)
+static ErrorCode commit_run(StatementRun *run, Conn *conn, const char *sql, ConnParams params, Deadline deadline,
+                            PGresult **ret_result, Error *reterr)
 {
     PGcancel                 *cancel = NULL;
     scoped(PQclear) PGresult *result = NULL;
     ErrorCode                 code;
 
     TRY(commit_begin(conn, &cancel, reterr));
-    code = statement_run(run, conn, sql, count, types, values, deadline, &result, reterr);
+    code = statement_run(run, conn, sql, params, deadline, &result, reterr);
     TRY(commit_end(conn, cancel, code, reterr));
     *ret_result = take(result);
     return OK;
 }
 
-ErrorCode conn_query(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                     Deadline deadline, PGresult **ret_result, Error *reterr)
+ErrorCode conn_query(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                     Error *reterr)
 {
     if (conn_transaction(conn) == PQTRANS_IDLE)
-        return commit_run(query_run, conn, sql, count, types, values, deadline, ret_result, reterr);
-    return statement_run(query_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+        return commit_run(query_run, conn, sql, params, deadline, ret_result, reterr);
+    return statement_run(query_run, conn, sql, params, deadline, ret_result, reterr);
 }
 
-ErrorCode conn_call(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                    Deadline deadline, PGresult **ret_result, Error *reterr)
+ErrorCode conn_call(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                    Error *reterr)
 {
-    return commit_run(call_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+    return commit_run(call_run, conn, sql, params, deadline, ret_result, reterr);
 }
 
-ErrorCode conn_read(Conn *conn, const char *sql, int count, const Oid *types, const char *const *values,
-                    Deadline deadline, PGresult **ret_result, Error *reterr)
+ErrorCode conn_read(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
+                    Error *reterr)
 {
-    return statement_run(call_run, conn, sql, count, types, values, deadline, ret_result, reterr);
+    return statement_run(call_run, conn, sql, params, deadline, ret_result, reterr);
 }
 
 ErrorCode conn_commit(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return commit_run(query_run, conn, "commit", 0, NULL, NULL, deadline, &result, reterr);
+    return commit_run(query_run, conn, "commit", CONN_NO_PARAMS, deadline, &result, reterr);
 }
 
 ErrorCode conn_commit_reset(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return commit_run(reset_run, conn, sql_pg_commit_reset, 0, NULL, NULL, deadline, &result, reterr);
+    return commit_run(reset_run, conn, sql_pg_commit_reset, CONN_NO_PARAMS, deadline, &result, reterr);
 }
 
 ErrorCode conn_rollback_reset(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return statement_run(reset_run, conn, sql_pg_rollback_reset, 0, NULL, NULL, deadline, &result, reterr);
+    return statement_run(reset_run, conn, sql_pg_rollback_reset, CONN_NO_PARAMS, deadline, &result, reterr);
 }

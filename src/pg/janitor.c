@@ -51,7 +51,7 @@ static ErrorCode conn_ask(Conn *conn, Deadline deadline, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return conn_call(conn, "select 1", 0, NULL, NULL, deadline, &result, reterr);
+    return conn_call(conn, "select 1", CONN_NO_PARAMS, deadline, &result, reterr);
 }
 
 static bool conn_answers(Pool *pool, Conn *conn)

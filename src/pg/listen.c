@@ -146,7 +146,7 @@ static ErrorCode channel_listen(Listen *listen, const char *name, Deadline deadl
     char                      sql[CHANNEL_SIZE + 16];
 
     snprintf(sql, sizeof sql, "listen \"%s\"", name);
-    return conn_query(listen->conn, sql, 0, NULL, NULL, deadline, &result, reterr);
+    return conn_query(listen->conn, sql, CONN_NO_PARAMS, deadline, &result, reterr);
 }
 
 static ErrorCode listen_connect(Listen *listen, Deadline deadline, Error *reterr)

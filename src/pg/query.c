@@ -4,15 +4,16 @@
 #include "pg/query.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <inttypes.h>
 #include <sodium.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
+#include "base/uuid.h"
 #include "pg/oid.h"
 
-#define ARRAY_TEXT_MAX ((size_t)256 << 20)
+#define ARRAY_BYTES_MAX ((size_t)256 << 20)
 
 /* ---- parameters ---- */
 
@@ -83,86 +84,157 @@ DbArg db_bytea(Arena *arena, const void *bytes, size_t size)
     return text_arg(OID_BYTEA, text);
 }
 
-/* ---- arrays, as PostgreSQL writes them: {1,2} and {"a \"b\"",NULL} ---- */
+/* ---- arrays, in PostgreSQL's binary format: it parses them in a fraction of the time of their texts ----
+ *
+ * Dimensions, whether there are nulls, type of the elements; length and lower bound; then for each element its size, or -1 for
+ * null, and its bytes. All numbers are big-endian. An empty array has no dimension. */
 
-static DbArg array_arg(Oid type, const Text *text)
+#define HEAD_BYTES       20
+#define HEAD_BYTES_EMPTY 12
+#define JSONB_VERSION    1 /* the first byte of a jsonb; the text follows */
+
+typedef struct {
+    Oid array, element;
+} ArrayType;
+
+static const ArrayType int4_array = {OID_INT4_ARRAY, OID_INT4}, int8_array = {OID_INT8_ARRAY, OID_INT8},
+                       text_array = {OID_TEXT_ARRAY, OID_TEXT}, uuid_array = {OID_UUID_ARRAY, OID_UUID},
+                       jsonb_array = {OID_JSONB_ARRAY, OID_JSONB};
+
+/* Values are written at `at`, which moves behind them. */
+typedef struct {
+    DbArg arg;
+    char *at; /* NULL: the arena has no space for it */
+} Array;
+
+static void put_bytes(Array *array, const void *bytes, size_t size)
 {
-    if (text_is_full(text))
-        return (DbArg){.type = type, .too_large = true};
-    return text_arg(type, text_string(text));
+    memcpy(array->at, bytes, size);
+    array->at += size;
+}
+
+static void put_i32(Array *array, int32_t value)
+{
+    uint32_t big = htobe32((uint32_t)value);
+
+    put_bytes(array, &big, sizeof big);
+}
+
+static void put_i64(Array *array, int64_t value)
+{
+    uint64_t big = htobe64((uint64_t)value);
+
+    put_bytes(array, &big, sizeof big);
+}
+
+/* `bytes`: of the elements, with their sizes. */
+static Array array_begin(Arena *arena, ArrayType type, int count, bool has_null, size_t bytes)
+{
+    Array array = {
+        .arg = {.type = type.array, .is_binary = true}
+    };
+    size_t size = (count ? HEAD_BYTES : HEAD_BYTES_EMPTY) + bytes;
+
+    if (size > ARRAY_BYTES_MAX || !arena_has_space(arena, size)) {
+        array.arg.too_large = true;
+        return array;
+    }
+    array.arg.text = array.at = arena_alloc(arena, size);
+    array.arg.length          = (int)size;
+    put_i32(&array, count ? 1 : 0);
+    put_i32(&array, has_null);
+    put_i32(&array, (int32_t)type.element);
+    if (count) {
+        put_i32(&array, count);
+        put_i32(&array, 1);
+    }
+    return array;
 }
 
 DbArg db_i32s(Arena *arena, const int32_t *values, int count)
 {
-    Text text;
+    Array array = array_begin(arena, int4_array, count, false, (sizeof(int32_t) + sizeof *values) * (size_t)count);
 
-    text_init(&text, arena, ARRAY_TEXT_MAX);
-    text_append_char(&text, '{');
-    for (int i = 0; i < count; i++)
-        text_print(&text, "%s%" PRId32, i ? "," : "", values[i]);
-    text_append_char(&text, '}');
-    return array_arg(OID_INT4_ARRAY, &text);
+    for (int i = 0; array.at && i < count; i++) {
+        put_i32(&array, sizeof *values);
+        put_i32(&array, values[i]);
+    }
+    return array.arg;
 }
 
 DbArg db_i64s(Arena *arena, const int64_t *values, int count)
 {
-    Text text;
+    Array array = array_begin(arena, int8_array, count, false, (sizeof(int32_t) + sizeof *values) * (size_t)count);
 
-    text_init(&text, arena, ARRAY_TEXT_MAX);
-    text_append_char(&text, '{');
-    for (int i = 0; i < count; i++)
-        text_print(&text, "%s%" PRId64, i ? "," : "", values[i]);
-    text_append_char(&text, '}');
-    return array_arg(OID_INT8_ARRAY, &text);
-}
-
-static void append_quoted(Text *text, const char *value)
-{
-    text_append_char(text, '"');
-    while (*value) {
-        size_t plain = strcspn(value, "\"\\");
-
-        text_append_bytes(text, value, plain);
-        value += plain;
-        if (*value) {
-            text_append_char(text, '\\');
-            text_append_char(text, *value++);
-        }
+    for (int i = 0; array.at && i < count; i++) {
+        put_i32(&array, sizeof *values);
+        put_i64(&array, values[i]);
     }
-    text_append_char(text, '"');
+    return array.arg;
 }
 
-static DbArg texts_arg(Oid type, Arena *arena, const char *const *values, int count)
+/* prefix: before the bytes of each text. */
+static DbArg texts_arg(Arena *arena, ArrayType type, const char *prefix, const char *const *values, int count)
 {
-    Text text;
+    size_t prefix_size = strlen(prefix), bytes = 0;
+    bool   has_null = false;
+    Array  array;
 
-    text_init(&text, arena, ARRAY_TEXT_MAX);
-    text_append_char(&text, '{');
     for (int i = 0; i < count; i++) {
-        if (i)
-            text_append_char(&text, ',');
-        if (values[i])
-            append_quoted(&text, values[i]);
-        else
-            text_append(&text, "NULL");
+        bytes += sizeof(int32_t) + (values[i] ? prefix_size + strlen(values[i]) : 0);
+        has_null |= values[i] == NULL;
     }
-    text_append_char(&text, '}');
-    return array_arg(type, &text);
+    array = array_begin(arena, type, count, has_null, bytes);
+    for (int i = 0; array.at && i < count; i++) {
+        size_t size = values[i] ? strlen(values[i]) : 0;
+
+        if (!values[i]) {
+            put_i32(&array, -1);
+            continue;
+        }
+        put_i32(&array, (int32_t)(prefix_size + size));
+        put_bytes(&array, prefix, prefix_size);
+        put_bytes(&array, values[i], size);
+    }
+    return array.arg;
 }
 
 DbArg db_texts(Arena *arena, const char *const *values, int count)
 {
-    return texts_arg(OID_TEXT_ARRAY, arena, values, count);
-}
-
-DbArg db_uuids(Arena *arena, const char *const *values, int count)
-{
-    return texts_arg(OID_UUID_ARRAY, arena, values, count);
+    return texts_arg(arena, text_array, "", values, count);
 }
 
 DbArg db_jsonbs(Arena *arena, const char *const *values, int count)
 {
-    return texts_arg(OID_JSONB_ARRAY, arena, values, count);
+    static const char version[] = {JSONB_VERSION, '\0'};
+
+    return texts_arg(arena, jsonb_array, version, values, count);
+}
+
+DbArg db_uuids(Arena *arena, const char *const *values, int count)
+{
+    size_t bytes    = 0;
+    bool   has_null = false;
+    Array  array;
+
+    for (int i = 0; i < count; i++) {
+        bytes += sizeof(int32_t) + (values[i] ? UUID_BYTES : 0);
+        has_null |= values[i] == NULL;
+    }
+    array = array_begin(arena, uuid_array, count, has_null, bytes);
+    for (int i = 0; array.at && i < count; i++) {
+        unsigned char uuid[UUID_BYTES];
+
+        if (!values[i]) {
+            put_i32(&array, -1);
+            continue;
+        }
+        if (!uuid_bytes(values[i], uuid))
+            return (DbArg){.type = uuid_array.array, .bad_uuid = values[i]};
+        put_i32(&array, UUID_BYTES);
+        put_bytes(&array, uuid, UUID_BYTES);
+    }
+    return array.arg;
 }
 
 const char *const *db_texts_of(Arena *arena, const void *items, int count, DbTextOf *text_of)
@@ -191,6 +263,7 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
 {
     Oid         types[DB_ARGS_MAX];
     const char *values[DB_ARGS_MAX];
+    int         lengths[DB_ARGS_MAX], formats[DB_ARGS_MAX];
 
     assert(args.count <= DB_ARGS_MAX);
     for (int i = 0; i < args.count; i++) {
@@ -198,12 +271,17 @@ static ErrorCode db_query(Tx *tx, const char *sql, DbArgs args, PGresult **ret_r
 
         if (arg->too_large)
             return fail(reterr, ERR_LIMIT, "parameters are larger than the request's memory");
-        types[i]  = arg->type;
-        values[i] = arg->null ? NULL : arg->text ? arg->text : arg->digits;
+        if (arg->bad_uuid)
+            return fail(reterr, ERR_INVALID, "invalid UUID \"%.100s\"", arg->bad_uuid);
+        types[i]   = arg->type;
+        values[i]  = arg->null ? NULL : arg->text ? arg->text : arg->digits;
+        lengths[i] = arg->length;
+        formats[i] = arg->is_binary;
     }
     return (!tx->autocommit ? conn_query
             : tx->read_only ? conn_read
-                            : conn_call)(tx->conn, sql, args.count, types, values, tx->deadline, ret_result, reterr);
+                            : conn_call)(tx->conn, sql, (ConnParams){args.count, types, values, lengths, formats},
+                                         tx->deadline, ret_result, reterr);
 }
 
 ErrorCode db_many(Tx *tx, const char *sql, DbArgs args, const DbShape *shape, void **ret_rows, int *ret_count,

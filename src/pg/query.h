@@ -37,7 +37,10 @@ typedef struct {
     Oid         type;
     bool        null;
     bool        too_large;
-    const char *text; /* NULL: digits */
+    bool        is_binary;
+    int         length;   /* of a binary one */
+    const char *text;     /* NULL: digits */
+    const char *bad_uuid; /* an element that is none: fails the query with ERR_INVALID */
     char        digits[32];
 } DbArg;
 typedef struct {

@@ -137,6 +137,6 @@ ErrorCode db_table(Tx *tx, const char *sql, int count, const char *const *parame
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    TRY(conn_query(tx->conn, sql, count, NULL, parameters, tx->deadline, &result, reterr));
+    TRY(conn_query(tx->conn, sql, (ConnParams){.count = count, .values = parameters}, tx->deadline, &result, reterr));
     return table_copy(result, tx->arena, ret_table, reterr);
 }

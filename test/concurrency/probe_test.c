@@ -34,7 +34,7 @@ static ErrorCode ask(Pool *pool)
 
     if (code != OK)
         return code;
-    code = conn_query(checkout_conn(lease), "select 1", 0, NULL, NULL, deadline_in_ms(CALL_MS), &result, &error);
+    code = conn_query(checkout_conn(lease), "select 1", CONN_NO_PARAMS, deadline_in_ms(CALL_MS), &result, &error);
     checkout_report(lease, code, &error);
     return code;
 }

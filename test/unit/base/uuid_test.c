@@ -4,6 +4,8 @@
 #include "test/harness/test.h"
 
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/sync.h"
@@ -103,6 +105,29 @@ TEST(uuid_threads_never_make_the_same)
         assert_true(strncmp(ids[i - 1], ids[i], 18) < 0);
 }
 
+/* The random part: where the clocks of two processes agree, nothing else tells their ids apart. */
+TEST(uuid_of_a_forked_process_has_its_own_random_bits)
+{
+    char  ours[UUID_TEXT_SIZE], theirs[UUID_TEXT_SIZE] = "";
+    int   ends[2], status;
+    pid_t child;
+
+    uuid_new(ours); /* now there are random numbers that the child gets a copy of */
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        uuid_new(theirs);
+        _exit(write(ends[1], theirs, sizeof theirs) == sizeof theirs ? 0 : 1);
+    }
+    uuid_new(ours);
+    assert_int_equal(read(ends[0], theirs, sizeof theirs), sizeof theirs);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    close(ends[0]);
+    close(ends[1]);
+    assert_string_not_equal(ours + 19, theirs + 19);
+}
+
 TEST(uuid_parse_lowers_and_refuses)
 {
     static const char *const bad[] = {
@@ -119,10 +144,15 @@ TEST(uuid_parse_lowers_and_refuses)
     };
     char text[UUID_TEXT_SIZE] = "untouched";
 
+    unsigned char bytes[UUID_BYTES];
+
     for (size_t i = 0; i < COUNT(bad); i++) {
         assert_false(uuid_parse(bad[i], text));
         assert_string_equal(text, "untouched");
+        assert_false(uuid_bytes(bad[i], bytes));
     }
+    assert_true(uuid_bytes("01890A5d-ac96-474b-bcce-b302099a8057", bytes));
+    assert_memory_equal(bytes, "\x01\x89\x0a\x5d\xac\x96\x47\x4b\xbc\xce\xb3\x02\x09\x9a\x80\x57", UUID_BYTES);
     assert_true(uuid_parse("01890A5D-AC96-474B-BCCE-B302099A8057", text));
     assert_string_equal(text, "01890a5d-ac96-474b-bcce-b302099a8057");
     assert_true(uuid_parse("00000000-0000-0000-0000-000000000000", text));

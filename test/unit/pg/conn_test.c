@@ -37,7 +37,7 @@ static ErrorCode query(Conn *conn, const char *sql, int ms, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return conn_query(conn, sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+    return conn_query(conn, sql, CONN_NO_PARAMS, deadline_in_ms(ms), &result, reterr);
 }
 
 TEST(conn_wrong_password_is_refused_in_one_sentence_without_it)
@@ -210,7 +210,7 @@ static ErrorCode call(Conn *conn, const char *sql, int ms, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
 
-    return conn_call(conn, sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+    return conn_call(conn, sql, CONN_NO_PARAMS, deadline_in_ms(ms), &result, reterr);
 }
 
 TEST(conn_statement_given_up_inside_a_transaction_is_canceled_on_the_server)
@@ -285,9 +285,9 @@ TEST(conn_call_leaves_no_session_state_behind)
     Error                               error;
 
     assert_ok(conn_open(database_url(db), "conn_test", deadline_in_ms(10000), &conn, &error));
-    assert_ok(conn_call(conn, show, 0, NULL, NULL, deadline_in_ms(10000), &inside, &error));
+    assert_ok(conn_call(conn, show, CONN_NO_PARAMS, deadline_in_ms(10000), &inside, &error));
     assert_string_not_equal("00", PQgetvalue(inside, 0, 0));
-    assert_ok(conn_query(conn, show, 0, NULL, NULL, deadline_in_ms(10000), &after, &error));
+    assert_ok(conn_query(conn, show, CONN_NO_PARAMS, deadline_in_ms(10000), &after, &error));
     assert_string_equal("00", PQgetvalue(after, 0, 0));
 }
 

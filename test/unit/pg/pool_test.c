@@ -46,7 +46,7 @@ static PoolStatus status_of(Pool *pool)
 static ErrorCode ask(Checkout *checkout, const char *sql, int ms, Error *reterr)
 {
     scoped(PQclear) PGresult *result = NULL;
-    ErrorCode code = conn_query(checkout_conn(checkout), sql, 0, NULL, NULL, deadline_in_ms(ms), &result, reterr);
+    ErrorCode code = conn_query(checkout_conn(checkout), sql, CONN_NO_PARAMS, deadline_in_ms(ms), &result, reterr);
 
     checkout_report(checkout, code, reterr);
     return code;

@@ -32,19 +32,6 @@ static void fixture_free(Fixture *fixture)
     database_free(fixture->db);
 }
 
-TEST(query_array_text_is_quoted)
-{
-    scoped(arena_free) Arena *arena     = arena_new(ARENA_BYTES_DEFAULT);
-    const char *const         values[]  = {"a", "say \"hi\"", "back\\slash", "", NULL, "NULL", "{,}", "żółw"};
-    const int64_t             numbers[] = {INT64_MIN, 0, INT64_MAX};
-
-    assert_string_equal(db_texts(arena, values, (int)COUNT(values)).text,
-                        "{\"a\",\"say \\\"hi\\\"\",\"back\\\\slash\",\"\",NULL,\"NULL\",\"{,}\",\"żółw\"}");
-    assert_string_equal(db_texts(arena, values, 0).text, "{}");
-    assert_string_equal(db_i64s(arena, numbers, 3).text, "{-9223372036854775808,0,9223372036854775807}");
-    assert_string_equal(db_bytea(arena, "\x00\xff\\", 3).text, "\\x00ff5c");
-}
-
 TEST(query_array_elements_arrive_as_they_were)
 {
     Fixture           fixture  = fixture_new();
@@ -63,6 +50,63 @@ TEST(query_array_elements_arrive_as_they_were)
         else
             assert_null(back);
     }
+    fixture_free(&fixture);
+}
+
+/* Each array as the server writes it. */
+TEST(query_arrays_of_every_type_arrive_as_they_were)
+{
+    Fixture           fixture   = fixture_new();
+    const int32_t     small[]   = {INT32_MIN, -1, 0, INT32_MAX};
+    const int64_t     numbers[] = {INT64_MIN, -1, 0, INT64_MAX};
+    const char *const uuids[] = {"01890a5d-ac96-774b-bcce-b302099a8057", NULL, "FFFFFFFF-ffff-ffff-ffff-ffffffffffff"};
+    const char *const jsons[] = {"{\"a\": \"say \\\"hi\\\"\"}", NULL, "null", "[1, 2]"};
+    const char *const wrong[] = {"01890a5d-ac96-774b-bcce-b302099a8057", "01890a5d"};
+    const char       *back;
+    Error             error;
+
+    assert_ok(
+        db_get_text(&fixture.tx, "select $1::text as value", DB_ARGS(db_i32s(fixture.arena, small, 4)), &back, &error));
+    assert_string_equal(back, "{-2147483648,-1,0,2147483647}");
+    assert_ok(db_get_text(&fixture.tx, "select $1::text as value", DB_ARGS(db_i64s(fixture.arena, numbers, 4)), &back,
+                          &error));
+    assert_string_equal(back, "{-9223372036854775808,-1,0,9223372036854775807}");
+    assert_ok(db_get_text(&fixture.tx, "select $1::text as value", DB_ARGS(db_uuids(fixture.arena, uuids, 3)), &back,
+                          &error));
+    assert_string_equal(back, "{01890a5d-ac96-774b-bcce-b302099a8057,NULL,ffffffff-ffff-ffff-ffff-ffffffffffff}");
+    assert_ok(db_get_text(&fixture.tx,
+                          "select $1::jsonb[]::text[]::text || array_ndims($1) || array_lower($1, 1) as value",
+                          DB_ARGS(db_jsonbs(fixture.arena, jsons, 4)), &back, &error));
+    assert_string_equal(back, "{\"{\\\"a\\\": \\\"say \\\\\\\"hi\\\\\\\"\\\"}\",NULL,\"null\",\"[1, 2]\"}11");
+    assert_ok(db_get_text(&fixture.tx,
+                          "select ($1 = '{}' and $2 = '{}' and $3 = '{}' and $4 = '{}' and $5 = '{}')::text as value",
+                          DB_ARGS(db_i32s(fixture.arena, small, 0), db_i64s(fixture.arena, numbers, 0),
+                                  db_uuids(fixture.arena, uuids, 0), db_jsonbs(fixture.arena, jsons, 0),
+                                  db_texts(fixture.arena, jsons, 0)),
+                          &back, &error));
+    assert_string_equal(back, "true");
+    assert_code(ERR_INVALID, db_get_text(&fixture.tx, "select $1::text as value",
+                                         DB_ARGS(db_uuids(fixture.arena, wrong, 2)), &back, &error));
+    assert_contains(error.text, "01890a5d");
+    assert_true(conn_is_good(fixture.tx.conn));
+    fixture_free(&fixture);
+}
+
+TEST(query_array_too_large_for_the_arena_fails_its_query)
+{
+    Fixture                   fixture = fixture_new();
+    scoped(arena_free) Arena *small   = arena_new(1 << 16);
+    const char              **texts   = arena_array(fixture.arena, const char *, 1 << 15);
+    const char               *back;
+    Error                     error;
+
+    for (int i = 0; i < 1 << 15; i++)
+        texts[i] = "0123456789";
+    assert_code(ERR_LIMIT, db_get_text(&fixture.tx, "select $1::text as value",
+                                       DB_ARGS(db_texts(small, texts, 1 << 15)), &back, &error));
+    assert_ok(db_get_text(&fixture.tx, "select cardinality($1)::text as value",
+                          DB_ARGS(db_texts(fixture.arena, texts, 1 << 15)), &back, &error));
+    assert_string_equal(back, "32768");
     fixture_free(&fixture);
 }
 
