@@ -28,6 +28,7 @@
 #define CALL_MS     60000
 #define ARENA_BYTES ((size_t)16 << 20)
 #define TEXT_BYTES  ((size_t)1 << 20)
+#define CHAT_SHARE  50   /* messages of one chat that may wait: pawl.telegram_share() */
 #define AHEAD_MAX   2000 /* updates that are stored and not handled yet */
 
 typedef struct {
@@ -247,6 +248,10 @@ ErrorCode section_bot(Bench *bench, int64_t value, Error *reterr)
     ErrorCode                              code;
 
     (void)value;
+    if (bench->options.count * bench->options.rounds > bench->options.groups * CHAT_SHARE)
+        return fail(reterr, ERR_USAGE, "a group may have %d messages in the outbox: %lld updates need --groups %lld",
+                    CHAT_SHARE, (long long)(bench->options.count * bench->options.rounds),
+                    (long long)(bench->options.count * bench->options.rounds + CHAT_SHARE - 1) / CHAT_SHARE);
     TRY(bench_database(bench, &storing.database, reterr));
     TRY(telegram_bot_new(TOKEN, ROOT, &bot, reterr));
     TRY(groups_open(bench, storing.database, reterr));

@@ -209,8 +209,8 @@ static const CommandFlag bench_transfers_flags[] = {
 static const CommandFlag bench_bot_flags[] = {
     {"--count",   "N",  "updates in each round, a match each; 20000 unless given"                   },
     {"--rounds",  "N",  "how often each figure is measured; 3 unless given"                         },
-    {"--clients", "N",  "updates that are handled at the same time; 16 unless given"                },
-    {"--groups",  "N",  "groups that they come from in turn, with 8 players each; 1000 unless given"},
+    {"--clients", "N",  "updates that are handled at the same time; 128 unless given"               },
+    {"--groups",  "N",  "groups that they come from in turn, with 8 players each; 2000 unless given"},
     {NULL,        NULL, NULL                                                                        },
 };
 static const CommandFlag bench_latency_flags[] = {
