@@ -75,35 +75,37 @@ create or replace function pawl.process_load (p_ids bigint[], p_bytes_max bigint
   set plan = keyed_cached
 as $$
 #variable_conflict use_column
+declare
+  v_bytes bigint;
+  v_sum bigint := 0;
 begin
-  return query
-  select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, p.steps, p.responses,
-         p_bytes_max > 0 and p.sum_bytes >= p_bytes_max
-  from (
-    select p.*, sum(p.bytes) over (order by p.id rows unbounded preceding) as sum_bytes
-    from (
-      select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
-             pg_column_size(p.state) + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0) as bytes
-      from unnest(p_ids) u (id)
-      cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
-      left join lateral (
-        select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
-                                            'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
-        from pawl.process_step s where s.id = u.id) s on true
-      left join lateral (
-        select jsonb_build_object(
-                 'total', count(*),
-                 'items', coalesce(
-                   jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
-                             order by r.number) filter (where n.is_needed), '[]'),
-                 'open', case when p.phase = 'compensating' then pawl.process_open(p.id) end) as responses
-        from pawl.process_response r
-        cross join lateral (
-          select r.name not like '$reply.%' or not exists (
-            select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is null) as is_needed) n
-        where r.id = u.id) r on true
-      offset 0) p) p -- offset: sizes are taken of what was read, once
-  where p_bytes_max = 0 or p.sum_bytes - p.bytes < p_bytes_max
-  order by p.id;
+  for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, v_bytes in
+    select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
+           pg_column_size(p.state) + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
+    from unnest(p_ids) u (id)
+    cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
+    left join lateral (
+      select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
+                                          'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
+      from pawl.process_step s where s.id = u.id) s on true
+    left join lateral (
+      select jsonb_build_object(
+               'total', count(*),
+               'items', coalesce(
+                 jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
+                           order by r.number) filter (where n.is_needed), '[]'),
+               'open', case when p.phase = 'compensating' then pawl.process_open(p.id) end) as responses
+      from pawl.process_response r
+      cross join lateral (
+        select r.name not like '$reply.%' or not exists (
+          select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is null) as is_needed) n
+      where r.id = u.id) r on true
+    order by p.id
+  loop
+    v_sum := v_sum + v_bytes;
+    is_last := p_bytes_max > 0 and v_sum >= p_bytes_max;
+    return next;
+    exit when is_last;
+  end loop;
 end
 $$;
