@@ -117,6 +117,8 @@ as $$
     'step', pawl.process_step_shown(p.id, p.step, pawl.process_status(p.id), coalesce(o.error, t.error)), 'created_at', pawl.iso(c.created_at),
     'ended_at', pawl.iso(o.ended_at), 'result', pawl.json_shown(o.result, true), 'error', coalesce(o.error, t.error), 'deadline', pawl.iso(p.deadline),
     'waits_for', case when w.id is not null then p.waits end, -- null: only a response resumes it; its row is due in ten years
+    'condition', case when w.id is not null and p.waits ? '*' then
+      jsonb_path_query_first(d.source::jsonb, 'lax $.** ? (@.name == $step).wait.until', jsonb_build_object('step', substring(p.step from '^[^\[]*')), true) end,
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
     'worker', l.worker,
     'steps', coalesce((

@@ -52,8 +52,8 @@ ErrorCode command_status_check(const char *status, Error *reterr)
         return OK;
     near = text_nearest(status, command_statuses, count);
     return fail(reterr, ERR_INVALID,
-                "status \"%.40s\" is unknown%s%s: PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED", status,
-                near ? ", did you mean " : "", near ? near : "");
+                "status \"%.40s\" is unknown%s%s%sPENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED", status,
+                near ? ", did you mean \"" : "", near ? near : "", near ? "\"? It is " : "; it is ");
 }
 
 ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char *domain,
@@ -228,8 +228,9 @@ ErrorCode decision_check(const char *noun, const char *id, const Decision *decis
     }
     if (strcmp(decision->verdict, "DECIDED") == 0) {
         wall_text((Wall){decision->decided_at}, at);
-        snprintf(text, sizeof text, "%s %s was decided already: %s by %s at %s", noun, id, decision->decision,
-                 decision->operator, at);
+        snprintf(text, sizeof text,
+                 "%s %s was decided already: %s by %s at %s; a repetition has the same operator, reason and result",
+                 noun, id, decision->decision, decision->operator, at);
         return refuse(reterr, "QU006", text);
     }
     return OK;

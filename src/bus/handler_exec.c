@@ -420,6 +420,8 @@ static void exec_run(Handler *base, Job *job, SettleItem *ret_settle)
     while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
         ;
     run_judge(run, status, job->arena, ret_settle);
+    if (ret_settle->outcome == OUTCOME_COMPLETE && !ret_settle->result)
+        job->output = text_string(&run->said);
     run_close(run);
 }
 

@@ -48,7 +48,8 @@ typedef struct {
     Deadline              deadline; /* of the handler; never: none */
     const char
         *not_begun; /* set by run() if the command could not be begun, for a reason that is not the command's: why */
-    bool timed_out; /* set by run() if it ended because the deadline was reached, before stop() was called */
+    const char *output;    /* set by run() of a program that completed: what it printed, if that is not JSON */
+    bool        timed_out; /* set by run() if it ended because the deadline was reached, before stop() was called */
     atomic_bool stopped;
 } Job;
 

@@ -79,8 +79,9 @@ static void definition_show(Call *call, const Definition *definition)
     else if (diagram.length)
         printf("%s", text_string(&diagram));
     else
-        printf("%s %s is valid: %d steps, %d compensations\n", definition->domain, definition->type, definition->count,
-               definition->compensation_count);
+        printf("%s %s is valid: %d step%s, %d compensation%s\n", definition->domain, definition->type,
+               definition->count, definition->count == 1 ? "" : "s", definition->compensation_count,
+               definition->compensation_count == 1 ? "" : "s");
 }
 
 static ErrorCode definition_store(Call *call, const Definition *definition, Error *reterr)

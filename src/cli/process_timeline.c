@@ -58,7 +58,7 @@ static const FieldTable event_table = {"event", event_fields, COUNT(event_fields
 
 typedef struct {
     const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline;
-    const char *waits_for, *continues_at, *worker;
+    const char *waits_for, *condition, *continues_at, *worker;
     int64_t     version, state_version;
     ReaderArray steps, responses, audit;
 } ProcessDetail;
@@ -86,6 +86,7 @@ static const Field detail_fields[] = {
     TEXT_AT(error),
     TEXT_AT(deadline),
     JSON_AT(waits_for),
+    TEXT_AT(condition),
     TEXT_AT(continues_at),
     TEXT_AT(worker),
     {"steps", FIELD_ROWS, offsetof(ProcessDetail, steps), .rows = &step_table},
@@ -196,7 +197,7 @@ ErrorCode process_timeline_print(const char *json, Arena *arena, Error *reterr)
         printf(", version %" PRId64, detail.version);
     printf("\n%-12s %s\n", "status", detail.status);
     line("step", detail.step);
-    line("waits for", detail.waits_for);
+    line("waits for", detail.condition ? detail.condition : detail.waits_for);
     line("until", detail.continues_at);
     line("worker", detail.worker);
     line("started", detail.created_at);

@@ -3,10 +3,13 @@
  *
  * PAWL_COMMAND_ID is the step's key, PAWL_TYPE the name of its record.
  */
+#include <string.h>
+
 #include "bus/handler.h"
 #include "process/interpret_internal.h"
 
-#define STOP_POLL_MS 50
+#define STOP_POLL_MS     50
+#define OUTPUT_BYTES_MAX ((size_t)8192) /* of an output that is not JSON: the rest is left out */
 
 /* Ends the program when its time is over or the activation must stop. */
 typedef struct {
@@ -47,14 +50,38 @@ static AttemptEnd outcome_end(Outcome outcome)
     return ends[outcome];
 }
 
+/* What the program has printed, without the line's end, as a JSON string; NULL: nothing. */
+static const char *output_quote(const char *output, Arena *arena)
+{
+    size_t size = output ? strlen(output) : 0;
+    char  *kept;
+    Text   text;
+
+    while (size > 0 && (output[size - 1] == '\n' || output[size - 1] == '\r'))
+        size--;
+    if (size == 0)
+        return NULL;
+    size = text_cut(output, size, OUTPUT_BYTES_MAX);
+    kept = arena_bytes(arena, output, size);
+    text_clean(kept, size);
+    text_init(&text, arena, OUTPUT_BYTES_MAX * 6 + 2); /* a control character is escaped with six */
+    text_append(&text, "\"");
+    value_escape(kept, size, &text);
+    text_append(&text, "\"");
+    return text_string(&text);
+}
+
 static ErrorCode exec_judge(Attempt *attempt, const Watch *watch, const Job *job, const SettleItem *item,
                             AttemptResult *ret_result, Error *reterr)
 {
     if (job->not_begun)
         return fail(reterr, ERR_BUSY, "%s", job->not_begun);
     *ret_result = (AttemptResult){.end = outcome_end(item->outcome), .result = item->result, .error = item->error};
-    if (item->outcome == OUTCOME_COMPLETE)
+    if (item->outcome == OUTCOME_COMPLETE) {
+        if (!item->result)
+            ret_result->result = output_quote(job->output, attempt->arena);
         return OK;
+    }
     if (atomic_load(&watch->timed_out)) {
         ret_result->end = ATTEMPT_RETRY;
         ret_result->error =

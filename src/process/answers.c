@@ -27,7 +27,8 @@ static const AnswerField process_fields[] = {
     UUID("process_id"), TEXT("domain"), TEXT("type"), I64("version", .nullable = true, .help = "of its definition; null: its steps are code"),
     TEXT("status", .words = process_statuses), JSON("state"), I64("state_version"), TEXT("step", .nullable = true), TIME("created_at"),
     TIME("ended_at", .nullable = true), JSON("result", .nullable = true), TEXT("error", .nullable = true),
-    TIME("deadline", .nullable = true), JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts"),
+    TIME("deadline", .nullable = true), JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any"),
+    TEXT("condition", .nullable = true, .help = "that it waits for"),
     TIME("continues_at", .nullable = true, .help = "null: only a response resumes it"), TEXT("worker", .nullable = true),
     ROWS("steps", process_step), ROWS("responses", process_response), ROWS("audit", event)};
 TABLE(process, "Process");

@@ -101,11 +101,11 @@ static bool skip_sign(Parser *parser, const char *sign)
 static const struct {
     const char *sign, *use;
 } habits[] = {
-    {"&&", "and"                       },
-    {"||", "or"                        },
-    {"=",  "=="                        },
-    {"!",  "not"                       },
-    {"'",  "\""                        },
+    {"&&", "\"and\""                   },
+    {"||", "\"or\""                    },
+    {"=",  "\"==\""                    },
+    {"!",  "\"not\""                   },
+    {"'",  "a double quote"            },
     {"{{", "the path without {{ and }}"},
 };
 
@@ -116,7 +116,7 @@ static ErrorCode refuse(Parser *parser, const char *expected)
     parser->wrong = parser->at;
     for (size_t i = 0; i < COUNT(habits); i++)
         if (next_is_sign(parser, habits[i].sign))
-            return fail(parser->reterr, ERR_INVALID, "expected %s, found %s: write %s", expected, habits[i].sign,
+            return fail(parser->reterr, ERR_INVALID, "expected %s, found \"%s\": write %s", expected, habits[i].sign,
                         habits[i].use);
     if (left == 0)
         return fail(parser->reterr, ERR_INVALID, "expected %s, found the end", expected);
@@ -249,7 +249,7 @@ static ErrorCode group_read(Parser *parser, const Node **ret_node)
 {
     TRY(or_read(parser, ret_node));
     if (!skip_sign(parser, ")"))
-        return refuse(parser, "and, or or \")\"");
+        return refuse(parser, "\"and\", \"or\" or \")\"");
     return OK;
 }
 
@@ -306,7 +306,7 @@ static ErrorCode whole_read(Parser *parser, const Node **ret_root)
     }
     TRY(or_read(parser, ret_root));
     space_skip(parser);
-    return parser->at == parser->end ? OK : refuse(parser, "and, or or the end");
+    return parser->at == parser->end ? OK : refuse(parser, "\"and\", \"or\" or the end");
 }
 
 /* From positions in the decoded text to those in the string. */

@@ -20,6 +20,12 @@
 
 static Excerpt value_excerpt(Value value)
 {
+    static const char no_items[] = "an empty array", no_members[] = "an empty object";
+
+    if (value_kind(value) == VALUE_ARRAY && value_item_count(value) == 0)
+        return scan_excerpt(no_items, no_items + strlen(no_items));
+    if (value_kind(value) == VALUE_OBJECT && value.bytes[1 + strspn(value.bytes + 1, " \t\r\n")] == '}')
+        return scan_excerpt(no_members, no_members + strlen(no_members));
     if (value_kind(value) >= VALUE_ARRAY)
         return scan_excerpt(value_kind_name(value_kind(value)),
                             value_kind_name(value_kind(value)) + strlen(value_kind_name(value_kind(value))));

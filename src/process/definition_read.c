@@ -100,6 +100,25 @@ static void kind_error_set(Parser *parser, Value object, bool in_compensate, con
                      in_compensate ? "a compensation" : "a step", text_string(&kinds), found);
 }
 
+static bool object_has_kind(Value object, bool in_compensate)
+{
+    for (size_t i = 0; i < step_table.count; i++)
+        if (step_table.fields[i].selects && (!in_compensate || step_table.fields[i].in_compensate) &&
+            object_has(object, step_table.fields[i].name))
+            return true;
+    return false;
+}
+
+/* A field that is not one of a step. Without another one that says what the step does, it was meant to. */
+static void field_error_set(Parser *parser, Value object, const char *key, bool in_compensate)
+{
+    Excerpt name = scan_excerpt(key + 1, scan_value_end(key) - 1);
+
+    unknown_error_set(parser, &step_table, key);
+    if (parser->reterr && !object_has_kind(object, in_compensate) && !strstr(parser->reterr->text, "did you mean"))
+        kind_error_set(parser, object, in_compensate, name.text);
+}
+
 static ErrorCode kind_find(Parser *parser, Value object, bool in_compensate, StepKind *ret_kind)
 {
     const ProcessField *found = NULL;
@@ -110,12 +129,16 @@ static ErrorCode kind_find(Parser *parser, Value object, bool in_compensate, Ste
         const ProcessField *field = field_find(&step_table, at);
 
         if (!field) {
-            unknown_error_set(parser, &step_table, at);
+            field_error_set(parser, object, at, in_compensate);
             return ERR_INVALID;
         }
-        if (in_compensate && !field->in_compensate)
-            return source_refuse(&parser->source, at, parser->reterr, "a compensation takes no field \"%s\"",
-                                 field->name);
+        if (in_compensate && !field->in_compensate) {
+            if (object_has_kind(object, in_compensate))
+                return source_refuse(&parser->source, at, parser->reterr, "a compensation takes no field \"%s\"",
+                                     field->name);
+            kind_error_set(parser, object, in_compensate, field->name);
+            return ERR_INVALID;
+        }
         if (field->selects && found) {
             snprintf(both, sizeof both, "%s and %s", found->name, field->name);
             kind_error_set(parser, object, in_compensate, both);

@@ -31,9 +31,9 @@ ErrorCode process_status_check(const char *status, Error *reterr)
         return OK;
     near = text_nearest(status, process_statuses, count);
     return fail(reterr, ERR_INVALID,
-                "status \"%.40s\" is unknown%s%s: PENDING, IN_PROGRESS, WAITING_FOR_REPLY, WAITING_FOR_ASYNC, "
+                "status \"%.40s\" is unknown%s%s%sPENDING, IN_PROGRESS, WAITING_FOR_REPLY, WAITING_FOR_ASYNC, "
                 "WAITING_FOR_RETRY, WAITING_FOR_TSQ, COMPENSATING, COMPLETED, FAILED, CANCELED or COMPENSATED",
-                status, near ? ", did you mean " : "", near ? near : "");
+                status, near ? ", did you mean \"" : "", near ? near : "", near ? "\"? It is " : "; it is ");
 }
 
 DB_SHAPE(process_known, ProcessKnown, PROCESS_KNOWN_COLUMNS);

@@ -171,7 +171,7 @@ static ErrorCode expression_read(Compiler *compiler, String *string, Expression 
         return OK;
     if (!find(string, "}}")) {
         *compiler->ret_at = start;
-        return fail(compiler->reterr, ERR_INVALID, "\"{{\" has no \"}}\" behind it");
+        return fail(compiler->reterr, ERR_INVALID, "\"{{\" is not closed by \"}}\"");
     }
     return refuse(compiler, string, string->at,
                   fail(compiler->reterr, ERR_INVALID, "expected \"}}\" behind the path, found \"%.*s\"",

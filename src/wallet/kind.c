@@ -60,7 +60,8 @@ const char *wallet_field_name(WalletKind kind, const char *argument)
 
 ErrorCode wallet_kind_find(const char *field, const char *name, WalletKind *ret_kind, Error *reterr)
 {
-    const char *near;
+    const char      *near;
+    scoped_text Text names = {0};
 
     for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++)
         if (strcmp(wallet_kind_names[kind], name) == 0) {
@@ -68,6 +69,13 @@ ErrorCode wallet_kind_find(const char *field, const char *name, WalletKind *ret_
             return OK;
         }
     near = text_nearest(name, wallet_kind_names, WALLET_KIND_COUNT);
-    return fail(reterr, ERR_INVALID, "%s \"%.40s\" is unknown%s%s: topup, spend, transfer, multi, hold, ...", field,
-                name, near ? ", did you mean " : "", near ? near : "");
+    text_init(&names, NULL, TEXT_MAX_LINE);
+    for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++)
+        text_print(&names, "%s%s",
+                   kind == 0                       ? ""
+                   : kind + 1 == WALLET_KIND_COUNT ? " or "
+                                                   : ", ",
+                   wallet_kind_names[kind]);
+    return fail(reterr, ERR_INVALID, "%s \"%.40s\" is unknown%s%s%s%s", field, name, near ? ", did you mean \"" : "",
+                near ? near : "", near ? "\"? It is " : "; it is ", text_string(&names));
 }

@@ -285,4 +285,25 @@ def a_pod_runs_processes_of_a_hundred_domains_and_of_types_that_are_added():
         assert pawl.stop() == 0
 
 
+@test
+def outputs_and_conditions_are_shown_as_they_were_written():
+    """A program that prints no JSON has its text as its result; a wait for a condition shows it; a repeated decision that differs says in what it may."""
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, {"type": "vote", "domain": "t", "steps": [
+            {"name": "say", "exec": "echo 'hello \"you\"'; echo", "save": {"said": "{{result}}"}}, {"name": "none", "exec": "echo"},
+            {"name": "json", "exec": "echo '{\"a\": 1}'"}, {"name": "long", "exec": "head -c 20000 /dev/zero | tr '\\0' x"},
+            {"name": "both", "parallel": {"votes": [{"name": "votes", "wait": {"until": "state.votes >= 2"}}]}}]})
+        pawl.serve()
+        vote = cli(pawl, "start", "vote", "{}", "--domain", "t")["process_id"]
+        shown = wait_status(pawl, vote, "WAITING_FOR_ASYNC")
+        results = {step["name"]: step["result"] for step in shown["steps"]}
+        assert results == {"say": 'hello "you"', "none": None, "json": {"a": 1}, "long": "x" * 8192}, results
+        assert shown["state"] == {"said": 'hello "you"'} and shown["condition"] == "state.votes >= 2", shown
+        text = pawl.run("process", "show", vote).stdout
+        assert "waits for    state.votes >= 2\n" in text, text
+        assert pawl.run("process", "cancel", vote, "--reason", "x").code == 0
+        again = pawl.run("process", "cancel", vote)
+        assert again.code == 1 and "was decided already: cancel by" in again.stderr and "the same operator, reason and result" in again.stderr, again
+
+
 main()

@@ -73,7 +73,7 @@ TEST(definition_refuses_wrong_top_level_fields)
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":{}}",
                    "order.json:1:34: steps: must be an array of steps, at least one, got an object");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":[]}",
-                   "order.json:1:34: steps: must be an array of steps, at least one, got an array");
+                   "order.json:1:34: steps: must be an array of steps, at least one, got an empty array");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":[1]}",
                    "order.json:1:35: steps[0]: must be an object, got a number");
 }
@@ -88,6 +88,12 @@ TEST(definition_refuses_wrong_kinds_and_fields)
         STEP("{\"name\":\"b\",\"exec\":\"x\",\"sql\":\"a.b\"}"),
         "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
         "when, fail, parallel, each, process; it has exec and sql");
+    assert_refused(
+        STEP("{\"name\":\"b\",\"shell\":\"x\"}"),
+        "order.json:3:1: steps[1]: a step must have exactly one of exec, sql, http, command, wallet, wait, sleep, set, "
+        "when, fail, parallel, each, process; it has shell");
+    assert_refused(STEP("{\"name\":\"b\",\"exec\":\"x\",\"shell\":\"x\"}"),
+                   "order.json:3:24: steps[1].shell: unknown field \"shell\"");
     assert_refused(STEP("{\"name\":\"b\",\"exce\":\"x\"}"),
                    "order.json:3:13: steps[1].exce: unknown field \"exce\", did you mean \"exec\"?");
     assert_refused(STEP("{\"name\":\"b\",\"sleep\":\"1s\",\"input\":1}"),
@@ -113,7 +119,7 @@ TEST(definition_refuses_wrong_kinds_and_fields)
     assert_refused(STEP("{\"name\":\"b\",\"sql\":\"a.b(1)\"}"),
                    "order.json:3:19: steps[1].sql: must be the name of a function: schema.function, got \"a.b(1)\"");
     assert_refused(STEP("{\"name\":\"b\",\"set\":[]}"),
-                   "order.json:3:19: steps[1].set: must be an object, got an array");
+                   "order.json:3:19: steps[1].set: must be an object, got an empty array");
     assert_refused(STEP("{\"name\":\"b\",\"exec\":\"x\",\"save\":\"{{result}}\"}"),
                    "order.json:3:31: steps[1].save: must be an object, got \"{{result}}\"");
 }
@@ -156,8 +162,8 @@ TEST(definition_refuses_wrong_wallet_steps)
     assert_refused(WALLET("\"owner\":\"x\""), "order.json:3:22: steps[1].wallet: missing field \"kind\"");
     assert_refused(
         WALLET("\"kind\":\"hodl\""),
-        "order.json:3:30: steps[1].wallet.kind: kind \"hodl\" is unknown, did you mean hold: topup, spend, transfer, "
-        "multi, hold, ...");
+        "order.json:3:30: steps[1].wallet.kind: kind \"hodl\" is unknown, did you mean \"hold\"? It is topup, spend, "
+        "transfer, multi, hold, capture, void, refund, freeze, unfreeze or floor");
     assert_refused(WALLET("\"kind\":\"hold\",\"amount\":1"),
                    "order.json:3:22: steps[1].wallet: hold is missing field \"owner\"");
     assert_refused(WALLET("\"kind\":\"hold\",\"to\":\"x\""),
@@ -223,8 +229,10 @@ TEST(definition_refuses_wrong_retries_and_compensations)
         EXEC("\"compensate\":{}"),
         "order.json:3:37: steps[1].compensate: a compensation must have exactly one of exec, sql, http, command, "
         "wallet; it has none");
-    assert_refused(EXEC("\"compensate\":{\"sleep\":\"1s\"}"),
-                   "order.json:3:38: steps[1].compensate.sleep: a compensation takes no field \"sleep\"");
+    assert_refused(
+        EXEC("\"compensate\":{\"sleep\":\"1s\"}"),
+        "order.json:3:37: steps[1].compensate: a compensation must have exactly one of exec, sql, http, command, "
+        "wallet; it has sleep");
     assert_refused(EXEC("\"compensate\":{\"exec\":\"y\",\"name\":\"c\"}"),
                    "order.json:3:49: steps[1].compensate.name: a compensation takes no field \"name\"");
     assert_refused(EXEC("\"compensate\":{\"wallet\":{\"kind\":\"void\",\"hold\":\"x\"},\"input\":1}"),
@@ -272,8 +280,9 @@ TEST(definition_refuses_wrong_references)
                    "result, in save and compensate");
     assert_refused(STEPS(SET("steps.later") ",{\"name\":\"later\",\"exec\":\"x\"}"),
                    "order.json:2:27: steps[0].set.v: step \"later\" comes later in the file");
-    assert_refused(STEPS("{\"name\":\"n\",\"sleep\":\"1s\"},\n" SET("steps.n")),
-                   "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep, when or fail");
+    assert_refused(
+        STEPS("{\"name\":\"n\",\"sleep\":\"1s\"},\n" SET("steps.n")),
+        "order.json:3:27: steps[1].set.v: step \"n\" has no result, because it is a set, sleep, when or fail");
     assert_refused(STEP(SET("item.a")), "order.json:3:27: steps[1].set.v: item exists only inside an each");
     assert_refused(STEP(SET("index")), "order.json:3:27: steps[1].set.v: index exists only inside an each");
     assert_refused(STEP(SET("result.a")),
@@ -304,7 +313,7 @@ TEST(definition_refuses_wrong_branches_and_eaches)
     assert_refused(STEP("{\"name\":\"p\",\"parallel\":{}}"),
                    "order.json:3:24: steps[1].parallel: must be an object of 1 to 64 arrays of steps, got an object");
     assert_refused(STEP("{\"name\":\"p\",\"parallel\":{\"x\":[]}}"),
-                   "order.json:3:29: steps[1].parallel.x: must be an array of steps, at least one, got an array");
+                   "order.json:3:29: steps[1].parallel.x: must be an array of steps, at least one, got an empty array");
     assert_refused(
         STEP("{\"name\":\"p\",\"parallel\":{\"x y\":[]}}"),
         "order.json:3:25: steps[1].parallel[\"x y\"]: the name of a branch must be 1 to 50 letters, digits, \"_\" or "

@@ -227,7 +227,7 @@ TEST(template_refusals_have_their_place)
     assert_refuses("\"{{}}\"", "}}", "expected a path such as state.order.id");
     assert_refuses("\"x {{stat.a}}\"", "stat.a",
                    "unknown path \"stat\": it must begin with state, steps, process, item, index or result");
-    assert_refuses("\"{{state.a\"", "{{state", "\"{{\" has no \"}}\" behind it");
+    assert_refuses("\"{{state.a\"", "{{state", "\"{{\" is not closed by \"}}\"");
     assert_refuses("\"{{state.a b}}\"", "b}}", "expected \"}}\" behind the path, found \"b}}\"");
     assert_refuses("\"{{state.}}\"", ".}}", "\".\" must be followed by a name of 1 to 1000 bytes or an index");
     assert_refuses("\"{{state..a}}\"", "..a", "\".\" must be followed by a name of 1 to 1000 bytes or an index");
