@@ -302,7 +302,10 @@ class Run:
 
     def _report(self, part):
         """Write it. Nothing is done after a report that was not written."""
-        verdict = self.api.post(self.path + "/report", {"items": [{"process_id": self.id, "lease": self.lease, **part}]})["items"][0]
+        body, pause = {"items": [{"process_id": self.id, "lease": self.lease, **part}]}, 0.01
+        while (verdict := self.api.post(self.path + "/report", body)["items"][0])["verdict"] == "busy":
+            time.sleep(pause)  # another transaction has the process locked
+            pause = min(2 * pause, 1)
         self.canceled = self.canceled or verdict["canceled"]
         if verdict["verdict"] == "lost":
             raise Suspended

@@ -8,7 +8,7 @@
 --      the same call, nothing of the item is written, and the caller continues from the state returned.
 --   4. A process is suspended only if none of its waits is complete: see respond.sql.
 --   5. A process that was canceled without compensation does not begin to be compensated. It ends instead.
--- Lock order: lease rows by id, process rows by id; then what pawl.settle_items locks.
+-- Lock order: lease rows by id, process rows by id, skipping locked ones; then what pawl.settle_items locks.
 -- Errors: QP001 an argument is out of range.
 
 -- A row per item:
@@ -17,7 +17,7 @@
 --   STALE      the state has another version; nothing was written
 --   MET        the record was written; instead of suspending, go on: a wait is complete. Instead of ending: its compensation was asked for
 --   TOO_LARGE  the state would exceed its limit; nothing was written
---   BUSY       another transaction has the process locked; nothing was written, and the same write may be tried again
+--   BUSY       another transaction has the process or its lease locked; nothing was written, and the same write may be tried again
 --   KNOWN      as WRITTEN, but the record was there before: a caller that has done the step's work in this transaction must roll back
 -- version and state: the present ones, for STALE and MET and after a patch. is_canceled: an operator wants it canceled and compensated.
 -- Times are in microseconds since 1970. p_steps null: no record. p_started_us 0: now. p_versions 0: the patch depends on nothing that it read. p_waits: the status to show; then p_at is the step in which it waits, p_for names the
@@ -56,14 +56,21 @@ begin
           pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
   perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
-  -- A key share lock: the lease cannot end before the commit, and its heartbeat does not wait for us.
+  -- A key share lock: the lease cannot end before the commit, and its heartbeat does not wait for us. An application may hold a lease for as long as
+  -- its transaction (pawl.cancel): what is written for others does not wait for it.
   select array_agg(case when h.attempt is not null then 'WRITTEN' else 'LOST' end order by h.ord), coalesce(max(h.attempt) > 1, false)
   into v_verdicts, v_was_tried
   from (
     select i.ord, l.attempt
     from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
     left join lateral (
-      select l.attempt from pawl.lease l where l.id = i.id and l.token = i.token for key share) l on true) h;
+      select l.attempt from pawl.lease l where l.id = i.id and l.token = i.token for key share skip locked) l on true) h;
+  if 'LOST' = any (v_verdicts) then -- in a new snapshot: the transaction that holds it may just have ended it
+    select array_agg(case when u.verdict = 'LOST' and exists (select from pawl.lease l where l.id = u.id and l.token = u.token)
+                     then 'BUSY' else u.verdict end order by u.ord)
+    into v_verdicts
+    from unnest(p_ids, p_tokens, v_verdicts) with ordinality u (id, token, verdict, ord);
+  end if;
 
   if p_patches is not null or p_waits is not null or p_phases is not null then
     -- An application may hold a process's row for as long as its transaction (pawl.signal): what is written for others does not wait for it.

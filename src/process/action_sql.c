@@ -18,6 +18,7 @@ typedef struct {
     WalletItem *item;  /* WALLET */
     RunRecord   record;
     bool        is_over, is_stale;
+    bool        is_busy;   /* another transaction has the process locked: says nothing about the function */
     bool        is_begun;  /* the function was called, in this try or an earlier one */
     bool        is_raised; /* its statement failed, and the session goes on: what it raised is its own */
 } SqlRun;
@@ -83,17 +84,20 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
     SqlRun     *run    = context;
     const char *result = NULL;
     RunVerdict  verdict;
+    ErrorCode   code;
 
-    run->is_over = run->is_stale = run->is_raised = false;
+    run->is_over = run->is_stale = run->is_raised = run->is_busy = false;
     TRY(statement_run(tx, run, &result, reterr));
     result = arena_text(run->attempt->arena, result ? result : "null");
     TRY(attempt_patch(run->attempt, result, reterr));
-    run->record = (RunRecord){.step       = run->attempt->record,
-                              .result     = result,
-                              .started_us = run->attempt->started_us,
-                              .patch      = run->attempt->patch,
-                              .version    = run->attempt->version};
-    TRY(run_record_in(run->attempt->walk->run, tx, &run->record, &verdict, reterr));
+    run->record  = (RunRecord){.step       = run->attempt->record,
+                               .result     = result,
+                               .started_us = run->attempt->started_us,
+                               .patch      = run->attempt->patch,
+                               .version    = run->attempt->version};
+    code         = run_record_in(run->attempt->walk->run, tx, &run->record, &verdict, reterr);
+    run->is_busy = code == ERR_BUSY;
+    TRY(code);
     run->is_over  = verdict == RUN_OVER || verdict == RUN_KNOWN; /* the next activation loads the record */
     run->is_stale = verdict == RUN_STALE;
     if (verdict != RUN_OK)
@@ -129,7 +133,7 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
 {
     Attempt *attempt = run->attempt;
 
-    if (run->is_over || run->is_stale || run_must_stop(attempt->walk->run)) {
+    if (run->is_over || run->is_stale || run->is_busy || run_must_stop(attempt->walk->run)) {
         ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
         return OK;
     }
@@ -152,27 +156,40 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
     return OK;
 }
 
-static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
+/* One try. *ret_code: of the transaction. false: the activation must stop. */
+static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
 {
     Attempt  *attempt = run->attempt;
     SqlShare *share   = &attempt->walk->interpreter->sql_share;
-    int64_t   ms      = attempt_limit_ms(attempt, CALL_MS);
     TxOptions options = {.name = "step", .arena = attempt->arena, .keyed = true, .is_foreign = !run->item};
-    Error     error   = {0};
+
+    if (!sql_share_take(share, attempt->walk->run))
+        return false;
+    options.deadline = deadline_in_ms(attempt_limit_ms(attempt, CALL_MS));
+    *ret_code        = tx_run(attempt->walk->interpreter->pool, &options, sql_body, run, reterr);
+    sql_share_give(share);
+    return true;
+}
+
+/* Rolled back because the state has changed, or the process is locked: tried again in the same attempt. */
+static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
+{
+    Run      *activation = run->attempt->walk->run;
+    int64_t   wait_ms    = 0;
+    Error     error      = {0};
     ErrorCode code;
 
-    if (!sql_share_take(share, attempt->walk->run)) {
-        ret_result->end = ATTEMPT_STOPPED;
-        return OK;
-    }
     do {
-        options.deadline = deadline_in_ms(ms);
-        code             = tx_run(attempt->walk->interpreter->pool, &options, sql_body, run, &error);
-    } while (code != OK && run->is_stale && !run_must_stop(attempt->walk->run));
-    sql_share_give(share);
+        if (run->is_busy)
+            run_busy_wait(&wait_ms);
+        if (!sql_try(run, &code, &error)) {
+            ret_result->end = ATTEMPT_STOPPED;
+            return OK;
+        }
+    } while (code != OK && (run->is_stale || run->is_busy) && !run_must_stop(activation));
     if (code != OK)
         return failure_judge(run, code, &error, ret_result, reterr);
-    run_record_done(attempt->walk->run, &run->record);
+    run_record_done(activation, &run->record);
     *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = run->record.result, .recorded = true};
     return OK;
 }

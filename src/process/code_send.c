@@ -11,7 +11,7 @@
 typedef struct {
     CodeRun  *code;
     SendItem *item;
-    bool      is_over;
+    bool      is_over, is_busy;
 } Sending;
 
 /* Under the lease: a worker that has lost it sends nothing. */
@@ -19,8 +19,10 @@ static ErrorCode sending_body(Tx *tx, void *context, Error *reterr)
 {
     Sending   *sending = context;
     RunVerdict verdict;
+    ErrorCode  code = run_fence_in(sending->code->run, tx, &verdict, reterr);
 
-    TRY(run_fence_in(sending->code->run, tx, &verdict, reterr));
+    sending->is_busy = code == ERR_BUSY;
+    TRY(code);
     sending->is_over = verdict != RUN_OK;
     if (sending->is_over)
         return fail(reterr, ERR_CONFLICT, "the lease is lost");
@@ -36,10 +38,17 @@ static CodeFlow item_send(CodeRun *code, SendItem *item)
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
     Sending                   sending = {.code = code, .item = item};
-    TxOptions options = {.name = "send", .deadline = deadline_in_ms(CODE_CALL_MS), .arena = arena, .keyed = true};
-    Error     error   = {0};
-    ErrorCode result  = tx_run(code->program->pool, &options, sending_body, &sending, &error);
+    TxOptions                 options = {.name = "send", .arena = arena, .keyed = true};
+    Error                     error   = {0};
+    int64_t                   wait_ms = 0;
+    ErrorCode                 result;
 
+    do {
+        if (sending.is_busy)
+            run_busy_wait(&wait_ms);
+        options.deadline = deadline_in_ms(CODE_CALL_MS);
+        result           = tx_run(code->program->pool, &options, sending_body, &sending, &error);
+    } while (result != OK && sending.is_busy && !run_must_stop(code->run));
     if (result == OK) {
         run_wake(code->run, item->domain);
         return CODE_NEXT;

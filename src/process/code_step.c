@@ -72,21 +72,25 @@ typedef struct {
     RunRecord         *record;
     CodeEnd            end;
     bool               is_over, is_rolled_back;
+    bool               is_busy; /* another transaction has the process locked: says nothing about the step */
 } TxStep;
 
 static ErrorCode tx_step_body(Tx *tx, void *context, Error *reterr)
 {
     TxStep    *step = context;
     RunVerdict verdict;
+    ErrorCode  code;
 
     step->end     = (CodeEnd){0};
-    step->is_over = step->is_rolled_back = false;
+    step->is_over = step->is_rolled_back = step->is_busy = false;
     TRY(step->step->tx_body(step->code, tx, step->attempt, step->step->context, &step->end, reterr));
     step->is_rolled_back = step->end.outcome != OUTCOME_COMPLETE;
     if (step->is_rolled_back)
         return fail(reterr, ERR_CONFLICT, "the step did not complete");
     step->record->result = step->end.result ? step->end.result : "null";
-    TRY(run_record_in(step->code->run, tx, step->record, &verdict, reterr));
+    code                 = run_record_in(step->code->run, tx, step->record, &verdict, reterr);
+    step->is_busy        = code == ERR_BUSY;
+    TRY(code);
     step->is_over = verdict != RUN_OK;
     return step->is_over ? fail(reterr, ERR_CONFLICT, "the lease is lost") : OK;
 }
@@ -97,14 +101,17 @@ static CodeFlow tx_step_run(CodeRun *code, const CodeStep *step, const CodeAttem
 {
     scoped(arena_free) Arena *arena   = arena_new(TX_BYTES_MAX);
     TxStep                    mine    = {.code = code, .step = step, .attempt = attempt, .record = record};
-    TxOptions                 options = {.name       = "step",
-                                         .deadline   = deadline_in_ms(step->timeout_ms),
-                                         .arena      = arena,
-                                         .keyed      = true,
-                                         .is_foreign = true};
+    TxOptions                 options = {.name = "step", .arena = arena, .keyed = true, .is_foreign = true};
     Error                     error   = {0};
-    ErrorCode                 result  = tx_run(code->program->pool, &options, tx_step_body, &mine, &error);
+    int64_t                   wait_ms = 0;
+    ErrorCode                 result;
 
+    do {
+        if (mine.is_busy)
+            run_busy_wait(&wait_ms);
+        options.deadline = deadline_in_ms(step->timeout_ms);
+        result           = tx_run(code->program->pool, &options, tx_step_body, &mine, &error);
+    } while (result != OK && mine.is_busy && !run_must_stop(code->run));
     if (result == OK) {
         run_record_done(code->run, record);
         *ret_recorded = true;

@@ -550,19 +550,23 @@ static ErrorCode write_judge(Run *run, const ProcessWrite *write, RunVerdict *re
     return OK;
 }
 
+void run_busy_wait(int64_t *ms)
+{
+    *ms = *ms * 2 < BUSY_MS ? BUSY_MS : *ms * 2 < BUSY_MS_MAX ? *ms * 2 : BUSY_MS_MAX;
+    clock_sleep_ms(*ms);
+}
+
 /* A write that failed may have been committed: nothing more is known, so nothing more is done in this activation. While another transaction
  * has the process locked the activation keeps its lease and tries again: giving up would make a step that has ended run again. */
 static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
 {
     ErrorCode code;
-    int64_t   wait_ms = BUSY_MS;
+    int64_t   wait_ms = 0;
     Mono      began   = clock_mono();
 
     while ((code = process_write(run->writer, deadline_in_ms(WRITE_MS), write, reterr)) == OK &&
-           write->verdict == WRITE_BUSY && !run_must_stop(run)) {
-        clock_sleep_ms(wait_ms);
-        wait_ms = wait_ms * 2 < BUSY_MS_MAX ? wait_ms * 2 : BUSY_MS_MAX;
-    }
+           write->verdict == WRITE_BUSY && !run_must_stop(run))
+        run_busy_wait(&wait_ms);
     metric_observe_us(&run->metrics->write_seconds, mono_us_between(began, clock_mono()));
     metric_add(&run->metrics->stale, code == OK && write->verdict == WRITE_STALE);
     if (code == OK)

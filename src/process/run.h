@@ -126,6 +126,9 @@ void                 run_record_done(Run *run, const RunRecord *record);
 const RunRecord *run_record_with_end(Run *run, const RunRecord *record);
 /* Writes nothing: is the lease held, until this transaction ends? */
 must_check ErrorCode run_fence_in(Run *run, Tx *tx, RunVerdict *ret_verdict, Error *reterr);
+/* Another transaction has the process locked (ERR_BUSY of the two above, or of run_record()): sleep for *ms before the next try, and longer each
+ * time. *ms: 0 before the first. */
+void run_busy_wait(int64_t *ms);
 /* Workers of this domain of the bus may have work. */
 void run_wake(Run *run, const char *domain);
 /* record: written with it; NULL: none. RUN_OVER also if the process was canceled without compensation: then it has ended, and nothing was

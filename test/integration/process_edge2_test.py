@@ -209,6 +209,37 @@ def a_lock_on_a_wallet_is_no_refusal():
 
 
 @test
+def a_lock_on_the_process_costs_a_function_or_a_post_no_attempt():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        assert pawl.run("wallet", "create", "ann").code == 0 and pawl.run("wallet", "topup", "ann", "100").code == 0
+        db.rows("""create schema demo; create sequence demo.calls; create table demo.stop (n integer); insert into demo.stop values (1);
+                   create function demo.save (input jsonb, key uuid) returns jsonb language plpgsql as $$
+                   begin while exists (select from demo.stop) loop perform pg_sleep(0.05); end loop;
+                   perform nextval('demo.calls'); return '{"v": 1}'; end $$""")
+        both = {"name": "both", "parallel": {
+            "a": [{"name": "f", "sql": "demo.save", "retry": {"attempts": 1}, "save": {"f": "{{result.v}}"}}],
+            "b": [{"name": "nap", "sql": "demo.save", "retry": {"attempts": 1}},
+                  {"name": "w", "wallet": {"kind": "spend", "owner": "ann", "amount": 30}, "retry": {"attempts": 1}, "save": {"w": "{{result.amount}}"}}]}}
+        define(pawl, {"domain": "edge", "type": "saves", "on_failure": "troubleshoot", "steps": [both]})
+        process = start(pawl, "saves")
+        wait_until(lambda: db.value("select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'") == "2",
+                   what="the functions run")
+        with Session(db.url) as other:
+            other.do("begin")
+            other.do(f"select pawl.signal('{process}', 'x')")
+            db.rows("delete from demo.stop")
+            # Tried again and again, and rolled back each time.
+            wait_until(lambda: int(db.value("select last_value from demo.calls")) >= 12, timeout=60, what="the function is tried again")
+            assert [(s["name"], s["error"]) for s in show(pawl, process)["steps"]] == [("nap", None)]
+            other.do("commit")
+        ended = wait_status(pawl, process, "COMPLETED", "WAITING_FOR_TSQ", "FAILED")
+        assert ended["status"] == "COMPLETED" and (ended["state"]["f"], ended["state"]["w"]) == (1, 30), ended
+        assert all(step["error"] is None for step in ended["steps"]), ended
+        assert pawl.run("wallet", "balance", "ann", "--json").json["balance"] == 70
+
+
+@test
 def functions_that_block_leave_connections_to_requests():
     with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
         pod = pawl.serve()
