@@ -128,7 +128,7 @@ as $$
                          'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.ended_at, s.name, s.attempt)
       from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.ended_at desc, s.name desc, s.attempt desc) as bytes
             from pawl.process_step s -- without when a step began and why it is compensated: these records are the engine's own
-            where s.id = p.id and s.name <> '~' and s.name !~ ':begun') s), '[]'),
+            where s.id = p.id and s.name <> '~' and s.name !~ ':(begun|input)') s), '[]'),
     'responses', coalesce((
       select jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', pawl.json_shown(r.payload, r.bytes <= 4194304), 'at', pawl.iso(r.at), 'actor', r.actor,
                          'met', r.met) order by r.number)

@@ -35,16 +35,37 @@ static ClientMethod method_find(const char *name)
     return CLIENT_POST;
 }
 
-static ErrorCode headers_render(Attempt *attempt, const HttpAction *http, const ClientHeader **ret_list, Error *reterr)
-{
-    ClientHeader *list = arena_array(attempt->arena, ClientHeader, http->header_count + 1);
+/* The texts of a request: its URL, its body, then the values of its headers. */
+enum { INPUT_URL, INPUT_BODY, INPUT_HEADERS };
 
-    for (int i = 0; i < http->header_count; i++) {
-        list[i].name   = http->headers[i].name;
-        list[i].secret = true;
-        TRY(attempt_render(attempt, http->headers[i].value, "", &list[i].value, reterr));
+static ErrorCode input_render(Attempt *attempt, const HttpAction *http, const char **texts, Error *reterr)
+{
+    TRY(attempt_render_url(attempt, http->url, &texts[INPUT_URL], reterr));
+    TRY(attempt_render(attempt, http->body, NULL, &texts[INPUT_BODY], reterr));
+    for (int i = 0; i < http->header_count; i++)
+        TRY(attempt_render(attempt, http->headers[i].value, "", &texts[INPUT_HEADERS + i], reterr));
+    return OK;
+}
+
+static ErrorCode input_get(Attempt *attempt, const HttpAction *http, ClientRequest *request, AttemptResult *ret_result,
+                           Error *reterr)
+{
+    int           count   = INPUT_HEADERS + http->header_count;
+    const char  **texts   = arena_array(attempt->arena, const char *, count);
+    ClientHeader *headers = arena_array(attempt->arena, ClientHeader, http->header_count + 1);
+    bool          is_kept = action_keeps_input(attempt->action);
+
+    if (!is_kept || !attempt_input_kept(attempt, texts, count)) {
+        TRY(input_render(attempt, http, texts, reterr));
+        if (is_kept)
+            TRY(attempt_input_keep(attempt, texts, count, ret_result, reterr));
     }
-    *ret_list = list;
+    for (int i = 0; i < http->header_count; i++)
+        headers[i] = (ClientHeader){.name = http->headers[i].name, .value = texts[INPUT_HEADERS + i], .secret = true};
+    request->url       = texts[INPUT_URL];
+    request->body      = texts[INPUT_BODY];
+    request->body_size = request->body ? strlen(request->body) : 0;
+    request->headers   = headers;
     return OK;
 }
 
@@ -90,12 +111,11 @@ ErrorCode attempt_http(Attempt *attempt, AttemptResult *ret_result, Error *reter
     Error             error = {0};
     ErrorCode         code;
 
-    TRY(attempt_render_url(attempt, http->url, &request.url, reterr));
-    TRY(attempt_render(attempt, http->body, NULL, &request.body, reterr));
-    TRY(headers_render(attempt, http, &request.headers, reterr));
-    request.body_size = request.body ? strlen(request.body) : 0;
-    request.deadline  = deadline_in_ms(attempt_limit_ms(attempt, REQUEST_MS));
-    code              = client_send(attempt->walk->interpreter->client, &request, attempt->arena, &response, &error);
+    TRY(input_get(attempt, http, &request, ret_result, reterr));
+    if (ret_result->end == ATTEMPT_STOPPED)
+        return OK;
+    request.deadline = deadline_in_ms(attempt_limit_ms(attempt, REQUEST_MS));
+    code             = client_send(attempt->walk->interpreter->client, &request, attempt->arena, &response, &error);
     if (code == OK) {
         response_judge(attempt, &response, ret_result);
         return OK;

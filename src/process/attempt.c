@@ -17,11 +17,13 @@
 
 #include "base/fault.h"
 #include "base/uuid.h"
+#include "base/writer.h"
 #include "process/interpret_internal.h"
 
 #define ATTEMPT_BYTES_MAX ((size_t)64 << 20)
 #define RENDER_BYTES_MAX  ((size_t)4 << 20)
 #define STALE_TRIES       100
+#define INPUT_BYTES_MAX   ((size_t)32 << 10) /* of an input that is recorded, as JSON */
 
 static AttemptRun *const attempts[STEP_KIND_COUNT] = {
     [STEP_EXEC] = attempt_exec,     [STEP_SQL] = attempt_sql,      [STEP_HTTP] = attempt_http,
@@ -89,6 +91,8 @@ ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const c
 
 static bool depends_on_state(const Template *template)
 {
+    if (!template)
+        return false;
     for (const ValuePath *path = template_paths(template); path; path = path->next)
         if (path->root == PATH_STATE)
             return true;
@@ -107,6 +111,72 @@ ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr)
     TRY(template_render(attempt->step->save, scope_lookup, &context, &text, reterr));
     attempt->patch = text_string(&text);
     return OK;
+}
+
+/* ---- inputs ---- */
+
+bool action_keeps_input(const Action *action)
+{
+    if (action->kind == STEP_EXEC)
+        return depends_on_state(action->input);
+    if (action->kind != STEP_HTTP)
+        return false;
+    for (int i = 0; i < action->http.header_count; i++)
+        if (depends_on_state(action->http.headers[i].value))
+            return true;
+    return depends_on_state(action->http.url) || depends_on_state(action->http.body);
+}
+
+static RecordName input_name(const Attempt *attempt)
+{
+    RecordName name;
+
+    snprintf(name.text, sizeof name.text, "%s%s", attempt->record, RECORD_INPUT);
+    return name;
+}
+
+bool attempt_input_kept(Attempt *attempt, const char **ret_texts, int count)
+{
+    const char *json = run_result(attempt->walk->run, input_name(attempt).text);
+    Value       list = json ? value_trim(json, strlen(json)) : (Value){0}, item;
+    const char *at   = NULL;
+
+    if (!json || value_kind(list) != VALUE_ARRAY || value_item_count(list) != count)
+        return false;
+    for (int i = 0; i < count && value_item_next(list, &at, &item); i++) {
+        Value text   = value_kind(item) == VALUE_NULL ? (Value){0} : value_decode(item, attempt->arena);
+        ret_texts[i] = text.bytes ? arena_bytes(attempt->arena, text.bytes, text.size) : NULL;
+    }
+    return true;
+}
+
+ErrorCode attempt_input_keep(Attempt *attempt, const char *const *texts, int count, AttemptResult *ret_result,
+                             Error *reterr)
+{
+    Error      error = {0};
+    RunVerdict verdict;
+    Flow       flow;
+    Text       json;
+    Writer     writer;
+    ErrorCode  code;
+
+    text_init(&json, attempt->arena, INPUT_BYTES_MAX);
+    writer_open(&writer, &json);
+    writer_array(&writer, NULL);
+    for (int i = 0; i < count; i++)
+        writer_text(&writer, NULL, texts[i]);
+    writer_end(&writer);
+    if (text_is_full(&json))
+        return OK;
+    code = step_record(attempt->walk, input_name(attempt).text, text_string(&json), /* patch= */ NULL, 0, &verdict,
+                       &flow, &error);
+    if (code == ERR_LIMIT || code == ERR_INVALID)
+        return OK;
+    if (code == OK && flow != FLOW_NEXT)
+        ret_result->end = ATTEMPT_STOPPED;
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
 }
 
 int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise)

@@ -66,6 +66,7 @@ typedef struct {
 } RecordName;
 #define RECORD_DONE \
     ":done" /* behind the name of a step whose action has happened and whose result could not be saved */
+#define RECORD_INPUT ":input" /* behind the name of a step: what its attempts are given */
 /* The name under which a step in this scope is recorded; suffix: ":begun" or "". */
 RecordName record_name(const Scope *scope, const Step *step, const char *suffix);
 /* What paths mean here. result: of the step itself; size 0: none. */
@@ -139,6 +140,15 @@ must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, 
                                     const char **ret_text, Error *reterr);
 must_check ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text,
                                         Error *reterr);
+
+/* Does the input of this program or request depend on the state? Then its first attempt records it, and the others use it: a key that
+ * is sent again stands for the same input. */
+bool action_keeps_input(const Action *action);
+/* The input as the first attempt had it; false: none is recorded. */
+bool attempt_input_kept(Attempt *attempt, const char **ret_texts, int count);
+/* Record it, before the action acts. One that is too large is not recorded. *ret_result is ATTEMPT_STOPPED if the lease is lost. */
+must_check ErrorCode attempt_input_keep(Attempt *attempt, const char *const *texts, int count,
+                                        AttemptResult *ret_result, Error *reterr);
 
 /* How long this attempt may take: its timeout (0: `otherwise`, 0: no limit), and no longer than the process may. */
 int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise);

@@ -213,7 +213,7 @@ static int64_t list_records_min(const StepList *list)
     for (int i = 0; i < list->count; i++) {
         const Action *action = &list->steps[i].action;
 
-        sum += action->kind == STEP_EACH ? 2 : 1;
+        sum += action->kind == STEP_EACH || action_keeps_input(action) ? 2 : 1;
         if (action->kind == STEP_WHEN)
             return sum; /* it may jump over the rest */
         for (int b = 0; action->kind == STEP_PARALLEL && b < action->parallel.count; b++)

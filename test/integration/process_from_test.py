@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""process_from - retry a process from a step: what is run again, with which keys, and what a later compensation finds. The pods run with default
+"""process_from - retry a process from a step: what is run again, with which keys and inputs, and what a later compensation finds. The pods run with default
 settings.
 """
+import http.server
 import json
 import os
 import tempfile
+import threading
 
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_helpers import cli, define, show, wait_status
@@ -114,6 +116,71 @@ def items_of_an_each_that_was_set_aside_are_compensated_with_the_items_it_had():
         cli(pawl, "cancel", process, "--compensate")
         wait_status(pawl, process, "COMPENSATED")
         assert lines(seen) == ["do 1", "do 2", "do 7", "undo 7", "undo 2", "undo 1"], lines(seen)
+
+
+# --- inputs ---
+
+class Bank(http.server.ThreadingHTTPServer):
+    """Acts once per key. The first request is answered when its client has given up; a known key with another body is refused."""
+
+    def __init__(self):
+        bank, self.bodies, self.asked, self.given_up = self, {}, [], threading.Event()
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                key, body = self.headers["Idempotency-Key"], self.rfile.read(int(self.headers["Content-Length"]))
+                bank.asked.append((key, body))
+                if len(bank.asked) == 1:
+                    bank.given_up.wait(60)
+                self.send_response(200 if bank.bodies.setdefault(key, body) == body else 422)
+                self.send_header("Content-Length", "2")
+                self.end_headers()
+                try:
+                    self.wfile.write(b"{}")
+                except OSError:
+                    pass
+
+            def log_message(self, *_):
+                pass
+
+        super().__init__(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+
+@test
+def all_attempts_of_a_request_send_the_same_input():
+    with Database() as db, Bank() as bank, Pawl(db, env={"PAWL_STEP_HOSTS": f"127.0.0.1:{bank.server_port}"}) as pawl:
+        pawl.serve()
+        define(pawl, {"domain": "from", "type": "bank", "on_failure": "troubleshoot", "steps": [
+            {"name": "pay", "http": {"method": "POST", "url": f"http://127.0.0.1:{bank.server_port}/{{{{state.n}}}}", "body": {"amount": "{{state.n}}", "to": "{{state.t}}"}},
+             "timeout": "2s"}, {"name": "w", "wait": {"response": "go"}}]})
+        process = cli(pawl, "start", "bank", '{"n": 5, "t": "b\\u00e9 \\" 1"}', "--domain", "from")["process_id"]
+        wait_until(lambda: len(bank.asked) == 1, what="the first attempt")
+        cli(pawl, "signal", process, "fix", '{"n": 7}')
+        wait_until(lambda: len(bank.asked) == 2, what="the second attempt")
+        bank.given_up.set()
+        shown = wait_status(pawl, process, "WAITING_FOR_ASYNC", "WAITING_FOR_TSQ")
+        assert shown["status"] == "WAITING_FOR_ASYNC", shown
+        assert len(set(bank.asked)) == 1 and json.loads(bank.asked[0][1]) == {"amount": 5, "to": 'b\u00e9 " 1'}, bank.asked
+        assert {step["name"] for step in shown["steps"]} == {"pay"}, shown["steps"]
+        bank.shutdown()
+
+
+@test
+def all_attempts_of_a_program_get_the_same_input_until_it_is_set_aside():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        seen = os.path.join(folder, "seen")
+        pay = {"name": "pay", "exec": f"read n; echo $PAWL_COMMAND_ID $n >> {seen}; test -e {folder}/open || exit 1; echo '{{}}'", "input": "{{state.n}}",
+               "retry": {"attempts": 1}}
+        process, _ = run(pawl, {"type": "same", "on_failure": "troubleshoot", "steps": [pay]}, "WAITING_FOR_TSQ", state={"n": 5})
+        cli(pawl, "signal", process, "fix", '{"n": 7}')
+        cli(pawl, "retry", process)
+        wait_status(pawl, process, "WAITING_FOR_TSQ")
+        open_gate(folder)
+        assert retried(pawl, process, "pay", "COMPLETED", "WAITING_FOR_TSQ")["status"] == "COMPLETED"
+        (first, *a), (again, *b), (other, *c) = (line.split() for line in lines(seen))
+        assert first == again != other and (a, b, c) == (["5"], ["5"], ["7"]), lines(seen)
 
 
 # --- which steps it can be ---
