@@ -121,6 +121,17 @@ as $$
       jsonb_path_query_first(d.source::jsonb, 'lax $.** ? (@.name == $step).wait.until', jsonb_build_object('step', substring(p.step from '^[^\[]*')), true) end,
     'continues_at', case when w.due < pawl.now() + interval '5 years' then pawl.iso(w.due) end,
     'worker', l.worker,
+    'sent', coalesce((
+      select jsonb_agg(jsonb_build_object('id', s.command_id, 'kind', case when s.name like 'process:%' then 'process' else 'command' end,
+                         'domain', regexp_replace(s.name, '^process:', ''), 'type', s.type,
+                         'status', case when s.name like 'process:%' then pawl.process_status(s.id) else pawl.command_status(s.id) end,
+                         'step', substring(s.reply_to from '/[$]reply[.](.*)$')) order by s.id)
+      from (select s.id, s.command_id, s.type, s.reply_to, n.name
+            from pawl.process_sent e
+            join pawl.command s on s.id = e.sent_id
+            cross join lateral (select n.name from pawl.domain_name n where n.id = s.domain_id limit 1) n
+            where e.id = p.id and not exists (select from pawl.outcome x where x.id = e.sent_id)
+            order by e.sent_id limit 100) s), '[]'),
     'steps', coalesce((
       select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result, s.bytes <= 4194304),
                          'error', s.error,
@@ -238,7 +249,9 @@ begin
     if found and (p_domain is null or v_row.domain = p_domain) and (p_type is null or v_row.type = p_type) and (p_older is null or v_row.created_at < pawl.now() - p_older)
        and (p_text is null or position(p_text in v_row.state::text) > 0) then
       status := pawl.process_status(v_row.id);
-      error := coalesce((select o.error from pawl.outcome o where o.id = v_row.id), (select t.error from pawl.tsq t where t.id = v_row.id));
+      error := coalesce((select o.error from pawl.outcome o where o.id = v_row.id), (select t.error from pawl.tsq t where t.id = v_row.id),
+                        case when status = 'WAITING_FOR_RETRY' then (
+                          select s.error from pawl.process_step s where s.id = v_row.id and s.error is not null order by s.ended_at desc limit 1) end);
       step := case when p_status is null or status = p_status then pawl.process_step_shown(v_row.id, v_row.step, status, error) end;
       if (p_status is null or status = p_status) and (p_step is null or step = p_step) then
         id := v_row.id; process_id := v_row.command_id; domain := v_row.domain; type := v_row.type;

@@ -55,7 +55,8 @@ RouteHandler api_dead_letter_retry_once, api_command_cancel_once, api_batch_seal
 RouteHandler api_tsq_retry_once, api_tsq_cancel_once, api_tsq_complete_once;
 
 RouteHandler api_rating_board, api_rating_history, api_rating_matches;
-RouteHandler api_process_define, api_process_start, api_process_show, api_process_list, api_process_signal;
+RouteHandler api_process_define, api_process_versions, api_process_start, api_process_show, api_process_list,
+    api_process_signal;
 RouteHandler api_process_retry, api_process_cancel, api_process_complete;
 RouteHandler api_process_move, api_process_move_once;
 RouteHandler api_activation_claim, api_activation_report, api_activation_extend;
@@ -71,7 +72,7 @@ extern const FieldTable     api_empty_body;
 extern const RouteParameter api_dead_letter_parameters[], api_command_parameters[], api_tsq_parameters[],
     api_command_domain_parameters[], api_policy_parameters[];
 extern const RouteParameter api_rating_board_parameters[], api_rating_page_parameters[], api_rating_captures[];
-extern const RouteParameter api_process_parameters[], api_process_domain_parameters[];
+extern const RouteParameter api_process_parameters[], api_process_domain_parameters[], api_process_version_parameters[];
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 

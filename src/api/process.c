@@ -133,6 +133,38 @@ ErrorCode api_process_list(void *context, Request *request, Response *response, 
     return OK;
 }
 
+const RouteParameter api_process_version_parameters[] = {
+    {"domain", "only this domain"},
+    {"type", "only this type"},
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
+    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    {NULL, NULL},
+};
+
+static int64_t version_write(Writer *writer, const void *list, int index)
+{
+    const ProcessVersion *version = (const ProcessVersion *)list + index;
+
+    process_version_write(writer, version);
+    return version->id;
+}
+
+ErrorCode api_process_versions(void *context, Request *request, Response *response, Error *reterr)
+{
+    Api                 *api    = context;
+    ProcessVersionFilter filter = {.domain = request_query(request, "domain"), .type = request_query(request, "type")};
+    ProcessVersion      *list;
+    Page                 page;
+    int                  count;
+
+    TRY(page_take(request, &page, reterr));
+    filter.limit  = page.limit;
+    filter.before = page.before;
+    TRY(process_versions(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
+    page_write(&page, list, count, version_write, response);
+    return OK;
+}
+
 /* ---- signal ---- */
 
 static ErrorCode signal_read(Request *request, ProcessSignal *ret_signal, Error *reterr)

@@ -83,6 +83,12 @@ static const CommandFlag define_flags[] = {
     {"--diagram", NULL, "only check it and print it as a Mermaid flowchart"},
     {NULL,        NULL, NULL                                               },
 };
+static const CommandFlag definitions_flags[] = {
+    {"--domain",  "D",  "only this domain"                            },
+    {"--version", "N",  "print the file of this version of TYPE"      },
+    {"--limit",   "N",  "at most this many versions, 100 unless given"},
+    {NULL,        NULL, NULL                                          },
+};
 static const CommandFlag process_start_flags[] = {
     {"--id",     "UUID", "idempotency key: starting twice with the same id starts one process; generated unless given"},
     {"--domain", "D",    "the domain of its definition; \"process\" unless given"                                     },
@@ -290,6 +296,7 @@ const CliCommand cli_commands[] = {
     {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "close it: no more commands will be added"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
     {"process", "define", "FILE|-",    1, 1, command_process_define, define_flags, "check and store the definition of a process; see pawl help definitions"},
+    {"process", "definitions", "[TYPE]", 0, 1, command_process_definitions, definitions_flags, "list versions of definitions, newest first, or print one"},
     {"process", "start",  "TYPE [JSON|-]", 1, 2, command_process_start, process_start_flags, "start a process with this state, {} unless given"},
     {"process", "show",   "ID",        1, 1, command_process_show,   show_flags, "show one process: its steps, what it waits for and until when"},
     {"process", "list",   "",          0, 0, command_process_list,   process_list_flags, "list processes, newest first"},

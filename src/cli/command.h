@@ -77,7 +77,8 @@ CommandRun command_batch_create, command_batch_seal, command_batch_show;
 CommandRun command_send, command_work, command_policy_show, command_policy_set, command_policy_reset;
 CommandRun command_command_show, command_command_list, command_command_cancel;
 CommandRun command_tsq_list, command_tsq_retry, command_tsq_cancel, command_tsq_complete;
-CommandRun command_process_define, command_process_start, command_process_show, command_process_list;
+CommandRun command_process_define, command_process_definitions, command_process_start, command_process_show,
+    command_process_list;
 CommandRun command_process_signal, command_process_retry, command_process_cancel, command_process_complete,
     command_process_move;
 CommandRun command_wallet_create, command_wallet_topup, command_wallet_spend, command_wallet_transfer;
@@ -86,7 +87,8 @@ CommandRun command_wallet_freeze, command_wallet_unfreeze, command_wallet_floor,
 CommandRun command_wallet_balance, command_wallet_entries, command_wallet_show, command_wallet_statement;
 CommandRun command_wallet_events, command_wallet_verify;
 CommandRun command_rating_leaderboard, command_rating_history, command_rating_verify;
-CommandRun command_bench_bot, command_bench_commands, command_bench_latency, command_bench_processes, command_bench_transfers;
+CommandRun command_bench_bot, command_bench_commands, command_bench_latency, command_bench_processes,
+    command_bench_transfers;
 CommandRun command_help, command_version;
 
 #endif

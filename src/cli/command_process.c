@@ -1,5 +1,5 @@
 /*
- * command_process.c - processes: define types, start, signal, show and list processes, decide about them, and move them to newer versions.
+ * command_process.c - processes: define types and list definitions, start, signal, show and list processes, decide about them, and move them to newer versions.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -120,6 +120,84 @@ ErrorCode command_process_define(Call *call, Error *reterr)
     if (!call_flag(call, "--check") && !call_flag(call, "--diagram"))
         return definition_store(call, definition, reterr);
     definition_show(call, definition);
+    return OK;
+}
+
+static const ListColumn version_columns[] = {
+    {"domain",  NULL, CELL_TEXT, offsetof(ProcessVersion, domain)    },
+    {"type",    NULL, CELL_TEXT, offsetof(ProcessVersion, type)      },
+    {"version", NULL, CELL_I32,  offsetof(ProcessVersion, version)   },
+    {"stored",  NULL, CELL_TIME, offsetof(ProcessVersion, created_at)},
+    {"by",      NULL, CELL_TEXT, offsetof(ProcessVersion, author)    },
+};
+
+static void version_row_write(Writer *writer, const void *row)
+{
+    process_version_write(writer, row);
+}
+
+static const ListShape version_shape = {version_columns, COUNT(version_columns), sizeof(ProcessVersion),
+                                        "no definitions", version_row_write};
+
+/* The file of one version. */
+static ErrorCode version_print(Call *call, App *app, ProcessVersionFilter *filter, Error *reterr)
+{
+    ProcessVersion *list;
+    const char     *source;
+    int             count;
+    Text            text;
+    Writer          writer;
+
+    if (!filter->type)
+        return fail(reterr, ERR_USAGE, "TYPE is missing: --version is about one type");
+    filter->limit = 2;
+    TRY(process_versions(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, filter, &list, &count, reterr));
+    if (count == 0)
+        return fail(reterr, ERR_NOT_FOUND, "type \"%.100s\" has no version %d%s%s%s", filter->type,
+                    (int)filter->version, filter->domain ? " in domain \"" : "", filter->domain ? filter->domain : "",
+                    filter->domain ? "\"" : "");
+    if (count > 1)
+        return fail(reterr, ERR_CONFLICT, "domains \"%s\" and \"%s\" have a type \"%s\": name one with --domain",
+                    list[1].domain, list[0].domain, filter->type);
+    TRY(process_version_source(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, list, &source, reterr));
+    if (!call->json) {
+        printf("%s%s", source, strlen(source) && source[strlen(source) - 1] == '\n' ? "" : "\n");
+        return OK;
+    }
+    text_init(&text, call->arena, TEXT_MAX_BODY);
+    writer_open(&writer, &text);
+    writer_object(&writer, NULL);
+    writer_text(&writer, "domain", list->domain);
+    writer_text(&writer, "type", list->type);
+    writer_i64(&writer, "version", list->version);
+    writer_text(&writer, "source", source);
+    writer_end(&writer);
+    print_json(&text);
+    return OK;
+}
+
+ErrorCode command_process_definitions(Call *call, Error *reterr)
+{
+    scoped(app_close) App *app    = NULL;
+    ProcessVersionFilter   filter = {.domain = call_flag(call, "--domain"),
+                                     .type   = call->count ? call->arguments[0] : NULL};
+    int64_t                left;
+    List                   list;
+
+    TRY(call_number("--version", call_flag(call, "--version"), 1, PROCESS_VERSION_MAX, 0, &filter.version, reterr));
+    TRY(call_number("--limit", call_flag(call, "--limit"), 1, PROCESS_LIST_MAX, 100, &left, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    if (filter.version)
+        return version_print(call, app, &filter, reterr);
+
+    ProcessVersion *rows;
+    int             count;
+
+    filter.limit = (int)left;
+    TRY(process_versions(app->pool, deadline_in_ms(APP_COMMAND_MS), call->arena, &filter, &rows, &count, reterr));
+    list_begin(&list, &version_shape, call->arena, call->json);
+    list_rows(&list, rows, count);
+    list_end(&list);
     return OK;
 }
 

@@ -57,10 +57,24 @@ static const Field event_fields[] = {
 static const FieldTable event_table = {"event", event_fields, COUNT(event_fields), sizeof(EventLine)};
 
 typedef struct {
+    const char *id, *kind, *domain, *type, *status, *step;
+} SentLine;
+
+static const Field sent_fields[] = {
+    {"id",     FIELD_TEXT, offsetof(SentLine, id)    },
+    {"kind",   FIELD_TEXT, offsetof(SentLine, kind)  },
+    {"domain", FIELD_TEXT, offsetof(SentLine, domain)},
+    {"type",   FIELD_TEXT, offsetof(SentLine, type)  },
+    {"status", FIELD_TEXT, offsetof(SentLine, status)},
+    {"step",   FIELD_TEXT, offsetof(SentLine, step)  },
+};
+static const FieldTable sent_table = {"sent", sent_fields, COUNT(sent_fields), sizeof(SentLine)};
+
+typedef struct {
     const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline;
     const char *waits_for, *condition, *continues_at, *worker;
     int64_t     version, state_version;
-    ReaderArray steps, responses, audit;
+    ReaderArray sent, steps, responses, audit;
 } ProcessDetail;
 
 #define TEXT_AT(name)                                    \
@@ -89,6 +103,7 @@ static const Field detail_fields[] = {
     TEXT_AT(condition),
     TEXT_AT(continues_at),
     TEXT_AT(worker),
+    {"sent", FIELD_ROWS, offsetof(ProcessDetail, sent), .rows = &sent_table},
     {"steps", FIELD_ROWS, offsetof(ProcessDetail, steps), .rows = &step_table},
     {"responses", FIELD_ROWS, offsetof(ProcessDetail, responses), .rows = &response_table},
     {"audit", FIELD_ROWS, offsetof(ProcessDetail, audit), .rows = &event_table},
@@ -144,7 +159,7 @@ static void event_print(const EventLine *event)
     if (event->actor)
         printf(" by %s", event->actor);
     if (event->details)
-        printf("  %s", event->details);
+        printf("%s%s", event->actor ? "  " : " ", event->details);
     printf("\n");
 }
 
@@ -154,10 +169,24 @@ static bool is_printed_elsewhere(const EventLine *event)
            strcmp(event->event, "COMPENSATION") == 0;
 }
 
+/* Requests of operators are responses too; their events say the same. */
+static bool is_request(const ResponseLine *response)
+{
+    return strcmp(response->name, "$cancel") == 0 || strcmp(response->name, "$move") == 0;
+}
+
 /* Times have one length, so their texts are in order of time. */
 static bool is_before(const char *at, const char *other)
 {
     return at && (!other || strcmp(at, other) <= 0);
+}
+
+/* Of the same moment, a response comes before what it caused. */
+static bool event_is_before(const EventLine *event, const char *response_at)
+{
+    bool is_cause = strcmp(event->event, "SENT") == 0 || strcmp(event->event, "RECEIVED") == 0;
+
+    return is_before(event->at, response_at) && (is_cause || !response_at || strcmp(event->at, response_at) != 0);
 }
 
 static void events_print(const ProcessDetail *detail)
@@ -168,14 +197,17 @@ static void events_print(const ProcessDetail *detail)
     int                 step = 0, response = 0, event = 0;
 
     for (;;) {
-        const char *step_at     = step < detail->steps.count ? steps[step].ended_at : NULL;
+        const char *step_at = step < detail->steps.count ? steps[step].ended_at : NULL;
+
+        while (response < detail->responses.count && is_request(&responses[response]))
+            response++;
         const char *response_at = response < detail->responses.count ? responses[response].at : NULL;
 
         while (event < detail->audit.count && is_printed_elsewhere(&events[event]))
             event++;
         const char *event_at = event < detail->audit.count ? events[event].at : NULL;
 
-        if (is_before(event_at, step_at) && is_before(event_at, response_at))
+        if (is_before(event_at, step_at) && event_is_before(&events[event], response_at))
             event_print(&events[event++]);
         else if (is_before(response_at, step_at))
             response_print(&responses[response++]);
@@ -184,6 +216,20 @@ static void events_print(const ProcessDetail *detail)
         else
             return;
     }
+}
+
+/* The commands and children themselves, instead of the names of the responses that their outcomes will be. */
+static void waits_print(const ProcessDetail *detail)
+{
+    const SentLine *sent      = detail->sent.items;
+    bool            is_reply  = detail->waits_for && strncmp(detail->waits_for, "{\"$reply.", 9) == 0;
+    bool            is_single = is_reply && !strchr(detail->waits_for, ',');
+
+    for (int i = 0; is_reply && i < detail->sent.count; i++)
+        printf("%-12s %s %s (%s / %s, %s), step %s\n", "waits for", sent[i].kind, sent[i].id, sent[i].domain,
+               sent[i].type, sent[i].status, sent[i].step);
+    if (!is_single || detail->sent.count == 0)
+        line("waits for", detail->condition ? detail->condition : detail->waits_for);
 }
 
 ErrorCode process_timeline_print(const char *json, Arena *arena, Error *reterr)
@@ -197,7 +243,7 @@ ErrorCode process_timeline_print(const char *json, Arena *arena, Error *reterr)
         printf(", version %" PRId64, detail.version);
     printf("\n%-12s %s\n", "status", detail.status);
     line("step", detail.step);
-    line("waits for", detail.condition ? detail.condition : detail.waits_for);
+    waits_print(&detail);
     line("until", detail.continues_at);
     line("worker", detail.worker);
     line("started", detail.created_at);

@@ -23,8 +23,8 @@ static const Field event_fields[] = {
 static const FieldTable event_table = {"event", event_fields, COUNT(event_fields), sizeof(Event)};
 
 typedef struct {
-    const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *correlation_id, *batch_id,
-        *order_key, *waits_for;
+    const char *command_id, *domain, *type, *status, *payload, *result, *error, *reply_to, *reply_process_id,
+        *correlation_id, *batch_id, *order_key, *waits_for;
     const char *created_at, *due_at, *lease_until, *ended_at;
     int64_t     attempts, max_attempts, priority;
     ReaderArray audit;
@@ -46,6 +46,7 @@ static const Field detail_fields[] = {
     {"result", FIELD_JSON, offsetof(CommandDetail, result)},
     TEXT_AT(error),
     TEXT_AT(reply_to),
+    TEXT_AT(reply_process_id),
     TEXT_AT(correlation_id),
     TEXT_AT(batch_id),
     TEXT_AT(order_key),
@@ -75,6 +76,17 @@ static void event_line(const Event *event)
     printf("\n");
 }
 
+/* A step of a process gets the reply as a response "$reply.STEP". */
+static void reply_line(const CommandDetail *detail)
+{
+    const char *step = detail->reply_to ? strstr(detail->reply_to, "/$reply.") : NULL;
+
+    if (detail->reply_process_id && step)
+        printf("%-12s process %s, step %s\n", "reply to", detail->reply_process_id, step + strlen("/$reply."));
+    else
+        line("reply to", detail->reply_to);
+}
+
 ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
 {
     CommandDetail detail;
@@ -90,7 +102,7 @@ ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
     line("payload", detail.payload);
     line("result", detail.result);
     line("error", detail.error);
-    line("reply to", detail.reply_to);
+    reply_line(&detail);
     line("correlation", detail.correlation_id);
     line("batch", detail.batch_id);
     line("order key", detail.order_key);

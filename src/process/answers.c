@@ -8,6 +8,8 @@
 
 #include "base/answer_field.h"
 
+static const char *const process_sent_kinds[] = {"command", "process", NULL};
+
 /* clang-format off */
 static const AnswerField process_started_fields[] = {
     UUID("process_id"), TEXT("status", .words = sent_states, .help = "as accepted")};
@@ -15,6 +17,14 @@ TABLE(process_started, "ProcessStarted");
 static const AnswerField process_defined_fields[] = {
     TEXT("domain"), TEXT("type"), I64("version"), I64("steps"), I64("compensations")};
 TABLE(process_defined, "ProcessDefined");
+static const AnswerField process_version_fields[] = {
+    TEXT("domain"), TEXT("type"), I64("version"), TIME("created_at"), TEXT("author", .nullable = true, .help = "who stored it")};
+static TABLE(process_version, "ProcessVersion");
+static const AnswerField process_versions_fields[] = {ROWS("items", process_version), NEXT_CURSOR};
+TABLE(process_versions, "ProcessVersions");
+static const AnswerField process_sent_fields[] = {
+    UUID("id"), TEXT("kind", .words = process_sent_kinds), TEXT("domain"), TEXT("type"), TEXT("status"), TEXT("step", .help = "that has sent it")};
+static TABLE(process_sent, "ProcessSent");
 static const AnswerField process_step_fields[] = {
     TEXT("name"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
     TIME("started_at"), TIME("ended_at"), I64("took_ms")};
@@ -30,6 +40,7 @@ static const AnswerField process_fields[] = {
     TIME("deadline", .nullable = true), JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any"),
     TEXT("condition", .nullable = true, .help = "that it waits for"),
     TIME("continues_at", .nullable = true, .help = "null: only a response resumes it"), TEXT("worker", .nullable = true),
+    ROWS("sent", process_sent, .help = "commands and children that it has sent and that have not ended; 100 at most"),
     ROWS("steps", process_step), ROWS("responses", process_response), ROWS("audit", event)};
 TABLE(process, "Process");
 static const AnswerField process_line_fields[] = {

@@ -1,5 +1,5 @@
 /*
- * define.c - store definitions; see process.h.
+ * define.c - store and read definitions; see process.h.
  */
 #include "pg/tx.h"
 #include "process/process.h"
@@ -31,4 +31,52 @@ void process_defined_write(Writer *writer, const Definition *definition, const P
     writer_i64(writer, "steps", definition->count);
     writer_i64(writer, "compensations", definition->compensation_count);
     writer_end(writer);
+}
+
+/* ---- read ---- */
+
+DB_SHAPE(version, ProcessVersion, PROCESS_VERSION_COLUMNS);
+
+typedef struct {
+    const char *source;
+} SourceRow;
+#define SOURCE_COLUMNS(X, T) X(T, const char *, DB_TEXT, source)
+DB_SHAPE(source, SourceRow, SOURCE_COLUMNS);
+
+ErrorCode process_versions(Pool *pool, Deadline deadline, Arena *arena, const ProcessVersionFilter *filter,
+                           ProcessVersion **ret_list, int *ret_count, Error *reterr)
+{
+    TxOptions options = {.name = "process_versions", .deadline = deadline, .arena = arena, .read_only = true};
+    void     *rows;
+
+    TRY(db_call_many(pool, &options, sql_process_definitions,
+                     DB_ARGS(db_text(filter->domain), db_text(filter->type),
+                             filter->version ? db_i32((int32_t)filter->version) : db_null(),
+                             filter->before ? db_i64(filter->before) : db_null(), db_i32(filter->limit)),
+                     &version_shape, &rows, ret_count, reterr));
+    *ret_list = rows;
+    return OK;
+}
+
+void process_version_write(Writer *writer, const ProcessVersion *version)
+{
+    writer_object(writer, NULL);
+    writer_text(writer, "domain", version->domain);
+    writer_text(writer, "type", version->type);
+    writer_i64(writer, "version", version->version);
+    writer_time(writer, "created_at", version->created_at);
+    writer_text(writer, "author", version->author);
+    writer_end(writer);
+}
+
+ErrorCode process_version_source(Pool *pool, Deadline deadline, Arena *arena, const ProcessVersion *version,
+                                 const char **ret_source, Error *reterr)
+{
+    TxOptions options = {.name = "process_source", .deadline = deadline, .arena = arena, .read_only = true};
+    SourceRow row;
+
+    TRY(db_call(pool, &options, sql_process_definition_source, DB_ARGS(db_i32(version->id)), &source_shape, &row,
+                reterr));
+    *ret_source = row.source;
+    return OK;
 }

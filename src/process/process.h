@@ -61,6 +61,31 @@ typedef struct {
 must_check ErrorCode process_is_defined(Pool *pool, Deadline deadline, Arena *arena, const char *domain,
                                         const char *type, ProcessKnown *ret_known, Error *reterr);
 
+#define PROCESS_VERSION_COLUMNS(X, T)   \
+    X(T, int32_t, DB_I32, id)           \
+    X(T, const char *, DB_TEXT, domain) \
+    X(T, const char *, DB_TEXT, type)   \
+    X(T, int32_t, DB_I32, version)      \
+    X(T, int64_t, DB_TIME, created_at)  \
+    X(T, const char *, DB_TEXT, author)
+typedef struct {
+    PROCESS_VERSION_COLUMNS(DB_FIELD, ProcessVersion)
+} ProcessVersion;
+typedef struct {
+    const char *domain, *type; /* NULL: all */
+    int64_t     version;       /* 0: all */
+    int64_t     before;        /* cursor; 0: from the newest */
+    int         limit;         /* 1 to PROCESS_LIST_MAX */
+} ProcessVersionFilter;
+
+/* Versions of definitions, newest first. */
+must_check ErrorCode process_versions(Pool *pool, Deadline deadline, Arena *arena, const ProcessVersionFilter *filter,
+                                      ProcessVersion **ret_list, int *ret_count, Error *reterr);
+void                 process_version_write(Writer *writer, const ProcessVersion *version);
+/* Its file. */
+must_check ErrorCode process_version_source(Pool *pool, Deadline deadline, Arena *arena, const ProcessVersion *version,
+                                            const char **ret_source, Error *reterr);
+
 /* ---- start ---- */
 
 /* process_id, domain and state may be NULL. ERR_INVALID, ERR_LIMIT name the field. */

@@ -21,7 +21,7 @@ ROUTES = [
     ("post", "/v1/domains/{domain}/extend"), ("get", "/v1/domains/{domain}/retry-policy"),
     ("put", "/v1/domains/{domain}/retry-policy"), ("delete", "/v1/domains/{domain}/retry-policy"), ("get", "/v1/tsq"), ("post", "/v1/tsq/{id}/retry"),
     ("post", "/v1/tsq/{id}/cancel"), ("post", "/v1/tsq/{id}/complete"),
-    ("put", "/v1/process-definitions"), ("post", "/v1/processes"), ("get", "/v1/processes"), ("get", "/v1/processes/{id}"),
+    ("put", "/v1/process-definitions"), ("get", "/v1/process-definitions"), ("post", "/v1/processes"), ("get", "/v1/processes"), ("get", "/v1/processes/{id}"),
     ("post", "/v1/processes/{id}/signals/{name}"), ("post", "/v1/processes/{id}/retry"), ("post", "/v1/processes/{id}/cancel"),
     ("post", "/v1/processes/{id}/complete"), ("post", "/v1/processes/{id}/move"), ("post", "/v1/process-domains/{domain}/claim"),
     ("post", "/v1/process-domains/{domain}/report"), ("post", "/v1/process-domains/{domain}/extend"),

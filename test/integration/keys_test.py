@@ -94,6 +94,7 @@ OPENS = {
     "PUT /v1/domains/{domain}/retry-policy": "admin", "DELETE /v1/domains/{domain}/retry-policy": "admin",
     "GET /v1/tsq": "read command admin", "POST /v1/tsq/{id}/retry": "admin", "POST /v1/tsq/{id}/cancel": "admin",
     "POST /v1/tsq/{id}/complete": "admin",
+    "GET /v1/process-definitions": "read process admin",
     "PUT /v1/process-definitions": "admin", "POST /v1/processes": "process", "POST /v1/processes/{id}/signals/{name}": "process",
     "GET /v1/processes": "read process admin", "GET /v1/processes/{id}": "read process admin",
     "POST /v1/processes/{id}/retry": "admin", "POST /v1/processes/{id}/cancel": "process admin",

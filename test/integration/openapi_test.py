@@ -210,6 +210,7 @@ def tour_processes(tour, db):
              {"type": "job", "domain": "yard", "steps": [{"name": "dig", "sql": "public.broken"}]})
     tour.ask("PUT", "/v1/process-definitions",
              {"type": "talk", "domain": "yard", "steps": [{"name": "ask", "wait": {"response": "say", "count": 9}}]})
+    tour.ask("GET", "/v1/process-definitions", query="?domain=yard&limit=1")
     jobs = [tour.ask("POST", "/v1/processes", {"type": "job", "domain": "yard"}).json["process_id"] for _ in range(3)]
     talk = tour.ask("POST", "/v1/processes", {"type": "talk", "domain": "yard", "state": {"n": 1}}).json["process_id"]
     tour.ask("POST", "/v1/processes/{id}/signals/{name}", {"a": 1}, id=talk, name="say")

@@ -275,6 +275,90 @@ def get(pawl, path):
     return answer.json
 
 
+@test
+def definitions_are_listed_and_printed():
+    with Database() as db, Pawl(db) as pawl:
+        files = [json.dumps({"type": "order", "domain": "shop", "steps": [{"name": "a", "set": {"a": n}}]}, indent=1) for n in (1, 2)]
+        for file in files:
+            assert pawl.run("process", "define", "-", stdin=file).code == 0
+        define(pawl, {"type": "mail", "domain": "post", "steps": [{"name": "a", "set": {"a": 1}}]})
+        listed = cli(pawl, "definitions")
+        assert [(row["domain"], row["type"], row["version"]) for row in listed] == [
+            ("post", "mail", 1), ("shop", "order", 2), ("shop", "order", 1)], listed
+        assert [row["version"] for row in cli(pawl, "definitions", "order", "--domain", "shop", "--limit", "1")] == [2]
+        shown = pawl.run("process", "definitions", "order", "--version", "1")
+        assert (shown.code, shown.stdout) == (0, files[0] + "\n"), shown
+        assert cli(pawl, "definitions", "order", "--version", "2")["source"] == files[1]
+        assert 'type "order" has no version 3' in cli(pawl, "definitions", "order", "--version", "3", code=1)["detail"]
+        define(pawl, {"type": "order", "domain": "post", "steps": [{"name": "a", "set": {"a": 1}}]})
+        several = cli(pawl, "definitions", "order", "--version", "1", code=1)["detail"]
+        assert several == 'domains "shop" and "post" have a type "order": name one with --domain', several
+        assert "TYPE is missing" in pawl.run("process", "definitions", "--version", "1").stderr
+        pawl.serve()
+        first = pawl.http("GET", "/v1/process-definitions?limit=2&type=order").json
+        rest = pawl.http("GET", f"/v1/process-definitions?limit=2&type=order&cursor={first['next_cursor']}").json
+        assert [(row["domain"], row["version"]) for row in first["items"] + rest["items"]] == [("post", 1), ("shop", 2), ("shop", 1)], (first, rest)
+        assert rest["next_cursor"] is None, rest
+
+
+@test
+def a_process_names_what_it_waits_for():
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, {"type": "child", "domain": "crm", "steps": [{"name": "w", "wait": {"response": "go"}}]})
+        define(pawl, {"type": "welcome", "domain": "crm", "steps": [
+            {"name": "onboard", "process": {"type": "child", "domain": "crm"}, "timeout": "1h"},
+            {"name": "mail", "command": {"domain": "mailer", "type": "welcome"}}]})
+        pawl.serve()
+        process = cli(pawl, "start", "welcome", "--domain", "crm")["process_id"]
+        shown = wait_status(pawl, process, "WAITING_FOR_REPLY")
+        child, = shown["sent"]
+        assert (child["kind"], child["domain"], child["type"], child["step"]) == ("process", "crm", "child", "onboard"), child
+        wait_status(pawl, child["id"], "WAITING_FOR_ASYNC")
+        people = pawl.run("process", "show", process).stdout
+        assert f"waits for    process {child['id']} (crm / child, WAITING_FOR_ASYNC), step onboard\n" in people, people
+        cli(pawl, "signal", child["id"], "go")
+        wait_until(lambda: [sent["kind"] for sent in show(pawl, process)["sent"]] == ["command"], what="the command is sent")
+        command, = show(pawl, process)["sent"]
+        assert pawl.run("work", "mailer", "--exec", "exit 70", "--drain").code == 0
+        people = pawl.run("process", "show", process).stdout
+        assert f"waits for    command {command['id']} (mailer / welcome, IN_TSQ), step mail\n" in people and "$reply.mail\": 1" not in people, people
+        assert f"reply to     process {process}, step mail\n" in pawl.run("command", "show", command["id"]).stdout
+        assert pawl.run("command", "show", command["id"], "--json").json["reply_process_id"] == process
+        assert pawl.run("tsq", "complete", command["id"]).code == 0
+        assert wait_status(pawl, process, "COMPLETED")["sent"] == []
+        assert "waits for" not in pawl.run("process", "show", process).stdout
+
+
+@test
+def the_timeline_has_causes_before_effects_and_requests_once():
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, {"type": "talk", "domain": "edge", "steps": [{"name": "a", "wait": {"response": "say"}}, {"name": "b", "wait": {"response": "go"}}]})
+        pawl.serve()
+        process = cli(pawl, "start", "talk", "--domain", "edge")["process_id"]
+        wait_status(pawl, process, "WAITING_FOR_ASYNC")
+        assert cli(pawl, "signal", process, "say")["verdict"] == "RESUMED"
+        wait_until(lambda: show(pawl, process)["step"] == "b" and show(pawl, process)["status"] == "WAITING_FOR_ASYNC", what="it waits again")
+        cli(pawl, "cancel", process, "--compensate", "--reason", "customer called", "--operator", "ann")
+        wait_status(pawl, process, "COMPENSATED")
+        people = pawl.run("process", "show", process).stdout
+        events = [line[28:].split(" ")[0] for line in people.split("\n\n")[1].splitlines()]
+        assert events.index("response") < events.index("RESUMED") and events.count("response") == 1, people
+        assert events.count("CANCEL_REQUESTED") == 1 and "$cancel" not in people.split("\n\n")[1], people
+        assert "  RESUMED           {" in people and "  WAITING           {" in people, people
+
+
+@test
+def a_list_has_the_error_of_the_last_attempt():
+    with Database() as db, Pawl(db) as pawl:
+        define(pawl, {"type": "slow", "domain": "edge", "steps": [
+            {"name": "a", "exec": "echo the mailbox is full >&2; exit 75", "retry": {"attempts": 3, "delay": "1h", "delay_max": "1h"}}]})
+        pawl.serve()
+        process = cli(pawl, "start", "slow", "--domain", "edge")["process_id"]
+        wait_status(pawl, process, "WAITING_FOR_RETRY")
+        row, = cli(pawl, "list", "--status", "WAITING_FOR_RETRY")
+        assert (row["step"], "the mailbox is full" in row["error"]) == ("a", True), row
+
+
 def is_replayed(answer):
     return answer.headers.get("idempotency-replayed") == "true"
 
