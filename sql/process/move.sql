@@ -4,13 +4,24 @@
 -- steps from the first one and passes those that are recorded, so the walk of the newer version must pass the same steps in the same order.
 -- Lock order: process rows by id; rows of pawl.delayed, pawl.tsq and pawl.ready, of which a locked one is not waited for; then as
 -- pawl.process_respond. A process whose row in these is held cannot be claimed until the commit, so no activation runs meanwhile.
--- Errors: QP001 an argument is out of range. QP003 there is no such version.
+-- Errors: QP001 an argument is out of range.
+
+-- Where a step or compensation sends its command or child; null: it sends none.
+create or replace function pawl.definition_target (p_action jsonb, p_source jsonb)
+  returns text
+  language sql immutable
+as $$
+  select '"' || (a.sent ->> 'type') || '" to domain "' || coalesce(a.sent ->> 'domain', p_source ->> 'domain') || '"'
+  from (select coalesce(p_action -> 'command', p_action -> 'process') as sent) a
+$$;
 
 -- The steps of a definition. list: where it is, as a path of the lists it is inside of; position in that list, from 0; depth: how many each it
--- is inside of; parent: the parallel or each around its list. then_at, else_at: the positions at which a "when" goes on.
+-- is inside of; parent: the parallel or each around its list. then_at, else_at: the positions at which a "when" goes on. responses: how many a wait
+-- takes. sends, undo_sends: where the command or child of the step, or of its compensation, is sent, as type and domain. sleeps: in which form.
+drop function if exists pawl.definition_steps (jsonb); -- of an earlier version, with fewer columns
 create or replace function pawl.definition_steps (p_source jsonb)
   returns table (name text, kind text, list text, place integer, depth integer, parent text, response text, then_at integer, else_at integer,
-                 is_compensated boolean)
+                 is_compensated boolean, responses bigint, sends text, undo_sends text, sleeps text)
   language sql immutable
 as $$
   with recursive list (path, depth, parent, steps) as (
@@ -35,7 +46,12 @@ as $$
               else coalesce((select t.place from step t where t.path = s.path and t.step ->> 'name' = s.step ->> 'then'), s.place + 1) end::integer,
          case when s.step ->> 'else' = 'end' then 2147483647
               else coalesce((select t.place from step t where t.path = s.path and t.step ->> 'name' = s.step ->> 'else'), s.place + 1) end::integer,
-         s.step ? 'compensate'
+         s.step ? 'compensate',
+         coalesce((s.step #>> '{wait,count}')::bigint, 1),
+         pawl.definition_target(s.step, p_source), pawl.definition_target(s.step -> 'compensate', p_source),
+         case when s.step #> '{sleep}' ? 'until' then 'until a time from a template'
+              when s.step #> '{sleep}' ? 'for' then 'for a time from a template'
+              when s.step ? 'sleep' then 'for a fixed time' end
   from step s
 $$;
 
@@ -46,19 +62,35 @@ create or replace function pawl.process_differs (p_id bigint, p_old jsonb, p_new
 as $$
   with recursive old as materialized (select * from pawl.definition_steps(p_old)),
   new as materialized (select * from pawl.definition_steps(p_new)),
-  -- Records by step and indices ("send[3]": send, [3]); a step inside a parallel or each stands for that one, too.
-  known (name, indices, is_done, is_true, is_compensation) as (
-    select r.name, r.indices, bool_or(r.is_done), bool_or(r.is_done and r.result = 'true'), bool_or(r.is_compensation)
+  -- What was sent and has no outcome that was set aside, by the name of the record.
+  sent (record) as (
+    select substring(c.reply_to from '/[$]reply[.](.*)$')
+    from pawl.process_sent s
+    cross join lateral (select c.command_id, c.reply_to from pawl.command c where c.id = s.sent_id limit 1) c
+    where s.id = p_id and not exists (
+      select from pawl.process_response r
+      where r.id = p_id and r.name = '$gone.' || substring(c.reply_to from '/[$]reply[.](.*)$') and r.key = c.command_id::text)
+  ),
+  -- Records by step and indices ("send[3]": send, [3]); a step inside a parallel or each stands for that one, too. is_sent, is_undo_sent: its command
+  -- or child, or that of its compensation, has been sent, and no outcome of it is recorded. used: it has ended and used up responses.
+  known (name, indices, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
+    select r.name, r.indices, bool_or(r.is_done), bool_or(r.is_done and r.result = 'true'), bool_or(r.is_compensation),
+           bool_or(r.is_sent) and not bool_or(r.is_done), bool_or(r.is_undo_sent) and not bool_or(r.is_undone), bool_or(r.is_done and not r.is_late)
     from (
       select substring(s.name from '^~?([^:~[]+)') as name, coalesce(substring(s.name from '(\[[0-9\[\]]*\])'), '') as indices,
-             s.error is null and s.name !~ '[:~]' as is_done, s.result, s.name like '~%' as is_compensation
-      from pawl.process_step s where s.id = p_id) r
+             s.error is null and s.name !~ '[:~]' as is_done, s.result, s.name like '~%' as is_compensation, false as is_sent, false as is_undo_sent,
+             s.error is null and s.name ~ '^~[^:]+$' as is_undone, s.input_hash is not distinct from 'timeout' as is_late
+      from pawl.process_step s where s.id = p_id and s.name !~ ':gone[0-9]+$'
+      union all
+      select substring(t.record from '^~?([^:~[]+)'), coalesce(substring(t.record from '(\[[0-9\[\]]*\])'), ''),
+             false, null, t.record like '~%', t.record not like '~%', t.record like '~%', false, false
+      from sent t) r
     where r.name is not null
     group by r.name, r.indices
-  ), recorded (name, indices, is_done, is_true, is_compensation) as (
+  ), recorded (name, indices, is_done, is_true, is_compensation, is_sent, is_undo_sent, used) as (
     select * from known
     union
-    select o.parent, coalesce(substring(r.indices from '^((\[[0-9]+\]){' || u.depth || '})'), ''), false, false, false
+    select o.parent, coalesce(substring(r.indices from '^((\[[0-9]+\]){' || u.depth || '})'), ''), false, false, false, false, false, false
     from recorded r
     join old o on o.name = r.name
     join old u on u.name = o.parent
@@ -67,13 +99,17 @@ as $$
     select r.*, o.list, o.place as old_place, o.kind as old_kind, o.depth as old_depth, o.response as old_response,
            o.is_compensated as old_compensated, n.name as new_name, n.list as new_list, n.place as new_place, n.kind as new_kind,
            n.depth as new_depth, n.response as new_response, n.is_compensated as new_compensated,
+           o.responses as old_responses, n.responses as new_responses, o.sleeps as old_sleeps, n.sleeps as new_sleeps,
+           o.sends as old_sends, n.sends as new_sends, o.undo_sends as old_undo_sends, n.undo_sends as new_undo_sends,
            case when r.is_true then n.then_at else n.else_at end as goes_to
-    from (select r.name, r.indices, bool_or(r.is_done) as is_done, bool_or(r.is_true) as is_true, bool_or(r.is_compensation) as is_compensation
+    from (select r.name, r.indices, bool_or(r.is_done) as is_done, bool_or(r.is_true) as is_true, bool_or(r.is_compensation) as is_compensation,
+                 bool_or(r.is_sent) as is_sent, bool_or(r.is_undo_sent) as is_undo_sent, bool_or(r.used) as used
           from recorded r group by r.name, r.indices) r
     left join old o on o.name = r.name
     left join new n on n.name = r.name
   )
-  select 'step "' || p.name || '" ' || w.why
+  select d.why from (
+  (select 1 as rank, 'step "' || p.name || '" ' || w.why as why
   from placed p
   cross join lateral (
     select case
@@ -83,6 +119,15 @@ as $$
       when p.new_list <> p.list then 'is in another list of steps'
       when p.new_kind = 'wait' and not p.is_done and p.new_response is distinct from p.old_response then
         'waits for ' || coalesce('"' || p.new_response || '"', 'a condition') || ' instead of ' || coalesce('"' || p.old_response || '"', 'a condition')
+      when p.new_kind = 'wait' and p.used and p.new_response is distinct from p.old_response then
+        'has used up ' || coalesce('responses "' || p.old_response || '"', 'no response') || ', and would have used ' || coalesce('"' || p.new_response || '"', 'none')
+      when p.new_kind = 'wait' and p.used and p.old_response is not null and p.new_responses <> p.old_responses then
+        'has used up ' || p.old_responses || ' responses, and would have used ' || p.new_responses
+      when p.new_kind = 'sleep' and not p.is_done and p.new_sleeps <> p.old_sleeps then 'sleeps ' || p.new_sleeps || ' instead of ' || p.old_sleeps
+      when p.is_sent and p.new_sends is distinct from p.old_sends then
+        'has sent ' || p.old_sends || ', and would send ' || coalesce(p.new_sends, 'nothing')
+      when p.is_undo_sent and p.new_undo_sends is distinct from p.old_undo_sends then
+        'has sent ' || coalesce(p.old_undo_sends, 'nothing') || ' for its compensation, and would send ' || coalesce(p.new_undo_sends, 'nothing')
       when (p.is_compensation or exists (select from pawl.process c where c.id = p_id and c.phase <> 'forward'))
            and p.old_compensated and not p.new_compensated then 'has no compensation'
       else coalesce(
@@ -103,12 +148,24 @@ as $$
          order by n.place limit 1)) end as why) w
   where w.why is not null
   order by p.list, p.old_place, p.indices
+  limit 1)
+  union all
+  -- What a step did before it was set aside is compensated as well.
+  (select 2, 'step "' || o.name || '" has no compensation for what it did before it was set aside'
+  from old o
+  left join new n on n.name = o.name and n.depth = o.depth
+  where o.is_compensated and n.is_compensated is not true and exists (
+    select from pawl.process_step s
+    where s.id = p_id and s.error is null and s.name ~ ':gone[0-9]+$' and substring(s.name from '^([^:~[]+)') = o.name)
+  order by o.list, o.place
+  limit 1)) d
+  order by d.rank
   limit 1
 $$;
 
 -- Move processes to this version of their definition. Who did it and why is a response "$move", one per version, which resumes nothing by
 -- itself. verdict: MOVED (is_new false: it has this version already), RUNNING (an activation runs; try again), DIFFERS (reason: the first step that
--- differs), OLDER, CODE (it has no definition), ENDED, NOT_FOUND. A process that waits is queued, so that it waits by its new definition.
+-- differs), OLDER, CODE (it has no definition), NO_VERSION (its definition has no such version), ENDED, NOT_FOUND. A process that waits is queued, so that it waits by its new definition.
 create or replace function pawl.process_move (
   p_process_ids uuid[], p_domains text[], p_version integer, p_operator text default session_user, p_reason text default null)
   returns table (ord integer, verdict text, is_new boolean, from_version integer, reason text, operator text, moved_at bigint, domains text)
@@ -158,12 +215,10 @@ begin
   loop
     ord := v_row.ord; from_version := v_row.old_version; is_new := false; reason := null; operator := null; moved_at := null;
     domains := v_row.queue;
-    if v_row.old_version is not null and v_row.new_id is null then
-      raise exception 'definition "%" of domain "%" has no version %', v_row.type, v_row.domain, p_version using errcode = 'QP003';
-    end if;
     verdict := case
       when v_row.id is null then 'NOT_FOUND'
       when v_row.old_version is null then 'CODE'
+      when v_row.new_id is null then 'NO_VERSION'
       when v_row.old_version = p_version or v_row.id = any (v_moved) then 'MOVED'
       when v_row.is_ended then 'ENDED'
       when v_row.old_version > p_version then 'OLDER'

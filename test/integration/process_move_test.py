@@ -162,6 +162,49 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
 
 
 @test
+def what_has_begun_or_used_up_responses_must_mean_the_same():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+
+        def bill(domain, kind="charge"):
+            return named("bill", command={"domain": domain, "type": kind})
+
+        go, begin = {"response": "go"}, {"response": "begin"}
+        first, second = named("w1", wait=go), named("w2", wait=go)
+        cases = [  # the first version, the status in which it waits, a version that is refused and why, one that is not
+            ("sent", [bill("shopx")], "WAITING_FOR_REPLY", [bill("shopy")], 'has sent "charge" to domain "shopx", and would send "charge" to domain "shopy"',
+             [bill("shopx"), SHIP]),
+            ("type", [bill("shopx")], "WAITING_FOR_REPLY", [bill("shopx", "bill")], 'has sent "charge"', [{**bill("shopx"), "timeout": "1h"}]),
+            ("gone", [bill("shopx")], "WAITING_FOR_REPLY", [SHIP], 'step "bill" does not exist', [bill("shopx"), SHIP]),
+            ("child", [named("kid", process={"type": "x", "domain": "a"})], "WAITING_FOR_REPLY", [named("kid", process={"type": "x", "domain": "b"})],
+             'has sent "x" to domain "a"', [named("kid", process={"type": "x", "domain": "a"}), SHIP]),
+            ("fixed", [named("s", sleep="1h")], "WAITING_FOR_ASYNC", [named("s", sleep={"until": "{{state.t}}"})],
+             "sleeps until a time from a template instead of for a fixed time", [named("s", sleep="2h")]),
+            ("for", [named("s", sleep={"for": "{{state.h}}h"})], "WAITING_FOR_ASYNC", [named("s", sleep={"until": "{{state.t}}"})],
+             "sleeps until a time from a template instead of for a time", [named("s", sleep={"for": "{{state.h}}d"})]),
+            ("used", [first, second], "WAITING_FOR_ASYNC", [named("w1", wait=begin), second], 'has used up responses "go", and would have used "begin"',
+             [first, second, SHIP]),
+            ("count", [first, second], "WAITING_FOR_ASYNC", [named("w1", wait={**go, "count": 2}), second], "has used up 1 responses, and would have used 2",
+             [first, named("w2", wait={**go, "count": 2})])]
+        ids = {}
+        for kind, steps, status, *_ in cases:
+            define(pawl, *steps, kind=kind)
+            ids[kind] = start(pawl, kind, {"h": 1, "t": "2030-01-01T00:00:00Z"})
+            if steps[0] is first:
+                cli(pawl, "signal", ids[kind], "go")
+        for kind, steps, status, refused, why, accepted in cases:
+            wait_until(lambda: (lambda s: s["status"] == status and s["step"] == steps[-1]["name"])(cli(pawl, "show", ids[kind])), timeout=60, what=kind)
+            assert define(pawl, *refused, kind=kind) == 2
+            assert why in cli(pawl, "move", ids[kind], "--to", "2", code=1)["detail"], (kind, cli(pawl, "move", ids[kind], "--to", "2", code=1))
+            assert define(pawl, *accepted, kind=kind) == 3
+            assert cli(pawl, "move", ids[kind], "--to", "3")["version"] == 3
+        # A version that one of the types does not have keeps none of the others from being moved.
+        define(pawl, first, second, SHIP, named("more", set={"m": 1}), kind="used")
+        done = pawl.run("process", "move", "--all", "--domain", "shop", "--to", "4", "--yes", "--json")
+        assert done.code == 1 and json.loads(done.stdout)["decided"] == 1, done
+
+
+@test
 def all_that_match_are_moved_retried_completed_and_canceled():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
