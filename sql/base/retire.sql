@@ -68,6 +68,10 @@ begin
       ('rating.match_write(bigint,text,integer,bigint,integer,integer,bigint[],bigint[],double precision[],double precision[],double precision[],double precision[],double precision[],double precision[])', null, null),
       ('rating.places(bigint,bigint[])', null, null),
       ('rating.usage_add(bigint,bigint)', null, null),
+      ('rating.usage_add(bigint[],bigint[])', null, null),
+      ('rating.matches_read(bigint[],text[],bigint[],bigint[],integer[],integer[])', null, null),
+      ('rating.matches_write(bigint[],text[],integer[],bigint[],integer[],integer[],bigint[],bigint[],double precision[],double precision[],double precision[],double precision[],double precision[],double precision[])', null, null),
+      ('rating.turns_open(bigint[],text[],text[],timestamptz[],bigint[],boolean[],integer[],bigint[],text[],text[],boolean[],boolean[],integer[],integer[],bigint[],text[])', null, null),
       ('rating.usernames_seen(timestamptz,bigint[],text[])', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames) or ltrim(r.argument, '!') <> all (p.proargnames) and r.argument ~ '^!')

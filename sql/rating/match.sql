@@ -6,11 +6,12 @@
 -- Errors: RT001 a version has changed since it was read, or the key was just used: roll back and begin again; RT002 an argument is missing or
 -- out of range.
 
--- What registrations need to know, in one snapshot: the match that has the key already; whether the same result was registered within a
--- minute, by the last 50 matches of the two; both members as they are now. A member without a match has the group's start rating. Two rows for
--- each match, the first player's first, or fewer if a member is unknown.
+-- What registrations need to know, in one snapshot: the match that has the key already; whether the same result was registered within a minute
+-- of p_ats (null, or a time that is yet to come: now), by the last 50 matches of the two; both members as they are now. A member without a match
+-- has the group's start rating. Two rows for each match, the first player's first, or fewer if a member is unknown.
 create or replace function rating.matches_read (
-  p_groups bigint[], p_keys text[], p_players_a bigint[], p_players_b bigint[], p_scores_a integer[], p_scores_b integer[])
+  p_groups bigint[], p_keys text[], p_players_a bigint[], p_players_b bigint[], p_scores_a integer[], p_scores_b integer[],
+  p_ats timestamptz[])
   returns table (ord integer, player_id bigint, rating double precision, deviation double precision, volatility double precision, games integer,
                  version bigint, is_present boolean, is_bot boolean, match_id bigint, is_same boolean)
   language plpgsql stable security definer set search_path = rating, pg_temp set plan = keyed_cached
@@ -18,17 +19,18 @@ as $$
 #variable_conflict use_column
 declare
   v_count integer := cardinality(p_groups);
-  v_since timestamptz := pawl.now() - interval '1 minute';
+  v_now timestamptz := pawl.now();
 begin
   perform pawl.array_check('groups', p_groups, v_count, 'RT002'), pawl.array_check('keys', p_keys, v_count, 'RT002'),
           pawl.array_check('players_a', p_players_a, v_count, 'RT002'), pawl.array_check('players_b', p_players_b, v_count, 'RT002'),
-          pawl.array_check('scores_a', p_scores_a, v_count, 'RT002'), pawl.array_check('scores_b', p_scores_b, v_count, 'RT002');
+          pawl.array_check('scores_a', p_scores_a, v_count, 'RT002'), pawl.array_check('scores_b', p_scores_b, v_count, 'RT002'),
+          pawl.array_check('ats', p_ats, v_count, 'RT002');
   return query
     select u.ord::integer, m.player_id, case when m.games = 0 then g.start_rating else m.rating end,
            case when m.games = 0 then 350 else m.deviation end, case when m.games = 0 then 0.06 else m.volatility end, m.games, m.version,
            m.is_present, p.is_bot, k.match_id, k.is_same
-    from unnest(p_groups, p_keys, p_players_a, p_players_b, p_scores_a, p_scores_b)
-      with ordinality u (group_id, key, a, b, score_a, score_b, ord)
+    from unnest(p_groups, p_keys, p_players_a, p_players_b, p_scores_a, p_scores_b, p_ats)
+      with ordinality u (group_id, key, a, b, score_a, score_b, at, ord)
     cross join lateral (
       select (select k.id from rating.match k where k.key = u.key) as match_id,
              exists (
@@ -37,7 +39,7 @@ begin
                  where s.group_id = u.group_id and s.undone_at is null
                    and least(s.player_a, s.player_b) = least(u.a, u.b) and greatest(s.player_a, s.player_b) = greatest(u.a, u.b)
                  order by s.id desc limit 50) s
-               where s.played_at > v_since
+               where s.played_at > least(u.at, v_now) - interval '1 minute' and s.played_at < least(u.at, v_now) + interval '1 minute'
                  and case when s.player_a = u.a then s.score_a = u.score_a and s.score_b = u.score_b
                           else s.score_a = u.score_b and s.score_b = u.score_a end) as is_same
       offset 0) k -- computed once for both players
@@ -50,11 +52,11 @@ end
 $$;
 
 -- Write what was computed. The arrays from p_players on have two elements for each match: the first player, then the second one. Returns the
--- ids of the matches.
+-- ids of the matches. p_ats: when they were sent; null, or a time that is yet to come: now.
 create or replace function rating.matches_write (
   p_groups bigint[], p_keys text[], p_rules integer[], p_authors bigint[], p_scores_a integer[], p_scores_b integer[], p_players bigint[],
   p_versions bigint[], p_ratings_before double precision[], p_deviations_before double precision[], p_volatilities_before double precision[],
-  p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[])
+  p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[], p_ats timestamptz[])
   returns table (ord integer, id bigint)
   language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
@@ -75,6 +77,7 @@ declare
   v_scores_a integer[] := p_scores_a;
   v_scores_b integer[] := p_scores_b;
   v_players bigint[] := p_players;
+  v_ats timestamptz[] := p_ats;
 begin
   perform pawl.array_check('groups', p_groups, v_count, 'RT002'), pawl.array_check('keys', p_keys, v_count, 'RT002'),
           pawl.array_check('rules', p_rules, v_count, 'RT002'), pawl.array_check('authors', p_authors, v_count, 'RT002'),
@@ -84,7 +87,7 @@ begin
           pawl.array_check('deviations_before', p_deviations_before, v_sides, 'RT002'),
           pawl.array_check('volatilities_before', p_volatilities_before, v_sides, 'RT002'),
           pawl.array_check('ratings', p_ratings, v_sides, 'RT002'), pawl.array_check('deviations', p_deviations, v_sides, 'RT002'),
-          pawl.array_check('volatilities', p_volatilities, v_sides, 'RT002');
+          pawl.array_check('volatilities', p_volatilities, v_sides, 'RT002'), pawl.array_check('ats', p_ats, v_count, 'RT002');
   if v_count not between 1 and 1000
      or 0 <= all (p_ratings || p_ratings_before) is not true or 10000 >= all (p_ratings || p_ratings_before) is not true
      or 0 < all (p_deviations || p_deviations_before) is not true or 'Infinity' > all (p_deviations || p_deviations_before) is not true
@@ -127,7 +130,8 @@ begin
   end if;
   insert into rating.match (id, group_id, key, player_a, player_b, score_a, score_b, rules_id, author_id, played_at)
   overriding system value
-  select v_ids[i], v_groups[i], v_keys[i], v_players[2 * i - 1], v_players[2 * i], v_scores_a[i], v_scores_b[i], v_rules[i], v_authors[i], v_now
+  select v_ids[i], v_groups[i], v_keys[i], v_players[2 * i - 1], v_players[2 * i], v_scores_a[i], v_scores_b[i], v_rules[i], v_authors[i],
+         least(v_ats[i], v_now)
   from generate_series(1, v_count) i
   on conflict on constraint match_key do nothing;
   get diagnostics v_written = row_count;
@@ -137,7 +141,7 @@ begin
   insert into rating.history (match_id, player_id, group_id, opponent_id, outcome, rating_before, deviation_before, volatility_before,
                               rating_after, deviation_after, volatility_after, played_at)
   select v_ids[s.i], u.player_id, v_groups[s.i], v_players[u.n + s.sign], sign((v_scores_a[s.i] - v_scores_b[s.i]) * s.sign), u.rating_before,
-         u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, v_now
+         u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, least(v_ats[s.i], v_now)
   from unnest(p_players, p_ratings_before, p_deviations_before, p_volatilities_before, p_ratings, p_deviations, p_volatilities)
     with ordinality u (player_id, rating_before, deviation_before, volatility_before, rating, deviation, volatility, n)
   cross join lateral (select (u.n + 1) / 2, case when u.n % 2 = 1 then 1 else -1 end) s (i, sign);

@@ -125,10 +125,11 @@ as $$
   left join rating.member m on m.group_id = p_group_id and m.player_id = p.id
 $$;
 
--- One more command of each of these players in these groups, or in a private chat, which has the negative outside id of its user instead of a
--- group; how many there were in the last minute, these included. Rows that are older than two minutes are deleted on the way, at most 50 of a
--- group.
-create or replace function rating.usage_add (p_groups bigint[], p_players bigint[])
+-- One more command of each of these players at p_ats (null, or a time that is yet to come: now), in a group, or in a private chat, which has the
+-- negative outside id of its user instead. Returns how many there were in the minute before, this one included. What is beyond p_per_player is
+-- not counted, except the first, so that a flood of one player leaves the group its limit. Rows that are more than two minutes older are
+-- deleted on the way, at most 50 of a group.
+create or replace function rating.usage_add (p_groups bigint[], p_players bigint[], p_ats timestamptz[], p_per_player integer)
   returns table (ord integer, by_player bigint, by_group bigint)
   language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
 as $$
@@ -137,23 +138,30 @@ declare
   v_now timestamptz := pawl.now();
 begin
   perform pawl.array_check('groups', p_groups, cardinality(p_groups), 'RT002'),
-          pawl.array_check('players', p_players, cardinality(p_groups), 'RT002');
-  if array_position(p_groups, null) is not null or array_position(p_players, null) is not null then
-    raise exception 'groups and players must not be null' using errcode = 'RT002';
+          pawl.array_check('players', p_players, cardinality(p_groups), 'RT002'),
+          pawl.array_check('ats', p_ats, cardinality(p_groups), 'RT002');
+  if array_position(p_groups, null) is not null or array_position(p_players, null) is not null or (p_per_player > 0) is not true then
+    raise exception 'groups and players must not be null, and a player must have one command at least' using errcode = 'RT002';
   end if;
   delete from rating.usage u
   where u.ctid = any (array(
-    select o.tid from unnest(p_groups) g (id)
+    select o.tid from unnest(p_groups, p_ats) g (id, at)
     cross join lateral (
-      select o.ctid as tid from rating.usage o where o.group_id = g.id and o.at < v_now - interval '2 minutes'
+      select o.ctid as tid from rating.usage o where o.group_id = g.id and o.at < least(g.at, v_now) - interval '2 minutes'
       order by o.at limit 50 for update skip locked) o));
-  insert into rating.usage (group_id, player_id, at) select u.group_id, u.player_id, v_now from unnest(p_groups, p_players) u (group_id, player_id);
   return query
-    select g.ord::integer, c.by_player, c.by_group
-    from unnest(p_groups, p_players) with ordinality g (id, player_id, ord)
-    cross join lateral (
-      select count(*) filter (where u.player_id = g.player_id) as by_player, count(*) as by_group
-      from rating.usage u where u.group_id = g.id and u.at > v_now - interval '1 minute') c;
+    with item as (
+      select u.*, c.by_player, c.by_group
+      from (select u.ord, u.group_id, u.player_id, least(u.at, v_now) as at
+            from unnest(p_groups, p_players, p_ats) with ordinality u (group_id, player_id, at, ord)) u
+      cross join lateral (
+        select count(*) filter (where o.player_id = u.player_id) as by_player, count(*) as by_group
+        from rating.usage o where o.group_id = u.group_id and o.at > u.at - interval '1 minute' and o.at <= u.at) c
+    ), added as (
+      insert into rating.usage (group_id, player_id, at)
+      select i.group_id, i.player_id, i.at from item i where i.by_player <= p_per_player
+    )
+    select i.ord::integer, i.by_player + 1, i.by_group + 1 from item i;
 end
 $$;
 

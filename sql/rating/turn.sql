@@ -5,15 +5,16 @@
 -- Errors: RT002 an argument is missing or out of range.
 
 -- The arrays up to p_counted have an element for each turn. p_ats: of the message; null, or a time that is yet to come: now. p_authors: the outside
--- id of who wrote or pressed; null: an anonymous administrator or a channel. p_counted: it is a command or a press, which counts towards the
+-- id of who wrote or pressed, or the negative one of the chat in whose name; null: unknown. p_counted: it is a command or a press, which counts towards the
 -- limits and sets the language of a group that has none.
 -- p_seen_turns and the five arrays after it: who was seen in which turn, as rating.players_put takes it. p_asked_turns and the three after it: who is
--- asked for in which turn, under which number, by outside id (0: by username).
+-- asked for in which turn, under which number, by outside id (0: by username). p_per_player: see rating.usage_add; presses of users who are not in
+-- the group count for themselves alone.
 -- Returns for each turn one row with ord 0 for the group and the limits, and one for each known player who was asked for.
 create or replace function rating.turns_open (
   p_chats bigint[], p_titles text[], p_languages text[], p_ats timestamptz[], p_authors bigint[], p_counted boolean[],
   p_seen_turns integer[], p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[],
-  p_asked_turns integer[], p_asked_ords integer[], p_asked_users bigint[], p_asked_names text[])
+  p_asked_turns integer[], p_asked_ords integer[], p_asked_users bigint[], p_asked_names text[], p_per_player integer)
   returns table (turn integer, id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer,
                  system text, k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
                  match_topic text, ranking_topic text, by_player bigint, by_group bigint, ord integer, player_id bigint, user_id bigint,
@@ -32,6 +33,7 @@ declare
   v_id bigint;
   v_new bigint[]; -- positions in p_users of whom something is new
   v_counted integer[];
+  v_places bigint[]; -- groups, or what stands for a private chat
   v_players bigint[];
   v_usage record;
   v_by_player bigint[];
@@ -99,12 +101,17 @@ begin
 
   v_by_player := array_fill(0::bigint, array[v_count]);
   v_by_group := v_by_player;
-  select array_agg(u.ord::integer), array_agg(coalesce(p.id, -u.author, 0)) into v_counted, v_players
+  select array_agg(u.ord::integer), array_agg(case when u.author > 0 and m.player_id is null then -u.author else v_ids[u.ord] end),
+         array_agg(coalesce(p.id, -abs(u.author), 0))
+  into v_counted, v_places, v_players
   from unnest(p_authors, p_counted) with ordinality u (author, counted, ord)
   left join rating.player p on p.user_id = u.author
+  left join rating.member m on m.group_id = v_ids[u.ord] and m.player_id = p.id and m.is_present
   where u.counted;
   if v_counted is not null then
-    for v_usage in select l.* from rating.usage_add(array(select v_ids[t] from unnest(v_counted) t), v_players) l loop
+    for v_usage in
+      select l.* from rating.usage_add(v_places, v_players, array(select v_ats[t] from unnest(v_counted) t), p_per_player) l
+    loop
       v_by_player[v_counted[v_usage.ord]] := v_usage.by_player;
       v_by_group[v_counted[v_usage.ord]] := v_usage.by_group;
     end loop;

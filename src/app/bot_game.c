@@ -112,6 +112,7 @@ static bool message_read(const TelegramMessage *message, const Prepared *prepare
     input->message_id   = message->id;
     input->date_s       = message->date;
     input->is_anonymous = message->is_anonymous;
+    input->sender_chat  = message->is_anonymous && message->sender_chat < 0 ? message->sender_chat : 0;
     input->is_forwarded = message->is_forwarded;
     /* Any member may write in the name of a channel; older servers name no chat. */
     if (message->is_anonymous)
@@ -171,6 +172,7 @@ static bool callback_read(const TelegramCallback *callback, Arena *arena, GameIn
     }
     input->kind         = GAME_BUTTON;
     input->is_anonymous = false;
+    input->sender_chat  = 0;
     input->admin        = ADMIN_NO;
     input->is_reply     = false;
     input->reply_to     = NULL;
@@ -327,7 +329,8 @@ static void output_send(BotTurn *turn, const GameInput *input, const GameOutput 
     int first = turn->outgoing_count;
 
     /* A press that got no answer shows progress until it expires. */
-    if (input->kind == GAME_BUTTON && output->count == 0 && input->button_id && input->button_id[0])
+    if (input->kind == GAME_BUTTON && output->count == 0 && !output->is_ignored && input->button_id &&
+        input->button_id[0])
         reply_send(turn, input, &(GameReply){.kind = GAME_TOAST});
     for (int i = 0; i < output->count; i++)
         reply_send(turn, input, &output->list[i]);

@@ -197,6 +197,11 @@ const char *turn_key(const Turn *turn, const char *what)
 
 /* ---- who is seen ---- */
 
+static int per_user(const GameInput *input)
+{
+    return input->per_user ? input->per_user : GAME_PER_USER;
+}
+
 static PlayerSeen seen_of(const GameUser *user, PlayerSight sight)
 {
     return (PlayerSeen){
@@ -255,7 +260,8 @@ static void turn_ask(Turn *turn)
         .date_s     = input->date_s,
         .seen       = seen,
         .seen_count = seen_list(input, seen),
-        .author_id  = input->from ? input->from->id : 0,
+        .author_id  = input->from ? input->from->id : input->sender_chat,
+        .per_user   = per_user(input),
         .is_counted = input->kind == GAME_BUTTON || (input->kind == GAME_MESSAGE && turn->ask.kind != ASK_NONE),
     };
     asked_list(turn, &turn->asked);
@@ -298,19 +304,23 @@ static ErrorCode turns_open(Tx *tx, Turn *turns, int count, Error *reterr)
 
 /* ---- limits, topics ---- */
 
-/* Beyond a limit only the first command is answered: more answers would add to the flood. */
+/* Beyond a limit only the first command is answered, because more answers would add to the flood. Where others have used up the group's limit, a
+ * user is notified of the first command and of every match. */
 static bool limits_refused(Turn *turn, const Usage *usage)
 {
-    int  per_user  = turn->input->per_user ? turn->input->per_user : GAME_PER_USER;
+    int  most      = per_user(turn->input);
     int  per_group = turn->input->per_group ? turn->input->per_group : GAME_PER_GROUP;
-    bool refused   = usage->by_player > per_user || usage->by_group > per_group;
+    bool by_others = usage->by_player <= most && usage->by_group > per_group;
 
-    if (refused)
-        metric_add(&rating_metrics.limited, 1);
-    if ((usage->by_player == per_user + 1 && usage->by_group <= per_group + 1) ||
-        (usage->by_group == per_group + 1 && usage->by_player <= per_user))
+    if (usage->by_player <= most && !by_others)
+        return false;
+    metric_add(&rating_metrics.limited, 1);
+    if (usage->by_player == most + 1 ||
+        (by_others && (usage->by_group == per_group + 1 || usage->by_player == 1 || turn->ask.kind == ASK_MATCH)))
         turn_say(turn, PHRASE_TOO_MANY, NULL);
-    return refused;
+    else
+        turn->output->is_ignored = true;
+    return true;
 }
 
 static bool topic_is_wrong(const Turn *turn, const char *topic)
@@ -398,7 +408,7 @@ static ErrorCode press_run(Turn *turn, Error *reterr)
     for (size_t i = 0; data && !refused && i < COUNT(presses); i++)
         if (strncmp(data, presses[i].prefix, strlen(presses[i].prefix)) == 0)
             return presses[i].run(turn, data + strlen(presses[i].prefix), reterr);
-    if (turn->output->count == 0)
+    if (turn->output->count == 0 && !refused)
         turn_reply(turn, GAME_TOAST, NULL); /* ends the progress that the button shows */
     return OK;
 }
@@ -411,7 +421,7 @@ static ErrorCode private_run(Turn *turn, Error *reterr)
 
     if (!is_press && turn->ask.kind == ASK_NONE)
         return OK;
-    TRY(usage_add(turn->tx, user > 0 ? -user : user, 0, &usage, reterr));
+    TRY(usage_add(turn->tx, user > 0 ? -user : user, 0, turn->input->date_s, per_user(turn->input), &usage, reterr));
     if (limits_refused(turn, &usage))
         return OK;
     if (is_press)

@@ -55,6 +55,7 @@ typedef struct {
     int64_t         date_s;       /* seconds since 1970; 0: unknown */
     int64_t         update_id;    /* of the transport: the same input again has the same; 0: unknown */
     const GameUser *from;         /* NULL: no single user, as of an anonymous admin */
+    int64_t         sender_chat;  /* the chat in whose name it was written, a negative number; 0: none */
     bool            is_anonymous; /* in the name of the group or of a channel: `from` is NULL */
     bool            is_forwarded;
     const char     *language; /* of the user; NULL: unknown */
@@ -106,6 +107,7 @@ typedef struct {
 typedef struct {
     GameReply list[GAME_REPLIES_MAX];
     int       count;
+    bool      is_ignored; /* beyond a limit: not even a press is answered */
 } GameOutput;
 
 /* Types of dead letters: what an input changes, if the database fails for it. */

@@ -374,7 +374,7 @@ ErrorCode game_export(Turn *turn, Error *reterr)
     GameReply *reply;
     Usage      usage;
 
-    TRY(usage_add(turn->tx, turn->group.id, EXPORT_USER, &usage, reterr));
+    TRY(usage_add(turn->tx, turn->group.id, EXPORT_USER, 0, 1, &usage, reterr));
     if (usage.by_player > 1) {
         turn_say(turn, PHRASE_EXPORT_OFTEN, NULL);
         return OK;

@@ -191,7 +191,7 @@ ErrorCode game_match(Turn *turn, Error *reterr)
     bool      good;
 
     (void)reterr;
-    *match = (MatchNew){.author_id = turn->from_id};
+    *match = (MatchNew){.author_id = turn->from_id, .date_s = turn->input->date_s};
     match_read(turn, &good);
     if (!good)
         return OK;

@@ -112,11 +112,21 @@ typedef struct {
     RatingState    before[2], after[2];
 } Registration;
 
+static const char **dates_of(Arena *arena, const Registration *list, int count)
+{
+    const char **dates = arena_array(arena, const char *, count);
+
+    for (int i = 0; i < count; i++)
+        dates[i] = list[i].try->match->date_s ? arena_print(arena, "%" PRId64, list[i].try->match->date_s) : NULL;
+    return dates;
+}
+
 static ErrorCode read_all(Tx *tx, Registration *list, int count, Error *reterr)
 {
     Arena       *arena  = tx->arena;
     int64_t     *groups = arena_array(arena, int64_t, count), *players[2];
     const char **keys   = arena_array(arena, const char *, count);
+    const char **dates  = dates_of(arena, list, count);
     int32_t     *scores[2];
     void        *rows;
     int          found;
@@ -136,7 +146,7 @@ static ErrorCode read_all(Tx *tx, Registration *list, int count, Error *reterr)
     TRY(db_many(tx, sql_rating_matches_read,
                 DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i64s(arena, players[0], count),
                         db_i64s(arena, players[1], count), db_i32s(arena, scores[0], count),
-                        db_i32s(arena, scores[1], count)),
+                        db_i32s(arena, scores[1], count), db_texts(arena, dates, count)),
                 &read_shape, &rows, &found, reterr));
     for (int i = 0; i < found; i++) {
         const ReadRow *row  = (const ReadRow *)rows + i;
@@ -216,7 +226,7 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
                 DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i32s(arena, rules, count),
                         db_texts(arena, authors, count), db_i32s(arena, scores_a, count),
                         db_i32s(arena, scores_b, count), sides.players, sides.versions, s[0], s[1], s[2], s[3], s[4],
-                        s[5]),
+                        s[5], db_texts(arena, dates_of(arena, list, count), count)),
                 &written_shape, &rows, &found, reterr));
     for (int i = 0; i < found; i++) {
         const WrittenRow *row = (const WrittenRow *)rows + i;

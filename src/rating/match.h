@@ -25,6 +25,7 @@ typedef struct {
     int64_t     player[2]; /* ids */
     int         score[2];
     int64_t     author_id;    /* 0: an anonymous administrator */
+    int64_t     date_s;       /* when it was sent; 0: now */
     bool        is_confirmed; /* the same result within a minute is meant */
 } MatchNew;
 

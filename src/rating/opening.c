@@ -138,7 +138,8 @@ ErrorCode openings_run(Tx *tx, const OpeningAsk *const *asks, int count, Opening
     TRY(db_many(tx, sql_rating_turns_open,
                 DB_ARGS(turns.chats, turns.titles, turns.languages, turns.dates, turns.authors, turns.counted,
                         seen.turns, seen.players.users, seen.players.names, seen.players.usernames, seen.players.bots,
-                        seen.players.presents, asked.turns, asked.ords, asked.users, asked.names),
+                        seen.players.presents, asked.turns, asked.ords, asked.users, asked.names,
+                        db_i32(asks[0]->per_user)),
                 &opening_shape, &rows, &found, reterr));
     for (int i = 0; i < count; i++)
         *ret_openings[i] = (Opening){.players = arena_array(tx->arena, Player, asked_count(asks[i]) + 1)};

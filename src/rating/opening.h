@@ -13,16 +13,17 @@
 #define OPENING_ASKED_MAX 64
 
 typedef struct {
-    int64_t            chat_id;
-    const char        *title;    /* NULL: unknown */
-    const char        *language; /* code of a Language; NULL: unknown */
-    int64_t            date_s;   /* of the message; 0: unknown */
-    const PlayerSeen  *seen;     /* at most PLAYERS_SEEN_MAX */
-    int                seen_count;
-    int64_t            author_id;  /* outside id; 0: an anonymous administrator or a channel */
-    bool               is_counted; /* towards the limits: a command or a press */
-    const int64_t     *users;      /* who is asked for, by outside id */
-    int                users_count;
+    int64_t           chat_id;
+    const char       *title;    /* NULL: unknown */
+    const char       *language; /* code of a Language; NULL: unknown */
+    int64_t           date_s;   /* of the message; 0: unknown */
+    const PlayerSeen *seen;     /* at most PLAYERS_SEEN_MAX */
+    int               seen_count;
+    int64_t        author_id; /* outside id, or the negative one of the chat in whose name it was written; 0: unknown */
+    int            per_user;  /* limit of commands a minute, the same for all */
+    bool           is_counted; /* towards the limits: a command or a press */
+    const int64_t *users;      /* who is asked for, by outside id */
+    int            users_count;
     const char *const *names; /* and by username, without "@" */
     int                names_count;
 } OpeningAsk;

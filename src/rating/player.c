@@ -104,8 +104,10 @@ ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int c
     X(T, int64_t, DB_I64, by_group)
 DB_SHAPE(usage, Usage, USAGE_COLUMNS);
 
-ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, Usage *ret_usage, Error *reterr)
+ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, int64_t date_s, int per_player, Usage *ret_usage,
+                    Error *reterr)
 {
-    return db_one(tx, sql_rating_usage_add, DB_ARGS(db_i64(group_id), db_i64(player_id)), &usage_shape, ret_usage,
-                  reterr);
+    return db_one(tx, sql_rating_usage_add,
+                  DB_ARGS(db_i64(group_id), db_i64(player_id), date_s ? db_i64(date_s) : db_null(), db_i32(per_player)),
+                  &usage_shape, ret_usage, reterr);
 }

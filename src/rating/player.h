@@ -54,11 +54,13 @@ must_check ErrorCode players_get(Tx *tx, int64_t group_id, const int64_t *ids, i
 must_check ErrorCode players_of_users(Tx *tx, int64_t group_id, const int64_t *users, int count, Player *ret_players,
                                       Error *reterr);
 
-/* How many commands there were in the last minute, with this one. group_id: or the negative outside id of the user of a private chat.
+/* How many commands there were in the minute before, with this one. group_id: or the negative outside id of the user of a private chat.
  * player_id 0: an anonymous administrator. */
 typedef struct {
     int64_t by_player, by_group;
 } Usage;
-must_check ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, Usage *ret_usage, Error *reterr);
+/* date_s: of the message, 0: now. per_player: what is beyond it is not counted, except the first. */
+must_check ErrorCode usage_add(Tx *tx, int64_t group_id, int64_t player_id, int64_t date_s, int per_player,
+                               Usage *ret_usage, Error *reterr);
 
 #endif

@@ -192,9 +192,9 @@ static const TelegramMessage *parse_message(const char *json, bool with_reply, A
     message->from            = parse_user(wire_member(json, "from"), arena);
     message->is_anonymous    = is_anonymous(json, message->from);
     message->has_sender_chat = wire_member(json, "sender_chat") != NULL;
-    message->is_own_name =
-        message->chat.id != 0 && wire_i64(wire_member(wire_member(json, "sender_chat"), "id")) == message->chat.id;
-    message->is_forwarded = wire_member(json, "forward_origin") || wire_member(json, "forward_date") ||
+    message->sender_chat     = wire_i64(wire_member(wire_member(json, "sender_chat"), "id"));
+    message->is_own_name     = message->chat.id != 0 && message->sender_chat == message->chat.id;
+    message->is_forwarded    = wire_member(json, "forward_origin") || wire_member(json, "forward_date") ||
                             wire_member(json, "forward_from") || wire_member(json, "forward_from_chat");
     message->members_new  = parse_users(wire_member(json, "new_chat_members"), arena, &message->members_new_count);
     message->member_left  = parse_user(wire_member(json, "left_chat_member"), arena);

@@ -64,6 +64,7 @@ struct TelegramMessage {
     const TelegramUser    *from;         /* NULL: absent */
     bool                   is_anonymous; /* sent in the name of a chat: `from` is not who wrote it */
     bool                   has_sender_chat;
+    int64_t                sender_chat; /* 0: none */
     bool                   is_own_name; /* and that chat is the group itself: an administrator wrote it */
     bool                   is_forwarded;
     const char            *text; /* of the message, or a caption; NULL: none */

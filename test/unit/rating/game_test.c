@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "pg/metric.h"
 #include "test/unit/rating/fixture.h"
@@ -491,6 +492,61 @@ TEST(game_limits_are_settings_and_hold_for_forwarded_commands_and_private_chats)
         forward.message_id = ++chat.message_id;
         assert_int_equal(i < 4, run(&chat, forward)->count);
     }
+    chat_done(&chat);
+}
+
+/* What was sent while the bot was away arrives at once, and counts for the minutes in which it was sent. */
+TEST(game_limits_and_times_of_a_backlog_are_those_of_its_messages)
+{
+    Chat      chat  = chat_new(2);
+    int64_t   begin = (int64_t)time(NULL) - 7200;
+    GameInput input = {.kind = GAME_MESSAGE, .from = &chat.users[0]};
+    char      text[64];
+
+    for (int i = 0; i < 2 * GAME_PER_USER; i++) {
+        snprintf(text, sizeof text, "/match @p0 @p1 %d 1", i / 2 + 2);
+        input.text = text, input.message_id = ++chat.message_id, input.date_s = begin + (int64_t)i * 61;
+        assert_contains(run(&chat, input)->list[0].html, "🏆");
+    }
+    assert_int_equal(2 * GAME_PER_USER,
+                     rating_fixture_count(chat.fixture, "match where played_at < now() - interval '1 hour'"));
+    for (int i = 0; i < GAME_PER_USER; i++) {
+        input.message_id = ++chat.message_id, input.date_s = begin - 1, input.text = "/me";
+        run(&chat, input);
+    }
+    input.message_id = ++chat.message_id;
+    assert_contains(run(&chat, input)->list[0].html, "too much for me");
+    chat_done(&chat);
+}
+
+TEST(game_flood_of_one_leaves_the_group_its_limit)
+{
+    Chat      chat    = chat_new(2);
+    GameUser  eve     = {.id = 990, .name = "Eve"};
+    GameInput press   = {.kind = GAME_BUTTON, .from = &eve, .button_data = "x", .per_group = 40};
+    GameInput top     = {.kind = GAME_MESSAGE, .from = &chat.users[0], .text = "/top", .per_group = 40};
+    GameInput other   = {.kind = GAME_MESSAGE, .from = &chat.users[1], .text = "/top", .per_group = 40};
+    GameInput channel = {
+        .kind = GAME_MESSAGE, .is_anonymous = true, .sender_chat = -100500, .text = "/top", .admin = ADMIN_NO};
+    int answered = 0;
+
+    for (int i = 0; i < 100; i++) {
+        press.button_id = arena_print(chat.fixture->arena, "p%d", i);
+        answered += run(&chat, press)->count;
+        assert_true(answered <= GAME_PER_USER + 1 && chat.output.is_ignored == (i > GAME_PER_USER));
+        top.message_id = ++chat.message_id;
+        run(&chat, top);
+    }
+    other.message_id = ++chat.message_id;
+    assert_contains(run(&chat, other)->list[0].html, "Nobody has played yet");
+    /* Who writes as a channel has a limit of its own, and leaves anonymous administrators theirs. */
+    for (int i = 0; i < 40; i++) {
+        channel.message_id = ++chat.message_id;
+        run(&chat, channel);
+    }
+    assert_true(chat.output.is_ignored);
+    channel.sender_chat = 0, channel.admin = ADMIN_YES, channel.message_id = ++chat.message_id;
+    assert_contains(run(&chat, channel)->list[0].html, "Nobody has played yet");
     chat_done(&chat);
 }
 
