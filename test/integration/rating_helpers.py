@@ -36,11 +36,11 @@ class Model:
         before = [self.ratings[a], self.ratings[b]]
         after = [before[0] + change, before[1] - change]
         versions = self.db.rows(f"select version from rating.matches_read(array[{self.group}], array['{key}'], array[{self.ids[a]}], "
-                                f"array[{self.ids[b]}], array[{score_a}], array[{score_b}])")
+                                f"array[{self.ids[b]}], array[{score_a}], array[{score_b}], array[null]::timestamptz[])")
         same = "array[350, 350], array[0.06, 0.06]"
         match = self.db.value(
             f"select id from rating.matches_write(array[{self.group}], array['{key}'], array[1], array[{self.ids[a]}], array[{score_a}], "
             f"array[{score_b}], array[{self.ids[a]}, {self.ids[b]}], "
-            f"array[{versions[0]}, {versions[1]}], array{before}, {same}, array{after}, {same})")
+            f"array[{versions[0]}, {versions[1]}], array{before}, {same}, array{after}, {same}, array[null]::timestamptz[])")
         self.ratings[a], self.ratings[b] = after
         return int(match)

@@ -109,14 +109,15 @@ def guards_of_the_sql_functions_refuse_null_and_nonsense():
         model = Model(db, 2)
         good = (f"array[{model.group}], array['k'], array[1], array[null]::bigint[], array[1], array[0], array{model.ids}, array[1, 1], "
                 "array[1500, 1500], array[350, 350], array[0.06, 0.06], "
-                "array[1516, 1484], array[350, 350], array[0.06, 0.06]")
+                "array[1516, 1484], array[350, 350], array[0.06, 0.06], array[null]::timestamptz[]")
         bad = [("array['k']", "array[null]"), ("array['k']", "null"), ("['k'], array[1]", "['k'], array[99]"),
                ("[1], array[0]", "[0], array[0]"), ("[1], array[0]", "[1001], array[0]"), ("[1], array[0]", "[null::integer], array[0]"),
                ("[1], array[0]", "[1, 1], array[0]"), (f"array[{model.group}]", "array[null]::bigint[]"), (f"array[{model.group}]", "'{}'"),
                (f"array{model.ids}", f"array[{model.ids[0]}, {model.ids[0]}]"),
                (f"array{model.ids}", f"array[{model.ids[0]}]"), ("array[1, 1]", "array[1, null]"), ("array[1, 1]", "'[2:3]={1,1}'"),
                ("array[1516, 1484]", "array[10001, 1484]"), ("array[1516, 1484]", "array[-1, 1484]"), ("array[1516, 1484]", "null"),
-               ("array[1516, 1484]", "array[1516, null]"), ("array[1516, 1484]", "array['nan', 1484]::float8[]")]
+               ("array[1516, 1484]", "array[1516, null]"), ("array[1516, 1484]", "array['nan', 1484]::float8[]"),
+               ("array[null]::timestamptz[]", "null"), ("array[null]::timestamptz[]", "array[now(), now()]")]
         for old, new in bad:
             assert old in good, old
             try:
@@ -132,10 +133,13 @@ def guards_of_the_sql_functions_refuse_null_and_nonsense():
                     f"select rating.group_set({model.group}, 'language', 'xx')", f"select rating.group_set({model.group}, 'colour', 'red')",
                     f"select rating.group_set({model.group}, null, 'red')", "select rating.group_set(-1, 'draws', 'true')",
                     "select rating.group_open(0, 'x', 'en')", "select rating.group_open(null, 'x', 'en')",
-                    "select rating.group_move(1, null)", "select rating.group_move(1, 1)", "select rating.usage_add(array[null]::bigint[], '{1}')",
-                    "select rating.usage_add('{1}', null)", "select rating.usage_add('{1,2}', '{1}')", "select rating.places('{1,2}', '{1}')",
-                    "select rating.matches_read('{1}', '{k}', '{1}', '{2}', '{1}', null)",
-                    *(f"select rating.turns_open({opened})" for opened in (
+                    "select rating.group_move(1, null)", "select rating.group_move(1, 1)", "select rating.usage_add(array[null]::bigint[], '{1}', '{null}', 30)",
+                    "select rating.usage_add('{1}', null, '{null}', 30)", "select rating.usage_add('{1,2}', '{1}', '{null,null}', 30)",
+                    "select rating.usage_add('{1}', '{1}', null, 30)", "select rating.usage_add('{1}', '{1}', '{null}', 0)",
+                    "select rating.usage_add('{1}', '{1}', '{null}', null)", "select rating.places('{1,2}', '{1}')",
+                    "select rating.matches_read('{1}', '{k}', '{1}', '{2}', '{1}', null, '{null}')",
+                    "select rating.matches_read('{1}', '{k}', '{1}', '{2}', '{1}', '{1}', null)",
+                    *(f"select rating.turns_open({opened}, 30)" for opened in (
                         # chats, titles, languages, times, authors, counted; seen: turns, users, names, usernames, bots, presents; asked: turns, ords, users, names
                         "'{0}', '{x}', '{en}', array[now()], '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
                         "'{null}', '{x}', '{en}', array[now()], '{1}', '{t}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}', '{}'",
@@ -235,7 +239,7 @@ def no_part_of_an_undo_can_be_done_alone_and_no_state_is_no_number():
                                              ("1500", "350", "'NaN'"))),
                            (f"select rating.matches_write(array[{model.group}], array['k'], array[1], array[{model.ids[0]}], array[3], array[1], "
                             f"array{model.ids}, array[2, 2], array[1516, 1484], "
-                            "array['NaN', 350]::float8[], array[0.06, 0.06], array[1516, 1484], array[350, 350], array[0.06, 0.06])", "RT002")):
+                            "array['NaN', 350]::float8[], array[0.06, 0.06], array[1516, 1484], array[350, 350], array[0.06, 0.06], array[null]::timestamptz[])", "RT002")):
             try:
                 db.rows(app + sql)
             except AssertionError as error:
