@@ -113,6 +113,7 @@ as $$
     ('pawl.telegram_reference', 'worker'),
     ('pawl.telegram_message',   'worker'),
     ('pawl.telegram_pace',      'worker'),
+    ('pawl.telegram_pace_answer', 'worker'),
     ('pawl.telegram_limited',   'worker'),
     -- dead letters
     ('pawl.dead_letter_put',    'sender monitor'),

@@ -13,7 +13,7 @@ as $$
   select 'telegram:' || p_bot_id || ':outbox'
 $$;
 
--- How many messages wait, counted up to p_max. Those that are being sent do not count.
+-- How many messages wait, counted up to p_max. Neither those that are being sent nor answers to button presses (priority 9) count.
 create or replace function pawl.telegram_waiting (p_bot_id bigint, p_max integer)
   returns integer
   language plpgsql stable security definer set search_path = pawl, pg_temp
@@ -23,8 +23,8 @@ declare
   v_domain integer := pawl.domain_find(pawl.telegram_outbox(p_bot_id));
 begin
   return least(p_max,
-    (select count(*) from (select from pawl.ready r where r.domain_id = v_domain limit p_max) q) +
-    (select count(*) from (select from pawl.delayed d where d.domain_id = v_domain limit p_max) q) +
+    (select count(*) from (select from pawl.ready r where r.domain_id = v_domain and r.priority < 9 limit p_max) q) +
+    (select count(*) from (select from pawl.delayed d where d.domain_id = v_domain and d.priority < 9 limit p_max) q) +
     (select count(*) from (select from pawl.parked p where p.domain_id = v_domain limit p_max) q));
 end
 $$;
@@ -50,6 +50,19 @@ begin
 end
 $$;
 
+-- How many answers to button presses may still be queued: 200 may wait, whatever waits besides them.
+create or replace function pawl.telegram_answers_left (p_domain_id integer)
+  returns integer
+  language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+begin
+  return 200 -
+    (select count(*) from (select from pawl.ready r where r.domain_id = p_domain_id and r.priority = 9 limit 200) q) -
+    (select count(*) from (select from pawl.delayed d where d.domain_id = p_domain_id and d.priority = 9 limit 200) q);
+end
+$$;
+
 -- Where a chat is now: a group may have become a supergroup.
 create or replace function pawl.telegram_chat_now (p_bot_id bigint, p_chat_id bigint)
   returns bigint
@@ -59,9 +72,9 @@ as $$
     (select c.moved_to from pawl.telegram_chat c where c.bot_id = p_bot_id and c.chat_id = p_chat_id), p_chat_id)
 $$;
 
--- Queue messages. p_chats: 0 for an answer to a button press, which has no place in a chat, is first in the queue and is not limited.
--- p_capacity: how many may be queued, answers not counted; of each chat no more than its share. Returns how many were refused: the last ones,
--- and the last ones of a chat.
+-- Queue messages. p_chats: 0 for an answer to a button press, which has no place in a chat, is first in the queue and has one attempt.
+-- p_capacity: how many may be queued, answers not counted; of each chat no more than its share, and of answers no more than
+-- pawl.telegram_answers_left. Returns how many were refused: the last ones, the last ones of a chat, and the last answers.
 create or replace function pawl.telegram_put (p_bot_id bigint, p_ids uuid[], p_chats bigint[], p_types text[], p_payloads jsonb[], p_capacity integer)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -74,6 +87,8 @@ declare
   v_types text[];
   v_payloads jsonb[];
   v_priorities smallint[];
+  v_attempts smallint[];
+  v_answers integer := 0;
 begin
   perform pawl.array_check('ids', p_ids, v_count, 'TG001'), pawl.array_check('chats', p_chats, v_count, 'TG001'),
           pawl.array_check('types', p_types, v_count, 'TG001'), pawl.array_check('payloads', p_payloads, v_count, 'TG001');
@@ -82,9 +97,13 @@ begin
     raise exception 'bot_id must be from 1, capacity from 0, and ids and chats must have at most 10000 elements without null'
       using errcode = 'TG001';
   end if;
+  if 0 = any (p_chats) then
+    v_answers := pawl.telegram_answers_left(v_domain);
+  end if;
   select array_agg(q.id order by q.ord), array_agg(q.key order by q.ord), array_agg(q.type order by q.ord),
-         array_agg(q.payload order by q.ord), array_agg(q.priority order by q.ord)
-  into v_ids, v_keys, v_types, v_payloads, v_priorities
+         array_agg(q.payload order by q.ord), array_agg(q.priority order by q.ord),
+         array_agg(case when q.chat_id = 0 then 1 else 20 end::smallint order by q.ord)
+  into v_ids, v_keys, v_types, v_payloads, v_priorities, v_attempts
   from (
     select s.*, case when s.chat_id = 0 then 9 else 4 end::smallint as priority,
            count(*) filter (where s.chat_id <> 0) over (order by s.ord) as number
@@ -94,12 +113,12 @@ begin
     left join (select k.key, pawl.telegram_share_left(v_domain, k.key) as share
                from (select distinct pawl.telegram_chat_now(p_bot_id, u.chat_id)::text as key from unnest(p_chats) u (chat_id) where u.chat_id <> 0) k) l
       on l.key = s.key
-    where s.chat_id = 0 or s.chat_number <= l.share
+    where s.chat_number <= case when s.chat_id = 0 then v_answers else l.share end -- answers have no key, so they are numbered together
   ) q
   where q.chat_id = 0 or q.number <= p_capacity;
   if v_ids is not null then
     perform from pawl.send_items(false, pawl.telegram_outbox(p_bot_id), v_types, v_payloads, v_ids, null, v_priorities,
-      array_fill(20::smallint, array[cardinality(v_ids)]), null, null, null, null, v_keys);
+      v_attempts, null, null, null, null, v_keys);
   end if;
   return v_count - coalesce(cardinality(v_ids), 0);
 end

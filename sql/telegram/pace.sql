@@ -3,7 +3,8 @@
 -- A chat gets one message per p_chat_ms, a group p_group_max per minute, all chats together p_all_max per second. A message that may be sent
 -- within p_wait_max_ms gets its time reserved, and the process waits for it. One that may not gets the time to wait, and reserves
 -- nothing. Since one message of a chat is sent at a time (order keys), that time is right unless others fill the bot's own rate.
--- A 429 moves the chat's next time to where the server says; other chats are not affected.
+-- A 429 moves the chat's next time to where the server says; other chats are not affected. Answers to button presses are chat 0: they have
+-- no rate of their own, count for the bot's, and a 429 for one of them holds up all.
 -- Lock order: rows of chats by id, then the bot's row of pawl.telegram_pace. All are held until the end of the statement.
 -- Errors: TG001 an argument is missing or out of range.
 
@@ -71,7 +72,35 @@ begin
 end
 $$;
 
--- The server answered 429. p_retry_ms: how long it said to wait; 0: it did not, so it is 1, 2, 4 ... 60 s for one refusal after the other.
+-- As pawl.telegram_pace, for an answer to a button press. p_id: its command. is_expired: nothing is reserved, because its minute would be over
+-- before its time; a messenger shows an answer for seconds after the press, if at all.
+create or replace function pawl.telegram_pace_answer (p_bot_id bigint, p_id bigint, p_all_max integer, p_wait_max_ms integer)
+  returns table (chat_id bigint, wait_ms bigint, is_reserved boolean, refusals integer, is_expired boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+declare
+  v_until timestamptz := (select c.created_at from pawl.command c where c.id = p_id) + interval '1 min';
+begin
+  if p_id is null then
+    raise exception 'id must be given' using errcode = 'TG001';
+  end if;
+  chat_id := 0;
+  wait_ms := 0;
+  is_reserved := false;
+  refusals := 0;
+  is_expired := coalesce(v_until < pawl.now(), false);
+  if not is_expired then
+    select t.chat_id, t.wait_ms, t.is_reserved, t.refusals into chat_id, wait_ms, is_reserved, refusals
+    from pawl.telegram_pace(p_bot_id, '{0}', 0, 1, p_all_max, p_wait_max_ms) t;
+    is_expired := coalesce(not is_reserved and v_until < pawl.now() + wait_ms * interval '1 ms', false);
+  end if;
+  return next;
+end
+$$;
+
+-- The server answered 429. p_chat_id: 0 for an answer to a button press. p_retry_ms: how long it said to wait; 0: it did not, so it is 1, 2, 4 ... 60 s for one refusal after the other.
 -- The chat gets nothing before that. Returns the time in milliseconds.
 create or replace function pawl.telegram_limited (p_bot_id bigint, p_chat_id bigint, p_retry_ms bigint)
   returns bigint

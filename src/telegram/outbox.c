@@ -156,7 +156,7 @@ static void refused_log(TelegramOutbox *outbox, int refused)
               LOG_INT("refused", refused), LOG_INT("waiting", outbox->options.size_max));
 }
 
-/* At most every SHARE_LOG_MS: one chat can cause many. */
+/* At most every SHARE_LOG_MS: one chat, or one user who presses buttons, can cause many. */
 static void share_log(TelegramOutbox *outbox, int refused)
 {
     Mono now = clock_mono();
@@ -168,7 +168,8 @@ static void share_log(TelegramOutbox *outbox, int refused)
         outbox->share_next = mono_plus_ms(now, SHARE_LOG_MS);
     mutex_unlock(&outbox->mutex);
     log_write(is_news ? LOG_WARN : LOG_DEBUG, "telegram",
-              "a chat has used up its share of the outbox: messages were refused", LOG_INT("refused", refused));
+              "a chat or answers to button presses have used up their share of the outbox: messages were refused",
+              LOG_INT("refused", refused));
 }
 
 /* ---- queueing ---- */

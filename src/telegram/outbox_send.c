@@ -11,6 +11,8 @@
  *     400 no message to replace   now, as a new message                           -
  *     401, 404 without a method   later: the token is wrong, not the message      not used up
  *     any other 4xx               given up: it would be refused again             -
+ *
+ * Answers to button presses have one attempt, and are dropped a minute after the press was handled.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -33,7 +35,8 @@
 #define AWAY_MS     5000
 #define TOKEN_MS    60000
 #define BACKOFF_MS  60000
-#define CALLS_MAX   3 /* after a move, and outside of a topic */
+#define ANSWER_MS   60000 /* then an answer to a button press is dropped, as pawl.telegram_pace_answer says */
+#define CALLS_MAX   3     /* after a move, and outside of a topic */
 
 /* ---- the call ---- */
 
@@ -191,27 +194,51 @@ static void sending_give_up(Sending *sending, const char *error)
     X(T, int64_t, DB_I64, chat_id)   \
     X(T, int64_t, DB_I64, wait_ms)   \
     X(T, bool, DB_BOOL, is_reserved) \
-    X(T, int32_t, DB_I32, refusals)
+    X(T, int32_t, DB_I32, refusals)  \
+    X(T, bool, DB_BOOL, is_expired)
 typedef struct {
     TURN_COLUMNS(DB_FIELD, Turn)
 } Turn;
 DB_SHAPE(turn, Turn, TURN_COLUMNS);
 
-/* Wait for its time. false: it has been postponed or released. An answer to a button press has no place in the chat. */
-static bool turn_take(Sending *sending)
+/* An answer to a button press has no place in a chat, but waits for the bot's own rate and after a 429. */
+static ErrorCode turn_ask(const Sending *sending, Turn *ret_turn, Error *reterr)
 {
     const TelegramOutboxOptions *options = &sending->outbox->options;
-    TxOptions tx = {.name = "pace", .deadline = deadline_in_ms(QUERY_MS), .arena = sending->job->arena, .keyed = true};
-    Error     error = {0};
-    Turn      turn;
+    TxOptions tx  = {.name = "pace", .deadline = deadline_in_ms(QUERY_MS), .arena = sending->job->arena, .keyed = true};
+    int64_t   bot = sending->outbox->bot_id;
 
     if (sending->item.method == TELEGRAM_ANSWER)
-        return true;
-    if (db_call(options->pool, &tx, sql_telegram_pace,
-                DB_ARGS(db_i64(sending->outbox->bot_id), db_i64(sending->item.chat_id), db_i32(options->chat_ms),
-                        db_i32(options->group_max), db_i32(options->all_max), db_i32(WAIT_MS_MAX)),
-                &turn_shape, &turn, &error) != OK) {
+        return db_call(options->pool, &tx, sql_telegram_pace_answer,
+                       DB_ARGS(db_i64(bot), db_i64(sending->job->command->id), db_i32(options->all_max),
+                               db_i32(WAIT_MS_MAX)),
+                       &turn_shape, ret_turn, reterr);
+    return db_call(options->pool, &tx, sql_telegram_pace,
+                   DB_ARGS(db_i64(bot), db_i64(sending->item.chat_id), db_i32(options->chat_ms),
+                           db_i32(options->group_max), db_i32(options->all_max), db_i32(WAIT_MS_MAX)),
+                   &turn_shape, ret_turn, reterr);
+}
+
+static void answer_drop(Sending *sending)
+{
+    metric_add(&telegram_metrics.sent_dropped, 1);
+    log_write(LOG_DEBUG, "telegram", "an answer to a button press was dropped: it would come too late");
+    sending->settle->outcome = OUTCOME_REJECT;
+    sending->settle->error   = "the answer would come more than a minute after the press";
+}
+
+/* Wait for its time. false: it has been postponed, released or dropped. */
+static bool turn_take(Sending *sending)
+{
+    Error error = {0};
+    Turn  turn;
+
+    if (turn_ask(sending, &turn, &error) != OK) {
         sending_release(sending, &error);
+        return false;
+    }
+    if (turn.is_expired) {
+        answer_drop(sending);
         return false;
     }
     sending->item.chat_id = turn.chat_id;
@@ -292,6 +319,12 @@ static void on_limited(Sending *sending)
                         db_i64(sending->answer.retry_ms)),
                 &db_i64_shape, &wait_ms, &error) != OK) {
         sending_release(sending, &error);
+        return;
+    }
+    if (sending->item.method == TELEGRAM_ANSWER) {
+        log_write(LOG_WARN, "telegram", "the server asks for fewer answers to button presses",
+                  LOG_INT("wait_ms", wait_ms));
+        sending_postpone(sending, wait_ms < ANSWER_MS ? wait_ms : ANSWER_MS, "429");
         return;
     }
     log_write(LOG_WARN, "telegram", "the server asks for fewer messages to a chat",
@@ -383,10 +416,7 @@ static bool sending_judge(Sending *sending, ErrorCode code, const Error *error)
         on_sent(sending);
         return false;
     case ERR_RATE:
-        if (sending->item.method == TELEGRAM_ANSWER)
-            sending_postpone(sending, sending->answer.retry_ms ? sending->answer.retry_ms : 1000, "429");
-        else
-            on_limited(sending);
+        on_limited(sending);
         return false;
     case ERR_REFUSED:
         if (sending->answer.status)
@@ -416,7 +446,8 @@ void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle)
     Sending sending = {.outbox = (TelegramOutbox *)handler, .job = job, .settle = ret_settle};
     Error   error   = {0};
     bool    again   = true;
-    int64_t chat    = 0; /* whose turn was taken */
+    bool    taken   = false; /* the turn of chat */
+    int64_t chat    = 0;
 
     if (telegram_outgoing_read(job->command->type, job->command->payload, job->arena, &sending.item, &error) != OK) {
         sending_give_up(&sending, arena_text(job->arena, error.text));
@@ -426,8 +457,9 @@ void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle)
         return;
     for (int i = 0; again && i < CALLS_MAX; i++) {
         /* A message that was refused has used up no turn of its chat. */
-        if (sending.item.chat_id != chat && !turn_take(&sending))
+        if ((!taken || sending.item.chat_id != chat) && !turn_take(&sending))
             return;
+        taken          = true;
         chat           = sending.item.chat_id;
         ErrorCode code = item_send(sending.outbox->options.bot, &sending.item, deadline_in_ms(CALL_MS), job->arena,
                                    &sending.answer, &error);

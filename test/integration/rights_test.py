@@ -108,6 +108,7 @@ pawl.telegram_delivered  worker
 pawl.telegram_reference  worker
 pawl.telegram_message    worker
 pawl.telegram_pace       worker
+pawl.telegram_pace_answer worker
 pawl.telegram_limited    worker
 
 pawl.dead_letter_put     sender monitor

@@ -345,8 +345,44 @@ def the_1001st_waiting_message_is_refused():
 
         assert db.value(f"select sum(({put_to('11 + n % 100')})) from generate_series(1, 1000) n") == "0"
         assert db.value(put_to(5000)) == "1"
-        assert db.value(put_to(0, "answer")) == "0", "answers to buttons are not limited"
+        assert db.value(put_to(0, "answer")) == "0", "answers to buttons have a limit of their own"
         assert db.value(f"select count(*) from pawl.command c join pawl.domain d on d.id = c.domain_id where d.name = '{domain}'") == "1001"
+
+
+@test
+def answers_to_presses_use_up_no_place_of_a_message():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_OUTBOX="100")) as pawl:
+        group = api.group(-1001)
+        assert put(db, api, 0, ["late"] * 250, kind="answer", callback_id="1") == 50, "200 of them wait"
+        assert db.value(f"select pawl.telegram_waiting({api.bot_id}, 1000)") == "0"
+        api.answer("answerCallbackQuery", 429, retry_after=6)
+        pawl.serve("--role", "bot,api")
+        api.message(group, api.user(9, "Ann"), "/help")
+        wait_until(lambda: api.sent(group), what="a group hears from the bot")
+        # The 429 for one holds up all but those whose turn had come; then they come within the bot's rate.
+        wait_until(lambda: len(api.calls_of("answerCallbackQuery")) == 201, timeout=60)
+        calls = sorted(call.at for call in api.calls_of("answerCallbackQuery"))
+        after = [at - calls[0] for at in calls]
+        assert not [at for at in after if 4 < at < 6], after
+        later = [at for at in after if at >= 6]
+        assert later[-1] >= 6 + (len(later) - 1) / 30 - 0.5, ("30 per second", after)
+
+
+@test
+def an_answer_to_a_press_has_one_attempt_and_a_minute():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
+        api.answer("answerCallbackQuery", 502, body="bad gateway")
+        put(db, api, 0, ["doubt"], kind="answer", callback_id="1", key="a")
+        pawl.serve("--role", "bot,api")
+        errors = "select o.error from pawl.outcome o where o.status <> 'COMPLETED'"
+        assert "given up after 1 attempts" in wait_until(lambda: db.rows(errors))[0], db.rows(errors)
+        # The server wants so much time that the press is forgotten.
+        api.answer("answerCallbackQuery", 429, retry_after=90)
+        put(db, api, 0, ["limited"], kind="answer", callback_id="2", key="b")
+        wait_until(lambda: len(api.calls_of("answerCallbackQuery")) == 2)
+        put(db, api, 0, ["behind it"], kind="answer", callback_id="3", key="c")
+        wait_until(lambda: any("more than a minute" in row for row in db.rows(errors)))
+        assert len(api.calls_of("answerCallbackQuery")) == 2 and not api.answered
 
 
 @test

@@ -40,7 +40,7 @@ select pawl.telegram_put(7, array[null::uuid], '{1}', '{send}', '{"{}"}', 10);
 select pawl.telegram_put(7, array[gen_random_uuid()], '{null}', '{send}', '{"{}"}', 10);
 select pawl.telegram_put(7, array[gen_random_uuid()], '{1}', '{send}', '{"{}"}', null);
 
--- The end of a list is refused, answers to buttons (chat 0) never; the same ids again are the same messages.
+-- The end of a list is refused, answers to buttons (chat 0) have a limit of their own; the same ids again are the same messages.
 create function put (p_room integer) returns integer language sql as $$
   select pawl.telegram_put(7, array_agg(lpad(n::text, 32, '0')::uuid order by n), array_agg(case when n = 4 then 0 else -5 end order by n),
     array_agg(case when n = 4 then 'answer' else 'send' end order by n), array_agg(to_jsonb(n) order by n), p_room)
@@ -49,6 +49,28 @@ select put(2);
 select put(2), pawl.telegram_waiting(7, 1000), pawl.telegram_waiting(7, 2);
 select c.payload, c.type, c.order_key, c.priority, c.max_attempts from pawl.command c order by c.id;
 select pawl.telegram_waiting(8, 1000);
+
+-- Of answers to buttons 200 wait, and none counts as a waiting message. Bot 12: 199, then two and a message, then one a minute later.
+select pawl.telegram_put(12, array_agg(gen_random_uuid()), array_agg(0::bigint), array_agg('answer'::text), array_agg(to_jsonb(n)), 0) from generate_series(1, 199) n;
+select pawl.telegram_put(12, array[gen_random_uuid(), gen_random_uuid(), gen_random_uuid()], '{0,31,0}', '{answer,send,answer}', '{1,2,3}', 10), pawl.telegram_waiting(12, 1000);
+select pawl.telegram_waiting(12, 1000);
+select c.max_attempts, count(*) from pawl.command c where c.domain_id = pawl.domain_find('telegram:12:outbox') group by 1 order by 1;
+with moved as (delete from pawl.ready r where r.domain_id = pawl.domain_find('telegram:12:outbox') returning r.*)
+insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+select id, pawl.now() + interval '1 min', domain_id, priority, attempt, max_attempts, extras from moved;
+select pawl.telegram_waiting(12, 1000), pawl.telegram_put(12, array[gen_random_uuid()], '{0}', '{answer}', '{1}', 10);
+-- A 429 for one of them holds up all, and those whose minute would be over are dropped.
+create function answer_turn (p_wait_max integer default 400) returns text language sql as
+  $$ select concat_ws(' ', t.chat_id, t.wait_ms > 400, t.is_reserved, t.refusals, t.is_expired)
+     from pawl.telegram_pace_answer(12, (select min(id) from pawl.command where domain_id = pawl.domain_find('telegram:12:outbox')), 10000, p_wait_max) t $$;
+select answer_turn();
+select pawl.telegram_limited(12, 0, 40000);
+select answer_turn();
+select pawl.telegram_limited(12, 0, 70000);
+select answer_turn();
+select pawl.telegram_pace_answer(12, null, 30, 400);
+delete from pawl.telegram_chat where bot_id = 12;
+delete from pawl.delayed d where d.domain_id = pawl.domain_find('telegram:12:outbox');
 
 -- A chat has a share of the outbox; what is beyond is refused for it alone. Bot 11: 60 messages to one chat, 1 to another, then 1 each.
 select pawl.telegram_put(11, array_agg(gen_random_uuid()), array_agg(case when n = 61 then 22 else 21 end), array_agg('send'::text), array_agg(to_jsonb(n)), 1000)
