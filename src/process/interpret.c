@@ -60,7 +60,9 @@ static ErrorCode definition_bind(const Interpreter *interpreter, Job *job, BodyV
     TRY(db_call(interpreter->pool, &options, sql_process_bind,
                 DB_ARGS(db_i64(job->command->id), db_i64(job->command->token)), &bound_shape, &bound, reterr));
     if (!bound.value)
-        return fail(reterr, ERR_NOT_FOUND, "no file defines processes of type \"%s\"", job->command->type);
+        return fail(reterr, ERR_NOT_FOUND,
+                    "code has begun this process, so the file that defines type \"%s\" since then cannot continue it",
+                    job->command->type);
     ret_verdict->end = BODY_STOPS;
     return OK;
 }

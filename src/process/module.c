@@ -40,6 +40,9 @@ static const SqlState states[] = {
     {"QP008", ERR_KEY_REUSED, .type = "response-key-reused",
      .meaning = "A response of this name is stored under this key with another payload.",
      .action = "Send the payload of the first one again, or take another key."},
+    {"QP009", ERR_CONFLICT, .type = "type-is-code",
+     .meaning = "Processes of this type are open that code has begun, and a file cannot continue them.",
+     .action = "Define another type, or let these processes end first."},
     {0}
 };
 /* clang-format on */

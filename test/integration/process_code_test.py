@@ -96,6 +96,26 @@ def a_suspended_process_is_resumed_by_its_response_with_its_history():
 
 
 @test
+def a_file_for_a_type_that_runs_as_code_is_refused():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process_id = start(pawl)
+        item, = claim(pawl)
+        assert report(pawl, item, record={"step": "reserve"}, wait={"step": "go", "responses": [{"name": "go", "count": 1}]})["verdict"] == "written"
+        file = json.dumps({"type": "py-order", "domain": "shop", "steps": [{"name": "one", "set": {"a": 1}}]})
+        refused = pawl.run("process", "define", "-", "--json", stdin=file)
+        assert refused.code == 1 and process_id in json.loads(refused.stderr)["detail"], refused
+        assert json.loads(refused.stderr)["type"] == "/problems/type-is-code", refused
+        assert pawl.http("POST", f"/v1/processes/{process_id}/signals/go", body={}).headers["pawl-status"] == "RESUMED"
+        item, = claim(pawl)  # its worker goes on with it
+        assert report(pawl, item, end={"outcome": "complete"})["verdict"] == "written"
+        other = start(pawl, kind="py-later")  # not begun: it waits for its definition
+        assert pawl.run("process", "define", "-", stdin=file.replace("py-order", "py-later")).code == 0
+        assert ended(pawl, other)["status"] == "COMPLETED"
+        assert pawl.run("process", "define", "-", stdin=file).code == 0  # none of them is open
+
+
+@test
 def commands_and_children_of_a_step_are_sent_once_and_answer():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
