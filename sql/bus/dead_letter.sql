@@ -2,7 +2,7 @@
 --
 --     pending  -> retrying [dead_letter_claim]            retrying -> resolved [dead_letter_settle: it worked]
 --     retrying -> retrying [dead_letter_claim: its lease ran out, tries left]
---     retrying -> pending  [dead_letter_settle: it failed, tries left]
+--     retrying -> pending  [dead_letter_settle: it failed, tries left; or its target was locked, which is no try]
 --     retrying -> failed   [dead_letter_settle: it failed, none left; dead_letter_claim: its lease ran out, none left]
 --     pending, failed -> pending [dead_letter_retry: by hand, tries start again]
 --
@@ -176,7 +176,19 @@ begin
 end
 $$;
 
--- Report how tries ended. settled is false, and nothing changed, where the lease is not the letter's last one.
+-- Did this try of a letter only find that its target is locked? Then it does not count. An application may hold a process for as long as its
+-- transaction (pawl.signal), and the process waits for its reply. A queue may be broken for good, so tries of it count.
+create or replace function pawl.dead_letter_is_held (p_type text, p_data jsonb, p_code text)
+  returns boolean
+  language plpgsql immutable
+as $$
+begin
+  return p_type = 'reply' and p_code is not distinct from '55P03' and not pawl.reply_is_queue(p_data ->> 'queue');
+end
+$$;
+
+-- Report how tries ended. settled is false, and nothing changed, where the lease is not the letter's last one. One that was held is tried again
+-- after a quarter of its age, from 1 s to 10 s.
 create or replace function pawl.dead_letter_settle (
   p_ids bigint[], p_leases bigint[], p_worked boolean[], p_messages text[], p_codes text[],
   p_tries_max integer default 3, p_delay_ms integer default 300000)
@@ -199,12 +211,17 @@ begin
       from unnest(p_ids, p_leases, p_worked, p_messages, p_codes) as u (id, lease, worked, message, code)
     ), moved as (
       update pawl.failed_operations f
-      set status = case when i.worked then 'resolved' when f.retry_count >= p_tries_max then 'failed' else 'pending' end,
+      set status = case when i.worked then 'resolved' when f.retry_count >= p_tries_max and not h.is_held then 'failed' else 'pending' end,
+          retry_count = f.retry_count - h.is_held::integer,
           error_message = coalesce(left(i.message, 8192), f.error_message),
           error_code = coalesce(i.code, f.error_code),
           lease_until = null,
-          next_retry_at = v_now + p_delay_ms * interval '1 ms'
+          next_retry_at = v_now + case when h.is_held then greatest(interval '1 s', least(interval '10 s', (v_now - f.created_at) / 4))
+                                  else p_delay_ms * interval '1 ms' end
       from item i
+      cross join lateral (
+        select not i.worked and pawl.dead_letter_is_held(t.operation_type, t.operation_data, i.code) as is_held
+        from pawl.failed_operations t where t.id = i.id) h
       where f.id = any (p_ids) and f.id = i.id and f.lease = i.lease and f.status = 'retrying'
       returning f.id, f.lease, f.status
     )

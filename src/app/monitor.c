@@ -30,7 +30,8 @@
 #define REVIVE_MS       5000
 #define BACKLOG_MS      10000
 #define LETTERS_IDLE_MS 20000
-#define LETTERS_ROWS    100 /* in one batch */
+#define LETTERS_MS      1000 /* between two looks at the number of letters, which costs no statement */
+#define LETTERS_ROWS    100  /* in one batch */
 #define REQUEUE_MS      1000
 #define PRUNE_ROWS      1000 /* in one batch */
 #define PRUNE_STEP_MS   300
@@ -212,20 +213,25 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
         {GAME_UNDO, bot_letter_retry},
         {"alert_webhook", .call = webhook_again, .context = daemon}, /* last: they wait for a webhook to be set */
     };
-    char url[sizeof daemon->webhook];
-    int  count = webhook_url(daemon, url, sizeof url) ? COUNT(list) : COUNT(list) - 1;
-    int  tried;
+    char            url[sizeof daemon->webhook];
+    int             count = webhook_url(daemon, url, sizeof url) ? COUNT(list) : COUNT(list) - 1;
+    DeadLetterTypes types = {list, count, (int)daemon->app->settings.dlq_tries, (int)daemon->app->settings.dlq_every,
+                             0};
+    int             tried, due_ms;
 
     if (daemon->app->settings.dlq_every < *ret_next_ms)
         *ret_next_ms = (int)daemon->app->settings.dlq_every;
     if (metric_value(&bus_metrics.dead_letters) ==
-        0) /* as of the last claim of tasks: an idle pod asks for nothing more */
+        0) { /* as of the last claim of tasks: an idle pod asks for nothing more */
+        *ret_next_ms = LETTERS_MS;
         return OK;
+    }
     TRY(letters_forward(daemon, deadline, reterr));
-    return dead_letter_step(daemon->app->pool, deadline,
-                            (DeadLetterTypes){list, count, (int)daemon->app->settings.dlq_tries,
-                                              (int)daemon->app->settings.dlq_every, 0},
-                            &tried, reterr);
+    TRY(dead_letter_step(daemon->app->pool, deadline, types, &tried, reterr));
+    TRY(dead_letter_next(daemon->app->pool, deadline, types, &due_ms, reterr));
+    if (due_ms < *ret_next_ms)
+        *ret_next_ms = due_ms > LETTERS_MS ? due_ms : LETTERS_MS;
+    return OK;
 }
 
 /* ---- commands ---- */

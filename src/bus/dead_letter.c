@@ -302,7 +302,8 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
 {
     scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_MAX);
     Deadline                  until   = try_deadline(types, deadline);
-    TxOptions                 options = {.name = "dead_letter_try", .deadline = until, .arena = arena, .keyed = true};
+    TxOptions                 options = {
+                        .name = "dead_letter_try", .deadline = until, .arena = arena, .keyed = true, .lock_once = true};
     Try   try = {.types = types, .type = type_find(types, letter->operation_type), .letter = letter};
     Error why = {0};
 
@@ -316,21 +317,38 @@ static ErrorCode letter_try(Pool *pool, Deadline deadline, const DeadLetterTypes
     return try.lost ? OK : report(pool, arena, &try, &why, reterr);
 }
 
+static DbArg type_names(Arena *arena, const DeadLetterTypes *types)
+{
+    const char **names = arena_array(arena, const char *, types->count);
+
+    for (int i = 0; i < types->count; i++)
+        names[i] = types->list[i].type;
+    return db_texts(arena, names, types->count);
+}
+
+ErrorCode dead_letter_next(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_ms, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_MAX);
+    TxOptions options = {.name = "dead_letter_next", .deadline = deadline, .arena = arena, .read_only = true};
+    int64_t   ms;
+
+    TRY(db_call(pool, &options, sql_bus_dead_letter_next, DB_ARGS(type_names(arena, &types)), &db_i64_shape, &ms,
+                reterr));
+    *ret_ms = ms > 0 ? (int)ms : 0;
+    return OK;
+}
+
 /* NULL: nothing is due. */
 static ErrorCode claim(Pool *pool, Deadline deadline, Arena *arena, const DeadLetterTypes *types,
                        ClaimedCommand **ret_letter, Error *reterr)
 {
     /* Run again if its response is lost: what it had claimed is claimed again when the lease expires. */
-    TxOptions    options = {.name = "dead_letter_claim", .deadline = deadline, .arena = arena, .keyed = true};
-    const char **names   = arena_array(arena, const char *, types->count);
-    void        *rows;
-    int          count;
+    TxOptions options = {.name = "dead_letter_claim", .deadline = deadline, .arena = arena, .keyed = true};
+    void     *rows;
+    int       count;
 
-    for (int i = 0; i < types->count; i++)
-        names[i] = types->list[i].type;
     TRY(db_call_many(pool, &options, sql_bus_dead_letter_claim,
-                     DB_ARGS(db_texts(arena, names, types->count), db_i32(1), db_i32(types->lease_ms),
-                             db_i32(types->tries_max)),
+                     DB_ARGS(type_names(arena, types), db_i32(1), db_i32(types->lease_ms), db_i32(types->tries_max)),
                      &claimed_shape, &rows, &count, reterr));
     *ret_letter = count ? rows : NULL;
     return OK;

@@ -5,6 +5,7 @@
  *     retrying -> resolved [its handler succeeded]
  *     retrying -> retrying [dead_letter_step: its pod did not report back within the lease, tries left]
  *     retrying -> pending  [its handler failed, tries left]      retrying -> failed [the third failure]
+ *     retrying -> pending  [a reply whose process is locked: no try; again after 1 s to 10 s]
  *     pending, failed -> pending [dead_letter_retry: by hand, tries start again]
  *
  * Invariants
@@ -101,6 +102,8 @@ must_check ErrorCode dead_letter_delete(Pool *pool, Deadline deadline, int lock_
 /* One turn of the job, letter by letter and at most a hundred: claim one that is due, run its handler, settle. Types
  * without a handler stay as they are. In the last half second before the deadline no letter is begun, and the report of the
  * last one may take 5 s more. Call it more often than delay_ms: each letter knows when it is due. */
+/* In how many ms the next letter of these types is due, from 0 to a day. */
+must_check ErrorCode dead_letter_next(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_ms, Error *reterr);
 must_check ErrorCode dead_letter_step(Pool *pool, Deadline deadline, DeadLetterTypes types, int *ret_tried,
                                       Error *reterr);
 /* pending + retrying + failed, for the metric and the alert. */

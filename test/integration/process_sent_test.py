@@ -78,6 +78,25 @@ def what_compensations_send_is_not_canceled():
 
 
 @test
+def a_reply_to_a_process_that_is_locked_is_tried_until_it_arrives():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, _ = run(pawl, {"type": "asks", "steps": [{"name": "c", "command": {"domain": "far", "type": "x"}}]}, "WAITING_FOR_REPLY")
+        letter = "select %s from pawl.failed_operations where operation_type = 'reply'"
+        with Session(db.url) as other:
+            other.do("begin")
+            other.do(f"select pawl.signal('{process}', 'x')")
+            done = pawl.run("work", "far", "--exec", "echo 1", "--drain")
+            assert done.code == 0, done
+            wait_until(lambda: db.rows(letter % "lease >= 4 and status = 'pending'") == ["t"], timeout=120, what="it was tried four times")
+            assert db.value(letter % "retry_count || ' ' || error_code") == "0 55P03"
+            assert db.value(letter % "next_retry_at <= last_retry_at + interval '15 s'") == "t"
+            other.do("commit")
+        assert wait_status(pawl, process, "COMPLETED", "WAITING_FOR_TSQ")["status"] == "COMPLETED"
+        assert db.value(letter % "status") == "resolved"
+
+
+@test
 def one_command_that_is_held_does_not_keep_a_thousand_others_from_being_canceled():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
