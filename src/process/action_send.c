@@ -19,12 +19,9 @@ static const char *reply_name(const Attempt *attempt)
     return sent_reply_name(attempt->arena, attempt->record);
 }
 
-/* The command of this step has an id of its own after each reply that was set aside. */
 static int command_number(const Attempt *attempt)
 {
-    const char *const *payloads;
-
-    return 1 + run_responses(attempt->walk->run, arena_print(attempt->arena, "$gone.%s", attempt->record), &payloads);
+    return sent_number(attempt->walk->run, attempt->arena, attempt->record);
 }
 
 static void reply_judge(Attempt *attempt, const SentReply *reply, AttemptResult *ret_result)

@@ -103,7 +103,8 @@ static CodeFlow outcome_get(CodeRun *code, const CodeCall *call, SendItem *item,
 static CodeFlow send_prepare(CodeRun *code, const char *name, bool is_child, const char *domain, const char *type,
                              const char *payload, SendItem *ret_item)
 {
-    SentBy by  = {run_key_owner(code->run), code->job->command->id, name, run_attempts(code->run, name) + 1};
+    SentBy by  = {run_key_owner(code->run), code->job->command->id, name,
+                  sent_number(code->run, code->job->arena, name)};
     Error  why = {0};
 
     sent_item(&by, is_child, domain, type, payload, code->job->arena, ret_item);

@@ -26,6 +26,13 @@ const char *sent_reply_name(Arena *arena, const char *record)
     return arena_print(arena, "$reply.%s", record);
 }
 
+int sent_number(Run *run, Arena *arena, const char *record)
+{
+    const char *const *payloads;
+
+    return 1 + run_responses(run, arena_print(arena, "$gone.%s", record), &payloads);
+}
+
 void sent_item(const SentBy *by, bool is_child, const char *domain, const char *type, const char *payload, Arena *arena,
                SendItem *ret_item)
 {

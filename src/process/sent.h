@@ -11,6 +11,7 @@
 
 #include "bus/send.h"
 #include "process/key.h"
+#include "process/run.h"
 
 /* Which step of which process sends. */
 typedef struct {
@@ -21,6 +22,9 @@ typedef struct {
 } SentBy;
 
 const char *sent_reply_name(Arena *arena, const char *record);
+/* Which command of this step is sent or awaited, from 1: the next one after each reply that was set aside ("$gone.STEP"). One whose time is over has
+ * not ended, so a retry waits for the same. */
+int sent_number(Run *run, Arena *arena, const char *record);
 /* is_child: a process of `domain`; else a command of it. */
 void sent_item(const SentBy *by, bool is_child, const char *domain, const char *type, const char *payload, Arena *arena,
                SendItem *ret_item);

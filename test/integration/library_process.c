@@ -80,9 +80,13 @@ static PawlOutcome counted(PawlJob *job, PawlTx *tx, void *context)
 
 static PawlFlow order_go(PawlRun *run)
 {
-    PawlStep ship     = {.name = "ship", .body = plain, .delay_ms = 1};
-    PawlWait approval = {.name = "approval", .timeout_ms = is("late") ? 50 : 0};
-    PawlCall charge   = {.name = "charge", .domain = pawl_run_type(run), .type = "charge", .payload = "{\"amount\":5}"};
+    PawlStep    ship     = {.name = "ship", .body = plain, .delay_ms = 1};
+    PawlWait    approval = {.name = "approval", .timeout_ms = is("late") ? 50 : 0};
+    PawlCall    charge   = {.name       = "charge",
+                            .domain     = pawl_run_type(run),
+                            .type       = "charge",
+                            .payload    = "{\"amount\":5}",
+                            .timeout_ms = is("impatient") ? 50 : 0};
     const char *said;
 
     PAWL_FLOW(pawl_run_wait(run, &approval, &said));
@@ -135,6 +139,8 @@ static PawlFlow order(PawlRun *run, void *context)
     PAWL_FLOW(note(run));
     point();
     flow = order_go(run);
+    if (flow == PAWL_FLOW_FAILED && is("impatient"))
+        return flow;
     if (flow == PAWL_FLOW_FAILED) {
         PAWL_FLOW(pawl_run_compensating(run));
         point();

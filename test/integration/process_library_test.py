@@ -144,6 +144,21 @@ def a_changed_function_is_found_before_anything_runs():
 
 
 @test
+def a_command_that_timed_out_is_not_sent_again_by_a_retry():
+    with Site() as site:
+        shop = site.shop("impatient").start()
+        assert shop.approve() == (0, "STORED")
+        shop.run("impatient")
+        assert "no outcome came in time" in shop.wait("WAITING_FOR_TSQ")["error"]
+        shop.settle()  # it completes late
+        assert site.pawl.run("process", "retry", shop.id).code == 0
+        shown = shop.wait("COMPLETED", "WAITING_FOR_TSQ")
+        assert shown["status"] == "COMPLETED", shown
+        assert site.db.value("select count(*) from pawl.command where type = 'charge'") == "1"
+        assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
 def steps_in_c_are_retried_refused_timed_out_and_canceled():
     with Site() as site:
         flaky = site.shop("flaky").start()
