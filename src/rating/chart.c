@@ -210,9 +210,11 @@ static void grid_draw(const Chart *chart)
 {
     cairo_t *cairo = chart->cairo;
     char     text[32];
+    int      lines = (int)lround((chart->high - chart->low) / chart->step);
 
-    for (double rating = chart->low; rating <= chart->high + chart->step / 2; rating += chart->step) {
-        double y = floor(y_of(chart, rating)) + 0.5;
+    for (int i = 0; i <= lines; i++) {
+        double rating = chart->low + i * chart->step;
+        double y      = floor(y_of(chart, rating)) + 0.5;
 
         colour_set(cairo, grid);
         cairo_set_line_width(cairo, 1.5);
@@ -330,8 +332,8 @@ static int label_order(const void *a, const void *b)
 /* Names beside the ends of their curves, moved apart where they would overlap. */
 static void names_draw(const Chart *chart, Arena *arena)
 {
-    Label  labels[CHART_SERIES_MAX];
-    double bottom = HEIGHT - BOTTOM;
+    Label  labels[CHART_SERIES_MAX] = {0};
+    double bottom                   = HEIGHT - BOTTOM;
 
     for (int i = 0; i < chart->count; i++) {
         const ChartSeries *series = &chart->list[i];

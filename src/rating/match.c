@@ -187,10 +187,11 @@ static SideArgs side_args(Arena *arena, const Registration *list, int count)
         versions[i] = item->members[i % 2]->version;
         for (int k = 0; k < 2; k++) {
             const RatingState *state = &(k ? item->after : item->before)[i % 2];
+            double           **of    = k ? &states[3] : states;
 
-            states[3 * k][i]     = state->rating;
-            states[3 * k + 1][i] = state->deviation;
-            states[3 * k + 2][i] = state->volatility;
+            of[0][i] = state->rating;
+            of[1][i] = state->deviation;
+            of[2][i] = state->volatility;
         }
     }
     args.players  = db_i64s(arena, players, 2 * count);
