@@ -41,6 +41,7 @@ declare
   v_known bigint[]; -- items whose record was there before
   v_was_tried boolean; -- is one of the activations not the first of its command?
   v_canceled bigint[];
+  v_failed text[]; -- the outcomes of those that fail
   v_deleted bigint;
   v_inserted bigint;
 begin
@@ -72,12 +73,17 @@ begin
     from unnest(p_ids, p_tokens, v_verdicts) with ordinality u (id, token, verdict, ord);
   end if;
 
-  if p_patches is not null or p_waits is not null or p_phases is not null then
+  -- A process that fails is locked as well: its compensation may just be asked for. One that completes is not, for speed: it has ended first then.
+  if p_ends && array['fail', 'reject'] then
+    v_failed := array(
+      select case when u.outcome in ('fail', 'reject') then u.outcome end from unnest(p_ends) with ordinality u (outcome, ord) order by u.ord);
+  end if;
+  if p_patches is not null or p_waits is not null or p_phases is not null or v_failed is not null then
     -- An application may hold a process's row for as long as its transaction (pawl.signal): what is written for others does not wait for it.
     with needed as (
       select distinct u.id
-      from unnest(p_ids, p_patches, p_waits, p_phases, v_verdicts) u (id, patch, wait, phase, verdict)
-      where u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase) is not null
+      from unnest(p_ids, p_patches, p_waits, p_phases, v_failed, v_verdicts) u (id, patch, wait, phase, failed, verdict)
+      where u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase, u.failed) is not null
     )
     select array(
       select p.id from (select n.id from needed n order by n.id) i
@@ -85,9 +91,9 @@ begin
     into v_locked, v_deleted from needed;
     if cardinality(v_locked) < v_deleted then
       select array_agg(case when l.is_busy then 'BUSY' else u.verdict end order by u.ord) into v_verdicts
-      from unnest(p_ids, p_patches, p_waits, p_phases, v_verdicts) with ordinality u (id, patch, wait, phase, verdict, ord)
+      from unnest(p_ids, p_patches, p_waits, p_phases, v_failed, v_verdicts) with ordinality u (id, patch, wait, phase, failed, verdict, ord)
       cross join lateral (
-        select u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase) is not null and u.id <> all (v_locked)
+        select u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase, u.failed) is not null and u.id <> all (v_locked)
                and exists (select from pawl.process p where p.id = u.id) as is_busy) l;
     end if;
   end if;
@@ -210,7 +216,7 @@ begin
     -- An operator has asked for compensation before it ended: it goes on with that. Code decides by itself.
     v_canceled := array(
       select u.ord from unnest(p_ids, p_ends, v_verdicts) with ordinality u (id, outcome, verdict, ord)
-      where u.verdict = 'WRITTEN' and u.outcome = 'complete' and exists (
+      where u.verdict = 'WRITTEN' and u.outcome in ('complete', 'fail', 'reject') and exists (
           select from pawl.process_response r where r.id = u.id and r.name = '$cancel')
         and exists (select from pawl.process p where p.id = u.id and p.phase = 'forward' and p.definition_id is not null));
     if cardinality(v_canceled) > 0 then
