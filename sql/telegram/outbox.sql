@@ -171,7 +171,8 @@ as $$
   where s.bot_id = p_bot_id and s.chat_id = p_chat_id and s.message_id = p_message_id
 $$;
 
--- Delete at most p_limit references older than p_days, and as many chats that have had no message for a day. Returns how many rows.
+-- Delete at most p_limit references older than p_days, as many chats that have had no message for a day, and as many statuses of members whose time
+-- is over. Returns how many rows.
 create or replace function pawl.telegram_prune (p_days integer, p_limit integer)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -179,6 +180,7 @@ as $$
 declare
   v_sent bigint;
   v_chats bigint;
+  v_members bigint;
 begin
   if (p_days between 1 and 36500 and p_limit between 1 and 100000) is not true then
     raise exception 'days must be from 1 to 36500 and limit from 1 to 100000' using errcode = 'TG001';
@@ -192,6 +194,10 @@ begin
     where o.next_free < pawl.now() - interval '1 day' and o.moved_to is null
     order by o.next_free limit p_limit for update skip locked);
   get diagnostics v_chats = row_count;
-  return v_sent + v_chats;
+  delete from pawl.telegram_member m where (m.bot_id, m.chat_id, m.user_id) in (
+    select o.bot_id, o.chat_id, o.user_id from pawl.telegram_member o
+    where o.until < pawl.now() order by o.until limit p_limit for update skip locked);
+  get diagnostics v_members = row_count;
+  return v_sent + v_chats + v_members;
 end
 $$;

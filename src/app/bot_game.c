@@ -4,13 +4,13 @@
  */
 #include "app/bot_game.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "pg/tx.h"
 #include "rating/game.h"
 #include "rating/player.h"
 #include "telegram/markup.h"
+#include "telegram/member.h"
 #include "telegram/outbox.h"
 
 #define ADMIN_MS \
@@ -368,15 +368,20 @@ static ErrorCode known_body(Tx *tx, void *context, Error *reterr)
     return OK;
 }
 
+static const char *status_of(const BotTurn *turn, int64_t chat_id, int64_t user_id, Deadline deadline)
+{
+    TelegramMemberAsk ask = {
+        .pool = turn->pool, .bot = turn->bot, .chat_id = chat_id, .user_id = user_id, .deadline = deadline};
+
+    return telegram_member_status(&ask, turn->arena);
+}
+
 /* A link names any user of the messenger: one who has not been seen in the group is asked about. What the server does not know is no reason
  * to refuse. */
 static bool is_stranger(BotTurn *turn, int64_t chat_id, int64_t user_id, Deadline deadline)
 {
-    const char *status = "";
-    Error       error  = {0};
+    const char *status = status_of(turn, chat_id, user_id, deadline);
 
-    if (telegram_get_member(turn->bot, chat_id, user_id, deadline, turn->arena, &status, &error) != OK)
-        return false;
     return strcmp(status, "left") == 0 || strcmp(status, "kicked") == 0;
 }
 
@@ -399,45 +404,14 @@ static ErrorCode strangers_find(BotTurn *turn, const GameInput *input, bool *ret
     return OK;
 }
 
-/* Is "id": NUMBER somewhere in the list of administrators? Users are the only objects with an id there. */
-static bool list_has(const char *json, int64_t user_id)
-{
-    while ((json = strstr(json, "\"id\""))) {
-        json += strlen("\"id\"");
-        json += strspn(json, " \t\r\n:");
-        if (strtoll(json, NULL, 10) == user_id)
-            return true;
-    }
-    return false;
-}
-
-/* getChatMember is certain only where the bot is an administrator; the list of administrators can always be read. */
-static Admin admin_by_list(BotTurn *turn, int64_t chat_id, int64_t user_id, Deadline deadline)
-{
-    TelegramField fields[] = {
-        {"chat_id", arena_print(turn->arena, "%lld", (long long)chat_id), true},
-        {0}
-    };
-    TelegramCall   call   = {.method = "getChatAdministrators", .fields = fields, .deadline = deadline};
-    TelegramAnswer answer = {0};
-    Error          error  = {0};
-
-    if (telegram_call(turn->bot, &call, turn->arena, &answer, &error) != OK || !answer.result ||
-        answer.result[0] != '[')
-        return ADMIN_UNKNOWN;
-    return list_has(answer.result, user_id) ? ADMIN_YES : ADMIN_NO;
-}
-
 /* What the server cannot answer is unknown, and no reason to try the update
  * again. */
 static Admin admin_find(BotTurn *turn, int64_t chat_id, int64_t user_id)
 {
-    Deadline    deadline = deadline_sooner(turn->deadline, deadline_in_ms(ADMIN_MS));
-    const char *status   = "";
-    Error       error    = {0};
+    const char *status = status_of(turn, chat_id, user_id, deadline_sooner(turn->deadline, deadline_in_ms(ADMIN_MS)));
 
-    if (telegram_get_member(turn->bot, chat_id, user_id, deadline, turn->arena, &status, &error) != OK || !status[0])
-        return admin_by_list(turn, chat_id, user_id, deadline);
+    if (!status[0])
+        return ADMIN_UNKNOWN;
     return strcmp(status, "administrator") == 0 || strcmp(status, "creator") == 0 ? ADMIN_YES : ADMIN_NO;
 }
 

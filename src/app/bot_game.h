@@ -31,7 +31,7 @@ typedef struct {
     bool                  is_late;  /* an earlier try failed, or it could not be stored at first */
     Arena                *arena;
     Pool                 *pool; /* for prepare */
-    TelegramBot          *bot;  /* for prepare: telegram_get_member() */
+    TelegramBot          *bot;  /* for prepare: telegram_member_status() */
     Deadline              deadline;
     int                   per_user, per_group; /* commands a minute that are answered; 0: the game's own limits */
     void                 *prepared;            /* by bot_game_prepare() */

@@ -16,6 +16,7 @@
 #include "pg/tx.h"
 #include "rating/match.h"
 #include "sql.h"
+#include "telegram/member.h"
 #include "telegram/metric.h"
 
 #define UPDATE_MS  10000 /* for one try with its retries */
@@ -83,6 +84,16 @@ static ErrorCode chat_follow(Tx *tx, const Update *update, Error *reterr)
     if (!from || !to || from == to)
         return OK;
     return db_run(tx, sql_telegram_moved, DB_ARGS(db_i64(update->turn.bot_id), db_i64(from), db_i64(to)), NULL, reterr);
+}
+
+/* Who was promoted, dismissed, or has come or gone is asked about again. */
+static ErrorCode member_follow(Tx *tx, const Update *update, Error *reterr)
+{
+    const TelegramMember *member = update->turn.update->kind == TELEGRAM_MEMBER ? update->turn.update->member : NULL;
+
+    if (!member || !member->user || !member->user->id || !member->chat.id)
+        return OK;
+    return telegram_member_forget(tx, update->turn.bot_id, member->chat.id, member->user->id, reterr);
 }
 
 /* A message that no server would take is the game's mistake: what it did stays done. */
@@ -176,8 +187,10 @@ static ErrorCode batch_body(Tx *tx, void *context, Error *reterr)
     TRY(game_run(tx, batch, reterr));
     if (FAULT("bot.update.game"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at bot.update.game");
-    for (int i = 0; i < batch->count; i++)
+    for (int i = 0; i < batch->count; i++) {
         TRY(chat_follow(tx, batch->list[i], reterr));
+        TRY(member_follow(tx, batch->list[i], reterr));
+    }
     TRY(messages_put(tx, batch, reterr));
     for (int i = 0; i < batch->count; i++)
         TRY(letter_settle(tx, batch->list[i], reterr));

@@ -72,4 +72,50 @@ def one_chat_cannot_fill_the_outbox():
         assert len(api.sent(flood)) in (50, 51)
 
 
+@test
+def a_429_holds_up_questions_about_members_on_all_pods():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="0ms", PAWL_TELEGRAM_GROUP_PER_MINUTE="1000")) as pawl:
+        group = api.group(-1001)
+        users = [api.user(100 + n, f"User{n}", f"user{n}") for n in range(12)]
+        api.answer("getChatMember", 429, retry_after=3600, times=100)
+        for _ in range(2):
+            pawl.serve("--role", "bot,api")
+        for user in users:
+            api.message(group, user, "/settings k 20")
+        wait_until(lambda: len(api.sent(group)) == 12, timeout=60)
+        assert all("could not find out" in text for text in api.texts(group)), api.texts(group)
+        assert len(api.calls_of("getChatMember")) == 1 and not api.calls_of("getChatAdministrators"), api.calls_of("getChatMember", "getChatAdministrators")
+        assert db.value("select ask_free > now() + interval '55 min' from pawl.telegram_pace") == "t"
+
+
+@test
+def the_server_is_asked_once_about_a_member():
+    with Database() as db, BotApi() as api, Pawl(db, env=api.env(PAWL_TELEGRAM_CHAT_INTERVAL="0ms", PAWL_TELEGRAM_GROUP_PER_MINUTE="1000")) as pawl:
+        group = api.group(-1001)
+        ann, bob = api.user(100, "Ann", "ann"), api.user(101, "Bob", "bob")
+        api.member(group, ann, "member")
+        pawl.serve("--role", "bot,api")
+        for n in range(5):
+            api.message(group, ann, "/settings k 20")
+        wait_until(lambda: len(api.sent(group)) == 5, timeout=60)
+        assert all("Only admins" in text for text in api.texts(group)), api.texts(group)
+        assert len(api.calls_of("getChatMember")) == 1
+        # A server that does not say anything is not asked by every command either.
+        api.answer("getChatMember", 400, times=100)
+        api.answer("getChatAdministrators", 400, times=100)
+        for n in range(5):
+            api.message(group, bob, "/settings k 20")
+        wait_until(lambda: len(api.sent(group)) == 10, timeout=60)
+        assert db.value("select status from pawl.telegram_member where user_id = 101") == ""
+        asked = len(api.calls_of("getChatAdministrators"))
+        assert asked < 5 and len(api.calls_of("getChatMember")) == 1 + asked, asked
+        # Who is promoted is asked about again.
+        api.answers["getChatMember"].clear()
+        api.member_change(group, ann, "member", "administrator")
+        api.message(group, ann, "/settings k 20")
+        assert "k = 20" in wait_until(lambda: api.texts(group)[10:])[0], api.texts(group)
+        db.rows("update pawl.telegram_member set until = now() - interval '1 s'")
+        assert db.value("select pawl.telegram_prune(30, 100) >= 2") == "t" and db.value("select count(*) from pawl.telegram_member") == "0"
+
+
 main()

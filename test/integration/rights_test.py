@@ -110,6 +110,10 @@ pawl.telegram_message    worker
 pawl.telegram_pace       worker
 pawl.telegram_pace_answer worker
 pawl.telegram_limited    worker
+pawl.telegram_member_get worker
+pawl.telegram_member_put worker
+pawl.telegram_member_forget worker
+pawl.telegram_ask_limited worker
 
 pawl.dead_letter_put     sender monitor
 pawl.dead_letter_keep    monitor

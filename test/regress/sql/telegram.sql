@@ -26,6 +26,11 @@ select pawl.telegram_prune(null, 1);
 select pawl.telegram_limited(7, null, 0);
 select pawl.telegram_limited(7, 1, null);
 select pawl.telegram_limited(7, 1, -1);
+select pawl.telegram_ask_limited(7, null);
+select pawl.telegram_ask_limited(7, -1);
+select pawl.telegram_member_put(7, null, 1, 'member');
+select pawl.telegram_member_put(7, 1, null, 'member');
+select pawl.telegram_member_put(7, 1, 1, null);
 select pawl.telegram_pace(7, null, 1000, 20, 30, 400);
 select pawl.telegram_pace(7, '{null}', 1000, 20, 30, 400);
 select pawl.telegram_pace(7, '[0:0]={1}', 1000, 20, 30, 400);
@@ -145,3 +150,18 @@ select operation_key, error_message, status, retry_count from pawl.failed_operat
 -- Of an update that has ended meanwhile, or is not there any more: resolved.
 select pawl.telegram_letter_keep(9, 2, '00000000-0000-4000-8000-000000000002', 'match_undo', '{}', 'away', '08006') as waits;
 select operation_key, status from pawl.failed_operations where operation_key = '9:2';
+
+-- What the server said about a member is kept; a 429 holds up questions of this bot, and no message.
+select m.* from pawl.telegram_member_get(13, -5, 6) m;
+select pawl.telegram_member_put(13, -5, 6, 'administrator'), pawl.telegram_member_put(13, -5, 7, '');
+select u.id, m.* from generate_series(6, 8) u (id), pawl.telegram_member_get(13, -5, u.id) m order by u.id;
+select until > pawl.now() + interval '1 min' as is_long from pawl.telegram_member where bot_id = 13 order by user_id;
+select string_agg(pawl.telegram_ask_limited(13, 0)::text, ' ') from generate_series(1, 8);
+select pawl.telegram_ask_limited(13, 90000);
+select u.id, m.* from generate_series(12, 13) u (id), pawl.telegram_member_get(u.id, -5, 6) m order by u.id;
+select wait_ms > 400 as is_later from pawl.telegram_pace(13, '{-5}', 0, 20, 30, 400);
+select pawl.telegram_member_forget(13, -5, 6);
+update pawl.telegram_pace set ask_free = pawl.now() where bot_id = 13;
+select m.* from pawl.telegram_member_get(13, -5, 6) m;
+select pawl.telegram_member_put(13, -5, 6, 'left');
+select ask_refusals from pawl.telegram_pace where bot_id = 13;
