@@ -102,7 +102,8 @@ ErrorCode command_help(Call *call, Error *reterr)
     for (size_t i = 0; i < cli_command_count; i++)
         found = found || is_meant(&cli_commands[i], group, verb);
     if (!found)
-        return fail(reterr, ERR_USAGE, "no help on \"%s%s%s\": a command, settings, metrics, errors or routes", group,
+        return fail(reterr, ERR_USAGE,
+                    "no help on \"%s%s%s\": a command, settings, metrics, errors, routes or definitions", group,
                     verb ? " " : "", verb ? verb : "");
     if (call->json)
         array_print(call->arena, group, verb);

@@ -117,7 +117,8 @@ ErrorCode server_bind(const char *listen, int *ret_fd, Error *reterr)
     int saved = errno;
     freeaddrinfo(addresses);
     if (fd < 0 && saved == EADDRINUSE)
-        return fail(reterr, ERR_CONFLICT, "address \"%s\" is already in use", listen);
+        return fail(reterr, ERR_CONFLICT,
+                    "address \"%s\" is already in use: choose another with --listen or PAWL_LISTEN", listen);
     if (fd < 0)
         return fail(reterr, ERR_USAGE, "cannot listen on \"%s\": %s", listen, strerror(saved));
     *ret_fd = fd;
@@ -146,7 +147,8 @@ ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *r
         TRY(server_bind(options->listen, &fd, reterr));
     if (listen(fd, BACKLOG) != 0) { /* another process bound it as well, and was quicker */
         close(fd);
-        return fail(reterr, ERR_CONFLICT, "address \"%s\" is already in use", options->listen);
+        return fail(reterr, ERR_CONFLICT,
+                    "address \"%s\" is already in use: choose another with --listen or PAWL_LISTEN", options->listen);
     }
     Server *server = calloc(1, sizeof *server);
     if (!server)

@@ -52,6 +52,8 @@ static void settings_show(Turn *turn)
         PHRASE(&text, turn->language, PHRASE_SETTINGS_LINE, setting->name, value_shown(turn, setting),
                phrase_text(turn->language, setting_help(setting)));
     }
+    text_append_char(&text, '\n');
+    PHRASE(&text, turn->language, PHRASE_SETTINGS_CHAT, turn_number(turn, turn->group.chat_id));
     reply = turn_answer(turn, text_string(&text));
     for (int i = 0; i < LANGUAGE_COUNT; i++) {
         static const char *const names[LANGUAGE_COUNT] = {"English", "Русский"};

@@ -104,7 +104,7 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(PLAYERS_SAME, "❌ A match needs two different players.", "❌ Для матча нужны два разных игрока.") \
     X(SCORES_WRONG, "❌ A score is a whole number from 0 to {0}.", "❌ Счёт - целое число от 0 до {0}.") \
     X(SCORES_ZERO, "❌ 0:0 cannot be registered. Enter a draw as 1:1.", "❌ 0:0 записать нельзя. Запишите ничью как 1:1.") \
-    X(NO_DRAWS, "❌ There are no draws in this group.", "❌ В этой группе ничьих нет.") \
+    X(NO_DRAWS, "❌ Draws are off in this group.", "❌ В этой группе ничьи выключены.") \
     X(FORWARDED, "❌ Commands cannot be forwarded. Send it yourself.", "❌ Команды нельзя пересылать. Отправьте её сами.") \
     X(WRONG_TOPIC_MATCH, "❌ Matches are registered in another topic of this group.", "❌ Матчи записывают в другой теме этой группы.") \
     X(WRONG_TOPIC_RANKING, "❌ Rankings are shown in another topic of this group.", "❌ Рейтинг показывают в другой теме этой группы.") \
@@ -148,6 +148,7 @@ Language                 language_of(const char *code);  /* "ru-RU" is Russian; 
     X(ADMINS_ONLY, "❌ Only admins of the group may do that.", "❌ Это могут только админы группы.") \
     X(SETTINGS_HEAD, "<b>Settings</b> - change one: <code>/settings k 24</code>", "<b>Настройки</b> - изменить: <code>/settings k 24</code>") \
     X(SETTINGS_LINE, "<code>{0}</code> = <b>{1}</b> - {2}", "<code>{0}</code> = <b>{1}</b> - {2}") \
+    X(SETTINGS_CHAT, "Id of this group, for operators: <code>{0}</code>", "Номер этой группы, для операторов: <code>{0}</code>") \
     X(SETTINGS_UNKNOWN, "❌ There is no setting {0}. All of them: /settings", "❌ Нет настройки {0}. Все настройки: /settings") \
     X(SETTINGS_VALUE, "❌ {0} cannot be {1}: {2}", "❌ {0} не может быть {1}: {2}") \
     X(SETTINGS_SET, "✅ {0} = {1}. It applies from now on.", "✅ {0} = {1}. Действует с этого момента.") \

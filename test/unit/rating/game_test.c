@@ -401,6 +401,7 @@ TEST(game_settings_are_for_admins_and_apply_from_now_on)
     static const struct {
         const char *text, *answer;
     } rows[] = {
+        {"/settings",               "Id of this group, for operators: <code>-"                           },
         {"/settings",               "<code>k</code> = <b>32</b>"                                         },
         {"/settings k 10",          "k = 10"                                                             },
         {"/settings k 401",         "k cannot be <code>401</code>"                                       },
@@ -428,7 +429,7 @@ TEST(game_settings_are_for_admins_and_apply_from_now_on)
     input.topic = 7, input.message_id++;
     assert_contains(run(&chat, input)->list[0].html, "(+5), место 1");
     input.text = "/match @p0 @p1 1 1", input.message_id++;
-    assert_contains(run(&chat, input)->list[0].html, "ничьих нет");
+    assert_contains(run(&chat, input)->list[0].html, "ничьи выключены");
     input.text = "/top", input.topic = 8, input.message_id++;
     assert_contains(run(&chat, input)->list[0].html, "в другой теме");
     assert_contains(press(&chat, 0, "s1", "set:language:en", ADMIN_YES)->list[1].html, "<b>Settings</b>");
