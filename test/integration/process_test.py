@@ -187,7 +187,7 @@ def the_list_filters_and_reads_on_behind_its_limit_of_reads():
         assert listed("--text", "ann", "--status", "PENDING") == [("shop", "order")]
         assert listed("--older", "1h") == listed("--step", "pay") == listed("--status", "COMPLETED") == []
         assert len(listed("--limit", "2")) == 2
-        assert "did you mean COMPLETED" in cli(pawl, "list", "--status", "COMPLETE", code=2)["detail"]
+        assert 'did you mean "COMPLETED"?' in cli(pawl, "list", "--status", "COMPLETE", code=2)["detail"]
         pages = db.rows("select id is null, last from pawl.process_list(p_type => 'none', p_looks => 3)")
         assert len(pages) == 1 and pages[0].startswith("t|"), pages
         assert db.rows(f"select id from pawl.process_list(p_type => 'none', p_before => {pages[0][2:]})") == []
