@@ -6,15 +6,27 @@
 -- Lock order: rows of pawl.process_orphan, then as pawl.command_cancel and pawl.process_compensate, each wait for a lock at most 100 ms.
 -- Errors: QP001 the limit is out of range.
 
--- Commands of pawl.send_items that steps of processes have sent.
+-- Commands of pawl.send_items that steps of processes have sent. A runner that was stopped before it sent may come after another one has begun to
+-- compensate, or has ended the process: what it sends has a note at once. Code is fenced by its lease, and names its compensations as it likes.
 create or replace function pawl.process_sent_note (p_ids bigint[])
   returns void
   language sql security definer set search_path = pawl, pg_temp
 as $$
-  insert into pawl.process_sent (id, sent_id)
-  select substring(c.reply_to from '^response:([0-9]+)/')::bigint, c.id
-  from pawl.command c
-  where c.id = any (p_ids) and c.reply_to like 'response:%'
+  with noted as (
+    insert into pawl.process_sent (id, sent_id)
+    select substring(c.reply_to from '^response:([0-9]+)/')::bigint, c.id
+    from pawl.command c
+    where c.id = any (p_ids) and c.reply_to like 'response:%'
+    on conflict do nothing
+    returning id, sent_id
+  )
+  insert into pawl.process_orphan (sent_id, id, compensates)
+  select n.sent_id, n.id, true
+  from noted n
+  cross join lateral (select p.definition_id, p.phase from pawl.process p where p.id = n.id limit 1) p
+  cross join lateral (select c.reply_to from pawl.command c where c.id = n.sent_id limit 1) c
+  where p.definition_id is not null and c.reply_to not like 'response:%/$reply.~%'
+    and (p.phase <> 'forward' or exists (select from pawl.outcome o where o.id = n.id))
   on conflict do nothing
 $$;
 

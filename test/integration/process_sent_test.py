@@ -116,4 +116,23 @@ def one_command_that_is_held_does_not_keep_a_thousand_others_from_being_canceled
         assert db.value(OPEN % "many") == "0"
 
 
+@test
+def what_a_stopped_runner_sends_too_late_is_canceled():
+    """Its transaction comes when another runner has compensated the process."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, _ = run(pawl, {"type": "stale", "on_failure": "compensate", "steps": [
+            {"name": "a", "exec": "echo 1", "compensate": {"command": {"domain": "undone", "type": "undo"}}},
+            {"name": "w", "wait": {"response": "never"}}]}, "WAITING_FOR_ASYNC")
+        cli(pawl, "cancel", process, "--compensate")
+        wait_until(lambda: db.value(OPEN % "undone") == "1", what="the compensation is sent")
+        db.rows(f"""begin;
+            select from pawl.send('stales', 'x');
+            update pawl.command c set reply_to = 'response:' || p.id || '/$reply.late' from pawl.command p where c.type = 'x' and p.command_id = '{process}';
+            select pawl.process_sent_note(array(select c.id from pawl.command c where c.type = 'x'));
+            commit""")
+        wait_until(lambda: sent_status(db, "stales") == ["CANCELED"], what="what came late is canceled")
+        assert db.value(OPEN % "undone") == "1", "the compensation's command is canceled"
+
+
 main()
