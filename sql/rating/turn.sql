@@ -182,3 +182,26 @@ begin
     and p_player_id <> 0 and (q.author_id is null or p_player_id in (q.author_id, q.player_a, q.player_b));
 end
 $$;
+
+-- Delete at most p_limit rows of usage, and as many questions, that are older than a day: chats that have gone quiet delete none on the way. Returns
+-- how many rows. A server keeps an update for a day, so older usage counts towards no limit.
+create or replace function rating.prune (p_limit integer)
+  returns bigint
+  language plpgsql security definer set search_path = rating, pg_temp
+as $$
+declare
+  v_usage bigint;
+  v_questions bigint;
+begin
+  if (p_limit between 1 and 100000) is not true then
+    raise exception 'limit must be from 1 to 100000' using errcode = 'RT002';
+  end if;
+  delete from rating.usage u where u.ctid = any (array(
+    select o.ctid from rating.usage o where o.at < pawl.now() - interval '1 day' order by o.at limit p_limit for update skip locked));
+  get diagnostics v_usage = row_count;
+  delete from rating.question q where q.id = any (array(
+    select o.id from rating.question o where o.asked_at < pawl.now() - interval '1 day' order by o.asked_at limit p_limit for update skip locked));
+  get diagnostics v_questions = row_count;
+  return v_usage + v_questions;
+end
+$$;

@@ -7,8 +7,11 @@
 
 #include "app/bot_game.h"
 #include "app/bot_update.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "bus/worker_set.h"
+#include "pg/tx.h"
+#include "sql.h"
 #include "telegram/outbox.h"
 #include "telegram/poller.h"
 
@@ -16,6 +19,7 @@
 #define OUTBOX_CONCURRENCY \
     16 /* calls at the same time: 30 messages a second, and a server that takes half of one for each */
 #define START_MS 30000
+#define PRUNE_MS 2000
 
 struct Bot {
     BotOptions      options;
@@ -33,6 +37,20 @@ static void on_stored(void *context)
     const Bot *bot = context;
 
     waker_notify(bot->options.waker, bot->domain_updates);
+}
+
+static int64_t on_prune(void *context, int rows)
+{
+    const Bot                *bot   = context;
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "rating-prune", .deadline = deadline_in_ms(PRUNE_MS), .arena = arena, .keyed = true};
+    Error     error   = {0};
+    int64_t   deleted = 0;
+
+    if (db_call(bot->options.pool, &options, sql_rating_prune, DB_ARGS(db_i32(rows)), &db_i64_shape, &deleted,
+                &error) != OK)
+        log_error(LOG_WARN, "bot", "old rows of groups were not deleted", &error);
+    return deleted;
 }
 
 static ErrorCode workers_make(Bot *bot, Error *reterr)
@@ -66,6 +84,7 @@ static ErrorCode poller_make(Bot *bot, Error *reterr)
          .commands       = bot_game_commands,
          .outbox_max     = (int)settings->telegram_outbox,
          .on_stored      = on_stored,
+         .on_prune       = on_prune,
          .context        = bot,
     };
 

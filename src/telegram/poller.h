@@ -41,6 +41,8 @@ typedef struct {
     const TelegramCommand *commands;       /* ended by a NULL command; NULL: none */
     int                    outbox_max;     /* for the metric */
     void (*on_stored)(void *context);      /* updates were stored */
+    /* From time to time, in either mode: delete at most so many old rows of each kind. Returns how many rows; NULL: none. */
+    int64_t (*on_prune)(void *context, int rows);
     void *context;
 } TelegramPollerOptions;
 

@@ -274,5 +274,10 @@ void poller_prune(TelegramPoller *poller)
     if (db_call(poller->options.intake.pool, &options, sql_telegram_prune,
                 DB_ARGS(db_i32(PRUNE_DAYS), db_i32(PRUNE_ROWS)), &db_i64_shape, &deleted, &error) != OK)
         log_error(LOG_WARN, "telegram", "old rows of the bot were not deleted", &error);
+    if (poller->options.on_prune) {
+        int64_t more = poller->options.on_prune(poller->options.context, PRUNE_ROWS);
+
+        deleted = more > deleted ? more : deleted;
+    }
     poller->prune_at = mono_plus_ms(clock_mono(), deleted < PRUNE_ROWS ? PRUNE_MS : 0);
 }

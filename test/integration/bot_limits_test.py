@@ -118,4 +118,17 @@ def the_server_is_asked_once_about_a_member():
         assert db.value("select pawl.telegram_prune(30, 100) >= 2") == "t" and db.value("select count(*) from pawl.telegram_member") == "0"
 
 
+@test
+def rows_of_quiet_chats_are_deleted_in_both_modes():
+    for mode in ({}, {"PAWL_TELEGRAM_MODE": "webhook", "PAWL_TELEGRAM_WEBHOOK_SECRET": "the-webhook-s_secret"}):
+        with Database() as db, BotApi() as api, Pawl(db, env=api.env(**mode)) as pawl:
+            db.rows("insert into rating.usage (group_id, player_id, at) select n, 1, now() - n * interval '1 hour' from generate_series(1, 3000) n")
+            db.rows("insert into rating.question (group_id, key, player_a, player_b, score_a, score_b, asked_at) "
+                    "select n, 'k' || n, 1, 2, 3, 1, now() - n * interval '1 hour' from generate_series(1, 30) n")
+            pawl.serve("--role", "bot,api")
+            wait_until(lambda: db.value("select count(*) from rating.usage where at < now() - interval '25 hours'") == "0", timeout=60)
+            wait_until(lambda: db.value("select count(*) from rating.question where asked_at < now() - interval '25 hours'") == "0", timeout=60)
+            assert db.value("select count(*) >= 23 from rating.usage") == "t" and db.value("select count(*) >= 23 from rating.question") == "t"
+
+
 main()

@@ -186,6 +186,7 @@ rating.usage_add           app
 rating.turns_open          app
 rating.question_put        app
 rating.question_take       app
+rating.prune               monitor
 rating.matches_read        app
 rating.matches_write       app
 rating.undo_find           app
