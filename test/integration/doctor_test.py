@@ -236,7 +236,7 @@ def a_dead_database_is_found_and_nothing_after_it_is_tried():
         code, findings = examine(pawl)
         assert code == 69, code
         assert findings["connection"]["state"] == "fail" and "reachable" in findings["connection"]["advice"]
-        assert set(states(findings, *CHECKS[2:])) == {"skipped"}
+        assert set(states(findings, *CHECKS[3:])) == {"skipped"}
 
 
 @test
