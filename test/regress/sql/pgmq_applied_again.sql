@@ -6,17 +6,8 @@ select pgmq.bind_topic('a', 'q');
 select pgmq.enable_notify_insert('q', 5);
 set client_min_messages = warning;
 \set ECHO none
-\i ../../../sql/pgmq/schema.sql
-\i ../../../sql/pgmq/queue.sql
-\i ../../../sql/pgmq/partition.sql
-\i ../../../sql/pgmq/send.sql
-\i ../../../sql/pgmq/read.sql
-\i ../../../sql/pgmq/group.sql
-\i ../../../sql/pgmq/settle.sql
-\i ../../../sql/pgmq/metrics.sql
-\i ../../../sql/pgmq/notify.sql
-\i ../../../sql/pgmq/topic.sql
-\i ../../../sql/pgmq/grants.sql
+\set definitions `for file in pgmq/schema.sql pgmq/queue.sql pgmq/partition.sql pgmq/send.sql pgmq/read.sql pgmq/group.sql pgmq/settle.sql pgmq/metrics.sql pgmq/notify.sql pgmq/topic.sql pgmq/grants.sql; do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
+:definitions
 \set ECHO all
 reset client_min_messages;
 select queue_name from pgmq.list_queues();
