@@ -6,25 +6,39 @@
 
 -- What messages show: these users exist, with these names. p_groups and p_ats: the group and the time of the message of each. p_presents: true,
 -- false: seen in the group, or leaving it; null: named by another member, which adds a member but does not return one who left.
--- A user in several messages has the name of the last one.
+-- A user in several messages has the name of the last one. Nobody waits for a name: what another transaction has just written, which may take long,
+-- stays as it is, and the next message settles it.
 create or replace function rating.players_put (
   p_groups bigint[], p_ats timestamptz[], p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[])
   returns void
   language plpgsql set search_path = rating, pg_temp set plan = keyed_cached
 as $$
+declare
+  v_renamed bigint[];
 begin
   if exists (select from unnest(p_groups, p_ats, p_users, p_names, p_bots) u (group_id, at, id, name, bot)
              where (u.id <> 0) is not true or u.group_id is null or u.at is null or u.name is null or u.bot is null) then
     raise exception 'users must have an id other than 0, a group, a name, a time and whether they are bots' using errcode = 'RT002';
   end if;
   insert into rating.player (user_id, name, is_bot, seen_at)
-  select u.id, left(u.name, 128), u.bot, u.at
-  from (select distinct on (u.id) u.id, u.name, u.bot, u.at from unnest(p_users, p_names, p_bots, p_ats) u (id, name, bot, at)
-        order by u.id, u.at desc) u
+  select distinct on (u.id) u.id, left(u.name, 128), u.bot, u.at
+  from unnest(p_users, p_names, p_bots, p_ats) u (id, name, bot, at)
   left join rating.player p on p.user_id = u.id
-  where p.id is null or p.seen_at <= u.at and (p.name <> left(u.name, 128) or p.is_bot <> u.bot)
-  order by u.id
-  on conflict on constraint player_user do update set name = excluded.name, is_bot = excluded.is_bot, seen_at = excluded.seen_at;
+  where p.id is null
+  order by u.id, u.at desc
+  on conflict on constraint player_user do nothing;
+  v_renamed := array(
+    select u.id from unnest(p_users, p_names, p_bots, p_ats) u (id, name, bot, at)
+    join rating.player p on p.user_id = u.id
+    where p.seen_at <= u.at and (p.name <> left(u.name, 128) or p.is_bot <> u.bot));
+  if cardinality(v_renamed) > 0 then
+    v_renamed := array(
+      select p.user_id from rating.player p where p.user_id = any (v_renamed) order by p.user_id for no key update skip locked);
+    update rating.player p set name = left(u.name, 128), is_bot = u.bot, seen_at = u.at
+    from (select distinct on (u.id) u.id, u.name, u.bot, u.at from unnest(p_users, p_names, p_bots, p_ats) u (id, name, bot, at)
+          where u.id = any (v_renamed) order by u.id, u.at desc) u
+    where p.user_id = u.id and p.seen_at <= u.at;
+  end if;
 
   if exists (select from unnest(p_users, p_usernames) u (id, username)
              join rating.player p on p.user_id = u.id
@@ -78,14 +92,24 @@ declare
   v_names text[];
   v_shown text[];
   v_ats timestamptz[];
+  v_taken text[];
+  v_busy text[];
 begin
   select array_agg(q.id), array_agg(lower(q.shown)), array_agg(q.shown), array_agg(q.at) into v_players, v_names, v_shown, v_ats
   from (select distinct on (p.id) p.id, nullif(left(u.username, 64), '') as shown, u.at
         from unnest(p_users, p_usernames, p_ats) u (user_id, username, at) join rating.player p on p.user_id = u.user_id
         order by p.id, u.at desc) q;
-  perform from rating.username n
-  where n.name = any (v_names || array(select o.name from rating.username o where o.player_id = any (v_players)))
-  order by n.name for update;
+  v_taken := array(select n.name from rating.username n where n.name = any (v_names) or n.player_id = any (v_players));
+  v_busy := array(
+    select t from unnest(v_taken) t
+    except
+    select l.name from (select n.name from rating.username n where n.name = any (v_taken) order by n.name for update skip locked) l);
+  if cardinality(v_busy) > 0 then
+    select array_agg(u.id), array_agg(u.name), array_agg(u.shown), array_agg(u.at) into v_players, v_names, v_shown, v_ats
+    from unnest(v_players, v_names, v_shown, v_ats) u (id, name, shown, at)
+    where not coalesce(u.name = any (v_busy), false)
+      and not exists (select from rating.username o where o.player_id = u.id and o.name = any (v_busy));
+  end if;
   delete from rating.username n
   using unnest(v_players, v_names, v_ats) u (id, name, at)
   where n.player_id = u.id and n.seen_at <= u.at and n.name is distinct from u.name;

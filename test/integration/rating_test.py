@@ -167,6 +167,30 @@ def guards_of_the_sql_functions_refuse_null_and_nonsense():
 
 
 @test
+def nobody_waits_for_a_name_that_another_transaction_writes():
+    """A long undo may hold the rows of who was renamed; messages in other groups go on."""
+    with Database() as db:
+        model = Model(db, 2)
+        one, two = model.user(0), model.user(1)
+
+        def seen(sql_of, user, name, username):
+            sql_of(f"select rating.players_seen({model.group}, now(), array[{user}], array['{name}'], array['{username}'], array[false], array[true])")
+
+        with Session(db.url) as undo, Session(db.url) as other:
+            undo.do("begin")
+            seen(undo.do, one, "Renamed", "renamed")
+            other.do("set lock_timeout = '10s'")
+            seen(other.do, one, "Renamed", "renamed")
+            seen(other.do, two, "Second", "second")
+            assert other.do("select name from rating.player order by id") == ["Player 0", "Second"]
+            assert other.do("select name from rating.username order by player_id") == ["p0", "second"]
+            undo.do("commit")
+            seen(other.do, one, "Renamed", "renamed")
+            assert other.do("select p.name, n.name from rating.player p join rating.username n on n.player_id = p.id order by p.id") == [
+                "Renamed|renamed", "Second|second"]
+
+
+@test
 def usernames_change_hands_by_the_date_of_the_message():
     with Database() as db:
         model = Model(db, 2)
