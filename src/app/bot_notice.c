@@ -89,7 +89,7 @@ static void notice_send(BotNotices *notices, const Notice *notice, const char *n
 
     *turn = (BotTurn){.update   = &update,
                       .bot_id   = telegram_bot_id(notices->bot),
-                      .bot_name = name[0] ? name : NULL,
+                      .bot_name = name, /* "": not known yet, so a command that names a bot may be for another */
                       .arena    = arena,
                       .bot      = notices->bot};
     bot_game_failed(turn, &notice->why);

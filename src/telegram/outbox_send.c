@@ -228,6 +228,21 @@ static void answer_drop(Sending *sending)
 }
 
 /* Wait for its time. false: it has been postponed, released or dropped. */
+/* Numbers of messages begin anew in the chat that a group becomes: there is nothing to edit and nothing to reply to. */
+static void chat_follow(Sending *sending, int64_t chat_id)
+{
+    TelegramOutgoing *item = &sending->item;
+
+    if (chat_id == item->chat_id)
+        return;
+    item->chat_id         = chat_id;
+    item->reply_to        = 0;
+    item->message_id      = 0;
+    sending->is_replacing = false;
+    if (item->method == TELEGRAM_EDIT)
+        item->method = TELEGRAM_SEND;
+}
+
 static bool turn_take(Sending *sending)
 {
     Error error = {0};
@@ -241,8 +256,8 @@ static bool turn_take(Sending *sending)
         answer_drop(sending);
         return false;
     }
-    sending->item.chat_id = turn.chat_id;
-    sending->refusals     = turn.refusals;
+    chat_follow(sending, turn.chat_id);
+    sending->refusals = turn.refusals;
     if (!turn.is_reserved) {
         sending_postpone(sending, turn.wait_ms, "paced");
         return false;
@@ -351,7 +366,7 @@ static bool on_moved(Sending *sending)
     }
     log_write(LOG_INFO, "telegram", "a group has become a supergroup", LOG_INT("from", sending->item.chat_id),
               LOG_INT("to", to));
-    sending->item.chat_id = to;
+    chat_follow(sending, to);
     return true;
 }
 

@@ -441,6 +441,13 @@ def a_group_that_moves_is_followed():
         wait_until(lambda: api.texts(moved) == ["c"])
         assert not [c for c in api.calls_of("sendMessage") if c.parameters["chat_id"] == -78]
         assert group["id"] == -77
+        # Numbers of messages begin anew there: what was an edit of the old chat, or a reply, overwrites and answers nothing.
+        other = api.sent(moved)[0]["message_id"]
+        put(db, api, -78, ["edited"], kind="edit", key="e", message_id=other)
+        put(db, api, -78, ["replied"], key="r", reply_to=other)
+        wait_until(lambda: api.texts(moved) == ["c", "edited", "replied"], what="both are new messages")
+        assert "reply_to_message" not in api.sent(moved)[2], api.sent(moved)
+        assert not api.calls_of("editMessageText")
 
 
 @test
