@@ -6,7 +6,7 @@
 
 -- What messages show: these users exist, with these names. p_groups and p_ats: the group and the time of the message of each. p_presents: true,
 -- false: seen in the group, or leaving it; null: named by another member, which adds a member but does not return one who left.
--- A user in several messages has the name of the last one. Nobody waits for a name: what another transaction has just written, which may take long,
+-- A user in several messages has the name of the last one. No message waits for a name: what another transaction has just written, which may take long,
 -- stays as it is, and the next message settles it.
 create or replace function rating.players_put (
   p_groups bigint[], p_ats timestamptz[], p_users bigint[], p_names text[], p_usernames text[], p_bots boolean[], p_presents boolean[])

@@ -167,7 +167,7 @@ def guards_of_the_sql_functions_refuse_null_and_nonsense():
 
 
 @test
-def nobody_waits_for_a_name_that_another_transaction_writes():
+def no_message_waits_for_a_name_that_another_transaction_writes():
     """A long undo may hold the rows of who was renamed; messages in other groups go on."""
     with Database() as db:
         model = Model(db, 2)
