@@ -71,7 +71,7 @@ TEST(definition_refuses_wrong_top_level_fields)
         "{\"type\":\"t\",\"domain\":\"d\",\"on_deadline\":\"fail\",\"steps\":[{\"name\":\"a\",\"exec\":\"x\"}]}",
         "order.json:1:1: on_deadline needs a deadline");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":{}}",
-                   "order.json:1:34: steps: must be an array of steps, at least one, got an object");
+                   "order.json:1:34: steps: must be an array of steps, at least one, got an empty object");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":[]}",
                    "order.json:1:34: steps: must be an array of steps, at least one, got an empty array");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":[1]}",
@@ -311,7 +311,7 @@ TEST(definition_refuses_wrong_references)
 TEST(definition_refuses_wrong_branches_and_eaches)
 {
     assert_refused(STEP("{\"name\":\"p\",\"parallel\":{}}"),
-                   "order.json:3:24: steps[1].parallel: must be an object of 1 to 64 arrays of steps, got an object");
+                   "order.json:3:24: steps[1].parallel: must be an object of 1 to 64 arrays of steps, got an empty object");
     assert_refused(STEP("{\"name\":\"p\",\"parallel\":{\"x\":[]}}"),
                    "order.json:3:29: steps[1].parallel.x: must be an array of steps, at least one, got an empty array");
     assert_refused(
@@ -572,7 +572,7 @@ TEST(definition_accepts_the_example)
     memset(bytes, '?', size); /* it has its own copy */
     free(bytes);
     assert_string_equal("order", definition->type);
-    assert_int_equal(15, definition->count);
+    assert_int_equal(14, definition->count);
     assert_int_equal(4, definition->compensation_count);
     assert_int_equal(2, definition_find(definition, "print")->list->depth);
     assert_int_equal(3, definition_find(definition, "pick")->list->depth);
