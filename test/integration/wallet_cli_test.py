@@ -234,7 +234,7 @@ def bad_input_names_its_argument_and_writes_nothing():
             no(pawl, "floor", "ann", bad, code=2, words=["N must be an integer"])
         for bad in ("yesterday", "2026-02-30", "2026-11-15T25:00", "2026-11-15 10:00 ", "2026-1-1", "2026-11-15T10:00+99"):
             no(pawl, "entries", "ann", "--since", bad, code=2, words=["--since", "2026-11-15"])
-        no(pawl, "entries", "ann", "--kind", "transfr", code=2, words=["--kind", "did you mean transfer"])
+        no(pawl, "entries", "ann", "--kind", "transfr", code=2, words=["--kind", 'did you mean "transfer"?'])
         no(pawl, "entries", "ann", "--limit", "0", code=2, words=["--limit"])
         no(pawl, "transfer", "ann", "ann", "1", code=2, words=["same"])
         no(pawl, "topup", "ann", code=2, words=["OWNER N"])
@@ -413,7 +413,7 @@ def a_bad_line_is_named():
         before = ledger_rows(db)
         for bad, word in (("{", "column"), ("[]", "object"), (json.dumps({**good, "amount": 0}), "amount"),
                           (json.dumps({**good, "amount": 1.5}), "amount"), (json.dumps({**good, "amout": 1}), "amout"),
-                          (json.dumps({**good, "kind": "transfr"}), "did you mean transfer"),
+                          (json.dumps({**good, "kind": "transfr"}), 'did you mean "transfer"?'),
                           (json.dumps({**good, "owner": "ann"}), 'transfer has no field "owner"'),
                           (json.dumps({"kind": "floor", "txn_id": new_id(), "owner": "ann"}), 'missing field "floor"'),
                           (json.dumps({"kind": "capture", "txn_id": new_id()}), 'missing field "hold"'),
