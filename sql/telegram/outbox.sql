@@ -34,7 +34,7 @@ create or replace function pawl.telegram_share ()
   returns integer
   language sql immutable
 as $$
-  select 50
+  select 250
 $$;
 
 -- How many messages of a chat may still be queued.

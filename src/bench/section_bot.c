@@ -28,7 +28,7 @@
 #define CALL_MS     60000
 #define ARENA_BYTES ((size_t)16 << 20)
 #define TEXT_BYTES  ((size_t)1 << 20)
-#define CHAT_SHARE  50   /* messages of one chat that may wait: pawl.telegram_share() */
+#define CHAT_SHARE  250  /* messages of one chat that may wait: pawl.telegram_share() */
 #define AHEAD_MAX   2000 /* updates that are stored and not handled yet */
 
 typedef struct {

@@ -7,7 +7,7 @@
  * Invariants
  *   1. The id of an outgoing command follows from the update's id and its number in the list, so an update that is handled again sends
  *      nothing twice.
- *   2. At most size_max messages of a bot wait, and of one chat at most 50 (pawl.telegram_share()). What is beyond is refused, logged and counted; the transaction is not affected. Answers
+ *   2. At most size_max messages of a bot wait, and of one chat at most 250 (pawl.telegram_share()). What is beyond is refused, logged and counted; the transaction is not affected. Answers
  *      to button presses do not count among them: at most 200 wait, with one attempt, for at most a minute. Processes that queue at the same time may exceed it by what they queue together.
  *   3. Pacing is shared by all processes (sql/telegram/pace.sql): a chat gets 1 message a second, a group 20 a minute, all together 30 a
  *      second. A 429 pauses its chat for as long as the server says, uses up no attempt, and delays no other chat.

@@ -77,9 +77,9 @@ select pawl.telegram_pace_answer(12, null, 30, 400);
 delete from pawl.telegram_chat where bot_id = 12;
 delete from pawl.delayed d where d.domain_id = pawl.domain_find('telegram:12:outbox');
 
--- A chat has a share of the outbox; what is beyond is refused for it alone. Bot 11: 60 messages to one chat, 1 to another, then 1 each.
-select pawl.telegram_put(11, array_agg(gen_random_uuid()), array_agg(case when n = 61 then 22 else 21 end), array_agg('send'::text), array_agg(to_jsonb(n)), 1000)
-from generate_series(1, 61) n;
+-- A chat has a share of the outbox; what is beyond is refused for it alone. Bot 11: 260 messages to one chat, 1 to another, then 1 each.
+select pawl.telegram_put(11, array_agg(gen_random_uuid()), array_agg(case when n = 261 then 22 else 21 end), array_agg('send'::text), array_agg(to_jsonb(n)), 1000)
+from generate_series(1, 261) n;
 select pawl.telegram_put(11, array[gen_random_uuid(), gen_random_uuid()], '{21,22}', '{send,send}', '{1,2}', 1000);
 select order_key, count(*), max(payload::integer) from pawl.command where order_key in ('21', '22') group by order_key order by order_key;
 -- Also of what waits for its turn.
