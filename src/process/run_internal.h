@@ -1,0 +1,58 @@
+/*
+ * run_internal.h - an activation, shared by the file that answers what it knows (run_read.c) and the one that writes and ends it (run.c).
+ */
+#ifndef PROCESS_RUN_INTERNAL_H
+#define PROCESS_RUN_INTERNAL_H
+
+#include "base/sync.h"
+#include "process/run.h"
+
+/* The responses of one name, in the order of their arrival. */
+typedef struct {
+    const char  *name;
+    const char **payloads;
+    int          count;
+} ResponseList;
+
+typedef struct {
+    const char *name;
+    int64_t     count;
+} Wait;
+
+struct Run {
+    ProcessWriter       *writer;
+    Job                 *job;
+    const LoadedProcess *loaded;
+    ProcessMetrics      *metrics;
+    Mono                 began;
+    Mutex                mutex; /* guards the rest and the arena */
+    Arena               *arena;
+    const char          *state, *phase;
+    int64_t              version;
+    StepRecord         **records; /* sorted by name and attempt */
+    int                  record_count, record_space;
+    const StepRecord   **succeeded; /* in the order in which they ended */
+    int                  succeeded_count;
+    ResponseList        *responses; /* sorted by name */
+    int                  response_count, response_total;
+    Wait                *waits;
+    int                  wait_count, wait_space;
+    WaitKind             wait_kind;
+    const char          *wait_step;
+    int64_t              due_us;
+    int64_t              condition_version; /* the oldest state that a condition was evaluated against; 0: none */
+    size_t               record_bytes;
+    size_t               bytes_at_start; /* of the arena */
+    bool                 has_waits, is_over, is_canceled, is_suspect;
+};
+
+/* Under the mutex. A record that is known already is left as it is. */
+void run_record_add(Run *run, StepRecord *record);
+void run_responses_add(Run *run, const ProcessResponse *list, int count);
+int  run_attempts_recorded(const Run *run, const char *step);
+/* Has the process a deadline that this activation has to obey? */
+bool run_deadline_counts(const Run *run);
+/* A list of the arena that has space for one item more. */
+void *run_list_grow(Arena *arena, void *list, int count, int *space, size_t size);
+
+#endif
