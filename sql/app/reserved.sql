@@ -12,7 +12,7 @@ as $$
   select * from pawl.telegram_domains()
 $$;
 
--- May this session name the target?
+-- May the caller name the target?
 create or replace function pawl.reserved_target_is_open (p_target text)
   returns boolean
   language sql stable

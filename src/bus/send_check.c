@@ -50,26 +50,25 @@ static ErrorCode check_id(const char *field, const char *text, Error *reterr)
     return OK;
 }
 
-ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr)
+static ErrorCode check_name(const char *field, const char *name, int size_max, Error *reterr)
 {
-    if (!domain || !name_is_good(domain, SEND_DOMAIN_MAX, "_.:-"))
+    if (!name || !name_is_good(name, size_max, "_.:-"))
         return fail(
             reterr, ERR_INVALID,
             "%s must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
             "got \"%.*s\"",
-            field, SEND_DOMAIN_MAX, CUT(domain), domain ? domain : "");
+            field, size_max, CUT(name), name ? name : "");
     return OK;
+}
+
+ErrorCode send_check_domain(const char *field, const char *domain, Error *reterr)
+{
+    return check_name(field, domain, SEND_DOMAIN_MAX, reterr);
 }
 
 ErrorCode send_check_type(const char *field, const char *type, Error *reterr)
 {
-    if (!type || !name_is_good(type, SEND_TYPE_MAX, "_.:-"))
-        return fail(
-            reterr, ERR_INVALID,
-            "%s must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or digit, "
-            "got \"%.*s\"",
-            field, SEND_TYPE_MAX, CUT(type), type ? type : "");
-    return OK;
+    return check_name(field, type, SEND_TYPE_MAX, reterr);
 }
 
 static bool starts_with(const char *text, const char *prefix)

@@ -39,7 +39,7 @@ ErrorCode group_move(Tx *tx, int64_t from, int64_t to, bool *ret_moved, Error *r
 
 /* ---- settings ---- */
 
-/* start: not near the bounds of ratings, where nobody could win points that the loser does not have. */
+/* start: not near the bounds of ratings, where a winner gains no points, because the loser has none. */
 const GroupSetting group_settings[] = {
     {"system",    "system",        SETTING_SYSTEM,   0,   0   },
     {"k",         "k_factor",      SETTING_INTEGER,  1,   400 },

@@ -259,7 +259,7 @@ TEST(game_asks_back_for_the_same_result_within_a_minute)
     assert_true(strlen(data) <= GAME_DATA_MAX);
     no = arena_text(chat.fixture->arena, chat.output.list[0].buttons[1].data);
     assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
-    /* A third person answers neither way, and takes the question from nobody. */
+    /* A third person answers neither way, and leaves the question to those concerned. */
     assert_contains(press(&chat, 2, "c8", data, ADMIN_NO)->list[0].html, "Only who sent the match");
     assert_contains(press(&chat, 2, "c9", no, ADMIN_NO)->list[0].html, "Only who sent the match");
     assert_int_equal(1, rating_fixture_count(chat.fixture, "match"));
