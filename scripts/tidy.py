@@ -33,6 +33,9 @@ MODULES = {
     "cli": "base pg cluster bus process wallet rating client telegram http ops bench api app",
 }
 
+# What the tables and functions of a module are called.
+SQL_NAMES = {"process": r"\bpawl\.process", "telegram": r"\bpawl\.telegram", "wallet": r"\bwallet\.", "rating": r"\brating\."}
+
 # Written apart, so that this file does not find itself.
 LEFTOVERS = re.compile(r"\b(" + "|".join(["FIX" + "ME", "TO" + "DO", "X" * 3, "HA" + "CK"]) + r")\b")
 CONFLICT = re.compile(r"(<{7}|>{7}) ")
@@ -116,6 +119,19 @@ def check_includes(files):
         if file.path.suffix == ".c" and (ROOT / "src" / f"{own}.h").exists() and first:
             if first[1] not in (f"{own}.h", f"{own}_inner.h", f"{own}_internal.h"):
                 yield file.at(1, f'the first include should be "{own}.h"')
+
+
+def check_sql_modules(files):
+    """SQL of a module calls what its C may include; grants and retired functions are of all. "attached" and "reserved" join the rest."""
+    for file in files:
+        parts = file.path.parts
+        if parts[0] != "sql" or file.path.suffix != ".sql" or parts[1] in ("migrations", "base") or parts[1] not in MODULES:
+            continue
+        hidden = {module: name for module, name in SQL_NAMES.items() if module not in [parts[1]] + MODULES[parts[1]].split()}
+        for number, line in enumerate(file.lines, 1):
+            for module, name in hidden.items():
+                if re.search(name, line.split("--")[0]):
+                    yield file.at(number, f"{parts[1]} may not call {module}")
 
 
 def check_words(files):
@@ -221,6 +237,15 @@ def check_built(files):
             yield file.at(1, f"is not in {file.path.parent}/meson.build")
 
 
+def check_fields(files):
+    """The fields of a request belong to the module whose operation it is; api and lib read its table."""
+    for file in files:
+        if file.module in ("api", "lib"):
+            for number, line in enumerate(file.code, 1):
+                if re.match(r"(static )?const Field \w+\[", line):
+                    yield file.at(number, f"a table of fields belongs to the module of its operation, not to {file.module}")
+
+
 def check_scoped(files):
     """A scoped variable has a value from its declaration on: an early return would otherwise free stack garbage."""
     for file in files:
@@ -260,7 +285,7 @@ def declarators(declaration):
 def check_headers(files):
     """Each header compiles alone: no other include has to come first."""
     headers = [file for file in files if file.path.suffix == ".h" and file.path.name != "banned.h"]
-    libraries = ["libpq", "libsodium", "libcurl"]
+    libraries = ["libpq", "libsodium", "libcurl", "cairo"]
     flags = subprocess.run(["pkg-config", "--cflags", *libraries], capture_output=True, text=True).stdout.split()
     command = ["cc", "-std=gnu17", "-D_GNU_SOURCE", "-fsyntax-only", "-Wall", "-Werror",
                *(f"-I{ROOT / folder}" for folder in ("src", "include", ".")), *flags, "-x", "c"]
@@ -300,6 +325,37 @@ def rows_twice(file):
             rows[names] = number
 
 
+def check_architecture(files):
+    """ARCHITECTURE.md names files and functions that exist, and the modules with what they may include."""
+    file = next(file for file in files if file.path.as_posix() == "ARCHITECTURE.md")
+    paths = {path for other in files for path in (other.path.as_posix(), other.path.with_suffix("").as_posix())}
+    made = {match[1] for other in files if other.path.suffix == ".sql" and other.path.parts[0] == "sql"
+            for match in re.finditer(r"create (?:or replace |unlogged )?(?:function|view|table) ([\w.]+)", other.text)}
+    for number, line in enumerate(file.lines, 1):
+        for name in re.findall(r"`([^` ]+)`", line):
+            if re.fullmatch(rf"(?:{'|'.join(MODULES)})/\w+(?:\.h)?|(?:sql|docs|scripts|test)/[\w./]*\w", name):
+                if f"src/{name}" not in paths and name not in paths and not (ROOT / name).is_dir():
+                    yield file.at(number, f"there is no {name}")
+            elif re.fullmatch(r"(?:pawl|wallet|rating)\.\w+", name) and name not in made:
+                yield file.at(number, f"no function, view or table is called {name}")
+        if row := re.fullmatch(r"\| `(\w+)` \| .* \| (.*) \|", line):
+            yield from module_row(file, number, row[1], row[2])
+
+
+def module_row(file, number, name, includes):
+    """A row of the table of modules: what it may include, as the table here has it."""
+    if name not in MODULES:
+        yield file.at(number, f"there is no module {name}")
+        return
+    above = re.findall(r"^\| `(\w+)` \|", "\n".join(file.lines[:number - 1]), re.MULTILINE)
+    if match := re.fullmatch(r"all above(?: but (\w+))?", includes):
+        allowed = set(above) - {match[1]}
+    else:
+        allowed = set(re.findall(r"\w+", includes)) - {"nothing"}
+    if allowed != set(MODULES[name].split()):
+        yield file.at(number, f"{name} may include {MODULES[name] or 'nothing'}")
+
+
 def list_functions(files):
     """Functions begin with a brace in column 0 and end with one."""
     for file in files:
@@ -311,6 +367,16 @@ def list_functions(files):
                 if number - start - 1 > FUNCTION_LINES:
                     yield number - start - 1, file.at(start, f"function of {number - start - 1} lines")
                 start = None
+
+
+def list_sql_functions(files):
+    """The same for functions in SQL, but for those that are a table of values. Migrations are left alone."""
+    for file in files:
+        if file.path.suffix != ".sql" or file.path.parts[0] != "sql" or file.path.parts[1] == "migrations":
+            continue
+        for match in re.finditer(r"^as \$\$\n(?!  values\n)(.*?)^\$\$;$", file.text, re.DOTALL | re.MULTILINE):
+            if (count := match[1].count("\n")) > FUNCTION_LINES:
+                yield count, file.at(file.text.count("\n", 0, match.start()) + 1, f"function of {count} lines")
 
 
 def list_files(files):
@@ -327,9 +393,9 @@ def list_columns(files):
                     yield len(line), file.at(number, f"line of {len(line)} columns")
 
 
-CHECKS = [check_includes, check_words, check_vocabulary, check_calls, check_sql_in_c, check_sql_used, check_heads,
-          check_built, check_scoped, check_headers, check_proofs]
-LISTS = [list_functions, list_files, list_columns]
+CHECKS = [check_includes, check_sql_modules, check_words, check_vocabulary, check_calls, check_sql_in_c, check_sql_used, check_heads,
+          check_built, check_fields, check_scoped, check_headers, check_proofs, check_architecture]
+LISTS = [list_functions, list_sql_functions, list_files, list_columns]
 
 
 def main():

@@ -12,7 +12,8 @@ that must wait raises Suspended, and the function is called again when what it w
 
 So a function must make the same calls in the same order every time: what it branches on comes from its input and from results of steps, and
 time, random numbers and everything else from outside is a step. A recorded call that is made in another order, or with another input, is
-reported with its name, and the process goes to troubleshooting; nothing is run.
+reported with its name, and the process goes to troubleshooting; nothing is run. Each call needs a name of its own, because its record has that
+name: in a loop, put the item into it, as in run.step(f"pay-{number}", ...).
 
 Only Python's standard library is used. The API key needs the scope "process".
 """
@@ -27,6 +28,11 @@ import urllib.request
 from datetime import datetime, timedelta, timezone
 
 
+ERROR_BYTES_MAX = 8192
+CANCELED = "canceled by an operator"
+DEADLINE = "the deadline of the process has passed"
+
+
 class Failed(Exception):
     """A step, command or child has failed for good. A function may catch it and undo what it has done."""
 
@@ -39,8 +45,15 @@ class Suspended(BaseException):
     """The activation ends here. Do not catch it."""
 
 
-class HistoryDiffers(BaseException):
+class Defect(BaseException):
+    """The function is wrong: nothing more is run, and the process goes to troubleshooting. Do not catch it."""
+
+
+class HistoryDiffers(Defect):
     """The function does not make the calls that are recorded."""
+
+    def __init__(self, text):
+        super().__init__(f"the history differs: {text}")
 
 
 class Api:
@@ -49,7 +62,7 @@ class Api:
 
     def post(self, path, body, timeout=30):
         """One request. Retries while the server is unavailable: everything here may be repeated."""
-        request = urllib.request.Request(self.url + path, json.dumps(body).encode(), {
+        request = urllib.request.Request(self.url + path, json.dumps(body, allow_nan=False).encode(), {
             "Authorization": "Bearer " + self.token, "Content-Type": "application/json"})
         while True:
             try:
@@ -67,14 +80,19 @@ def moment(text):
     return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
+def shortened(error):
+    """An error as the server takes it."""
+    return error.encode(errors="replace")[:ERROR_BYTES_MAX].decode(errors="ignore")
+
+
 def point(name):
-    """Where the tests kill this process: CRASH_AT says at which of these points, counted from 1. Means nothing to an application."""
-    point.count += 1
-    if os.environ.get("CRASH_AT") == str(point.count):
+    """Where the tests kill this process: CRASH_AT names a point and which pass of it, "after the step 2". Means nothing to an application."""
+    point.passes[name] = point.passes.get(name, 0) + 1
+    if os.environ.get("CRASH_AT") == f"{name} {point.passes[name]}":
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-point.count = 0
+point.passes = {}
 
 
 class Run:
@@ -89,7 +107,7 @@ class Run:
     def load(self, item):
         """What is known: by the claim, or because something came while the activation was about to be suspended."""
         self.state, self.version = item["state"], item["version"]
-        self.retried_at, self.secret = item["retried_at"], item["secret"] or ""
+        self.secret = item["secret"] or ""
         self.now_at, self.now_mono = moment(item["now"]), time.monotonic()
         self.done, self.failures, self.order = {}, {}, {}
         for step in item["steps"]:
@@ -102,11 +120,15 @@ class Run:
         self.responses = {}
         for response in item["responses"]:
             self.responses.setdefault(response["name"], []).append(response["payload"])
-        self.canceled = bool(self.responses.get("$cancel"))
+        # What cancels it: an operator, or its deadline. The first request counts, so that every replay gives the same reason.
+        requests = self.responses.get("$cancel", [])
+        self.canceled = (DEADLINE if "deadline" in requests[0]["$cancel"] else CANCELED) if requests else None
+        self.deadline = moment(item["deadline"]) if item.get("deadline") else None
         # Steps whose command or child has not ended, while it is being compensated; and those of them whose calls have failed.
         self.open, self.awaited = set(item["open"] or []), []
         self.number, self.used, self.is_compensating = 0, {}, False
-        # A process that was canceled fails at the call at which it learned of it, also when it is replayed.
+        self.calls = {}  # the number of each call so far, by its name
+        # A process that was canceled, or whose deadline passed, fails at the call at which it learned of it, also when it is replayed.
         self.phase = item["phase"]
 
     def now(self):
@@ -120,8 +142,9 @@ class Run:
         mark = self._call(name, "step", input)
         if name in self.done:
             return self.done[name]["result"]
+        self._done_unkept(name)
         while True:
-            failures = [f for f in self.failures.get(name, []) if self._counts(f)]
+            failures = self._failures(name)
             if failures and failures[-1]["error"].startswith("refused: "):
                 raise Refused(failures[-1]["error"])
             if len(failures) >= attempts:
@@ -133,11 +156,18 @@ class Run:
             self._go_on()
             record = self._try(name, body, mark)
             point("after the step")
-            self._report({"record": record, **({"patch": patch(record["result"])} if patch and "result" in record else {})})
+            try:
+                self._report({"record": record, **({"patch": patch(record["result"])} if patch and "result" in record else {})})
+            except Exception as error:  # a result or patch that is too large, or no JSON
+                if "result" not in record:
+                    raise
+                self._report({"record": {"step": name + ":done", "result": f"{type(error).__name__}: {error}"[:1000], "input_hash": mark}})
+                self.done[name + ":done"] = {"result": f"{type(error).__name__}: {error}"[:1000]}
+                self._done_unkept(name)
             point("after the record")
             if "result" in record:
                 return record["result"]
-            self.failures.setdefault(name, []).append({"error": record["error"], "ended_at": self.now().isoformat()})
+            self.failures.setdefault(name, []).append({"error": record["error"], "ended_at": self.now().isoformat(), "reset": False})
 
     def patch(self, name, body):
         """Merge body(state) into the state, once. If the state has changed since it was read, body is called again with the new one."""
@@ -195,7 +225,7 @@ class Run:
         return self._send(name, domain, type, state, True)
 
     def compensating(self):
-        """What follows undoes what was done: it runs even if an operator has canceled the process, which ends as COMPENSATED. Before it, what
+        """What follows undoes what was done: it runs even if an operator or the deadline has canceled the process, which ends as COMPENSATED. Before it, what
         was sent must have ended; what completed all the same is recorded when the function is called again."""
         if self.phase == "forward":
             self._suspend("compensating", until=self.now(), phase="compensating")  # begin again with what has come meanwhile
@@ -215,6 +245,11 @@ class Run:
 
     def _call(self, name, kind, input):
         """Match this call with what is recorded at its place."""
+        if ":" in name:
+            raise ValueError(f"name of a call must have no \":\", which separates it from what is recorded of it, got \"{name}\"")
+        if name in self.calls:  # the record of that call would be taken for this one's
+            raise Defect(f"step \"{name}\" is call {self.calls[name] + 1} and call {self.number + 1}: each call of a process must have a name of its own")
+        self.calls[name] = self.number
         hashed = hashlib.sha256(json.dumps([kind, input], sort_keys=True).encode()).hexdigest()[:16]
         mark = f"{self.number}:{kind}:{hashed}"
         known = self.order.get(self.number)
@@ -232,11 +267,11 @@ class Run:
         if self.stop.is_set():
             raise Suspended
         if not self.is_compensating and (self.canceled or self.phase != "forward"):
-            raise Refused("canceled by an operator")
+            raise Refused(self.canceled or CANCELED)
 
-    def _counts(self, failure):
-        """Failures before an operator had the process tried again do not."""
-        return not self.retried_at or moment(failure["ended_at"]) > moment(self.retried_at)
+    def _failures(self, name):
+        """Those that count: an operator's retry resets the failures of the call that the process failed at, and no others."""
+        return [failure for failure in self.failures.get(name, []) if not failure["reset"]]
 
     def _try(self, name, body, mark):
         """One attempt: its record."""
@@ -246,10 +281,15 @@ class Run:
         try:
             record["result"] = body(hashlib.sha256(f"{self.secret}{self.id}/{name}{self._aside(name)}".encode()).hexdigest())
         except Refused as refusal:
-            record["error"] = f"refused: {refusal}"
+            record["error"] = shortened(f"refused: {refusal}")
         except Exception as error:  # the step's own failure: it is recorded, and tried again
-            record["error"] = f"{type(error).__name__}: {error}"
+            record["error"] = shortened(f"{type(error).__name__}: {error}")
         return {**record, "took_s": time.monotonic() - began}
+
+    def _done_unkept(self, name):
+        """A step that has run, and whose result could not be recorded, is not run again."""
+        if name + ":done" in self.done:
+            raise Failed(f"step {name} has run, and its result cannot be recorded: {self.done[name + ':done']['result']}")
 
     def _aside(self, name):
         """How often an operator had it retried from this step or an earlier one, for its key: what was recorded is then named NAME:goneN."""
@@ -271,26 +311,29 @@ class Run:
         mark = self._call(name, "process" if is_process else "command", [domain, type, payload])
         if name in self.done:
             return self.done[name]["result"]
-        failed = self.failures.get(name, [])
-        counted = [f for f in failed if self._counts(f)]
-        if counted:
+        failures = self._failures(name)
+        if failures:
             self._failed_while_open(name)
-            raise Failed(f"step {name}: {counted[-1]['error']}")
-        attempt, come = len(failed) + 1, self.responses.get("$reply." + name, [])
-        if len(come) < attempt:
+            raise Failed(f"step {name}: {failures[-1]['error']}")
+        # What an operator's retry has set aside is named $gone: the next one has the next number, and its reply names it.
+        replies, number = self.responses.get("$reply." + name, []), 1 + len(self.responses.get("$gone." + name, []))
+        come = [reply for reply in replies if reply.get("correlation_id") in (f"{name}#{number}", None)]
+        if not come:
             try:
                 self._go_on()
             except Refused:
                 self._failed_while_open(name)
                 raise
-            self._suspend(name, responses={"$reply." + name: attempt}, status="WAITING_FOR_REPLY", send={
-                "step": name, "attempt": attempt, "domain": domain, "type": type, "payload": payload or {}, "process": is_process})
-        outcome = come[attempt - 1]
-        record = {"step": name, "attempt": attempt, "input_hash": mark}
+            # Its record says that the function has come to this call: a failure before it is handled, and no retry resets that.
+            self._suspend(name, responses={"$reply." + name: len(replies) + 1}, status="WAITING_FOR_REPLY", send={
+                "step": name, "attempt": number, "domain": domain, "type": type, "payload": payload or {}, "process": is_process},
+                          record={"step": f"{name}:begun{number}", "input_hash": mark})
+        outcome = come[0]
+        record = {"step": name, "attempt": len(self.failures.get(name, [])) + 1, "input_hash": mark}
         if outcome["status"] == "COMPLETED":
             record["result"] = outcome["result"]
         else:
-            record["error"] = f"{outcome['status']}: {outcome.get('error')}"
+            record["error"] = shortened(f"{outcome['status']}: {outcome.get('error')}")
         self._report({"record": record})
         if "error" in record:
             raise Failed(f"step {name}: {record['error']}")
@@ -306,22 +349,23 @@ class Run:
         while (verdict := self.api.post(self.path + "/report", body)["items"][0])["verdict"] == "busy":
             time.sleep(pause)  # another transaction has the process locked
             pause = min(2 * pause, 1)
-        self.canceled = self.canceled or verdict["canceled"]
-        if verdict["verdict"] == "lost":
+        if verdict["canceled"] and not self.canceled:  # the next activation reads by whom
+            self.canceled = DEADLINE if self.deadline and self.now() >= self.deadline else CANCELED
+        if verdict["verdict"] in ("lost", "ended"):
             raise Suspended
         if verdict["verdict"] in ("refused", "too_large"):
             raise RuntimeError(verdict.get("error", verdict["verdict"]))
         self.state, self.version = verdict.get("state", self.state), verdict.get("version", self.version)
         return verdict
 
-    def _suspend(self, step, responses=None, until=None, status="WAITING_FOR_ASYNC", send=None, phase=None):
+    def _suspend(self, step, responses=None, until=None, status="WAITING_FOR_ASYNC", **parts):
         wait = {"step": step, "status": status}
         if responses:
             wait["responses"] = [{"name": name, "count": count} for name, count in responses.items()]
         if until:
             wait["until"] = until.isoformat()
         point("before it is suspended")
-        verdict = self._report({"wait": wait, **({"send": send} if send else {}), **({"phase": phase} if phase else {})})
+        verdict = self._report({"wait": wait, **parts})
         point("after it was suspended")
         raise Suspended(verdict if verdict["verdict"] == "met" else None)
 
@@ -375,11 +419,20 @@ class Worker:
                 continue
             point("before the end")
             try:
-                run._report(end)
+                self._end(run, end)
             except Suspended:
                 pass
             point("after the end")
             return
+
+    def _end(self, run, end):
+        """An end that the server refuses, because its result is too large or no JSON, is a failure of this process and of no other."""
+        if "error" in end["end"]:
+            end["end"]["error"] = shortened(end["end"]["error"])
+        try:
+            run._report(end)
+        except Exception as error:
+            run._report({"end": {"outcome": "fail", "error": f"its end cannot be recorded: {type(error).__name__}: {error}"[:1000]}})
 
     def _call(self, run):
         """How the process ends."""
@@ -391,14 +444,16 @@ class Worker:
             if run.is_compensating:
                 return {"phase": "compensated", "end": {"outcome": "reject", "error": str(result or "compensated")}}
             return {"end": {"outcome": "complete", "result": result}}
-        except HistoryDiffers as differs:
-            return {"end": {"outcome": "fail", "error": f"the history differs: {differs}"}}
-        except Refused as refusal:
+        except Defect as defect:
+            return {"end": {"outcome": "fail", "error": str(defect)}}
+        except Failed as failure:
+            if run.is_compensating or run.phase == "compensating" or not isinstance(failure, Refused):  # what is not undone needs an operator
+                return {"end": {"outcome": "fail", "error": str(failure)}}
             if run.canceled:  # and the function has nothing to undo
-                return {"phase": "compensated", "end": {"outcome": "reject", "error": str(refusal)}}
-            return {"end": {"outcome": "reject", "error": str(refusal)}}
+                return {"phase": "compensated", "end": {"outcome": "reject", "error": str(failure)}}
+            return {"end": {"outcome": "reject", "error": str(failure)}}
         except Exception as error:
-            return {"end": {"outcome": "fail", "error": str(error) or type(error).__name__}}
+            return {"end": {"outcome": "fail", "error": f"{type(error).__name__}: {error}"}}
 
     def _heartbeat(self, run, ended):
         body = {"items": [{"process_id": run.id, "lease": run.lease}], "lease_s": self.lease}

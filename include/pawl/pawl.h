@@ -211,6 +211,10 @@ typedef struct {
     const char *state;      /* JSON object; NULL: {} */
     const char *process_id; /* UUID; started twice with the same id it is one process. NULL: a new one */
     const char *actor;      /* the caller's name in the audit; NULL: none */
+    /* How long from the start, such as "2h", or a time such as "2026-11-16T20:00:00Z"; NULL: that of its definition */
+    const char *deadline;
+    /* "troubleshoot", "compensate" or "fail", when the deadline passes; NULL: that of its definition, without one "troubleshoot" */
+    const char *on_deadline;
 } PawlStart;
 /* As pawl_send(): the id is in *ret_sent, and after PAWL_UNKNOWN the same start with this id is still one process. */
 PawlStatus pawl_process_start(Pawl *pawl, const PawlStart *start, int timeout_ms, PawlSent *ret_sent, PawlError *error);
@@ -245,7 +249,8 @@ PawlStatus pawl_process_signal(Pawl *pawl, const PawlSignal *signal, int timeout
  * the same order, with the same inputs each time. It branches on pawl_run_input() and on results of calls, and takes everything else from
  * outside (time, random numbers, files) in a call. If it was changed, the process goes to troubleshooting with the first step that
  * differs, and nothing is run. When the lease is lost, no call writes or sends any more.
- * Names of calls: 1 to 100 letters, digits, "_", "." or "-", beginning with a letter or digit; each once per process. */
+ * Names of calls: 1 to 100 letters, digits, "_", "." or "-", beginning with a letter or digit; each once per process:
+ * a second call of a name does nothing, and the process goes to troubleshooting. */
 #define PAWL_FLOW(call)              \
     do {                             \
         PawlFlow flow_ = (call);     \
@@ -306,10 +311,10 @@ PawlFlow pawl_run_random(PawlRun *run, const char *name, unsigned long long *ret
 /* Merge a JSON object into the state, once. uses_state: it was computed from pawl_run_state(); if that has changed since, nothing is
  * written and the function is called again. */
 PawlFlow pawl_run_patch(PawlRun *run, const char *name, const char *patch, bool uses_state);
-/* What follows undoes what was done; when the function returns PAWL_FLOW_NEXT the process ends as COMPENSATED. A process that an operator cancels
- * fails at its first call that has no record; after this one its calls work again. */
+/* What follows undoes what was done; when the function returns PAWL_FLOW_NEXT the process ends as COMPENSATED. A process that an operator cancels,
+ * or whose deadline passes with the action compensate, fails at its first call that has no record; after this one its calls work again. */
 PawlFlow pawl_run_compensating(PawlRun *run);
-/* What a complete process returns, as JSON; why it was compensated, as text. Both are copied. */
+/* What a complete process returns, as JSON; why it was compensated, or failed although no call did, as text. Both are copied. */
 void pawl_run_result(PawlRun *run, const char *json);
 void pawl_run_reason(PawlRun *run, const char *format, ...) __attribute__((__format__(printf, 2, 3)));
 

@@ -27,3 +27,19 @@ create or replace function pawl.reserved_target_deliver (p_target text, p_replie
 as $$
   select pawl.process_target_deliver(p_target, p_replies)
 $$;
+
+-- The number of the command that gets the replies to a target of a module; null: there is none.
+create or replace function pawl.reserved_target_id (p_target text)
+  returns bigint
+  language sql immutable
+as $$
+  select pawl.process_target_id(p_target)
+$$;
+
+-- The status of a command that has ended, as its reply has it.
+create or replace function pawl.reply_status (p_id bigint, p_status text)
+  returns text
+  language sql stable
+as $$
+  select pawl.process_reply_status(p_id, p_status)
+$$;

@@ -20,7 +20,7 @@ begin
   end if;
   v_mine := array(
     select t.name from pawl.task t
-    where t.name = any (p_names) and (t.holder = p_holder or t.until <= v_now or t.until > v_now + interval '1 hour')
+    where t.name = any (p_names) and (t.holder = p_holder or t.until <= v_now or t.until > v_until + interval '1 min')
     order by t.name
     for update skip locked);
   update pawl.task t set holder = p_holder, until = v_until where t.name = any (v_mine);

@@ -4,13 +4,21 @@
 -- text, which is what PostgreSQL can return at most. Stored, it would break whatever reads it: replies, listings, the audit.
 -- Errors: the SQLSTATE that the caller names.
 
+-- The most bytes that a value may have as text: 16 MiB.
+create or replace function pawl.json_max ()
+  returns integer
+  language sql immutable
+as $$
+  select 16 * 1024 * 1024
+$$;
+
 -- The length as text. Numbers are measured one by one before all of it is written out; above 16 MiB it is only known to be more.
 create or replace function pawl.json_bytes (p_value jsonb)
   returns bigint
   language plpgsql immutable set search_path = pg_catalog, pg_temp
 as $$
 declare
-  c_max constant integer := 16 * 1024 * 1024;
+  c_max constant integer := pawl.json_max();
   v_bytes bigint := 0;
   v_number jsonb;
 begin
@@ -30,32 +38,36 @@ begin
 end
 $$;
 
+-- Has it more than 16 MiB as text? Values below 1000 bytes cannot, and are not measured.
+create or replace function pawl.json_is_large (p_value jsonb)
+  returns boolean
+  language sql immutable
+as $$
+  select pg_catalog.pg_column_size(array[p_value]) >= 1000 and pawl.json_bytes(p_value) > pawl.json_max()
+$$;
+
 -- For listings: a value of more than 16 MiB as text, which an earlier version has stored, as {"truncated": true, "stored_bytes": n}. One
 -- such value must not keep what is beside it from being read.
 create or replace function pawl.json_shown (p_value jsonb)
   returns jsonb
   language plpgsql immutable set search_path = pg_catalog, pg_temp
 as $$
-declare
-  v_stored integer := pg_column_size(array[p_value]);
 begin
-  if v_stored < 1000 or pawl.json_bytes(p_value) <= 16 * 1024 * 1024 then
-    return p_value;
+  if pawl.json_is_large(p_value) then
+    return jsonb_build_object('truncated', true, 'stored_bytes', pg_column_size(array[p_value]));
   end if;
-  return jsonb_build_object('truncated', true, 'stored_bytes', v_stored);
+  return p_value;
 end
 $$;
 
--- Raises when one of these has more than 16 MiB as text. Values below 1000 bytes cannot, and are not measured.
+-- Raises when one of these is.
 create or replace function pawl.json_check (p_name text, p_values jsonb[], p_errcode text)
   returns void
   language plpgsql immutable set search_path = pg_catalog, pg_temp
 as $$
-declare
-  c_max constant integer := 16 * 1024 * 1024;
 begin
-  if exists (select from unnest(p_values) v where pg_column_size(v) >= 1000 and pawl.json_bytes(v) > c_max) then
-    raise exception '% must have at most % bytes as text, got more', p_name, c_max using errcode = p_errcode;
+  if exists (select from unnest(p_values) v where pawl.json_is_large(v)) then
+    raise exception '% must have at most % bytes as text, got more', p_name, pawl.json_max() using errcode = p_errcode;
   end if;
 end
 $$;

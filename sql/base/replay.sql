@@ -1,4 +1,4 @@
--- replay.sql - a repeated request is answered no earlier than its first answer was durable.
+-- replay.sql - a response to a repeated request is sent only when the first response is durable.
 --
 -- A row can be visible before a synchronous standby has it: its commit's wait was canceled, or the server restarted in the middle
 -- of it. A transaction that only reads such a row commits without waiting, so its answer could be lost with the primary.

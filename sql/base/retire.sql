@@ -1,6 +1,6 @@
 -- retire.sql - drops functions of earlier versions that `create or replace` cannot replace: another argument type, argument name or
 -- result type. First of the definitions. A function whose signature stays the same is never dropped, because functions and views
--- of users may depend on it. pawl.send of earlier versions is renamed where they do.
+-- of users may depend on it. pawl.send and pawl.start of earlier versions are renamed where they do.
 -- Errors: 2BP01 something of a user depends on a function that goes; the message names both.
 
 do $$
@@ -20,8 +20,12 @@ begin
       ('pawl.batch_open(uuid,smallint,uuid[])', null, null),
       ('pawl.claim(smallint,integer,integer,bigint[],text[],text)', null, null),
       ('pawl.bring_back(integer,timestamptz,integer)', null, null),
+      ('pawl.records_from(bigint[],text)', '!is_open', null),
+      ('pawl.process_set_aside(bigint[],text,text)', null, null),
+      ('pawl.process_retry(uuid[],text[],text,text,text)', null, null),
       ('pawl.backlog()', 'drawn', null),
       ('pawl.backlog()', 'troubled', null),
+      ('pawl.backlog()', '!oldest_domain', null),
       ('pawl.horizon(smallint,bigint[],text[])', null, null),
       ('pawl.retry_delay_ms(smallint,text,integer)', null, null),
       ('pawl.command_ids(smallint,text,text,bigint,integer)', null, null),
@@ -36,6 +40,10 @@ begin
       ('pawl.send_put(integer,bigint,timestamptz,text,uuid[],text[],jsonb[],integer[],bigint[],smallint[],smallint[],text[],text[],uuid[])', null, null),
       ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text,text[])', null, null),
       ('pawl.send_put(integer,bigint,timestamptz,text,uuid[],text[],jsonb[],integer[],bigint[],smallint[],smallint[],text[],text[],text[],uuid[])', null, null),
+      ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text,text[],boolean)', null, null),
+      ('pawl.send_known(integer,bigint[])', null, null),
+      ('pawl.start(text,jsonb,uuid,text,text)', null, null),
+      ('pawl.process_load(bigint[],bigint)', '!deadline_action', null),
       ('pawl.retry_policy_set(text,text,bigint[])', null, null),
       ('pawl.send(text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text)', null, null),
       ('pawl.send(text,text,jsonb,uuid,interval,integer,integer,text,text,uuid)', null, null),
@@ -43,7 +51,21 @@ begin
       ('pawl.retry_policy_list(text)', '!order_key', null),
       ('pawl.reply_deliver(text,jsonb[])', null, 'void'),
       ('pawl.order_admit(integer,bigint[],text[],integer)', null, 'boolean[]'),
+      ('pawl.order_open(integer,text[],bigint[])', null, 'text[]'),
+      ('pawl.order_wait(integer[],text[],bigint[])', null, null),
       ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean)', null, null),
+      ('wallet.legs_run(wallet.legs,bigint,boolean,timestamptz,boolean,uuid[])', null, null),
+      ('wallet.post_run(text[],uuid[],text[],bigint[],text[],text[],uuid[],jsonb[],boolean,boolean)', null, 'record'),
+      ('wallet.post_arrays(text[],uuid[],text[],bigint[],text[],text[],uuid[],jsonb[],boolean)', null, 'record'),
+      ('wallet.post_nowait(text[],uuid[],text[],bigint[],text[],text[],uuid[],jsonb[])', null, 'record'),
+      ('wallet.post_transfer(uuid,text,bigint,text,text,jsonb,boolean)', null, 'record'),
+      ('wallet.post_transfers(uuid[],text[],bigint[],text[],text[],jsonb[],boolean)', null, 'record'),
+      ('wallet.post_batch(text[],uuid[],text[],bigint[],text[],text[],uuid[],jsonb[],integer,boolean)', null, 'record'),
+      ('wallet.post_replay(wallet.batch,text[],bigint[])', null, 'record'),
+      ('wallet.post_remaining(wallet.batch,text[],text[],bigint[],timestamptz,integer)', null, 'record'),
+      ('wallet.transfers_lock(uuid[],text[],bigint[],text[],text,jsonb[])', null, null),
+      ('wallet.transfers_legs(bigint[],text[],text[],bigint[],text[],timestamptz)', null, null),
+      ('wallet.transfers_write(timestamptz,uuid[],smallint,bigint[],jsonb[],bigint[],bigint[],bigint[],bigint[],bigint[])', null, null),
       ('pawl.drawing(integer)', null, null),
       ('pawl.drawing_bound()', null, null),
       ('pawl.drawing_oldest(integer,bigint)', null, null),
@@ -72,7 +94,23 @@ begin
       ('rating.matches_read(bigint[],text[],bigint[],bigint[],integer[],integer[])', null, null),
       ('rating.matches_write(bigint[],text[],integer[],bigint[],integer[],integer[],bigint[],bigint[],double precision[],double precision[],double precision[],double precision[],double precision[],double precision[])', null, null),
       ('rating.turns_open(bigint[],text[],text[],timestamptz[],bigint[],boolean[],integer[],bigint[],text[],text[],boolean[],boolean[],integer[],integer[],bigint[],text[])', null, null),
-      ('rating.usernames_seen(timestamptz,bigint[],text[])', null, null)
+      ('rating.usernames_seen(timestamptz,bigint[],text[])', null, null),
+      ('pawl.dead_letter_is_held(text,jsonb,text)', null, null),
+      ('pawl.reserved_sent(text,text[],bigint[])', null, null),
+      ('pawl.process_commands_sent(text,text[],bigint[])', null, null),
+      ('pawl.process_commands_write(text,text[],bigint[])', null, null),
+      ('pawl.name_check(text,text,integer)', null, null),
+      ('pawl.signal_name_guard(text)', null, null),
+      ('pawl.give_up(bigint[],text)', null, null),
+      ('pawl.process_give_up(bigint[],text)', null, null),
+      ('pawl.send_items(boolean,text,text[],jsonb[],uuid[],bigint[],smallint[],smallint[],text[],text[],uuid,text,text[],boolean,text[])', 'p_deadlines', null),
+      ('pawl.attached_deadlines_check(text,text[],integer)', null, null),
+      ('pawl.attached_deadlines_set(bigint[],uuid[],text[])', null, null),
+      ('pawl.attached_deadline_refusal(text,integer,uuid,text)', null, null),
+      ('pawl.process_deadlines_check(text,text[],integer)', null, null),
+      ('pawl.process_hold(bigint[])', null, null),
+      ('pawl.write_leases(bigint[],bigint[])', null, null),
+      ('pawl.process_candidates(integer,text,bigint,integer)', null, null)
     ) as r (signature, argument, result) on p.oid = to_regprocedure(r.signature)
     where (r.argument is null or r.argument = any (p.proargnames) or ltrim(r.argument, '!') <> all (p.proargnames) and r.argument ~ '^!')
       and (r.result is null or p.prorettype = r.result::regtype)
@@ -81,8 +119,9 @@ begin
       execute format('drop function %s', v_gone.name);
     exception when dependent_objects_still_exist then
       -- Its body calls the present functions by name, so what is bound to it goes on.
-      if v_gone.name like 'pawl.send(%' then
-        execute format('alter function %s rename to send_unordered', v_gone.name);
+      if v_gone.name like 'pawl.send(%' or v_gone.name like 'pawl.start(%' then
+        execute format('alter function %s rename to %s', v_gone.name,
+          case when v_gone.name like 'pawl.send(%' then 'send_unordered' else 'start_undated' end);
         continue;
       end if;
       select string_agg(distinct pg_describe_object(d.classid, d.objid, 0), ', ') into v_user

@@ -27,16 +27,11 @@ begin
   if found then
     raise exception 'on_complete may have domain, type and payload, got "%"', v_unknown using errcode = 'QU001';
   end if;
-  if (jsonb_typeof(p_on_complete -> 'domain') = 'string'
-      and p_on_complete ->> 'domain' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$') is not true then
-    raise exception 'on_complete.domain must be 1 to 63 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
-      using errcode = 'QU001';
+  if jsonb_typeof(p_on_complete -> 'domain') <> 'string' or jsonb_typeof(p_on_complete -> 'type') <> 'string' then
+    raise exception 'on_complete.domain and on_complete.type must be strings' using errcode = 'QU001';
   end if;
-  if (jsonb_typeof(p_on_complete -> 'type') = 'string'
-      and p_on_complete ->> 'type' ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
-    raise exception 'on_complete.type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
-      using errcode = 'QU001';
-  end if;
+  perform pawl.name_check('on_complete.domain', p_on_complete ->> 'domain', 63);
+  perform pawl.name_check('on_complete.type', p_on_complete ->> 'type', 100);
   begin
     perform pawl.payload_bytes(p_on_complete -> 'payload');
   exception when sqlstate 'QU001' then

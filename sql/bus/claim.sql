@@ -1,6 +1,6 @@
 -- claim.sql - lease commands to a worker, and requeue what is due.
 --
--- Invariants: a token only grows, and settle, extend and rescue name it. A command has at most one lease.
+-- Invariant: a command has at most one lease.
 -- Lock order: rows of ready, skipping locked ones, so that claims never wait.
 -- Errors: QU001 limit or lease out of range.
 
@@ -18,7 +18,7 @@ begin
     bytes := bytes - v_small * fitting;
     return;
   end if;
-  if exists (select from pawl.command c where c.id = any (p_ids) and c.payload_bytes > 16 * 1024 * 1024) then
+  if exists (select from pawl.command c where c.id = any (p_ids) and c.payload_bytes > pawl.json_max()) then
     raise exception 'a payload has more than 16 MiB as text' using errcode = '54000';
   end if;
   select count(*) filter (where s.total <= bytes), bytes - coalesce(max(s.total) filter (where s.total <= bytes), 0)
@@ -46,7 +46,7 @@ begin
   end if;
   for v_priority in reverse 9..0 loop
     for v_row in
-      select r.ctid as tid, r.id, r.attempt, r.order_key
+      select r.ctid as tid, r.id, r.order_key
       from pawl.ready r
       where r.domain_id = p_domain_id and r.priority = v_priority
         and (p_types is null or exists (
@@ -67,26 +67,113 @@ begin
       -- One that has no key yet waits for its turn like any other.
       continue when v_row.order_key is not null
         and v_row.id <> all (pawl.order_admit(p_domain_id, array[v_row.id], array[v_row.order_key], 1));
-      delete from pawl.ready r where r.ctid = v_row.tid;
-      insert into pawl.tsq (id, since, domain_id, attempt, error) values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, v_reason);
-      insert into pawl.event (id, at, domain_id, attempt, event, details)
-      values (v_row.id, pawl.now(), p_domain_id, v_row.attempt, 'MOVED_TO_TSQ', jsonb_build_object('error', v_reason));
-      perform pawl.order_release(array[v_row.id]);
-      v_moved := v_moved + 1;
+      v_moved := v_moved + pawl.give_up(array[v_row.id], v_reason, array[v_row.tid]);
     end loop;
   end loop;
   return v_moved;
 end
 $$;
 
--- The token for the leases of one claim: a sequence value followed by 16 random bits, so it is greater than every earlier one and does not
--- follow from them. It stays below 2^53 for 2^37 claims (4 years at 1000 per second), so that clients that read JSON numbers as
--- doubles keep every digit; larger tokens are still valid.
-create or replace function pawl.lease_token ()
+-- The last queue position that was allocated.
+create or replace function pawl.allocated ()
   returns bigint
-  language sql volatile
+  language plpgsql volatile
 as $$
-  select (nextval('pawl.lease_seq') << 16) | ('x' || right(gen_random_uuid()::text, 4))::bit(16)::integer
+begin
+  return (select case when s.is_called then s.last_value else s.last_value - 1 end from pawl.command_seq s);
+end
+$$;
+
+-- Of those of the found commands that have keys, the admitted ones, and all others; at most p_limit.
+create or replace function pawl.claim_admit (
+  p_domain_id integer, p_limit integer, p_keys text[], inout tids tid[], inout ids bigint[])
+  language plpgsql
+as $$
+declare
+  v_admitted bigint[];
+begin
+  select pawl.order_admit(p_domain_id, array_agg(u.id), array_agg(u.key), p_limit) into v_admitted
+  from unnest(ids, p_keys) u (id, key) where u.key is not null having count(*) > 0;
+  select array_agg(f.tid), array_agg(f.id) into tids, ids
+  from (
+    select u.tid, u.id
+    from unnest(tids, ids, p_keys) with ordinality u (tid, id, key, ord)
+    where u.key is null or u.id = any (v_admitted)
+    order by u.ord
+    limit p_limit
+  ) f;
+end
+$$;
+
+-- Finds and locks the rows that pawl.claim leases. Parks commands whose order keys other commands have.
+-- One statement reads all priorities: a claim of one command would spend most of its time on starting a statement for each.
+create or replace function pawl.claim_find (p_domain_id integer, p_limit integer, p_after bigint[], p_types text[])
+  returns tid[]
+  language plpgsql
+as $$
+declare
+  c_read_max constant integer := 20000; -- commands with order keys that one claim may park
+  v_all tid[] := '{}'::tid[];
+  v_left integer := p_limit;
+  v_bytes bigint := 8 * 1024 * 1024;
+  v_read integer := 0;
+  v_after bigint[] := p_after;
+  v_priority integer := 9; -- the highest that is left to read
+  v_pos bigint;
+  v_tids tid[];
+  v_ids bigint[];
+  v_keys text[];
+  v_chunk integer := p_limit;
+  v_found integer;
+  v_ordered integer;
+  v_is_small boolean; -- all payloads are below 1000 bytes
+  v_fitting integer;
+begin
+  loop
+    select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), count(*), count(f.order_key), bool_and(not f.extras)
+    into v_tids, v_ids, v_keys, v_found, v_ordered, v_is_small
+    from (
+      -- A lower priority is read only when the higher ones have fewer rows than wanted: the outer limit ends the loop over priorities.
+      select r.tid, r.id, r.order_key, r.extras
+      from generate_series(v_priority, 0, -1) p (priority)
+      cross join lateral (
+        select r.ctid as tid, r.id, r.order_key, r.extras
+        from pawl.ready r
+        where r.domain_id = p_domain_id and r.priority = p.priority and r.pos > v_after[p.priority + 1]
+          and (p_types is null or exists (
+            select from pawl.command c where c.id = r.id and c.type = any (p_types)))
+        order by r.pos
+        limit v_chunk
+        for update skip locked
+      ) r
+      limit v_chunk
+    ) f;
+    exit when v_found = 0;
+    if v_ordered > 0 or v_found > v_left then
+      v_read := v_read + v_ordered;
+      select r.priority, r.pos into v_priority, v_pos from pawl.ready r where r.ctid = v_tids[v_found];
+      v_after[v_priority + 1] := v_pos;
+      select a.tids, a.ids into v_tids, v_ids from pawl.claim_admit(p_domain_id, v_left, v_keys, v_tids, v_ids) a;
+    end if;
+    if v_tids is not null then
+      v_fitting := cardinality(v_tids);
+      v_left := v_left - v_fitting;
+      if v_is_small and 1000 * v_fitting <= v_bytes then -- nearly always
+        v_bytes := v_bytes - 1000 * v_fitting;
+      else
+        select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
+      end if;
+      if v_fitting < cardinality(v_tids) then -- the first of all goes in any case
+        return v_all || v_tids[:case when cardinality(v_all) = 0 then greatest(v_fitting, 1) else v_fitting end];
+      end if;
+      v_all := v_all || v_tids;
+    end if;
+    -- Only commands that were not admitted leave it with fewer than it asked for.
+    exit when v_left = 0 or v_read >= c_read_max or v_ordered = 0 or v_found < v_chunk;
+    v_chunk := case when v_tids is null then greatest(v_left, least(v_chunk * 2, 5000)) else v_left end;
+  end loop;
+  return v_all;
+end
 $$;
 
 -- Up to p_limit commands of one domain, highest priority first, then in the order of their positions. p_after has, for each priority
@@ -102,169 +189,49 @@ create or replace function pawl.claim (
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz;
-  v_left integer := p_limit;
-  v_after bigint[] := p_after;
-  v_last bigint;
-  v_token bigint;
   v_tids tid[];
-  v_ids bigint[];
-  v_keys text[];
-  v_pos bigint;
-  v_chunk integer;
-  v_found integer;
-  v_ordered integer;
-  c_read_max constant integer := 20000; -- commands with order keys that one claim may park
-  v_read integer := 0;
-  v_admitted bigint[]; -- of those with keys
-  v_bytes bigint := 8 * 1024 * 1024;
-  v_is_small boolean; -- all payloads are below 1000 bytes
-  v_fitting integer;
+  v_token bigint;
+  v_now timestamptz;
 begin
   perform pawl.array_check('after', p_after, 10, 'QU001'),
           pawl.array_check('types', p_types, coalesce(cardinality(p_types), 0), 'QU001', true);
   if (p_limit between 1 and 10000 and p_lease_ms between 100 and 86400000) is not true then
     raise exception 'limit must be from 1 to 10000 and lease from 100 to 86400000 ms' using errcode = 'QU001';
   end if;
-  loop
-    for v_priority in reverse 9..0 loop
-      v_pos := v_after[v_priority + 1];
-      v_chunk := v_left;
-      loop
-        select array_agg(f.tid), array_agg(f.id), array_agg(f.order_key), max(f.pos), count(*), count(f.order_key), bool_and(not f.extras)
-        into v_tids, v_ids, v_keys, v_pos, v_found, v_ordered, v_is_small
-        from (
-          select r.ctid as tid, r.id, r.pos, r.order_key, r.extras
-          from pawl.ready r
-          where r.domain_id = p_domain_id and r.priority = v_priority and r.pos > v_pos
-            and (p_types is null or exists (
-              select from pawl.command c where c.id = r.id and c.type = any (p_types)))
-          order by r.pos
-          limit v_chunk
-          for update skip locked
-        ) f;
-        exit when v_found = 0;
-        if v_ordered > 0 then
-          v_read := v_read + v_ordered;
-          select pawl.order_admit(p_domain_id, array_agg(u.id), array_agg(u.key), v_left) into v_admitted
-          from unnest(v_ids, v_keys) u (id, key) where u.key is not null;
-        end if;
-        if v_ordered > 0 or v_found > v_left then
-          select array_agg(f.tid), array_agg(f.id) into v_tids, v_ids
-          from (
-            select u.tid, u.id
-            from unnest(v_tids, v_ids, v_keys) with ordinality u (tid, id, key, ord)
-            where u.key is null or u.id = any (v_admitted)
-            order by u.ord
-            limit v_left
-          ) f;
-        end if;
-        if v_tids is not null then
-          if v_is_small and 1000 * cardinality(v_tids) <= v_bytes then -- nearly always
-            v_fitting := cardinality(v_tids);
-            v_bytes := v_bytes - 1000 * v_fitting;
-          else
-            select f.fitting, f.bytes into v_fitting, v_bytes from pawl.claim_fitting(v_ids, v_bytes) f;
-          end if;
-          v_left := v_left - cardinality(v_tids);
-          if v_fitting < cardinality(v_tids) then
-            v_left := 0;
-            exit when v_fitting = 0 and v_token is not null;
-            v_tids := v_tids[:greatest(v_fitting, 1)]; -- one goes in any case
-          end if;
-          v_token := coalesce(v_token, pawl.lease_token());
-          v_now := pawl.now(); -- after the select: whatever it found was sent before, so the audit shows RECEIVED after SENT
-          return query
-            with taken as (
-              -- They are locked and rows here are never updated, so they are still where they were.
-              delete from pawl.ready r
-              where r.ctid = any (v_tids)
-              returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
-            ), leased as (
-              insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker)
-              select t.id, v_token, v_now + p_lease_ms * interval '1 ms', p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker
-              from taken t
-            )
-            select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
-            from taken t
-            join pawl.command c on c.id = t.id
-            order by t.pos;
-        end if;
-        if v_read >= c_read_max then
-          v_left := 0;
-        end if;
-        -- Only commands that were not admitted leave it with fewer than it asked for.
-        exit when v_left = 0 or v_ordered = 0 or v_found < v_chunk;
-        v_chunk := case when v_tids is null then greatest(v_left, least(v_chunk * 2, 5000)) else v_left end;
-      end loop;
-      exit when v_left = 0;
-    end loop;
-    exit when v_token is not null;
+  v_tids := pawl.claim_find(p_domain_id, p_limit, p_after, p_types);
+  if cardinality(v_tids) = 0 then
     -- A cursor beyond the last position that was given out is from before a restore or failover: nothing would be found at it until
     -- the sequence has caught up.
-    select case when s.is_called then s.last_value else s.last_value - 1 end into v_last from pawl.command_seq s;
-    exit when not exists (select from unnest(v_after) a where a > v_last);
-    v_after := array_fill(0::bigint, array[10]);
-  end loop;
-end
-$$;
-
--- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
--- Verdicts: EXTENDED, CANCELED, LOST (another token, or no lease at all), BUSY (another transaction has it locked, such as a
--- pawl.cancel that is not committed yet: it is still the caller's; nothing was done).
-create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer)
-  returns table (ord integer, verdict text)
-  language plpgsql security definer set search_path = pawl, pg_temp
-  set plan = keyed_cached
-as $$
-#variable_conflict use_column
-declare
-  v_now timestamptz := pawl.now();
-  v_kept bigint[];
-  v_tids tid[];
-  v_ended bigint[];
-  v_canceled bigint[];
-begin
-  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
-  if (p_lease_ms between 100 and 86400000) is not true then
-    raise exception 'lease must be from 100 to 86400000 ms' using errcode = 'QU001';
+    if (pawl.allocated() < any (p_after)) is not true then
+      return;
+    end if;
+    v_tids := pawl.claim_find(p_domain_id, p_limit, array_fill(0::bigint, array[10]), p_types);
   end if;
-  -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
-  select array_agg(h.ord) filter (where not h.cancel), array_agg(h.tid) filter (where not h.cancel),
-         array_agg(h.ord) filter (where h.cancel), array_agg(h.id) filter (where h.cancel)
-  into v_kept, v_tids, v_ended, v_canceled
-  from (
-    select i.ord, i.id, l.tid, l.cancel
-    from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
-    cross join lateral (
-      select l.ctid as tid, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
-  ) h;
-  if v_canceled is not null then
-    perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
-  end if;
-  update pawl.lease l set until = v_now + p_lease_ms * interval '1 ms' where l.ctid = any (v_tids);
+  v_token := pawl.lease_token();
+  v_now := pawl.now(); -- after the rows were found: whatever was found was sent before, so the audit shows RECEIVED after SENT
   return query
-    -- By grouping, because row by row a join of two lists takes the square of their length.
-    select v.ord::integer, coalesce(max(v.verdict), 'LOST')
-    from (
-      select k, 'EXTENDED' from unnest(v_kept) k
-      union all
-      select e, 'CANCELED' from unnest(v_ended) e
-      union all
-      select u.ord, 'BUSY' -- the lowest of them, so that what was extended is not called so
-      from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
-      cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
-      where coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids)
-      union all
-      select n, null from generate_series(1, cardinality(p_ids)) n
-    ) v (ord, verdict)
-    group by v.ord
-    order by v.ord;
+    with taken as (
+      -- They are locked and rows here are never updated, so they are still where they were.
+      delete from pawl.ready r
+      where r.ctid = any (v_tids)
+      returning r.id, r.pos, r.priority, (r.attempt + 1)::smallint as attempt, r.max_attempts, r.extras
+    ), leased as (
+      insert into pawl.lease (id, token, until, domain_id, priority, attempt, max_attempts, extras, started_at, worker, lease_ms)
+      select t.id, v_token, v_now + p_lease_ms * interval '1 ms', p_domain_id, t.priority, t.attempt, t.max_attempts, t.extras, v_now, p_worker,
+             p_lease_ms
+      from taken t
+    )
+    select t.id, v_token, c.command_id, c.type, c.payload, t.attempt, t.max_attempts, t.priority, t.pos
+    from taken t
+    join pawl.command c on c.id = t.id
+    order by t.priority desc, t.pos;
 end
 $$;
 
--- Requeue what is due: delayed commands, and leases that have expired. In batches; any number of pods may call it at the same time.
--- p_since: leases that expired before this have been read, so that the scan does not begin at the oldest dead entry.
+-- Requeue what is due: delayed commands, and leases that have expired; and do what is due by attached rows (app/attached.sql). In batches; any number of
+-- pods may call it at the same time.
+-- p_since: leases that expired before this have been read, so that the scan does not begin at the oldest dead entry. A caller that has read none, and one
+-- that has read later ones than the clock shows, which was set back, has leases corrected: see pawl.lease_correct.
 -- p_due_since: no command that was due before this is left, so that the scan does not read index entries of deleted rows that cannot
 -- be vacuumed yet.
 -- next_ms: when something is due next, at most p_most_ms from now, and 0 when there is more to do. looked: the time of the call.
@@ -279,9 +246,12 @@ create or replace function pawl.requeue_due (
   set plan = keyed_cached
 as $$
 declare
+  c_attached constant integer := 100;
   v_most timestamptz;
   v_next timestamptz;
   v_ids bigint[];
+  v_attached integer; -- that was due
+  v_corrected integer := 0;
 begin
   if (p_limit between 1 and 100000 and p_most_ms between 0 and 86400000 and p_since is not null and p_due_since is not null) is not true then
     raise exception 'limit must be from 1 to 100000, most_ms from 0 to 86400000, since and due_since not null' using errcode = 'QU001';
@@ -295,19 +265,20 @@ begin
     select d.id from pawl.delayed d where d.due >= p_due_since and d.due <= looked
     order by d.due limit p_limit for update skip locked);
   moved := pawl.requeue_apart('delayed', v_ids, looked);
-  -- No lease is longer than a day: the clock was ahead when these were given. They get their time from now on; a worker that lives extends them.
-  update pawl.lease l set until = looked + least(l.until - l.started_at, interval '1 day')
-  where l.id = any (array(
-    select l.id from pawl.lease l where l.until > looked + interval '25 hours' order by l.until desc limit p_limit for update skip locked));
-  v_ids := array(
+  if p_since <= 'epoch' or p_since > looked then
+    v_corrected := pawl.lease_correct(p_limit, looked);
+  end if;
+  v_ids := pawl.lease_extended_late(array(
     select l.id from pawl.lease l where l.until < looked and l.until >= p_since
-    order by l.until limit p_limit for update skip locked);
+    order by l.until limit p_limit for update skip locked), looked);
   moved := moved + pawl.requeue_apart('lease', v_ids, looked);
   perform pawl.batch_sweep(100), pawl.order_resume(100);
+  v_attached := pawl.attached_due(c_attached, looked);
   due_left := (
     select d.due from pawl.delayed d where d.due >= p_due_since and d.due <= looked order by d.due limit 1);
   -- Not beyond v_most: most index entries behind it belong to leases that were settled long before they would expire.
-  v_next := case when moved >= p_limit then looked else least(
+  v_next := case when moved >= p_limit or v_corrected >= p_limit or v_attached = c_attached then looked else least(
+    pawl.attached_due_next(looked, v_most),
     (select d.due from pawl.delayed d where d.due > looked and d.due < v_most order by d.due limit 1),
     (select l.until from pawl.lease l where l.until >= looked and l.until < v_most order by l.until limit 1),
     v_most) end;
@@ -379,6 +350,14 @@ begin
 end
 $$;
 
+-- The error of commands whose last worker was lost.
+create or replace function pawl.worker_lost_error ()
+  returns text
+  language sql immutable
+as $$
+  select 'its worker was lost, and no attempt is left'
+$$;
+
 -- Expired leases: queued again while attempts are left, else to the troubleshooting queue. A crash counts as an attempt, so the
 -- number of workers that one command can kill is bounded.
 create or replace function pawl.rescue (p_ids bigint[], p_now timestamptz)
@@ -394,7 +373,7 @@ declare
   v_domains integer[];
 begin
   if cardinality(v_exhausted) > 0 then
-    perform pawl.give_up(v_exhausted, 'its worker was lost, and no attempt is left');
+    perform pawl.give_up(v_exhausted, pawl.worker_lost_error());
   end if;
   perform pawl.allocation_lock(2);
   with lost as (
@@ -418,7 +397,7 @@ begin
   perform pawl.moved(v_deleted, v_inserted);
   perform pawl.wake_later(v_domains);
   if cardinality(v_canceled) > 0 then
-    perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
+    perform pawl.finish_canceled(v_canceled);
   end if;
   return cardinality(p_ids);
 end
@@ -438,7 +417,7 @@ begin
           pawl.array_check('types', p_types, coalesce(cardinality(p_types), 0), 'QU001', true);
   -- In this order: a transaction that allocated one of these numbers has an older id than ours, and either holds the allocation lock or
   -- has ended before the snapshot of the scan.
-  select case when s.is_called then s.last_value else s.last_value - 1 end into allocated from pawl.command_seq s;
+  allocated := pawl.allocated();
   running := pawl.allocation_bound();
   oldest := pawl.allocation_oldest(2, running);
   select array(select (select r.pos

@@ -2,15 +2,16 @@
 --
 --     pending  -> retrying [dead_letter_claim]            retrying -> resolved [dead_letter_settle: it worked]
 --     retrying -> retrying [dead_letter_claim: its lease ran out, tries left]
---     retrying -> pending  [dead_letter_settle: it failed, tries left; or its target was locked, which is no try]
---     retrying -> failed   [dead_letter_settle: it failed, none left; dead_letter_claim: its lease ran out, none left]
+--     retrying -> pending  [dead_letter_settle: it failed, tries left; or it is endless]
+--     retrying -> failed   [dead_letter_settle: it failed, none left; dead_letter_claim: its lease ran out, none left;
+--                           not where dead_letter_is_endless]
 --     pending, failed -> pending [dead_letter_retry: by hand, tries start again]
 --
 -- Invariants
 --   1. At most one unresolved row per (operation_type, operation_key).
 --   2. A lease number only grows; hold and settle name it, so a report that comes late changes nothing.
---   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too. A claim begins the try, so
---      claim no more than are tried at the same time.
+--   3. retry_count counts tries begun: a letter that kills its pod runs out of tries too, unless it is endless. A claim begins the
+--      try, so claim no more than are tried at the same time.
 -- Lock order: rows by id; put inserts by (type, key); claim skips what is locked and never waits.
 -- Errors: PW003 arrays differ in length, or a number is out of range.
 -- The functions run with the owner's rights: roles may call them, not touch the table.
@@ -22,6 +23,28 @@ create or replace function pawl.dead_letter_reserved ()
   language sql immutable
 as $$
   select array['reply', 'on_complete', 'alert_webhook', 'match_registration', 'match_undo']
+$$;
+
+-- The data of a letter as text, for roles that may read payloads; NULL: there is no such letter.
+create or replace function pawl.dead_letter_data (p_id bigint)
+  returns jsonb
+  language sql stable security definer set search_path = pawl, pg_temp
+as $$
+  select pawl.json_shown(f.operation_data) from pawl.failed_operations f where f.id = p_id
+$$;
+
+-- The same for every reader: NULL for a role that may not call dead_letter_data, which is checked here because a query with a call of that
+-- function would be refused as a whole.
+create or replace function pawl.dead_letter_shown (p_id bigint)
+  returns jsonb
+  language plpgsql stable set search_path = pawl, pg_temp
+as $$
+begin
+  if has_function_privilege('pawl.dead_letter_data(bigint)', 'execute') then
+    return pawl.dead_letter_data(p_id);
+  end if;
+  return null;
+end
 $$;
 
 -- Keep operations of an application that failed; one row out per item, in any order. An unresolved letter with the same type and key is left as it is, and its id
@@ -99,6 +122,17 @@ begin
 end
 $$;
 
+-- Has this letter no last try? A reply to a process: the process waits for nothing else, and what keeps the reply out passes (a lock, a
+-- full disk, pods that die). A queue may be broken for good, and a command's id taken for good.
+create or replace function pawl.dead_letter_is_endless (p_type text, p_data jsonb)
+  returns boolean
+  language plpgsql immutable
+as $$
+begin
+  return p_type = 'reply' and not pawl.reply_is_queue(p_data ->> 'queue') and p_data ->> 'queue' not like 'command:%';
+end
+$$;
+
 -- Lease up to p_limit letters of the given types: due ones, and those whose pod died.
 create or replace function pawl.dead_letter_claim (
   p_types text[], p_limit integer default 1, p_lease_ms integer default 60000, p_tries_max integer default 3)
@@ -114,6 +148,13 @@ begin
     raise exception 'limit, lease or tries out of range' using errcode = 'PW003';
   end if;
 
+  -- The clock was ahead when these were leased: they get their time from now on.
+  update pawl.failed_operations f set lease_until = v_now + (f.lease_until - f.last_retry_at), last_retry_at = v_now
+  where f.id = any (array(
+    select e.id from pawl.failed_operations e
+    where e.status = 'retrying' and e.lease_until > v_now and e.last_retry_at > v_now + interval '1 min'
+    order by e.lease_until desc limit p_limit for update skip locked));
+
   -- Letters lost in their last try must not use up the limit.
   update pawl.failed_operations f
   set status = 'failed', lease_until = null, error_message = 'the pod that tried it did not report back',
@@ -122,7 +163,7 @@ begin
     select e.id
     from pawl.failed_operations e
     where e.status = 'retrying' and e.lease_until <= v_now and e.operation_type = any (p_types)
-      and e.retry_count >= p_tries_max
+      and e.retry_count >= p_tries_max and not pawl.dead_letter_is_endless(e.operation_type, e.operation_data)
     order by e.lease_until
     limit p_limit
     for update skip locked
@@ -132,7 +173,7 @@ begin
     select f.id
     from pawl.failed_operations f
     where f.status = 'retrying' and f.lease_until <= v_now and f.operation_type = any (p_types)
-      and f.retry_count < p_tries_max
+      and (f.retry_count < p_tries_max or pawl.dead_letter_is_endless(f.operation_type, f.operation_data))
     order by f.lease_until
     limit p_limit
     for update skip locked
@@ -176,19 +217,9 @@ begin
 end
 $$;
 
--- Did this try of a letter only find that its target is locked? Then it does not count. An application may hold a process for as long as its
--- transaction (pawl.signal), and the process waits for its reply. A queue may be broken for good, so tries of it count.
-create or replace function pawl.dead_letter_is_held (p_type text, p_data jsonb, p_code text)
-  returns boolean
-  language plpgsql immutable
-as $$
-begin
-  return p_type = 'reply' and p_code is not distinct from '55P03' and not pawl.reply_is_queue(p_data ->> 'queue');
-end
-$$;
-
--- Report how tries ended. settled is false, and nothing changed, where the lease is not the letter's last one. One that was held is tried again
--- after a quarter of its age, from 1 s to 10 s.
+-- Report how tries ended. settled is false, and nothing changed, where the lease is not the letter's last one. An endless one is tried
+-- again after a quarter of its age, from 1 s to p_delay_ms. If it only found its target locked, that does not count as a try, and it is tried
+-- again after 10 s at most: an application may hold a process for as long as its transaction (pawl.signal).
 create or replace function pawl.dead_letter_settle (
   p_ids bigint[], p_leases bigint[], p_worked boolean[], p_messages text[], p_codes text[],
   p_tries_max integer default 3, p_delay_ms integer default 300000)
@@ -211,17 +242,19 @@ begin
       from unnest(p_ids, p_leases, p_worked, p_messages, p_codes) as u (id, lease, worked, message, code)
     ), moved as (
       update pawl.failed_operations f
-      set status = case when i.worked then 'resolved' when f.retry_count >= p_tries_max and not h.is_held then 'failed' else 'pending' end,
-          retry_count = f.retry_count - h.is_held::integer,
+      set status = case when i.worked then 'resolved' when f.retry_count >= p_tries_max and not e.is_endless then 'failed' else 'pending' end,
+          retry_count = f.retry_count - (e.is_endless and e.is_held)::integer,
           error_message = coalesce(left(i.message, 8192), f.error_message),
           error_code = coalesce(i.code, f.error_code),
           lease_until = null,
-          next_retry_at = v_now + case when h.is_held then greatest(interval '1 s', least(interval '10 s', (v_now - f.created_at) / 4))
-                                  else p_delay_ms * interval '1 ms' end
+          next_retry_at = v_now + case when e.is_endless
+            then greatest(interval '1 s', least(case when e.is_held then 10000 else p_delay_ms end * interval '1 ms', (v_now - f.created_at) / 4))
+            else p_delay_ms * interval '1 ms' end
       from item i
       cross join lateral (
-        select not i.worked and pawl.dead_letter_is_held(t.operation_type, t.operation_data, i.code) as is_held
-        from pawl.failed_operations t where t.id = i.id) h
+        select pawl.dead_letter_is_endless(t.operation_type, t.operation_data) as is_endless,
+               not i.worked and i.code is not distinct from '55P03' as is_held
+        from pawl.failed_operations t where t.id = i.id) e
       where f.id = any (p_ids) and f.id = i.id and f.lease = i.lease and f.status = 'retrying'
       returning f.id, f.lease, f.status
     )

@@ -15,9 +15,8 @@ declare
   v_other text;
 begin
   select d.id into v_id from pawl.domain_name d where d.name = p_name order by d.id limit 1;
-  if not found and (p_name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}$') is not true then
-    raise exception 'domain must be 1 to 63 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit, got %',
-      coalesce('"' || left(p_name, 80) || '"', 'null') using errcode = 'QU001';
+  if not found then
+    perform pawl.name_check('domain', p_name, 63);
   end if;
   select d.name into v_other from pawl.domain_name d where d.id = v_id and d.name <> p_name limit 1;
   if found then

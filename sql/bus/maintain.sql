@@ -52,9 +52,7 @@ as $$
 declare
   v_gone bigint;
 begin
-  if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
-    raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
-  end if;
+  perform pawl.prune_check(p_limit, p_older);
   delete from pawl.failed_operations f
   where f.id = any (array(
     select f.id from pawl.failed_operations f
@@ -129,9 +127,7 @@ declare
   v_name text;
   v_count integer := 0;
 begin
-  if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
-    raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
-  end if;
+  perform pawl.prune_check(p_limit, p_older);
   gone := 0;
   for v_name in
     select r.name from pawl.reply_queue r where r.name > coalesce(prune_replies.after, '') order by r.name limit v_most

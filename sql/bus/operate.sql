@@ -4,9 +4,9 @@
 -- response was lost, changes nothing and returns who decided what and when; a different one is refused with the same fields.
 -- Verdicts: CANCELED, CANCELING (it runs; its worker learns it at the next heartbeat), COMPLETED, PENDING; or why nothing was done:
 -- DECIDED (another decision was made: see decision, operator, decided_at), ENDED (it ended by itself), NOT_IN_TSQ, NOT_FOUND,
--- AMBIGUOUS (several domains have this id: see domains), COMPENSATING (a process that is being compensated, or is to be: canceling it would drop
--- what is left to compensate).
--- Lock order: process rows (retry, cancel), then lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only
+-- AMBIGUOUS (several domains have this id: see domains), LOCKED (one of several, whose attached rows another transaction has locked: see
+-- pawl.attached_lock; try again), or what a module says about one that must not be canceled (pawl.attached_cancel_verdict).
+-- Lock order: attached rows, then lease, delayed, tsq and ready rows, each by id; then what pawl.after_end locks, once. Only
 -- pawl.command_cancel may have to start over, when a command moves while it reads.
 -- Errors: QU001 an argument is out of range. QU005 several domains have a command of this id, and none was named.
 
@@ -78,7 +78,8 @@ as $$
               when f.id is null then 'NOT_FOUND'
               when s.same then case p_decision when 'retry' then 'PENDING' when 'complete' then 'COMPLETED'
                                  else case when o.id is null then 'CANCELING' else o.status end end
-              when l.decision is not null and (l.decision <> 'cancel' or o.id is null or o.status = 'CANCELED') then 'DECIDED'
+              when l.decision is not null and (l.decision <> 'cancel' or o.id is null or o.status = 'CANCELED')
+                   and not (l.decision = 'retry' and p_otherwise = 'ENDED') then 'DECIDED' -- a retry decides nothing about what ended later
               else p_otherwise end, -- also when it ended before its worker learned of the cancellation
          v.verdict is not null, l.decision, l.operator, pawl.micros(l.decided_at), f.domains
   from pawl.commands_find(p_command_ids, p_domains) f
@@ -91,6 +92,17 @@ as $$
                                when 'cancel' then o.id is null or o.status = 'CANCELED'
                                else o.result is not distinct from p_result end as same) s on true
   order by f.ord
+$$;
+
+-- The present status of a command, for the answer to a decision that did not change it. NULL: unknown. Volatile: it reads what was committed while the
+-- decision waited for a lock.
+create or replace function pawl.decided_status (p_command_id uuid, p_domain text)
+  returns text
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+begin
+  return (select pawl.attached_status(f.id) from pawl.commands_find(array[p_command_id], array[p_domain]) f where f.id is not null);
+end
 $$;
 
 -- Who decides, as the audit records it. Roles that may decide (administrators; pods, which know who asked them) name the operator
@@ -126,6 +138,32 @@ begin
 end
 $$;
 
+-- Ask for the cancellation of commands that run. Returns those. Operator and reason are recorded now: the worker that ends it does not know
+-- them.
+create or replace function pawl.cancel_ask (p_ids bigint[], p_operator text, p_reason text)
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_now timestamptz;
+  v_asked bigint[];
+begin
+  -- Not "for update": the transaction may stay open for long, and a process that runs records its steps meanwhile, under a key share lock.
+  perform from pawl.lease l where l.id = any (p_ids) order by l.id for no key update;
+  v_now := pawl.now(); -- under the lock: after the claim that it may have waited for
+  with asked as (
+    update pawl.lease l set cancel = true where l.id = any (p_ids) and not l.cancel returning l.id, l.domain_id, l.attempt
+  ), recorded as (
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select a.id, v_now, a.domain_id, a.attempt, 'OPERATOR_CANCEL', p_operator,
+           case when p_reason is not null then jsonb_build_object('reason', p_reason) end
+    from asked a
+  )
+  select coalesce(array_agg(a.id), '{}') into v_asked from asked a;
+  return v_asked;
+end
+$$;
+
 -- Cancel commands wherever they are. A NULL domain matches any, a NULL operator for the session's user.
 create or replace function pawl.command_cancel (
   p_command_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
@@ -134,42 +172,30 @@ create or replace function pawl.command_cancel (
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz;
   v_operator text := pawl.operator_name(p_operator);
   v_ids bigint[];
+  v_locked bigint[]; -- by other transactions
   v_left bigint[];
   v_asked bigint[] := '{}'::bigint[];
   v_ended bigint[] := '{}'::bigint[];
 begin
   perform pawl.decision_guard(p_command_ids, p_domains, p_reason);
   v_ids := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
-  -- None of them begins to be compensated before the commit.
-  perform from pawl.process p where p.id = any (v_ids) order by p.id for update;
+  v_locked := pawl.attached_lock(v_ids);
   -- A command may be claimed or requeued between two statements, and each statement reads anew.
   for v_try in 1..6 loop
     v_left := array(
       select distinct i.id from unnest(v_ids) i (id)
-      where i.id is not null and not i.id = any (v_ended)
+      where i.id is not null and not i.id = any (v_ended || v_locked)
         and not exists (select from pawl.outcome o where o.id = i.id)
         and not exists (select from pawl.lease l where l.id = i.id and l.cancel)
-        and not pawl.process_is_compensated(i.id)
+        and pawl.attached_cancel_verdict(i.id) is null
       order by 1);
     exit when cardinality(v_left) = 0;
     if v_try = 6 then
       raise exception 'command is moving too fast to be canceled' using errcode = '55P03';
     end if;
-    perform from pawl.lease l where l.id = any (v_left) order by l.id for update;
-    v_now := pawl.now(); -- under the lock: after the claim that it may have waited for
-    -- Operator and reason are recorded now: the worker that ends it does not know them.
-    with asked as (
-      update pawl.lease l set cancel = true where l.id = any (v_left) and not l.cancel returning l.id, l.domain_id, l.attempt
-    ), recorded as (
-      insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
-      select a.id, v_now, a.domain_id, a.attempt, 'OPERATOR_CANCEL', v_operator,
-             case when p_reason is not null then jsonb_build_object('reason', p_reason) end
-      from asked a
-    )
-    select v_asked || coalesce(array_agg(a.id), '{}') into v_asked from asked a;
+    v_asked := v_asked || pawl.cancel_ask(v_left, v_operator, p_reason);
     v_left := array(select i from unnest(v_left) i where not i = any (v_asked) order by i);
     v_ended := v_ended || pawl.finish_without_replies(v_left, 'CANCELED', 'CANCELED', null, p_reason, v_operator);
   end loop;
@@ -178,8 +204,10 @@ begin
   end if;
   perform pawl.replay_barrier(); -- some rows may report what was decided earlier
   return query
-    select d.ord, case when not d.is_new and pawl.process_is_compensated(i.id) then 'COMPENSATING' else d.verdict end, d.is_new,
-           d.decision, d.operator, d.decided_at, d.domains
+    select d.ord,
+           case when i.id = any (v_locked) then 'LOCKED' when d.is_new then d.verdict
+                else coalesce(pawl.attached_cancel_verdict(i.id), d.verdict) end,
+           d.is_new, d.decision, d.operator, d.decided_at, d.domains
     from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ended) then 'CANCELED' when i.id = any (v_asked) then 'CANCELING' end
             from unnest(v_ids) with ordinality i (id, n) order by i.n),
@@ -189,7 +217,42 @@ begin
 end
 $$;
 
--- p_decision: retry (attempts are reset), cancel, complete (with a result, or none). Of a process a retry resets the failures of its steps, too.
+-- Queue commands of the troubleshooting queue, whose rows are locked, with their attempts reset.
+create or replace function pawl.tsq_retry (p_ids bigint[], p_operator text, p_reason text)
+  returns void
+  language plpgsql
+as $$
+declare
+  v_now timestamptz := pawl.now();
+  v_deleted bigint;
+  v_inserted bigint;
+  v_domains integer[];
+begin
+  perform pawl.attached_retried(p_ids);
+  perform pawl.allocation_lock(2);
+  with taken as (
+    delete from pawl.tsq t where t.id = any (p_ids) returning t.id, t.domain_id, t.attempt
+  ), queued as (
+    insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
+    select c.domain_id, c.priority, nextval('pawl.command_seq'), c.id, 0, c.max_attempts,
+           c.reply_to is not null or c.batch_id is not null or c.order_key is not null or c.payload_bytes is not null,
+           pawl.order_key_again(c.domain_id, c.order_key, c.id)
+    from taken t join pawl.command c on c.id = t.id
+    returning domain_id
+  ), recorded as (
+    insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
+    select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', p_operator,
+           case when p_reason is not null then jsonb_build_object('reason', p_reason) end
+    from taken t
+  )
+  select (select count(*) from taken), (select count(*) from queued), array(select distinct q.domain_id from queued q)
+  into v_deleted, v_inserted, v_domains;
+  perform pawl.moved(v_deleted, v_inserted);
+  perform pawl.wake_later(v_domains);
+end
+$$;
+
+-- p_decision: retry (attempts are reset), cancel, complete (with a result, or none).
 create or replace function pawl.command_decide (
   p_command_ids uuid[], p_domains text[], p_decision text, p_operator text default session_user, p_reason text default null,
   p_result jsonb default null)
@@ -198,13 +261,10 @@ create or replace function pawl.command_decide (
 as $$
 #variable_conflict use_column
 declare
-  v_now timestamptz := pawl.now();
   v_operator text := pawl.operator_name(p_operator);
   v_all bigint[];
+  v_locked bigint[]; -- by other transactions
   v_ids bigint[];
-  v_deleted bigint;
-  v_inserted bigint;
-  v_queued integer[]; -- domains
 begin
   perform pawl.decision_guard(p_command_ids, p_domains, p_reason);
   if (p_decision in ('retry', 'cancel', 'complete')) is not true then
@@ -215,33 +275,11 @@ begin
   end if;
   perform pawl.json_check('result', array[p_result], 'QU001');
   v_all := array(select f.id from pawl.commands_find(p_command_ids, p_domains) f order by f.ord);
-  if p_decision = 'retry' then
-    perform from pawl.process p where p.id = any (v_all) order by p.id for update;
-  end if;
-  v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) order by t.id for update);
+  v_locked := pawl.attached_lock(v_all);
+  v_ids := array(select t.id from pawl.tsq t where t.id = any (v_all) and t.id <> all (v_locked) order by t.id for update);
   case p_decision
     when 'retry' then
-      perform pawl.process_retried(v_ids);
-      perform pawl.allocation_lock(2);
-      with taken as (
-        delete from pawl.tsq t where t.id = any (v_ids) returning t.id, t.domain_id, t.attempt
-      ), queued as (
-        insert into pawl.ready (domain_id, priority, pos, id, attempt, max_attempts, extras, order_key)
-        select c.domain_id, c.priority, nextval('pawl.command_seq'), c.id, 0, c.max_attempts,
-               c.reply_to is not null or c.batch_id is not null or c.order_key is not null or c.payload_bytes is not null,
-               pawl.order_key_again(c.domain_id, c.order_key, c.id)
-        from taken t join pawl.command c on c.id = t.id
-        returning domain_id
-      ), recorded as (
-        insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
-        select t.id, v_now, t.domain_id, t.attempt, 'OPERATOR_RETRY', v_operator,
-               case when p_reason is not null then jsonb_build_object('reason', p_reason) end
-        from taken t
-      )
-      select (select count(*) from taken), (select count(*) from queued), array(select distinct q.domain_id from queued q)
-      into v_deleted, v_inserted, v_queued;
-      perform pawl.moved(v_deleted, v_inserted);
-      perform pawl.wake_later(v_queued);
+      perform pawl.tsq_retry(v_ids, v_operator, p_reason);
     when 'cancel' then
       perform pawl.finish(v_ids, 'CANCELED', 'OPERATOR_CANCEL', null, p_reason, v_operator);
     when 'complete' then
@@ -249,11 +287,14 @@ begin
   end case;
   perform pawl.replay_barrier(); -- some rows may report what was decided earlier
   return query
-    select * from pawl.decisions_repeated(p_command_ids, p_domains,
+    select d.ord, case when i.id = any (v_locked) then 'LOCKED' else d.verdict end, d.is_new, d.decision, d.operator, d.decided_at, d.domains
+    from pawl.decisions_repeated(p_command_ids, p_domains,
       array(select case when i.id = any (v_ids) then
                      case p_decision when 'retry' then 'PENDING' when 'cancel' then 'CANCELED' else 'COMPLETED' end end
             from unnest(v_all) with ordinality i (id, n) order by i.n),
-      p_decision, v_operator, p_reason, p_result, 'NOT_IN_TSQ');
+      p_decision, v_operator, p_reason, p_result, 'NOT_IN_TSQ') d
+    join unnest(v_all) with ordinality i (id, n) on i.n = d.ord
+    order by d.ord;
 end
 $$;
 

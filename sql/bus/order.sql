@@ -23,16 +23,52 @@
 -- time as ours. Then it waits for 10 ms.
 -- Errors: none of its own.
 
--- Give free keys to their first commands. Returns the keys that were free. p_ids: a command per key, whose row in pawl.ready is locked.
-create or replace function pawl.order_open (p_domain_id integer, p_keys text[], p_ids bigint[])
-  returns text[]
+-- Lock keys one by one, each for a bounded time. p_is_free: they are free, and are given to these commands; else these commands have them.
+-- Returns the commands whose keys were locked.
+create or replace function pawl.order_wait (p_domains integer[], p_keys text[], p_ids bigint[], p_is_free boolean)
+  returns bigint[]
   language plpgsql
 as $$
 declare
   v_lock_timeout text := current_setting('lock_timeout');
   v_waits integer := 0;
-  v_opened text[];
+  v_locked bigint[] := '{}'::bigint[];
   v_item record;
+begin
+  for v_item in
+    select u.domain_id, u.key, u.id from unnest(p_domains, p_keys, p_ids) u (domain_id, key, id) order by u.domain_id, u.key
+  loop
+    begin
+      perform set_config('lock_timeout', case when v_waits >= 3 then '1ms' when p_is_free then '10ms' else '100ms' end, true);
+      if p_is_free then
+        insert into pawl.order_turn (domain_id, order_key, id, low) values (v_item.domain_id, v_item.key, v_item.id, v_item.id)
+        on conflict (domain_id, order_key) do nothing;
+      else
+        perform from pawl.order_turn t
+        where t.domain_id = v_item.domain_id and t.order_key = v_item.key and t.id = v_item.id
+        for update;
+      end if;
+      if found then
+        v_locked := v_locked || v_item.id;
+      end if;
+    exception when lock_not_available then
+      v_waits := v_waits + 1;
+    end;
+  end loop;
+  perform set_config('lock_timeout', v_lock_timeout, true);
+  return v_locked;
+end
+$$;
+
+-- Give free keys to their first commands. Returns the commands whose keys were free. p_ids: a command per key, whose row in pawl.ready is
+-- locked.
+create or replace function pawl.order_open (p_domain_id integer, p_keys text[], p_ids bigint[])
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_lock_timeout text := current_setting('lock_timeout');
+  v_opened bigint[];
 begin
   begin
     perform set_config('lock_timeout', '10ms', true);
@@ -40,28 +76,14 @@ begin
       insert into pawl.order_turn (domain_id, order_key, id, low)
       select p_domain_id, u.key, u.id, u.id from unnest(p_keys, p_ids) u (key, id) order by u.key
       on conflict (domain_id, order_key) do nothing
-      returning order_key
+      returning id
     )
-    select coalesce(array_agg(o.order_key), '{}') into v_opened from opened o;
+    select coalesce(array_agg(o.id), '{}') into v_opened from opened o;
     perform set_config('lock_timeout', v_lock_timeout, true);
     return v_opened;
   exception when lock_not_available then
-    v_opened := '{}';
+    return pawl.order_wait(array_fill(p_domain_id, array[cardinality(p_keys)]), p_keys, p_ids, true);
   end;
-  for v_item in select u.key, u.id from unnest(p_keys, p_ids) u (key, id) order by u.key loop
-    begin
-      perform set_config('lock_timeout', case when v_waits < 3 then '10ms' else '1ms' end, true);
-      insert into pawl.order_turn (domain_id, order_key, id, low) values (p_domain_id, v_item.key, v_item.id, v_item.id)
-      on conflict (domain_id, order_key) do nothing;
-      if found then
-        v_opened := v_opened || v_item.key;
-      end if;
-    exception when lock_not_available then
-      v_waits := v_waits + 1;
-    end;
-  end loop;
-  perform set_config('lock_timeout', v_lock_timeout, true);
-  return v_opened;
 end
 $$;
 
@@ -94,35 +116,18 @@ begin
 end
 $$;
 
--- Commands with keys that a claim has found and locked in pawl.ready. Returns the ids of commands that have their keys and may be leased, in
--- no order; some may not be among p_ids. Gives at most p_limit free keys to commands. The others are parked if their key can be locked, or
--- else left where they are.
-create or replace function pawl.order_admit (p_domain_id integer, p_ids bigint[], p_keys text[], p_limit integer)
-  returns bigint[]
+-- Of commands with keys that a claim has found: give at most p_limit of the keys that are free to their first commands. keys, ids: which to
+-- which.
+-- The first command that can be seen, not the first that was found: priorities and cursors do not count within a key. If another
+-- transaction has it locked, that one gives it the key, or cancels it.
+create or replace function pawl.order_give (
+  p_domain_id integer, p_ids bigint[], p_keys text[], p_limit integer, out keys text[], out ids bigint[])
   language plpgsql
 as $$
 declare
-  v_held text[];      -- keys that other commands have, locked by this transaction
-  v_holders bigint[]; -- those commands; 0: it has ended
-  v_free text[];      -- keys that no command has
-  v_firsts bigint[];  -- their first commands
-  v_opened text[];
-  v_early bigint[];
-  v_tids tid[];
-  v_parked_keys text[];
-  v_parked_ids bigint[];
-  v_deleted bigint;
-  v_inserted bigint;
+  v_opened bigint[];
 begin
-  select array_agg(k.key), array_agg(case when exists (select from pawl.order_handover h where h.id = t.id) then 0 else t.id end)
-  into v_held, v_holders
-  from (select distinct u.key from unnest(p_keys) u (key) order by u.key) k
-  cross join lateral (
-    select t.id from pawl.order_turn t where t.domain_id = p_domain_id and t.order_key = k.key for update skip locked) t;
-
-  -- The first command that can be seen, not the first that was found: priorities and cursors do not count within a key. If another
-  -- transaction has it locked, that one gives it the key, or cancels it.
-  select array_agg(f.key), array_agg(f.id) into v_free, v_firsts
+  select array_agg(f.key), array_agg(f.id) into keys, ids
   from (
     select k.key, r.id
     from (
@@ -140,33 +145,53 @@ begin
       where l.domain_id = p_domain_id and l.order_key = k.key and l.id = r.id
       for update skip locked) l
   ) f;
-  if v_free is not null then
-    v_opened := pawl.order_open(p_domain_id, v_free, v_firsts);
-    if cardinality(v_opened) < cardinality(v_free) then
-      select array_agg(u.key), array_agg(u.id) into v_free, v_firsts
-      from unnest(v_free, v_firsts) u (key, id) where u.key = any (v_opened);
-    end if;
-    v_held := v_held || v_free;
-    v_holders := v_holders || v_firsts;
+  if keys is null then
+    return;
   end if;
-  if v_held is null then
-    return '{}'::bigint[];
+  v_opened := pawl.order_open(p_domain_id, keys, ids);
+  if cardinality(v_opened) < cardinality(ids) then
+    select array_agg(u.key), array_agg(u.id) into keys, ids
+    from unnest(keys, ids) u (key, id) where u.id = any (v_opened);
   end if;
+end
+$$;
 
-  -- What has its key too early waits for its time in pawl.delayed.
-  v_early := array(
-    select c.id from unnest(v_holders) h (id)
+-- Commands that have got their keys before they are due wait for their time in pawl.delayed. Returns those.
+create or replace function pawl.order_delay (p_domain_id integer, p_keys text[], p_holders bigint[])
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_early bigint[] := array(
+    select c.id from unnest(p_holders) h (id)
     cross join lateral (select c.id from pawl.command c where c.id = h.id and c.due_at > pawl.now() limit 1) c);
+begin
   if cardinality(v_early) > 0 then
     with taken as (
       delete from pawl.ready r
-      where r.domain_id = p_domain_id and r.order_key = any (v_held) and r.id = any (v_early)
+      where r.domain_id = p_domain_id and r.order_key = any (p_keys) and r.id = any (v_early)
       returning r.id
     )
     select array_agg(t.id) into v_early from taken t;
     perform pawl.moved(coalesce(cardinality(v_early), 0), pawl.order_queue(v_early));
   end if;
+  return v_early;
+end
+$$;
 
+-- Park commands of keys that are locked: those that a claim has found (p_ids), and all of the same key before them, at most 1000 of a key, up to
+-- one that another transaction has locked. p_held: the keys, p_holders: the commands that have them.
+create or replace function pawl.order_park (p_domain_id integer, p_ids bigint[], p_keys text[], p_held text[], p_holders bigint[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_tids tid[];
+  v_keys text[];
+  v_ids bigint[];
+  v_deleted bigint;
+  v_inserted bigint;
+begin
   -- By grouping, because row by row a join of two lists takes the square of their length.
   with park as materialized (
     select g.key, g.holder, g.last
@@ -174,7 +199,7 @@ begin
       select v.key, max(v.holder) as holder, max(v.id) as last
       from (select u.key, u.id, null::bigint from unnest(p_ids, p_keys) u (id, key)
             union all
-            select h.key, null, h.id from unnest(v_held, v_holders) h (key, id)) v (key, id, holder)
+            select h.key, null, h.id from unnest(p_held, p_holders) h (key, id)) v (key, id, holder)
       group by v.key
     ) g
     where g.holder is not null and g.last is not null
@@ -190,58 +215,103 @@ begin
       where l.domain_id = p_domain_id and l.order_key = p.key and l.id = r.id
       for update skip locked) l on true
   )
-  select array_agg(f.tid), array_agg(f.key), array_agg(f.id) into v_tids, v_parked_keys, v_parked_ids
+  select array_agg(f.tid), array_agg(f.key), array_agg(f.id) into v_tids, v_keys, v_ids
   from (select l.*, bool_and(l.tid is not null) over (partition by l.key order by l.id) as has_all_before from listed l) f
   where f.has_all_before;
-  if v_tids is not null then
-    with taken as (
-      delete from pawl.ready r where r.ctid = any (v_tids) returning r.order_key, r.id
-    ), kept as (
-      insert into pawl.parked (domain_id, order_key, id) select p_domain_id, t.order_key, t.id from taken t returning 1
-    )
-    select (select count(*) from taken), (select count(*) from kept) into v_deleted, v_inserted;
-    perform pawl.moved(v_deleted, v_inserted);
-    update pawl.order_turn t set low = m.id - 1
-    from (select k.tid, g.id
-          from (select u.key, min(u.id) as id from unnest(v_parked_keys, v_parked_ids) u (key, id) group by u.key) g
-          cross join lateral (
-            select k.ctid as tid from pawl.order_turn k
-            where k.domain_id = p_domain_id and k.order_key = g.key and k.low >= g.id limit 1) k) m
-    where t.ctid = m.tid;
+  if v_tids is null then
+    return;
   end if;
-
-  return array(select h.id from unnest(v_holders) h (id) except select e.id from unnest(v_early) e (id));
+  with taken as (
+    delete from pawl.ready r where r.ctid = any (v_tids) returning r.order_key, r.id
+  ), kept as (
+    insert into pawl.parked (domain_id, order_key, id) select p_domain_id, t.order_key, t.id from taken t returning 1
+  )
+  select (select count(*) from taken), (select count(*) from kept) into v_deleted, v_inserted;
+  perform pawl.moved(v_deleted, v_inserted);
+  update pawl.order_turn t set low = m.id - 1
+  from (select k.tid, g.id
+        from (select u.key, min(u.id) as id from unnest(v_keys, v_ids) u (key, id) group by u.key) g
+        cross join lateral (
+          select k.ctid as tid from pawl.order_turn k
+          where k.domain_id = p_domain_id and k.order_key = g.key and k.low >= g.id limit 1) k) m
+  where t.ctid = m.tid;
 end
 $$;
 
--- Lock keys that other transactions have locked, for a bounded time. Returns the commands whose keys were locked.
-create or replace function pawl.order_wait (p_domains integer[], p_keys text[], p_ids bigint[])
+-- Commands with keys that a claim has found and locked in pawl.ready. Returns the ids of commands that have their keys and may be leased, in
+-- no order; some may not be among p_ids. Gives at most p_limit free keys to commands. The others are parked if their key can be locked, or
+-- else left where they are.
+create or replace function pawl.order_admit (p_domain_id integer, p_ids bigint[], p_keys text[], p_limit integer)
   returns bigint[]
   language plpgsql
 as $$
 declare
-  v_lock_timeout text := current_setting('lock_timeout');
-  v_waits integer := 0;
-  v_locked bigint[] := '{}'::bigint[];
-  v_item record;
+  v_held text[];      -- keys that commands have, locked by this transaction
+  v_holders bigint[]; -- those commands; 0: it has ended
+  v_given text[];     -- keys that were free
+  v_firsts bigint[];  -- their first commands
+  v_early bigint[];
 begin
-  for v_item in
-    select u.domain_id, u.key, u.id from unnest(p_domains, p_keys, p_ids) u (domain_id, key, id) order by u.domain_id, u.key
-  loop
-    begin
-      perform set_config('lock_timeout', case when v_waits < 3 then '100ms' else '1ms' end, true);
-      perform from pawl.order_turn t
-      where t.domain_id = v_item.domain_id and t.order_key = v_item.key and t.id = v_item.id
-      for update;
-      if found then
-        v_locked := v_locked || v_item.id;
-      end if;
-    exception when lock_not_available then
-      v_waits := v_waits + 1;
-    end;
-  end loop;
-  perform set_config('lock_timeout', v_lock_timeout, true);
-  return v_locked;
+  select array_agg(k.key), array_agg(case when exists (select from pawl.order_handover h where h.id = t.id) then 0 else t.id end)
+  into v_held, v_holders
+  from (select distinct u.key from unnest(p_keys) u (key) order by u.key) k
+  cross join lateral (
+    select t.id from pawl.order_turn t where t.domain_id = p_domain_id and t.order_key = k.key for update skip locked) t;
+  select g.keys, g.ids into v_given, v_firsts from pawl.order_give(p_domain_id, p_ids, p_keys, p_limit) g;
+  v_held := v_held || v_given;
+  v_holders := v_holders || v_firsts;
+  if v_held is null then
+    return '{}'::bigint[];
+  end if;
+  v_early := pawl.order_delay(p_domain_id, v_held, v_holders);
+  perform pawl.order_park(p_domain_id, p_ids, p_keys, v_held, v_holders);
+  return array(select h.id from unnest(v_holders) h (id) except select e.id from unnest(v_early) e (id));
+end
+$$;
+
+-- Lock the keys that commands have, in the order of the arguments, and those that other transactions have locked for a bounded time.
+-- What cannot be locked is left to pawl.order_resume. The arguments without those; null: none is left.
+create or replace function pawl.order_lock (inout domains integer[], inout keys text[], inout ids bigint[])
+  language plpgsql
+as $$
+declare
+  v_locked bigint[] := array(
+    select t.id from unnest(domains, keys, ids) k (domain_id, key, id)
+    cross join lateral (
+      select t.id from pawl.order_turn t
+      where t.domain_id = k.domain_id and t.order_key = k.key and t.id = k.id
+      for update skip locked) t);
+begin
+  if cardinality(v_locked) = cardinality(ids) then
+    return;
+  end if;
+  select v_locked || pawl.order_wait(array_agg(k.domain_id), array_agg(k.key), array_agg(k.id), false) into v_locked
+  from unnest(domains, keys, ids) k (domain_id, key, id) where k.id <> all (v_locked);
+  insert into pawl.order_handover (domain_id, id)
+  select k.domain_id, k.id from unnest(domains, ids) k (domain_id, id) where k.id <> all (v_locked);
+  select array_agg(k.domain_id), array_agg(k.key), array_agg(k.id) into domains, keys, ids
+  from unnest(domains, keys, ids) k (domain_id, key, id) where k.id = any (v_locked);
+end
+$$;
+
+-- Pass keys on to parked commands and queue those. p_turns, p_tids: their rows in pawl.order_turn and pawl.parked, which are locked.
+create or replace function pawl.order_pass (p_turns tid[], p_tids tid[], p_ids bigint[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_taken bigint;
+  v_turned bigint;
+begin
+  with taken as (
+    delete from pawl.parked p where p.ctid = any (p_tids) returning 1
+  )
+  select count(*) into v_taken from taken;
+  perform pawl.moved(v_taken, pawl.order_queue(p_ids));
+  update pawl.order_turn t set id = n.id, low = n.id
+  from unnest(p_turns, p_ids) n (tid, id) where t.ctid = n.tid;
+  get diagnostics v_turned = row_count;
+  perform pawl.moved(v_taken, v_turned);
 end
 $$;
 
@@ -256,15 +326,12 @@ declare
   v_domains integer[];
   v_keys text[];
   v_ids bigint[];
-  v_locked bigint[];
   v_tids tid[];
   v_next bigint[];
   v_next_turns tid[];
   v_last_turns tid[]; -- of keys of which none is parked
   v_last bigint[];
   v_blocked bigint[];
-  v_taken bigint;
-  v_turned bigint;
 begin
   select array_agg(t.domain_id), array_agg(t.order_key), array_agg(t.id) into v_domains, v_keys, v_ids
   from (select c.domain_id, c.order_key, c.id from pawl.command c
@@ -275,20 +342,7 @@ begin
   if v_keys is null then
     return;
   end if;
-  v_locked := array(
-    select t.id from unnest(v_domains, v_keys, v_ids) k (domain_id, key, id)
-    cross join lateral (
-      select t.id from pawl.order_turn t
-      where t.domain_id = k.domain_id and t.order_key = k.key and t.id = k.id
-      for update skip locked) t);
-  if cardinality(v_locked) < cardinality(v_ids) then
-    select v_locked || pawl.order_wait(array_agg(k.domain_id), array_agg(k.key), array_agg(k.id)) into v_locked
-    from unnest(v_domains, v_keys, v_ids) k (domain_id, key, id) where k.id <> all (v_locked);
-    insert into pawl.order_handover (domain_id, id)
-    select k.domain_id, k.id from unnest(v_domains, v_ids) k (domain_id, id) where k.id <> all (v_locked);
-    select array_agg(k.domain_id), array_agg(k.key), array_agg(k.id) into v_domains, v_keys, v_ids
-    from unnest(v_domains, v_keys, v_ids) k (domain_id, key, id) where k.id = any (v_locked);
-  end if;
+  select l.domains, l.keys, l.ids into v_domains, v_keys, v_ids from pawl.order_lock(v_domains, v_keys, v_ids) l;
   if v_ids is null then
     return;
   end if;
@@ -311,15 +365,7 @@ begin
     where p.domain_id = k.domain_id and p.order_key = k.key and p.id = n.id
     for update skip locked) l on true;
   if v_tids is not null then
-    with taken as (
-      delete from pawl.parked p where p.ctid = any (v_tids) returning 1
-    )
-    select count(*) into v_taken from taken;
-    perform pawl.moved(v_taken, pawl.order_queue(v_next));
-    update pawl.order_turn t set id = n.id, low = n.id
-    from unnest(v_next_turns, v_next) n (tid, id) where t.ctid = n.tid;
-    get diagnostics v_turned = row_count;
-    perform pawl.moved(v_taken, v_turned);
+    perform pawl.order_pass(v_next_turns, v_tids, v_next);
   end if;
   -- An old snapshot does not show what was parked since.
   if v_last is not null and current_setting('transaction_isolation') not in ('read committed', 'read uncommitted') then

@@ -15,9 +15,8 @@ declare
   v_type text := coalesce(p_type, '*');
   v_count integer := cardinality(p_delays_ms);
 begin
-  if v_type <> '*' and v_type !~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$' then
-    raise exception 'type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
-      using errcode = 'QU001';
+  if v_type <> '*' then
+    perform pawl.name_check('type', v_type, 100);
   end if;
   if (p_order_key in ('hold', 'release')) is false then
     raise exception 'order_key must be "hold" or "release", got "%"', left(p_order_key, 80) using errcode = 'QU001';

@@ -4,8 +4,8 @@
 -- too late to be old. What was sent early and ended late is retained, and the scan continues behind it: `after` is where the next batch
 -- begins; null is the beginning, and as a result: the scan is complete.
 -- When a command is deleted, its key stays in pawl.kept_key, so that its id is not new, and its events in pawl.kept_audit.
--- Lock order: process rows, those that are not locked; command and outcome rows; then, in pawl.prune_audit, pawl.event or pawl.kept_audit exclusively, until the commit. So
--- pawl.prune_audit is a transaction of its own, or the last call of one.
+-- Lock order: attached rows (pawl.attached_prunable), without waiting; command and outcome rows; then, in pawl.prune_audit, pawl.event or
+-- pawl.kept_audit exclusively, until the commit. So pawl.prune_audit is a transaction of its own, or the last call of one.
 -- Errors: QU001 a limit out of range, a negative age.
 
 -- May periodic retention delete now? Not while the clock is more than a day past the last retention: it may have jumped ahead, and what is
@@ -48,13 +48,8 @@ create or replace function pawl.prune_ids (p_ids bigint[], p_audit_start timesta
 as $$
 declare
   v_gone bigint;
-  v_processes bigint[] := array(select p.id from pawl.process p where p.id = any (p_ids) order by p.id for update skip locked);
 begin
-  -- A process that another transaction has locked, because it stores a response, stays for the next walk.
-  p_ids := array(
-    select u.id from unnest(p_ids) u (id)
-    left join unnest(v_processes) l (id) on l.id = u.id
-    where l.id is not null or not exists (select from pawl.process p where p.id = u.id));
+  p_ids := pawl.attached_prunable(p_ids);
   with command as (
     delete from pawl.command c where c.id = any (p_ids)
     returning c.id, c.command_id, c.domain_id, c.type, c.payload, c.created_at, c.sender, c.sent_event
@@ -74,10 +69,7 @@ begin
     where (c.sent_event is not true or o.started_at is not null) and o.ended_at >= p_audit_start
   )
   select count(*) into v_gone from outcome;
-  delete from pawl.process_step s where s.id = any (p_ids);
-  delete from pawl.process_response r where r.id = any (p_ids);
-  delete from pawl.process_sent s where s.id = any (p_ids);
-  delete from pawl.process p where p.id = any (p_ids);
+  perform pawl.attached_pruned(p_ids);
   return v_gone;
 end
 $$;
@@ -117,9 +109,7 @@ declare
   v_old bigint[];
   v_looked integer;
 begin
-  if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
-    raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
-  end if;
+  perform pawl.prune_check(p_limit, p_older);
   select array_agg(o.id) filter (where o.ended_at < v_cutoff), max(o.id), count(*) into v_old, after, v_looked
   from (select o.id, o.ended_at from pawl.outcome o
         where o.id > coalesce(prune_commands.after, -9223372036854775808) order by o.id limit p_limit) o;
@@ -149,9 +139,7 @@ as $$
 declare
   v_gone bigint;
 begin
-  if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
-    raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
-  end if;
+  perform pawl.prune_check(p_limit, p_older);
   delete from pawl.kept_key k
   where k.ctid = any (array(
     select k.ctid from pawl.kept_key k where k.ended_at < pawl.now() - p_older order by k.ended_at limit p_limit));
@@ -194,9 +182,7 @@ declare
   v_gone bigint := 0;
   v_more bigint;
 begin
-  if (p_limit between 1 and 1000000 and p_older >= interval '0') is not true then
-    raise exception 'limit must be from 1 to 1000000, and the age must not be negative' using errcode = 'QU001';
-  end if;
+  perform pawl.prune_check(p_limit, p_older);
   update pawl.audit_start s set at = v_cutoff where s.at < v_cutoff or s.at > v_now; -- in the future: a clock ran ahead
   if to_regclass('pawl.event_before') is not null then -- it is dropped in its time
     execute 'delete from pawl.event_before e where e.ctid = any (array(

@@ -13,21 +13,10 @@ as $$
 declare
   v_now timestamptz := pawl.now();
   v_held bigint[];
-  v_canceled bigint[];
+  v_canceled integer;
 begin
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
-  -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
-  select array_agg(h.id) filter (where not h.cancel), array_agg(h.id) filter (where h.cancel)
-  into v_held, v_canceled
-  from (
-    select l.id, l.cancel
-    from (select u.* from unnest(p_ids, p_tokens) u (id, token) order by u.id) i
-    cross join lateral (
-      select l.id, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
-  ) h;
-  if v_canceled is not null then
-    perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
-  end if;
+  select h.ids, cardinality(h.canceled) into v_held, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
   if v_held is not null then
     perform pawl.allocation_lock(2);
     with released as (
@@ -45,7 +34,7 @@ begin
              (v_now, l.attempt - 1, 'RETRY_SCHEDULED', null, '{"reason": "released before it was begun"}')
     ) e (at, attempt, event, actor, details);
   end if;
-  return coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_canceled), 0);
+  return coalesce(cardinality(v_held), 0) + coalesce(v_canceled, 0);
 end
 $$;
 
@@ -60,33 +49,20 @@ as $$
 declare
   v_now timestamptz;
   v_held bigint[];
-  v_delays bigint[];
-  v_canceled bigint[];
+  v_ords integer[];
+  v_canceled integer;
   v_deleted bigint;
   v_inserted bigint;
 begin
   p_tokens := pawl.lease_tokens(p_ids, p_tokens);
   perform pawl.array_check('delays_ms', p_delays_ms, cardinality(p_ids), 'QU001');
-  if exists (select from unnest(p_delays_ms) d where (d between 0 and 315360000000) is not true) then
-    raise exception 'delay must be from 0 to 315360000000 ms' using errcode = 'QU001';
-  end if;
-  select array_agg(h.id) filter (where not h.cancel), array_agg(h.delay_ms) filter (where not h.cancel),
-         array_agg(h.id) filter (where h.cancel)
-  into v_held, v_delays, v_canceled
-  from (
-    select l.id, l.cancel, i.delay_ms
-    from (select u.* from unnest(p_ids, p_tokens, p_delays_ms) u (id, token, delay_ms) order by u.id) i
-    cross join lateral (
-      select l.id, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
-  ) h;
-  if v_canceled is not null then
-    perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
-  end if;
+  perform pawl.delays_check(p_delays_ms, false);
+  select h.ids, h.ords, cardinality(h.canceled) into v_held, v_ords, v_canceled from pawl.lease_hold(p_ids, p_tokens) h;
   if v_held is not null then
     perform pawl.allocation_lock(2);
     v_now := pawl.now(); -- under the lock: see pawl.requeue_due
     with item as (
-      select u.id, u.delay_ms from unnest(v_held, v_delays) u (id, delay_ms)
+      select u.id, p_delays_ms[u.ord] as delay_ms from unnest(v_held, v_ords) u (id, ord)
     ), released as (
       delete from pawl.lease l where l.id = any (v_held) returning l.*
     ), put as (
@@ -107,6 +83,6 @@ begin
     select (select count(*) from released), (select count(*) from put) into v_deleted, v_inserted;
     perform pawl.moved(v_deleted, v_inserted);
   end if;
-  return coalesce(cardinality(v_held), 0) + coalesce(cardinality(v_canceled), 0);
+  return coalesce(cardinality(v_held), 0) + coalesce(v_canceled, 0);
 end
 $$;

@@ -39,7 +39,7 @@ begin
     if found then
       raise exception 'reply_to must not name a domain of %, got "%"', v_commands, left(v_target, 80) using errcode = 'QU001';
     end if;
-    continue when v_target ~ '^command:[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}/[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$';
+    continue when pawl.is_name(substring(v_target from '^command:([^/]*)/'), 63) and pawl.is_name(substring(v_target from '/(.*)$'), 100);
     raise exception 'reply_to must be a queue (1 to 47 letters, digits, "_", "." or single "-") or command:DOMAIN/TYPE, got "%"',
       left(v_target, 80) using errcode = 'QU001';
   end loop;
@@ -144,7 +144,7 @@ create or replace function pawl.replies (p_ids bigint[])
   language sql stable
 as $$
   select c.id, c.command_id, d.name, c.reply_to,
-         jsonb_build_object('command_id', c.command_id, 'domain', d.name, 'type', c.type, 'status', o.status,
+         jsonb_build_object('command_id', c.command_id, 'domain', d.name, 'type', c.type, 'status', pawl.reply_status(c.id, o.status),
            'result', o.result, 'error', o.error, 'correlation_id', c.correlation_id)
   from pawl.command c
   join pawl.outcome o on o.id = c.id
@@ -169,7 +169,6 @@ create or replace function pawl.reply_commands (p_target text, p_replies jsonb[]
   language plpgsql
 as $$
 declare
-  c_max constant integer := 16 * 1024 * 1024;
   v_domain text := substring(p_target from '^command:([^/]+)/');
   v_type text := substring(p_target from '/(.*)$');
   v_all uuid[];
@@ -190,7 +189,7 @@ begin
   into v_all, v_large, v_ids, v_payloads, v_priorities, v_keys, v_correlations, v_count
   from (
     select u.n, u.reply, u.reply ->> 'correlation_id' as correlation_id, c.priority, c.order_key,
-           pg_column_size(u.reply) >= 1000 and pawl.json_bytes(u.reply) > c_max as is_large,
+           pawl.json_is_large(u.reply) as is_large,
            pawl.reply_command_id(u.reply ->> 'domain', (u.reply ->> 'command_id')::uuid) as id
     from unnest(p_replies) with ordinality u (reply, n)
     left join lateral ( -- none, when a dead letter is retried after retention has deleted the command
@@ -203,7 +202,7 @@ begin
     from (
       select a.id, a.n, null from unnest(v_all) with ordinality a (id, n)
       union all
-      select l.id, null, format('the reply has more than %s bytes as text', c_max) from unnest(v_large) l (id)
+      select l.id, null, format('the reply has more than %s bytes as text', pawl.json_max()) from unnest(v_large) l (id)
       union all
       select s.command_id, null,
              case when s.status = 'BUSY' then format('another transaction that has not ended sends command %s', s.command_id)

@@ -38,7 +38,7 @@ as $$
     'result', pawl.json_shown(o.result),
     'error', case when o.id is null then pawl.command_error(c.id) else o.error end,
     'reply_to', c.reply_to,
-    'reply_process_id', (select q.command_id from pawl.command q where q.id = substring(c.reply_to from '^response:([0-9]+)/')::bigint),
+    'reply_process_id', (select q.command_id from pawl.command q where q.id = pawl.reserved_target_id(c.reply_to)),
     'correlation_id', c.correlation_id,
     'batch_id', b.batch_id,
     'order_key', c.order_key,
@@ -75,14 +75,46 @@ $$;
 --
 -- A row's type is a lookup by key, as a scalar subquery: an `exists` may be planned as a hash of all commands.
 
--- The ids of queued and delayed commands below p_before. A command that was never requeued is queued at its own id, so each priority of
--- each domain is read backwards from p_before; requeued ones have an index of their own. Each of these has its share of p_rows, at least
--- 1000; below the highest row at which one of them stopped nothing is returned.
--- Plan: p_limit rows of each priority of each domain, by index. With p_type, rows of other types are passed over.
-create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer, p_rows integer)
-  returns table (id bigint, hit boolean, is_last boolean)
+-- The first row of pawl.ready of each domain and priority from p_first to p_last, which are domains.
+-- Plan: one step per domain and priority that has work, by index.
+create or replace function pawl.ready_heads (p_first integer default -2147483648, p_last integer default 2147483647)
+  returns table (domain_id integer, priority smallint, pos bigint, id bigint)
   language plpgsql stable set search_path = pawl, pg_temp
   set plan = keyed_cached
+  rows 10
+as $$
+#variable_conflict use_column
+begin
+  return query
+    with recursive head as (
+      (select r.domain_id, r.priority, r.pos, r.id
+       from pawl.ready r
+       where r.domain_id between p_first and p_last
+       order by r.domain_id, r.priority, r.pos
+       limit 1)
+      union all
+      select n.domain_id, n.priority, n.pos, n.id
+      from head h,
+      lateral (
+        select r.domain_id, r.priority, r.pos, r.id
+        from pawl.ready r
+        where (r.domain_id, r.priority) > (h.domain_id, h.priority) and r.domain_id <= p_last
+        order by r.domain_id, r.priority, r.pos
+        limit 1
+      ) n
+    )
+    select h.domain_id, h.priority, h.pos, h.id from head h;
+end
+$$;
+
+-- Where queued and delayed commands are, each kind in the order of an index that has their ids: queued, of a priority of a domain, and never
+-- requeued, so that position and id are the same; requeued, of all domains; delayed, of a domain or (null) of all; parked, of a domain.
+-- Plan: one step per domain and priority, by index.
+create or replace function pawl.pending_sources (p_domain_id integer)
+  returns table (kind text, domain_id integer, priority smallint)
+  language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
+  rows 10
 as $$
 #variable_conflict use_column
 declare
@@ -90,23 +122,7 @@ declare
   v_last integer := coalesce(p_domain_id, 2147483647);
 begin
   return query
-    with recursive head as (
-      (select r.domain_id, r.priority
-       from pawl.ready r
-       where r.domain_id between v_first and v_last
-       order by r.domain_id, r.priority, r.pos
-       limit 1)
-      union all
-      select n.domain_id, n.priority
-      from head h,
-      lateral (
-        select r.domain_id, r.priority
-        from pawl.ready r
-        where (r.domain_id, r.priority) > (h.domain_id, h.priority) and r.domain_id <= v_last
-        order by r.domain_id, r.priority, r.pos
-        limit 1
-      ) n
-    ), parking as (
+    with recursive parking as (
       (select p.domain_id from pawl.parked p where p.domain_id between v_first and v_last order by p.domain_id, p.id limit 1)
       union all
       select n.domain_id
@@ -117,81 +133,65 @@ begin
         order by p.domain_id, p.id
         limit 1
       ) n
-    ), share (rows) as materialized (
-      select greatest(1000, p_rows / (2 + (select count(*) from head) + (select count(*) from parking)))
-      where p_rows is not null
-    ), found as (
+    )
+    select 'queued', h.domain_id, h.priority from pawl.ready_heads(v_first, v_last) h
+    union all
+    select 'parked', k.domain_id, null from parking k
+    union all
+    values ('requeued', p_domain_id, null::smallint), ('delayed', p_domain_id, null);
+end
+$$;
+
+-- The ids of queued and delayed commands below p_before. Each source has its share of p_rows, at least 1000; below the highest row at which
+-- one of them stopped nothing is returned.
+-- Plan: p_limit rows of each source, by index. With p_type, rows of other types are passed over.
+create or replace function pawl.pending_ids (p_domain_id integer, p_type text, p_before bigint, p_limit integer, p_rows integer)
+  returns table (id bigint, hit boolean, is_last boolean)
+  language plpgsql stable set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+declare
+  v_rows bigint; -- of each source
+begin
+  if p_rows is not null then
+    v_rows := greatest(1000, p_rows / (select count(*) from pawl.pending_sources(p_domain_id)));
+  end if;
+  return query
+    with found as (
       select q.id, q.hit, q.is_last
-      from head h
+      from pawl.pending_sources(p_domain_id) s
       cross join lateral (
-        select x.id, m.hit, x.n = (select s.rows from share s) as is_last
+        select x.id, m.hit, x.n = v_rows as is_last
         from (
-          select r.pos as id, r.pos = r.id as own, row_number() over (order by r.pos desc) as n
-          from pawl.ready r
-          where r.domain_id = h.domain_id and r.priority = h.priority and r.pos < p_before
-          order by r.pos desc
-          limit (select s.rows from share s)
+          select u.id, u.hit, row_number() over () as n -- of one of these, so in its order
+          from (
+            (select r.pos as id, r.pos = r.id as hit from pawl.ready r
+             where s.kind = 'queued' and r.domain_id = s.domain_id and r.priority = s.priority and r.pos < p_before
+             order by r.pos desc)
+            union all
+            (select r.id, p_domain_id is null or r.domain_id = p_domain_id from pawl.ready r
+             where s.kind = 'requeued' and r.pos <> r.id and r.id < p_before
+             order by r.id desc)
+            union all
+            (select d.id, true from pawl.delayed d
+             where s.kind = 'delayed' and s.domain_id is null and d.id < p_before
+             order by d.id desc)
+            union all
+            (select d.id, true from pawl.delayed d
+             where s.kind = 'delayed' and d.domain_id = s.domain_id and d.id < p_before
+             order by d.id desc)
+            union all
+            (select p.id, true from pawl.parked p
+             where s.kind = 'parked' and p.domain_id = s.domain_id and p.id < p_before
+             order by p.id desc)
+          ) u
+          limit v_rows
         ) x
         cross join lateral (
-          select x.own and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
+          select x.hit and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
         ) m
-        where m.hit or x.n = (select s.rows from share s)
-        order by x.id desc
-        limit p_limit
-      ) q
-      union all
-      (select x.id, m.hit, x.n = (select s.rows from share s)
-       from (
-         select r.id, r.domain_id, row_number() over (order by r.id desc) as n
-         from pawl.ready r
-         where r.pos <> r.id and r.id < p_before
-         order by r.id desc
-         limit (select s.rows from share s)
-       ) x
-       cross join lateral (
-         select (p_domain_id is null or x.domain_id = p_domain_id)
-                and (p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type) as hit
-       ) m
-       where m.hit or x.n = (select s.rows from share s)
-       order by x.id desc
-       limit p_limit)
-      union all
-      (select x.id, m.hit, x.n = (select s.rows from share s)
-       from (
-         (select d.id, row_number() over (order by d.id desc) as n
-          from pawl.delayed d
-          where p_domain_id is null and d.id < p_before
-          order by d.id desc
-          limit (select s.rows from share s))
-         union all
-         (select d.id, row_number() over (order by d.id desc) as n
-          from pawl.delayed d
-          where d.domain_id = p_domain_id and d.id < p_before
-          order by d.id desc
-          limit (select s.rows from share s))
-       ) x
-       cross join lateral (
-         select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
-       ) m
-       where m.hit or x.n = (select s.rows from share s)
-       limit p_limit) -- one of the two is empty, so this is in order
-      union all
-      select q.id, q.hit, q.is_last
-      from parking k
-      cross join lateral (
-        select x.id, m.hit, x.n = (select s.rows from share s) as is_last
-        from (
-          select p.id, row_number() over (order by p.id desc) as n
-          from pawl.parked p
-          where p.domain_id = k.domain_id and p.id < p_before
-          order by p.id desc
-          limit (select s.rows from share s)
-        ) x
-        cross join lateral (
-          select p_type is null or (select c.type from pawl.command c where c.id = x.id) = p_type as hit
-        ) m
-        where m.hit or x.n = (select s.rows from share s)
-        order by x.id desc
+        where m.hit or x.n = v_rows
         limit p_limit
       ) q
     )
@@ -386,31 +386,17 @@ $$;
 -- Plan: one step per domain and priority that has work, by index.
 create or replace function pawl.backlog (
   out ready bigint, out delayed bigint, out leased bigint, out in_tsq bigint, out allocated bigint, out oldest bigint,
-  out oldest_ms bigint)
+  out oldest_ms bigint, out oldest_domain text)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = keyed
 as $$
 declare
   v_id bigint;
+  v_domain integer;
 begin
-  select case when s.is_called then s.last_value else s.last_value - 1 end into allocated from pawl.command_seq s;
-  with recursive head as (
-    (select r.domain_id, r.priority, r.pos, r.id
-     from pawl.ready r
-     order by r.domain_id, r.priority, r.pos
-     limit 1)
-    union all
-    select n.domain_id, n.priority, n.pos, n.id
-    from head h,
-    lateral (
-      select r.domain_id, r.priority, r.pos, r.id
-      from pawl.ready r
-      where (r.domain_id, r.priority) > (h.domain_id, h.priority)
-      order by r.domain_id, r.priority, r.pos
-      limit 1
-    ) n
-  )
-  select h.pos, h.id into oldest, v_id from head h order by h.pos limit 1;
+  allocated := pawl.allocated();
+  select h.pos, h.id, h.domain_id into oldest, v_id, v_domain from pawl.ready_heads() h order by h.pos limit 1;
+  oldest_domain := (select n.name from pawl.domain_name n where n.id = v_domain limit 1);
   if oldest = v_id then
     select extract(epoch from pawl.now() - c.created_at) * 1000 into oldest_ms from pawl.command c where c.id = v_id;
   end if;

@@ -16,17 +16,21 @@ as $$
 declare
   v_read  constant text[] := array['list_queues', 'metrics', 'metrics_all', 'format_table_name', '_refuse_queue_name',
                                    'test_routing', 'list_notify_insert_throttles', 'list_topic_bindings',
-                                   'validate_routing_key'];
+                                   'validate_routing_key', '_validate_words'];
   v_grant text;
 begin
   for v_grant in
     with granted as (
-      select r.rolname, g.works, g.reads, case when g.works then 'select, insert, update, delete' else 'select' end as what
+      select r.rolname, g.works, g.reads, case when g.reads then 'grant' else 'revoke' end as verb, case when g.reads then 'to' else 'from' end as word
       from (values ('pg_monitor', false, true), ('pawl_reader', false, false), ('pawl_monitor', false, false),
                    ('pawl_app', true, true), ('pawl_admin', true, true)) as g (name, works, reads)
       join pg_roles r on r.rolname = g.name
+    ), relation_right as (
+      select g.*, k.kind, case when g.works and k.kind = 'table' then 'select, insert, update, delete' else 'select' end as what
+      from granted g, (values ('table'), ('sequence')) as k (kind)
     ), owned_relation as (
-      select c.oid::regclass as name, c.relkind, c.relname !~ '^[qa]_' as is_plain -- no messages in it
+      select c.oid::regclass as name, case c.relkind when 'S' then 'sequence' else 'table' end as kind,
+             c.relkind <> 'S' and c.relname !~ '^[qa]_' as is_plain -- no messages in it
       from pg_class c
       where c.relnamespace = 'pgmq'::regnamespace and c.relkind in ('r', 'p', 'S') and pg_has_role(c.relowner, 'usage')
     ), owned_function as (
@@ -36,33 +40,17 @@ begin
     )
     select format('grant usage on schema pgmq to %I', g.rolname) from granted g
     union all
-    select format('alter default privileges in schema pgmq %s %s on tables %s %I', m.verb, g.what, m.word, g.rolname)
-    from granted g, lateral (values (case when g.reads then 'grant' else 'revoke' end,
-                                     case when g.reads then 'to' else 'from' end)) as m (verb, word)
+    select format('alter default privileges in schema pgmq %s %s on %ss %s %I', g.verb, g.what, g.kind, g.word, g.rolname) from relation_right g
     union all
-    select format('alter default privileges in schema pgmq %s select on sequences %s %I', m.verb, m.word, g.rolname)
-    from granted g, lateral (values (case when g.reads then 'grant' else 'revoke' end,
-                                     case when g.reads then 'to' else 'from' end)) as m (verb, word)
+    select format('revoke all on %s %s from %I', g.kind, string_agg(r.name::text, ', '), g.rolname)
+    from relation_right g join owned_relation r on r.kind = g.kind
+    where not g.reads
+    group by g.kind, g.rolname
     union all
-    select format('revoke all on %s from %I', string_agg(r.name::text, ', '), g.rolname)
-    from granted g, owned_relation r
-    where r.relkind <> 'S' and not g.reads
-    group by g.rolname
-    union all
-    select format('revoke all on sequence %s from %I', string_agg(r.name::text, ', '), g.rolname)
-    from granted g, owned_relation r
-    where r.relkind = 'S' and not g.reads
-    group by g.rolname
-    union all
-    select format('grant %s on %s to %I', g.what, string_agg(r.name::text, ', '), g.rolname)
-    from granted g, owned_relation r
-    where r.relkind <> 'S' and (g.reads or r.is_plain)
-    group by g.what, g.rolname
-    union all
-    select format('grant select on sequence %s to %I', string_agg(r.name::text, ', '), g.rolname)
-    from granted g, owned_relation r
-    where r.relkind = 'S' and g.reads
-    group by g.rolname
+    select format('grant %s on %s %s to %I', g.what, g.kind, string_agg(r.name::text, ', '), g.rolname)
+    from relation_right g join owned_relation r on r.kind = g.kind
+    where g.reads or r.is_plain
+    group by g.what, g.kind, g.rolname
     union all
     select format('revoke all on function %s from public', string_agg(f.name::text, ', ')) from owned_function f
     union all

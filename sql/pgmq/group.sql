@@ -167,22 +167,6 @@ begin
 end
 $$;
 
-create or replace function pgmq._read_groups_with_poll (
-  queue_name text, vt integer, qty integer, max_poll_seconds integer, poll_interval_ms integer, p_manner text)
-  returns setof pgmq.message_record
-  language plpgsql set search_path = pg_catalog, pg_temp
-as $$
-declare
-  v_until timestamptz := clock_timestamp() + make_interval(secs => max_poll_seconds);
-begin
-  while v_until is null or clock_timestamp() < v_until loop
-    return query select r.* from pgmq._read_groups(queue_name, vt, qty, p_manner) as r;
-    exit when found;
-    perform pg_sleep(poll_interval_ms / 1000.0);
-  end loop;
-end
-$$;
-
 -- As much as possible of the group with the oldest message, then of the next.
 create or replace function pgmq.read_grouped (queue_name text, vt integer, qty integer)
   returns setof pgmq.message_record
@@ -196,7 +180,7 @@ create or replace function pgmq.read_grouped_with_poll (
   returns setof pgmq.message_record
   language sql
 begin atomic
-  select * from pgmq._read_groups_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, 'group by group');
+  select * from pgmq._read_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, '{}', 'group by group');
 end;
 
 -- The first of each group, then the second of each; the result is in that order.
@@ -212,7 +196,7 @@ create or replace function pgmq.read_grouped_rr_with_poll (
   returns setof pgmq.message_record
   language sql
 begin atomic
-  select * from pgmq._read_groups_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, 'in turn');
+  select * from pgmq._read_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, '{}', 'in turn');
 end;
 
 -- One message per group.
@@ -228,5 +212,8 @@ create or replace function pgmq.read_grouped_head_with_poll (
   returns setof pgmq.message_record
   language sql
 begin atomic
-  select * from pgmq._read_groups_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, 'head');
+  select * from pgmq._read_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, '{}', 'head');
 end;
+
+-- Of an earlier version; after the functions that called it.
+drop function if exists pgmq._read_groups_with_poll (text, integer, integer, integer, integer, text);

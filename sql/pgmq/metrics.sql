@@ -1,4 +1,4 @@
--- metrics.sql - how long the queues are. Counted, not kept: a counter would make every send wait for every other.
+-- metrics.sql - lengths of queues. They are counted on each call, because a counter would make senders wait for each other.
 -- With the owner's rights, so that who may read no message can still see how many there are. Queues here are not partitioned, so none has a default partition to count.
 
 create or replace function pgmq.metrics (queue_name text)

@@ -1,4 +1,4 @@
--- partition.sql - partitioned queues are the extension's: here they are refused, in PGMQ's words where it has some.
+-- partition.sql - partitioned queues need the extension and are refused here, with PGMQ's message if it has one.
 -- Errors: P0001 without pg_partman, as in PGMQ; 0A000 with it.
 
 create or replace function pgmq._ensure_pg_partman_installed ()

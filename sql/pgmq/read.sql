@@ -209,10 +209,9 @@ end
 $$;
 
 -- Read until something came or the time is over; for ever if max_poll_seconds is NULL. Each read sees what was committed
--- meanwhile.
-create or replace function pgmq.read_with_poll (
-  queue_name text, vt integer, qty integer, max_poll_seconds integer default 5, poll_interval_ms integer default 100,
-  conditional jsonb default '{}')
+-- meanwhile. p_manner: NULL for any messages, else as of pgmq._read_groups, which knows no condition.
+create or replace function pgmq._read_with_poll (
+  queue_name text, vt integer, qty integer, max_poll_seconds integer, poll_interval_ms integer, conditional jsonb, p_manner text)
   returns setof pgmq.message_record
   language plpgsql set search_path = pg_catalog, pg_temp
 as $$
@@ -220,12 +219,25 @@ declare
   v_until timestamptz := clock_timestamp() + make_interval(secs => max_poll_seconds);
 begin
   while v_until is null or clock_timestamp() < v_until loop
-    return query select r.* from pgmq.read(queue_name, vt, qty, conditional) as r;
+    if p_manner is null then
+      return query select r.* from pgmq.read(queue_name, vt, qty, conditional) as r;
+    else
+      return query select r.* from pgmq._read_groups(queue_name, vt, qty, p_manner) as r;
+    end if;
     exit when found;
     perform pg_sleep(poll_interval_ms / 1000.0);
   end loop;
 end
 $$;
+
+create or replace function pgmq.read_with_poll (
+  queue_name text, vt integer, qty integer, max_poll_seconds integer default 5, poll_interval_ms integer default 100,
+  conditional jsonb default '{}')
+  returns setof pgmq.message_record
+  language sql
+begin atomic
+  select * from pgmq._read_with_poll(queue_name, vt, qty, max_poll_seconds, poll_interval_ms, conditional, null);
+end;
 
 create or replace function pgmq.pop (queue_name text, qty integer default 1)
   returns setof pgmq.message_record

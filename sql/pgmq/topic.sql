@@ -4,26 +4,34 @@
 -- transaction.
 -- Errors: P0001 with PGMQ's texts.
 
+-- What keys and patterns have in common. p_word: a regular expression of what may stand in one; p_allowed: the same in words.
+create or replace function pgmq._validate_words (p_what text, p_value text, p_word text, p_allowed text)
+  returns void
+  language plpgsql immutable set search_path = pg_catalog, pg_temp
+as $$
+begin
+  if coalesce(p_value, '') = '' then
+    raise exception '% cannot be NULL or empty', p_what;
+  elsif length(p_value) > 255 then
+    raise exception '% length cannot exceed 255 characters, got % characters', p_what, length(p_value);
+  elsif p_value !~ p_word then
+    raise exception '% contains invalid characters. Only alphanumeric, dots, hyphens, % are allowed. Got: %', p_what, p_allowed, p_value;
+  elsif p_value like '.%' then
+    raise exception '% cannot start with a dot. Got: %', p_what, p_value;
+  elsif p_value like '%.' then
+    raise exception '% cannot end with a dot. Got: %', p_what, p_value;
+  elsif p_value like '%..%' then
+    raise exception '% cannot contain consecutive dots. Got: %', p_what, p_value;
+  end if;
+end
+$$;
+
 create or replace function pgmq.validate_routing_key (routing_key text)
   returns boolean
   language plpgsql immutable set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if coalesce(routing_key, '') = '' then
-    raise exception 'routing_key cannot be NULL or empty';
-  elsif length(routing_key) > 255 then
-    raise exception 'routing_key length cannot exceed 255 characters, got % characters', length(routing_key);
-  elsif routing_key !~ '^[a-zA-Z0-9._-]+$' then
-    raise exception
-      'routing_key contains invalid characters. Only alphanumeric, dots, hyphens, and underscores are allowed. Got: %',
-      routing_key;
-  elsif routing_key like '.%' then
-    raise exception 'routing_key cannot start with a dot. Got: %', routing_key;
-  elsif routing_key like '%.' then
-    raise exception 'routing_key cannot end with a dot. Got: %', routing_key;
-  elsif routing_key like '%..%' then
-    raise exception 'routing_key cannot contain consecutive dots. Got: %', routing_key;
-  end if;
+  perform pgmq._validate_words('routing_key', routing_key, '^[a-zA-Z0-9._-]+$', 'and underscores');
   return true;
 end
 $$;
@@ -33,21 +41,8 @@ create or replace function pgmq.validate_topic_pattern (pattern text)
   language plpgsql immutable set search_path = pg_catalog, pg_temp
 as $$
 begin
-  if coalesce(pattern, '') = '' then
-    raise exception 'pattern cannot be NULL or empty';
-  elsif length(pattern) > 255 then
-    raise exception 'pattern length cannot exceed 255 characters, got % characters', length(pattern);
-  elsif pattern !~ '^[a-zA-Z0-9._*#-]+$' then
-    raise exception
-      'pattern contains invalid characters. Only alphanumeric, dots, hyphens, underscores, *, and # are allowed. Got: %',
-      pattern;
-  elsif pattern like '.%' then
-    raise exception 'pattern cannot start with a dot. Got: %', pattern;
-  elsif pattern like '%.' then
-    raise exception 'pattern cannot end with a dot. Got: %', pattern;
-  elsif pattern like '%..%' then
-    raise exception 'pattern cannot contain consecutive dots. Got: %', pattern;
-  elsif pattern like '%**%' then
+  perform pgmq._validate_words('pattern', pattern, '^[a-zA-Z0-9._*#-]+$', 'underscores, *, and #');
+  if pattern like '%**%' then
     raise exception 'pattern cannot contain consecutive stars (**). Use # for multi-segment matching. Got: %', pattern;
   elsif pattern like '%##%' then
     raise exception

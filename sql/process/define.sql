@@ -16,25 +16,65 @@ exception when others then
 end
 $$;
 
--- An open process of this type that code has begun: it has records, and no definition; null: there is none.
-create or replace function pawl.process_of_code (p_domain text, p_type text)
-  returns uuid
+-- The commands of a domain that may have begun and have not ended.
+create or replace function pawl.process_open_ids (p_domain_id integer)
+  returns setof bigint
   language sql stable
 as $$
-  select c.command_id
-  from (select n.id from pawl.domain_name n where n.name = 'process:' || p_domain) n
-  cross join lateral (
-    select d.id from pawl.delayed d where d.domain_id = n.id
-    union all
-    select t.id from pawl.tsq t where t.domain_id = n.id
-    union all
-    select l.id from pawl.lease l where l.domain_id = n.id
-    union all
-    select r.id from pawl.ready r where r.domain_id = n.id) o
-  join pawl.process p on p.id = o.id and p.definition_id is null
-  join pawl.command c on c.id = o.id and c.type = p_type
-  where exists (select from pawl.process_step s where s.id = o.id)
-  limit 1
+  select d.id from pawl.delayed d where d.domain_id = p_domain_id
+  union all
+  select t.id from pawl.tsq t where t.domain_id = p_domain_id
+  union all
+  select l.id from pawl.lease l where l.domain_id = p_domain_id
+  union all
+  select r.id from pawl.ready r where r.domain_id = p_domain_id
+$$;
+
+-- Are there fewer open commands in this domain than processes without a definition? Both are counted up to 100, 400, 1600 ... until one has fewer, so the
+-- length of the longer one does not matter.
+create or replace function pawl.process_open_is_shorter (p_domain_id integer)
+  returns boolean
+  language plpgsql stable
+  set plan = keyed
+as $$
+declare
+  v_most bigint := 100;
+  v_is_shorter boolean := false;
+begin
+  loop
+    exit when (select count(*) from (select from pawl.process p where p.definition_id is null limit v_most) p) < v_most;
+    v_is_shorter := (select count(*) from (select from pawl.process_open_ids(p_domain_id) limit v_most) o) < v_most;
+    exit when v_is_shorter;
+    v_most := v_most * 4;
+  end loop;
+  return v_is_shorter;
+end
+$$;
+
+-- An open process of this type that code has begun: it has records, or a worker runs it, and no definition; null: there is none. Pods claim only types that
+-- are defined, so what runs without a definition is run by code. It is one of the processes without a definition and one of the domain's open
+-- commands, and the shorter of these lists is read: however many others wait, and however many have ended.
+create or replace function pawl.process_of_code (p_domain text, p_type text)
+  returns uuid
+  language plpgsql stable
+  set plan = keyed
+as $$
+declare
+  v_domain integer := (select n.id from pawl.domain_name n where n.name = 'process:' || p_domain);
+  v_is_open boolean := v_domain is not null and pawl.process_open_is_shorter(v_domain);
+begin
+  return (
+    select c.command_id
+    from (select o.id from pawl.process_open_ids(v_domain) o (id) where v_is_open
+          union all
+          select p.id from pawl.process p where p.definition_id is null and v_domain is not null and not v_is_open) i
+    cross join lateral (select p.id from pawl.process p where p.id = i.id and p.definition_id is null limit 1) p
+    cross join lateral (select c.command_id, c.type, c.domain_id from pawl.command c where c.id = i.id limit 1) c
+    where c.domain_id = v_domain and c.type = p_type
+      and (exists (select from pawl.process_step s where s.id = i.id) or exists (select from pawl.lease l where l.id = i.id))
+      and not exists (select from pawl.outcome o where o.id = i.id)
+    limit 1);
+end
 $$;
 
 -- Store a definition. One that is equal to the newest is not stored again: is_new false. The first one of a type is refused while processes of this type
@@ -49,10 +89,7 @@ declare
   v_code uuid;
 begin
   perform pawl.process_domain(p_domain);
-  if (p_type ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
-    raise exception 'type must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit'
-      using errcode = 'QP001';
-  end if;
+  perform pawl.name_check('type', p_type, 100, 'QP001');
   if (octet_length(p_source) between 1 and 1048576) is not true then
     raise exception 'definition must have 1 to 1048576 bytes' using errcode = 'QP001';
   end if;

@@ -54,7 +54,7 @@ begin
     select coalesce(jsonb_agg(distinct c.record), '[]')
     from pawl.process_sent s
     cross join lateral (
-      select c.command_id::text as key, substring(c.reply_to from '/[$]reply[.](.*)$') as record
+      select c.command_id::text as key, pawl.process_target_record(c.reply_to) as record
       from pawl.command c where c.id = s.sent_id limit 1) c
     left join lateral (select o.status from pawl.outcome o where o.id = s.sent_id limit 1) o on true
     where s.id = p_id and (o.status is null or o.status = 'COMPLETED' and not exists (
@@ -62,15 +62,16 @@ begin
 end
 $$;
 
--- A row per process that is there, by number. steps: successful and failed attempts in the order in which they ended. responses: in the order
+-- A row per process that is there, by number. deadline_action: null if there is no deadline. steps: successful and failed attempts in the order in which they were recorded. responses: in the order
 -- of arrival, without the replies that a step has recorded as its result, and without the payloads of replies that a retry has set aside
 -- ("$gone.STEP"): {"total": of all, "items": [...], "open": of a process that is being compensated, the records whose commands or children have not
--- ended, or have completed and their reply has not come}. A result that is too large to be read, which an earlier version has stored, is left out, so that
--- the process can be compensated. p_bytes_max: no row follows one with which the sizes of those returned reach this sum, and that one is_last; 0:
--- no limit. In PL/pgSQL, because a function in SQL is planned at each call.
+-- ended, or have completed and their reply has not come, "sent": sorted, the ids of those that have not ended; null: none}. A result that is
+-- too large to be read, which an earlier version has stored, is left out, so that the process can be compensated. p_bytes_max: no row follows one
+-- with which the sizes of those returned reach this sum, and that one is_last; 0: no limit. In PL/pgSQL, because a function in SQL is planned at
+-- each call.
 create or replace function pawl.process_load (p_ids bigint[], p_bytes_max bigint)
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
-                 secret uuid, steps jsonb, responses jsonb, is_last boolean)
+                 secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text)
   language plpgsql stable security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
@@ -79,14 +80,15 @@ declare
   v_bytes bigint;
   v_sum bigint := 0;
 begin
-  for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, v_bytes in
+  for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, v_bytes in
     select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
+           case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end,
            pg_column_size(p.state) + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
     from unnest(p_ids) u (id)
     cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
     left join lateral (
       select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result), 'error', s.error,
-                                          'input_hash', s.input_hash, 'ended_us', pawl.micros(s.ended_at)) order by s.ended_at, s.name, s.attempt) as steps
+                                          'input_hash', s.input_hash, 'is_reset', s.is_reset, 'ended_us', pawl.micros(s.ended_at)) order by s.number, s.ended_at, s.name, s.attempt) as steps
       from pawl.process_step s where s.id = u.id) s on true
     left join lateral (
       select jsonb_build_object(
@@ -94,7 +96,12 @@ begin
                'items', coalesce(
                  jsonb_agg(jsonb_build_object('name', r.name, 'key', r.key, 'payload', case when r.name not like '$gone.%' then r.payload end)
                            order by r.number) filter (where n.is_needed), '[]'),
-               'open', case when p.phase = 'compensating' then pawl.process_open(p.id) end) as responses
+               'open', case when p.phase = 'compensating' then pawl.process_open(p.id) end,
+               'sent', case when count(*) > 0 or p.wait is not null then ( -- not in its first activation
+                 select jsonb_agg(c.command_id order by c.command_id)
+                 from pawl.process_sent s
+                 cross join lateral (select c.command_id from pawl.command c where c.id = s.sent_id limit 1) c
+                 where s.id = p.id and not exists (select from pawl.outcome o where o.id = s.sent_id)) end) as responses
       from pawl.process_response r
       cross join lateral (
         select r.name not like '$reply.%' or not exists (

@@ -1,29 +1,198 @@
 -- operate.sql - what operators do to processes: retry, cancel, complete. Built on the decisions about commands (bus/operate.sql), which
 -- remember operator and reason and answer a repeated decision with what was decided.
 --
--- Lock order: process rows by id, then as pawl.command_decide and pawl.command_cancel.
+-- Lock order: process rows by id, of which those that other transactions have locked are skipped; then as pawl.command_decide and pawl.command_cancel.
 -- Errors: QP001 an argument is out of range.
 
--- Those of these commands that are processes are tried again (pawl.command_decide): failures so far do not count any more, and replies of
--- commands that failed or were canceled are set aside, so that their steps send another command. Their rows are locked.
-create or replace function pawl.process_retried (p_ids bigint[])
-  returns void
+-- Lock the rows of processes, to decide about them. Returns those that other transactions have locked (pawl.signal in a transaction that is open): among
+-- several they are not waited for, because the others are held meanwhile. One process alone is waited for, as lock_timeout says.
+create or replace function pawl.process_lock (p_ids bigint[])
+  returns bigint[]
   language plpgsql
+  set plan = keyed_cached
 as $$
+declare
+  v_held bigint[];
 begin
-  update pawl.process p set retried_at = pawl.now() where p.id = any (p_ids);
-  update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
-  where r.id = any (p_ids) and r.name like '$reply.%' and r.payload ->> 'status' <> 'COMPLETED';
+  if (select count(distinct i) from unnest(p_ids) i) <= 1 then
+    perform from pawl.process p where p.id = any (p_ids) for update;
+    return '{}'::bigint[];
+  end if;
+  v_held := array(select p.id from pawl.process p where p.id = any (p_ids) order by p.id for update skip locked);
+  return array(select p.id from pawl.process p where p.id = any (p_ids) and p.id <> all (v_held) order by p.id);
 end
 $$;
 
--- Set aside what processes have recorded of a step, of the steps inside of it, and of everything that ended after they began, and the replies to
--- these, so that all of it is run again. Returns those that have recorded the step, or one inside of it; the others are left alone. Their rows
--- are locked. Records are deleted, but for these, of the nth time, which bear the names:
---   NAME:goneN        the last record of a step that acts: of it, or that it has happened (NAME:done). A run after it has another key than those
---                     before, and if it succeeded, a later compensation compensates it as well.
+-- Decide which failures of processes do not count any more, because an operator has them tried again: all, but of code only those of the call that it
+-- failed at. A failure that the function has handled, behind which another call is recorded (with a greater number in input_hash), stays:
+-- the function would take another way if that call succeeded now. Where its workers were lost, no call has failed, and all of them stay. p_none: none
+-- of code, which is retried from a step that has been set aside, so that all others stay as they are recorded. A failure is decided about once.
+create or replace function pawl.process_failures_reset (p_ids bigint[], p_none boolean)
+  returns void
+  language plpgsql
+  set plan = keyed_cached
+as $$
+begin
+  with code as materialized (
+    select s.id, max(substring(s.input_hash from '^([0-9]{1,9}):')::integer) as last_call
+    from pawl.process_step s
+    cross join lateral (select p.definition_id from pawl.process p where p.id = s.id limit 1) p
+    where s.id = any (p_ids) and p.definition_id is null
+    group by s.id
+  ), failure as materialized (
+    select s.id, s.name, s.attempt,
+           c.id is null or not p_none and not coalesce(substring(s.input_hash from '^([0-9]{1,9}):')::integer < c.last_call, false) as is_reset
+    from pawl.process_step s
+    left join code c on c.id = s.id
+    where s.id = any (p_ids) and s.error is not null and s.is_reset is null and (c.id is null or p_none or not exists (
+      select from pawl.tsq t where t.id = s.id and t.error = pawl.worker_lost_error()))
+  )
+  update pawl.process_step s set is_reset = f.is_reset
+  from failure f where s.id = f.id and s.name = f.name and s.attempt = f.attempt;
+end
+$$;
+
+-- Those of these commands that are processes are tried again (pawl.command_decide): failures so far do not count any more, and replies of
+-- commands that failed or were canceled are set aside, so that their steps send another command; but those of failures that stay. Their rows are locked.
+create or replace function pawl.process_retried (p_ids bigint[])
+  returns void
+  language plpgsql
+  set plan = keyed_cached
+as $$
+begin
+  update pawl.process p set retried_at = pawl.now(), waited_at = null where p.id = any (p_ids);
+  -- An operator who has it tried again after its deadline means it.
+  update pawl.process_response r set name = '$deadline'
+  from pawl.process p
+  where p.id = any (p_ids) and p.phase = 'forward' and r.id = p.id and r.name = '$cancel' and r.key = 'deadline';
+  perform pawl.process_failures_reset(p_ids, false);
+  update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
+  where r.id = any (p_ids) and r.name like '$reply.%' and r.payload ->> 'status' <> 'COMPLETED' and not exists (
+    select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is not null and s.is_reset is not true);
+end
+$$;
+
+-- What is to be run again with a step of a definition: the step and those inside of it, what follows it in its list, and what follows the steps around it,
+-- with their joined records. What runs beside it, in other branches or for other items of an each, stays. indices: of the records that are meant begin so.
+-- is_self: the step, or one inside of it. is_joined: only the record that says that it has ended. p_from may name one item of an each: "each[2]".
+create or replace function pawl.steps_from (p_definition_id integer, p_from text)
+  returns table (name text, indices text, is_self boolean, is_joined boolean)
+  language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+  v_name text := split_part(p_from, '[', 1);
+  v_indices text := coalesce(substring(p_from from '\[.*$'), '');
+begin
+  return query
+    with recursive step as materialized (
+      select s.name, s.parent, s.list, s.place, s.depth
+      from pawl.process_definition d cross join lateral pawl.definition_steps(d.source::jsonb) s where d.id = p_definition_id
+    ), around as (
+      select s.*, v_indices as indices,
+             cardinality(string_to_array(v_indices, '[')) - 1 > s.depth as is_around -- the item is meant, of which this is the each
+      from step s where s.name = v_name
+      union all
+      select s.*, coalesce(substring(v_indices from '^((\[[0-9]+\]){' || s.depth || '})'), ''), true from around a join step s on s.name = a.parent
+    )
+    select s.name, case when a.is_around and s.name = a.name then coalesce(substring(v_indices from '^((\[[0-9]+\]){' || a.depth || '})'), '') else a.indices end,
+           s.name = v_name or starts_with(s.list, a.list || '/' || a.name || '/'), a.is_around and s.name = a.name
+    from around a
+    cross join step s
+    where s.name = a.name or a.name = v_name and starts_with(s.list, a.list || '/' || a.name || '/')
+    union all
+    select t.name, coalesce(substring(v_indices from '^((\[[0-9]+\]){' || a.depth || '})'), ''), false, false
+    from around a
+    join step s on s.list = a.list and s.place > a.place
+    join step t on t.name = s.name or starts_with(t.list, s.list || '/' || s.name || '/');
+end
+$$;
+
+-- What processes have sent and of which no record says how it ended. is_open: no reply has come. Otherwise the reply, as a record without a number: it came
+-- while the process was in the troubleshooting queue, or was about to go there. Replies that an operator has set aside are left out.
+create or replace function pawl.process_sent_unrecorded (p_ids bigint[])
+  returns table (id bigint, name text, result jsonb, error text, started_at timestamptz, ended_at timestamptz, is_open boolean)
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+begin
+  return query
+    select s.id, c.record, r.payload -> 'result',
+           case when r.payload ->> 'status' <> 'COMPLETED' then coalesce(r.payload ->> 'error', r.payload ->> 'status') end,
+           c.created_at, coalesce(r.at, c.created_at), r.name is null
+    from pawl.process_sent s
+    cross join lateral (
+      select c.command_id::text as key, pawl.process_target_record(c.reply_to) as record, c.created_at
+      from pawl.command c where c.id = s.sent_id limit 1) c
+    left join lateral (
+      select r.name, r.payload, r.at from pawl.process_response r
+      where r.id = s.id and r.name in ('$reply.' || c.record, '$gone.' || c.record) and r.key = c.key limit 1) r on true
+    where s.id = any (p_ids) and (r.name is null or r.name like '$reply.%' and not exists (
+      select from pawl.process_step t where t.id = s.id and t.name = c.record));
+end
+$$;
+
+-- What processes have recorded of what is to be run again (pawl.steps_from), and what they have sent of it without a record (pawl.process_sent_unrecorded); of
+-- code, all since the first record of the step. Nothing of a process that has neither of the step nor of one inside of it. kind: of its step.
+-- has_compensations: of its definition. number: null if there is no record.
+create or replace function pawl.records_from (p_ids bigint[], p_from text)
+  returns table (id bigint, name text, attempt smallint, result jsonb, error text, started_at timestamptz, ended_at timestamptz, number bigint,
+                 record text, is_code boolean, kind text, has_compensations boolean, is_open boolean)
+  language plpgsql stable
+  set plan = index
+as $$
+#variable_conflict use_column
+begin
+  return query
+    with definition as materialized (
+      select distinct p.definition_id from pawl.process p where p.id = any (p_ids) and p.definition_id is not null
+    ), step as materialized (
+      select d.id as definition_id, s.name, s.kind, bool_or(s.is_compensated) over (partition by d.id) as has_compensations
+      from definition n
+      join pawl.process_definition d on d.id = n.definition_id
+      cross join lateral pawl.definition_steps(d.source::jsonb) s
+    ), again as materialized (
+      select n.definition_id, f.* from definition n cross join lateral pawl.steps_from(n.definition_id, p_from) f
+    ), record as materialized (
+      select s.*, p.definition_id, split_part(s.name, ':', 1) as record,
+             substring(s.name from '^[^:[]+') as step, coalesce(substring(s.name from '^[^:[]+((\[[0-9]+\])+)'), '') as indices
+      from (select s.id, s.name, s.attempt, s.result, s.error, s.started_at, s.ended_at, s.number, false as is_open
+            from pawl.process_step s where s.id = any (p_ids) and s.name !~ ':gone[0-9]+$'
+            union all
+            select u.id, u.name, 0::smallint, u.result, u.error, u.started_at, u.ended_at, null, u.is_open
+            from pawl.process_sent_unrecorded(p_ids) u) s
+      cross join lateral (select p.definition_id from pawl.process p where p.id = s.id limit 1) p
+    ), since as ( -- number 0: of an earlier version, in the order of their times
+      select r.id, min(r.number) as number, min(r.started_at) as at
+      from record r
+      where r.record = p_from or exists (
+        select from again a
+        where a.definition_id = r.definition_id and a.name = r.step and a.is_self and a.name <> split_part(p_from, '[', 1)
+          and starts_with(r.indices, a.indices))
+      group by r.id
+    )
+    select r.id, r.name, r.attempt, r.result, r.error, r.started_at, r.ended_at, r.number, r.record, r.definition_id is null, t.kind,
+           coalesce(t.has_compensations, false), r.is_open
+    from record r
+    join since s on s.id = r.id
+    left join step t on t.definition_id = r.definition_id and t.name = r.step
+    where case when not exists (select from again a where a.definition_id = r.definition_id) then
+                 r.number > s.number or r.number = s.number and (s.number > 0 or r.ended_at >= s.at) or r.number is null and r.started_at >= s.at
+               else exists (
+                 select from again a
+                 where a.definition_id = r.definition_id and a.name = r.step and starts_with(r.indices, a.indices)
+                   and (r.name = r.record or not a.is_joined)) end;
+end
+$$;
+
+-- Set aside these (pawl.records_from) and the replies to them, so that all of it is run again. Returns those that have recorded the step, or one inside of
+-- it; the others are left alone. Their rows are locked. Records are deleted, but for these, of the nth time, which bear the names:
+--   NAME:goneN        the last record of a step that acts: of it, that it has happened (NAME:done), or that it began (NAME:input). A run after it has
+--                     another key than those before, and if it succeeded, a later compensation compensates it as well. A command or child that has
+--                     completed after its step timed out, or while the process was in the troubleshooting queue, has succeeded.
 --   NAME:begun:goneN  the items of an each, which compensations of the steps inside of it need
-create or replace function pawl.process_set_aside (p_ids bigint[], p_from text, p_operator text)
+create or replace function pawl.process_set_aside (p_ids bigint[], p_from text, p_operator text, p_key uuid)
   returns bigint[]
   language plpgsql
   set plan = keyed_cached
@@ -32,108 +201,123 @@ as $$
 declare
   v_ids bigint[];
 begin
-  with recursive step as materialized (
-    select d.id as definition_id, s.name, s.kind, s.parent, bool_or(s.is_compensated) over (partition by d.id) as has_compensations
-    from pawl.process_definition d
-    cross join lateral pawl.definition_steps(d.source::jsonb) s
-    where d.id in (select p.definition_id from pawl.process p where p.id = any (p_ids))
-  ), inside (definition_id, name) as (
-    select s.definition_id, s.name from step s where s.parent = split_part(p_from, '[', 1)
-    union
-    select s.definition_id, s.name from inside i join step s on s.definition_id = i.definition_id and s.parent = i.name
-  ), record as materialized (
-    select s.id, s.name, s.attempt, s.error, s.result, s.started_at, s.ended_at, p.definition_id, split_part(s.name, ':', 1) as record,
-           substring(s.name from '^[^:[]+') as step, coalesce(substring(s.name from '^[^:[]+((\[[0-9]+\])+)'), '') as indices
-    from pawl.process_step s
-    cross join lateral (select p.definition_id from pawl.process p where p.id = s.id limit 1) p
-    where s.id = any (p_ids) and s.name !~ ':gone[0-9]+$'
-  ), since as (
-    select r.id, min(r.started_at) as at
-    from record r
-    where r.record = p_from
-       or starts_with(r.indices, coalesce(substring(p_from from '\[.*$'), ''))
-          and exists (select from inside i where i.definition_id = r.definition_id and i.name = r.step)
-    group by r.id
-  ), number as (
-    select s.id, 1 + coalesce(max(substring(g.name from ':gone([0-9]+)$')::integer), 0) as number
-    from since s
-    left join pawl.process_step g on g.id = s.id and g.name ~ ':gone[0-9]+$'
-    group by s.id
-  ), gone as materialized (
-    select r.* from record r join since s on s.id = r.id and r.ended_at >= s.at
+  with gone as materialized (
+    select * from pawl.records_from(p_ids, p_from)
+  ), time as (
+    select g.id, 1 + coalesce(max(substring(s.name from ':gone([0-9]{1,9})$')::integer), 0) as number
+    from (select distinct g.id from gone g) g
+    left join pawl.process_step s on s.id = g.id and s.name ~ ':gone[0-9]+$'
+    group by g.id
   ), deleted as (
     delete from pawl.process_step s using gone g where s.id = g.id and s.name = g.name and s.attempt = g.attempt
+  ), acted as (
+    select distinct on (g.id, g.record) g.id, g.record as name, g.started_at, g.ended_at, g.number, g.has_compensations,
+           coalesce(r.result, g.result) as result,
+           case when r.id is null then coalesce(g.error, case when g.name = g.record || ':input' then 'set aside before it had ended' end) end as error
+    from gone g
+    left join lateral (
+      select r.id, r.payload -> 'result' as result from pawl.process_response r
+      where g.kind in ('command', 'process') and g.error is not null and r.id = g.id and r.name = '$reply.' || g.record
+        and r.payload ->> 'status' = 'COMPLETED' order by r.number limit 1) r on true
+    where g.name in (g.record, g.record || ':done', g.record || ':input') and g.name not like '~%'
+      and (g.is_code or g.kind in ('exec', 'sql', 'http', 'wallet', 'command', 'process'))
+    order by g.id, g.record, g.error is null and g.name <> g.record || ':input' desc, g.name = g.record desc, g.attempt desc
   ), kept as (
-    insert into pawl.process_step (id, name, attempt, result, error, started_at, ended_at)
-    select k.id, k.name || ':gone' || n.number, 1, case when k.is_read then k.result end, k.error, k.started_at, k.ended_at
-    from (
-      (select distinct on (g.id, g.record) g.id, g.record as name, g.result, g.error, g.started_at, g.ended_at,
-              coalesce(s.has_compensations, false) as is_read
-       from gone g
-       left join step s on s.definition_id = g.definition_id and s.name = g.step
-       where g.name in (g.record, g.record || ':done') and g.name not like '~%'
-         and (g.definition_id is null or s.kind in ('exec', 'sql', 'http', 'wallet', 'command', 'process'))
-       order by g.id, g.record, g.error is null desc, g.name = g.record desc, g.attempt desc)
-      union all
-      select g.id, g.name, g.result, null, g.started_at, g.ended_at, true
-      from gone g
-      join step s on s.definition_id = g.definition_id and s.name = g.step and s.kind = 'each' and s.has_compensations
-      where g.name = g.record || ':begun') k
-    join number n on n.id = k.id
+    insert into pawl.process_step (id, name, attempt, result, error, started_at, ended_at, number)
+    select k.id, k.name || ':gone' || t.number, 1, k.result, k.error, k.started_at, k.ended_at, coalesce(k.number, nextval('pawl.step_seq'))
+    from (select a.id, a.name, case when a.has_compensations then a.result end as result, a.error, a.started_at, a.ended_at, a.number from acted a
+          union all
+          select g.id, g.name, g.result, null, g.started_at, g.ended_at, g.number
+          from gone g where g.kind = 'each' and g.has_compensations and g.name = g.record || ':begun') k
+    join time t on t.id = k.id
   ), replied as (
     update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
     from gone g where r.id = g.id and r.name = '$reply.' || g.name
   ), noted as (
     insert into pawl.event (id, at, domain_id, attempt, event, actor, details)
     select g.id, pawl.now(), c.domain_id, 0, 'OPERATOR_RETRY', pawl.operator_name(p_operator),
-           jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', g.name, 'attempt', g.attempt,
-             'error', g.error, 'ended_at', pawl.iso(g.ended_at)) order by g.ended_at))
+           case when p_key is null then '{}'::jsonb else jsonb_build_object('key', p_key) end ||
+             jsonb_build_object('from', p_from, 'deleted', jsonb_agg(jsonb_build_object('name', g.name, 'attempt', g.attempt,
+               'error', g.error, 'ended_at', pawl.iso(g.ended_at)) order by g.number, g.ended_at))
     from gone g join pawl.command c on c.id = g.id
     group by g.id, c.domain_id
   )
-  select array_agg(s.id) into v_ids from since s;
+  select array_agg(t.id) into v_ids from time t;
   return coalesce(v_ids, '{}'::bigint[]);
 end
+$$;
+
+-- Those of which p_from or a later step has sent a command or child whose reply has not come.
+create or replace function pawl.process_sent_from (p_ids bigint[], p_from text)
+  returns bigint[]
+  language sql stable
+as $$
+  select array(select distinct r.id from pawl.records_from(p_ids, p_from) r where r.is_open)
 $$;
 
 -- Have processes in the troubleshooting queue tried again: see pawl.process_retried. p_from: from this step on, see pawl.process_set_aside. The
 -- audit keeps the names, errors and times of the records that were deleted; not their results, which readers of the audit may not see.
 -- Verdicts: as pawl.command_decide. With p_from also NOT_RECORDED (the process has not recorded the step) and COMPENSATING (it is being
--- compensated, and records of its steps say what is left to compensate): nothing of it is changed, and `decision` is the step.
+-- compensated, and records of its steps say what is left to compensate), SENT (what one of these steps has sent is open: it would be awaited instead of being
+-- sent again), DECIDED also where the decision before was a retry from elsewhere: nothing of it is changed, and `decision` is the step. p_key: a retry from
+-- a step with this key is done once, also if the process has come to the troubleshooting queue again before it is repeated: each run has new keys.
 create or replace function pawl.process_retry (
   p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null,
-  p_from text default null)
+  p_from text default null, p_key uuid default null)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
   language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = index
 as $$
 #variable_conflict use_column
 declare
   v_domains text[];
   v_found bigint[];
+  v_locked bigint[]; -- by other transactions
+  v_done bigint[]; -- with this key before
   v_ids bigint[]; -- in the troubleshooting queue
+  v_elsewhere bigint[]; -- not there, and not because of this very decision
   v_forward bigint[];
+  v_sent bigint[]; -- what one of the steps has sent is open
   v_aside bigint[];
   v_refused text[]; -- verdicts of those that are not decided about
 begin
   perform pawl.decision_guard(p_process_ids, p_domains, p_reason);
   v_domains := pawl.process_domains(p_process_ids, p_domains);
-  v_found := array(select f.id from pawl.commands_find(p_process_ids, v_domains) f order by f.ord);
-  v_ids := array(
-    select p.id from pawl.process p join pawl.tsq t on t.id = p.id where p.id = any (v_found) order by p.id for update of p);
   if p_from is null then
     return query select * from pawl.command_decide(p_process_ids, v_domains, 'retry', p_operator, p_reason, null);
     return;
   end if;
+  v_found := array(select f.id from pawl.commands_find(p_process_ids, v_domains) f order by f.ord);
+  v_locked := pawl.process_lock(v_found);
+  v_done := array(
+    select u.id from unnest(v_found) u (id)
+    where exists (select from pawl.event e where e.id = u.id and e.event = 'OPERATOR_RETRY' and e.details ->> 'key' = p_key::text));
+  v_ids := array(select t.id from pawl.tsq t where t.id = any (v_found) and t.id <> all (v_locked) and t.id <> all (v_done));
+  v_elsewhere := array(
+    select u.id from unnest(v_found) u (id)
+    where u.id <> all (v_ids) and u.id <> all (v_locked) and u.id <> all (v_done) and p_from is distinct from (
+      select e.details ->> 'from' from pawl.event e
+      where e.id = u.id and e.event = 'OPERATOR_RETRY' and e.details ? 'from'
+      order by e.at desc limit 1));
   v_forward := array(select p.id from pawl.process p where p.id = any (v_ids) and p.phase = 'forward');
-  v_aside := pawl.process_set_aside(v_forward, p_from, p_operator);
+  v_sent := pawl.process_sent_from(v_forward, p_from);
+  v_aside := pawl.process_set_aside(array(select u.id from unnest(v_forward) u (id) where u.id <> all (v_sent)), p_from, p_operator, p_key);
+  perform pawl.process_failures_reset(v_aside, true);
   v_refused := array(
-    select case when u.id = any (v_aside) then null
+    select case when u.id = any (v_locked) then 'LOCKED'
+                when u.id = any (v_done) then 'PENDING'
+                when u.id = any (v_elsewhere) then 'NOT_IN_TSQ'
+                when u.id = any (v_aside) then null
+                when u.id = any (v_sent) then 'SENT'
                 when u.id = any (v_forward) then 'NOT_RECORDED'
                 when u.id = any (v_ids) then 'COMPENSATING' end
     from unnest(v_found) with ordinality u (id, ord) order by u.ord);
   return query
-    select u.ord::integer, u.refused, false, p_from, null::text, null::bigint, null::text
-    from unnest(v_refused) with ordinality u (refused, ord) where u.refused is not null;
+    select u.ord::integer, case when u.refused = 'NOT_IN_TSQ' and l.decision is not null then 'DECIDED' else u.refused end, false,
+           coalesce(l.decision, p_from), l.operator, pawl.micros(l.decided_at), null::text
+    from unnest(v_found, v_refused) with ordinality u (id, refused, ord)
+    left join lateral (select d.* from pawl.decision_last(u.id) d where u.refused in ('NOT_IN_TSQ', 'PENDING')) l on true
+    where u.refused is not null;
   if array_position(v_refused, null) is null then
     return;
   end if;
@@ -147,10 +331,50 @@ begin
 end
 $$;
 
+-- Ask for the compensation of processes, whose rows are locked. Those that are in the troubleshooting queue are queued, and those that have not begun end at once:
+-- there is nothing to compensate, and perhaps no worker that would run them. Returns those for which it was not asked before.
+create or replace function pawl.compensation_request (p_ids bigint[], p_operator text, p_reason text)
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_operator text := pawl.operator_name(p_operator);
+  v_count integer := cardinality(p_ids);
+  v_idle bigint[] := array(select p.id from pawl.process p where p.id = any (p_ids) and not pawl.process_has_begun(p.id));
+  v_stored bigint[];
+  v_tsq uuid[];
+  v_tsq_domains text[];
+begin
+  if v_count = 0 then
+    return '{}'::bigint[];
+  end if;
+  v_stored := array(
+    select u.id
+    from unnest(p_ids) with ordinality u (id, ord)
+    join pawl.process_respond(
+      p_ids, array_fill('$cancel'::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
+      array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason)), array[v_count]),
+      v_operator, p_merge => false) r on r.ord = u.ord
+    where r.verdict in ('RESUMED', 'STORED'));
+  if cardinality(v_idle) > 0 then
+    perform pawl.finish(pawl.commands_hold(v_idle), 'CANCELED', 'CANCELED', null, p_reason, v_operator);
+  end if;
+  select array_agg(c.command_id order by c.id), array_agg(n.name order by c.id) into v_tsq, v_tsq_domains
+  from pawl.tsq t
+  join pawl.command c on c.id = t.id
+  join pawl.domain_name n on n.id = c.domain_id
+  where t.id = any (p_ids);
+  if v_tsq is not null then
+    perform from pawl.command_decide(v_tsq, v_tsq_domains, 'retry', p_operator, p_reason, null);
+  end if;
+  return v_stored;
+end
+$$;
+
 -- Cancel processes and compensate the steps that have ended. The request is a response of a name that only this function uses; a process that
 -- waits or is in the troubleshooting queue is queued, one that runs finds it with its next write. The same request again changes nothing and
 -- reports who decided and when. Verdicts: CANCELING, or the status in which it ended (CANCELED, COMPENSATED); NOT_FOUND, ENDED, AMBIGUOUS,
--- DECIDED (it was canceled without compensation before: see operator, decided_at).
+-- DECIDED (it was canceled without compensation before: see operator, decided_at), LOCKED (see pawl.process_lock).
 create or replace function pawl.process_compensate (
   p_process_ids uuid[], p_domains text[] default null, p_operator text default session_user, p_reason text default null)
   returns table (ord integer, verdict text, is_new boolean, decision text, operator text, decided_at bigint, domains text)
@@ -158,46 +382,26 @@ create or replace function pawl.process_compensate (
 as $$
 #variable_conflict use_column
 declare
-  v_operator text := pawl.operator_name(p_operator);
   v_found bigint[];
   v_names text[]; -- of domains, where several have the process
+  v_locked bigint[]; -- by other transactions
   v_open bigint[];
   v_stored bigint[];
-  v_count integer;
-  v_tsq uuid[];
-  v_tsq_domains text[];
 begin
   perform pawl.decision_guard(p_process_ids, p_domains, p_reason);
   select array_agg(f.id order by f.ord), array_agg(f.domains order by f.ord) into v_found, v_names
   from pawl.commands_find(p_process_ids, pawl.process_domains(p_process_ids, p_domains)) f;
-  perform from pawl.process p where p.id = any (v_found) order by p.id for update; -- as pawl.command_cancel: the first of both decides
+  v_locked := pawl.process_lock(v_found); -- as pawl.command_cancel: the first of both decides
   v_open := array(
     select distinct u.id from unnest(v_found) u (id)
-    where u.id is not null and not exists (select from pawl.outcome o where o.id = u.id)
+    where u.id <> all (v_locked) and not exists (select from pawl.outcome o where o.id = u.id)
       and not exists (select from pawl.lease l where l.id = u.id and l.cancel) order by 1);
-  v_count := cardinality(v_open);
-  if v_count > 0 then
-    v_stored := array(
-      select u.id
-      from unnest(v_open) with ordinality u (id, ord)
-      join pawl.process_respond(
-        v_open, array_fill('$cancel'::text, array[v_count]), array_fill('cancel'::text, array[v_count]),
-        array_fill(jsonb_build_object('$cancel', jsonb_build_object('operator', v_operator, 'reason', p_reason)), array[v_count]),
-        v_operator, p_merge => false) r on r.ord = u.ord
-      where r.verdict in ('RESUMED', 'STORED'));
-    select array_agg(c.command_id order by c.id), array_agg(n.name order by c.id) into v_tsq, v_tsq_domains
-    from pawl.tsq t
-    join pawl.command c on c.id = t.id
-    join pawl.domain_name n on n.id = c.domain_id
-    where t.id = any (v_open);
-    if v_tsq is not null then
-      perform from pawl.command_decide(v_tsq, v_tsq_domains, 'retry', p_operator, p_reason, null);
-    end if;
-  end if;
+  v_stored := pawl.compensation_request(v_open, p_operator, p_reason);
   return query
     select u.ord::integer,
            case when u.names is not null then 'AMBIGUOUS'
                 when p.id is null then 'NOT_FOUND'
+                when u.id = any (v_locked) then 'LOCKED'
                 when d.decision is not null then 'DECIDED'
                 when o.id is null then 'CANCELING'
                 when r.id is null or o.status = 'COMPLETED' then 'ENDED'
@@ -208,7 +412,7 @@ begin
     left join lateral (select p.id from pawl.process p where p.id = u.id limit 1) p on true
     left join lateral (select o.id, o.status from pawl.outcome o where o.id = u.id limit 1) o on true
     left join lateral (
-      select r.id, r.actor, r.at from pawl.process_response r where r.id = u.id and r.name = '$cancel' limit 1) r on true
+      select r.id, r.actor, r.at from pawl.process_response r where r.id = u.id and r.name = '$cancel' order by r.key limit 1) r on true -- an operator's first
     left join lateral (
       select d.* from pawl.decision_last(u.id) d
       where d.decision = 'cancel' and r.id is null

@@ -6,16 +6,27 @@
 --      payload is no object. Responses of one process are merged in the order of their numbers.
 --   3. A process that waits for it is resumed by the response that completes its wait, in the same transaction. pawl.process_write
 --      suspends a process only if no wait is complete, under the same lock, so a response that arrives before is seen there.
--- Lock order: process rows by id, then rows of pawl.delayed by id. A process's row is the lock of its responses (S8): only functions
--- here take it, for the length of their transaction.
--- Errors: QP001 an argument is out of range. QP003 the process is unknown. QP004 the state would be too large. QP008 the key has another payload.
+-- Lock order: process rows by id, then rows of pawl.delayed by id. A process's row is the lock of its responses (S8): what stores one, suspends the
+-- process or decides about it holds it until the commit.
+-- Errors: QP001 an argument is out of range.
 
--- Did an operator ask for its cancellation with compensation?
+-- Was its cancellation with compensation asked for, by an operator or by its deadline?
 create or replace function pawl.process_is_canceled (p_id bigint)
   returns boolean
   language sql stable
 as $$
   select exists (select from pawl.process_response r where r.id = p_id and r.name = '$cancel')
+$$;
+
+-- Has it recorded or sent something, or does it wait, or is it in the troubleshooting queue? If not, nothing of it is to be compensated.
+create or replace function pawl.process_has_begun (p_id bigint)
+  returns boolean
+  language plpgsql stable
+as $$
+begin
+  return exists (select from pawl.process p where p.id = p_id and p.wait is not null) or exists (select from pawl.tsq t where t.id = p_id)
+    or exists (select from pawl.process_step s where s.id = p_id) or exists (select from pawl.process_sent s where s.id = p_id);
+end
 $$;
 
 -- Is a command a process that is being compensated, or is to be? In the troubleshooting queue an operator decides about it.
@@ -71,9 +82,152 @@ begin
 end
 $$;
 
--- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait), STORED (the process does not wait for it, or for more), REPEATED (the key is known, with
--- the same payload), KEY_REUSED (the key is known with another payload; nothing was stored), LATE (the process has ended; its state was patched),
--- NOT_FOUND, TOO_LARGE (the state would exceed its limit, or the responses theirs; nothing was stored).
+-- The response as a patch of the state.
+create or replace function pawl.response_patch (p_name text, p_payload jsonb)
+  returns jsonb
+  language sql stable
+as $$
+  select case jsonb_typeof(p_payload) when 'object' then p_payload else jsonb_build_object(p_name, coalesce(p_payload, 'null')) end
+$$;
+
+-- The functions below are the parts of pawl.process_respond, in its order, and run under its planner settings. p_ids, p_names, p_keys, p_payloads:
+-- the items; p_held: the processes that exist, whose rows it has locked; p_stored: the items that are new, by their position.
+
+-- Raises unless the arrays name responses.
+create or replace function pawl.responses_guard (p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_count integer := cardinality(p_ids);
+begin
+  perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
+          pawl.array_check('keys', p_keys, v_count, 'QP001'), pawl.array_check('payloads', p_payloads, v_count, 'QP001');
+  if not exists (
+    select from unnest(p_names, p_keys) u (name, key)
+    where (u.name ~ '^[$~A-Za-z0-9][A-Za-z0-9_.:~\[\]-]*$' and char_length(u.name) <= 400 and char_length(u.key) between 1 and 200) is not true)
+  then
+    return;
+  end if;
+  if exists (select from unnest(p_names) n where (n ~ '^[$~A-Za-z0-9][A-Za-z0-9_.:~\[\]-]*$' and char_length(n) <= 400) is not true) then
+    raise exception 'name must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit' using errcode = 'QP001';
+  end if;
+  raise exception 'key must have 1 to 200 characters' using errcode = 'QP001';
+end
+$$;
+
+-- Those of these processes whose state would exceed its limit with all items merged: one may replace what an earlier one has set.
+create or replace function pawl.responses_state_too_large (p_large bigint[], p_ids bigint[], p_names text[], p_payloads jsonb[], p_max integer)
+  returns bigint[]
+  language plpgsql stable
+as $$
+begin
+  return array(
+    select p.id from pawl.process p
+    where p.id = any (p_large) and (
+      select pawl.json_bytes(p.state || jsonb_object_agg(e.key, e.value order by i.ord))
+      from unnest(p_ids, p_names, p_payloads) with ordinality i (id, name, payload, ord)
+      cross join lateral jsonb_each(pawl.response_patch(i.name, i.payload)) e (key, value)
+      where i.id = p.id) > p_max);
+end
+$$;
+
+-- The processes whose state would exceed its limit, or the responses theirs.
+create or replace function pawl.responses_too_large (p_held bigint[], p_ids bigint[], p_names text[], p_payloads jsonb[])
+  returns bigint[]
+  language plpgsql stable
+as $$
+#variable_conflict use_column
+declare
+  c_state_max constant integer := 1024 * 1024;
+  c_count_max constant integer := 10000; -- of the responses from outside
+  c_bytes_max constant integer := 8 * 1024 * 1024;
+  v_large bigint[];
+  v_state_large bigint[]; -- by the sum of state and payloads
+begin
+  select array_agg(u.id) filter (where l.is_large), array_agg(u.id) filter (where not l.is_large)
+  into v_large, v_state_large
+  from (select u.id, count(*) as count, sum(pawl.json_bytes(u.payload)) as bytes
+        from unnest(p_ids, p_payloads) u (id, payload) where u.id = any (p_held) group by u.id) u
+  cross join lateral (
+    select pawl.json_bytes(p.state) as bytes, p.response_count, p.response_bytes from pawl.process p where p.id = u.id limit 1) p
+  cross join lateral (select u.count + p.response_count > c_count_max or u.bytes + p.response_bytes > c_bytes_max as is_large) l
+  where l.is_large or u.bytes + p.bytes > c_state_max;
+  if v_state_large is not null then
+    v_large := v_large || pawl.responses_state_too_large(v_state_large, p_ids, p_names, p_payloads, c_state_max);
+  end if;
+  return coalesce(v_large, '{}'::bigint[]);
+end
+$$;
+
+-- Of processes that wait, those of which a wait is complete with the items that are new.
+create or replace function pawl.responses_complete (p_held bigint[], p_ids bigint[], p_names text[], p_stored integer[])
+  returns bigint[]
+  language plpgsql stable
+as $$
+begin
+  return array(
+    select p.id from pawl.process p
+    where p.id = any (p_held) and (
+      p.phase = 'forward' and (pawl.process_is_canceled(p.id) or exists (
+        select from unnest(p_ids, p_names) with ordinality n (id, name, ord)
+        where n.id = p.id and n.name = '$cancel' and n.ord = any (p_stored)))
+      or exists (
+        select from jsonb_each_text(p.waits) w (name, needed)
+        where w.needed::bigint <= pawl.process_response_count(p.id, w.name) + (
+            select count(*) from unnest(p_ids, p_names) with ordinality n (id, name, ord)
+            where n.id = p.id and (n.name = w.name or w.name = '*') and n.ord = any (p_stored))))
+    order by p.id);
+end
+$$;
+
+-- Insert the items that are new, and merge them into the states. p_resumed: the processes that they have resumed.
+create or replace function pawl.responses_store (
+  p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_stored integer[], p_resumed bigint[], p_actor text, p_merge boolean)
+  returns void
+  language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+begin
+  with item as (
+    select u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload,
+           case when u.id = any (p_resumed) then u.ord = max(u.ord) over (partition by u.id) end as resumed
+    from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
+    where u.ord = any (p_stored)
+  ), stored as (
+    insert into pawl.process_response (id, name, key, number, payload, at, actor, met, resumed, waited_at)
+    select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor, p.met, i.resumed, p.waited_at
+    from (select * from item order by item.ord) i
+    left join lateral (
+      select case when i.name ~ '^[$]reply[.]' then substr(i.name, 8) else p.step end as met, case when i.resumed then p.waited_at end as waited_at
+      from pawl.process p where p.id = i.id and (p.waits ?| array[i.name, '*'] or i.resumed) limit 1) p on true
+    returning id, name, key, payload, number
+  ), patch as (
+    select s.id, coalesce(jsonb_object_agg(m.key, m.value order by s.number) filter (where m.key is not null), '{}') as patch,
+           count(distinct s.number) as responses, sum(octet_length(s.payload::text)) filter (where m.is_first) as bytes
+    from stored s
+    left join lateral (
+      select e.key, e.value, row_number() over () = 1 as is_first from jsonb_each(pawl.response_patch(s.name, s.payload)) e (key, value)
+    ) m on true
+    where p_merge
+    group by s.id
+  )
+  update pawl.process p set state = p.state || a.patch, version = p.version + a.responses,
+    response_count = p.response_count + a.responses, response_bytes = p.response_bytes + coalesce(a.bytes, 0),
+    wait = case when p.id = any (p_resumed) then null else p.wait end, waits = case when p.id = any (p_resumed) then null else p.waits end
+  from patch a where p.id = a.id;
+  if not p_merge then
+    update pawl.process p set wait = null, waits = null where p.id = any (p_resumed);
+  end if;
+end
+$$;
+
+-- A row per item. p_merge false: the state stays as it is (outcomes of commands, which their step records). verdict: RESUMED (it completed a wait),
+-- STORED (the process does not wait for it, or for more), REPEATED (the key is known, with the same payload), KEY_REUSED (the key is known with
+-- another payload; nothing was stored), LATE (the process has ended; its state was patched), NOT_FOUND, TOO_LARGE (the state would exceed its
+-- limit, or the responses theirs; nothing was stored).
 create or replace function pawl.process_respond (
   p_ids bigint[], p_names text[], p_keys text[], p_payloads jsonb[], p_actor text, p_merge boolean default true)
   returns table (ord integer, verdict text)
@@ -82,39 +236,26 @@ create or replace function pawl.process_respond (
 as $$
 #variable_conflict use_column
 declare
-  c_state_max constant integer := 1024 * 1024;
-  c_count_max constant integer := 10000; -- of the responses from outside
-  c_bytes_max constant integer := 8 * 1024 * 1024;
-  v_now timestamptz := pawl.now();
-  v_count integer := cardinality(p_ids);
   v_held bigint[];
-  v_large bigint[];
-  v_stored integer[]; -- items that are new
-  v_resumed bigint[];
+  v_waiting bigint[];
+  v_large bigint[] := '{}'::bigint[];
+  v_stored integer[];
+  v_resumed bigint[] := '{}'::bigint[];
 begin
-  perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
-          pawl.array_check('keys', p_keys, v_count, 'QP001'), pawl.array_check('payloads', p_payloads, v_count, 'QP001');
-  if exists (select from unnest(p_names) n where (n ~ '^[$~A-Za-z0-9][A-Za-z0-9_.:~\[\]-]*$' and char_length(n) <= 400) is not true) then
-    raise exception 'name must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit' using errcode = 'QP001';
-  end if;
-  if exists (select from unnest(p_keys) k where (char_length(k) between 1 and 200) is not true) then
-    raise exception 'key must have 1 to 200 characters' using errcode = 'QP001';
-  end if;
-  v_held := array(select p.id from pawl.process p where p.id = any (p_ids) order by p.id for update);
+  perform pawl.responses_guard(p_ids, p_names, p_keys, p_payloads);
+  select coalesce(array_agg(h.id), '{}'), array_agg(h.id) filter (where h.wait is not null) into v_held, v_waiting
+  from (select p.id, p.wait from pawl.process p where p.id = any (p_ids) order by p.id for update) h;
   -- Under the locks, in a snapshot that sees all responses stored before.
-  v_large := array(
-    select u.id
-    from (select u.id, count(*) as count, sum(pawl.json_bytes(u.payload)) as bytes
-          from unnest(p_ids, p_payloads) u (id, payload) where u.id = any (v_held) and p_merge group by u.id) u
-    cross join lateral (
-      select pawl.json_bytes(p.state) as bytes, p.state, p.response_count, p.response_bytes from pawl.process p where p.id = u.id limit 1) p
-    where u.count + p.response_count > c_count_max or u.bytes + p.response_bytes > c_bytes_max
-       or u.bytes + p.bytes > c_state_max and ( -- merged, because a response may replace what an earlier one has set
-         select pawl.json_bytes(p.state || jsonb_object_agg(e.key, e.value order by i.ord))
-         from unnest(p_ids, p_names, p_payloads) with ordinality i (id, name, payload, ord)
-         cross join lateral jsonb_each(case jsonb_typeof(i.payload) when 'object' then i.payload
-                                       else jsonb_build_object(i.name, coalesce(i.payload, 'null')) end) e (key, value)
-         where i.id = u.id) > c_state_max);
+  if p_merge then
+    v_large := pawl.responses_too_large(v_held, p_ids, p_names, p_payloads);
+    if cardinality(v_large) > 0 then -- without those that are stored already
+      select pawl.responses_too_large(v_large, array_agg(u.id order by u.ord), array_agg(u.name order by u.ord), array_agg(u.payload order by u.ord))
+      into v_large
+      from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
+      where not exists (select from pawl.process_response r where r.id = u.id and r.name = u.name and r.key = u.key);
+      v_large := coalesce(v_large, '{}'::bigint[]);
+    end if;
+  end if;
   v_stored := array(
     select i.ord::integer
     from (select distinct on (u.id, u.name, u.key) u.ord, u.id, u.name, u.key
@@ -124,53 +265,15 @@ begin
     where not exists (select from pawl.process_response r where r.id = i.id and r.name = i.name and r.key = i.key));
   if cardinality(v_stored) > 0 then
     -- Queued before the responses are inserted, so that their rows say which of them did it, and the process's row is updated once.
-    v_resumed := pawl.process_resume(array(
-      select p.id from pawl.process p
-      where p.id = any (v_held) and p.wait is not null and (
-        p.phase = 'forward' and (pawl.process_is_canceled(p.id) or exists (
-          select from unnest(p_ids, p_names) with ordinality n (id, name, ord)
-          where n.id = p.id and n.name = '$cancel' and n.ord = any (v_stored)))
-        or exists (
-          select from jsonb_each_text(p.waits) w (name, needed)
-          where w.needed::bigint <= pawl.process_response_count(p.id, w.name) + (
-              select count(*) from unnest(p_ids, p_names) with ordinality n (id, name, ord)
-              where n.id = p.id and (n.name = w.name or w.name = '*') and n.ord = any (v_stored))))
-      order by p.id));
-    with item as (
-      select u.ord, u.id, u.name, u.key, coalesce(u.payload, 'null') as payload,
-             case when u.id = any (v_resumed) then u.ord = max(u.ord) over (partition by u.id) end as resumed
-      from unnest(p_ids, p_names, p_keys, p_payloads) with ordinality u (id, name, key, payload, ord)
-      where u.ord = any (v_stored)
-    ), stored as (
-      insert into pawl.process_response (id, name, key, number, payload, at, actor, met, resumed)
-      select i.id, i.name, i.key, nextval('pawl.response_seq'), i.payload, v_now, p_actor,
-             (select case when i.name ~ '^[$]reply[.]' then substr(i.name, 8) else p.step end
-              from pawl.process p where p.id = i.id and (p.waits ?| array[i.name, '*'] or i.resumed)), i.resumed
-      from (select * from item order by item.ord) i
-      returning id, name, key, payload, number
-    ), patch as (
-      select s.id, coalesce(jsonb_object_agg(m.key, m.value order by s.number) filter (where m.key is not null), '{}') as patch,
-             count(distinct s.number) as responses, sum(octet_length(s.payload::text)) filter (where m.is_first) as bytes
-      from stored s
-      left join lateral (
-        select e.key, e.value, row_number() over () = 1 as is_first
-        from jsonb_each(case jsonb_typeof(s.payload) when 'object' then s.payload else jsonb_build_object(s.name, s.payload) end) e (key, value)
-      ) m on true
-      where p_merge
-      group by s.id
-    )
-    update pawl.process p set state = p.state || a.patch, version = p.version + a.responses,
-      response_count = p.response_count + a.responses, response_bytes = p.response_bytes + coalesce(a.bytes, 0),
-      wait = case when p.id = any (v_resumed) then null else p.wait end, waits = case when p.id = any (v_resumed) then null else p.waits end
-    from patch a where p.id = a.id;
-    if not p_merge then
-      update pawl.process p set wait = null, waits = null where p.id = any (v_resumed);
+    if v_waiting is not null then
+      v_resumed := pawl.process_resume(pawl.responses_complete(v_waiting, p_ids, p_names, v_stored));
     end if;
+    perform pawl.responses_store(p_ids, p_names, p_keys, p_payloads, v_stored, v_resumed, p_actor, p_merge);
   end if;
   return query
     select u.ord::integer,
            case when p.id is null then 'NOT_FOUND'
-                when u.id = any (v_large) then 'TOO_LARGE'
+                when u.id = any (v_large) and r.payload is null then 'TOO_LARGE'
                 when u.ord <> all (v_stored) then
                   case when r.payload = coalesce(u.payload, 'null') then 'REPEATED' else 'KEY_REUSED' end
                 when u.id = any (v_resumed) then 'RESUMED'
@@ -203,36 +306,5 @@ begin
                   else r || jsonb_build_object('result', null, 'error', format('its result has more than %s bytes', c_result_max)) end
       from unnest(p_replies) with ordinality u (r, n) order by u.n),
     'reply', p_merge => false);
-end
-$$;
-
--- One response, from an application. Returns the verdict; a process that is unknown raises.
-create or replace function pawl.signal (
-  p_process_id uuid, p_name text, p_payload jsonb default '{}', p_key text default null, p_domain text default null,
-  p_actor text default session_user)
-  returns text
-  language plpgsql security definer set search_path = pawl, pg_temp
-as $$
-declare
-  v_id bigint := pawl.process_number(p_process_id, p_domain);
-  v_verdict text;
-begin
-  if (p_name ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,99}$') is not true then
-    raise exception 'name must be 1 to 100 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit, got %',
-      coalesce('"' || left(p_name, 120) || '"', 'null') using errcode = 'QP001';
-  end if;
-  if v_id is null then
-    raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
-  end if;
-  select r.verdict into strict v_verdict
-  from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
-  if v_verdict = 'KEY_REUSED' then
-    raise exception 'response "%" of process % is stored under key "%" with another payload', p_name, p_process_id, p_key using errcode = 'QP008';
-  end if;
-  if v_verdict = 'TOO_LARGE' then
-    raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
-      using errcode = 'QP004';
-  end if;
-  return v_verdict;
 end
 $$;

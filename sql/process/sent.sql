@@ -14,7 +14,7 @@ create or replace function pawl.process_sent_note (p_ids bigint[])
 as $$
   with noted as (
     insert into pawl.process_sent (id, sent_id)
-    select substring(c.reply_to from '^response:([0-9]+)/')::bigint, c.id
+    select pawl.process_target_id(c.reply_to), c.id
     from pawl.command c
     where c.id = any (p_ids) and c.reply_to like 'response:%'
     on conflict do nothing
@@ -42,20 +42,22 @@ as $$
   on conflict do nothing
 $$;
 
--- Cancel these commands or children of one process. False, and nothing is done, where another transaction holds one of them.
+-- Cancel these commands or children of one process. False where another transaction holds one of them: then some may be done.
 create or replace function pawl.process_orphans_end (p_process_id uuid, p_compensates boolean, p_command_ids uuid[], p_domains text[])
   returns boolean
   language plpgsql security definer set search_path = pawl, pg_temp set lock_timeout = '100ms'
 as $$
 begin
   if p_compensates then
-    perform from pawl.process_compensate(
-      p_command_ids, array(select substr(d.name, 9) from unnest(p_domains) with ordinality d (name, ord) order by d.ord),
-      'process ' || p_process_id, 'the process that started it has ended');
-  else
-    perform from pawl.command_cancel(p_command_ids, p_domains, 'process ' || p_process_id, 'the process that sent it has ended');
+    return not exists (
+      select from pawl.process_compensate(
+        p_command_ids, array(select substr(d.name, 9) from unnest(p_domains) with ordinality d (name, ord) order by d.ord),
+        'process ' || p_process_id, 'the process that started it has ended') c
+      where c.verdict = 'LOCKED');
   end if;
-  return true;
+  return not exists (
+    select from pawl.command_cancel(p_command_ids, p_domains, 'process ' || p_process_id, 'the process that sent it has ended') c
+    where c.verdict = 'LOCKED');
 exception when others then
   if pawl.is_transient(sqlstate) then
     raise;

@@ -24,15 +24,39 @@ begin
   if p_fits and not jsonb_path_exists(p_value, '$.**{50}') then
     return p_value;
   end if;
-  if pg_column_size(array[p_value]) >= 1000 and pawl.json_bytes(p_value) > 16 * 1024 * 1024 then
+  if pawl.json_is_large(p_value) then
     return pawl.json_shown(p_value);
   end if;
   return to_jsonb(left(p_value::text, 200) || '...');
 end
 $$;
 
--- The step that a process is in, or was in last: the one that failed, if it waits for an operator; the one that it waits in; or the last one that has
--- a record. p_step: of its row, which is written with patches and waits only.
+-- Why a process failed, was canceled or is tried again; null: it did not. Its engine knows neither the operator nor the reason of a cancellation.
+create or replace function pawl.process_error_shown (p_id bigint, p_status text)
+  returns text
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+declare
+  v_error text := coalesce((select o.error from pawl.outcome o where o.id = p_id), (select t.error from pawl.tsq t where t.id = p_id));
+begin
+  if v_error is null and p_status = 'WAITING_FOR_RETRY' then
+    return (select s.error from pawl.process_step s where s.id = p_id and s.error is not null order by s.number desc, s.ended_at desc limit 1);
+  end if;
+  return coalesce(
+    case when v_error = 'canceled by an operator' then (
+           select case when r.key = 'deadline' then pawl.deadline_error()
+                       else 'canceled by ' || r.actor || coalesce(': ' || (r.payload #>> '{$cancel,reason}'), '') end
+           from pawl.process_response r where r.id = p_id and r.name = '$cancel' order by r.number limit 1)
+         when v_error = pawl.canceled_error() then (
+           select 'canceled by ' || d.operator || coalesce(': ' || d.reason, '') || ', while it ran'
+           from pawl.decision_last(p_id) d where d.decision = 'cancel') end,
+    v_error);
+end
+$$;
+
+-- The step that a process is in, or was in last: the one that failed, if it waits for an operator; the one that it waits in, or waited in after its last
+-- record; or the last one that has a record. p_step: of its row, which is written with patches and waits only.
 create or replace function pawl.process_step_shown (p_id bigint, p_step text, p_status text, p_error text)
   returns text
   language plpgsql stable
@@ -42,18 +66,53 @@ begin
   return coalesce(
     case when p_status like 'WAITING_FOR_%' and p_status <> 'WAITING_FOR_TSQ' then p_step
          when p_status <> 'COMPLETED' then substring(p_error from '^step ([^ :]+)(?::gone[0-9]+)?: ') end,
-    (select regexp_replace(s.name, ':.*$', '') from pawl.process_step s where s.id = p_id and s.name <> '~' and s.name !~ ':gone[0-9]+$'
-     order by s.ended_at desc, s.started_at desc, s.name desc limit 1),
+    (select case when w.since >= s.ended_at then p_step else regexp_replace(s.name, ':.*$', '') end
+     from pawl.process_step s
+     cross join (select p.waited_at as since from pawl.process p where p.id = p_id) w
+     where s.id = p_id and s.name <> '~' and s.name !~ ':gone[0-9]+$'
+     order by s.number desc, s.ended_at desc, s.started_at desc, s.name desc limit 1),
     p_step);
 end
 $$;
 
--- What happened to a process, by whom: what its command's audit has, and what follows from its responses and records. Nothing more is written
--- for it: a wait records when it began, a response whether it resumed the process, and a record when its step went on.
+-- When the steps of a process began to wait or to sleep. A record says so (STEP:begun, STEP:begunN); where there is none, the command or child that the step
+-- has sent, with which a record comes; where there is neither, the process was suspended in this step.
+create or replace function pawl.process_waits (p_id bigint)
+  returns table (step text, at timestamptz)
+  language plpgsql stable
+as $$
+begin
+  return query
+    select w.step, w.at
+    from (
+      select w.step, w.at, w.kind, lag(w.kind) over step as last, lead(w.kind) over step as next,
+             bool_or(w.kind < 3) over (step rows unbounded preceding) as is_known
+      from (
+        select pawl.process_target_record(c.reply_to) as step, c.created_at as at, 1 as kind
+        from pawl.process_sent s
+        cross join lateral (select c.reply_to, c.created_at from pawl.command c where c.id = s.sent_id limit 1) c
+        where s.id = p_id
+        union all -- a list of items is recorded when an "each" begins; everything else that begins, waits
+        select regexp_replace(s.name, ':begun[0-9]*$', ''), s.ended_at, 2
+        from pawl.process_step s where s.id = p_id and s.name ~ ':begun[0-9]*$' and jsonb_typeof(s.result) is distinct from 'array'
+        union all
+        select r.met, r.waited_at, 3 from pawl.process_response r where r.id = p_id and r.waited_at is not null
+        union all
+        select p.step, p.waited_at, 3 from pawl.process p
+        where p.id = p_id and p.waited_at is not null and not exists (
+          select from pawl.process_response r where r.id = p_id and r.waited_at = p.waited_at)) w
+      window step as (partition by w.step order by w.at, w.kind)) w
+    where w.step is not null and case w.kind when 1 then (w.last = 2 or w.next = 2) is not true when 2 then true else not w.is_known end;
+end
+$$;
+
+-- What happened to a process, by whom: what its command's audit has, and what follows from its responses, records, waits and what it has sent. Nothing
+-- more is written for it: a response says whether it resumed the process, and a record when its step went on.
 --   RESPONSE, REPLY    arrived; details.met: the step that waited
 --   CANCEL_REQUESTED   an operator wants it canceled and compensated     MOVED  to another version of its definition
+--   DEADLINE_PASSED    details.action: what was decided
 --   WAITING            step began to wait or sleep
---   RESUMED            details.by: response, reply, cancel, time (a sleep, a timeout), retry (the next attempt of a step is due)
+--   RESUMED            details.by: response, reply, cancel, deadline, time (a sleep, a timeout), retry (the next attempt of a step is due)
 --   COMPENSATING       details.reason                                    COMPENSATION  of a step has ended, or failed
 -- In order of (at, rank, place).
 create or replace function pawl.process_events (p_id bigint)
@@ -67,28 +126,28 @@ begin
                 else a.event end, a.at, a.attempt, a.actor, a.details, case when a.step < 2 then a.step else a.step + 10 end, a.place::text
     from pawl.audit a where a.id = p_id
     union all
-    select case when r.name = '$cancel' then 'CANCEL_REQUESTED' when r.name = '$move' then 'MOVED'
+    select case when r.name = '$deadline' or r.name = '$cancel' and r.key = 'deadline' then 'DEADLINE_PASSED'
+                when r.name = '$cancel' then 'CANCEL_REQUESTED' when r.name = '$move' then 'MOVED'
                 when r.name ~ '^[$](reply|gone)[.]' then 'REPLY' else 'RESPONSE' end,
            r.at, 0::smallint, r.actor,
-           case when r.name in ('$cancel', '$move') then jsonb_strip_nulls(coalesce(r.payload -> '$cancel', r.payload) || jsonb_build_object('met', r.met))
+           case when r.name in ('$cancel', '$deadline', '$move') then jsonb_strip_nulls(coalesce(r.payload -> '$cancel', r.payload) || jsonb_build_object('met', r.met))
                 else jsonb_strip_nulls(jsonb_build_object('name', r.name, 'key', r.key, 'met', r.met)) end,
            2, r.number::text
     from pawl.process_response r where r.id = p_id
     union all
-    select 'RESUMED', r.at, 0::smallint, null, jsonb_build_object('step', r.met, 'by', case when r.name = '$cancel' then 'cancel'
+    select 'RESUMED', r.at, 0::smallint, null, jsonb_build_object('step', r.met, 'by', case when r.key = 'deadline' and r.name in ('$cancel', '$deadline') then 'deadline'
+             when r.name = '$cancel' then 'cancel'
              when r.name ~ '^[$](reply|gone)[.]' then 'reply' else 'response' end), 3, r.number::text
     from pawl.process_response r where r.id = p_id and r.resumed
+    union all
+    select 'WAITING', w.at, 0::smallint, null, jsonb_build_object('step', w.step), 4, w.step from pawl.process_waits(p_id) w
     union all
     select w.event, w.at, w.attempt, null, w.details, w.rank, s.name
     from pawl.process_step s
     cross join lateral (
-      -- A list of items is recorded when an "each" begins; everything else that begins, waits.
-      select 'WAITING' as event, s.ended_at as at, 0::smallint as attempt,
-             jsonb_build_object('step', regexp_replace(s.name, ':begun[0-9]*$', '')) as details, 4 as rank
-      where s.name ~ ':begun[0-9]*$' and jsonb_typeof(s.result) is distinct from 'array'
-      union all
-      select 'RESUMED', s.ended_at, 0::smallint, jsonb_build_object('step', s.name, 'by', 'time'), 4
-      where s.name !~ ':' and exists (
+      select 'RESUMED' as event, s.ended_at as at, 0::smallint as attempt, jsonb_build_object('step', s.name, 'by', 'time') as details, 4 as rank
+      -- A wait that has a result was not ended by time, also if it was complete before the process was suspended.
+      where s.name !~ ':' and coalesce(s.result, 'null') = 'null' and exists (
           select from pawl.process_step b
           where b.id = s.id and b.name = s.name || ':begun' and jsonb_typeof(b.result) is distinct from 'array' and b.ended_at <= s.ended_at)
         and not exists (select from pawl.process_response r where r.id = s.id and r.met = s.name and r.resumed and r.at <= s.ended_at)
@@ -115,7 +174,8 @@ as $$
     'process_id', c.command_id, 'domain', substr(n.name, 9), 'type', c.type, 'version', d.version, 'status', pawl.process_status(p.id),
     'state', pawl.json_shown(p.state, true), 'state_version', p.version,
     'step', pawl.process_step_shown(p.id, p.step, pawl.process_status(p.id), coalesce(o.error, t.error)), 'created_at', pawl.iso(c.created_at),
-    'ended_at', pawl.iso(o.ended_at), 'result', pawl.json_shown(o.result, true), 'error', coalesce(o.error, t.error), 'deadline', pawl.iso(p.deadline),
+    'ended_at', pawl.iso(o.ended_at), 'result', pawl.json_shown(o.result, true), 'error', pawl.process_error_shown(p.id, pawl.process_status(p.id)), 'deadline', pawl.iso(p.deadline),
+    'on_deadline', case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end,
     'waits_for', case when w.id is not null then p.waits end, -- null: only a response resumes it; its row is due in ten years
     'condition', case when w.id is not null and p.waits ? '*' then
       jsonb_path_query_first(d.source::jsonb, 'lax $.** ? (@.name == $step).wait.until', jsonb_build_object('step', substring(p.step from '^[^\[]*')), true) end,
@@ -125,7 +185,7 @@ as $$
       select jsonb_agg(jsonb_build_object('id', s.command_id, 'kind', case when s.name like 'process:%' then 'process' else 'command' end,
                          'domain', regexp_replace(s.name, '^process:', ''), 'type', s.type,
                          'status', case when s.name like 'process:%' then pawl.process_status(s.id) else pawl.command_status(s.id) end,
-                         'step', substring(s.reply_to from '/[$]reply[.](.*)$')) order by s.id)
+                         'step', pawl.process_target_record(s.reply_to)) order by s.id)
       from (select s.id, s.command_id, s.type, s.reply_to, n.name
             from pawl.process_sent e
             join pawl.command s on s.id = e.sent_id
@@ -136,8 +196,8 @@ as $$
       select jsonb_agg(jsonb_build_object('name', s.name, 'attempt', s.attempt, 'result', pawl.json_shown(s.result, s.bytes <= 4194304),
                          'error', s.error,
                          'started_at', pawl.iso(s.started_at), 'ended_at', pawl.iso(s.ended_at),
-                         'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.ended_at, s.name, s.attempt)
-      from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.ended_at desc, s.name desc, s.attempt desc) as bytes
+                         'took_ms', (extract(epoch from s.ended_at - s.started_at) * 1000)::bigint) order by s.number, s.ended_at, s.name, s.attempt)
+      from (select s.*, sum(pawl.json_bytes(s.result)) over (order by s.number desc, s.ended_at desc, s.name desc, s.attempt desc) as bytes
             from pawl.process_step s -- without when a step began and why it is compensated: these records are the engine's own
             where s.id = p.id and s.name <> '~' and s.name !~ ':(begun|input)') s), '[]'),
     'responses', coalesce((
@@ -160,10 +220,45 @@ as $$
   left join pawl.lease l on l.id = p.id
 $$;
 
--- The ids of processes that may have this status (null: any), below p_before, newest first; domain null: of any domain. Each status is read from
--- the table that has such commands. A process that is being compensated has a partial index. The caller checks the status. The second column: more
--- may follow, but so many rows were read.
-create or replace function pawl.process_candidates (p_domain_id integer, p_status text, p_before bigint, p_looks integer)
+-- The domains and types of processes that were started without a definition, of this domain and type; null: any. Where the type is not given, one
+-- index lookup for each that there is.
+create or replace function pawl.process_code_types (p_domain_id integer, p_type text)
+  returns table (domain_id integer, type text)
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+begin
+  return query
+    with recursive domain as materialized (
+      select distinct n.id from pawl.domain_name n where n.name like 'process:%' and (p_domain_id is null or n.id = p_domain_id)
+    ), found as (
+      select d.id as domain_id, t.type
+      from domain d
+      cross join lateral (
+        select p.code_type as type from pawl.process p
+        where p.definition_id is null and p.domain_id = d.id and p.code_type >= coalesce(p_type, '')
+        order by p.domain_id, p.code_type limit 1) t
+      union all
+      select f.domain_id, t.type
+      from found f
+      cross join lateral (
+        select p.code_type as type from pawl.process p
+        where p.definition_id is null and p.domain_id = f.domain_id and p.code_type > f.type
+        order by p.domain_id, p.code_type limit 1) t
+      where p_type is null
+    )
+    select f.domain_id, f.type from found f where p_type is null or f.type = p_type;
+end
+$$;
+
+-- The ids of processes that may have this domain, type and status (null: any), below p_before, newest first. Each status is read from the table that has such
+-- commands; a process that is being compensated has a partial index. Those that have completed, or have any status, are read by definition, because
+-- a definition has one domain and one type, and those without one by domain and type: then at most p_batch, and the caller continues below the last one.
+-- These conditions are ranges, because with "=" the primary key has the wanted order as well, and the planner may read it from its end. The caller
+-- checks domain, type and status. The second column: more may follow, but so many rows were read.
+create or replace function pawl.process_candidates (
+  p_domain_id integer, p_domain text, p_type text, p_status text, p_before bigint, p_looks integer, p_batch integer)
   returns refcursor
   language plpgsql stable
   set plan = keyed_cached
@@ -177,7 +272,8 @@ begin
     when p_status = 'WAITING_FOR_TSQ' then
       open v_ids no scroll for select t.id, false from pawl.tsq t where t.domain_id = p_domain_id and t.id < p_before order by t.id desc;
     when p_status = 'IN_PROGRESS' then
-      open v_ids no scroll for select l.id, false from pawl.lease l where l.id < p_before order by l.id desc;
+      open v_ids no scroll for
+        select l.id, false from pawl.lease l where (p_domain_id is null or l.domain_id = p_domain_id) and l.id < p_before order by l.id desc;
     when p_status like 'WAITING_FOR_%' and p_domain_id is null then
       open v_ids no scroll for select d.id, false from pawl.delayed d where d.id < p_before order by d.id desc;
     when p_status like 'WAITING_FOR_%' then
@@ -199,9 +295,36 @@ begin
         select o.id, false from pawl.outcome o
         where o.domain_id = p_domain_id and o.status <> 'COMPLETED' and o.status = 'FAILED' and o.id < p_before order by o.id desc;
     when p_status = 'PENDING' then
-      open v_ids no scroll for select i.id, i.is_last from pawl.pending_ids(p_domain_id, null, p_before, p_looks, p_looks) i;
-    else
+      open v_ids no scroll for -- without those that wait
+        select i.id, i.is_last from pawl.pending_ids(p_domain_id, null, p_before, p_looks, p_looks) i
+        where i.is_last or not exists (select from pawl.process p where p.id = i.id and p.wait is not null)
+          or not exists (select from pawl.delayed d where d.id = i.id);
+    when p_domain_id is null and p_type is null then
       open v_ids no scroll for select p.id, false from pawl.process p where p.id < p_before order by p.id desc;
+    else
+      open v_ids no scroll for
+        select i.id, false
+        from (
+          select s.id
+          from pawl.process_definition d
+          cross join lateral (
+            select p.id from pawl.process p
+            where p.definition_id >= d.id and (p.definition_id, p.id) < (d.id, p_before)
+            order by p.definition_id desc, p.id desc limit p_batch) s
+          where (p_domain is null or d.domain = p_domain) and (p_type is null or d.type = p_type)
+          union all
+          select s.id
+          from pawl.process_code_types(p_domain_id, p_type) t
+          cross join lateral (
+            select p.id from pawl.process p
+            where p.definition_id is null and (p.domain_id, p.code_type) >= (t.domain_id, t.type)
+              and (p.domain_id, p.code_type, p.id) < (t.domain_id, t.type, p_before)
+            order by p.domain_id desc, p.code_type desc, p.id desc limit p_batch) s
+          union all
+          (select p.id from pawl.process p
+           where p.definition_id is null and p.domain_id is null and p.id < p_before
+           order by p.domain_id desc, p.code_type desc, p.id desc limit p_batch)) i
+        order by i.id desc limit p_batch;
   end case;
   return v_ids;
 end
@@ -220,6 +343,8 @@ as $$
 declare
   v_domain integer := (select d.id from pawl.domain_name d where d.name = 'process:' || p_domain order by d.id limit 1);
   v_ids refcursor;
+  v_batch integer := 100; -- most of v_ids
+  v_read integer := 0; -- of v_ids
   v_id bigint;
   v_is_last boolean;
   v_row record;
@@ -235,10 +360,18 @@ begin
   if p_domain is not null and v_domain is null then
     return;
   end if;
-  v_ids := pawl.process_candidates(v_domain, p_status, coalesce(p_before, 9223372036854775807), p_looks);
+  v_ids := pawl.process_candidates(v_domain, p_domain, p_type, p_status, coalesce(p_before, 9223372036854775807), p_looks, v_batch);
   loop
     fetch v_ids into v_id, v_is_last;
+    if not found and v_read = v_batch then
+      close v_ids;
+      v_batch := least(v_batch * 4, 10000);
+      v_ids := pawl.process_candidates(v_domain, p_domain, p_type, p_status, last, p_looks, v_batch);
+      v_read := 0;
+      continue;
+    end if;
     exit when not found;
+    v_read := v_read + 1;
     v_looks := v_looks + 1;
     last := v_id;
     select p.id, p.step, p.state, c.command_id, c.type, c.created_at, substr(n.name, 9) as domain into v_row
@@ -249,9 +382,7 @@ begin
     if found and (p_domain is null or v_row.domain = p_domain) and (p_type is null or v_row.type = p_type) and (p_older is null or v_row.created_at < pawl.now() - p_older)
        and (p_text is null or position(p_text in v_row.state::text) > 0) then
       status := pawl.process_status(v_row.id);
-      error := coalesce((select o.error from pawl.outcome o where o.id = v_row.id), (select t.error from pawl.tsq t where t.id = v_row.id),
-                        case when status = 'WAITING_FOR_RETRY' then (
-                          select s.error from pawl.process_step s where s.id = v_row.id and s.error is not null order by s.ended_at desc limit 1) end);
+      error := pawl.process_error_shown(v_row.id, status);
       step := case when p_status is null or status = p_status then pawl.process_step_shown(v_row.id, v_row.step, status, error) end;
       if (p_status is null or status = p_status) and (p_step is null or step = p_step) then
         id := v_row.id; process_id := v_row.command_id; domain := v_row.domain; type := v_row.type;

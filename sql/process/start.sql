@@ -12,15 +12,15 @@ create or replace function pawl.process_domain (p_domain text)
   language plpgsql immutable
 as $$
 begin
-  if (p_domain ~ '^[A-Za-z0-9][A-Za-z0-9_.:-]{0,53}$') is not true then
-    raise exception 'domain must be 1 to 54 letters, digits, "_", ".", ":" or "-", beginning with a letter or digit, got %',
-      coalesce('"' || left(p_domain, 80) || '"', 'null') using errcode = 'QP001';
+  if not pawl.is_name(p_domain, 54) then
+    perform pawl.name_check('domain', p_domain, 54, 'QP001');
   end if;
   return 'process:' || p_domain;
 end
 $$;
 
--- The processes of commands that were just sent, by pawl.send_items. A definition's deadline starts now.
+-- The processes of commands that were just sent, by pawl.send_items. A definition's deadline starts now; pawl.process_deadlines_set has that of
+-- the start.
 create or replace function pawl.process_create (p_domain text, p_ids bigint[])
   returns void
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -32,14 +32,15 @@ declare
   v_domain text := substr(p_domain, 9);
 begin
   perform pawl.process_domain(v_domain);
-  insert into pawl.process (id, definition_id, state, deadline, deadline_action, depth)
-  select c.id, d.id, c.payload, pawl.now() + d.deadline_ms * interval '1 ms', d.deadline_action,
+  insert into pawl.process (id, domain_id, code_type, definition_id, state, deadline, deadline_due, deadline_action, depth)
+  select c.id, c.domain_id, case when d.id is null then c.type end, d.id, c.payload, d.deadline, d.deadline, d.deadline_action,
          case when c.reply_to like 'response:%' then coalesce(
-           (select p.depth + 1 from pawl.process p where p.id = substring(c.reply_to from '^response:([0-9]+)/')::bigint), 1) else 0 end
+           (select p.depth + 1 from pawl.process p where p.id = pawl.process_target_id(c.reply_to)), 1) else 0 end
   from unnest(p_ids) i (id)
-  cross join lateral (select c.id, c.type, c.payload, c.reply_to from pawl.command c where c.id = i.id limit 1) c
+  cross join lateral (select c.id, c.domain_id, c.type, c.payload, c.reply_to from pawl.command c where c.id = i.id limit 1) c
   left join lateral (
-    select d.id, d.deadline_ms, d.deadline_action from pawl.process_definition d
+    select d.id, pawl.now() + d.deadline_ms * interval '1 ms' as deadline, case when d.deadline_ms is not null then d.deadline_action end as deadline_action
+    from pawl.process_definition d
     where d.domain = v_domain and d.type = c.type order by d.version desc limit 1) d on true;
   if exists (select from pawl.process p where p.id = any (p_ids) and jsonb_typeof(p.state) <> 'object') then
     raise exception 'state must be a JSON object' using errcode = 'QU001';
@@ -54,7 +55,8 @@ end
 $$;
 
 -- The newest definition for a process that was started before its type was defined. Only the worker that has its lease may say so, and only while
--- no step is recorded: one with records is code. A definition's deadline starts now. Null: there is none.
+-- no step is recorded: one with records is code. A definition's deadline starts now, unless the start gave one. Null: there is none. The same call again, because its answer was lost,
+-- returns the same.
 create or replace function pawl.process_bind (p_id bigint, p_token bigint)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -64,25 +66,47 @@ declare
   v_id integer;
 begin
   update pawl.process p
-  set definition_id = d.id, deadline = pawl.now() + d.deadline_ms * interval '1 ms', deadline_action = d.deadline_action
+  set definition_id = d.id, deadline = coalesce(p.deadline, n.deadline),
+      deadline_due = case when p.deadline is null then n.deadline else p.deadline_due end,
+      deadline_action = case when p.deadline_given is null then d.deadline_action
+                             else coalesce(p.deadline_action, pawl.definition_deadline_action(d.id)) end
   from pawl.command c
   join pawl.lease l on l.id = c.id and l.token = p_token
-  cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
-  join pawl.process_definition d on d.id = pawl.process_definition_newest(substr(n.name, 9), c.type)
+  cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) m
+  join pawl.process_definition d on d.id = pawl.process_definition_newest(substr(m.name, 9), c.type)
+  cross join lateral (select pawl.now() + d.deadline_ms * interval '1 ms' as deadline) n
   where p.id = p_id and c.id = p_id and p.definition_id is null and not exists (select from pawl.process_step s where s.id = p_id)
   returning d.id into v_id;
+  if v_id is null then
+    select p.definition_id into v_id
+    from pawl.process p join pawl.lease l on l.id = p.id and l.token = p_token where p.id = p_id;
+  end if;
   return v_id;
 end
 $$;
 
 -- One process, in the application's own transaction. Returns its id; a refusal is raised (QU002). max_attempts 10: so many workers may die
--- of one activation before it goes to troubleshooting; failures of steps do not count here.
+-- of one activation before it goes to troubleshooting; failures of steps do not count here. p_deadline: from now, or p_deadline_at, in place of the
+-- definition's; p_on_deadline: troubleshoot, compensate or fail, what happens then (deadline.sql). pawl.start of earlier versions, without them, is
+-- dropped, or renamed to pawl.start_undated where an object of a user is bound to it (base/retire.sql).
 create or replace function pawl.start (
-  p_type text, p_state jsonb default '{}', p_process_id uuid default null, p_domain text default 'process', p_reply_to text default null)
+  p_type text, p_state jsonb default '{}', p_process_id uuid default null, p_domain text default 'process', p_reply_to text default null,
+  p_deadline interval default null, p_on_deadline text default null, p_deadline_at timestamptz default null)
   returns uuid
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
+declare
+  v_deadline text := pawl.deadline_write(p_deadline, p_deadline_at, p_on_deadline);
+  v_sent record;
 begin
-  return pawl.send(pawl.process_domain(p_domain), p_type, coalesce(p_state, '{}'), p_process_id, p_max_attempts => 10, p_reply_to => p_reply_to);
+  select * into strict v_sent
+  from pawl.send_items(
+    false, pawl.process_domain(p_domain), array[p_type], array[coalesce(p_state, '{}')], array[p_process_id], null, null, array[10::smallint],
+    case when p_reply_to is not null then array[p_reply_to] end, null, null, null,
+    p_attached => case when v_deadline is not null then array[v_deadline] end);
+  if v_sent.refusal is not null then
+    raise exception 'process % exists already: %', v_sent.command_id, regexp_replace(v_sent.refusal, '^payload ', 'state ') using errcode = 'QU002';
+  end if;
+  return v_sent.command_id;
 end
 $$;

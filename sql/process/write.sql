@@ -11,112 +11,121 @@
 -- Lock order: lease rows by id, process rows by id, skipping locked ones; then what pawl.settle_items locks.
 -- Errors: QP001 an argument is out of range.
 
--- A row per item:
---   WRITTEN    all of it
---   LOST       the lease has ended; nothing was written
---   STALE      the state has another version; nothing was written
---   MET        the record was written; instead of suspending, go on: a wait is complete. Instead of ending: its compensation was asked for
---   TOO_LARGE  the state would exceed its limit; nothing was written
---   BUSY       another transaction has the process or its lease locked; nothing was written, and the same write may be tried again
---   KNOWN      as WRITTEN, but the record was there before: a caller that has done the step's work in this transaction must roll back
--- version and state: the present ones, for STALE and MET and after a patch. is_canceled: an operator wants it canceled and compensated.
--- Times are in microseconds since 1970. p_steps null: no record. p_started_us 0: now. p_versions 0: the patch depends on nothing that it read. p_waits: the status to show; then p_at is the step in which it waits, p_for names the
--- responses that resume it ({"name": count}) and p_due_us when it continues in any case. p_ends: an outcome of pawl.settle_items.
-create or replace function pawl.process_write (
-  p_ids bigint[], p_tokens bigint[], p_steps text[], p_attempts integer[], p_hashes text[], p_results jsonb[], p_errors text[],
-  p_started_us bigint[], p_patches jsonb[], p_versions bigint[], p_phases text[], p_waits text[], p_at text[], p_for jsonb[], p_due_us bigint[],
-  p_ends text[], p_end_results jsonb[], p_end_errors text[])
-  returns table (ord integer, verdict text, version bigint, state jsonb, is_canceled boolean)
-  language plpgsql security definer set search_path = pawl, pg_temp
-  set plan = keyed_cached
+-- The leases of activations, which are held until the commit by a key share lock, so their heartbeats do not wait; those that end with this write,
+-- by a lock for update. An application may hold a lease for as long as its transaction (pawl.cancel): a step is recorded all the same, an end is BUSY,
+-- and what is written for others does not wait for it. verdicts: WRITTEN, LOST, BUSY. was_tried: one of the activations is not the first of its
+-- command. has_canceled: one of them is to be canceled.
+create or replace function pawl.write_leases (
+  p_ids bigint[], p_tokens bigint[], p_waits text[], p_ends text[], out verdicts text[], out was_tried boolean, out has_canceled boolean)
+  language plpgsql
 as $$
-#variable_conflict use_column
-declare
-  c_state_max constant integer := 1024 * 1024;
-  v_now timestamptz := pawl.now();
-  v_count integer := cardinality(p_ids);
-  v_verdicts text[]; -- of all items; joined by unnest(), because a subscript or "= any" per item would take the square of their number
-  v_repeats boolean := v_count > (select count(distinct i) from unnest(p_ids) i); -- several items of one process
-  v_locked bigint[];
-  v_known bigint[]; -- items whose record was there before
-  v_was_tried boolean; -- is one of the activations not the first of its command?
-  v_canceled bigint[];
-  v_failed text[]; -- the outcomes of those that fail
-  v_deleted bigint;
-  v_inserted bigint;
 begin
-  perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('tokens', p_tokens, v_count, 'QP001'),
-          pawl.array_check('steps', p_steps, v_count, 'QP001', true), pawl.array_check('attempts', p_attempts, v_count, 'QP001', true),
-          pawl.array_check('hashes', p_hashes, v_count, 'QP001', true), pawl.array_check('results', p_results, v_count, 'QP001', true),
-          pawl.array_check('errors', p_errors, v_count, 'QP001', true), pawl.array_check('started_us', p_started_us, v_count, 'QP001', true),
-          pawl.array_check('patches', p_patches, v_count, 'QP001', true), pawl.array_check('versions', p_versions, v_count, 'QP001', true),
-          pawl.array_check('phases', p_phases, v_count, 'QP001', true), pawl.array_check('waits', p_waits, v_count, 'QP001', true),
-          pawl.array_check('at', p_at, v_count, 'QP001', true), pawl.array_check('for', p_for, v_count, 'QP001', true), pawl.array_check('due_us', p_due_us, v_count, 'QP001', true),
-          pawl.array_check('ends', p_ends, v_count, 'QP001', true),
-          pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
-          pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
-  perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
-  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
-  -- A key share lock: the lease cannot end before the commit, and its heartbeat does not wait for us. An application may hold a lease for as long as
-  -- its transaction (pawl.cancel): what is written for others does not wait for it.
-  select array_agg(case when h.attempt is not null then 'WRITTEN' else 'LOST' end order by h.ord), coalesce(max(h.attempt) > 1, false)
-  into v_verdicts, v_was_tried
+  select array_agg(case when h.attempt is not null then 'WRITTEN' else 'LOST' end order by h.ord), coalesce(max(h.attempt) > 1, false),
+         coalesce(bool_or(h.cancel), false)
+  into verdicts, was_tried, has_canceled
   from (
-    select i.ord, l.attempt
-    from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
+    select i.ord, coalesce(e.attempt, k.attempt) as attempt, coalesce(e.cancel, k.cancel) as cancel
+    from (select u.*, coalesce(u.wait, u.outcome) is not null as ends
+          from unnest(p_ids, p_tokens, p_waits, p_ends) with ordinality u (id, token, wait, outcome, ord) order by u.id) i
     left join lateral (
-      select l.attempt from pawl.lease l where l.id = i.id and l.token = i.token for key share skip locked) l on true) h;
-  if 'LOST' = any (v_verdicts) then -- in a new snapshot: the transaction that holds it may just have ended it
-    select array_agg(case when u.verdict = 'LOST' and exists (select from pawl.lease l where l.id = u.id and l.token = u.token)
-                     then 'BUSY' else u.verdict end order by u.ord)
-    into v_verdicts
-    from unnest(p_ids, p_tokens, v_verdicts) with ordinality u (id, token, verdict, ord);
+      select l.attempt, l.cancel from pawl.lease l where i.ends and l.id = i.id and l.token = i.token for update skip locked) e on true
+    left join lateral (
+      select l.attempt, l.cancel from pawl.lease l where not i.ends and l.id = i.id and l.token = i.token for key share skip locked) k on true) h;
+  if 'LOST' = any (verdicts) then -- in a new snapshot: the transaction that holds it may just have ended it
+    verdicts := array(
+      select case when u.verdict = 'LOST' and exists (select from pawl.lease l where l.id = u.id and l.token = u.token)
+                  then 'BUSY' else u.verdict end
+      from unnest(p_ids, p_tokens, verdicts) with ordinality u (id, token, verdict, ord) order by u.ord);
   end if;
+end
+$$;
 
-  -- A process that fails is locked as well: its compensation may just be asked for. One that completes is not, for speed: it has ended first then.
+-- Lock the rows of the processes that an item changes: by a patch, a wait, a phase or a failure. An application may hold a process's row for as long as its
+-- transaction (pawl.signal): what is written for others does not wait for it. Verdict BUSY for those that it holds. A process that completes is not
+-- locked, for speed: it has ended before its compensation is asked for then.
+create or replace function pawl.write_rows (p_ids bigint[], p_patches jsonb[], p_waits text[], p_phases text[], p_ends text[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  v_failed text[];
+  v_locked bigint[];
+  v_needed bigint;
+begin
   if p_ends && array['fail', 'reject'] then
     v_failed := array(
       select case when u.outcome in ('fail', 'reject') then u.outcome end from unnest(p_ends) with ordinality u (outcome, ord) order by u.ord);
   end if;
-  if p_patches is not null or p_waits is not null or p_phases is not null or v_failed is not null then
-    -- An application may hold a process's row for as long as its transaction (pawl.signal): what is written for others does not wait for it.
-    with needed as (
-      select distinct u.id
-      from unnest(p_ids, p_patches, p_waits, p_phases, v_failed, v_verdicts) u (id, patch, wait, phase, failed, verdict)
-      where u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase, u.failed) is not null
-    )
-    select array(
-      select p.id from (select n.id from needed n order by n.id) i
-      cross join lateral (select p.id from pawl.process p where p.id = i.id for update skip locked) p), count(*)
-    into v_locked, v_deleted from needed;
-    if cardinality(v_locked) < v_deleted then
-      select array_agg(case when l.is_busy then 'BUSY' else u.verdict end order by u.ord) into v_verdicts
-      from unnest(p_ids, p_patches, p_waits, p_phases, v_failed, v_verdicts) with ordinality u (id, patch, wait, phase, failed, verdict, ord)
-      cross join lateral (
-        select u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase, u.failed) is not null and u.id <> all (v_locked)
-               and exists (select from pawl.process p where p.id = u.id) as is_busy) l;
-    end if;
+  with needed as (
+    select distinct u.id
+    from unnest(p_ids, p_patches, p_waits, p_phases, v_failed, p_verdicts) u (id, patch, wait, phase, failed, verdict)
+    where u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase, u.failed) is not null
+  )
+  select array(
+    select p.id from (select n.id from needed n order by n.id) i
+    cross join lateral (select p.id from pawl.process p where p.id = i.id for update skip locked) p), count(*)
+  into v_locked, v_needed from needed;
+  if cardinality(v_locked) = v_needed then
+    return p_verdicts;
   end if;
-  if p_phases is not null then
-    -- Under the locks on the process rows, which pawl.command_cancel holds as well: it does not cancel what is being compensated.
-    v_canceled := array(
-      select distinct u.id from unnest(p_ids, p_phases, v_verdicts) u (id, phase, verdict)
-      where u.verdict = 'WRITTEN' and u.phase is not null and exists (select from pawl.lease l where l.id = u.id and l.cancel)
-      order by 1);
-    if cardinality(v_canceled) > 0 then
-      perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
-      select array_agg(case when u.id = any (v_canceled) then 'LOST' else u.verdict end order by u.ord) into v_verdicts
-      from unnest(p_ids, v_verdicts) with ordinality u (id, verdict, ord);
-    end if;
+  return array(
+    select case when l.is_busy then 'BUSY' else u.verdict end
+    from unnest(p_ids, p_patches, p_waits, p_phases, v_failed, p_verdicts) with ordinality u (id, patch, wait, phase, failed, verdict, ord)
+    cross join lateral (
+      select u.verdict = 'WRITTEN' and coalesce(u.patch::text, u.wait, u.phase, u.failed) is not null and u.id <> all (v_locked)
+             and exists (select from pawl.process p where p.id = u.id) as is_busy) l
+    order by u.ord);
+end
+$$;
+
+-- End processes that were canceled while they ran; their items that would be written get p_verdict.
+create or replace function pawl.write_cancel (p_ids bigint[], p_verdicts text[], p_canceled bigint[], p_verdict text)
+  returns text[]
+  language plpgsql
+as $$
+begin
+  if cardinality(p_canceled) = 0 then
+    return p_verdicts;
   end if;
-  if p_patches is not null then
-    select array_agg(case when c.is_known then c.verdict when c.is_stale then 'STALE' when c.bytes > c_state_max then 'TOO_LARGE'
-                     else c.verdict end order by c.ord)
-    into v_verdicts
+  perform pawl.finish_canceled(p_canceled);
+  return array(
+    select case when u.id = any (p_canceled) and u.verdict = 'WRITTEN' then p_verdict else u.verdict end
+    from unnest(p_ids, p_verdicts) with ordinality u (id, verdict, ord) order by u.ord);
+end
+$$;
+
+-- A process that was canceled does not enter a phase: it ends, and its items are LOST. Under the locks on the process rows, which
+-- pawl.command_cancel holds as well: it does not cancel what is being compensated.
+create or replace function pawl.write_phases_check (p_ids bigint[], p_phases text[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  v_canceled bigint[] := array(
+    select distinct u.id from unnest(p_ids, p_phases, p_verdicts) u (id, phase, verdict)
+    where u.verdict = 'WRITTEN' and u.phase is not null and exists (select from pawl.lease l where l.id = u.id and l.cancel)
+    order by 1);
+begin
+  return pawl.write_cancel(p_ids, p_verdicts, v_canceled, 'LOST');
+end
+$$;
+
+-- Verdicts of patches that cannot be applied: STALE, TOO_LARGE. One whose record is known is not applied again.
+create or replace function pawl.write_patches_check (
+  p_ids bigint[], p_steps text[], p_attempts integer[], p_patches jsonb[], p_versions bigint[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  c_state_max constant integer := 1024 * 1024;
+  v_repeats boolean := cardinality(p_ids) > (select count(distinct i) from unnest(p_ids) i); -- several items of one process
+begin
+  return array(
+    select case when c.is_known then c.verdict when c.is_stale then 'STALE' when c.bytes > c_state_max then 'TOO_LARGE' else c.verdict end
     from (
       select u.ord, u.verdict, s.is_known, nullif(u.version, 0) <> p.version or u.version > 0 and b.patched > 0 as is_stale,
              case when u.patch is not null then pawl.json_bytes(p.state || u.patch) + b.bytes end as bytes
-      from unnest(p_ids, p_steps, p_attempts, p_patches, p_versions, v_verdicts)
+      from unnest(p_ids, p_steps, p_attempts, p_patches, p_versions, p_verdicts)
         with ordinality u (id, step, attempt, patch, version, verdict, ord)
       left join lateral (
         select p.version, p.state from pawl.process p where p.id = u.id and u.verdict = 'WRITTEN' and u.patch is not null limit 1) p on true
@@ -127,23 +136,36 @@ begin
       left join lateral (
         select count(*) as patched, coalesce(sum(octet_length(o.patch::text)), 0) as bytes
         from unnest(p_ids, p_patches) with ordinality o (id, patch, ord)
-        where v_repeats and o.id = u.id and o.ord < u.ord and o.patch is not null) b on true) c;
-  end if;
+        where v_repeats and o.id = u.id and o.ord < u.ord and o.patch is not null) b on true) c
+    order by c.ord);
+end
+$$;
 
-  if p_steps is not null then
-    with item as (
-      select u.*
-      from unnest(p_ids, p_steps, p_attempts, p_hashes, p_results, p_errors, p_started_us, p_patches, v_verdicts)
-        with ordinality u (id, step, attempt, hash, result, error, started_us, patch, verdict, ord)
-      where u.verdict = 'WRITTEN' and u.step is not null
-    ), recorded as (
-      insert into pawl.process_step (id, name, attempt, input_hash, result, error, started_at, ended_at)
-      select i.id, i.step, i.attempt, i.hash, i.result, i.error, coalesce(timestamptz 'epoch' + nullif(i.started_us, 0) * interval '1 us', v_now), v_now
-      from item i
-      on conflict (id, name, attempt) do nothing
-      returning id, name, attempt
-    ), patched as (
-    update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = i.step
+-- Insert records and apply their patches. Returns the items whose record was there before; null: none was.
+create or replace function pawl.write_records (
+  p_ids bigint[], p_steps text[], p_attempts integer[], p_hashes text[], p_results jsonb[], p_errors text[], p_started_us bigint[],
+  p_patches jsonb[], p_now timestamptz, p_was_tried boolean, p_verdicts text[])
+  returns bigint[]
+  language plpgsql
+as $$
+#variable_conflict use_column
+declare
+  v_items bigint;
+  v_inserted bigint;
+begin
+  with item as (
+    select u.*
+    from unnest(p_ids, p_steps, p_attempts, p_hashes, p_results, p_errors, p_started_us, p_patches, p_verdicts)
+      with ordinality u (id, step, attempt, hash, result, error, started_us, patch, verdict, ord)
+    where u.verdict = 'WRITTEN' and u.step is not null
+  ), recorded as (
+    insert into pawl.process_step (id, name, attempt, input_hash, result, error, started_at, ended_at)
+    select i.id, i.step, i.attempt, i.hash, i.result, i.error, coalesce(timestamptz 'epoch' + nullif(i.started_us, 0) * interval '1 us', p_now), p_now
+    from item i
+    on conflict (id, name, attempt) do nothing
+    returning id, name, attempt
+  ), patched as (
+    update pawl.process p set state = p.state || i.patch, version = p.version + 1, step = i.step, waited_at = null
     from (
       select i.id, jsonb_object_agg(e.key, e.value order by i.ord) as patch, max(i.step) as step
       from item i
@@ -152,91 +174,249 @@ begin
       where i.patch is not null
       group by i.id) i
     where p.id = i.id
-    )
-    select (select count(*) from item), (select count(*) from recorded) into v_deleted, v_inserted;
-    if v_inserted < v_deleted then
-      v_known := array(
-        select u.ord from unnest(p_ids, p_steps, p_attempts, v_verdicts) with ordinality u (id, step, attempt, verdict, ord)
-        cross join lateral (
-          select from pawl.process_step s where s.id = u.id and s.name = u.step and s.attempt = u.attempt and s.ended_at <> v_now limit 1) s
-        where u.verdict = 'WRITTEN');
-    end if;
-  end if;
-  -- An activation that has written a record makes progress, so workers that died of it before do not count any more.
-  if p_steps is not null and v_was_tried then
+  )
+  select (select count(*) from item), (select count(*) from recorded) into v_items, v_inserted;
+  if p_was_tried then -- an activation that has a record makes progress, so workers that died of it before do not count any more
     update pawl.lease l set attempt = 1
-    where l.attempt > 1 and l.id = any (array(
-      select u.id from unnest(p_ids, p_steps, p_errors, v_verdicts) u (id, step, error, verdict)
-      where u.verdict = 'WRITTEN' and u.step is not null and u.error is null));
+    where l.id = any (array( -- without one that pawl.cancel has locked: it is not waited for
+      select l.id from pawl.lease l
+      where l.attempt > 1 and l.id = any (array(
+        select u.id from unnest(p_ids, p_steps, p_errors, p_verdicts) u (id, step, error, verdict)
+        where u.verdict = 'WRITTEN' and u.step is not null and u.error is null))
+      order by l.id for no key update skip locked));
   end if;
-  if p_phases is not null then
-    update pawl.process p set phase = u.phase
-    from unnest(p_ids, p_phases, v_verdicts) u (id, phase, verdict)
-    where p.id = u.id and u.verdict = 'WRITTEN' and u.phase is not null;
-    perform pawl.process_orphan_note(array(
-      select u.id from unnest(p_ids, p_phases, v_verdicts) u (id, phase, verdict)
-      where u.verdict = 'WRITTEN' and u.phase = 'compensating'), true);
+  if v_inserted = v_items then
+    return null;
   end if;
+  return array(
+    select u.ord from unnest(p_ids, p_steps, p_attempts, p_verdicts) with ordinality u (id, step, attempt, verdict, ord)
+    cross join lateral (
+      select from pawl.process_step s where s.id = u.id and s.name = u.step and s.attempt = u.attempt and s.ended_at <> p_now limit 1) s
+    where u.verdict = 'WRITTEN');
+end
+$$;
 
-  if p_waits is not null then
-    -- Under the locks on the process rows, in a snapshot that sees every response stored before.
-    select array_agg(case when m.is_met then 'MET' else u.verdict end order by u.ord) into v_verdicts
-    from unnest(p_ids, p_waits, p_for, v_verdicts) with ordinality u (id, wait, waits_for, verdict, ord)
+-- Processes that were canceled end with the step that was recorded: verdict ENDED. A suspension, an end or a change of the phase in the same call decides
+-- by itself.
+create or replace function pawl.write_canceled (
+  p_ids bigint[], p_steps text[], p_phases text[], p_waits text[], p_ends text[], p_known bigint[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  v_canceled bigint[] := array(
+    select distinct u.id
+    from unnest(p_ids, p_steps, p_verdicts) with ordinality u (id, step, verdict, ord)
+    cross join lateral (select from pawl.lease l where l.id = u.id and l.cancel limit 1) l
+    where u.verdict = 'WRITTEN' and u.step is not null and u.ord <> all (coalesce(p_known, '{}'))
+      and u.id <> all (array(
+        select o.id from unnest(p_ids, p_waits, p_ends, p_phases) o (id, wait, outcome, phase)
+        where coalesce(o.wait, o.outcome, o.phase) is not null))
+    order by 1);
+begin
+  return pawl.write_cancel(p_ids, p_verdicts, v_canceled, 'ENDED');
+end
+$$;
+
+-- Processes enter phases. What they have sent and what is open is canceled when they begin to be compensated.
+create or replace function pawl.write_phases (p_ids bigint[], p_phases text[], p_verdicts text[])
+  returns void
+  language plpgsql
+as $$
+begin
+  update pawl.process p set phase = u.phase
+  from unnest(p_ids, p_phases, p_verdicts) u (id, phase, verdict)
+  where p.id = u.id and u.verdict = 'WRITTEN' and u.phase is not null and p.phase <> 'compensated'; -- it is the last one
+  perform pawl.process_orphan_note(array(
+    select u.id from unnest(p_ids, p_phases, p_verdicts) u (id, phase, verdict)
+    where u.verdict = 'WRITTEN' and u.phase = 'compensating'), true);
+end
+$$;
+
+-- Suspend processes; verdict MET for those of which a wait is complete. One that was canceled ends instead.
+create or replace function pawl.write_waits (p_ids bigint[], p_waits text[], p_at text[], p_for jsonb[], p_due_us bigint[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  v_now timestamptz;
+  v_verdicts text[];
+  v_canceled bigint[];
+  v_deleted bigint;
+  v_inserted bigint;
+begin
+  -- Under the locks on the process rows, in a snapshot that sees every response stored before.
+  v_verdicts := array(
+    select case when m.is_met then 'MET' else u.verdict end
+    from unnest(p_ids, p_waits, p_for, p_verdicts) with ordinality u (id, wait, waits_for, verdict, ord)
     left join lateral (
-      select pawl.process_is_met(u.id, u.waits_for) as is_met where u.verdict = 'WRITTEN' and u.wait is not null) m on true;
-    perform pawl.allocation_lock(2);
-    v_now := pawl.now(); -- under the lock: see pawl.requeue_due
-    with asleep as (
-      select u.id, u.wait, u.waits_for, greatest(timestamptz 'epoch' + u.due_us * interval '1 us', v_now) as due, u.step
-      from unnest(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts) u (id, wait, step, waits_for, due_us, verdict)
-      where u.verdict = 'WRITTEN' and u.wait is not null
-    ), ended as (
-      delete from pawl.lease l where l.id = any (array(select a.id from asleep a)) and not l.cancel returning l.*
-    ), kept as (
-      insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
-      select e.id, a.due, e.domain_id, e.priority, 0, e.max_attempts, e.extras
-      from ended e join asleep a on a.id = e.id
-      returning 1
-    ), noted as (
-      update pawl.process p set wait = a.wait, waits = a.waits_for, step = coalesce(a.step, p.step)
-      from asleep a where p.id = a.id
-    )
-    select (select count(*) from ended), (select count(*) from kept) into v_deleted, v_inserted;
-    perform pawl.moved(v_deleted, v_inserted);
-    v_canceled := array(
-      select l.id from unnest(p_ids, p_waits, v_verdicts) u (id, wait, verdict)
-      cross join lateral (select l.id from pawl.lease l where l.id = u.id and l.cancel limit 1) l
-      where u.verdict = 'WRITTEN' and u.wait is not null);
-    if cardinality(v_canceled) > 0 then
-      perform pawl.finish(v_canceled, 'CANCELED', 'CANCELED', null, 'canceled while it ran', null);
-    end if;
+      select pawl.process_is_met(u.id, u.waits_for) as is_met where u.verdict = 'WRITTEN' and u.wait is not null) m on true
+    order by u.ord);
+  perform pawl.allocation_lock(2);
+  v_now := pawl.now(); -- under the lock: see pawl.requeue_due
+  with asleep as (
+    select u.id, u.wait, u.waits_for, greatest(timestamptz 'epoch' + u.due_us * interval '1 us', v_now) as due, u.step
+    from unnest(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts) u (id, wait, step, waits_for, due_us, verdict)
+    where u.verdict = 'WRITTEN' and u.wait is not null
+  ), ended as (
+    delete from pawl.lease l where l.id = any (array(select a.id from asleep a)) and not l.cancel returning l.*
+  ), kept as (
+    insert into pawl.delayed (id, due, domain_id, priority, attempt, max_attempts, extras)
+    select e.id, a.due, e.domain_id, e.priority, 0, e.max_attempts, e.extras
+    from ended e join asleep a on a.id = e.id
+    returning 1
+  ), noted as (
+    update pawl.process p set wait = a.wait, waits = a.waits_for, step = coalesce(a.step, p.step),
+      waited_at = case when a.wait <> 'WAITING_FOR_RETRY' then v_now end
+    from asleep a where p.id = a.id
+  )
+  select (select count(*) from ended), (select count(*) from kept) into v_deleted, v_inserted;
+  perform pawl.moved(v_deleted, v_inserted);
+  v_canceled := array(
+    select l.id from unnest(p_ids, p_waits, v_verdicts) u (id, wait, verdict)
+    cross join lateral (select l.id from pawl.lease l where l.id = u.id and l.cancel limit 1) l
+    where u.verdict = 'WRITTEN' and u.wait is not null);
+  if cardinality(v_canceled) > 0 then
+    perform pawl.finish_canceled(v_canceled);
   end if;
+  return v_verdicts;
+end
+$$;
 
-  if p_ends is not null then
-    -- An operator has asked for compensation before it ended: it goes on with that. Code decides by itself.
-    v_canceled := array(
-      select u.ord from unnest(p_ids, p_ends, v_verdicts) with ordinality u (id, outcome, verdict, ord)
-      where u.verdict = 'WRITTEN' and u.outcome in ('complete', 'fail', 'reject') and exists (
-          select from pawl.process_response r where r.id = u.id and r.name = '$cancel')
-        and exists (select from pawl.process p where p.id = u.id and p.phase = 'forward' and p.definition_id is not null));
-    if cardinality(v_canceled) > 0 then
-      select array_agg(case when u.ord = any (v_canceled) then 'MET' else u.verdict end order by u.ord) into v_verdicts
-      from unnest(v_verdicts) with ordinality u (verdict, ord);
-    end if;
+-- Refuse ends that contradict the phase: FAILED before all compensations have ended, because what cannot be compensated is for an operator, and COMPLETED
+-- after one has begun.
+create or replace function pawl.write_ends_check (p_ids bigint[], p_ends text[], p_verdicts text[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_end text := (
+    select u.outcome
+    from unnest(p_ids, p_ends, p_verdicts) u (id, outcome, verdict)
+    cross join lateral (select p.phase from pawl.process p where p.id = u.id limit 1) p
+    where u.verdict = 'WRITTEN' and (u.outcome = 'reject' and p.phase = 'compensating' or u.outcome = 'complete' and p.phase <> 'forward')
+    limit 1);
+begin
+  if v_end = 'reject' then
+    raise exception 'a process that is being compensated cannot end by reject before the phase compensated; fail has an operator decide'
+      using errcode = 'QP001';
+  elsif v_end = 'complete' then
+    raise exception 'a process that is compensated cannot end by complete; it ends by reject after the phase compensated'
+      using errcode = 'QP001';
+  end if;
+end
+$$;
+
+-- End processes. Verdict MET for one whose compensation was asked for before, by an operator or by its deadline: it goes on with that. Code decides by itself, but not after
+-- its deadline: see pawl.write_late.
+create or replace function pawl.write_ends (
+  p_ids bigint[], p_tokens bigint[], p_ends text[], p_results jsonb[], p_errors text[], p_verdicts text[])
+  returns text[]
+  language plpgsql
+as $$
+declare
+  v_verdicts text[] := p_verdicts;
+  v_canceled bigint[] := array(
+    select u.ord from unnest(p_ids, p_ends, p_verdicts) with ordinality u (id, outcome, verdict, ord)
+    where u.verdict = 'WRITTEN' and u.outcome in ('complete', 'fail', 'reject') and exists (
+        select from pawl.process_response r where r.id = u.id and r.name = '$cancel')
+      and exists (select from pawl.process p where p.id = u.id and p.phase = 'forward' and p.definition_id is not null));
+begin
+  if cardinality(v_canceled) > 0 then
+    v_verdicts := array(
+      select case when u.ord = any (v_canceled) then 'MET' else u.verdict end
+      from unnest(p_verdicts) with ordinality u (verdict, ord) order by u.ord);
+  end if;
+  perform pawl.write_ends_check(p_ids, p_ends, v_verdicts);
+  v_verdicts := pawl.write_late(p_ids, p_ends, v_verdicts);
+  if 'reject' = any (p_ends) then
     perform pawl.process_orphan_note(array(
       select u.id from unnest(p_ids, p_ends, v_verdicts) u (id, outcome, verdict)
-      where u.verdict = 'WRITTEN' and u.outcome = 'reject'), true) where 'reject' = any (p_ends);
-    perform from (
-      select array_agg(u.id order by u.ord) as ids, array_agg(u.token order by u.ord) as tokens,
-             array_agg(u.outcome order by u.ord) as outcomes, array_agg(u.result order by u.ord) as results,
-             array_agg(u.error order by u.ord) as errors
-      from unnest(p_ids, p_tokens, p_ends, p_end_results, p_end_errors, v_verdicts)
-        with ordinality u (id, token, outcome, result, error, verdict, ord)
-      where u.verdict = 'WRITTEN' and u.outcome is not null) e
-    cross join lateral pawl.settle_items(false, e.ids, e.tokens, e.outcomes, e.results, e.errors, null, null, null)
-    where e.ids is not null;
+      where u.verdict = 'WRITTEN' and u.outcome = 'reject'), true);
   end if;
+  perform from (
+    select array_agg(u.id order by u.ord) as ids, array_agg(u.token order by u.ord) as tokens,
+           array_agg(u.outcome order by u.ord) as outcomes, array_agg(u.result order by u.ord) as results,
+           array_agg(u.error order by u.ord) as errors
+    from unnest(p_ids, p_tokens, p_ends, p_results, p_errors, v_verdicts)
+      with ordinality u (id, token, outcome, result, error, verdict, ord)
+    where u.verdict = 'WRITTEN' and u.outcome is not null) e
+  cross join lateral pawl.settle_items(false, e.ids, e.tokens, e.outcomes, e.results, e.errors, null, null, null)
+  where e.ids is not null;
+  return v_verdicts;
+end
+$$;
 
+-- A row per item:
+--   WRITTEN    all of it
+--   LOST       the lease has ended; nothing was written
+--   STALE      the state has another version; nothing was written
+--   MET        the record was written; instead of suspending, go on: a wait is complete. Instead of ending: its compensation was asked for
+--   TOO_LARGE  the state would exceed its limit; nothing was written
+--   BUSY       another transaction has the process or its lease locked; nothing was written, and the same write may be tried again
+--   KNOWN      as WRITTEN, but the record was there before: a caller that has done the step's work in this transaction must roll back
+--   ENDED      the record was written, and with it the process has ended: it was canceled without compensation while the step ran. Or it
+--              should complete after its deadline, and has failed or is in the troubleshooting queue instead
+-- version and state: the present ones, for STALE and MET and after a patch. is_canceled: an operator wants it canceled and compensated, or its deadline has
+-- passed with that action.
+-- Times are in microseconds since 1970. p_steps null: no record. p_started_us 0: now. p_versions 0: the patch depends on nothing that it read.
+-- p_waits: the status to show; then p_at is the step in which it waits, p_for names the responses that resume it ({"name": count}) and p_due_us when it
+-- continues in any case. p_ends: an outcome of pawl.settle_items. The functions above run with the planner settings of this one, and only here.
+create or replace function pawl.process_write (
+  p_ids bigint[], p_tokens bigint[], p_steps text[], p_attempts integer[], p_hashes text[], p_results jsonb[], p_errors text[],
+  p_started_us bigint[], p_patches jsonb[], p_versions bigint[], p_phases text[], p_waits text[], p_at text[], p_for jsonb[], p_due_us bigint[],
+  p_ends text[], p_end_results jsonb[], p_end_errors text[])
+  returns table (ord integer, verdict text, version bigint, state jsonb, is_canceled boolean)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_count integer := cardinality(p_ids);
+  v_verdicts text[]; -- of all items; joined by unnest(), because a subscript or "= any" per item would take the square of their number
+  v_was_tried boolean;
+  v_has_canceled boolean;
+  v_known bigint[]; -- items whose record was there before
+begin
+  perform pawl.array_check('ids', p_ids, v_count, 'QP001'), pawl.array_check('tokens', p_tokens, v_count, 'QP001'),
+          pawl.array_check('steps', p_steps, v_count, 'QP001', true), pawl.array_check('attempts', p_attempts, v_count, 'QP001', true),
+          pawl.array_check('hashes', p_hashes, v_count, 'QP001', true), pawl.array_check('results', p_results, v_count, 'QP001', true),
+          pawl.array_check('errors', p_errors, v_count, 'QP001', true), pawl.array_check('started_us', p_started_us, v_count, 'QP001', true),
+          pawl.array_check('patches', p_patches, v_count, 'QP001', true), pawl.array_check('versions', p_versions, v_count, 'QP001', true),
+          pawl.array_check('phases', p_phases, v_count, 'QP001', true), pawl.array_check('waits', p_waits, v_count, 'QP001', true),
+          pawl.array_check('at', p_at, v_count, 'QP001', true), pawl.array_check('for', p_for, v_count, 'QP001', true),
+          pawl.array_check('due_us', p_due_us, v_count, 'QP001', true), pawl.array_check('ends', p_ends, v_count, 'QP001', true),
+          pawl.array_check('end_results', p_end_results, v_count, 'QP001', true),
+          pawl.array_check('end_errors', p_end_errors, v_count, 'QP001', true);
+  perform pawl.json_check('results', p_results, 'QP001'), pawl.json_check('patches', p_patches, 'QP001');
+  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  select l.verdicts, l.was_tried, l.has_canceled into v_verdicts, v_was_tried, v_has_canceled
+  from pawl.write_leases(p_ids, p_tokens, p_waits, p_ends) l;
+  if p_patches is not null or p_waits is not null or p_phases is not null or p_ends && array['fail', 'reject'] then
+    v_verdicts := pawl.write_rows(p_ids, p_patches, p_waits, p_phases, p_ends, v_verdicts);
+  end if;
+  if p_phases is not null then
+    v_verdicts := pawl.write_phases_check(p_ids, p_phases, v_verdicts);
+  end if;
+  if p_patches is not null then
+    v_verdicts := pawl.write_patches_check(p_ids, p_steps, p_attempts, p_patches, p_versions, v_verdicts);
+  end if;
+  if p_steps is not null then
+    v_known := pawl.write_records(p_ids, p_steps, p_attempts, p_hashes, p_results, p_errors, p_started_us, p_patches, v_now, v_was_tried, v_verdicts);
+  end if;
+  if p_steps is not null and v_has_canceled then
+    v_verdicts := pawl.write_canceled(p_ids, p_steps, p_phases, p_waits, p_ends, v_known, v_verdicts);
+  end if;
+  if p_phases is not null then
+    perform pawl.write_phases(p_ids, p_phases, v_verdicts);
+  end if;
+  if p_waits is not null then
+    v_verdicts := pawl.write_waits(p_ids, p_waits, p_at, p_for, p_due_us, v_verdicts);
+  end if;
+  if p_ends is not null then
+    v_verdicts := pawl.write_ends(p_ids, p_tokens, p_ends, p_end_results, p_end_errors, v_verdicts);
+  end if;
   return query
     select u.ord::integer, case when u.verdict = 'WRITTEN' and u.ord = any (v_known) then 'KNOWN' else u.verdict end, p.version, p.state,
            pawl.process_is_canceled(u.id)

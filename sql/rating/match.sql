@@ -51,33 +51,17 @@ begin
 end
 $$;
 
--- Write what was computed. The arrays from p_players on have two elements for each match: the first player, then the second one. Returns the
--- ids of the matches. p_ats: when they were sent; null, or a time that is yet to come: now.
-create or replace function rating.matches_write (
+-- The arguments of rating.matches_write.
+create or replace function rating.matches_check (
   p_groups bigint[], p_keys text[], p_rules integer[], p_authors bigint[], p_scores_a integer[], p_scores_b integer[], p_players bigint[],
   p_versions bigint[], p_ratings_before double precision[], p_deviations_before double precision[], p_volatilities_before double precision[],
   p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[], p_ats timestamptz[])
-  returns table (ord integer, id bigint)
-  language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
+  returns void
+  language plpgsql
 as $$
-#variable_conflict use_column
 declare
-  v_now timestamptz := pawl.now();
   v_count integer := cardinality(p_groups);
   v_sides integer := 2 * v_count;
-  v_sequence regclass := pg_get_serial_sequence('rating.match', 'id');
-  v_ids bigint[];
-  v_done bigint[];
-  v_written bigint;
-  -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
-  v_groups bigint[] := p_groups;
-  v_keys text[] := p_keys;
-  v_rules integer[] := p_rules;
-  v_authors bigint[] := p_authors;
-  v_scores_a integer[] := p_scores_a;
-  v_scores_b integer[] := p_scores_b;
-  v_players bigint[] := p_players;
-  v_ats timestamptz[] := p_ats;
 begin
   perform pawl.array_check('groups', p_groups, v_count, 'RT002'), pawl.array_check('keys', p_keys, v_count, 'RT002'),
           pawl.array_check('rules', p_rules, v_count, 'RT002'), pawl.array_check('authors', p_authors, v_count, 'RT002'),
@@ -95,18 +79,30 @@ begin
      or 0 < all (p_versions) is not true
      or exists (
        select from generate_series(1, v_count) i
-       where (length(v_keys[i]) between 1 and 200 and v_groups[i] is not null and v_players[2 * i - 1] <> v_players[2 * i]
-              and v_scores_a[i] between 0 and 1000 and v_scores_b[i] between 0 and 1000 and v_scores_a[i] + v_scores_b[i] > 0
-              and exists (select from rating.rules r where r.id = v_rules[i])) is not true) then
+       where (length(p_keys[i]) between 1 and 200 and p_groups[i] is not null and p_players[2 * i - 1] <> p_players[2 * i]
+              and p_scores_a[i] between 0 and 1000 and p_scores_b[i] between 0 and 1000 and p_scores_a[i] + p_scores_b[i] > 0
+              and exists (select from rating.rules r where r.id = p_rules[i])) is not true) then
     raise exception 'a match needs a key, two players with their versions, scores from 0 to 1000 that are not both 0, and ratings from 0 to 10000'
       using errcode = 'RT002';
   end if;
-  v_ids := array(select nextval(v_sequence) from generate_series(1, v_count));
-  -- By lateral and tid, because a join could read all members first. The version decides: a row that another transaction has changed
-  -- meanwhile has another one.
+end
+$$;
+
+-- Give the members of the matches of p_ids, two for each, their new ratings, if their versions are the given ones.
+-- By lateral and tid, because a join could read all members first. The version decides: a row that another transaction has changed
+-- meanwhile has another one.
+create or replace function rating.members_write (
+  p_ids bigint[], p_groups bigint[], p_players bigint[], p_versions bigint[], p_ratings_before double precision[],
+  p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[])
+  returns void
+  language plpgsql
+as $$
+declare
+  v_done bigint[];
+begin
   with side as (
     select s.*, o.tid
-    from (select v_groups[(u.n + 1) / 2] as group_id, v_ids[(u.n + 1) / 2] as match_id, u.*
+    from (select p_groups[(u.n + 1) / 2] as group_id, p_ids[(u.n + 1) / 2] as match_id, u.*
           from unnest(p_players, p_versions, p_ratings_before, p_ratings, p_deviations, p_volatilities)
             with ordinality u (player_id, version, rating_before, rating, deviation, volatility, n)
           order by 1, u.player_id) s
@@ -124,14 +120,39 @@ begin
     returning s.n
   )
   select array_agg(w.n) into v_done from written w;
-  if cardinality(v_done) is distinct from v_sides then
+  if cardinality(v_done) is distinct from cardinality(p_players) then
     raise exception 'the rating of player % has changed since it was read',
-      (select v_players[n] from generate_series(1, v_sides) n where n <> all (coalesce(v_done, '{}')) order by n limit 1) using errcode = 'RT001';
+      (select p_players[n] from generate_series(1, cardinality(p_players)) n where n <> all (coalesce(v_done, '{}')) order by n limit 1)
+      using errcode = 'RT001';
   end if;
+end
+$$;
+
+-- Write what was computed. The arrays from p_players on have two elements for each match: the first player, then the second one. Returns the
+-- ids of the matches. p_ats: when they were sent; null, or a time that is yet to come: now.
+create or replace function rating.matches_write (
+  p_groups bigint[], p_keys text[], p_rules integer[], p_authors bigint[], p_scores_a integer[], p_scores_b integer[], p_players bigint[],
+  p_versions bigint[], p_ratings_before double precision[], p_deviations_before double precision[], p_volatilities_before double precision[],
+  p_ratings double precision[], p_deviations double precision[], p_volatilities double precision[], p_ats timestamptz[])
+  returns table (ord integer, id bigint)
+  language plpgsql security definer set search_path = rating, pg_temp set plan = keyed_cached
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_count integer := cardinality(p_groups);
+  v_sequence regclass := pg_get_serial_sequence('rating.match', 'id');
+  v_ids bigint[];
+  v_written bigint;
+begin
+  perform rating.matches_check(p_groups, p_keys, p_rules, p_authors, p_scores_a, p_scores_b, p_players, p_versions, p_ratings_before,
+                               p_deviations_before, p_volatilities_before, p_ratings, p_deviations, p_volatilities, p_ats);
+  v_ids := array(select nextval(v_sequence) from generate_series(1, v_count));
+  perform rating.members_write(v_ids, p_groups, p_players, p_versions, p_ratings_before, p_ratings, p_deviations, p_volatilities);
   insert into rating.match (id, group_id, key, player_a, player_b, score_a, score_b, rules_id, author_id, played_at)
   overriding system value
-  select v_ids[i], v_groups[i], v_keys[i], v_players[2 * i - 1], v_players[2 * i], v_scores_a[i], v_scores_b[i], v_rules[i], v_authors[i],
-         least(v_ats[i], v_now)
+  select v_ids[i], p_groups[i], p_keys[i], p_players[2 * i - 1], p_players[2 * i], p_scores_a[i], p_scores_b[i], p_rules[i], p_authors[i],
+         least(p_ats[i], v_now)
   from generate_series(1, v_count) i
   on conflict on constraint match_key do nothing;
   get diagnostics v_written = row_count;
@@ -140,8 +161,8 @@ begin
   end if;
   insert into rating.history (match_id, player_id, group_id, opponent_id, outcome, rating_before, deviation_before, volatility_before,
                               rating_after, deviation_after, volatility_after, played_at)
-  select v_ids[s.i], u.player_id, v_groups[s.i], v_players[u.n + s.sign], sign((v_scores_a[s.i] - v_scores_b[s.i]) * s.sign), u.rating_before,
-         u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, least(v_ats[s.i], v_now)
+  select v_ids[s.i], u.player_id, p_groups[s.i], p_players[u.n + s.sign], sign((p_scores_a[s.i] - p_scores_b[s.i]) * s.sign), u.rating_before,
+         u.deviation_before, u.volatility_before, u.rating, u.deviation, u.volatility, least(p_ats[s.i], v_now)
   from unnest(p_players, p_ratings_before, p_deviations_before, p_volatilities_before, p_ratings, p_deviations, p_volatilities)
     with ordinality u (player_id, rating_before, deviation_before, volatility_before, rating, deviation, volatility, n)
   cross join lateral (select (u.n + 1) / 2, case when u.n % 2 = 1 then 1 else -1 end) s (i, sign);

@@ -1,4 +1,4 @@
--- player.sql - who is who: players, usernames, members of groups.
+-- player.sql - players, usernames and members of groups.
 -- Invariant: a username is one player's, the one who was seen with it last; a player has one username.
 -- Lock order: players by user_id, usernames by name, members by group_id and player_id, each over all messages of a call. Rows that do not change
 -- are not written.
@@ -125,16 +125,27 @@ exception when unique_violation then
 end
 $$;
 
--- Players by username, in any case; a row for each that is known. is_member: seen in this group. is_present: and has not left.
+-- A player, as one of a group. is_member: seen in this group. is_present: and has not left. One statement, so that it is inlined.
+create or replace function rating.player_in_group (p_group_id bigint, p_player_id bigint)
+  returns table (player_id bigint, user_id bigint, name text, username text, is_bot boolean, is_member boolean, is_present boolean)
+  language sql stable
+as $$
+  select p.id, p.user_id, p.name, n.shown, p.is_bot, m.player_id is not null, coalesce(m.is_present, false)
+  from rating.player p
+  left join rating.username n on n.player_id = p.id
+  left join rating.member m on m.group_id = p_group_id and m.player_id = p.id
+  where p.id = p_player_id
+$$;
+
+-- Players by username, in any case; a row for each that is known.
 create or replace function rating.players_named (p_group_id bigint, p_names text[])
   returns table (ord integer, player_id bigint, user_id bigint, name text, username text, is_bot boolean, is_member boolean, is_present boolean)
   language sql stable security definer set search_path = rating, pg_temp
 as $$
-  select u.ord::integer, p.id, p.user_id, p.name, n.shown, p.is_bot, m.player_id is not null, coalesce(m.is_present, false)
+  select u.ord::integer, p.*
   from unnest(p_names) with ordinality u (name, ord)
   join rating.username n on n.name = lower(u.name)
-  join rating.player p on p.id = n.player_id
-  left join rating.member m on m.group_id = p_group_id and m.player_id = p.id
+  cross join lateral rating.player_in_group(p_group_id, n.player_id) p
 $$;
 
 -- The same by player id.
@@ -142,11 +153,20 @@ create or replace function rating.players_get (p_group_id bigint, p_players bigi
   returns table (ord integer, player_id bigint, user_id bigint, name text, username text, is_bot boolean, is_member boolean, is_present boolean)
   language sql stable security definer set search_path = rating, pg_temp
 as $$
-  select u.ord::integer, p.id, p.user_id, p.name, n.shown, p.is_bot, m.player_id is not null, coalesce(m.is_present, false)
+  select u.ord::integer, p.*
   from unnest(p_players) with ordinality u (id, ord)
-  join rating.player p on p.id = u.id
-  left join rating.username n on n.player_id = p.id
-  left join rating.member m on m.group_id = p_group_id and m.player_id = p.id
+  cross join lateral rating.player_in_group(p_group_id, u.id) p
+$$;
+
+-- The same by outside id.
+create or replace function rating.players_of_users (p_group_id bigint, p_users bigint[])
+  returns table (ord integer, player_id bigint, user_id bigint, name text, username text, is_bot boolean, is_member boolean, is_present boolean)
+  language sql stable security definer set search_path = rating, pg_temp
+as $$
+  select u.ord::integer, p.*
+  from unnest(p_users) with ordinality u (id, ord)
+  join rating.player o on o.user_id = u.id
+  cross join lateral rating.player_in_group(p_group_id, o.id) p
 $$;
 
 -- One more command of each of these players at p_ats (null, or a time that is yet to come: now), in a group, or in a private chat, which has the
@@ -187,16 +207,4 @@ begin
     )
     select i.ord::integer, i.by_player + 1, i.by_group + 1 from item i;
 end
-$$;
-
--- The same by outside id.
-create or replace function rating.players_of_users (p_group_id bigint, p_users bigint[])
-  returns table (ord integer, player_id bigint, user_id bigint, name text, username text, is_bot boolean, is_member boolean, is_present boolean)
-  language sql stable security definer set search_path = rating, pg_temp
-as $$
-  select u.ord::integer, p.id, p.user_id, p.name, n.shown, p.is_bot, m.player_id is not null, coalesce(m.is_present, false)
-  from unnest(p_users) with ordinality u (id, ord)
-  join rating.player p on p.user_id = u.id
-  left join rating.username n on n.player_id = p.id
-  left join rating.member m on m.group_id = p_group_id and m.player_id = p.id
 $$;

@@ -1,11 +1,11 @@
--- lease.sql - one process of a bot polls at a time.
+-- lease.sql - the lease of the pod that polls for a bot.
 --
 -- Invariant: the lease has one holder until it ends. It saves conflicts at the server and is no lock: two processes that poll at the same time
 -- store each update once, because its id is the command's.
 -- Lock order: the bot's row alone; a row that another process has locked is not waited for.
 -- Errors: TG001 an argument is missing or out of range.
 
--- Renew the lease if p_holder has it, take it if it has ended. waiting: messages in the outbox, counted up to p_outbox_max, for the holder.
+-- Renew the lease if p_holder has it, take it if it has ended, or ends later than it can: the clock was ahead when it was taken. waiting: messages in the outbox, counted up to p_outbox_max, for the holder.
 create or replace function pawl.telegram_lease (p_bot_id bigint, p_holder uuid, p_lease_ms integer, p_outbox_max integer)
   returns table (is_held boolean, username text, waiting integer)
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -23,7 +23,9 @@ begin
   on conflict (bot_id) do nothing;
   update pawl.telegram_bot b set holder = p_holder, until = v_now + p_lease_ms * interval '1 ms'
   from (select l.bot_id from pawl.telegram_bot l
-        where l.bot_id = p_bot_id and (l.holder = p_holder or l.until <= v_now) for update skip locked) l
+        where l.bot_id = p_bot_id
+          and (l.holder = p_holder or l.until <= v_now or l.until > v_now + p_lease_ms * interval '1 ms' + interval '1 min')
+        for update skip locked) l
   where b.bot_id = l.bot_id;
   is_held := found;
   username := (select b.username from pawl.telegram_bot b where b.bot_id = p_bot_id);

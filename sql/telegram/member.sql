@@ -38,7 +38,7 @@ as $$
   delete from pawl.telegram_member m where m.bot_id = p_bot_id and m.chat_id = p_chat_id and m.user_id = p_user_id
 $$;
 
--- The server answered 429 to a question. p_retry_ms: as of pawl.telegram_limited. Returns the time in milliseconds.
+-- The server answered 429 to a question. p_retry_ms: as of pawl.telegram_wait_ms. Returns the time in milliseconds.
 create or replace function pawl.telegram_ask_limited (p_bot_id bigint, p_retry_ms bigint)
   returns bigint
   language plpgsql security definer set search_path = pawl, pg_temp
@@ -52,7 +52,7 @@ begin
   end if;
   insert into pawl.telegram_pace as a (bot_id, next_free, ask_refusals) values (p_bot_id, '-infinity', 1)
   on conflict (bot_id) do update set ask_refusals = least(a.ask_refusals + 1, 1000)
-  returning case when p_retry_ms > 0 then p_retry_ms else least(60000, 1000 * (1::bigint << least(a.ask_refusals - 1, 6))) end into v_wait_ms;
+  returning pawl.telegram_wait_ms(p_retry_ms, a.ask_refusals) into v_wait_ms;
   update pawl.telegram_pace a set ask_free = greatest(a.ask_free, v_now + v_wait_ms * interval '1 ms') where a.bot_id = p_bot_id;
   return v_wait_ms;
 end

@@ -1,4 +1,4 @@
--- pace.sql - how fast a bot may send, over all of its processes.
+-- pace.sql - the rates at which a bot may send, over all pods.
 --
 -- A chat gets one message per p_chat_ms, a group p_group_max per minute, all chats together p_all_max per second. A message that may be sent
 -- within p_wait_max_ms gets its time reserved, and the process waits for it. One that may not gets the time to wait, and reserves
@@ -7,6 +7,31 @@
 -- no rate of their own, count for the bot's, and a 429 for one of them holds up all.
 -- Lock order: rows of chats by id, then the bot's row of pawl.telegram_pace. All are held until the end of the statement.
 -- Errors: TG001 an argument is missing or out of range.
+
+-- Lock the rows of these chats and then the bot's, with a new row for each that has none. Returns when the bot may send again.
+create or replace function pawl.telegram_pace_lock (p_bot_id bigint, p_chats bigint[])
+  returns timestamptz
+  language plpgsql
+as $$
+declare
+  v_next_free timestamptz;
+begin
+  insert into pawl.telegram_chat (bot_id, chat_id, next_free)
+  select p_bot_id, n.chat_id, '-infinity'
+  from (select distinct pawl.telegram_chat_now(p_bot_id, u.chat_id) as chat_id from unnest(p_chats) u (chat_id)) n
+  order by n.chat_id
+  on conflict (bot_id, chat_id) do nothing;
+  perform from pawl.telegram_chat c
+  where c.bot_id = p_bot_id
+    and c.chat_id in (select pawl.telegram_chat_now(p_bot_id, u.chat_id) from unnest(p_chats) u (chat_id))
+  order by c.chat_id for update;
+  insert into pawl.telegram_pace (bot_id, next_free)
+  select p_bot_id, '-infinity' where not exists (select from pawl.telegram_pace a where a.bot_id = p_bot_id)
+  on conflict (bot_id) do nothing;
+  select a.next_free into v_next_free from pawl.telegram_pace a where a.bot_id = p_bot_id for update;
+  return v_next_free;
+end
+$$;
 
 -- A row per chat, in order. chat_id: where it is now. wait_ms: until it may be sent. is_reserved: then this message may be sent.
 create or replace function pawl.telegram_pace (
@@ -21,6 +46,7 @@ declare
   v_all timestamptz;
   v_at timestamptz;
   v_recent timestamptz[];
+  v_latest timestamptz; -- what is reserved for later was reserved by a clock that was ahead. A 429 may ask for any time
   v_item record;
   v_row pawl.telegram_chat;
 begin
@@ -29,28 +55,20 @@ begin
       and p_wait_max_ms between 0 and 60000 and cardinality(p_chats) <= 1000) is not true or array_position(p_chats, null) is not null then
     raise exception 'rates must be positive, wait_max_ms from 0 to 60000, and chats at most 1000 without null' using errcode = 'TG001';
   end if;
-  insert into pawl.telegram_chat (bot_id, chat_id, next_free)
-  select p_bot_id, n.chat_id, '-infinity'
-  from (select distinct pawl.telegram_chat_now(p_bot_id, u.chat_id) as chat_id from unnest(p_chats) u (chat_id)) n
-  order by n.chat_id
-  on conflict (bot_id, chat_id) do nothing;
-  perform from pawl.telegram_chat c
-  where c.bot_id = p_bot_id
-    and c.chat_id in (select pawl.telegram_chat_now(p_bot_id, u.chat_id) from unnest(p_chats) u (chat_id))
-  order by c.chat_id for update;
-  insert into pawl.telegram_pace (bot_id, next_free)
-  select p_bot_id, '-infinity' where not exists (select from pawl.telegram_pace a where a.bot_id = p_bot_id)
-  on conflict (bot_id) do nothing;
-  select a.next_free into v_all from pawl.telegram_pace a where a.bot_id = p_bot_id for update;
+  v_all := pawl.telegram_pace_lock(p_bot_id, p_chats);
   v_now := pawl.now(); -- behind the locks
+  v_latest := v_now + (p_wait_max_ms + p_chat_ms) * interval '1 ms' + interval '1 min';
+  if v_all > v_latest then
+    v_all := v_now;
+  end if;
   for v_item in
     select u.ord::integer as ord, pawl.telegram_chat_now(p_bot_id, u.chat_id) as chat_id
     from unnest(p_chats) with ordinality u (chat_id, ord) order by u.ord
   loop
     select c.* into v_row from pawl.telegram_chat c where c.bot_id = p_bot_id and c.chat_id = v_item.chat_id;
-    v_recent := array(select r from unnest(v_row.recent) r where r > v_now - interval '1 min' order by r);
+    v_recent := array(select r from unnest(v_row.recent) r where r > v_now - interval '1 min' and r <= v_latest order by r);
     v_all := greatest(v_now, v_all);
-    v_at := greatest(v_all, v_row.next_free);
+    v_at := case when v_row.next_free > v_latest and v_row.refusals = 0 then v_all else greatest(v_all, v_row.next_free) end;
     if v_item.chat_id < 0 and cardinality(v_recent) >= p_group_max then
       v_at := greatest(v_at, v_recent[cardinality(v_recent) - p_group_max + 1] + interval '1 min');
     end if;
@@ -68,7 +86,7 @@ begin
     end if;
     return next;
   end loop;
-  update pawl.telegram_pace a set next_free = v_all where a.bot_id = p_bot_id and a.next_free < v_all;
+  update pawl.telegram_pace a set next_free = v_all where a.bot_id = p_bot_id and a.next_free <> v_all;
 end
 $$;
 
@@ -100,7 +118,15 @@ begin
 end
 $$;
 
--- The server answered 429. p_chat_id: 0 for an answer to a button press. p_retry_ms: how long it said to wait; 0: it did not, so it is 1, 2, 4 ... 60 s for one refusal after the other.
+-- How long to wait after a 429. p_retry_ms: what the server said; 0: nothing, so it is 1, 2, 4 ... 60 s for one refusal after the other.
+create or replace function pawl.telegram_wait_ms (p_retry_ms bigint, p_refusals integer)
+  returns bigint
+  language sql immutable
+as $$
+  select case when p_retry_ms > 0 then p_retry_ms else least(60000, 1000 * (1::bigint << least(p_refusals - 1, 6))) end
+$$;
+
+-- The server answered 429. p_chat_id: 0 for an answer to a button press. p_retry_ms: as of pawl.telegram_wait_ms.
 -- The chat gets nothing before that. Returns the time in milliseconds.
 create or replace function pawl.telegram_limited (p_bot_id bigint, p_chat_id bigint, p_retry_ms bigint)
   returns bigint
@@ -115,7 +141,7 @@ begin
   end if;
   insert into pawl.telegram_chat as c (bot_id, chat_id, next_free, refusals) values (p_bot_id, p_chat_id, v_now, 1)
   on conflict (bot_id, chat_id) do update set refusals = least(c.refusals + 1, 1000)
-  returning case when p_retry_ms > 0 then p_retry_ms else least(60000, 1000 * (1::bigint << least(c.refusals - 1, 6))) end into v_wait_ms;
+  returning pawl.telegram_wait_ms(p_retry_ms, c.refusals) into v_wait_ms;
   update pawl.telegram_chat c set next_free = greatest(c.next_free, v_now + v_wait_ms * interval '1 ms')
   where c.bot_id = p_bot_id and c.chat_id = p_chat_id;
   return v_wait_ms;

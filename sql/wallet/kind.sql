@@ -2,7 +2,7 @@
 --
 -- Invariant: an argument without a meaning for a kind is refused by its name, never ignored. src/wallet/kind.h holds the same table
 -- for C, HTTP and the command line; the test wallet_kinds_are_the_same_in_sql compares the two.
--- Errors: QW001, with the item and the argument.
+-- Errors: QW001, with the item and the argument; 42501 see treasury.sql.
 
 -- The arguments in order; "?" marks those that may be left out. Null: there is no such kind.
 -- legs, floor, expires_in_s and metadata are keys of the request.
@@ -130,6 +130,7 @@ as $$
   end
 $$;
 
+-- Every operation of a call, and the caller's right to them.
 create or replace function wallet.post_check (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
   p_requests jsonb[])
@@ -173,6 +174,9 @@ begin
   end if;
   if v_fault is not null then
     raise exception 'item %: %', v_ord, v_fault using errcode = 'QW001';
+  end if;
+  if p_kinds && '{topup,freeze,unfreeze,floor}' or 'multi' = any (p_kinds) and wallet.treasury_needed(p_kinds, p_requests) then
+    perform wallet.treasury_check();
   end if;
 end
 $$;

@@ -15,6 +15,51 @@ create or replace view wallet.state as
   cross join lateral (select e.* from wallet.entry e where e.wallet_id = w.id order by e.version desc limit 1) e
   cross join lateral (select t.at from wallet.txn t where t.id = e.txn limit 1) t;
 
+-- An entry may be this much later than the clock, so that the times of a wallet's entries grow although a clock was set back a little.
+-- Beyond it the clock was wrong before, and its present time is used; the order is that of the versions.
+create or replace function wallet.clock_skew ()
+  returns interval
+  language sql immutable
+as $$ select interval '5 s' $$;
+
+-- The last entry of a wallet, with the time of its transaction, unless that is after p_until. One statement, so that it is inlined.
+create or replace function wallet.last_entry (p_wallet bigint, p_until timestamptz)
+  returns table (wallet_id bigint, version bigint, txn bigint, balance bigint, held bigint, floor bigint, frozen boolean, at timestamptz)
+  language sql stable
+as $$
+  select e.wallet_id, e.version, e.txn, e.balance, e.held, e.floor, e.frozen,
+         (select t.at from wallet.txn t where t.id = e.txn and t.at <= p_until)
+  from wallet.entry e where e.wallet_id = p_wallet order by e.version desc limit 1
+$$;
+
+-- The latest time of these transactions, of those that are not after p_until. Those of one call have one time, and numbers from one value of
+-- wallet.txn_seq on, of which each call has its own: so one of each call is read.
+create or replace function wallet.last_at (p_txns bigint[], p_until timestamptz)
+  returns timestamptz
+  language plpgsql
+as $$
+begin
+  return (
+    select max(t.at)
+    from (select max(x) as txn from unnest(p_txns) x group by x / 10000) c
+    cross join lateral (select t.at from wallet.txn t where t.id = c.txn and t.at <= p_until limit 1) t);
+end
+$$;
+
+-- Takes the allocation lock, as pawl.allocation_lock(3) does, without the plans that calling it would start. Returns the number before that of the
+-- first transaction of a call: positions begin with 1.
+create or replace function wallet.txn_base ()
+  returns bigint
+  language plpgsql
+as $$
+declare
+  v_xid xid8 := pg_current_xact_id(); -- before the lock: a holder without an id would not be seen
+begin
+  lock table wallet.txn_allocation in row share mode;
+  return nextval('wallet.txn_seq') - 1;
+end
+$$;
+
 -- Holds, with the sum of their captures.
 create or replace view wallet.holds as
   select h.id, h.wallet_id, h.amount,

@@ -18,7 +18,7 @@ begin
     return v_id;
   end if;
   if p_code is null or p_code !~ '^[A-Z][A-Z0-9_.:-]{0,31}$' then
-    raise exception 'asset must be 1 to 32 capital letters, digits, "_", ".", ":" or "-", beginning with a letter'
+    raise exception 'asset must be 1 to 32 capital letters, digits, "_", ".", ":" or "-", beginning with a letter, got %', coalesce('"' || left(p_code, 40) || '"', 'NULL')
       using errcode = 'QW001';
   end if;
   -- The sequence cycles, because ids are 16 bits wide and a transaction that rolls back uses one up. An id that is in use, by an
@@ -84,25 +84,12 @@ begin
 end
 $$;
 
--- A row per item, in order. floor: the present one. differs: the wallet was opened before with another floor or metadata than given
--- now; a floor or metadata that is not given (null) is not compared.
--- p_txn_ids: the caller's keys; without, the wallet itself is the key.
-create or replace function wallet.open (
-  p_owners text[], p_assets text[] default null, p_floors bigint[] default null, p_metadata jsonb[] default null,
-  p_txn_ids uuid[] default null)
-  returns table (ord integer, owner text, asset text, floor bigint, is_new boolean, differs text, at timestamptz)
-  language plpgsql security definer set search_path = wallet, pawl, pg_temp
-  set plan = ordered_cached
+create or replace function wallet.open_check (p_owners text[], p_assets text[], p_floors bigint[], p_metadata jsonb[], p_txn_ids uuid[])
+  returns void
+  language plpgsql
 as $$
-#variable_conflict use_column
 declare
   v_count integer := cardinality(p_owners);
-  v_codes text[];
-  v_assets smallint[];
-  v_floors bigint[];
-  v_keys uuid[];
-  v_made integer[];
-  v_new boolean[];
 begin
   if (v_count between 1 and 100000) is not true then
     raise exception 'arrays must hold 1 to 100000 items and be of one length' using errcode = 'QW001';
@@ -123,6 +110,30 @@ begin
   if exists (select from unnest(p_floors) f where f < 0) then
     perform wallet.treasury_check();
   end if;
+end
+$$;
+
+-- A row per item, in order. floor: the present one. differs: the wallet was opened before with another floor or metadata than given
+-- now; a floor or metadata that is not given (null) is not compared.
+-- p_txn_ids: the caller's keys; without, the wallet itself is the key.
+create or replace function wallet.open (
+  p_owners text[], p_assets text[] default null, p_floors bigint[] default null, p_metadata jsonb[] default null,
+  p_txn_ids uuid[] default null)
+  returns table (ord integer, owner text, asset text, floor bigint, is_new boolean, differs text, at timestamptz)
+  language plpgsql security definer set search_path = wallet, pawl, pg_temp
+  set plan = ordered_cached
+as $$
+#variable_conflict use_column
+declare
+  v_count integer := cardinality(p_owners);
+  v_codes text[];
+  v_assets smallint[];
+  v_floors bigint[];
+  v_keys uuid[];
+  v_made integer[];
+  v_new boolean[];
+begin
+  perform wallet.open_check(p_owners, p_assets, p_floors, p_metadata, p_txn_ids);
   -- Assets in the order of their codes, so that two callers with the same new ones cannot wait for each other.
   v_codes := array(select distinct coalesce(c, 'CREDIT') as c from unnest(coalesce(p_assets, array['CREDIT'])) c order by c);
   v_assets := array(select wallet.asset_id(c) from unnest(v_codes) with ordinality u (c, n) order by n);

@@ -81,13 +81,9 @@ $$;
 create or replace function wallet.post_run (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
   p_requests jsonb[], p_atomic boolean, p_nowait boolean)
-  returns table (
-    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
-    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
-    balance_now bigint, number bigint, at timestamptz)
+  returns setof wallet.verdict
   language plpgsql
 as $$
-#variable_conflict use_column
 declare
   v_starts integer[] := wallet.post_chunks(p_kinds, p_txn_ids, p_amounts, p_refs);
   v_from integer;
@@ -119,19 +115,12 @@ $$;
 create or replace function wallet.post_arrays (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
   p_requests jsonb[], p_atomic boolean)
-  returns table (
-    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
-    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
-    balance_now bigint, number bigint, at timestamptz)
+  returns setof wallet.verdict
   language plpgsql set search_path = wallet, pawl, pg_temp
   set plan = posting
 as $$
-#variable_conflict use_column
 begin
   perform wallet.post_check(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests);
-  if p_kinds && '{topup,freeze,unfreeze,floor}' or 'multi' = any (p_kinds) and wallet.treasury_needed(p_kinds, p_requests) then
-    perform wallet.treasury_check();
-  end if;
   if current_setting('transaction_isolation') = 'read committed' then
     if cardinality(wallet.post_chunks(p_kinds, p_txn_ids, p_amounts, p_refs)) = 1 then -- nearly always
       return query select p.* from wallet.post_batch(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests,
@@ -187,7 +176,7 @@ begin
       and (p_assets is null or cardinality(p_assets) = 1 and p_assets[1] is not null) and p_refs is null
       and (p_requests is null or cardinality(p_requests) = 1 and p_requests[1] is not null)) is true then
     return query select p.* from wallet.post_transfer(p_txn_ids[1], p_owners[1], p_amounts[1], p_others[1], p_assets[1], p_requests[1], p_atomic) p;
-  elsif wallet.is_transfers(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests) then
+  elsif cardinality(p_kinds) > 1 and wallet.is_transfers(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests) then
     return query select p.* from wallet.post_transfers(p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_requests, p_atomic) p;
   else
     return query select p.* from wallet.post_arrays(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, p_atomic) p;
@@ -200,18 +189,12 @@ $$;
 create or replace function wallet.post_nowait (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[] default null,
   p_assets text[] default null, p_refs uuid[] default null, p_requests jsonb[] default null)
-  returns table (
-    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
-    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
-    balance_now bigint, number bigint, at timestamptz)
+  returns setof wallet.verdict
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
   set plan = posting
 as $$
 begin
   perform wallet.post_check(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests);
-  if p_kinds && '{topup,freeze,unfreeze,floor}' or 'multi' = any (p_kinds) and wallet.treasury_needed(p_kinds, p_requests) then
-    perform wallet.treasury_check();
-  end if;
   return query select p.* from wallet.post_run(p_kinds, p_txn_ids, p_owners, p_amounts, p_others, p_assets, p_refs, p_requests, false, true) p;
 end
 $$;

@@ -47,13 +47,9 @@ $$;
 
 -- The first verdicts of keys that have been decided, by this call or an earlier one.
 create or replace function wallet.post_replay (p_batch wallet.batch, p_refusals text[], p_asked bigint[])
-  returns table (
-    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
-    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
-    balance_now bigint, number bigint, at timestamptz)
+  returns setof wallet.verdict
   language plpgsql stable
 as $$
-#variable_conflict use_column
 begin
   return query
   select i.ord, t.txn_id, i.refusal <> 'known', t.refusal, t.sentence,
@@ -120,7 +116,7 @@ create or replace function wallet.batch_write (p_batch wallet.batch, p_legs wall
   language plpgsql
 as $$
 declare
-  v_base bigint;
+  v_base bigint := wallet.txn_base();
   v_count bigint;
   -- Plain variables: PL/pgSQL expands only these into arrays whose elements are read in constant time.
   v_ords integer[] := p_legs.ords;
@@ -140,8 +136,6 @@ declare
   v_refs bigint[] := p_batch.refs;
   v_requests jsonb[] := p_batch.requests;
 begin
-  perform pawl.allocation_lock(3);
-  v_base := nextval('wallet.txn_seq') - 1; -- positions begin with 1
   insert into wallet.entry (wallet_id, version, txn, amount, balance, held, floor, frozen)
   select v_wallets[l], v_versions[l], v_base + v_ords[l], v_changes[l], v_balances[l], nullif(v_helds[l], 0), nullif(v_floors[l], 0),
          nullif(v_frozens[l], false)
@@ -193,12 +187,12 @@ create or replace function wallet.batch_refuse (p_batch wallet.batch, p_refusals
   returns void
   language plpgsql
 as $$
+declare
+  v_base bigint := wallet.txn_base();
 begin
-  perform pawl.allocation_lock(3);
   insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, ref, request, refusal, sentence)
-  select b.base + i.ord, p_at, i.txn_id, i.kind, i.asset, i.main, i.other, coalesce(i.amount, 0), i.ref, i.request, i.refusal, i.sentence
-  from (select nextval('wallet.txn_seq') - 1 as base) b
-  cross join unnest(p_batch.txn_ids, p_batch.kinds, p_batch.assets, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs,
+  select v_base + i.ord, p_at, i.txn_id, i.kind, i.asset, i.main, i.other, coalesce(i.amount, 0), i.ref, i.request, i.refusal, i.sentence
+  from unnest(p_batch.txn_ids, p_batch.kinds, p_batch.assets, p_batch.mains, p_batch.others, p_batch.amounts, p_batch.refs,
               p_batch.requests, p_refusals, p_sentences)
     with ordinality i (txn_id, kind, asset, main, other, amount, ref, request, refusal, sentence, ord)
   where wallet.is_kept(i.kind, i.refusal)
@@ -210,13 +204,9 @@ $$;
 -- p_atomic_from: null, or the position of the first operation in a call that is posted whole or not at all.
 create or replace function wallet.post_remaining (
   p_batch wallet.batch, p_refusals text[], p_sentences text[], p_asked bigint[], p_at timestamptz, p_atomic_from integer)
-  returns table (
-    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
-    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
-    balance_now bigint, number bigint, at timestamptz)
+  returns setof wallet.verdict
   language plpgsql
 as $$
-#variable_conflict use_column
 declare
   v_bad record;
 begin
@@ -289,149 +279,110 @@ begin
 end
 $$;
 
+-- The rows of operations that were posted, p_base being the number before that of the first. p_owners, p_others, p_assets: the caller's arrays.
+create or replace function wallet.batch_verdicts (
+  p_batch wallet.batch, p_legs wallet.legs, p_owners text[], p_others text[], p_assets text[], p_base bigint, p_at timestamptz)
+  returns setof wallet.verdict
+  language plpgsql stable
+as $$
+declare
+  -- Plain variables: PL/pgSQL expands these, not the fields of a composite, into arrays whose elements are read in constant time.
+  v_ords integer[] := p_batch.ords;
+  v_txn_ids uuid[] := p_batch.txn_ids;
+  v_kinds text[] := p_batch.kinds;
+  v_assets smallint[] := p_batch.assets;
+  v_mains bigint[] := p_batch.mains;
+  v_others bigint[] := p_batch.others;
+  v_amounts bigint[] := p_batch.amounts;
+  v_refs bigint[] := p_batch.refs;
+  v_places integer[] := p_legs.ords;
+  v_is_main boolean[] := p_legs.mains;
+  v_changes bigint[] := p_legs.amounts;
+  v_balances bigint[] := p_legs.balances;
+  v_helds bigint[] := p_legs.helds;
+  v_floors bigint[] := p_legs.floors;
+  v_versions bigint[] := p_legs.versions;
+begin
+  -- A row for the leg of the wallet that the operation belongs to: it names its operation, so nothing can shift.
+  return query
+    select p.ord, p.txn_id, true, null::text, null::text, null::text, p.kind,
+           coalesce(p_owners[p.ord], wallet.owner_of(p.main)),
+           coalesce(p_others[p.ord], case when p.kind in ('topup', 'spend') then '@system' else wallet.owner_of(p.other) end),
+           case when p.ref is null and p.kind <> 'multi' then coalesce(p_assets[p.ord], 'CREDIT') else wallet.asset_code(p.asset) end,
+           p.amount, l.balance - l.amount, l.balance, l.held, l.balance - l.held - l.floor, l.version, l.balance, p_base + l.place, p_at
+    from (
+      select v_places[n] as place, v_changes[n] as amount, v_balances[n] as balance, v_helds[n] as held, v_floors[n] as floor, v_versions[n] as version
+      from generate_series(1, cardinality(v_places)) n where v_is_main[n]) l
+    cross join lateral (
+      select v_ords[l.place] as ord, v_txn_ids[l.place] as txn_id, v_kinds[l.place] as kind, v_assets[l.place] as asset,
+             v_mains[l.place] as main, v_others[l.place] as other, v_amounts[l.place] as amount, v_refs[l.place] as ref) p;
+end
+$$;
+
+-- The operations of a call, with the ids that wallet.post_reference has found.
+create or replace function wallet.batch_of (
+  p_kinds text[], p_txn_ids uuid[], p_assets smallint[], p_mains bigint[], p_others bigint[], p_amounts bigint[], p_refs bigint[], p_requests jsonb[])
+  returns wallet.batch
+  language plpgsql immutable
+as $$
+begin
+  return row(case when cardinality(p_kinds) = 1 then array[1] else array(select generate_series(1, cardinality(p_kinds))) end,
+             p_kinds, p_txn_ids, p_assets, p_mains, p_others,
+             -- full length: an array that begins at the first position that is set would be read from there on
+             coalesce(p_amounts, array_fill(null::bigint, array[cardinality(p_kinds)])), p_refs,
+             case when p_requests is not null or p_kinds && array['capture', 'refund'] then
+               array(select wallet.request_of(i.kind, i.amount, i.request)
+                     from unnest(p_kinds, p_amounts, p_requests) with ordinality i (kind, amount, request, n) order by n) end)::wallet.batch;
+end
+$$;
+
 -- p_nowait: operations on wallets that another transaction has locked are refused as "busy", which is not kept, instead of waiting.
 create or replace function wallet.post_batch (
   p_kinds text[], p_txn_ids uuid[], p_owners text[], p_amounts bigint[], p_others text[], p_assets text[], p_refs uuid[],
   p_requests jsonb[], p_atomic_from integer, p_nowait boolean)
-  returns table (
-    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
-    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
-    balance_now bigint, number bigint, at timestamptz)
+  returns setof wallet.verdict
   language plpgsql
 as $$
-#variable_conflict use_column
 declare
-  -- An entry may be this much later than the clock, so that the times of a wallet's entries grow although a clock was set back
-  -- a little. Beyond it the clock was wrong before, and its present time is used; the order is that of the versions.
-  c_skew constant interval := interval '5 s';
-  v_of record;
-  v_ask record;
-  v_lock record;
-  v_run record;
-  v_facts wallet.facts;
-  v_batch wallet.batch; -- all of them
-  v_post wallet.batch;  -- those that are posted
-  v_some boolean;       -- some are not
-  v_changed boolean;    -- the legs are not those of all operations as they were asked for
-  v_single boolean := cardinality(p_kinds) = 1;
+  v_of record := wallet.post_reference(p_kinds, p_txn_ids, p_owners, p_others, p_assets, p_refs, p_requests);
+  v_batch wallet.batch := wallet.batch_of(p_kinds, p_txn_ids, v_of.assets, v_of.mains, v_of.others, p_amounts, v_of.refs, p_requests);
   v_legs wallet.legs;
-  v_striped wallet.legs; -- with the stripes of @system that were locked
-  v_refusals text[];
-  v_sentences text[];
-  v_now timestamptz;
-  v_at timestamptz;
+  v_lock record;
+  v_verdict record;
+  v_post wallet.batch; -- those that are posted
+  v_some boolean;      -- some are not
+  v_run record;
   v_base bigint;
-  -- Of those that are posted. Variables of their own, because only these are arrays that are quick to look into.
-  v_ords integer[];
-  v_txn_ids uuid[];
-  v_kinds text[];
-  v_assets smallint[];
-  v_mains bigint[];
-  v_others bigint[];
-  v_amounts bigint[];
-  v_refs bigint[];
-  -- Of their legs.
-  v_places integer[];
-  v_is_main boolean[];
-  v_changes bigint[];
-  v_balances bigint[];
-  v_helds bigint[];
-  v_floors bigint[];
-  v_versions bigint[];
-  -- freeze, unfreeze and floor are batches of one.
-  v_floor bigint := case when p_kinds[1] = 'floor' then (p_requests[1] ->> 'floor')::bigint end;
-  v_frozen boolean := case p_kinds[1] when 'freeze' then true when 'unfreeze' then false end;
 begin
-  v_of := wallet.post_reference(p_kinds, p_txn_ids, p_owners, p_others, p_assets, p_refs, p_requests);
-  v_refusals := v_of.refusals;
-  v_sentences := v_of.sentences;
-  v_batch := row(case when v_single then array[1] else array(select generate_series(1, cardinality(p_kinds))) end, p_kinds, p_txn_ids, v_of.assets, v_of.mains, v_of.others,
-    -- full length: an array that begins at the first position that is set would be read from there on
-    coalesce(p_amounts, array_fill(null::bigint, array[cardinality(p_kinds)])), v_of.refs, case when p_requests is not null or p_refs is not null then
-                 array(select wallet.request_of(i.kind, i.amount, i.request)
-                       from unnest(p_kinds, p_amounts, p_requests) with ordinality i (kind, amount, request, n) order by n) end)::wallet.batch;
-  v_legs := wallet.batch_legs(v_batch, v_refusals);
-  v_some := array_position(v_refusals, null) is null; -- all are refused
-  if not v_some then
-    v_lock := wallet.post_lock(p_kinds, v_of.assets, coalesce(v_legs.wallets, '{}'), p_nowait);
+  if array_position(v_of.refusals, null) is null then -- all are refused
+    return query select * from wallet.post_remaining(v_batch, v_of.refusals, v_of.sentences, p_amounts, pawl.now(), p_atomic_from);
+    return;
   end if;
-  v_now := pawl.now();
-  v_at := v_now;
-
-  if not v_some then -- From here on under the locks.
-    v_changed := p_refs is not null or p_kinds && array['multi', 'freeze', 'unfreeze', 'floor'] or coalesce(cardinality(v_lock.busy), 0) > 0;
-    if not v_changed then -- nearly always
-      v_striped := v_legs;
-      if v_lock.systems <> '{}' then
-        v_striped := wallet.legs_striped(v_legs, v_lock.systems, v_lock.stripes);
-      end if;
-      v_run := wallet.legs_run(v_striped, v_floor, v_frozen, v_now + c_skew, v_single, p_txn_ids);
-      v_changed := v_run.known;
-    end if;
-  end if;
-  if not v_some and v_changed then
-    v_ask := wallet.refusals_under_lock(p_txn_ids, v_legs, v_lock.busy, v_refusals, v_sentences);
-    v_refusals := v_ask.refusals;
-    v_sentences := v_ask.sentences;
-    if p_refs is not null then
-      v_facts := wallet.batch_facts(v_batch, v_refusals, v_now);
-      v_refusals := array(select coalesce(u.r, u.f) from unnest(v_refusals, v_facts.refusals) with ordinality u (r, f, n) order by n);
-      v_sentences := array(select coalesce(u.f, u.s) from unnest(v_sentences, v_facts.sentences) with ordinality u (s, f, n) order by n);
-    end if;
-    if p_refs is not null or p_kinds && array['multi', 'freeze', 'unfreeze', 'floor'] then
-      v_batch.amounts := wallet.batch_amounts(v_batch, v_facts.lefts);
-    end if;
-    v_legs := wallet.batch_legs(v_batch, v_refusals); -- what they brought then must not pay for what is asked for now
-    v_striped := wallet.legs_striped(v_legs, v_lock.systems, v_lock.stripes);
-    v_run := wallet.legs_run(v_striped, v_floor, v_frozen, v_now + c_skew, v_single, null);
-  end if;
-  if not v_some then
-    v_legs := v_run.legs;
-    v_at := greatest(v_now, v_run.last_at);
-    if v_run.trouble or v_facts.slots is not null then
-      v_ask := wallet.batch_decide(p_kinds, p_amounts, v_facts, v_legs, v_sentences, v_batch.amounts, v_refusals);
-      v_some := v_ask.refusals is distinct from v_refusals or v_ask.amounts is distinct from v_batch.amounts;
-      v_batch.amounts := v_ask.amounts;
-      v_refusals := v_ask.refusals;
-      v_sentences := v_ask.sentences;
-    end if;
-  end if;
-
+  v_legs := wallet.batch_legs(v_batch, v_of.refusals);
+  v_lock := wallet.post_lock(p_kinds, v_of.assets, coalesce(v_legs.wallets, '{}'), p_nowait);
+  -- From here on under the locks.
+  v_verdict := wallet.batch_judge(v_batch, v_legs, p_amounts, v_lock.systems, v_lock.stripes, v_lock.busy, pawl.now(), v_of.refusals, v_of.sentences);
+  v_batch.amounts := v_verdict.amounts;
+  v_some := array_remove(v_verdict.refusals, null) <> '{}';
   v_post := v_batch;
-  if v_some or array_remove(v_refusals, null) <> '{}' then
-    v_some := array_remove(v_refusals, null) <> '{}';
-    v_post := wallet.batch_filter(v_batch, v_refusals);
+  v_legs := v_verdict.legs;
+  if v_some or v_verdict.is_revised then
+    v_post := wallet.batch_filter(v_batch, v_verdict.refusals);
     if cardinality(v_post.ords) > 0 then
       v_legs := wallet.legs_striped(wallet.batch_legs(v_post, null), v_lock.systems, v_lock.stripes);
-      v_run := wallet.legs_run(v_legs, v_floor, v_frozen, v_now + c_skew, v_single, null);
+      v_run := wallet.legs_run(v_legs, case when cardinality(p_kinds) = 1 then p_kinds[1] end, v_post.requests[1], v_verdict.at, null);
       v_legs := v_run.legs;
     end if;
   end if;
   if cardinality(v_post.ords) > 0 then
-    v_base := wallet.batch_write(v_post, v_legs, v_facts.lefts, v_at);
-    v_ords := v_post.ords; v_txn_ids := v_post.txn_ids; v_kinds := v_post.kinds; v_assets := v_post.assets;
-    v_mains := v_post.mains; v_others := v_post.others; v_amounts := v_post.amounts; v_refs := v_post.refs;
-    v_places := v_legs.ords; v_is_main := v_legs.mains; v_changes := v_legs.amounts; v_balances := v_legs.balances;
-    v_helds := v_legs.helds; v_floors := v_legs.floors; v_versions := v_legs.versions;
-    -- A row for the leg of the wallet that the operation belongs to: it names its operation, so nothing can shift.
-    return query
-      select p.ord, p.txn_id, true, null::text, null::text, null::text, p.kind,
-             coalesce(p_owners[p.ord], wallet.owner_of(p.main)),
-             coalesce(p_others[p.ord], case when p.kind in ('topup', 'spend') then '@system' else wallet.owner_of(p.other) end),
-             case when p.ref is null and p.kind <> 'multi' then coalesce(p_assets[p.ord], 'CREDIT') else wallet.asset_code(p.asset) end,
-             p.amount, l.balance - l.amount, l.balance, l.held, l.balance - l.held - l.floor, l.version, l.balance, v_base + l.place, v_at
-      from (
-        select v_places[n] as place, v_changes[n] as amount, v_balances[n] as balance, v_helds[n] as held, v_floors[n] as floor, v_versions[n] as version
-        from generate_series(1, cardinality(v_places)) n where v_is_main[n]) l
-      cross join lateral (
-        select v_ords[l.place] as ord, v_txn_ids[l.place] as txn_id, v_kinds[l.place] as kind, v_assets[l.place] as asset,
-               v_mains[l.place] as main, v_others[l.place] as other, v_amounts[l.place] as amount, v_refs[l.place] as ref) p;
+    v_base := wallet.batch_write(v_post, v_legs, v_verdict.lefts, v_verdict.at);
+    return query select * from wallet.batch_verdicts(v_post, v_legs, p_owners, p_others, p_assets, v_base, v_verdict.at);
     if v_of.emits then
-      perform wallet.emit(v_post, v_legs, v_at);
+      perform wallet.emit(v_post, v_legs, v_verdict.at);
     end if;
   end if;
   if v_some then
-    return query select * from wallet.post_remaining(v_batch, v_refusals, v_sentences, p_amounts, v_at, p_atomic_from);
+    return query select * from wallet.post_remaining(v_batch, v_verdict.refusals, v_verdict.sentences, p_amounts, v_verdict.at, p_atomic_from);
   end if;
 end
 $$;

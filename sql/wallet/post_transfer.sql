@@ -7,30 +7,36 @@
 -- starts from the beginning with the locks that are held by then. The invariants of post.sql hold on both paths.
 -- Lock order: wallets by id, then unique keys of wallet.txn, as in wallet.post_arrays.
 
--- The arguments and columns of wallet.post, which calls it for arrays of one.
+-- May this transfer be posted here, as far as its arguments tell? One expression, so that it is inlined.
+create or replace function wallet.is_transfer (p_txn_id uuid, p_owner text, p_amount bigint, p_other text, p_request jsonb)
+  returns boolean
+  language sql stable
+as $$
+  select (p_txn_id is not null and p_amount between 1 and 9007199254740991 and p_owner <> p_other
+          and left(p_owner, 1) <> '@' and left(p_other, 1) <> '@'
+          and (p_request is null or jsonb_typeof(p_request) = 'object' and p_request - 'metadata' = '{}' and not wallet.is_too_large(p_request))
+          and current_setting('transaction_isolation') = 'read committed') is true
+$$;
+
+-- The columns of wallet.post, which calls it for arrays of one.
 create or replace function wallet.post_transfer (
   p_txn_id uuid, p_owner text, p_amount bigint, p_other text, p_asset text, p_request jsonb, p_atomic boolean)
-  returns table (
-    ord integer, txn_id uuid, is_new boolean, refusal text, sentence text, differs text, kind text, owner text, other text,
-    asset text, amount bigint, balance_before bigint, balance bigint, held bigint, available bigint, version bigint,
-    balance_now bigint, number bigint, at timestamptz)
+  returns setof wallet.verdict
   language plpgsql security definer set search_path = wallet, pawl, pg_temp
   set plan = ordered_cached
 as $$
-#variable_conflict use_column
 declare
-  c_skew constant interval := interval '5 s'; -- as in wallet.post_batch
   v_asset text := coalesce(p_asset, 'CREDIT');
   v_locked bigint[]; -- the two wallets by id: each its id, its asset, and 1 for the payer or 2 for the payee
-  v_payer record;
-  v_payee record;
   v_now timestamptz;
+  v_payer record; -- the last entries
+  v_payee record;
+  v_balance bigint; -- the payer's, after the transfer
+  v_available bigint;
+  v_number bigint;
+  v_at timestamptz;
 begin
-  if (p_txn_id is not null and p_amount between 1 and 9007199254740991 and p_owner <> p_other
-      and left(p_owner, 1) <> '@' and left(p_other, 1) <> '@'
-      and (p_request is null or jsonb_typeof(p_request) = 'object' and p_request - 'metadata' = '{}'
-           and not wallet.is_too_large(p_request))
-      and current_setting('transaction_isolation') = 'read committed') is true then
+  if wallet.is_transfer(p_txn_id, p_owner, p_amount, p_other, p_request) then
     -- The key is looked up before the locks, so that a repeat waits for none of them.
     v_locked := array(
       select array[w.id, w.asset_id, case when w.owner = p_owner then 1 else 2 end]
@@ -41,46 +47,25 @@ begin
       order by w.id
       for no key update);
   end if;
-  if cardinality(v_locked) = 6 then
-    -- Under the locks: the last entries, each with the time of its transaction.
+  if cardinality(v_locked) = 6 then -- from here on under the locks
     v_now := pawl.now();
-    select e.wallet_id, e.balance - p_amount as balance, e.held, e.floor, e.version + 1 as version, e.frozen,
-           (select t.at from wallet.txn t where t.id = e.txn and t.at <= v_now + c_skew) as at
-    into strict v_payer
-    from wallet.entry e where e.wallet_id = v_locked[v_locked[1][3]][1] order by e.version desc limit 1;
-    select e.wallet_id, e.balance + p_amount as balance, e.held, e.floor, e.version + 1 as version, e.frozen,
-           (select t.at from wallet.txn t where t.id = e.txn and t.at <= v_now + c_skew) as at
-    into strict v_payee
-    from wallet.entry e where e.wallet_id = v_locked[3 - v_locked[1][3]][1] order by e.version desc limit 1;
-    held := coalesce(v_payer.held, 0);
-    available := v_payer.balance - held - coalesce(v_payer.floor, 0);
-    if available >= 0 and v_payee.balance <= 9007199254740991 and (v_payer.frozen or v_payee.frozen) is not true then
-      -- As pawl.allocation_lock(3), without the plans that calling it would start.
-      perform pg_current_xact_id();
-      lock table wallet.txn_allocation in row share mode;
-      number := nextval('wallet.txn_seq');
-      at := greatest(v_now, v_payer.at, v_payee.at);
+    select * into strict v_payer from wallet.last_entry(v_locked[v_locked[1][3]][1], v_now + wallet.clock_skew());
+    select * into strict v_payee from wallet.last_entry(v_locked[3 - v_locked[1][3]][1], v_now + wallet.clock_skew());
+    v_balance := v_payer.balance - p_amount;
+    v_available := v_balance - coalesce(v_payer.held, 0) - coalesce(v_payer.floor, 0);
+    if v_available >= 0 and v_payee.balance + p_amount <= 9007199254740991 and (v_payer.frozen or v_payee.frozen) is not true then
+      v_number := wallet.txn_base() + 1;
+      v_at := greatest(v_now, v_payer.at, v_payee.at);
       -- First the key: if another transaction has used it since, nothing has been written yet.
       insert into wallet.txn (id, at, txn_id, kind, asset_id, wallet_id, other_id, amount, request)
-      values (number, at, p_txn_id, 'transfer', v_locked[1][2], v_payer.wallet_id, v_payee.wallet_id, p_amount, nullif(p_request, '{}'))
+      values (v_number, v_at, p_txn_id, 'transfer', v_locked[1][2], v_payer.wallet_id, v_payee.wallet_id, p_amount, nullif(p_request, '{}'))
       on conflict on constraint txn_key do nothing;
       if found then
         insert into wallet.entry (wallet_id, version, txn, amount, balance, held, floor)
-        values (v_payer.wallet_id, v_payer.version, number, -p_amount, v_payer.balance, v_payer.held, v_payer.floor),
-               (v_payee.wallet_id, v_payee.version, number, p_amount, v_payee.balance, v_payee.held, v_payee.floor);
-        ord := 1;
-        txn_id := p_txn_id;
-        is_new := true;
-        kind := 'transfer';
-        owner := p_owner;
-        other := p_other;
-        asset := v_asset;
-        amount := p_amount;
-        balance_before := v_payer.balance + p_amount;
-        balance := v_payer.balance;
-        version := v_payer.version;
-        balance_now := v_payer.balance;
-        return next;
+        values (v_payer.wallet_id, v_payer.version + 1, v_number, -p_amount, v_balance, v_payer.held, v_payer.floor),
+               (v_payee.wallet_id, v_payee.version + 1, v_number, p_amount, v_payee.balance + p_amount, v_payee.held, v_payee.floor);
+        return next row(1, p_txn_id, true, null, null, null, 'transfer', p_owner, p_other, v_asset, p_amount, v_payer.balance, v_balance,
+                        coalesce(v_payer.held, 0), v_available, v_payer.version + 1, v_balance, v_number, v_at)::wallet.verdict;
         return;
       end if;
     end if;

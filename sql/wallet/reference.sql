@@ -152,48 +152,29 @@ as $$
   select case when p_side = 2 then 0 when p_kind = 'hold' then p_amount when p_kind in ('capture', 'void', 'expire') then -p_amount else 0 end
 $$;
 
--- What each operation does: nothing of those that were refused.
-create or replace function wallet.batch_legs (p_batch wallet.batch, p_refusals text[])
+-- The legs of one operation of a kind that names its wallets. One expression, so that it is inlined.
+create or replace function wallet.legs_of_one (p_kind text, p_main bigint, p_other bigint, p_amount bigint)
+  returns wallet.legs
+  language sql immutable
+as $$
+  select case when wallet.has_other(p_kind) then
+    row(array[1, 1], array[p_main, p_other], array[wallet.leg_amount(p_kind, 1, p_amount), wallet.leg_amount(p_kind, 2, p_amount)],
+        array[wallet.leg_hold(p_kind, 1, p_amount), wallet.leg_hold(p_kind, 2, p_amount)], array[true, false],
+        null, null, null, null, null)::wallet.legs
+  else
+    row(array[1], array[p_main], array[wallet.leg_amount(p_kind, 1, p_amount)], array[wallet.leg_hold(p_kind, 1, p_amount)], array[true],
+        null, null, null, null, null)::wallet.legs
+  end
+$$;
+
+-- The legs of operations of any kind.
+create or replace function wallet.batch_legs_any (p_batch wallet.batch, p_refusals text[])
   returns wallet.legs
   language plpgsql stable
 as $$
 declare
   v_legs wallet.legs;
-  v_kind text := p_batch.kinds[1];
-  v_amount bigint := p_batch.amounts[1];
 begin
-  if cardinality(p_batch.kinds) = 1 and v_kind not in ('multi', 'refund') then -- without a query
-    if p_refusals[1] is not null then
-      return v_legs;
-    elsif wallet.has_other(v_kind) then
-      v_legs.ords := '{1,1}';
-      v_legs.mains := '{t,f}';
-      v_legs.wallets := array[p_batch.mains[1], p_batch.others[1]];
-      v_legs.amounts := array[wallet.leg_amount(v_kind, 1, v_amount), wallet.leg_amount(v_kind, 2, v_amount)];
-      v_legs.holds := array[wallet.leg_hold(v_kind, 1, v_amount), wallet.leg_hold(v_kind, 2, v_amount)];
-    else
-      v_legs.ords := '{1}';
-      v_legs.mains := '{t}';
-      v_legs.wallets := array[p_batch.mains[1]];
-      v_legs.amounts := array[wallet.leg_amount(v_kind, 1, v_amount)];
-      v_legs.holds := array[wallet.leg_hold(v_kind, 1, v_amount)];
-    end if;
-    return v_legs;
-  end if;
-  -- Nearly always two legs at most, and a shorter plan.
-  if not p_batch.kinds && array['multi', 'refund'] then
-    select array_agg(l.ord), array_agg(l.wallet), array_agg(l.amount), array_agg(l.hold), array_agg(l.main)
-    into v_legs.ords, v_legs.wallets, v_legs.amounts, v_legs.holds, v_legs.mains
-    from (
-      select i.ord::integer, case s.side when 1 then i.main else i.other end as wallet, s.side = 1 as main,
-             wallet.leg_amount(i.kind, s.side, i.amount) as amount, wallet.leg_hold(i.kind, s.side, i.amount) as hold
-      from unnest(p_batch.kinds, p_batch.mains, p_batch.others, p_batch.amounts, p_refusals) with ordinality i (kind, main, other, amount, refusal, ord)
-      cross join (values (1), (2)) s (side)
-      where i.refusal is null and (s.side = 1 or wallet.has_other(i.kind))
-      order by i.ord, s.side
-    ) l;
-    return v_legs;
-  end if;
   select array_agg(l.ord), array_agg(l.wallet), array_agg(l.amount), array_agg(l.hold), array_agg(l.main)
   into v_legs.ords, v_legs.wallets, v_legs.amounts, v_legs.holds, v_legs.mains
   from (
@@ -214,6 +195,37 @@ begin
     ) l (side, wallet, amount, hold)
     where i.refusal is null
     order by i.ord, l.side
+  ) l;
+  return v_legs;
+end
+$$;
+
+-- What each operation does: nothing of those that were refused.
+create or replace function wallet.batch_legs (p_batch wallet.batch, p_refusals text[])
+  returns wallet.legs
+  language plpgsql stable
+as $$
+declare
+  v_legs wallet.legs;
+begin
+  if p_batch.kinds && array['multi', 'refund'] then
+    return wallet.batch_legs_any(p_batch, p_refusals);
+  elsif cardinality(p_batch.kinds) = 1 then -- without a query
+    if p_refusals[1] is null then
+      v_legs := wallet.legs_of_one(p_batch.kinds[1], p_batch.mains[1], p_batch.others[1], p_batch.amounts[1]);
+    end if;
+    return v_legs;
+  end if;
+  -- Nearly always: two legs at most, and a shorter plan.
+  select array_agg(l.ord), array_agg(l.wallet), array_agg(l.amount), array_agg(l.hold), array_agg(l.main)
+  into v_legs.ords, v_legs.wallets, v_legs.amounts, v_legs.holds, v_legs.mains
+  from (
+    select i.ord::integer, case s.side when 1 then i.main else i.other end as wallet, s.side = 1 as main,
+           wallet.leg_amount(i.kind, s.side, i.amount) as amount, wallet.leg_hold(i.kind, s.side, i.amount) as hold
+    from unnest(p_batch.kinds, p_batch.mains, p_batch.others, p_batch.amounts, p_refusals) with ordinality i (kind, main, other, amount, refusal, ord)
+    cross join (values (1), (2)) s (side)
+    where i.refusal is null and (s.side = 1 or wallet.has_other(i.kind))
+    order by i.ord, s.side
   ) l;
   return v_legs;
 end

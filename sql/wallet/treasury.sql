@@ -12,9 +12,10 @@ create or replace function wallet.treasury ()
   language sql immutable
 as $$ $$;
 
+-- Called by functions that fix their search_path.
 create or replace function wallet.treasury_check ()
   returns void
-  language plpgsql stable set search_path = wallet, pg_temp
+  language plpgsql stable
 as $$
 declare
   v_role text := current_setting('role');

@@ -5,7 +5,6 @@
 
 #include "api/api.h"
 #include "base/writer.h"
-#include "bus/command.h"
 #include "bus/release.h"
 #include "bus/settle.h"
 #include "process/activation_fields.h"
@@ -76,6 +75,32 @@ static ErrorCode found_fit(Api *api, Arena *arena, ClaimedCommand *list, const L
     return OK;
 }
 
+/* Those that pods run, because a file defines their type, are released: the others move up in both lists. */
+static ErrorCode defined_release(Api *api, Arena *arena, ClaimedCommand *list, const LoadedProcess **found, int *count,
+                                 Error *reterr)
+{
+    ClaimedCommand *defined = arena_array(arena, ClaimedCommand, *count);
+    int             kept = 0, defined_count = 0;
+
+    for (int i = 0; i < *count; i++) {
+        if (found[i]->definition_id) {
+            defined[defined_count++] = list[i];
+            continue;
+        }
+        list[kept]    = list[i];
+        found[kept++] = found[i];
+    }
+    memcpy(list + kept, defined, (size_t)defined_count * sizeof *list); /* a failure releases them all */
+    if (defined_count == 0)
+        return OK;
+    if (kept == 0)
+        return fail(reterr, ERR_CONFLICT, "type \"%s\" has a definition, so pods run it: claim types that have none",
+                    list->type);
+    TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, defined_count, reterr));
+    *count = kept;
+    return OK;
+}
+
 /* Runs on a thread that claims: one round trip more, for all that was claimed. */
 static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand *list, int *count, Error *reterr)
 {
@@ -93,25 +118,23 @@ static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand 
         found[i] = loaded_find(loaded, loaded_count, list[i].id);
         if (!found[i])
             return fail(reterr, ERR_INTERNAL, "process %s has no state", list[i].command_id);
-        if (found[i]->definition_id)
-            return fail(reterr, ERR_CONFLICT,
-                        "type \"%s\" has a definition, so pods run it: claim types that have none", list[i].type);
     }
+    TRY(defined_release(api, arena, list, found, count, reterr));
     wait->found = found;
     return found_fit(api, arena, list, found, count, reterr);
 }
 
-static ErrorCode claimed_write(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr)
+static ErrorCode claim_write(const ClaimWait *wait, Writer *writer, Arena *arena, Error *reterr)
 {
     return activations_write(writer, wait->list, wait->found, wait->count, arena, reterr);
 }
 
 ErrorCode api_activation_claim(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api                   *api  = context;
-    ClaimWait             *wait = arena_array(request_arena(request), ClaimWait, 1);
-    ActivationClaimRequest given;
-    const char            *queue;
+    Api         *api = context;
+    ClaimRequest given;
+    const char  *queue;
+    ClaimWait   *wait;
 
     (void)response;
     TRY(api_key_refuse(request,
@@ -120,16 +143,10 @@ ErrorCode api_activation_claim(void *context, Request *request, Response *respon
                        reterr));
     TRY(queue_read(request, &queue, reterr));
     TRY(api_body_read(request, &activation_claim_table, &given, reterr));
-    *wait = (ClaimWait){.domain     = queue,
-                        .types      = given.types.items,
-                        .type_count = given.types.count,
-                        .limit      = given.limit ? (int)given.limit : 1,
-                        .lease_ms   = (int)((given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT) * 1000),
-                        .worker     = api_actor(request, given.worker),
-                        .until      = deadline_in_ms((int64_t)(given.wait_s * 1000)),
-                        .on_found   = activations_load,
-                        .owner      = api,
-                        .write      = claimed_write};
+    wait           = api_claim_wait(request, queue, &given, ACTIVATION_LEASE_S_DEFAULT);
+    wait->on_found = activations_load;
+    wait->owner    = api;
+    wait->write    = claim_write;
     claims_suspend(api->claims, request, wait);
     return OK;
 }
@@ -159,30 +176,16 @@ ErrorCode api_activation_report(void *context, Request *request, Response *respo
 
 ErrorCode api_activation_extend(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api                    *api   = context;
-    Arena                  *arena = request_arena(request);
-    ActivationExtendRequest given;
-    const char             *queue;
-    Writer                  writer;
+    ExtendRequest given;
+    const char   *queue;
+    LeaseVerdict *verdicts;
+    Writer        writer;
 
     TRY(queue_read(request, &queue, reterr));
     TRY(api_body_read(request, &activation_extend_table, &given, reterr));
-
-    const ActivationLease *rows     = given.items.items;
-    int                    count    = given.items.count;
-    double                 lease_s  = given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT;
-    const char           **ids      = arena_array(arena, const char *, count);
-    int64_t               *tokens   = arena_array(arena, int64_t, count), *numbers;
-    LeaseVerdict          *verdicts = arena_array(arena, LeaseVerdict, count);
-
-    for (int i = 0; i < count; i++) {
-        ids[i]    = rows[i].process_id;
-        tokens[i] = rows[i].lease;
-    }
-    TRY(command_numbers(api->pool, request_deadline(request), arena, queue, ids, count, &numbers, reterr));
-    TRY(lease_extend(api->pool, request_deadline(request), arena, numbers, tokens, count, (int)(lease_s * 1000),
-                     verdicts, reterr));
+    TRY(api_leases_extend(context, request, queue, &given,
+                          given.lease_s > 0 ? given.lease_s : ACTIVATION_LEASE_S_DEFAULT, &verdicts, reterr));
     writer_open(&writer, &response->body);
-    activation_leases_write(&writer, rows, verdicts, count);
+    activation_leases_write(&writer, given.items.items, verdicts, given.items.count);
     return OK;
 }

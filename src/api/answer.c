@@ -90,7 +90,7 @@ static ErrorCode answer_once(Api *api, Request *request, RouteHandler *handler, 
     if (kept) {
         response->status = kept->status;
         text_append(&response->body, kept->body);
-        response_header(response, "Idempotency-Replayed", "true");
+        api_replayed_set(response);
         return OK;
     }
     TRY(handler(api, request, response, reterr));

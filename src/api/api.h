@@ -13,8 +13,10 @@
 #include "api/claims.h"
 #include "api/key.h"
 #include "api/ready.h"
+#include "bus/command.h"
 #include "bus/send.h"
 #include "bus/waker.h"
+#include "bus/work_fields.h"
 #include "http/asset.h"
 #include "http/route.h"
 #include "ops/alert.h"
@@ -76,35 +78,59 @@ extern const RouteParameter api_process_parameters[], api_process_domain_paramet
 extern const RouteParameter api_wallet_parameters[], api_entry_parameters[], api_statement_parameters[],
     api_verify_parameters[];
 
-/* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
- * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */
-must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
-/* The text of the header Idempotency-Key, without its quotes; NULL: there is none. ERR_INVALID: more than 200 bytes or none. */
-must_check ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr);
-/* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
-must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
-/* For the audit: "shop (ann)", the name of the key first, then what the client says about itself. The admin token belongs to no key, so
- * with it the name is what the client says. said NULL or empty: the principal. */
-const char *api_actor(Request *request, const char *said);
-/* The key under which this API key's response is stored, whatever the header's text is; NULL: there is no header. */
-must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
-/* ERR_INVALID: there is a header. why: a clause. */
-must_check ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr);
-/* The id of an item without one, in a request with a key: the same request again names the same items. */
-const char *api_key_derive(Arena *arena, const char *key, int number);
-/* Submit a command to the sender, and suspend its request until it is sent; then on_resume, with the item as the request's state. */
-void api_item_submit(Api *api, Request *request, SendItem *item, RouteHandler *on_resume);
-/* For on_resume: 201 for a command that was sent now or before, after its workers were notified; else its error. */
-must_check ErrorCode api_item_sent(Api *api, const SendItem *item, Response *response, Error *reterr);
+/* ---- body.c, parameter.c: what a request gives ---- */
+
 /* The body as an object, into a struct as the table describes it. ERR_INVALID names the field. */
 must_check ErrorCode api_body_read(Request *request, const FieldTable *table, void *ret_struct, Error *reterr);
 /* The same, but no body is {}: for routes without a field that is required in every case. */
 must_check ErrorCode api_body_read_if_any(Request *request, const FieldTable *table, void *ret_struct, Error *reterr);
 /* A route without fields: no body, or {}. */
 must_check ErrorCode api_nothing_take(Request *request, Error *reterr);
+/* The {id} of the path, a UUID. ret_id has UUID_TEXT_SIZE bytes. */
+must_check ErrorCode api_id_take(Request *request, char *ret_id, Error *reterr);
 /* The {txn_id} of the path. */
 must_check ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr);
 /* A moment of the query, RFC 3339. NULL: absent. */
 must_check ErrorCode api_moment_take(Request *request, const char *name, const char **ret_moment, Error *reterr);
+
+/* ---- key_header.c: Idempotency-Key ---- */
+
+/* The key of a request, into *id if the header has it: a UUID as it is, any other text by its hash with the API key's name.
+ * ERR_INVALID: more than 200 bytes or none, or not the key that the field has. */
+must_check ErrorCode api_key_take(Request *request, const char *field, const char **id, Error *reterr);
+/* The text of the header, without its quotes; NULL: there is none. ERR_INVALID: more than 200 bytes or none. */
+must_check ErrorCode api_key_text(Request *request, const char **ret_text, Error *reterr);
+/* The key under which this API key's response is stored, whatever the header's text is; NULL: there is no header. */
+must_check ErrorCode api_key_own(Request *request, const char **ret_key, Error *reterr);
+/* ERR_INVALID: there is a header. why: a clause. */
+must_check ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr);
+/* The id of an item without one, in a request with a key: the same request again names the same items. */
+const char *api_key_derive(Arena *arena, const char *key, int number);
+/* The response is that of an earlier request: the header Idempotency-Replayed. */
+void api_replayed_set(Response *response);
+
+/* ---- caller.c: the client of a request ---- */
+
+/* For the audit: "shop (ann)", the name of the key first, then what the client says about itself. The admin token belongs to no key, so
+ * with it the name is what the client says. said NULL or empty: the principal. */
+const char *api_actor(Request *request, const char *said);
+/* ERR_DENIED without the scope treasury: for bodies that create money or set a floor. */
+must_check ErrorCode api_treasury_check(const Request *request, Error *reterr);
+
+/* ---- submit.c, decision.c, work.c: what commands and processes share ---- */
+
+/* Submit a command to the sender, and suspend its request until it is sent; then on_resume, with the item as the request's state. */
+void api_item_submit(Api *api, Request *request, SendItem *item, RouteHandler *on_resume);
+/* For on_resume: 201 for a command that was sent now or before, after its workers were notified; else its error. */
+must_check ErrorCode api_item_sent(Api *api, const SendItem *item, Response *response, Error *reterr);
+/* The response to an operator's decision that was committed, after workers were notified. noun: "command" or "process". ERR_CONFLICT,
+ * ERR_NOT_FOUND: it was refused. */
+must_check ErrorCode api_decision_answer(Api *api, const char *noun, const char *id, const Decision *decision,
+                                         Response *response, Error *reterr);
+/* A claim as the body asks for it; the caller adds the callbacks. In the request's arena. */
+ClaimWait *api_claim_wait(Request *request, const char *domain, const ClaimRequest *given, double lease_s_default);
+/* Extend leases of commands of the domain, up to now and lease_s. *ret_verdicts has one for each item. */
+must_check ErrorCode api_leases_extend(Api *api, Request *request, const char *domain, const ExtendRequest *given,
+                                       double lease_s, LeaseVerdict **ret_verdicts, Error *reterr);
 
 #endif

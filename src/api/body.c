@@ -21,3 +21,12 @@ ErrorCode api_body_read_if_any(Request *request, const FieldTable *table, void *
         return api_body_read(request, table, ret_struct, reterr);
     return reader_object("{}", 2, table, request_arena(request), ret_struct, reterr);
 }
+
+const FieldTable api_empty_body = {.noun = "request"};
+
+ErrorCode api_nothing_take(Request *request, Error *reterr)
+{
+    char nothing;
+
+    return api_body_read_if_any(request, &api_empty_body, &nothing, reterr);
+}

@@ -14,7 +14,6 @@
 #include "bus/metric.h"
 #include "bus/release.h"
 #include "bus/waker.h"
-#include "http/suspend.h"
 #include "pg/combiner.h"
 
 #define POLL_MS     1000
@@ -52,17 +51,18 @@ struct Undo {
 };
 
 struct Claims {
-    Pool     *pool;
-    Mutex     mutex; /* guards the rest */
-    Cond      changed;
-    GroupList groups[GROUP_STATE_COUNT];
-    int       idle_count;
-    Mono      expire_at; /* no wait's time is over before */
-    int64_t   number_last;
-    Undo     *undo;
-    bool      stopping, ending;
-    int       thread_count;
-    pthread_t threads[THREADS_MAX];
+    Pool      *pool;
+    WakeMember local;
+    Mutex      mutex; /* guards the rest */
+    Cond       changed;
+    GroupList  groups[GROUP_STATE_COUNT];
+    int        idle_count;
+    Mono       expire_at; /* no wait's time is over before */
+    int64_t    number_last;
+    Undo      *undo;
+    bool       stopping, ending;
+    int        thread_count;
+    pthread_t  threads[THREADS_MAX];
 };
 
 /* ---- groups; all under the mutex ---- */
@@ -144,9 +144,9 @@ static ClaimGroup *group_find(Claims *claims, const ClaimWait *wait)
     ClaimGroup *group;
 
     for (int i = 0; i < GROUP_STATE_COUNT; i++)
-        TAILQ_FOREACH(group, &claims->groups[i], link)
-    if (strcmp(group->name, name) == 0)
-        return group;
+        TAILQ_FOREACH (group, &claims->groups[i], link)
+            if (strcmp(group->name, name) == 0)
+                return group;
     return group_new(claims, wait, name);
 }
 
@@ -175,32 +175,45 @@ static void wait_expires(Claims *claims, const ClaimWait *wait)
         claims->expire_at = wait->until.at;
 }
 
-/* Under the mutex: those whose time is over leave their groups and are put into *ret_done. */
-static void waits_expire(Claims *claims, WaitList *ret_done)
+/* Under the mutex: is its time over? A wait that no claim was tried for yet is not done, unless all are stopped. */
+static bool wait_is_over(const Claims *claims, const ClaimWait *wait, Mono now)
 {
-    Mono soonest = deadline_never().at, now = clock_mono();
+    if (wait->running)
+        return false; /* its claim will say */
+    return claims->stopping || (wait->tried && !mono_before(now, wait->until.at));
+}
 
-    for (int i = 0; i < GROUP_STATE_COUNT; i++) {
-        ClaimGroup *group;
+/* Under the mutex: waits of the group whose time is over leave it and are put into *ret_done. Returns when the next one is over. */
+static Mono group_expire(Claims *claims, ClaimGroup *group, Mono now, WaitList *ret_done)
+{
+    Mono soonest = deadline_never().at;
 
-        TAILQ_FOREACH(group, &claims->groups[i], link)
-        for (ClaimWait *wait = TAILQ_FIRST(&group->waits), *next; wait; wait = next) {
-            next = TAILQ_NEXT(wait, link);
-            if (wait->running || (!wait->tried && !claims->stopping))
-                continue; /* its claim will say */
-            if (mono_before(now, wait->until.at) && !claims->stopping) {
-                soonest = mono_before(wait->until.at, soonest) ? wait->until.at : soonest;
-                continue;
-            }
+    for (ClaimWait *wait = TAILQ_FIRST(&group->waits), *next; wait; wait = next) {
+        next = TAILQ_NEXT(wait, link);
+        if (wait_is_over(claims, wait, now)) {
             wait->code  = group->error.code;
             wait->error = group->error;
             wait_leave(wait);
             TAILQ_INSERT_TAIL(ret_done, wait, link);
+        } else if (wait->tried && !wait->running && mono_before(wait->until.at, soonest)) {
+            soonest = wait->until.at;
         }
     }
-    if (mono_before(soonest, mono_plus_ms(now, EXPIRE_MS)))
-        soonest = mono_plus_ms(now, EXPIRE_MS);
-    claims->expire_at = soonest;
+    return soonest;
+}
+
+/* Under the mutex. */
+static void waits_expire(Claims *claims, WaitList *ret_done)
+{
+    Mono now = clock_mono(), soonest = deadline_never().at, earliest = mono_plus_ms(now, EXPIRE_MS);
+
+    for (int i = 0; i < GROUP_STATE_COUNT; i++)
+        for (ClaimGroup *group = TAILQ_FIRST(&claims->groups[i]); group; group = TAILQ_NEXT(group, link)) {
+            Mono next = group_expire(claims, group, now, ret_done);
+
+            soonest = mono_before(next, soonest) ? next : soonest;
+        }
+    claims->expire_at = mono_before(soonest, earliest) ? earliest : soonest;
 }
 
 /* Under no lock. */
@@ -212,7 +225,7 @@ static void waits_done(WaitList *done)
     }
 }
 
-/* ---- one look ---- */
+/* ---- one claim ---- */
 
 /* What a claim for one waiter found. */
 typedef struct {
@@ -233,7 +246,7 @@ static void found_release(Claims *claims, Found *found)
     found->count = 0;
 }
 
-static Found look(Claims *claims, ClaimGroup *group, ClaimWait *wait)
+static Found group_claim(Claims *claims, ClaimGroup *group, ClaimWait *wait)
 {
     Found found = {.arena = arena_new(ARENA_BYTES_DEFAULT)};
 
@@ -302,7 +315,7 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     wait->running   = true;
     cond_signal(&claims->changed); /* another thread keeps the time meanwhile */
     mutex_unlock(&claims->mutex);
-    Found found = look(claims, group, wait);
+    Found found = group_claim(claims, group, wait);
     mutex_lock(&claims->mutex);
     wait->running = false;
     done          = found.count > 0 || found_is_final(&found) || wait->canceled;
@@ -386,20 +399,26 @@ static void *thread_body(void *context)
     return NULL;
 }
 
-static void on_notification(void *context, const char *channel, const char *payload)
+/* domain NULL: all. */
+static void domain_notify(void *context, const char *domain)
 {
     Claims                     *claims = context;
     scoped(mutex_unlock) Mutex *held   = mutex_hold(&claims->mutex);
 
-    (void)channel, (void)held;
-    metric_add(&bus_metrics.notifications_received,
-               payload != NULL); /* without one: notifications may have been missed */
     for (int i = GROUP_WAITING; i < GROUP_STATE_COUNT; i++)
         for (ClaimGroup *group = TAILQ_FIRST(&claims->groups[i]), *next; group; group = next) {
             next = TAILQ_NEXT(group, link);
-            if (!payload || strcmp(group->domain, payload) == 0)
+            if (!domain || strcmp(group->domain, domain) == 0)
                 group_notify(claims, group);
         }
+}
+
+static void on_notification(void *context, const char *channel, const char *payload)
+{
+    (void)channel;
+    metric_add(&bus_metrics.notifications_received,
+               payload != NULL); /* without one: notifications may have been missed */
+    domain_notify(context, payload);
 }
 
 /* ---- callers ---- */
@@ -474,6 +493,8 @@ Claims *claims_new(Pool *pool, Listen *listen)
         TAILQ_INIT(&claims->groups[i]);
     for (int i = 0; i < share && i < THREADS_MAX; i++)
         claims->threads[claims->thread_count++] = thread_start("claims", thread_body, claims);
+    claims->local = (WakeMember){.pool = pool, .call = domain_notify, .context = claims};
+    wake_join(&claims->local);
     if (listen)
         listen_add(listen, WAKER_CHANNEL, on_notification, claims);
     return claims;
@@ -483,7 +504,6 @@ void claims_stop(Claims *claims)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&claims->mutex);
 
-    (void)held;
     claims->stopping  = true;
     claims->expire_at = clock_mono();
     cond_broadcast(&claims->changed);
@@ -491,6 +511,7 @@ void claims_stop(Claims *claims)
 
 void claims_free(Claims *claims)
 {
+    wake_leave(&claims->local);
     mutex_lock(&claims->mutex);
     claims->ending = true;
     cond_broadcast(&claims->changed);
@@ -511,42 +532,4 @@ void claims_free(Claims *claims)
     cond_done(&claims->changed);
     mutex_done(&claims->mutex);
     free(claims);
-}
-
-/* ---- suspended requests ---- */
-
-static ErrorCode wait_answer(void *context, Request *request, Response *response, Error *reterr)
-{
-    const ClaimWait *wait = request_state(request);
-    Writer           writer;
-
-    (void)context;
-    if (wait->code != OK) {
-        *reterr = wait->error;
-        return wait->code;
-    }
-    writer_open(&writer, &response->body);
-    return wait->write(wait, &writer, request_arena(request), reterr);
-}
-
-static void wait_closed(void *state)
-{
-    ClaimWait *wait = state;
-
-    claims_cancel(wait->claims, wait);
-}
-
-static void wait_sent(void *state, bool delivered)
-{
-    claims_end(state, delivered);
-}
-
-void claims_suspend(Claims *claims, Request *request, ClaimWait *wait)
-{
-    wait->on_done = request_resume;
-    wait->context = request;
-    wait->claims  = claims;
-    request_suspend(request, &(Suspend){.on_resume = wait_answer, .on_closed = wait_closed, .on_sent = wait_sent},
-                    wait);
-    claims_submit(claims, wait);
 }

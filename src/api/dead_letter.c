@@ -13,8 +13,7 @@ static const char *const letter_status_names[] = {"pending", "retrying", "failed
 const RouteParameter api_dead_letter_parameters[] = {
     {"status", "only this status; all but resolved when absent", .words = letter_status_names},
     {"type", "only operations of this type"},
-    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
-    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    PAGE_PARAMETERS,
     {NULL, NULL},
 };
 
@@ -29,27 +28,18 @@ static ErrorCode id_read(Request *request, int64_t *ret_id, Error *reterr)
     return OK;
 }
 
-static int64_t row_write(Writer *writer, const void *list, int index)
-{
-    const DeadLetter *letter = (const DeadLetter *)list + index;
-
-    dead_letter_write(writer, letter);
-    return letter->id;
-}
+PAGE_ROW(row_write, DeadLetter, dead_letter_write, id)
 
 ErrorCode api_dead_letter_list(void *context, Request *request, Response *response, Error *reterr)
 {
     Api             *api    = context;
     DeadLetterFilter filter = {.status = request_query(request, "status"), .type = request_query(request, "type")};
     DeadLetter      *list;
-    Page             page;
     int              count;
 
-    TRY(page_take(request, &page, reterr));
-    filter.limit  = page.limit;
-    filter.before = page.before;
+    TRY(page_take(request, &filter.limit, &filter.before, reterr));
     TRY(dead_letter_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
-    page_write(&page, list, count, row_write, response);
+    page_write(filter.limit, list, count, row_write, response);
     return OK;
 }
 

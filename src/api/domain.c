@@ -16,9 +16,7 @@ static unsigned scopes_of(const char *names)
 
     for (size_t length; *names; names += length + (names[length] == ' ')) {
         length = strcspn(names, " ");
-        for (int i = 0; i < SCOPE_COUNT; i++)
-            if (strlen(scope_names[i]) == length && strncmp(scope_names[i], names, length) == 0)
-                scopes |= 1u << i;
+        scopes |= scope_find(names, length);
     }
     return scopes;
 }

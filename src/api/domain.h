@@ -1,5 +1,5 @@
 /*
- * domain.h - what a token needs to use a reserved domain (bus/reserved_domain.h). The scope `command` opens every other domain.
+ * domain.h - what a token needs to use a reserved domain (bus/reserved_domain.h). The scope `command` opens every other domain. Threads: any.
  */
 #ifndef API_DOMAIN_H
 #define API_DOMAIN_H

@@ -20,8 +20,7 @@
 
 DB_SHAPE(key, Key, KEY_COLUMNS);
 
-static const DbColumn key_name_columns[] = {KEY_NAME_COLUMNS(DB_COLUMN, KeyName)};
-static const DbShape  key_name_shape     = {"key", key_name_columns, COUNT(key_name_columns), sizeof(KeyName)};
+DB_SHAPE(key_name, KeyName, KEY_NAME_COLUMNS);
 
 /* ---- tokens ---- */
 
@@ -56,23 +55,15 @@ KeyHash key_hash(const char *token)
 
 /* ---- scopes ---- */
 
-static Scope scope_find(const char *word, size_t length)
-{
-    for (int i = 0; i < SCOPE_COUNT; i++)
-        if (strlen(scope_names[i]) == length && memcmp(scope_names[i], word, length) == 0)
-            return (Scope)(1u << i);
-    return SCOPE_NONE;
-}
-
 ErrorCode key_scopes_parse(const char *words, Scope *ret_scopes, Error *reterr)
 {
     unsigned scopes = SCOPE_NONE;
 
     for (const char *word = words;; word++) {
-        size_t length = strcspn(word, ",");
-        Scope  scope  = scope_find(word, length);
+        size_t   length = strcspn(word, ",");
+        unsigned scope  = scope_find(word, length);
 
-        if (scope == SCOPE_NONE)
+        if (!scope)
             return fail(reterr, ERR_INVALID,
                         "scope must be read, wallet, treasury, command, process, rating or admin, got \"%.*s\"",
                         length < KEY_NAME_SIZE ? (int)length : KEY_NAME_SIZE, word);

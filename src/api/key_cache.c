@@ -12,6 +12,7 @@
 
 #include "api/key.h"
 #include "api/key_internal.h"
+#include "base/memory.h"
 #include "base/sync.h"
 #include "pg/combiner.h"
 #include "pg/tx.h"
@@ -183,10 +184,8 @@ static ErrorCode entry_answer(const Entry *entry, Scope *ret_scopes, char *ret_n
 
 KeyCache *key_cache_new(Pool *pool, const char *admin_token)
 {
-    KeyCache *cache = calloc(1, sizeof *cache);
+    KeyCache *cache = memory_new(1, sizeof *cache);
 
-    if (!cache)
-        abort();
     cache->pool    = pool;
     cache->lookups = combiner_new(
         &(CombinerOptions){.run = lookups_run, .context = cache, .slots_max = 1, .batch_max = LOOKUPS_MAX});

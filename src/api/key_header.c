@@ -1,6 +1,6 @@
 /*
- * key_header.c - the key of a request: in the body, in the header Idempotency-Key, or in both if they agree; keys that follow
- * from it; and the key of what it is about, in the path.
+ * key_header.c - the key of a request: in the body, in the header Idempotency-Key, or in both if they agree; and keys that
+ * follow from it.
  *
  * The header may hold any text. A UUID is the key as it is; any other text becomes one by a hash of the API key's name and the
  * text, so that two clients with "order-17" each have a key of their own. The hash is part of the interface: a new version that
@@ -10,27 +10,25 @@
 #include <string.h>
 
 #include "api/api.h"
-#include "base/reader.h"
 #include "base/uuid.h"
 
-#define KEY_TEXT_MAX 200
+#define KEY_TEXT_MAX   200
+#define DERIVED_PREFIX 13 /* of a key: the digits before its version */
 
 /* Hashing the module's own name first keeps these apart from hashes of the same bytes elsewhere. */
 static const char *key_hash(Arena *arena, const char *kind, const char *first, const char *second)
 {
     crypto_generichash_state state;
-    unsigned char            hash[16];
-    char                     hex[sizeof hash * 2 + 1];
+    unsigned char            hash[UUID_BYTES];
+    char                     id[UUID_TEXT_SIZE];
 
     crypto_generichash_init(&state, NULL, 0, sizeof hash);
     crypto_generichash_update(&state, (const unsigned char *)kind, strlen(kind) + 1);
     crypto_generichash_update(&state, (const unsigned char *)first, strlen(first) + 1);
     crypto_generichash_update(&state, (const unsigned char *)second, strlen(second) + 1);
     crypto_generichash_final(&state, hash, sizeof hash);
-    hash[6] = (unsigned char)((hash[6] & 0x0F) | 0x80); /* version 8: a scheme of one's own */
-    hash[8] = (unsigned char)((hash[8] & 0x3F) | 0x80);
-    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-    return arena_print(arena, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+    uuid_from_hash(hash, id);
+    return arena_text(arena, id);
 }
 
 /* "order-17" or a structured field's string, "\"order-17\"", whose backslashes escape (RFC 9651, 3.3.3). false: neither. */
@@ -99,32 +97,16 @@ ErrorCode api_key_refuse(Request *request, const char *why, Error *reterr)
 const char *api_key_derive(Arena *arena, const char *key, int number)
 {
     const char   *seed = arena_print(arena, "%s/%d", key, number);
-    unsigned char hash[16];
-    char          hex[sizeof hash * 2 + 1];
+    unsigned char hash[UUID_BYTES];
+    char          id[UUID_TEXT_SIZE];
 
     crypto_generichash(hash, sizeof hash, (const unsigned char *)seed, strlen(seed), NULL, 0);
-    hash[6] = (unsigned char)((hash[6] & 0x0F) | 0x80); /* version 8: a scheme of one's own */
-    hash[8] = (unsigned char)((hash[8] & 0x3F) | 0x80);
-    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-    return arena_print(arena, "%.13s-%.4s-%.4s-%.12s", key, hex + 12, hex + 16, hex + 20);
+    uuid_from_hash(hash, id);
+    memcpy(id, key, DERIVED_PREFIX);
+    return arena_text(arena, id);
 }
 
-const FieldTable api_empty_body = {.noun = "request"};
-
-ErrorCode api_nothing_take(Request *request, Error *reterr)
+void api_replayed_set(Response *response)
 {
-    char nothing;
-
-    return api_body_read_if_any(request, &api_empty_body, &nothing, reterr);
-}
-
-ErrorCode api_ref_take(Request *request, const char **ret_id, Error *reterr)
-{
-    char id[UUID_TEXT_SIZE];
-
-    if (!uuid_parse(request_capture(request, "txn_id"), id))
-        return fail(reterr, ERR_INVALID, "the txn_id in the path must be a UUID, got \"%.60s\"",
-                    request_capture(request, "txn_id"));
-    *ret_id = arena_text(request_arena(request), id);
-    return OK;
+    response_header(response, "Idempotency-Replayed", "true");
 }

@@ -18,6 +18,8 @@ ErrorCode api_live(void *context, Request *request, Response *response, Error *r
 /* The route is open to everyone: texts that name hosts and users go to the log only. */
 static ErrorCode ready_write(Request *request, const Error *verdict, Response *response, Error *reterr)
 {
+    if (verdict->code == ERR_CONFLICT)
+        return fail(reterr, ERR_UNAVAILABLE, "database not ready: its schema is newer than this program");
     if (verdict->code != OK)
         return fail(reterr, verdict->code, "database not ready: %s%s%s", error_text(verdict->code),
                     verdict->sqlstate[0] ? ", SQLSTATE " : "", arena_text(request_arena(request), verdict->sqlstate));

@@ -6,13 +6,13 @@
 #define NEXT_IS_LAST   (-1)
 #define PAGE_BYTES_MAX (TEXT_MAX_BODY / 2) /* the row that reaches it is the last one of its page */
 
-ErrorCode page_take(Request *request, Page *ret_page, Error *reterr)
+ErrorCode page_take(Request *request, int *ret_limit, int64_t *ret_before, Error *reterr)
 {
     int64_t limit;
 
     TRY(request_query_i64(request, "limit", 1, PAGE_LIMIT_MAX, PAGE_LIMIT_DEFAULT, &limit, reterr));
-    TRY(request_query_i64(request, "cursor", 1, INT64_MAX, 0, &ret_page->before, reterr));
-    ret_page->limit = (int)limit;
+    TRY(request_query_i64(request, "cursor", 1, INT64_MAX, 0, ret_before, reterr));
+    *ret_limit = (int)limit;
     return OK;
 }
 
@@ -37,7 +37,7 @@ void page_write_next(const void *list, int count, int64_t next, PageRowWrite *wr
     writer_end(&writer);
 }
 
-void page_write(const Page *page, const void *list, int count, PageRowWrite *write, Response *response)
+void page_write(int limit, const void *list, int count, PageRowWrite *write, Response *response)
 {
-    page_write_next(list, count, count == page->limit ? NEXT_IS_LAST : 0, write, response);
+    page_write_next(list, count, count == limit ? NEXT_IS_LAST : 0, write, response);
 }

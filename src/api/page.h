@@ -13,18 +13,30 @@
 #define PAGE_LIMIT_MAX     1000
 #define PAGE_LIMIT_DEFAULT 100
 
-typedef struct {
-    int     limit;
-    int64_t before; /* 0: from the newest on */
-} Page;
+/* Rows of the table of parameters of every such list. */
+#define PAGE_PARAMETERS                                                                                            \
+    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT}, \
+    {                                                                                                              \
+        "cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1                                        \
+    }
 
 /* Writes row `index` of the list and returns its id. */
 typedef int64_t PageRowWrite(Writer *writer, const void *list, int index);
+/* The same for a list of Row, by the writer of the row's module. */
+#define PAGE_ROW(name, Row, row_write, row_id)                       \
+    static int64_t name(Writer *writer, const void *list, int index) \
+    {                                                                \
+        const Row *row = (const Row *)list + index;                  \
+                                                                     \
+        row_write(writer, row);                                      \
+        return row->row_id;                                          \
+    }
 
-/* ERR_INVALID names the parameter. */
-must_check ErrorCode page_take(Request *request, Page *ret_page, Error *reterr);
-/* next: the next_cursor, 0: there is no more, if all rows fit. */
+/* Into a filter: *ret_before 0: from the newest on. ERR_INVALID names the parameter. */
+must_check ErrorCode page_take(Request *request, int *ret_limit, int64_t *ret_before, Error *reterr);
+/* A page of fewer rows than the limit is the last one. */
+void page_write(int limit, const void *list, int count, PageRowWrite *write, Response *response);
+/* The same for a list whose filter may leave out rows: it says itself where the next page begins, 0: there is none. */
 void page_write_next(const void *list, int count, int64_t next, PageRowWrite *write, Response *response);
-void page_write(const Page *page, const void *list, int count, PageRowWrite *write, Response *response);
 
 #endif

@@ -35,7 +35,7 @@ static void headers_add(Request *request, Response *response, const WalletItem *
     response_header(response, "Pawl-Balance",
                     arena_print(request_arena(request), "%lld", (long long)item->balance_now));
     if (item->replayed)
-        response_header(response, "Idempotency-Replayed", "true");
+        api_replayed_set(response);
 }
 
 /* A refusal that was decided is the response from now on; what failed may be retried. */

@@ -71,7 +71,7 @@ ErrorCode api_transfer_batch(void *context, Request *request, Response *response
         write_taken_back(&writer, items, refused, request_id(request));
     }
     if (all_replayed(items, given.items.count))
-        response_header(response, "Idempotency-Replayed", "true");
+        api_replayed_set(response);
     wallet_verdicts_write(&writer, items, given.items.count);
     writer_end(&writer);
     return OK;

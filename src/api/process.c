@@ -56,6 +56,7 @@ ErrorCode api_process_start(void *context, Request *request, Response *response,
     TRY(api_body_read(request, &process_start_table, &given, reterr));
     TRY(api_key_take(request, "process_id", &given.process_id, reterr));
     TRY(process_start_item(arena, given.type, given.state, given.process_id, given.domain, item, reterr));
+    TRY(process_start_deadline(arena, given.deadline, given.on_deadline, item, reterr));
     item->actor = request_principal(request);
     api_item_submit(context, request, item, start_end);
     return OK;
@@ -75,15 +76,13 @@ const RouteParameter api_process_parameters[] = {
     {"step", "only those whose last step, or the one they wait in, is this"},
     {"text", "only those with this text in their state"},
     {"older_s", "only those that started at least so many seconds ago", PARAMETER_I64, .min = 1, .max = OLDER_S_MAX},
-    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
-    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    PAGE_PARAMETERS,
     {NULL, NULL},
 };
 
 static ErrorCode name_read(Request *request, char *ret_id, ProcessName *ret_name, Error *reterr)
 {
-    if (!uuid_parse(request_capture(request, "id"), ret_id))
-        return fail(reterr, ERR_INVALID, "id must be a UUID, got \"%.60s\"", request_capture(request, "id"));
+    TRY(api_id_take(request, ret_id, reterr));
     *ret_name = (ProcessName){ret_id, request_query(request, "domain")};
     return OK;
 }
@@ -101,13 +100,7 @@ ErrorCode api_process_show(void *context, Request *request, Response *response, 
     return OK;
 }
 
-static int64_t row_write(Writer *writer, const void *list, int index)
-{
-    const Process *process = (const Process *)list + index;
-
-    process_row_write(writer, process);
-    return process->id;
-}
+PAGE_ROW(row_write, Process, process_row_write, id)
 
 ErrorCode api_process_list(void *context, Request *request, Response *response, Error *reterr)
 {
@@ -118,14 +111,11 @@ ErrorCode api_process_list(void *context, Request *request, Response *response, 
                             .step   = request_query(request, "step"),
                             .text   = request_query(request, "text")};
     Process      *list;
-    Page          page;
     int64_t       older_s, next;
     int           count;
 
-    TRY(page_take(request, &page, reterr));
+    TRY(page_take(request, &filter.limit, &filter.before, reterr));
     TRY(request_query_i64(request, "older_s", 1, OLDER_S_MAX, 0, &older_s, reterr));
-    filter.limit    = page.limit;
-    filter.before   = page.before;
     filter.older_ms = older_s * 1000;
     TRY(process_list(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, &next,
                      reterr));
@@ -135,33 +125,23 @@ ErrorCode api_process_list(void *context, Request *request, Response *response, 
 
 const RouteParameter api_process_version_parameters[] = {
     {"domain", "only this domain"},
-    {"type", "only this type"},
-    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
-    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
-    {NULL, NULL},
+    {"type",   "only this type"  },
+    PAGE_PARAMETERS,
+    {NULL,     NULL              },
 };
 
-static int64_t version_write(Writer *writer, const void *list, int index)
-{
-    const ProcessVersion *version = (const ProcessVersion *)list + index;
-
-    process_version_write(writer, version);
-    return version->id;
-}
+PAGE_ROW(version_write, ProcessVersion, process_version_write, id)
 
 ErrorCode api_process_versions(void *context, Request *request, Response *response, Error *reterr)
 {
     Api                 *api    = context;
     ProcessVersionFilter filter = {.domain = request_query(request, "domain"), .type = request_query(request, "type")};
     ProcessVersion      *list;
-    Page                 page;
     int                  count;
 
-    TRY(page_take(request, &page, reterr));
-    filter.limit  = page.limit;
-    filter.before = page.before;
+    TRY(page_take(request, &filter.limit, &filter.before, reterr));
     TRY(process_versions(api->pool, request_deadline(request), request_arena(request), &filter, &list, &count, reterr));
-    page_write(&page, list, count, version_write, response);
+    page_write(filter.limit, list, count, version_write, response);
     return OK;
 }
 
@@ -200,7 +180,7 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
     if (strcmp(signaled.verdict, "RESUMED") == 0)
         waker_notify(api->waker, signaled.queue);
     if (strcmp(signaled.verdict, "REPEATED") == 0)
-        response_header(response, "Idempotency-Replayed", "true");
+        api_replayed_set(response);
     response->status = 201;
     response_header(response, "Pawl-Status", signaled.verdict);
     writer_open(&writer, &response->body);
@@ -222,11 +202,11 @@ ErrorCode api_process_move(void *context, Request *request, Response *response, 
     TRY(name_read(request, id, &name, reterr));
     TRY(api_body_read(request, &process_move_table, &given, reterr));
     TRY(process_move(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
-                     (CommandNames){&name.id, &name.domain, 1}, (int)given.version, api_actor(request, given.operator),
+                     (CommandNames){&name.id, &name.domain, 1}, (int)given.version, api_actor(request, given.by),
                      given.reason, &moved, reterr));
     TRY(process_moved_check(id, (int)given.version, moved, reterr));
     if (!moved->is_new)
-        response_header(response, "Idempotency-Replayed", "true");
+        api_replayed_set(response);
     else if (moved->domains)
         waker_notify(api->waker, moved->domains);
     writer_open(&writer, &response->body);
@@ -245,20 +225,13 @@ static ErrorCode decide(Api *api, Request *request, ProcessVerb verb, const Fiel
     char                   id[UUID_TEXT_SIZE];
     ProcessName            name;
     Decision              *made;
-    Writer                 writer;
 
     TRY(api_body_read_if_any(request, table, &given, reterr));
     TRY(name_read(request, id, &name, reterr));
-    decision = process_request_decision(verb, &given, api_actor(request, given.operator));
+    decision = process_request_decision(verb, &given, api_actor(request, given.by));
     TRY(process_decide(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request),
                        (CommandNames){&name.id, &name.domain, 1}, &decision, &made, reterr));
-    waker_notify_names(api->waker, made->wake);
-    TRY(decision_check("process", id, made, reterr));
-    if (!made->is_new)
-        response_header(response, "Idempotency-Replayed", "true");
-    writer_open(&writer, &response->body);
-    decision_write(&writer, "process", id, made);
-    return OK;
+    return api_decision_answer(api, "process", id, made, response, reterr);
 }
 
 ErrorCode api_process_retry(void *context, Request *request, Response *response, Error *reterr)

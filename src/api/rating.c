@@ -18,8 +18,7 @@ const RouteParameter api_rating_board_parameters[] = {
     {NULL, NULL},
 };
 const RouteParameter api_rating_page_parameters[] = {
-    {"limit", "how many at most", PARAMETER_I64, .min = 1, .max = PAGE_LIMIT_MAX, .fallback = PAGE_LIMIT_DEFAULT},
-    {"cursor", "next_cursor of the page before", PARAMETER_I64, .min = 1},
+    PAGE_PARAMETERS,
     {NULL, NULL},
 };
 const RouteParameter api_rating_captures[] = {
@@ -68,54 +67,36 @@ ErrorCode api_rating_board(void *context, Request *request, Response *response, 
     return OK;
 }
 
-static int64_t history_write(Writer *writer, const void *list, int index)
-{
-    const PlayerMatch *match = (const PlayerMatch *)list + index;
-
-    board_player_write(writer, match);
-    return match->match_id;
-}
+PAGE_ROW(history_write, PlayerMatch, board_player_write, match_id)
 
 ErrorCode api_rating_history(void *context, Request *request, Response *response, Error *reterr)
 {
     Api         *api  = context;
     RatingRead   read = {.player = request_capture(request, "user")};
     PlayerMatch *list;
-    Page         page;
     int          count;
 
     TRY(read_begin(request, &read, reterr));
-    TRY(page_take(request, &page, reterr));
-    read.limit  = page.limit;
-    read.before = page.before;
+    TRY(page_take(request, &read.limit, &read.before, reterr));
     TRY(rating_read_history(api->pool, request_deadline(request), request_arena(request), &read, &list, &count,
                             reterr));
-    page_write(&page, list, count, history_write, response);
+    page_write(read.limit, list, count, history_write, response);
     return OK;
 }
 
-static int64_t match_write(Writer *writer, const void *list, int index)
-{
-    const GroupMatch *match = (const GroupMatch *)list + index;
-
-    board_match_write(writer, match);
-    return match->id;
-}
+PAGE_ROW(match_write, GroupMatch, board_match_write, id)
 
 ErrorCode api_rating_matches(void *context, Request *request, Response *response, Error *reterr)
 {
     Api        *api  = context;
     RatingRead  read = {0};
     GroupMatch *list;
-    Page        page;
     int         count;
 
     TRY(read_begin(request, &read, reterr));
-    TRY(page_take(request, &page, reterr));
-    read.limit  = page.limit;
-    read.before = page.before;
+    TRY(page_take(request, &read.limit, &read.before, reterr));
     TRY(rating_read_matches(api->pool, request_deadline(request), request_arena(request), &read, &list, &count,
                             reterr));
-    page_write(&page, list, count, match_write, response);
+    page_write(read.limit, list, count, match_write, response);
     return OK;
 }

@@ -5,13 +5,13 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/sync.h"
 #include "pg/combiner.h"
-#include "pg/tx.h"
+#include "pg/migrate.h"
 #include "sql.h"
 
-#define CHECK_MS    2000
-#define ARENA_BYTES ((size_t)1 << 20)
+#define CHECK_MS 2000
 
 struct Ready {
     Pool     *pool;
@@ -20,25 +20,6 @@ struct Ready {
     Mono      checked; /* .ns 0: never */
     Error     verdict;
 };
-
-static ErrorCode ask_database(Tx *tx, void *context, Error *reterr)
-{
-    return db_get_i64(tx, sql_api_ready, DB_NONE, context, reterr);
-}
-
-static ErrorCode check(Pool *pool, Error *reterr)
-{
-    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES);
-    int64_t                   one;
-    TxOptions                 options = {.name     = "ready",
-                                         .deadline = deadline_in_ms(CHECK_MS),
-                                         .arena    = arena,
-                                         .tries_max = 2, /* a restart leaves dead connections behind: the second one is fresh */
-                                         .read_only = true,
-                                         .prompt    = true};
-
-    return tx_run(pool, &options, ask_database, &one, reterr);
-}
 
 static bool is_new(const Ready *ready)
 {
@@ -53,7 +34,7 @@ static ErrorCode checks_run(void *context, void **waits, int count, Deadline dea
 
     (void)deadline, (void)reterr;
     if (!ready_known(ready, &error)) {
-        error.code = check(ready->pool, &error);
+        error.code = migrate_watch(ready->pool, &schema_embedded, deadline_in_ms(CHECK_MS), &error);
         mutex_lock(&ready->mutex);
         ready->verdict = error;
         ready->checked = clock_mono();
@@ -69,7 +50,6 @@ bool ready_known(Ready *ready, Error *ret_verdict)
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&ready->mutex);
     bool                        known = is_new(ready);
 
-    (void)held;
     if (known)
         *ret_verdict = ready->verdict;
     return known;
@@ -91,10 +71,8 @@ void ready_submit(Ready *ready, Deadline deadline, ReadyWait *wait)
 
 Ready *ready_new(Pool *pool)
 {
-    Ready *ready = calloc(1, sizeof *ready);
+    Ready *ready = memory_new(1, sizeof *ready);
 
-    if (!ready)
-        abort();
     ready->pool     = pool;
     ready->combiner = combiner_new(&(CombinerOptions){.run = checks_run, .context = ready, .slots_max = 1});
     mutex_init(&ready->mutex);

@@ -1,5 +1,5 @@
 /*
- * ready.h - readiness of the database: one verdict for all callers, at most one check per second.
+ * ready.h - readiness of the database, and of its schema for this program: one verdict for all callers, at most one check per second.
  *
  * /health/ready is open to anyone, so its cost must not grow with the number of requests. A verdict is kept for READY_MS; callers
  * that find it older share one check.

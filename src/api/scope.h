@@ -4,6 +4,8 @@
 #ifndef API_SCOPE_H
 #define API_SCOPE_H
 
+#include <stddef.h>
+
 #define SCOPES(X)                 \
     X(SCOPE_READ, "read")         \
     X(SCOPE_WALLET, "wallet")     \
@@ -19,5 +21,7 @@ enum { SCOPES(X) SCOPE_COUNT };
 enum { SCOPES(X) SCOPE_ALL = (1u << SCOPE_COUNT) - 1 };
 #undef X
 extern const char *const scope_names[SCOPE_COUNT + 1]; /* NULL-terminated, in the order of the bits */
+/* The bit of the scope with this name; 0: there is none. */
+unsigned scope_find(const char *name, size_t length);
 
 #endif

@@ -14,14 +14,14 @@ const RouteParameter api_verify_parameters[] = {
 /* Findings are a result, not an error: 200. */
 ErrorCode api_verify(void *context, Request *request, Response *response, Error *reterr)
 {
-    Api *api              = context;
-    const char *new       = request_query(request, "new");
-    VerifyReport *report  = arena_alloc(request_arena(request), sizeof *report);
-    VerifyOptions options = {.incremental = new &&strcmp(new, "true") == 0};
+    Api          *api      = context;
+    const char   *only_new = request_query(request, "new");
+    VerifyReport *report   = arena_alloc(request_arena(request), sizeof *report);
+    VerifyOptions options  = {.incremental = only_new && strcmp(only_new, "true") == 0};
     Writer        writer;
 
-    if (new && !options.incremental && strcmp(new, "false") != 0)
-        return fail(reterr, ERR_INVALID, "parameter \"new\" must be true or false, got \"%.60s\"", new);
+    if (only_new && !options.incremental && strcmp(only_new, "false") != 0)
+        return fail(reterr, ERR_INVALID, "parameter \"new\" must be true or false, got \"%.60s\"", only_new);
     TRY(wallet_verify(api->pool, &options, request_deadline(request), request_arena(request), report, reterr));
     writer_open(&writer, &response->body);
     verify_write(&writer, report);

@@ -2,20 +2,12 @@
  * wallet.c - wallets over HTTP: open, read the present and a past state; one transaction, one hold.
  */
 #include "api/api.h"
-#include "api/scope.h"
 #include "base/writer.h"
 #include "wallet/entry.h"
 #include "wallet/ledger.h"
 #include "wallet/open_fields.h"
 
 /* ---- open ---- */
-
-ErrorCode api_treasury_check(const Request *request, Error *reterr)
-{
-    if (request_scopes(request) & SCOPE_TREASURY)
-        return OK;
-    return fail(reterr, ERR_DENIED, "the token must have the scope treasury to create money or set a floor");
-}
 
 /* The wallet is its own key, so a second request changes nothing. Its response has the wallet's present state, because clients would take
  * the "balance": 0 of the first response for the present balance. */
@@ -47,7 +39,7 @@ ErrorCode api_wallet_open(void *context, Request *request, Response *response, E
     wallet_write(&writer, &opened);
     response_header(response, "Pawl-Balance", arena_print(arena, "%lld", (long long)opened.balance));
     if (!wallet.is_new)
-        response_header(response, "Idempotency-Replayed", "true");
+        api_replayed_set(response);
     return OK;
 }
 

@@ -12,6 +12,7 @@
 
 #include "api/key.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "pg/migrate.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -69,16 +70,14 @@ static ErrorCode schema_reach(App *app, AppReach reach, Error *reterr)
     bool migrate    = strcmp(app->settings.migrate, "auto") == 0 && (reach == APP_MIGRATED || is_private);
 
     if (migrate)
-        TRY(migrate_run(app->pool, &schema_embedded, deadline_in_ms(APP_START_MS), &app->migrated, reterr));
+        return migrate_run(app->pool, &schema_embedded, deadline_in_ms(APP_START_MS), &app->migrated, reterr);
     return migrate_check(app->pool, &schema_embedded, deadline_in_ms(APP_COMMAND_MS), reterr);
 }
 
 ErrorCode app_open(const SettingsGiven *given, AppReach reach, App **ret_app, Error *reterr)
 {
-    scoped(app_close) App *app = calloc(1, sizeof *app);
+    scoped(app_close) App *app = memory_new(1, sizeof *app);
 
-    if (!app)
-        abort();
     app->arena = arena_new(ARENA_BYTES_DEFAULT);
     TRY(settings_load(given, app->arena, &app->settings, reterr));
     log_open(settings_log_level(&app->settings), strcmp(app->settings.log_format, "json") == 0 ? LOG_JSON : LOG_TEXT,

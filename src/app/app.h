@@ -1,5 +1,5 @@
 /*
- * app.h - settings, database and pool as one thing: what the daemon, every command and the library begin with.
+ * app.h - settings, database and pool, as the daemon, every command and the library open them.
  *
  * Order (D12): settings, log, private PostgreSQL if no URL is given, pool, first connection, schema. A failure names its
  * step in one sentence, and what was made before is unmade in reverse.

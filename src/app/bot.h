@@ -1,5 +1,5 @@
 /*
- * bot.h - the Telegram bot of a pod: gets updates, handles them by the game (bot_game.h), sends what it says.
+ * bot.h - the Telegram bot of a pod: gets updates, lets the game handle them (bot_game.h), sends the replies.
  *
  *     poller, or POST /telegram/webhook -> commands of domain telegram:BOT -> update handlers -> game
  *       -> commands of domain telegram:BOT:outbox -> outbox handlers -> Bot API

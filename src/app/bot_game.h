@@ -1,8 +1,8 @@
 /*
- * bot_game.h - where the bot's transport and the game meet: one update in, changes of the database and a list of messages out.
+ * bot_game.h - connects the bot's transport with the game: one update in, changes of the database and a list of messages out.
  *
- *     bot.c        claims updates, calls prepare, then update in a transaction, queues the messages, settles, commits
- *     bot_game.c   reads the update for the game, and writes what the game says as messages
+ *     bot_update.c   handles a claimed update: calls prepare, then update in a transaction, queues the messages, settles, commits
+ *     bot_game.c     reads the update for the game (bot_input.c), and writes what the game says as messages (bot_output.c)
  *
  * An update's changes, its messages and that it is done commit together. bot_game_update() is run again from its beginning when it returns
  * a code whose verdict is RETRY (ERR_BUSY): after 100, 200 and 400 ms, with the list empty again. After the last of them
@@ -24,6 +24,8 @@
 
 #define BOT_OUTGOING_MAX 32 /* messages of one update */
 
+typedef struct BotPrepared BotPrepared;
+
 typedef struct {
     const TelegramUpdate *update;
     int64_t               bot_id;
@@ -34,7 +36,7 @@ typedef struct {
     TelegramBot          *bot;  /* for prepare: telegram_member_status() */
     Deadline              deadline;
     int                   per_user, per_group; /* commands a minute that are answered; 0: the game's own limits */
-    void                 *prepared;            /* by bot_game_prepare() */
+    const BotPrepared    *prepared;            /* by bot_game_prepare(); NULL: it was not called */
     BotProgress          *progress;            /* of changes that take long; NULL: it is not shown */
     TelegramOutgoing      outgoing[BOT_OUTGOING_MAX];
     int                   outgoing_count;

@@ -1,8 +1,8 @@
 /*
- * bot_letter.h - dead letters of the bot: matches and undos that the database failed for, until they are done (sql/telegram/letter.sql).
+ * bot_letter.h - dead letters of the bot: matches and undos that wait because the database failed (sql/telegram/letter.sql).
  *
- * The update stays queued in its place in its chat, and is what is tried again; the letter shows operators that it waits. It is kept when
- * the database is back, before the update is tried again, and resolved in the transaction that does it.
+ * The update stays queued at its position in its chat and is retried; the letter shows operators that it waits. It is written when
+ * the database is available again, before the next attempt, and resolved in the transaction that completes the update.
  * Threads: any. Ownership: borrowed.
  */
 #ifndef APP_BOT_LETTER_H

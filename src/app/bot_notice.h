@@ -1,8 +1,8 @@
 /*
- * bot_notice.h - notifies users whose updates the database failed for: directly, because the outbox is away with the database.
+ * bot_notice.h - notifies users whose updates cannot be handled because the database fails: directly, because the outbox is in the database.
  *
  * Invariants
- *   1. A user is notified once per update and process, as far as the last NOTICE_KNOWN_MAX updates are known. What the server did not accept
+ *   1. A user is notified once per update and pod, for the last NOTICE_KNOWN_MAX updates. What the server did not accept
  *      (429) is sent again; what it may have got is not.
  *   2. Adding does not wait: a thread sends. Beyond NOTICE_QUEUE_MAX a notice is dropped and logged, the update is not affected.
  * The functions that add and ask take NULL, and do nothing.

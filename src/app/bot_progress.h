@@ -1,13 +1,13 @@
 /*
- * bot_progress.h - how far a long change of an update has come: one message, which is edited as the change goes on, and which the answer replaces.
+ * bot_progress.h - the progress of a long change: one message, which is edited while the change runs and finally replaced by the answer.
  *
- * The change is one transaction, so its progress is queued in others: the message and its edits are commands of the outbox, paced and in
- * the order of the chat as all messages. The id of the message follows from the update, so an update that is begun again, also
+ * The change is one transaction, so its progress is queued in others: the message and its edits are commands of the outbox, with the rate and
+ * order of all messages of the chat. The id of the message is derived from the update, so an update that is started again, even
  * by another pod, edits the same message.
  *
  * Invariants
  *   1. A change that shows no progress sends nothing more than its answer.
- *   2. What cannot be queued within PROGRESS_QUEUE_MS is left out; the change is not affected.
+ *   2. Progress that cannot be queued within PROGRESS_QUEUE_MS is skipped; the change is not affected.
  *   3. Edits are no closer than the pace of a group allows (telegram_outbox_pace_ms()).
  * Threads: the handler's. Ownership: the outbox and the pool are borrowed; the bytes of the id are its own.
  */

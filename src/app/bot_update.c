@@ -392,14 +392,44 @@ static void progress_make(Update *update)
     update->turn.progress = &update->progress;
 }
 
+static Update *update_make(UpdateHandler *handler, Job *job, const TelegramUpdate *parsed, SettleItem *settle)
+{
+    Update *update = arena_array(job->arena, Update, 1);
+
+    if (handler->poller)
+        telegram_poller_name(handler->poller, update->name);
+    update->handler     = handler;
+    update->job         = job;
+    update->settle      = settle;
+    update->is_unstored = strcmp(job->command->type, TELEGRAM_TYPE_LATE) == 0;
+    update->turn        = (BotTurn){.update    = parsed,
+                                    .bot_id    = telegram_bot_id(handler->options.bot),
+                                    .bot_name  = update->name[0] ? update->name : NULL,
+                                    .is_late   = job->command->attempt > 1 || update->is_unstored,
+                                    .arena     = job->arena,
+                                    .pool      = handler->options.pool,
+                                    .bot       = handler->options.bot,
+                                    .deadline  = deadline_in_ms(UPDATE_MS),
+                                    .per_user  = handler->options.per_user,
+                                    .per_group = handler->options.per_group};
+    update->letter      = bot_letter_of(&update->turn, job->command);
+    progress_make(update);
+    return update;
+}
+
+static ErrorCode update_handle(Update *update, Error *reterr)
+{
+    TRY(bot_game_prepare(&update->turn, reterr));
+    return update_try(update, reterr);
+}
+
 static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
 {
     UpdateHandler *handler = (UpdateHandler *)base;
     const char    *payload = job->command->payload;
     TelegramUpdate parsed;
-    Error          error       = {0};
-    Update        *update      = arena_array(job->arena, Update, 1);
-    bool           is_unstored = strcmp(job->command->type, TELEGRAM_TYPE_LATE) == 0;
+    Error          error = {0};
+    Update        *update;
 
     if (telegram_update_parse(payload, strlen(payload), job->arena, &parsed, &error) != OK) {
         metric_add(&telegram_metrics.updates_malformed, 1);
@@ -407,36 +437,17 @@ static void update_run(Handler *base, Job *job, SettleItem *ret_settle)
         ret_settle->error   = arena_text(job->arena, error.text);
         return;
     }
-    if (handler->poller)
-        telegram_poller_name(handler->poller, update->name);
+    update = update_make(handler, job, &parsed, ret_settle);
     if (update->name[0])
         bot_notices_name(handler->options.notices, update->name);
-    update->handler     = handler;
-    update->job         = job;
-    update->settle      = ret_settle;
-    update->turn        = (BotTurn){.update    = &parsed,
-                                    .bot_id    = telegram_bot_id(handler->options.bot),
-                                    .bot_name  = update->name[0] ? update->name : NULL,
-                                    .is_late   = job->command->attempt > 1 || is_unstored,
-                                    .arena     = job->arena,
-                                    .pool      = handler->options.pool,
-                                    .bot       = handler->options.bot,
-                                    .deadline  = deadline_in_ms(UPDATE_MS),
-                                    .per_user  = handler->options.per_user,
-                                    .per_group = handler->options.per_group};
-    update->is_unstored = is_unstored;
-    update->letter      = bot_letter_of(&update->turn, job->command);
-    progress_make(update);
     if (handler->poller && !update->name[0] && names_a_bot(&parsed) &&
         job->command->attempt < job->command->max_attempts) {
         (void)fail(&error, ERR_UNAVAILABLE, "the bot's name is not known yet: getMe has not been answered");
         update_later(update, &error);
         return;
     }
-    ErrorCode code = bot_game_prepare(&update->turn, &error);
+    ErrorCode code = update_handle(update, &error);
 
-    if (code == OK)
-        code = update_try(update, &error);
     update_judge(update, code, &error);
 }
 

@@ -3,6 +3,7 @@
  */
 #include "app/daemon.h"
 
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,11 +14,13 @@
 #include "app/descriptors.h"
 #include "app/monitor.h"
 #include "app/part.h"
+#include "app/settings_change.h"
 #include "base/log.h"
 #include "base/writer.h"
 #include "bus/metric.h"
 #include "ops/webhook.h"
 
+#define MMAP_BYTES (1 << 20) /* the largest blocks of arenas */
 /* After work was cut off: time to notice it. */
 #define CUT_OFF_MS 1000
 /* A start that gets a signal to end may still be waiting for a database that does not answer. */
@@ -184,71 +187,6 @@ static void signals_force(void)
     pthread_sigmask(SIG_UNBLOCK, &set, NULL);
 }
 
-static bool setting_is_same(const Setting *row, const Settings *a, const Settings *b)
-{
-    const char *left = (const char *)a + row->offset, *right = (const char *)b + row->offset;
-
-    if (row->type == SETTING_BOOL)
-        return *(const bool *)left == *(const bool *)right;
-    if (row->type != SETTING_TEXT && row->type != SETTING_WORD)
-        return memcmp(left, right, sizeof(int64_t)) == 0;
-    left  = *(const char *const *)left;
-    right = *(const char *const *)right;
-    return left && right ? strcmp(left, right) == 0 : left == right;
-}
-
-/* NULL: there is no such section. */
-static const void *worker_find(const Settings *settings, const char *name)
-{
-    for (size_t i = 0; i < settings->workers_count; i++)
-        if (strcmp(settings->workers_list[i].name, name) == 0)
-            return settings->workers_list[i].values;
-    return NULL;
-}
-
-static bool worker_is_same(const void *left, const void *right)
-{
-    const SettingTable *table = settings_workers.table;
-
-    for (size_t i = 0; left && right && i < table->count; i++)
-        if (!setting_is_same(&table->rows[i], left, right))
-            return false;
-    return left && right;
-}
-
-static void name_add(Text *names, const char *before, const char *name, const char *after)
-{
-    text_print(names, "%s%s%s%s", names->length ? ", " : "", before, name, after);
-}
-
-/* Name the sections of these settings that the others lack or, unless only_missing, have with other values. */
-static void workers_compare(const Settings *these, const Settings *others, bool only_missing, Text *names)
-{
-    for (size_t i = 0; i < these->workers_count; i++) {
-        const SettingSection *section = &these->workers_list[i];
-        const void           *other   = worker_find(others, section->name);
-
-        if (only_missing ? !other : !worker_is_same(section->values, other))
-            name_add(names, "[worker ", section->name, "]");
-    }
-}
-
-/* Settings that were changed and that a running daemon does not take. */
-static void restart_explain(const Settings *started, const Settings *now)
-{
-    scoped_text Text names = {0};
-
-    text_init(&names, NULL, TEXT_MAX_LINE);
-    for (size_t i = 0; i < settings_table.count; i++)
-        if (!settings_table.rows[i].reloads && !setting_is_same(&settings_table.rows[i], started, now))
-            name_add(&names, "", settings_table.rows[i].name, "");
-    workers_compare(now, started, /* only_missing= */ false, &names); /* changed and new ones */
-    workers_compare(started, now, /* only_missing= */ true, &names);  /* removed ones */
-    if (names.length)
-        log_write(LOG_WARN, "daemon", "changed settings take effect at the next start",
-                  LOG_STR("settings", text_string(&names)));
-}
-
 static void reload(Daemon *daemon, const SettingsGiven *given, const Settings *started)
 {
     scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
@@ -263,7 +201,7 @@ static void reload(Daemon *daemon, const SettingsGiven *given, const Settings *s
     webhook_set(daemon, &settings);
     log_write(LOG_INFO, "daemon", "settings reloaded");
     if (started)
-        restart_explain(started, &settings);
+        settings_explain_restart(started, &settings);
 }
 
 static void wait_for_end(Daemon *daemon, const SettingsGiven *given)
@@ -316,6 +254,8 @@ ErrorCode daemon_run(const SettingsGiven *given, Error *reterr)
     Daemon    daemon = {0};
     ErrorCode code;
 
+    /* Large blocks are returned to the system when they are freed. The C library would raise the limit with the first one, and keep the rest. */
+    mallopt(M_MMAP_THRESHOLD, MMAP_BYTES);
     signals_start();
     signal(SIGPIPE, SIG_IGN);
     code = daemon_start(&daemon, given, reterr);

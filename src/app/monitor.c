@@ -10,32 +10,33 @@
 #include <string.h>
 
 #include "app/alert_rules.h"
+#include "app/alert_webhook.h"
 #include "app/bot_letter.h"
 #include "base/log.h"
 #include "base/uuid.h"
 #include "bus/dead_letter.h"
 #include "bus/metric.h"
 #include "client/metric.h"
-#include "ops/webhook.h"
+#include "pg/migrate.h"
 #include "pg/tally.h"
 #include "pg/tx.h"
 #include "rating/game.h"
 #include "sql.h"
 #include "wallet/metric.h"
 
-#define WEBHOOK_MS      5000
 #define STEP_MS         10000
 #define PROCESSES_MS    3000
 #define RELEASE_MS      1000
 #define REVIVE_MS       5000
 #define BACKLOG_MS      10000
 #define LETTERS_IDLE_MS 20000
-#define LETTERS_MS      1000 /* between two looks at the number of letters, which costs no statement */
+#define LETTERS_MS      1000 /* between two readings of the number of letters, which cost no statement */
 #define LETTERS_ROWS    100  /* in one batch */
 #define REQUEUE_MS      1000
 #define PRUNE_ROWS      1000 /* in one batch */
 #define PRUNE_STEP_MS   300
 #define PRUNE_IDLE_MS   20000 /* after all that can be old enough was read */
+#define SCHEMA_MS       30000
 #define MAINTAIN_MS     60000
 #define EXPIRE_MS       500
 #define SEAL_MS         1000
@@ -45,9 +46,6 @@
 #define EXPIRE_ROWS     100 /* their wallets stay locked until the end of the batch */
 #define EXPIRE_FULL_MS  60000
 #define LEDGER_STEP_MS  500
-
-/* The pod that retries webhooks also sends those of alerts that are about the database as a whole. */
-#define SHARED_TASK "dead-letters"
 
 /* ---- idle periods ---- */
 
@@ -94,98 +92,20 @@ static void idle_begin(Idle *idle, bool more, int idle_ms)
     idle->until = !more ? mono_plus_ms(clock_mono(), idle_ms) : (Mono){0};
 }
 
-/* ---- alerts and their webhook ---- */
+/* ---- alerts ---- */
 
-static bool webhook_url(void *context, char *ret_url, size_t size)
-{
-    Daemon                     *daemon = context;
-    scoped(mutex_unlock) Mutex *held   = mutex_hold(&daemon->mutex);
-
-    snprintf(ret_url, size, "%s", daemon->webhook);
-    return ret_url[0] != '\0';
-}
-
-static void webhook_failed(void *context, const char *key, const char *json, const Error *why)
-{
-    Daemon *daemon = context;
-    Error   error  = {0};
-    int     every  = (int)daemon->app->settings.dlq_every;
-    int64_t id;
-
-    log_error(LOG_WARN, "alert", "the webhook failed and is kept as a dead letter", why);
-    if (dead_letter_put(daemon->app->pool, deadline_in_ms(WEBHOOK_MS),
-                        &(DeadLetterNew){"alert_webhook", key, json, why,
-                                         why->retry_ms > every ? why->retry_ms : every},
-                        &id, &error) != OK)
-        log_error(LOG_ERROR, "alert", "the webhook could not be kept either", &error);
-}
-
-WebhookQueue *monitor_webhooks(Daemon *daemon)
-{
-    return webhook_queue_new(daemon->client, webhook_url, webhook_failed, WEBHOOK_MS, daemon);
-}
-
-void monitor_alert(void *context, const Alert *alert)
-{
-    Daemon          *daemon = context;
-    char             url[sizeof daemon->webhook], key[128];
-    Error            why  = {0};
-    scoped_text Text text = {0};
-
-    if (!webhook_url(daemon, url, sizeof url))
-        return;
-    if (alert->rule->is_shared && !tasks_holds(daemon->tasks, SHARED_TASK))
-        return;
-    text_init(&text, NULL, TEXT_MAX_LINE);
-    alert_write(alert, &text);
-    snprintf(key, sizeof key, "%s-%lld", alert->rule->name, (long long)alert->since.us);
-    if (webhook_queue_put(daemon->webhooks, key, text_string(&text)))
-        return;
-    (void)fail(&why, ERR_BUSY, "%d webhooks wait already", WEBHOOK_QUEUE_MAX);
-    webhook_failed(daemon, key, text_string(&text), &why);
-}
-
-/* The pod that had to send them may have died before it did: its successor sends again what is firing. */
-static void alerts_take_over(Daemon *daemon)
-{
-    Alert list[ALERTS_MAX];
-    int   count;
-    bool  holds = tasks_holds(daemon->tasks, SHARED_TASK);
-
-    if (holds && !daemon->holds_shared) {
-        count = alerts_list(daemon->api.alerts, list);
-        for (int i = 0; i < count; i++)
-            if (list[i].firing && list[i].rule->is_shared)
-                monitor_alert(daemon, &list[i]);
-    }
-    daemon->holds_shared = holds;
-}
-
-/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
-static ErrorCode task_alerts(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_alerts(void *context, TaskRun *run, Error *reterr)
 {
     Daemon *daemon = context;
 
-    (void)deadline;
-    (void)ret_next_ms;
+    (void)run;
     (void)reterr;
-    alerts_take_over(daemon);
+    alert_webhooks_take_over(daemon);
     alerts_step(daemon->api.alerts);
     return OK;
 }
 
 /* ---- dead letters ---- */
-
-/* The receiver knows the key, so posting once more after a lost settle is harmless. */
-static ErrorCode webhook_again(Deadline deadline, const char *key, const char *data, void *context, Error *reterr)
-{
-    Daemon *daemon = context;
-    char    url[sizeof daemon->webhook];
-
-    if (!webhook_url(daemon, url, sizeof url))
-        return fail(reterr, ERR_REFUSED, "PAWL_ALERT_WEBHOOK is not set any more");
-    return webhook_post(daemon->client, url, key, data, deadline_sooner(deadline, deadline_in_ms(WEBHOOK_MS)), reterr);
-}
 
 /* Letters of applications, whose types name a domain of the bus. */
 static ErrorCode letters_forward(Daemon *daemon, Deadline deadline, Error *reterr)
@@ -203,7 +123,7 @@ static ErrorCode letters_forward(Daemon *daemon, Deadline deadline, Error *reter
     return OK;
 }
 
-static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_dead_letters(void *context, TaskRun *run, Error *reterr)
 {
     Daemon        *daemon = context;
     DeadLetterType list[] = {
@@ -211,33 +131,33 @@ static ErrorCode task_dead_letters(void *context, Deadline deadline, int *ret_ne
         {"on_complete", on_complete_retry},
         {GAME_MATCH, bot_letter_retry},
         {GAME_UNDO, bot_letter_retry},
-        {"alert_webhook", .call = webhook_again, .context = daemon}, /* last: they wait for a webhook to be set */
+        {"alert_webhook", .call = alert_webhook_retry, .context = daemon}, /* last: they wait for a webhook to be set */
     };
     char            url[sizeof daemon->webhook];
-    int             count = webhook_url(daemon, url, sizeof url) ? COUNT(list) : COUNT(list) - 1;
+    int             count = alert_webhook_url(daemon, url, sizeof url) ? COUNT(list) : COUNT(list) - 1;
     DeadLetterTypes types = {list, count, (int)daemon->app->settings.dlq_tries, (int)daemon->app->settings.dlq_every,
                              0};
     int             tried, due_ms;
 
-    if (daemon->app->settings.dlq_every < *ret_next_ms)
-        *ret_next_ms = (int)daemon->app->settings.dlq_every;
+    if (daemon->app->settings.dlq_every < run->next_ms)
+        run->next_ms = (int)daemon->app->settings.dlq_every;
     if (metric_value(&bus_metrics.dead_letters) ==
         0) { /* as of the last claim of tasks: an idle pod asks for nothing more */
-        *ret_next_ms = LETTERS_MS;
+        run->next_ms = LETTERS_MS;
         return OK;
     }
-    TRY(letters_forward(daemon, deadline, reterr));
-    TRY(dead_letter_step(daemon->app->pool, deadline, types, &tried, reterr));
-    TRY(dead_letter_next(daemon->app->pool, deadline, types, &due_ms, reterr));
-    if (due_ms < *ret_next_ms)
-        *ret_next_ms = due_ms > LETTERS_MS ? due_ms : LETTERS_MS;
+    TRY(letters_forward(daemon, run->deadline, reterr));
+    TRY(dead_letter_step(daemon->app->pool, run->deadline, types, &tried, reterr));
+    TRY(dead_letter_next(daemon->app->pool, run->deadline, types, &due_ms, reterr));
+    if (due_ms < run->next_ms)
+        run->next_ms = due_ms > LETTERS_MS ? due_ms : LETTERS_MS;
     return OK;
 }
 
 /* ---- commands ---- */
 
 /* Workers do this too; here it is done when none of them runs. */
-static ErrorCode task_requeue(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_requeue(void *context, TaskRun *run, Error *reterr)
 {
     Daemon *daemon = context;
     bool    is_idle;
@@ -247,21 +167,21 @@ static ErrorCode task_requeue(void *context, Deadline deadline, int *ret_next_ms
         return OK;
     is_idle = daemon->bus_activity == daemon->bus_idle.activity;
     most_ms = is_idle ? IDLE_MS : REQUEUE_MS;
-    TRY(requeue_step(daemon->app->pool, deadline, &daemon->requeue, most_ms, &moved, &next_ms, reterr));
+    TRY(requeue_step(daemon->app->pool, run->deadline, &daemon->requeue, most_ms, &moved, &next_ms, reterr));
     daemon->bus_activity = daemon->bus_idle.activity;
     idle_begin(&daemon->bus_idle, /* more= */ !is_idle || moved > 0, next_ms);
-    if (next_ms < *ret_next_ms)
-        *ret_next_ms = next_ms;
+    if (next_ms < run->next_ms)
+        run->next_ms = next_ms;
     return OK;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
-static ErrorCode task_backlog(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_backlog(void *context, TaskRun *run, Error *reterr)
 {
     Daemon *daemon = context;
 
-    (void)ret_next_ms;
-    return backlog_step(daemon->app->pool, deadline, &daemon->backlog, reterr);
+    TRY(backlog_step(daemon->app->pool, run->deadline, &daemon->backlog, reterr));
+    alerts_subject(daemon->api.alerts, ALERT_WAITING, daemon->backlog.oldest_domain);
+    return OK;
 }
 
 #define PRUNED_COLUMNS(X, T)     \
@@ -298,30 +218,30 @@ static ErrorCode prune_batch(const App *app, Deadline deadline, Prune *prune, Pr
 }
 
 /* As many batches as a step has time for: retention must not be slower than what it takes away comes in. */
-static ErrorCode task_prune(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_prune(void *context, TaskRun *run, Error *reterr)
 {
     Daemon  *daemon = context;
-    Deadline until  = deadline_sooner(deadline, deadline_in_ms(PRUNE_STEP_MS));
+    Deadline until  = deadline_sooner(run->deadline, deadline_in_ms(PRUNE_STEP_MS));
     Pruned   pruned = {0};
 
     do
-        TRY(prune_batch(daemon->app, deadline, &daemon->prune, &pruned, reterr));
+        TRY(prune_batch(daemon->app, run->deadline, &daemon->prune, &pruned, reterr));
     while ((!pruned.over || pruned.gone >= PRUNE_ROWS) && !deadline_passed(until));
     if (pruned.over && pruned.gone < PRUNE_ROWS)
-        *ret_next_ms = pruned.gone ? IDLE_MS : PRUNE_IDLE_MS;
+        run->next_ms = pruned.gone ? IDLE_MS : PRUNE_IDLE_MS;
     return OK;
 }
 
-static ErrorCode task_maintain(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_maintain(void *context, TaskRun *run, Error *reterr)
 {
     Daemon         *daemon   = context;
     const Settings *settings = &daemon->app->settings;
     MaintainAges    ages     = {settings->batch_expiry, settings->keep_replies_days, settings->keep_dead_letters_days};
     bool            more;
 
-    TRY(maintain_step(daemon->app->pool, deadline, &daemon->maintain, &ages, &more, reterr));
+    TRY(maintain_step(daemon->app->pool, run->deadline, &daemon->maintain, &ages, &more, reterr));
     if (more)
-        *ret_next_ms = IDLE_MS;
+        run->next_ms = IDLE_MS;
     return OK;
 }
 
@@ -359,12 +279,12 @@ DB_SHAPE(expired, Expired, EXPIRED_COLUMNS);
  * minute at the first hold, because a transaction may commit a hold that was due while it ran.
  * The answer says when the next hold ends: of holds that this pod knows nothing of, only those that are placed and end within
  * an idle period are released late. */
-static ErrorCode task_expire(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_expire(void *context, TaskRun *run, Error *reterr)
 {
-    Daemon                   *daemon  = context;
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions                 options = {.name = "expire-holds", .deadline = deadline, .arena = arena, .keyed = true};
-    Expired                   expired;
+    Daemon                   *daemon = context;
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "expire-holds", .deadline = run->deadline, .arena = arena, .keyed = true};
+    Expired   expired;
 
     if (idle_goes_on(&daemon->expire_idle, ledger_activity()))
         return OK;
@@ -379,57 +299,60 @@ static ErrorCode task_expire(void *context, Deadline deadline, int *ret_next_ms,
     idle_begin(&daemon->expire_idle, /* more= */ expired.count > 0 || expired.next_ms <= 0,
                expired.next_ms < IDLE_MS ? (int)expired.next_ms : IDLE_MS);
     if (expired.count >= EXPIRE_ROWS)
-        *ret_next_ms = 0;
+        run->next_ms = 0;
     return OK;
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
-static ErrorCode task_seal(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_seal(void *context, TaskRun *run, Error *reterr)
 {
     Daemon *daemon = context;
 
-    (void)ret_next_ms;
-    return ledger_batches(daemon, deadline, wallet_seal, SEAL_ROWS, &daemon->seal_idle, SEAL_IDLE_MS, reterr);
+    return ledger_batches(daemon, run->deadline, wallet_seal, SEAL_ROWS, &daemon->seal_idle, SEAL_IDLE_MS, reterr);
 }
 
 /* ---- counts ---- */
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
-static ErrorCode task_tally(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_tally(void *context, TaskRun *run, Error *reterr)
 {
     Daemon *daemon = context;
 
-    (void)ret_next_ms;
-    return tally_step(tally_own(), daemon->app->pool, deadline, reterr);
+    return tally_step(tally_own(), daemon->app->pool, run->deadline, reterr);
 }
 
 /* ---- definitions of processes ---- */
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
-static ErrorCode task_processes(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_processes(void *context, TaskRun *run, Error *reterr)
 {
     Daemon *daemon = context;
 
-    (void)ret_next_ms;
-    return daemon->processes ? process_workers_step(daemon->processes, deadline, reterr) : OK;
+    return daemon->processes ? process_workers_step(daemon->processes, run->deadline, reterr) : OK;
+}
+
+/* ---- the schema ---- */
+
+/* A newer program may have migrated it. That is logged, and the pod is not ready. */
+static ErrorCode task_schema(void *context, TaskRun *run, Error *reterr)
+{
+    Daemon   *daemon = context;
+    ErrorCode code   = migrate_watch(daemon->app->pool, &schema_embedded, run->deadline, reterr);
+
+    return code == ERR_CONFLICT ? OK : code;
 }
 
 /* ---- the private PostgreSQL ---- */
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
-static ErrorCode task_revive(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode task_revive(void *context, TaskRun *run, Error *reterr)
 {
     Daemon    *daemon = context;
     PoolStatus status;
 
-    (void)ret_next_ms;
     if (!daemon->app->cluster)
         return OK;
     pool_status(daemon->app->pool, &status);
     if (status.breaker == BREAKER_CLOSED && !cluster_is_down(daemon->app->cluster))
         return OK;
     /* A long recovery goes on by itself, and the next step sees how far it has come. */
-    return cluster_revive(daemon->app->cluster, deadline, reterr);
+    return cluster_revive(daemon->app->cluster, run->deadline, reterr);
 }
 
 /* ---- the table ---- */
@@ -439,9 +362,10 @@ static const PeriodicTask table[] = {
     {"alerts", 2000, STEP_MS, .step = task_alerts},
     {"tally", TALLY_MS, STEP_MS, .step = task_tally},
     {"processes", PROCESSES_MS, STEP_MS, .role = ROLE_WORKER, .step = task_processes},
+    {"schema", SCHEMA_MS, STEP_MS, .step = task_schema},
     {"private-postgresql", 2000, REVIVE_MS, .target = TASK_EXTERNAL, .step = task_revive},
     {"backlog", BACKLOG_MS, STEP_MS, .role = ROLE_MONITOR, .step = task_backlog},
-    {SHARED_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},
+    {ALERT_WEBHOOK_TASK, LETTERS_IDLE_MS, STEP_MS, TASK_SINGLE, TASK_EXTERNAL, ROLE_MONITOR, task_dead_letters},
     {"requeue", REQUEUE_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_requeue},
     {"prune", 1000, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_prune},
     {"maintain", MAINTAIN_MS, STEP_MS, TASK_SINGLE, .role = ROLE_MONITOR, .step = task_maintain},
@@ -473,6 +397,11 @@ static ErrorCode leases_claim(void *context, Deadline deadline, const char *cons
     void                     *rows;
     int                       row_count;
 
+    if (pool_is_outdated(
+            daemon->app->pool)) { /* the tasks of this program are for another schema: a newer pod takes them over */
+        memset(ret_held, 0, (size_t)count * sizeof *ret_held);
+        return OK;
+    }
     TRY(db_call_many(daemon->app->pool, &options, sql_app_task_claim,
                      DB_ARGS(db_texts(arena, names, count), db_text(daemon->holder), db_i32(TASKS_LEASE_MS)),
                      &claim_shape, &rows, &row_count, reterr));

@@ -6,6 +6,7 @@
 #include "api/openapi.h"
 #include "api/routes.h"
 #include "app/alert_rules.h"
+#include "app/alert_webhook.h"
 #include "app/descriptors.h"
 #include "app/monitor.h"
 #include "base/log.h"
@@ -48,7 +49,7 @@ static void listen_stop(Daemon *daemon, Deadline drained)
 
 static Alerts *alerts_make(Daemon *daemon)
 {
-    Alerts *alerts = alerts_new(alert_rules, ALERT_COUNT, monitor_alert, daemon);
+    Alerts *alerts = alerts_new(alert_rules, ALERT_COUNT, alert_webhook_put, daemon);
 
     alert_rules_limit(alerts, &daemon->app->settings);
     return alerts;
@@ -108,7 +109,7 @@ static void api_free(Daemon *daemon)
 static ErrorCode webhooks_start(Daemon *daemon, Error *reterr)
 {
     TRY(client_new(&webhook_client, &daemon->client, reterr));
-    daemon->webhooks = monitor_webhooks(daemon);
+    daemon->webhooks = alert_webhooks_new(daemon);
     return OK;
 }
 

@@ -57,7 +57,7 @@ static ErrorCode listen_check(const char *listen, Error *reterr)
 static ErrorCode webhook_check(const char *url, Error *reterr)
 {
     if (client_check_url(url, NULL) != OK)
-        return fail(reterr, ERR_USAGE, "this is no URL: it must be like https://host/path");
+        return fail(reterr, ERR_USAGE, "not a URL: it must be like https://host/path");
     if (strlen(url) > SETTINGS_WEBHOOK_MAX)
         return fail(reterr, ERR_USAGE, "this is too long: at most %d characters", SETTINGS_WEBHOOK_MAX);
     return OK;
@@ -79,40 +79,40 @@ static const Setting rows[] = {
     {"PAWL_DATABASE_URL", "DATABASE_URL", SETTING_TEXT, AT(database_url), .check = url_check, .secret = true,
      .help = "libpq URL or conninfo, several hosts allowed; unset: a private PostgreSQL under PAWL_HOME"},
     {"PAWL_LISTEN_DATABASE_URL", NULL, SETTING_TEXT, AT(listen_database_url), .check = url_check, .secret = true,
-     .help = "direct URL for LISTEN when PAWL_DATABASE_URL leads to a pooler; unset: the same"},
+     .help = "direct URL for LISTEN if PAWL_DATABASE_URL is that of a pooler; unset: PAWL_DATABASE_URL"},
     {"PAWL_HOME", NULL, SETTING_TEXT, AT(home), .check = home_check,
-     .help = "private PostgreSQL and token file; unset: ~/.pawl, as root /var/lib/pawl"},
+     .help = "directory of the private PostgreSQL and the token file; unset: ~/.pawl, for root /var/lib/pawl"},
     {"PAWL_LISTEN", NULL, SETTING_TEXT, AT(listen), "127.0.0.1:8080", .check = listen_check,
-     .help = "HTTP address; port 0 takes a free one"},
+     .help = "HTTP address; port 0 chooses a free port"},
     {"PAWL_ADMIN_TOKEN", NULL, SETTING_TEXT, AT(admin_token), .secret = true,
      .help = "bearer token with all scopes; unset: generated once into PAWL_HOME/token"},
     {"PAWL_ROLE", NULL, SETTING_WORDS, AT(role), "api,worker,monitor,bot", .words = role_words,
      .help = "what pawl serve does: any of api, worker, monitor, bot"},
     {"PAWL_MIGRATE", NULL, SETTING_WORD, AT(migrate), "auto", .words = migrate_words,
-     .help = "auto: pawl serve brings the schema up to date; check: it refuses to start when it is not"},
+     .help = "auto: pawl serve brings the schema up to date; check: it refuses to start if the schema is not up to date"},
     {"PAWL_WORKERS", NULL, SETTING_INT, AT(workers), .min = 1, .max = 1024,
      .help = "threads that the default of PAWL_POOL_MAX assumes for commands other than pawl serve and pawl work, whose workers have "
              "-j and concurrency; unset: the number of CPUs"},
     {"PAWL_POOL_MIN", NULL, SETTING_INT, AT(pool_min), .min = 1, .max = 1000,
-     .help = "connections kept open once used; unset: 2, or PAWL_POOL_MAX if that is less"},
+     .help = "connections that stay open once they have been used; unset: 2, or PAWL_POOL_MAX if that is less"},
     {"PAWL_POOL_MAX", NULL, SETTING_INT, AT(pool_max), .min = 1, .max = POOL_MAX,
      .help = "most connections at the same time; unset: max(2, min(10, threads that use them + 2)): PAWL_HTTP_THREADS for pawl serve, "
              "-j for pawl work, else PAWL_WORKERS; pawl serve with workers adds 2 to 10 for "
              "programs, and one for each handler in SQL and 2; with a bot, PAWL_TELEGRAM_CONCURRENCY and 4"},
     {"PAWL_CONNECT_TIMEOUT", NULL, SETTING_DURATION_MS, AT(connect_timeout), "5s", 10, MS_MAX,
-     .help = "time for one try to connect, and for the breaker's probe"},
+     .help = "timeout of one attempt to connect, and of the breaker's probe"},
     {"PAWL_CONNECT_RETRIES", NULL, SETTING_INT, AT(connect_retries), "5", 0, 100,
-     .help = "retries to connect after the first try, within the request's time"},
+     .help = "retries after a failed attempt to connect, within the deadline of the request"},
     {"PAWL_CONNECT_RETRY_DELAY", NULL, SETTING_DURATION_MS, AT(connect_retry_delay), "100ms", 1, MS_MAX,
-     .help = "wait before the first of them; it doubles with each"},
+     .help = "delay before the first of these retries; it doubles with each further one"},
     {"PAWL_CONNECT_RETRY_DELAY_MAX", NULL, SETTING_DURATION_MS, AT(connect_retry_delay_max), "30s", 1, MS_MAX,
-     .help = "longest wait between two of them"},
+     .help = "longest delay between two of these retries"},
     {"PAWL_OPERATION_RETRIES", NULL, SETTING_INT, AT(operation_retries), "3", 0, 100,
-     .help = "retries of a transaction after its first try, within the request's time"},
+     .help = "retries of a transaction after its first attempt, within the deadline of the request"},
     {"PAWL_OPERATION_RETRY_DELAY", NULL, SETTING_DURATION_MS, AT(operation_retry_delay), "100ms", 1, MS_MAX,
-     .help = "wait before the first of them; it doubles with each"},
+     .help = "delay before the first of these retries; it doubles with each further one"},
     {"PAWL_OPERATION_RETRY_DELAY_MAX", NULL, SETTING_DURATION_MS, AT(operation_retry_delay_max), "30s", 1, MS_MAX,
-     .help = "longest wait between two of them"},
+     .help = "longest delay between two of these retries"},
     {"PAWL_POOL_IDLE", NULL, SETTING_DURATION_MS, AT(pool_idle), "5m", 100, MS_MAX,
      .help = "a connection idle for longer is closed"},
     {"PAWL_POOL_LIFETIME", NULL, SETTING_DURATION_MS, AT(pool_lifetime), "1h", 1000, MS_MAX,
@@ -120,39 +120,39 @@ static const Setting rows[] = {
     {"PAWL_HEALTH_EVERY", NULL, SETTING_DURATION_MS, AT(health_every), "30s", 100, MS_MAX,
      .help = "time between health checks of idle connections"},
     {"PAWL_BREAKER_FAILURES", NULL, SETTING_INT, AT(breaker_failures), "5", 1, 1000,
-     .help = "infrastructure failures in a row that open the breaker; a request counts once, however often it tried"},
+     .help = "consecutive infrastructure failures that open the breaker; a request counts once, however often it was retried"},
     {"PAWL_BREAKER_FIRST", NULL, SETTING_DURATION_MS, AT(breaker_first), "1s", 10, MS_MAX,
      .help = "time from the breaker's opening to its first probe; it doubles with each probe that fails"},
     {"PAWL_BREAKER_OPEN", NULL, SETTING_DURATION_MS, AT(breaker_open), "30s", 100, MS_MAX,
      .help = "longest time between two probes of the open breaker"},
     {"PAWL_REQUEST_TIMEOUT", NULL, SETTING_DURATION_MS, AT(request_timeout), "10s", 10, MS_MAX,
-     .help = "time for answering one HTTP request, waiting included"},
+     .help = "timeout of one HTTP request, including waits"},
     {"PAWL_READ_TIMEOUT", NULL, SETTING_DURATION_MS, AT(read_timeout), "10s", 10, MS_MAX,
-     .help = "time for one HTTP request to arrive as a whole, and for an idle connection"},
+     .help = "timeout for receiving a whole HTTP request, and of an idle connection"},
     {"PAWL_DRAIN_TIMEOUT", NULL, SETTING_DURATION_MS, AT(drain_timeout), "30s", 0, MS_MAX,
-     .help = "shutdown waits this long for work in flight"},
+     .help = "how long shutdown waits for requests and handlers in progress"},
     {"PAWL_CLOSE_TIMEOUT", NULL, SETTING_DURATION_MS, AT(close_timeout), "10s", 0, MS_MAX,
-     .help = "shutdown waits this long for the database after that, then forces it"},
+     .help = "how long shutdown then waits for the database before it cancels statements"},
     {"PAWL_HTTP_CONNECTIONS", NULL, SETTING_INT, AT(http_connections), "4096", 1, 1000000,
-     .help = "most client connections at the same time; fewer where file descriptors are short"},
+     .help = "most client connections at the same time; fewer if the limit of file descriptors is too low"},
     {"PAWL_HTTP_QUEUE", NULL, SETTING_INT, AT(http_queue), "1024", 1, 1000000,
-     .help = "most requests waiting for a thread; more are answered with 503"},
+     .help = "most requests that wait for a thread; further ones get 503"},
     {"PAWL_HTTP_BODY_BYTES", NULL, SETTING_INT, AT(http_body_bytes), "8388608", 1024, 1 << 30,
      .help = "largest request body"},
     {"PAWL_HTTP_THREADS", NULL, SETTING_INT, AT(http_threads), "64", 2, 1024,
-     .help = "threads that answer HTTP requests which wait for the database"},
+     .help = "threads for HTTP requests that wait for the database"},
     {"PAWL_KEEP_COMMANDS_DAYS", NULL, SETTING_INT, AT(keep_commands_days), "30", 1, 36500,
      .help = "ended commands older than this are deleted"},
     {"PAWL_KEEP_KEYS_DAYS", NULL, SETTING_INT, AT(keep_keys_days), "365", 1, 36500,
-     .help = "ids of ended commands are known for this long, at least as long as the commands"},
+     .help = "ids of ended commands are remembered for this long, at least as long as the commands"},
     {"PAWL_KEEP_AUDIT_DAYS", NULL, SETTING_INT, AT(keep_audit_days), "90", 1, 36500,
-     .help = "audit older than this is deleted"},
+     .help = "events of the audit older than this are deleted"},
     {"PAWL_KEEP_REPLIES_DAYS", NULL, SETTING_INT, AT(keep_replies_days), "30", 1, 36500,
      .help = "replies older than this are deleted from queues that pawl created; such a queue is dropped when it is idle for as long"},
     {"PAWL_KEEP_DEAD_LETTERS_DAYS", NULL, SETTING_INT, AT(keep_dead_letters_days), "90", 1, 36500,
      .help = "resolved dead letters older than this are deleted"},
     {"PAWL_BATCH_EXPIRY", NULL, SETTING_DURATION_MS, AT(batch_expiry), "7d", 1000, MS_MAX,
-     .help = "an open batch that gets no command for this long is sealed"},
+     .help = "an open batch that has had no new command for this long is sealed"},
     {"PAWL_DLQ_EVERY", NULL, SETTING_DURATION_MS, AT(dlq_every), "5m", 100, MS_MAX,
      .help = "time between retries of a dead letter"},
     {"PAWL_DLQ_TRIES", NULL, SETTING_INT, AT(dlq_tries), "3", 1, 1000,
@@ -160,7 +160,7 @@ static const Setting rows[] = {
     {"PAWL_PROCESS_CONCURRENCY", NULL, SETTING_INT, AT(process_concurrency), "16", 1, 1000,
      .help = "processes of one domain that a pod runs at the same time"},
     {"PAWL_PROCESS_LEASE", NULL, SETTING_DURATION_MS, AT(process_lease), "60s", 1000, 86400000,
-     .help = "a process that a pod runs is run elsewhere when the pod has not been heard of for this long"},
+     .help = "lease of a process that a pod runs: if the pod sends no heartbeat for this long, another pod runs it"},
     {"PAWL_STEP_HOSTS", NULL, SETTING_TEXT, AT(step_hosts),
      .help = "hosts that http steps of processes may call, comma-separated: api.example.com, *.example.org, 10.0.0.7:8443; unset: every "
              "host with a public address"},
@@ -169,17 +169,17 @@ static const Setting rows[] = {
     {"PAWL_TELEGRAM_API_ROOT", NULL, SETTING_TEXT, AT(telegram_api_root), TELEGRAM_API_ROOT, .check = telegram_root_check,
      .help = "server of the Bot API"},
     {"PAWL_TELEGRAM_MODE", NULL, SETTING_WORD, AT(telegram_mode), "poll", .words = mode_words,
-     .help = "poll: ask the server for updates; webhook: it sends them to POST /telegram/webhook"},
+     .help = "poll: request updates from the server; webhook: the server sends them to POST /telegram/webhook"},
     {"PAWL_TELEGRAM_WEBHOOK_SECRET", NULL, SETTING_TEXT, AT(telegram_webhook_secret), .check = secret_check, .secret = true,
-     .help = "what the header X-Telegram-Bot-Api-Secret-Token must say; needed in mode webhook"},
+     .help = "expected value of the header X-Telegram-Bot-Api-Secret-Token; required in mode webhook"},
     {"PAWL_TELEGRAM_WEBHOOK_URL", NULL, SETTING_TEXT, AT(telegram_webhook_url), .check = webhook_check,
-     .help = "URL of that route as the server reaches it: registered at the start; unset: you register it with setWebhook"},
+     .help = "URL of that route as the server reaches it, registered at startup; unset: register it yourself with setWebhook"},
     {"PAWL_TELEGRAM_CONCURRENCY", NULL, SETTING_INT, AT(telegram_concurrency), "8", 1, WORKER_CONCURRENCY_MAX,
      .help = "updates that a pod handles at the same time; those of one chat are handled one after the other, matches of different chats together"},
     {"PAWL_TELEGRAM_OUTBOX", NULL, SETTING_INT, AT(telegram_outbox), "1000", 1, 1000000,
-     .help = "messages of the bot that may wait; more are refused"},
+     .help = "messages of the bot that may be queued; further ones are refused"},
     {"PAWL_TELEGRAM_CHAT_INTERVAL", NULL, SETTING_DURATION_MS, AT(telegram_chat_interval), "1s", 0, 60000,
-     .help = "least time between two messages to one chat, over all pods"},
+     .help = "shortest time between two messages to one chat, over all pods"},
     {"PAWL_TELEGRAM_GROUP_PER_MINUTE", NULL, SETTING_INT, AT(telegram_group_per_minute), "20", 1, 1000,
      .help = "most messages to one group within a minute, over all pods"},
     {"PAWL_TELEGRAM_PER_SECOND", NULL, SETTING_INT, AT(telegram_per_second), "30", 1, 10000,
@@ -193,7 +193,7 @@ static const Setting rows[] = {
     {"PAWL_ALERT_FAILING", NULL, SETTING_INT, AT(alert_failing), "10", 0, 100,
      .help = "alert when more than this percentage of a pod's requests, or of all handlers, failed within 5 minutes"},
     {"PAWL_ALERT_DEAD_LETTERS", NULL, SETTING_INT, AT(alert_dead_letters), "100", 0, 1000000000,
-     .help = "alert when more dead letters than this wait"},
+     .help = "alert when more dead letters than this are unresolved"},
     {"PAWL_ALERT_WAITING", NULL, SETTING_DURATION_MS, AT(alert_waiting), "5m", 1000, MS_MAX,
      .help = "alert when a command has been queued for longer"},
     {"PAWL_ALERT_RATE_LIMITED", NULL, SETTING_INT, AT(alert_rate_limited), "10", 0, 1000000000,
@@ -201,7 +201,7 @@ static const Setting rows[] = {
     {"PAWL_ALERT_WEBHOOK", NULL, SETTING_TEXT, AT(alert_webhook), .check = webhook_check, .secret = true, .reloads = true,
      .help = "URL that gets a POST when an alert fires or is resolved"},
     {"PAWL_LOG", NULL, SETTING_WORD, AT(log), .words = log_words, .reloads = true,
-     .help = "least important level that is logged; unset: info, for commands error"},
+     .help = "lowest level that is logged; unset: info for pawl serve, error for other commands"},
     {"PAWL_LOG_FORMAT", NULL, SETTING_WORD, AT(log_format), .words = format_words,
      .help = "text or json; unset: text on a terminal, else json"},
 };
@@ -215,19 +215,19 @@ static const Setting worker_rows[] = {
     {"domain", NULL, SETTING_TEXT, WORKER_AT(domain),
      .help = "domain whose commands it handles; unset: NAME"},
     {"exec", NULL, SETTING_TEXT, WORKER_AT(exec),
-     .help = "shell line that is run for each command, as by pawl work --exec"},
+     .help = "shell command line that is run for each command, as by pawl work --exec"},
     {"sql", NULL, SETTING_TEXT, WORKER_AT(sql),
      .help = "schema.function that is called for each command, as by pawl work --sql"},
     {"types", NULL, SETTING_TEXT, WORKER_AT(types_text),
      .help = "only commands of these types, comma-separated; unset: all"},
     {"concurrency", NULL, SETTING_INT, WORKER_AT(concurrency), "8", 1, WORKER_CONCURRENCY_MAX,
-     .help = "how many commands at the same time"},
+     .help = "commands that are handled at the same time"},
     {"batch", NULL, SETTING_INT, WORKER_AT(batch), .min = 1, .max = CLAIM_MAX,
-     .help = "most commands in one claim; unset: as many as there are free handlers"},
+     .help = "most commands per claim; unset: the number of free handlers"},
     {"lease", NULL, SETTING_DURATION_MS, WORKER_AT(lease_ms), "30s", WORKER_LEASE_MS_MIN, WORKER_TIME_MS_MAX,
      .help = "how long a lease lasts without a heartbeat"},
     {"timeout", NULL, SETTING_DURATION_MS, WORKER_AT(timeout_ms), .min = WORKER_LEASE_MS_MIN, .max = WORKER_TIME_MS_MAX,
-     .help = "a handler that runs longer is stopped and its command tried again; unset: no limit"},
+     .help = "how long one handler may run; then it is stopped and its command is retried; unset: no limit"},
 };
 /* clang-format on */
 static const SettingTable worker_table     = {worker_rows, COUNT(worker_rows)};
@@ -289,7 +289,6 @@ bool settings_has_webhook(const Settings *settings)
     return settings->telegram_token && strcmp(settings->telegram_mode, "webhook") == 0;
 }
 
-/* Handlers of this process; 0: it runs none. */
 /* Of the sections [worker NAME]: those that call functions in SQL, or those that run programs. */
 static int64_t section_handlers(const Settings *settings, bool is_sql)
 {
@@ -304,6 +303,7 @@ static int64_t section_handlers(const Settings *settings, bool is_sql)
     return count;
 }
 
+/* Handlers of this process; 0: it runs none. */
 static int64_t handlers_count(const SettingsGiven *given, const Settings *settings)
 {
     if (given->handlers || !given->is_daemon)

@@ -2,7 +2,7 @@
  * settings.h - every setting of pawl, in one table: names, defaults, limits, meaning.
  *
  * `pawl help settings` and docs/reference.md are printed from it. Read once at start; on SIGHUP the rows marked as
- * reloading are read again.
+ * reloading are read again. Threads: any; settings do not change once they are loaded. Ownership: texts live in the arena.
  */
 #ifndef APP_SETTINGS_H
 #define APP_SETTINGS_H

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/sync.h"
 
 #define CLAIM_DEADLINE_MS 5000
@@ -57,8 +58,7 @@ static void leases_take(Tasks *tasks, const bool *held, Mono asked)
     cond_broadcast(&tasks->wake);
 }
 
-/* NOLINTNEXTLINE(readability-non-const-parameter): as PeriodicTask.step has it */
-static ErrorCode leases_claim(void *context, Deadline deadline, int *ret_next_ms, Error *reterr)
+static ErrorCode leases_claim(void *context, TaskRun *run, Error *reterr)
 {
     Tasks      *tasks = context;
     const char *names[TASKS_MAX];
@@ -66,11 +66,10 @@ static ErrorCode leases_claim(void *context, Deadline deadline, int *ret_next_ms
     Mono        asked           = clock_mono();
     int         count           = 0;
 
-    (void)ret_next_ms;
     for (int i = 0; i < tasks->count; i++)
         if (schedule_is_single(&tasks->schedules[i]))
             names[count++] = tasks->schedules[i].task->name;
-    TRY(tasks->claim(tasks->context, deadline, names, count, held, reterr));
+    TRY(tasks->claim(tasks->context, run->deadline, names, count, held, reterr));
     leases_take(tasks, held, asked);
     return OK;
 }
@@ -141,19 +140,19 @@ static void schedule_run(Tasks *tasks, Schedule *schedule)
 {
     const PeriodicTask *task    = schedule->task;
     void               *context = task == &tasks->claim_task ? tasks : tasks->context;
-    int                 next_ms = task->period_ms;
+    TaskRun             run     = {deadline_in_ms(task->deadline_ms), task->period_ms};
     Error               error   = {0};
     ErrorCode           code;
 
     log_set_request(task->name);
-    code = task->step(context, deadline_in_ms(task->deadline_ms), &next_ms, &error);
+    code = task->step(context, &run, &error);
     if (code != OK && !schedule->failing)
         log_error(LOG_WARN, "task", "a periodic task failed and will be tried again", &error);
     if (code == OK && schedule->failing)
         log_write(LOG_INFO, "task", "a periodic task works again");
     schedule->failing = code != OK;
     log_set_request(NULL);
-    schedule_end(tasks, schedule, code == OK ? next_ms : task->period_ms);
+    schedule_end(tasks, schedule, code == OK ? run.next_ms : task->period_ms);
 }
 
 static void *thread_run(void *context)
@@ -176,12 +175,11 @@ static void schedules_add(Tasks *tasks, const PeriodicTask *task, int delay_ms)
 
 Tasks *tasks_new(const PeriodicTask *table, int count, unsigned roles, TaskClaim *claim, void *context)
 {
-    Tasks *tasks      = calloc(1, sizeof *tasks);
+    Tasks *tasks      = memory_new(1, sizeof *tasks);
     bool   any_single = false;
 
     assert(count <= TASKS_MAX);
-    if (!tasks || !(tasks->schedules = calloc((size_t)count + 1, sizeof *tasks->schedules)))
-        abort();
+    tasks->schedules  = memory_new((size_t)count + 1, sizeof *tasks->schedules);
     tasks->claim      = claim;
     tasks->context    = context;
     tasks->claim_task = (PeriodicTask){.name        = "leases",

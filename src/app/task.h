@@ -26,8 +26,12 @@
 typedef enum { TASK_EVERYWHERE, TASK_SINGLE } TaskScope;
 typedef enum { TASK_DATABASE, TASK_EXTERNAL } TaskTarget;
 
-/* *ret_next_ms holds the task's period; a step may set another time until the next one. */
-typedef ErrorCode TaskStep(void *context, Deadline deadline, int *ret_next_ms, Error *reterr);
+/* One step of a task. */
+typedef struct {
+    Deadline deadline;
+    int      next_ms; /* until the next step: the task's period, unless the step sets another time */
+} TaskRun;
+typedef ErrorCode TaskStep(void *context, TaskRun *run, Error *reterr);
 typedef struct {
     const char *name;
     int         period_ms;

@@ -2,7 +2,7 @@
  * clock.h - monotonic time, wall time and deadlines, as three types that cannot be mixed up.
  *
  * Mono is for waiting and measuring, Wall is for people and rows. Both come from the World (world.h), so a test or
- * a simulation can turn the clock. One Deadline is made at the door and runs through every wait of a request.
+ * a simulation can set the clock. One Deadline is made when a request arrives and bounds each of its waits. Threads: any.
  */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H

@@ -11,6 +11,8 @@
 #include "base/module.h"
 #include "base/text.h"
 
+#define TEXT_SIZE sizeof((Error){0}.text)
+
 typedef struct {
     const char *name;
     const char *text;
@@ -86,7 +88,7 @@ static printf_like(3, 0) void line_print(char *buffer, size_t size_max, const ch
 
 static void peer_keep(Error *error, const char *peer)
 {
-    size_t at = strlen(error->text) + 1, length = at < sizeof error->text ? sizeof error->text - at - 1 : 0;
+    size_t at = strlen(error->text) + 1, length = at < TEXT_SIZE ? TEXT_SIZE - at - 1 : 0;
 
     length         = text_cut(peer, strlen(peer), length);
     error->peer_at = length ? (uint16_t)at : 0;
@@ -98,13 +100,13 @@ static void peer_keep(Error *error, const char *peer)
 
 ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, const char *format, ...)
 {
-    char    text[sizeof reterr->text + 1];
+    char    text[TEXT_SIZE + 1];
     va_list values;
 
     if (!reterr)
         return code;
     va_start(values, format);
-    line_print(text, sizeof reterr->text - 1, format, values); /* not into reterr: its own text may be a value */
+    line_print(text, TEXT_SIZE - 1, format, values); /* not into reterr: its own text may be a value */
     va_end(values);
     *reterr = (Error){.code = code, .file = file_in_tree(file), .line = line};
     memcpy(reterr->text, text, strlen(text) + 1);
@@ -113,13 +115,13 @@ ErrorCode error_set(Error *reterr, const char *file, int line, ErrorCode code, c
 
 void error_set_peer(Error *reterr, const char *format, ...)
 {
-    char    peer[sizeof reterr->text + 1];
+    char    peer[TEXT_SIZE + 1];
     va_list values;
 
     if (!reterr)
         return;
     va_start(values, format);
-    line_print(peer, sizeof reterr->text - 1, format, values);
+    line_print(peer, TEXT_SIZE - 1, format, values);
     va_end(values);
     peer_keep(reterr, peer);
 }
@@ -131,17 +133,17 @@ const char *error_peer(const Error *error)
 
 void error_prefix(Error *reterr, const char *format, ...)
 {
-    char    text[2 * sizeof reterr->text + 2], peer[sizeof reterr->text];
+    char    text[2 * TEXT_SIZE + 2], peer[TEXT_SIZE];
     va_list values;
 
     if (!reterr)
         return;
     va_start(values, format);
-    line_print(text, sizeof reterr->text - 1, format, values);
+    line_print(text, TEXT_SIZE - 1, format, values);
     va_end(values);
     size_t length = strlen(text);
     length += (size_t)snprintf(text + length, sizeof text - length, ": %s", reterr->text);
-    length = text_cut(text, length, sizeof reterr->text - 1);
+    length = text_cut(text, length, TEXT_SIZE - 1);
     snprintf(peer, sizeof peer, "%s", error_peer(reterr));
     memcpy(reterr->text, text, length);
     reterr->text[length] = '\0';

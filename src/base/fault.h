@@ -1,5 +1,5 @@
 /*
- * fault.h - named places where tests make the world fail. Compiled away without -Dfaults=true.
+ * fault.h - named points at which tests inject failures. Compiled out without -Dfaults=true.
  *
  *     if (FAULT("pg.commit.before")) return fail(reterr, ERR_UNAVAILABLE, "fault at pg.commit.before");
  *

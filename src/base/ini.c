@@ -106,7 +106,7 @@ static ErrorCode section_parse(Parse *parse, char *heading, int line, Error *ret
     *section = (IniSection){parse->word, trim(heading + word_size), line};
     for (size_t i = 0; i < parse->count; i++)
         if (strcmp(parse->sections[i]->name, section->name) == 0)
-            return fail(reterr, ERR_USAGE, "section [%s %s] in %s line %d stands in line %d already", parse->word,
+            return fail(reterr, ERR_USAGE, "section [%s %s] in %s line %d is already in line %d", parse->word,
                         section->name, parse->path, line, parse->sections[i]->line);
     parse->sections[parse->count++] = parse->section = section;
     return OK;

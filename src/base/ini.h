@@ -7,7 +7,7 @@
  *     greeting = "  two spaces  "                 double quotes around a value are taken off
  *     [worker shop]                               a section with a name, as often as needed
  *
- * Ownership: entries and their texts live in the arena.
+ * Threads: any; nothing is shared. Ownership: entries and their texts live in the arena.
  */
 #ifndef BASE_INI_H
 #define BASE_INI_H

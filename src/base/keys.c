@@ -11,6 +11,8 @@
 
 #include <sodium.h>
 
+#include "base/memory.h"
+
 #define SPACE_MIN    32
 #define BY_PAIRS_MAX 16 /* up to here comparing is cheaper than hashing */
 
@@ -45,8 +47,8 @@ static const Key *repeat_by_hash(const Key *list, size_t count)
 
     while (slots < count * 2)
         slots *= 2;
-    uint32_t *table = calloc(slots, sizeof *table); /* index + 1; 0: free */
-    if (!table || getrandom(secret, sizeof secret, 0) != sizeof secret)
+    uint32_t *table = memory_new(slots, sizeof *table); /* index + 1; 0: free */
+    if (getrandom(secret, sizeof secret, 0) != sizeof secret)
         abort();
     for (size_t i = 0; i < count && !repeated; i++) {
         size_t slot = key_hash(&list[i], secret) & (slots - 1);

@@ -10,7 +10,7 @@
  *   3. No secret: a value passed as LOG_STR must not be one; log_error() prints what the Error says and no payload.
  *   4. No thread waits for a reader: a line that would block on standard error is left out and counted, and the next one
  *      that is taken says how many were.
- *   5. Only app, cli, the loops (janitor, listener, jobs) and pg/tx (rollbacks) log. Everyone else returns an Error.
+ *   5. Only code without a caller that gets an Error logs: threads of their own, app, cli; and pg/tx, each rollback. Threads: any.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H

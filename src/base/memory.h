@@ -1,7 +1,7 @@
 /*
  * memory.h - long-lived memory from the heap, for objects that have one owner.
  *
- * What lives as long as a request comes from an arena (base/arena.h).
+ * What lives as long as a request comes from an arena (base/arena.h). Threads: any.
  */
 #ifndef BASE_MEMORY_H
 #define BASE_MEMORY_H

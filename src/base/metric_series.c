@@ -14,6 +14,7 @@
 
 struct MetricSeries {
     const MetricTable      *table;
+    uint32_t                hash; /* of the value: a list of a hundred domains is searched for each activation */
     char                   *value;
     Metric                 *metrics; /* as many as the table has */
     _Atomic(MetricSeries *) next;
@@ -22,13 +23,25 @@ struct MetricSeries {
 static _Atomic(MetricSeries *) first;
 static pthread_mutex_t         append_mutex = PTHREAD_MUTEX_INITIALIZER; /* guards the end of the list */
 
+/* FNV-1a. */
+static uint32_t hash_of(const char *text)
+{
+    uint32_t hash = 2166136261u;
+
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * 16777619u;
+    return hash;
+}
+
 static MetricSeries *series_find(const MetricTable *table, const char *value, int *ret_count)
 {
+    uint32_t hash = hash_of(value);
+
     *ret_count = 0;
     for (MetricSeries *series = atomic_load(&first); series; series = atomic_load(&series->next)) {
         if (series->table != table)
             continue;
-        if (strcmp(series->value, value) == 0)
+        if (series->hash == hash && strcmp(series->value, value) == 0)
             return series;
         ++*ret_count;
     }
@@ -41,6 +54,7 @@ static MetricSeries *series_append(const MetricTable *table, const char *value)
     _Atomic(MetricSeries *) *end    = &first;
 
     series->table   = table;
+    series->hash    = hash_of(value);
     series->metrics = memory_new(table->count, sizeof *series->metrics);
     for (size_t i = 0; i < table->count; i++)
         series->metrics[i].row = table->metrics[i].row;
@@ -59,6 +73,9 @@ void *metric_series(const MetricTable *table, const char *value)
     MetricSeries *series;
 
     assert(table->label);
+    series = series_find(table, value, &count);
+    if (series)
+        return series->metrics;
     pthread_mutex_lock(&append_mutex);
     series = series_find(table, value, &count);
     if (!series && count >= METRIC_SERIES_MAX) {

@@ -349,19 +349,27 @@ static int items_count(const char *array)
     return count;
 }
 
+/* Memory for the items of an array, if there may be as many as there are. */
+static ErrorCode array_begin(const Reader *reader, const Path *path, const Field *field, const char *value, size_t size,
+                             void **ret_items, int *ret_count)
+{
+    if (*value != '[')
+        return refuse_value(reader, path, field, value);
+    *ret_count = items_count(value);
+    if (!range_has(count_range(field), *ret_count))
+        return refuse_count(reader, path, field, *ret_count);
+    return memory_get(reader, (size_t)*ret_count * size, ret_items);
+}
+
 static ErrorCode texts_read(const Reader *reader, const Path *path, const Field *field, const char *value, void *ret)
 {
     Field       one  = {field->name, FIELD_TEXT, .length_max = field->length_max, .words = field->words};
     Path        item = {.above = path};
     const char *at   = value + 1;
     void       *items;
+    int         count;
 
-    if (*value != '[')
-        return refuse_value(reader, path, field, value);
-    int count = items_count(value);
-    if (!range_has(count_range(field), count))
-        return refuse_count(reader, path, field, count);
-    TRY(memory_get(reader, (size_t)count * sizeof(char *), &items));
+    TRY(array_begin(reader, path, field, value, sizeof(char *), &items, &count));
     for (; scan_next(&at); at = scan_value_end(at), item.index++)
         TRY(text_read(reader, &item, &one, at, (char **)items + item.index));
     *(ReaderArray *)ret = (ReaderArray){items, count};
@@ -373,13 +381,9 @@ static ErrorCode rows_read(const Reader *reader, const Path *path, const Field *
     Path        item = {.above = path};
     const char *at   = value + 1;
     void       *items;
+    int         count;
 
-    if (*value != '[')
-        return refuse_value(reader, path, field, value);
-    int count = items_count(value);
-    if (!range_has(count_range(field), count))
-        return refuse_count(reader, path, field, count);
-    TRY(memory_get(reader, (size_t)count * field->rows->size, &items));
+    TRY(array_begin(reader, path, field, value, field->rows->size, &items, &count));
     for (; scan_next(&at); at = scan_value_end(at), item.index++) {
         if (*at != '{')
             return refuse_item(reader, &item, at);

@@ -1,5 +1,5 @@
 /*
- * scan.h - strict JSON (RFC 8259) as it stands in memory: first checked, then walked, never turned into a tree.
+ * scan.h - strict JSON (RFC 8259), read in place: checked first, then traversed, never copied into a tree.
  *
  * scan_check() accepts a text or names the line and column where it goes wrong. What it has accepted can be walked
  * without any further check, and each value is a slice of the original bytes: so a payload stays byte for byte what

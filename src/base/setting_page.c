@@ -1,55 +1,13 @@
 /*
- * setting_page.c - the table of settings as people read it: a page of columns, wrapped at its edge.
+ * setting_page.c - the table of settings as a page of columns, wrapped at 100 columns.
  */
 #include <assert.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "base/setting.h"
 
-#define PAGE_COLUMNS 100
-#define CELL_MAX     26 /* a longer value pushes the next cell to a new line */
-
-typedef struct {
-    Text  *text;
-    size_t line_start;
-} Page;
-
-static void page_break(Page *page)
-{
-    text_append_char(page->text, '\n');
-    page->line_start = page->text->length;
-}
-
-static size_t page_column(const Page *page)
-{
-    return page->text->length - page->line_start;
-}
-
-/* Go to a column, on the next line when this one is already there. */
-static void page_go(Page *page, size_t column)
-{
-    if (page_column(page) >= column && page_column(page) > 0)
-        page_break(page);
-    text_print(page->text, "%*s", (int)(column - page_column(page)), "");
-}
-
-/* Words from this column on, wrapped at the edge of the page. */
-static void page_words(Page *page, size_t column, const char *words)
-{
-    page_go(page, column);
-    while (*words) {
-        size_t size  = strcspn(words, " ");
-        bool   first = page_column(page) == column;
-
-        if (!first && page_column(page) + 1 + size > PAGE_COLUMNS) {
-            page_go(page, column);
-            first = true;
-        }
-        text_print(page->text, "%s%.*s", first ? "" : " ", (int)size, words);
-        words += size;
-        words += strspn(words, " ");
-    }
-}
+#define CELL_MAX 26 /* a longer value pushes the next cell to a new line */
 
 static void bits_print(const char *const *words, uint64_t bits, Text *text)
 {
@@ -160,7 +118,7 @@ void setting_describe(const SettingTable *table, const void *values, Text *text)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
     Line                     *lines = arena_array(arena, Line, table->count + 1);
-    Page                      page  = {text, text->length};
+    Page                      page  = page_of(text);
     scoped_text Text          cell  = {0};
 
     text_init(&cell, NULL, TEXT_MAX_LINE);

@@ -1,11 +1,11 @@
 /*
- * text.h - a growing string that knows its maximum from birth.
+ * text.h - a growing string with a maximum size that is set when it is created.
  *
  * Invariants
  *   1. bytes[length] is NUL once anything was appended; length <= length_max.
  *   2. An append that does not fit changes nothing but the flag, and so does every later one: there are no holes.
  *      text_is_full() is checked once, at the end, so writers need no check per append.
- * Ownership: with an arena the bytes live there; without one text_done() frees them.
+ * Threads: one at a time. Ownership: with an arena the bytes live there; without one text_done() frees them.
  */
 #ifndef BASE_TEXT_H
 #define BASE_TEXT_H

@@ -103,6 +103,24 @@ void uuid_new(char *ret_text)
     *at   = '\0';
 }
 
+void uuid_from_hash(const unsigned char *hash, char *ret_text)
+{
+    char *at = ret_text;
+
+    for (int i = 0; i < UUID_BYTES; i++) {
+        unsigned byte = hash[i];
+
+        if (i == 6)
+            byte = (byte & 0x0F) | 0x80; /* version */
+        else if (i == 8)
+            byte = (byte & 0x3F) | 0x80; /* variant */
+        if (i == 4 || i == 6 || i == 8 || i == 10)
+            *at++ = '-';
+        at = put_hex(at, byte, 2);
+    }
+    *at = '\0';
+}
+
 bool uuid_parse(const char *text, char *ret_text)
 {
     static const char shape[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";

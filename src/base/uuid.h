@@ -12,6 +12,8 @@
 #define UUID_BYTES     16
 
 void uuid_new(char *ret_text);
+/* The id that follows from a hash of at least UUID_BYTES bytes: version 8, a scheme of our own. */
+void uuid_from_hash(const unsigned char *hash, char *ret_text);
 /* Any case and any version; ret_text gets the lower-case form. false: not a UUID, ret_text untouched. */
 bool uuid_parse(const char *text, char *ret_text);
 /* The same as UUID_BYTES bytes, which may be changed on failure too. */

@@ -1,12 +1,12 @@
 /*
- * writer.h - JSON out, appended to a Text; commas and escapes are taken care of, no tree is built.
+ * writer.h - writes JSON into a Text: adds commas and escapes, builds no tree.
  *
  *     writer_open(&w, &text); writer_object(&w, NULL);
  *     writer_text(&w, "owner", owner); writer_i64(&w, "balance", 200);
  *     writer_end(&w);
  *
  * The name is NULL inside arrays and at the top. A NULL text is written as null. Bytes that are not UTF-8 become
- * U+FFFD, so the output is always valid. Nesting is at most WRITER_DEPTH_MAX (asserted).
+ * U+FFFD, so the output is always valid. Nesting is at most WRITER_DEPTH_MAX (asserted). Threads: one at a time, as its Text.
  */
 #ifndef BASE_WRITER_H
 #define BASE_WRITER_H

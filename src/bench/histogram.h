@@ -1,5 +1,5 @@
 /*
- * histogram.h - percentiles in little memory: those of any number of microseconds, each within 2 %.
+ * histogram.h - percentiles of any number of durations in constant memory, each within 2 %.
  *
  * Below HISTOGRAM_EXACT a bucket is one microsecond; above, each doubling is cut into HISTOGRAM_EXACT / 2 buckets.
  * Threads: one at a time; the owner of a shared one guards it.

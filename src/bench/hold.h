@@ -1,5 +1,5 @@
 /*
- * hold.h - another connection that holds a transaction open: what vacuum may not clean up behind.
+ * hold.h - another connection that holds a transaction open, so that vacuum cannot remove rows that were deleted since.
  */
 #ifndef BENCH_HOLD_H
 #define BENCH_HOLD_H

@@ -1,5 +1,5 @@
 /*
- * paced_load.h - a load that comes at its own rate, whether or not it is handled: a hundred times a second what is due is sent.
+ * paced_load.h - a load with a fixed rate, whether or not it is handled: sends what is due a hundred times a second.
  */
 #ifndef BENCH_PACED_LOAD_H
 #define BENCH_PACED_LOAD_H

@@ -1,5 +1,5 @@
 /*
- * size.h - what commands and transfers weigh: bytes of WAL and of each table with its indexes, before and after.
+ * size.h - the sizes of commands and transfers: bytes of WAL and of each table with its indexes, before and after.
  *
  * WAL is counted for the whole server, so nothing else should run on it. Tables that are emptied as work goes on keep their
  * space until vacuum has passed, and use it again afterwards: the first round shows what they take, later ones what they

@@ -3,21 +3,23 @@
  */
 #include "bus/backlog.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
 
-#define COUNTS_COLUMNS(X, T)         \
-    X(T, int64_t, DB_I64, ready)     \
-    X(T, int64_t, DB_I64, delayed)   \
-    X(T, int64_t, DB_I64, leased)    \
-    X(T, int64_t, DB_I64, in_tsq)    \
-    X(T, int64_t, DB_I64, allocated) \
-    X(T, int64_t, DB_I64, oldest)    \
-    X(T, int64_t, DB_I64, oldest_ms) \
-    X(T, int64_t, DB_I64, parked)    \
+#define COUNTS_COLUMNS(X, T)                   \
+    X(T, int64_t, DB_I64, ready)               \
+    X(T, int64_t, DB_I64, delayed)             \
+    X(T, int64_t, DB_I64, leased)              \
+    X(T, int64_t, DB_I64, in_tsq)              \
+    X(T, int64_t, DB_I64, allocated)           \
+    X(T, int64_t, DB_I64, oldest)              \
+    X(T, int64_t, DB_I64, oldest_ms)           \
+    X(T, const char *, DB_TEXT, oldest_domain) \
+    X(T, int64_t, DB_I64, parked)              \
     X(T, int64_t, DB_I64, batch_idle_s)
 typedef struct {
     COUNTS_COLUMNS(DB_FIELD, Counts)
@@ -67,6 +69,8 @@ ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *r
     if (mono_us_between(start, now) > BACKLOG_CHEAP_US)
         backlog->pause_until = mono_plus_ms(now, mono_us_between(start, now) * BACKLOG_SHARE / 1000);
     backlog_mark(backlog, counts.allocated, now);
+    snprintf(backlog->oldest_domain, sizeof backlog->oldest_domain, "%s",
+             counts.oldest_domain ? counts.oldest_domain : "");
     metric_set(&bus_metrics.ready, counts.ready);
     metric_set(&bus_metrics.delayed, counts.delayed);
     metric_set(&bus_metrics.parked, counts.parked);

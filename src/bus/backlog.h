@@ -1,5 +1,5 @@
 /*
- * backlog.h - how much work waits, and since when: asked of the database every few seconds and put into the metrics.
+ * backlog.h - how many commands are queued and for how long: read from the database every few seconds and put into the metrics.
  *
  * A queue position is a number, not a time. The age of a command that was delayed or requeued follows from samples kept here: the
  * last allocated position, once a minute, for a day. So the reported age is at most the true one, and a monitor that has just
@@ -33,9 +33,10 @@ typedef struct {
     BacklogMark marks[BACKLOG_MARKS]; /* oldest first */
     int         count;
     Mono        pause_until;
+    char        oldest_domain[64]; /* of the command that has been queued for longest; "": none is queued */
 } Backlog;
 
-/* Look, unless it is time to rest, and set bus_metrics.ready and the gauges after it. */
+/* Query the database, unless calls are paused, and set bus_metrics.ready, the gauges after it, and oldest_domain. */
 must_check ErrorCode backlog_step(Pool *pool, Deadline deadline, Backlog *backlog, Error *reterr);
 
 /* ---- the memory by itself, without a database ---- */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "bus/metric.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -42,10 +43,8 @@ struct Claimer {
 
 Claimer *claimer_new(Pool *pool, const char *domain, const char *const *types, const char *worker)
 {
-    Claimer *claimer = calloc(1, sizeof *claimer);
+    Claimer *claimer = memory_new(1, sizeof *claimer);
 
-    if (!claimer)
-        abort();
     claimer->pool   = pool;
     claimer->arena  = arena_new(ARENA_BYTES_DEFAULT);
     claimer->domain = arena_text(claimer->arena, domain);
@@ -200,7 +199,7 @@ static ErrorCode claimer_skip_others(Claimer *claimer, const TxOptions *options,
 ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *arena, int limit, int lease_ms,
                         ClaimedCommand **ret_list, int *ret_count, Error *reterr)
 {
-    TxOptions options = {.name = "claim", .deadline = deadline, .arena = arena};
+    TxOptions options = {.name = "claim", .deadline = deadline, .arena = arena, .prepare = true};
     Mono      start;
     ClaimFrom from;
     bool      rested;
@@ -265,14 +264,14 @@ void requeue_prove(Requeue *state, const Requeued *requeued)
 ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_ms, int *ret_moved, int *ret_next_ms,
                        Error *reterr)
 {
-    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
-    TxOptions                 options = {.name = "requeue", .deadline = deadline, .arena = arena, .keyed = true};
-    Mono                      start   = clock_mono();
-    bool                      full    = !mono_before(start, state->full_at);
-    bool                      resting = mono_before(start, state->pause_until);
-    int64_t                   due_us  = resting ? state->looked_us - REQUEUE_AGAIN_US : state->due_us;
-    int64_t                   took_us;
-    Requeued                  requeued = {0};
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions options = {.name = "requeue", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
+    Mono      start   = clock_mono();
+    bool      full    = !mono_before(start, state->full_at);
+    bool      resting = mono_before(start, state->pause_until);
+    int64_t   due_us  = resting ? state->looked_us - REQUEUE_AGAIN_US : state->due_us;
+    int64_t   took_us;
+    Requeued  requeued = {0};
 
     metric_add(&bus_metrics.requeue_calls, 1);
     TRY(db_call(pool, &options, sql_bus_requeue_due,

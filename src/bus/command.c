@@ -53,7 +53,7 @@ ErrorCode command_status_check(const char *status, Error *reterr)
     near = text_nearest(status, command_statuses, count);
     return fail(reterr, ERR_INVALID,
                 "status \"%.40s\" is unknown%s%s%sPENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED", status,
-                near ? ", did you mean \"" : "", near ? near : "", near ? "\"? It is " : "; it is ");
+                near ? ", did you mean \"" : "", near ? near : "", near ? "\"? It must be " : "; it must be ");
 }
 
 ErrorCode command_show(Pool *pool, Deadline deadline, Arena *arena, const char *command_id, const char *domain,
@@ -203,23 +203,38 @@ static ErrorCode refuse(Error *reterr, const char *sqlstate, const char *text)
 
 ErrorCode decision_check(const char *noun, const char *id, const Decision *decision, Error *reterr)
 {
-    char text[sizeof reterr->text], at[WALL_TEXT_SIZE];
+    const char *status = decision->status ? decision->status : "UNKNOWN";
+    char        text[sizeof reterr->text], at[WALL_TEXT_SIZE];
 
     if (strcmp(decision->verdict, "NOT_FOUND") == 0)
         return fail(reterr, ERR_NOT_FOUND, "%s %s not found", noun, id);
     if (strcmp(decision->verdict, "ENDED") == 0)
         return fail(reterr, ERR_CONFLICT, "%s %s has ended already", noun, id);
+    if (strcmp(decision->verdict, "LOCKED") == 0)
+        return fail(reterr, ERR_BUSY, "%s %s is locked by another transaction: try again", noun, id);
     if (strcmp(decision->verdict, "NOT_IN_TSQ") == 0)
-        return fail(reterr, ERR_CONFLICT, "%s %s is not in the troubleshooting queue", noun, id);
+        return fail(reterr, ERR_CONFLICT, "%s %s is not in the troubleshooting queue: it is %s", noun, id, status);
     if (strcmp(decision->verdict, "COMPENSATING") == 0) {
-        snprintf(
-            text, sizeof text,
-            "%s %s is being compensated: it can neither go back to a step nor be canceled without its compensations",
-            noun, id);
+        if (strcmp(status, "WAITING_FOR_TSQ") == 0)
+            snprintf(text, sizeof text,
+                     "%s %s has a compensation that failed, so it cannot go back to a step: a retry without a step "
+                     "retries the compensation, a cancel skips those that are left",
+                     noun, id);
+        else
+            snprintf(text, sizeof text, "%s %s is being compensated: it cannot be canceled without its compensations",
+                     noun, id);
         return refuse(reterr, "QP006", text);
     }
+    if (strcmp(decision->verdict, "SENT") == 0)
+        return fail(
+            reterr, ERR_CONFLICT,
+            "%s %s has sent a command or child from step \"%s\" on that has not ended: cancel that first, or retry "
+            "without --from",
+            noun, id, decision->decision);
     if (strcmp(decision->verdict, "NOT_RECORDED") == 0) {
-        snprintf(text, sizeof text, "%s %s has not recorded step \"%s\"", noun, id, decision->decision);
+        snprintf(text, sizeof text,
+                 "%s %s has not recorded step \"%s\"; a retry without a step continues at the one that failed", noun,
+                 id, decision->decision);
         return refuse(reterr, "QP005", text);
     }
     if (strcmp(decision->verdict, "AMBIGUOUS") == 0) {
@@ -228,12 +243,24 @@ ErrorCode decision_check(const char *noun, const char *id, const Decision *decis
     }
     if (strcmp(decision->verdict, "DECIDED") == 0) {
         wall_text((Wall){decision->decided_at}, at);
-        snprintf(text, sizeof text,
-                 "%s %s was decided already: %s by %s at %s; a repetition has the same operator, reason and result",
-                 noun, id, decision->decision, decision->operator, at);
+        if (strcmp(decision->decision, "retry") == 0)
+            snprintf(text, sizeof text,
+                     "%s %s is not in the troubleshooting queue: it is %s, after a retry by %s at %s", noun, id, status,
+                     decision->operator, at);
+        else
+            snprintf(text, sizeof text,
+                     "%s %s was decided already: %s by %s at %s; a repetition has the same operator, reason and result",
+                     noun, id, decision->decision, decision->operator, at);
         return refuse(reterr, "QU006", text);
     }
     return OK;
+}
+
+const char *decision_status(const Decision *decision)
+{
+    bool is_repeated = !decision->is_new && decision->status && strcmp(decision->verdict, "PENDING") == 0;
+
+    return is_repeated ? decision->status : decision->verdict;
 }
 
 void decision_write(Writer *writer, const char *noun, const char *command_id, const Decision *decision)
@@ -243,7 +270,7 @@ void decision_write(Writer *writer, const char *noun, const char *command_id, co
     snprintf(name, sizeof name, "%s_id", noun);
     writer_object(writer, NULL);
     writer_text(writer, name, command_id);
-    writer_text(writer, "status", decision->verdict);
+    writer_text(writer, "status", decision_status(decision));
     writer_text(writer, "decision", decision->decision);
     writer_text(writer, "operator", decision->operator);
     writer_time(writer, "decided_at", decision->decided_at);

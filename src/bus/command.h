@@ -72,7 +72,7 @@ must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena
 /* What came of a decision about one command: "CANCELED", "CANCELING", "PENDING", "COMPLETED", or why nothing was done:
  * "DECIDED" (otherwise), "ENDED", "NOT_IN_TSQ", "NOT_FOUND", "AMBIGUOUS", "COMPENSATING" (a process). The same decision again is no
  * refusal: is_new is false and the rest says who decided what and when. wake: of the call as a whole, in each row: the domains in which it
- * queued commands, for waker_notify_names(). */
+ * queued commands, for waker_notify_names(). status: the present one of a command about which this call has not decided. */
 #define DECISION_COLUMNS(X, T)            \
     X(T, int32_t, DB_I32, ord)            \
     X(T, const char *, DB_TEXT, verdict)  \
@@ -81,7 +81,8 @@ must_check ErrorCode command_domains(Pool *pool, Deadline deadline, Arena *arena
     X(T, const char *, DB_TEXT, operator) \
     X(T, int64_t, DB_TIME, decided_at)    \
     X(T, const char *, DB_TEXT, domains)  \
-    X(T, const char *, DB_TEXT, wake)
+    X(T, const char *, DB_TEXT, wake)     \
+    X(T, const char *, DB_TEXT, status)
 typedef struct {
     DECISION_COLUMNS(DB_FIELD, Decision)
 } Decision;
@@ -107,6 +108,8 @@ must_check ErrorCode tsq_decide(Pool *pool, Deadline deadline, int lock_ms, Aren
                                 const TsqDecision *decision, Decision **ret_list, Error *reterr);
 /* The verdict about one command as an error: OK unless it was refused. ERR_NOT_FOUND, ERR_CONFLICT. noun: "command", or what else it is. */
 must_check ErrorCode decision_check(const char *noun, const char *command_id, const Decision *decision, Error *reterr);
+/* The verdict, but the present status where the same retry was decided before: the command may have gone on since. */
+const char *decision_status(const Decision *decision);
 /* One that is OK as JSON, the same for HTTP and the command line: {"command_id": ..., "status": ...}. */
 void decision_write(Writer *writer, const char *noun, const char *command_id, const Decision *decision);
 /* The rows of a decision, one for each command, as pawl.command_decide returns them. */

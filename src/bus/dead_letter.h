@@ -5,7 +5,7 @@
  *     retrying -> resolved [its handler succeeded]
  *     retrying -> retrying [dead_letter_step: its pod did not report back within the lease, tries left]
  *     retrying -> pending  [its handler failed, tries left]      retrying -> failed [the third failure]
- *     retrying -> pending  [a reply whose process is locked: no try; again after 1 s to 10 s]
+ *     retrying -> pending  [a reply to a process, which has no last try; see pawl.dead_letter_is_endless]
  *     pending, failed -> pending [dead_letter_retry: by hand, tries start again]
  *
  * Invariants

@@ -9,16 +9,16 @@
 
 #include "base/reader.h"
 
-/* Rows of every table of decisions; Request has the texts operator and reason. */
+/* Rows of every table of decisions; Request has the texts `by` and `reason`. */
 #define DECISION_FIELDS(Request)                                                                      \
-    {"operator", FIELD_TEXT, offsetof(Request, operator), .length_max = 200,                          \
+    {"operator", FIELD_TEXT, offsetof(Request, by), .length_max = 200,                                \
      .help = "who decides, as the client says; the audit shows it after the key's name: shop (ann)"}, \
     {                                                                                                 \
         "reason", FIELD_TEXT, offsetof(Request, reason), .length_max = 2000                           \
     }
 
 typedef struct {
-    const char *operator, * reason, *result;
+    const char *by, *reason, *result;
 } DecisionRequest;
 extern const FieldTable decision_table;
 

@@ -12,20 +12,20 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/pidfd.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "base/reader.h"
 #include "base/sync.h"
 #include "base/text.h"
 #include "bus/handler.h"
+#include "bus/shell.h"
 
 #define CHUNK_BYTES  65536
 #define ENV_MAX      4096
@@ -104,35 +104,6 @@ static char **environment_make(const Job *job)
     return list;
 }
 
-/* In a group of its own, with no signal blocked or ignored, and with no file of ours but the three. */
-static int spawn(const char *program, char **environment, const int *fds, pid_t *ret_pid)
-{
-    char *const                arguments[] = {(char[]){"sh"}, (char[]){"-c"}, strdup(program), NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t          attributes;
-    sigset_t                   none, all;
-    int                        failed;
-
-    if (!arguments[2])
-        abort();
-    sigemptyset(&none);
-    sigfillset(&all);
-    posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    posix_spawnattr_setsigmask(&attributes, &none);
-    posix_spawnattr_setsigdefault(&attributes, &all);
-    posix_spawn_file_actions_init(&files);
-    for (int i = 0; i < 3; i++)
-        posix_spawn_file_actions_adddup2(&files, fds[i], i);
-    posix_spawn_file_actions_addclosefrom_np(&files, 3);
-    failed = posix_spawn(ret_pid, "/bin/sh", &files, &attributes, arguments, environment);
-    posix_spawn_file_actions_destroy(&files);
-    posix_spawnattr_destroy(&attributes);
-    free(arguments[2]);
-    return failed;
-}
-
 /* The child's end of each pipe is closed on the way out; ours does not block. 0, or an errno. */
 static int run_start(Run *run, const char *program, char **environment)
 {
@@ -146,7 +117,7 @@ static int run_start(Run *run, const char *program, char **environment)
     for (int i = 0; i < 3 && !failed; i++)
         failed = pipe2(pipes[i], O_CLOEXEC) ? errno : 0;
     if (!failed)
-        failed = spawn(program, environment, (int[]){pipes[0][0], pipes[1][1], pipes[2][1]}, &run->pid);
+        failed = shell_spawn(program, environment, (int[]){pipes[0][0], pipes[1][1], pipes[2][1]}, &run->pid);
     fd_close(&pipes[0][0]);
     fd_close(&pipes[1][1]);
     fd_close(&pipes[2][1]);
@@ -436,92 +407,17 @@ static void exec_stop(Handler *base, Job *job)
         return; /* full: it was written to already */
 }
 
-/* ---- before the first command ---- */
-
-#define WORD_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-"
-
-/* The word that names the program: behind blanks and assignments. 0: only a shell can resolve it. */
-static size_t program_word(const char *program, const char **ret_word)
-{
-    for (;;) {
-        program += strspn(program, " \t");
-        size_t size = strspn(program, WORD_CHARACTERS);
-
-        if (program[size] == '=') {
-            size += 1 + strspn(program + size + 1, WORD_CHARACTERS ":,@%");
-            if (program[size] != ' ')
-                return 0;
-            program += size;
-            continue;
-        }
-        *ret_word = program;
-        return program[size] == '\0' || strchr(" \t;&|<>", program[size]) ? size : 0;
-    }
-}
-
-/* Does the shell know it: in its path, a builtin, a reserved word? */
-static bool shell_knows(const char *word)
-{
-    char  text[ENV_MAX];
-    int   null = open("/dev/null", O_RDWR | O_CLOEXEC), status = 0;
-    pid_t pid;
-
-    snprintf(text, sizeof text, "command -v -- %s", word);
-    if (null < 0 || spawn(text, environ, (int[]){null, null, null}, &pid) != 0)
-        abort();
-    close(null);
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-        ;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
 ErrorCode handler_exec_check(const char *program, Error *reterr)
 {
-    const char *start;
-    char        word[ENV_MAX / 2];
-    struct stat file;
-    size_t      size = program_word(program, &start);
-
-    if (size == 0 || size >= sizeof word)
-        return OK;
-    memcpy(word, start, size);
-    word[size] = '\0';
-    if (!strchr(word, '/'))
-        return shell_knows(word) ? OK : fail(reterr, ERR_USAGE, "program \"%s\" was not found in PATH", word);
-    if (stat(word, &file) < 0)
-        return fail(reterr, ERR_USAGE, "program \"%s\" cannot be run: %s", word, strerror(errno));
-    if (!S_ISREG(file.st_mode) || access(word, X_OK) < 0)
-        return fail(reterr, ERR_USAGE, "program \"%s\" cannot be run: it is not an executable file", word);
-    return OK;
-}
-
-/* A path and plain arguments: then the shell can become the program. */
-static bool line_is_plain(const char *line)
-{
-    const char *word;
-    size_t      size = program_word(line, &word);
-
-    return size > 0 && word == line && memchr(word, '/', size) && line[strspn(line, WORD_CHARACTERS " ")] == '\0';
-}
-
-/* exec, so that signals reach the program alone and the exit status after SIGTERM is its own, not that of a shell. */
-static char *line_make(const char *program)
-{
-    char *line = NULL;
-
-    if (asprintf(&line, line_is_plain(program) ? "exec %s" : "%s", program) < 0)
-        abort();
-    return line;
+    return shell_check(program, reterr);
 }
 
 Handler *handler_exec_new(const char *program)
 {
-    ExecHandler *handler = calloc(1, sizeof *handler);
+    ExecHandler *handler = memory_new(1, sizeof *handler);
 
-    if (!handler)
-        abort();
     handler->base    = (Handler){.run = exec_run, .stop = exec_stop};
-    handler->program = line_make(program);
+    handler->program = shell_line(program);
     mutex_init(&handler->mutex);
     return &handler->base;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "bus/handler.h"
 #include "bus/handler_tx.h"
 #include "pg/tx.h"
@@ -71,15 +72,11 @@ ErrorCode handler_sql_new(Pool *pool, Deadline deadline, const char *function, H
                     "function %s belongs to \"%s\" and would run with the rights of \"%s\": "
                     "its owner must alter it to be security definer",
                     function, found->owner, found->connected);
-    SqlHandler *handler = calloc(1, sizeof *handler);
-    if (!handler)
-        abort();
+    SqlHandler *handler = memory_new(1, sizeof *handler);
     tx_handler_init(&handler->base, pool, sql_run);
-    handler->schema = strdup(schema);
-    handler->name   = strdup(dot + 1);
-    if (!handler->schema || !handler->name)
-        abort();
-    *ret_handler = &handler->base.base;
+    handler->schema = memory_text(schema);
+    handler->name   = memory_text(dot + 1);
+    *ret_handler    = &handler->base.base;
     return OK;
 }
 

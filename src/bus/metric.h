@@ -16,27 +16,27 @@
     X(sent_known,               COUNTER,   "pawl_commands_sent_total",           "outcome=\"known\"",         "commands sent from this pod, by outcome") \
     X(sent_refused,             COUNTER,   "pawl_commands_sent_total",           "outcome=\"refused\"",       "commands sent from this pod, by outcome") \
     X(claimed,                  COUNTER,   "pawl_commands_claimed_total",        "",                          "commands leased to workers by this pod") \
-    X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
-    X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this pod, by outcome; canceled: meanwhile; lost: the lease had expired") \
+    X(settled_completed,        COUNTER,   "pawl_commands_settled_total",        "outcome=\"completed\"",     "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
+    X(settled_retried,          COUNTER,   "pawl_commands_settled_total",        "outcome=\"retried\"",       "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
+    X(settled_failed,           COUNTER,   "pawl_commands_settled_total",        "outcome=\"failed\"",        "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
+    X(settled_rejected,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"rejected\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
+    X(settled_canceled,         COUNTER,   "pawl_commands_settled_total",        "outcome=\"canceled\"",      "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
+    X(settled_lost,             COUNTER,   "pawl_commands_settled_total",        "outcome=\"lost\"",          "commands settled by this pod, by outcome; canceled: it was canceled meanwhile; lost: the lease had expired") \
     X(handlers_running,         GAUGE,     "pawl_handlers_running",              "",                          "handlers running in this pod") \
     X(send_calls,               COUNTER,   "pawl_bus_calls_total",               "call=\"send\"",             "database calls that sent, settled or requeued; commands per call show the effect of combining") \
     X(settle_calls,             COUNTER,   "pawl_bus_calls_total",               "call=\"settle\"",           "database calls that sent, settled or requeued; commands per call show the effect of combining") \
     X(requeue_calls,            COUNTER,   "pawl_bus_calls_total",               "call=\"requeue\"",          "database calls that sent, settled or requeued; commands per call show the effect of combining") \
     X(notifications_sent,       COUNTER,   "pawl_wakeups_total",                 "direction=\"sent\"",        "notifications to workers that a domain has work") \
     X(notifications_received,   COUNTER,   "pawl_wakeups_total",                 "direction=\"received\"",    "notifications to workers that a domain has work") \
-    X(ready,                    GAUGE,     "pawl_commands",                      "state=\"ready\"",           "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
-    X(delayed,                  GAUGE,     "pawl_commands",                      "state=\"delayed\"",         "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
-    X(parked,                   GAUGE,     "pawl_commands",                      "state=\"parked\"",          "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
-    X(leased,                   GAUGE,     "pawl_commands",                      "state=\"leased\"",          "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
-    X(troubleshooting,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"", "commands by state; troubleshooting is counted up to 10000, the others are estimates; kept by monitors") \
-    X(oldest_ready_s,           GAUGE,     "pawl_commands_oldest_ready_seconds", "",                          "age of the command that has been queued for longest; kept by monitors") \
-    X(batch_idle_s,             GAUGE,     "pawl_batches_open_idle_seconds",     "",                          "how long an open batch has had no new command; kept by monitors") \
-    X(retention_jump_s,         GAUGE,     "pawl_retention_jump_seconds",        "",                          "by how much the clock had moved since the last retention when retention began to wait; 0: it does not wait; kept by monitors") \
-    X(handlers_failing_percent, GAUGE,     "pawl_handlers_failing_percent",      "",                          "handlers of all pods and workers that failed within 5 minutes, of 20 at least; kept by monitors")
+    X(ready,                    GAUGE,     "pawl_commands",                      "state=\"ready\"",           "commands by state; troubleshooting is counted up to 10000, the others are estimates; set in pods with the role monitor") \
+    X(delayed,                  GAUGE,     "pawl_commands",                      "state=\"delayed\"",         "commands by state; troubleshooting is counted up to 10000, the others are estimates; set in pods with the role monitor") \
+    X(parked,                   GAUGE,     "pawl_commands",                      "state=\"parked\"",          "commands by state; troubleshooting is counted up to 10000, the others are estimates; set in pods with the role monitor") \
+    X(leased,                   GAUGE,     "pawl_commands",                      "state=\"leased\"",          "commands by state; troubleshooting is counted up to 10000, the others are estimates; set in pods with the role monitor") \
+    X(troubleshooting,          GAUGE,     "pawl_commands",                      "state=\"troubleshooting\"", "commands by state; troubleshooting is counted up to 10000, the others are estimates; set in pods with the role monitor") \
+    X(oldest_ready_s,           GAUGE,     "pawl_commands_oldest_ready_seconds", "",                          "age of the command that has been queued for longest; set in pods with the role monitor") \
+    X(batch_idle_s,             GAUGE,     "pawl_batches_open_idle_seconds",     "",                          "how long an open batch has had no new command; set in pods with the role monitor") \
+    X(retention_jump_s,         GAUGE,     "pawl_retention_jump_seconds",        "",                          "how far the clock had moved since the last retention when retention began to wait; 0: it does not wait; set in pods with the role monitor") \
+    X(handlers_failing_percent, GAUGE,     "pawl_handlers_failing_percent",      "",                          "percentage of handlers in all pods and workers that failed within 5 minutes; 0 below 20 handlers; set in pods with the role monitor")
 /* clang-format on */
 
 typedef struct {

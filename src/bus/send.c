@@ -119,6 +119,13 @@ static const char *order_key_of(const void *any)
     return item->order_key;
 }
 
+static const char *attached_of(const void *any)
+{
+    const SendItem *item = any;
+
+    return item->attached;
+}
+
 static DbArg delays_arg(Arena *arena, SendItem *const *items, int count)
 {
     int64_t *delays = arena_array(arena, int64_t, count);
@@ -149,6 +156,14 @@ static DbArg numbers_arg(Arena *arena, SendItem *const *items, int count, size_t
 /* How a group is called, either alone or as one of several in a transaction. */
 typedef ErrorCode GroupCall(void *context, DbArgs args, void **ret_rows, int *ret_count, Error *reterr);
 
+static ErrorCode refusal_say(SendItem *item, const char *refusal)
+{
+    const char *field = item->payload_noun && strncmp(refusal, "payload ", 8) == 0 ? item->payload_noun : "";
+
+    return fail(&item->error, ERR_KEY_REUSED, "%s %s exists already: %s%s", item->noun ? item->noun : "command",
+                item->id, field, refusal + (*field ? strlen("payload") : 0));
+}
+
 static void verdict_take(SendItem *item, const Sent *sent)
 {
     item->is_new = sent->is_new;
@@ -161,7 +176,7 @@ static void verdict_take(SendItem *item, const Sent *sent)
                  "command %s waits for another transaction that has not ended: it sends the same id%s%s", item->id,
                  item->reply_to ? ", creates the reply queue" : "", item->batch_id ? ", or holds the batch" : "");
     if (sent->refusal)
-        item->code = fail(&item->error, ERR_KEY_REUSED, "command %s exists already: %s", item->id, sent->refusal);
+        item->code = refusal_say(item, sent->refusal);
 }
 
 /* Are all ids made by send_prepare()? */
@@ -190,7 +205,8 @@ static ErrorCode group_send(Arena *arena, SendItem **items, int count, bool nowa
                      numbers_arg(arena, items, count, offsetof(SendItem, max_attempts), ATTEMPTS_DEFAULT),
                      db_texts_by(arena, items, count, reply_of), db_texts_by(arena, items, count, correlation_of),
                      db_uuid(first->batch_id), db_text(first->actor), db_bool(nowait),
-                     db_texts_by(arena, items, count, order_key_of), db_bool(fresh)),
+                     db_texts_by(arena, items, count, order_key_of), db_bool(fresh),
+                     db_texts_by(arena, items, count, attached_of)),
              &rows, &sent_count, reterr));
     sent = rows;
     if (fresh && sent_count == 1 && sent[0].ord == 0) { /* all are new */
@@ -288,7 +304,7 @@ void send_count(SendItem *const *items, int count)
 ErrorCode send_sorted(Pool *pool, Deadline deadline, Arena *arena, SendItem **items, int count, bool nowait,
                       Error *reterr)
 {
-    TxOptions options = {.name = "send", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {.name = "send", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
     Sending   sending = {pool, &options, items, count, nowait};
 
     if (count == 0)

@@ -49,8 +49,10 @@ typedef struct {
     bool        replies_to_module; /* reply_to is a target that only a module uses; PostgreSQL checks it */
     const char *correlation_id;    /* NULL: none */
     const char *batch_id;          /* NULL: none */
+    const char *attached;          /* text for the module that reserves the domain; NULL: none */
     const char *order_key; /* commands of the domain with the same key run one at a time, in order; NULL: none */
     const char *actor;     /* the sender, for the audit; NULL: none */
+    const char *noun, *payload_noun; /* what messages call the command and its payload; NULL: so */
     /* The verdict. */
     char        id[UUID_TEXT_SIZE];
     bool        is_new;

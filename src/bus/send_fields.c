@@ -19,7 +19,7 @@
 static const Field send_fields[] = {
     DOMAIN_AND_TYPE,
     {"payload", FIELD_JSON, AT(payload), .help = "any JSON for the handler; {} when absent"},
-    {"command_id", FIELD_UUID, AT(command_id), .help = "sent twice it is one command"},
+    {"command_id", FIELD_UUID, AT(command_id), .help = "idempotency key: sending twice with the same id sends one command"},
     {"delay_s", FIELD_REAL, AT(delay_s), .min = 0, .max = SEND_DELAY_S_MAX, .help = "not before"},
     {"priority", FIELD_I64, AT(priority), .min = 0, .max = SEND_PRIORITY_MAX, .is_set = AT(priority_given),
      .help = "9 is first; 4 when absent"},
@@ -40,7 +40,7 @@ static const Field on_complete_fields[] = {
 static const FieldTable on_complete_table = {"on_complete", on_complete_fields, COUNT(on_complete_fields), sizeof(SendRequest)};
 
 static const Field batch_fields[] = {
-    {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .help = "sent twice it is one batch"},
+    {"batch_id", FIELD_UUID, offsetof(BatchRequest, batch_id), .help = "idempotency key: sending twice with the same id creates one batch"},
     {"name", FIELD_TEXT, offsetof(BatchRequest, name), .length_max = 200},
     {"on_complete", FIELD_OBJECT, offsetof(BatchRequest, on_complete), .rows = &on_complete_table,
      .help = "a command that is sent once, when the batch is sealed and all of its commands have ended"},

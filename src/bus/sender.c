@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "bus/command.h"
 #include "bus/send_internal.h"
 #include "pg/combiner.h"
@@ -44,11 +45,9 @@ static ErrorCode sender_run(void *context, void **items, int count, Deadline dea
 
 Sender *sender_new(Pool *pool)
 {
-    Sender    *sender = calloc(1, sizeof *sender);
+    Sender    *sender = memory_new(1, sizeof *sender);
     PoolStatus status;
 
-    if (!sender)
-        abort();
     pool_status(pool, &status);
     sender->pool    = pool;
     sender->sends   = combiner_new(&(CombinerOptions){.run        = sender_run,

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "bus/command.h"
 #include "bus/metric.h"
 #include "bus/send.h"
 #include "pg/combiner.h"
+#include "pg/combiner_split.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -36,12 +38,6 @@ typedef struct {
     SETTLED_COLUMNS(DB_FIELD, Settled)
 } Settled;
 DB_SHAPE(settled, Settled, SETTLED_COLUMNS);
-
-#define EXTENDED_COLUMNS(X, T) X(T, const char *, DB_TEXT, verdict)
-typedef struct {
-    EXTENDED_COLUMNS(DB_FIELD, Extended)
-} Extended;
-DB_SHAPE(extended, Extended, EXTENDED_COLUMNS);
 
 /* ---- items as arrays; NULL where no item has one, so that the server has less to read ---- */
 
@@ -196,7 +192,7 @@ ErrorCode settle_in(Tx *tx, SettleItem **items, int count, Error *reterr)
 /* Keyed by the tokens: repeated after a lost response it changes nothing more. */
 ErrorCode settle_many(Pool *pool, Deadline deadline, Arena *arena, SettleItem **items, int count, Error *reterr)
 {
-    TxOptions options = {.name = "settle", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {.name = "settle", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
     DbArg     list[SETTLE_ARGS];
     void     *rows;
     int       row_count;
@@ -253,11 +249,9 @@ static ErrorCode settler_run(void *context, void **items, int count, Deadline de
 
 Settler *settler_new(Pool *pool, const Wake *wake)
 {
-    Settler   *settler = calloc(1, sizeof *settler);
+    Settler   *settler = memory_new(1, sizeof *settler);
     PoolStatus status;
 
-    if (!settler)
-        abort();
     pool_status(pool, &status);
     settler->pool     = pool;
     settler->wake     = wake;
@@ -377,18 +371,19 @@ static LeaseVerdict verdict_read(const char *word)
 ErrorCode lease_extend(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, const int64_t *tokens,
                        int count, int lease_ms, LeaseVerdict *ret_verdicts, Error *reterr)
 {
-    TxOptions       options = {.name = "extend", .deadline = deadline, .arena = arena, .keyed = true, .urgent = true};
-    const Extended *rows;
-    void           *any;
-    int             row_count;
+    TxOptions options = {
+        .name = "extend", .deadline = deadline, .arena = arena, .keyed = true, .urgent = true, .prepare = true};
+    const char *const *verdicts;
+    void              *rows;
+    int                row_count;
 
     TRY(db_call_many(pool, &options, sql_bus_extend,
                      DB_ARGS(db_i64s(arena, ids, count), db_i64s(arena, tokens, count), db_i32(lease_ms)),
-                     &extended_shape, &any, &row_count, reterr));
+                     &db_text_shape, &rows, &row_count, reterr));
     if (row_count != count)
         return fail(reterr, ERR_INTERNAL, "%d leases were extended and %d returned", count, row_count);
-    rows = any;
+    verdicts = rows;
     for (int i = 0; i < count; i++)
-        ret_verdicts[i] = verdict_read(rows[i].verdict);
+        ret_verdicts[i] = verdict_read(verdicts[i]);
     return OK;
 }

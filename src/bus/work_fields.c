@@ -10,7 +10,6 @@
 #include "bus/send.h"
 
 #define CLAIM_LIMIT_MAX 1000
-#define LEASE_S_DEFAULT 30
 #define LEASE_S_MAX     86400
 #define WAIT_S_MAX      60
 
@@ -26,11 +25,6 @@ static const Field claim_fields[] = {
      .help = "name of the worker; the audit shows it after the key's name: shop (host-7)"},
 };
 const FieldTable claim_table = {"claim", claim_fields, COUNT(claim_fields), sizeof(ClaimRequest)};
-
-int claim_request_lease_ms(const ClaimRequest *request)
-{
-    return (int)((request->lease_s > 0 ? request->lease_s : LEASE_S_DEFAULT) * 1000);
-}
 
 void claimed_write(Writer *writer, const ClaimedCommand *list, int count)
 {

@@ -12,16 +12,16 @@
 #include "bus/claim.h"
 #include "bus/settle.h"
 
-#define WORK_ITEMS_MAX 8000 /* settlements or extensions in one request */
+#define WORK_ITEMS_MAX        8000 /* settlements or extensions in one request */
+#define CLAIM_LEASE_S_DEFAULT 30
 
 typedef struct {
-    int64_t     limit;
+    int64_t     limit;           /* 0: absent */
     double      lease_s, wait_s; /* lease_s 0: absent */
     ReaderArray types;           /* of const char * */
     const char *worker;
 } ClaimRequest;
 extern const FieldTable claim_table;
-int                     claim_request_lease_ms(const ClaimRequest *request);
 
 typedef struct {
     const char *command_id, *outcome, *result, *error;

@@ -48,6 +48,15 @@ static void worker_notify(void *context, const char *domain)
     waker_notify(worker->waker, domain);
 }
 
+/* This process has queued commands in a domain. */
+static void worker_called(void *context, const char *domain)
+{
+    Worker *worker = context;
+
+    if (strcmp(domain, worker->options.domain) == 0)
+        worker_wake(worker);
+}
+
 /* Commands were requeued, by this worker or by another one of this process. */
 static void worker_requeued(void *context)
 {
@@ -87,12 +96,15 @@ Worker *worker_new(const WorkerOptions *options)
     cond_init(&worker->ticked);
     worker->member   = (RequeuerMember){.wake = worker_requeued, .context = worker};
     worker->requeuer = requeuer_join(options->pool, &worker->member);
+    worker->local    = (WakeMember){.pool = options->pool, .call = worker_called, .context = worker};
+    wake_join(&worker->local);
     return worker;
 }
 
 void worker_free(Worker *worker)
 {
     assert(worker->held == 0);
+    wake_leave(&worker->local);
     requeuer_leave(worker->requeuer, &worker->member);
     cond_done(&worker->ticked);
     cond_done(&worker->changed);
@@ -102,6 +114,8 @@ void worker_free(Worker *worker)
     settler_free(worker->settler);
     waker_free(worker->waker);
     claimer_free(worker->claimer);
+    if (worker->claimer_next)
+        claimer_free(worker->claimer_next);
     free(worker);
 }
 
@@ -113,6 +127,21 @@ void claimed_batch_free(ClaimedBatch *claimed_batch)
 }
 
 /* ---- from other threads ---- */
+
+void worker_types_set(Worker *worker, const char *const *types)
+{
+    const WorkerOptions *options = &worker->options;
+    Claimer             *next    = claimer_new(options->pool, options->domain, types, options->name), *unused;
+
+    mutex_lock(&worker->mutex);
+    unused               = worker->claimer_next;
+    worker->claimer_next = next;
+    worker->woken        = true;
+    cond_broadcast(&worker->changed);
+    mutex_unlock(&worker->mutex);
+    if (unused)
+        claimer_free(unused);
+}
 
 void worker_wake(Worker *worker)
 {
@@ -204,7 +233,7 @@ static int worker_fits(const Worker *worker)
     size_t fits = used < WORKER_BYTES_MAX ? (WORKER_BYTES_MAX - used) / (worker->command_bytes + 1) : 0;
 
     if (fits == 0)
-        return worker->held == 0; /* work goes on, however large it is */
+        return worker->held == worker->locked; /* work goes on, however large it is */
     return fits < CLAIM_MAX ? (int)fits : CLAIM_MAX;
 }
 
@@ -231,8 +260,10 @@ static int worker_space(const Worker *worker)
 {
     const WorkerOptions *options = &worker->options;
     bool                 ahead   = worker->handler_us < AHEAD_US_MAX;
-    int                  space   = (ahead ? 2 : 1) * options->concurrency - worker->held;
+    int                  space   = (ahead ? 2 : 1) * options->concurrency - worker->held + worker->locked;
 
+    if (pool_is_outdated(options->pool))
+        return 0;
     if (options->handler->is_inline)
         return worker->claimed_batch ? 0 : smaller(options->batch, worker_fits(worker));
     if (mono_before(clock_mono(), worker->paused_until))
@@ -267,8 +298,8 @@ static int worker_wait(Worker *worker, Mono until, bool for_space)
     return worker->stopping ? 0 : worker_space(worker);
 }
 
-/* A notification may be about a delayed command: then its time should be known. */
-static void notification_take(Worker *worker, Pace *pace)
+/* A notification may be about a delayed command: then its time should be known. Returns whether there was one. */
+static bool notification_take(Worker *worker, Pace *pace)
 {
     bool woken;
 
@@ -279,6 +310,7 @@ static void notification_take(Worker *worker, Pace *pace)
     mutex_unlock(&worker->mutex);
     if (woken)
         requeuer_notified(worker->requeuer);
+    return woken;
 }
 
 /* Handlers turned out to be slow after more was claimed than they could begin. */
@@ -327,10 +359,26 @@ static int batch_prepare(Handler *handler, ClaimedBatch *claimed_batch)
                             claimed_batch->prepared);
 }
 
+static void claimer_renew(Worker *worker)
+{
+    Claimer *before = NULL;
+
+    mutex_lock(&worker->mutex);
+    if (worker->claimer_next) {
+        before               = worker->claimer;
+        worker->claimer      = worker->claimer_next;
+        worker->claimer_next = NULL;
+    }
+    mutex_unlock(&worker->mutex);
+    if (before)
+        claimer_free(before);
+}
+
 static ErrorCode worker_claim(Worker *worker, int space, int *ret_count, Error *reterr)
 {
     scoped(claimed_batch_free) ClaimedBatch *claimed_batch = memory_new(1, sizeof *claimed_batch);
 
+    claimer_renew(worker);
     claimed_batch->arena      = arena_new(CLAIMED_BATCH_BYTES_MAX);
     claimed_batch->claimed_at = clock_mono();
     TRY(claimer_claim(worker->claimer, deadline_in_ms(CALL_MS), claimed_batch->arena, space, worker->options.lease_ms,
@@ -361,17 +409,29 @@ static ErrorCode worker_is_drained(Worker *worker, bool *ret_drained, Error *ret
     return OK;
 }
 
+/* Requeue what is due and claim. A notification is most likely about a command that is ready: then the claim comes first, else what
+ * was requeued is claimed with the rest. */
+static ErrorCode worker_step(Worker *worker, Pace *pace, int space, int *ret_count, Error *reterr)
+{
+    bool is_notified = notification_take(worker, pace);
+    int  most_ms     = requeue_most_ms(pace);
+
+    executions_release_stale(worker);
+    if (!is_notified)
+        TRY(requeuer_step(worker->requeuer, most_ms, deadline_in_ms(CALL_MS), reterr));
+    if (space > 0)
+        TRY(worker_claim(worker, space, ret_count, reterr));
+    return is_notified ? requeuer_step(worker->requeuer, most_ms, deadline_in_ms(CALL_MS), reterr) : OK;
+}
+
 static ErrorCode worker_cycle(Worker *worker, Pace *pace, bool *ret_drained, Error *reterr)
 {
     int space = worker_wait(worker, requeuer_at(worker->requeuer, requeue_most_ms(pace)), /* for_space= */ true);
     int count = 0;
 
-    notification_take(worker, pace);
-    executions_release_stale(worker);
-    TRY(requeuer_step(worker->requeuer, requeue_most_ms(pace), deadline_in_ms(CALL_MS), reterr));
+    TRY(worker_step(worker, pace, space, &count, reterr));
     if (space == 0)
         return OK;
-    TRY(worker_claim(worker, space, &count, reterr));
     if (count > 0) {
         pace->idle_ms = BUSY_MS;
         return OK;

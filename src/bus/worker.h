@@ -6,6 +6,8 @@
  * handles whole batches has one thread instead, which settles a batch while the next one is claimed.
  *
  *     claimed -> WAITING -> RUNNING -> SETTLING -> done      WAITING -> done  [released at the stop, or its lease was lost]
+ *     RUNNING -> LOCKED  [job->is_locked]                    LOCKED -> WAITING  [the lease can be extended again]
+ *                                                            LOCKED -> done  [it is lost or canceled, or the worker stops]
  *
  * Invariants
  *   1. At most `concurrency` handlers run at the same time. While handlers are short (100 ms on average) at most that many more commands are
@@ -13,6 +15,7 @@
  *   2. A command that is claimed is settled, or its lease runs out: nothing is forgotten. On stop, what was not begun is
  *      released immediately, and its attempt does not count. Nor does that of a command which its handler could not begin: the worker
  *      releases all that it has not begun, and pauses.
+ *      What is LOCKED holds no handler's place: as many others are claimed.
  *   3. A handler whose lease was lost or canceled is stopped (handler->stop), and its outcome changes nothing.
  *   4. What is claimed and not settled, payloads and what prepare() has read, takes about WORKER_BYTES_MAX in the whole pod: claims get smaller as it
  *      is used up. A worker that holds nothing claims one command all the same.
@@ -48,7 +51,9 @@ typedef struct {
     Deadline              deadline; /* of the handler; never: none */
     const char
         *not_begun; /* set by run() if the command could not be begun, for a reason that is not the command's: why */
-    const char *output;    /* set by run() of a program that completed: what it printed, if that is not JSON */
+    const char *output; /* set by run() of a program that completed: what it printed, if that is not JSON */
+    bool
+        is_locked; /* set by run(): another transaction has the lease locked, so that it can be neither settled nor released */
     bool        timed_out; /* set by run() if it ended because the deadline was reached, before stop() was called */
     atomic_bool stopped;
 } Job;
@@ -111,6 +116,8 @@ SCOPED(Worker, worker_free)
 /* Be woken by notifications; the Listen must be freed before the worker, or worker_unlisten() called. */
 void worker_listen(Worker *worker, Listen *listen);
 void worker_unlisten(Worker *worker, Listen *listen);
+/* Claim these types from the next claim on; what is held goes on. From any thread. NULL: all. */
+void worker_types_set(Worker *worker, const char *const *types);
 /* Runs until worker_stop() or drained. Database outages are waited out. ERR_INVALID and other final failures end it; it may be
  * run again. ERR_INTERNAL: its threads cannot be started. */
 must_check ErrorCode worker_run(Worker *worker, Error *reterr);

@@ -1,9 +1,8 @@
 /*
- * worker_execution.c - handler threads, and the heartbeat who extends leases and stops what must stop.
+ * worker_execution.c - what a worker holds, and the threads that run it.
  *
- * A execution leaves the list of what is held only when it is settled or lost; until then its lease is kept.
+ * An execution leaves the list of what is held only when it is settled or lost; until then its lease is kept.
  */
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +16,6 @@
 
 #define CALL_MS           10000
 #define AGAIN_MS          500
-#define KEEP_TIMES        3 /* heartbeats within a lease */
 #define HANDLER_BYTES_MAX ((size_t)64 << 20)
 
 static void handlers_grow(Worker *worker, int wanted);
@@ -41,6 +39,7 @@ void execution_drop(Worker *worker, Execution *execution)
     *(execution->next ? &execution->next->previous : &worker->last)      = execution->previous;
     worker->held--;
     worker->waiting -= execution->state == EXECUTION_WAITING;
+    worker->locked -= execution->state == EXECUTION_LOCKED;
     cond_signal(&worker->changed);
     if (--claimed_batch->left == 0)
         claimed_batch_free(claimed_batch);
@@ -63,24 +62,13 @@ Mono executions_stale_at(const Worker *worker)
     return execution ? mono_plus_ms(execution->claimed_batch->claimed_at, WAITING_MS_MAX) : deadline_never().at;
 }
 
-static Execution *execution_find(const Worker *worker, int64_t id, int64_t token)
-{
-    Execution *execution = worker->first;
-
-    while (execution && (execution->command->id != id || execution->command->token != token))
-        execution = execution->next;
-    return execution;
-}
-
 void executions_add(Worker *worker, ClaimedBatch *claimed_batch)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
 
     for (int i = 0; i < claimed_batch->count; i++) {
-        Execution *execution = calloc(1, sizeof *execution);
+        Execution *execution = memory_new(1, sizeof *execution);
 
-        if (!execution)
-            abort();
         execution->command       = &claimed_batch->list[i];
         execution->prepared      = claimed_batch->prepared ? claimed_batch->prepared[i] : NULL;
         execution->claimed_batch = claimed_batch;
@@ -163,7 +151,7 @@ static StopReason execution_reason(Worker *worker, const Execution *execution)
     return execution->why == STOP_NONE && execution->job.timed_out ? STOP_TIMEOUT : execution->why;
 }
 
-static bool stop_is_loss(StopReason why)
+bool stop_is_loss(StopReason why)
 {
     return why == STOP_LOST || why == STOP_CANCELED;
 }
@@ -236,6 +224,35 @@ static void duration_note(Worker *worker, int64_t us)
     worker->handler_us += (us - worker->handler_us) / 8;
 }
 
+/* Its lease is ours, and can be neither ended nor extended now: the heartbeat sees when that is over. A worker that stops, or that has many of them,
+ * lets it run out. */
+static void execution_set_aside(Worker *worker, Execution *execution)
+{
+    running_end(worker);
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    if (worker->stopping || worker->locked == WORKER_CONCURRENCY_MAX) {
+        worker->counts.lost++;
+        execution_drop(worker, execution);
+        return;
+    }
+    execution->state = EXECUTION_LOCKED;
+    worker->locked++;
+    cond_signal(&worker->changed);
+    cond_signal(&worker->ticked);
+}
+
+void execution_resume(Worker *worker, Execution *execution)
+{
+    execution->state    = EXECUTION_WAITING;
+    execution->why      = STOP_NONE;
+    execution->prepared = NULL; /* it may have changed */
+    execution->job      = (Job){0};
+    worker->locked--;
+    worker->waiting++;
+    cond_signal(&worker->arrived);
+}
+
 static void execution_run(Worker *worker, Execution *execution, Arena *arena)
 {
     SettleItem item  = {.id       = execution->command->id,
@@ -258,6 +275,10 @@ static void execution_run(Worker *worker, Execution *execution, Arena *arena)
         return;
     }
     pause_end(worker);
+    if (execution->job.is_locked) {
+        execution_set_aside(worker, execution);
+        return;
+    }
     if (!item.status) {
         item_judge(worker, execution_reason(worker, execution), arena, &item);
         item_settle(worker, execution, arena, &item);
@@ -286,122 +307,6 @@ static void *handler_run(void *context)
         log_set_request(NULL);
         arena_reset(arena);
     }
-    return NULL;
-}
-
-/* ---- the heartbeat ---- */
-
-/* Under the mutex, so that run() cannot return meanwhile. */
-static void execution_stop(Worker *worker, Execution *execution, StopReason why)
-{
-    if (execution->why == STOP_NONE || stop_is_loss(why))
-        execution->why = why;
-    if (execution->state != EXECUTION_RUNNING || atomic_exchange(&execution->job.stopped, true))
-        return;
-    if (worker->options.handler->stop)
-        worker->options.handler->stop(worker->options.handler, &execution->job);
-}
-
-static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verdict, Mono asked_at)
-{
-    if (verdict == LEASE_EXTENDED) {
-        execution->kept_at = asked_at;
-        if (execution->state == EXECUTION_WAITING) /* it may have been in doubt */
-            cond_signal(&worker->arrived);
-        return;
-    }
-    if (verdict == LEASE_BUSY)
-        return; /* the next heartbeat asks again */
-    if (execution->state != EXECUTION_WAITING) {
-        execution_stop(worker, execution, verdict == LEASE_CANCELED ? STOP_CANCELED : STOP_LOST);
-        return;
-    }
-    worker_count(worker, &(SettleItem){.status = verdict == LEASE_CANCELED ? "CANCELED" : NULL});
-    execution_drop(worker, execution);
-}
-
-/* Leases that will not last until the next heartbeat but one. */
-static int leases_collect(Worker *worker, Mono now, int every_ms, int64_t *ret_ids, int64_t *ret_tokens)
-{
-    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
-    int                         count = 0;
-
-    for (const Execution *execution = worker->first; execution && count < 2 * WORKER_CONCURRENCY_MAX;
-         execution                  = execution->next)
-        if (mono_ms_between(execution->kept_at, now) >= every_ms) {
-            ret_ids[count]    = execution->command->id;
-            ret_tokens[count] = execution->command->token;
-            count++;
-        }
-    return count;
-}
-
-static void leases_extend(Worker *worker, int every_ms)
-{
-    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
-    int64_t                  *ids      = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
-    int64_t                  *tokens   = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
-    LeaseVerdict             *verdicts = arena_array(arena, LeaseVerdict, 2 * WORKER_CONCURRENCY_MAX);
-    Mono                      now      = clock_mono();
-    Error                     error    = {0};
-    int                       count    = leases_collect(worker, now, every_ms, ids, tokens);
-
-    if (count == 0)
-        return;
-    if (lease_extend(worker->options.pool, deadline_in_ms(every_ms), arena, ids, tokens, count,
-                     worker->options.lease_ms, verdicts, &error) != OK) {
-        log_error(LOG_WARN, "worker", "leases could not be extended, trying on", &error);
-        return;
-    }
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
-    for (int i = 0; i < count; i++) {
-        Execution *execution = execution_find(worker, ids[i], tokens[i]);
-
-        if (execution)
-            verdict_take(worker, execution, verdicts[i], now);
-    }
-}
-
-/* Under the mutex: stop what runs too long, or longer than the worker; returns when to check again. */
-static Deadline executions_stop_late(Worker *worker)
-{
-    Deadline next = worker->stopping ? worker->stop_deadline : deadline_never();
-    bool     end  = deadline_passed(next);
-
-    if (end)
-        next = deadline_never();
-    for (Execution *execution = worker->first; execution; execution = execution->next) {
-        if (execution->state != EXECUTION_RUNNING || execution->why != STOP_NONE)
-            continue;
-        if (end)
-            execution_stop(worker, execution, STOP_SHUTDOWN);
-        else if (deadline_passed(execution->job.deadline))
-            execution_stop(worker, execution, STOP_TIMEOUT);
-        else
-            next = deadline_sooner(next, execution->job.deadline);
-    }
-    return next;
-}
-
-static void *heartbeat_run(void *context)
-{
-    Worker  *worker   = context;
-    int      every_ms = worker->options.lease_ms / KEEP_TIMES;
-    Deadline beat     = deadline_in_ms(every_ms);
-
-    mutex_lock(&worker->mutex);
-    while (!worker->closing || worker->held > 0) {
-        Deadline late = executions_stop_late(worker);
-
-        cond_wait(&worker->ticked, &worker->mutex, deadline_sooner(beat, late));
-        if (!deadline_passed(beat))
-            continue;
-        mutex_unlock(&worker->mutex);
-        leases_extend(worker, every_ms);
-        beat = deadline_in_ms(every_ms);
-        mutex_lock(&worker->mutex);
-    }
-    mutex_unlock(&worker->mutex);
     return NULL;
 }
 

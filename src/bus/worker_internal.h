@@ -27,7 +27,7 @@ typedef struct {
     Mono            claimed_at;
 } ClaimedBatch;
 
-typedef enum { EXECUTION_WAITING, EXECUTION_RUNNING, EXECUTION_SETTLING } ExecutionState;
+typedef enum { EXECUTION_WAITING, EXECUTION_RUNNING, EXECUTION_SETTLING, EXECUTION_LOCKED } ExecutionState;
 typedef enum { STOP_NONE, STOP_LOST, STOP_CANCELED, STOP_TIMEOUT, STOP_SHUTDOWN } StopReason;
 
 /* One command that is leased to this worker. Guarded by the mutex, except the job, which is the handler's. */
@@ -51,18 +51,20 @@ struct Worker {
     Waker         *waker;
     Requeuer      *requeuer;
     RequeuerMember member;
+    WakeMember     local;
     Wake           wake; /* the next command of an order key was queued, or a reply that is a command */
     pthread_t     *threads;
     int            thread_count;
     pthread_t      heartbeat;
     Arena         *arena; /* for the dispatcher's questions, emptied each turn */
 
-    Mutex         mutex;   /* guards the rest */
-    Cond          arrived; /* for handler threads: a execution waits, or closing */
-    Cond          changed; /* for the dispatcher: a free slot, a notification, or stopping */
-    Cond          ticked;  /* for the heartbeat: stopping or closing */
+    Mutex         mutex;        /* guards the rest */
+    Cond          arrived;      /* for handler threads: a execution waits, or closing */
+    Cond          changed;      /* for the dispatcher: a free slot, a notification, or stopping */
+    Cond          ticked;       /* for the heartbeat: stopping or closing */
+    Claimer      *claimer_next; /* in the place of `claimer`, which only the dispatcher uses; NULL: none */
     Execution    *first, *last;
-    int           held, waiting, running;
+    int           held, waiting, running, locked;
     int64_t       handler_us;    /* how long handlers take: a moving average, at most 10 * AHEAD_US_MAX */
     size_t        command_bytes; /* how much a command takes: a moving average that follows larger ones at once */
     ClaimedBatch *claimed_batch; /* is_inline: the batch to be settled next */
@@ -88,10 +90,18 @@ void executions_add(Worker *worker, ClaimedBatch *claimed_batch);
 
 /* Under the mutex: when the first one that waits has waited for too long. */
 Mono executions_stale_at(const Worker *worker);
+/* Under the mutex: one that is LOCKED can go on. */
+void execution_resume(Worker *worker, Execution *execution);
 /* Under the mutex: it is not held any more. */
 void execution_drop(Worker *worker, Execution *execution);
 /* Is a settle that failed tried again? A worker that ends does not wait for the end of an outage, nor for a schema to be mended. */
 bool settle_goes_on(Worker *worker, ErrorCode code);
+
+/* Has another worker the command, or will it have? Then nothing more is said about it. */
+bool stop_is_loss(StopReason why);
+
+/* worker_heartbeat.c: the body of its thread, until nothing is held any more */
+void *heartbeat_run(void *worker);
 
 /* worker_release.c */
 /* A handler could not begin its command, for a reason that is not the command's: claim nothing for 1 s, doubling up to 30 s. */

@@ -171,9 +171,10 @@ ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline
                                                 .drain       = row->drain,
                                                 .is_lazy     = row->is_lazy,
                                                 .handler     = handler});
-    *set->end     = entry;
-    set->end      = &entry->next;
-    entry         = NULL; /* NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
+    Entry **end   = set->end;
+
+    set->end = &entry->next;
+    *end     = take(entry);
     return OK;
 }
 
@@ -245,6 +246,12 @@ ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *r
         return fail(reterr, ERR_INTERNAL, "cannot start the thread \"worker\": %s", strerrordesc_np(error));
     }
     return OK;
+}
+
+void worker_set_types(WorkerSet *set, const char *const *types)
+{
+    for (Entry *entry = set->first; entry; entry = entry->next)
+        worker_types_set(entry->worker, types);
 }
 
 void worker_set_unlisten(WorkerSet *set)

@@ -54,6 +54,8 @@ SCOPED(WorkerSet, worker_set_free)
 must_check ErrorCode worker_set_add(WorkerSet *set, const WorkerRow *row, Deadline deadline, Error *reterr);
 /* Once. ERR_INTERNAL: a thread cannot be started; what was started has ended again. */
 must_check ErrorCode worker_set_start(WorkerSet *set, const WorkerSetStart *start, Error *reterr);
+/* All of them claim these types from now on; NULL: all. What they hold goes on. */
+void worker_set_types(WorkerSet *set, const char *const *types);
 /* Notifications do not wake them any more. */
 void worker_set_unlisten(WorkerSet *set);
 /* No more claims; handlers get until the deadline, then are stopped. Does not wait. */

@@ -32,6 +32,21 @@ const char *call_flag(const Call *call, const char *name)
     return NULL;
 }
 
+ErrorCode call_one_or_all(const Call *call, const char *noun, bool *ret_all, Error *reterr)
+{
+    static const char *const filters[] = {"--type", "--status", "--step", "--older", "--text", "--dry-run"};
+
+    *ret_all = call_flag(call, "--all") != NULL;
+    if (!call->count && !*ret_all)
+        return fail(reterr, ERR_USAGE, "ID is missing: name one %s, or all that match a filter with --all", noun);
+    if (call->count && *ret_all)
+        return fail(reterr, ERR_USAGE, "give one ID or --all, not both");
+    for (size_t i = 0; call->count && i < COUNT(filters); i++)
+        if (call_flag(call, filters[i]))
+            return fail(reterr, ERR_USAGE, "nothing was done: %s goes with --all, not with one ID", filters[i]);
+    return OK;
+}
+
 ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback,
                       int64_t *ret_value, Error *reterr)
 {

@@ -11,7 +11,7 @@ static const CommandFlag list_flags[] = {
 };
 static const CommandFlag key_flags[] = {
     {"--scopes",  "LIST", "read, wallet, treasury, command, process, rating, admin, comma-separated; read unless given"},
-    {"--expires", "TIME", "how long it is valid: 90d, 12h; no limit unless given"                                      },
+    {"--expires", "TIME", "validity: 90d, 12h; no limit unless given"                                                  },
     {NULL,        NULL,   NULL                                                                                         },
 };
 static const CommandFlag doctor_flags[] = {
@@ -19,64 +19,64 @@ static const CommandFlag doctor_flags[] = {
     {NULL,        NULL,   NULL                                                                   },
 };
 static const CommandFlag stop_flags[] = {
-    {"--force", NULL, "also when other programs use it"},
-    {NULL,      NULL, NULL                             },
+    {"--force", NULL, "even if other programs use it"},
+    {NULL,      NULL, NULL                           },
 };
 
 static const CommandFlag url_flags[] = {
-    {"--admin", NULL, "of the owner of pawl's schema: for backups and changes to the database"},
-    {NULL,      NULL, NULL                                                                    },
+    {"--admin", NULL, "print the URL of the owner of pawl's schema, for backups and changes to the database"},
+    {NULL,      NULL, NULL                                                                                  },
 };
 
 static const CommandFlag send_flags[] = {
-    {"--id",             "UUID",   "idempotency key: sent twice it is one command; generated unless given"                },
-    {"--delay",          "TIME",   "run it after this time: 10s, 2h"                                                      },
-    {"--priority",       "N",      "0 to 9, 9 is first; 4 unless given"                                                   },
-    {"--max-attempts",   "N",      "1 to 1000; 3 unless given"                                                            },
-    {"--reply-to",       "TARGET", "queue that gets the outcome, or command:DOMAIN/TYPE: the outcome becomes this command"},
-    {"--correlation-id", "TEXT",   "goes into the reply"                                                                  },
-    {"--batch",          "UUID",   "part of this batch"                                                                   },
-    {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"  },
-    {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                              },
-    {NULL,               NULL,     NULL                                                                                   },
+    {"--id",             "UUID",   "idempotency key: sending twice with the same id sends one command; generated unless given"},
+    {"--delay",          "TIME",   "do not run it before this time has passed: 10s, 2h"                                       },
+    {"--priority",       "N",      "0 to 9, 9 is first; 4 unless given"                                                       },
+    {"--max-attempts",   "N",      "1 to 1000; 3 unless given"                                                                },
+    {"--reply-to",       "TARGET", "queue that gets the outcome, or command:DOMAIN/TYPE: the outcome becomes this command"    },
+    {"--correlation-id", "TEXT",   "copied into the reply"                                                                    },
+    {"--batch",          "UUID",   "add it to this batch"                                                                     },
+    {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"      },
+    {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                                  },
+    {NULL,               NULL,     NULL                                                                                       },
 };
 static const CommandFlag work_flags[] = {
-    {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input"        },
+    {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input" },
     {"--sql",     "FUNCTION",
-     "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command"       },
-    {"--noop",    NULL,       "complete everything: for measuring"                                                          },
-    {"-j",        "N",        "how many handlers run at the same time; 8 unless given"                                      },
-    {"--batch",   "N",        "most commands in one claim; as many as there are free handlers unless given, 500 with --noop"},
-    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"                                },
-    {"--timeout", "TIME",     "how long one command may take; no limit unless given"                                        },
-    {"--type",    "LIST",     "only commands of these types, comma-separated"                                               },
-    {"--drain",   NULL,       "end when nothing of the claimed types is queued, delayed or in progress"                     },
-    {NULL,        NULL,       NULL                                                                                          },
+     "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command"},
+    {"--noop",    NULL,       "complete every command without a handler, for measurements"                           },
+    {"-j",        "N",        "how many handlers run at the same time; 8 unless given"                               },
+    {"--batch",   "N",        "most commands per claim; the number of free handlers unless given, 500 with --noop"   },
+    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"                         },
+    {"--timeout", "TIME",     "how long one handler may run; no limit unless given"                                  },
+    {"--type",    "LIST",     "only commands of these types, comma-separated"                                        },
+    {"--drain",   NULL,       "exit when no command of the claimed types is queued, delayed or in progress"          },
+    {NULL,        NULL,       NULL                                                                                   },
 };
 static const CommandFlag batch_flags[] = {
-    {"--id",          "UUID", "idempotency key: created twice it is one batch; generated unless given"    },
-    {"--name",        "TEXT", "what batch show calls it"                                                  },
-    {"--on-complete", "JSON", "{\"domain\", \"type\", \"payload\"}: a command to send when all have ended"},
-    {NULL,            NULL,   NULL                                                                        },
+    {"--id",          "UUID", "idempotency key: creating twice with the same id creates one batch; generated unless given"},
+    {"--name",        "TEXT", "name that batch show prints"                                                               },
+    {"--on-complete", "JSON", "{\"domain\", \"type\", \"payload\"}: a command to send when all have ended"                },
+    {NULL,            NULL,   NULL                                                                                        },
 };
 static const CommandFlag command_flags[] = {
     {"--domain", "D",  "only this domain"                                           },
     {"--status", "S",  "PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED"},
     {"--type",   "T",  "only this type"                                             },
     {"--limit",  "N",  "at most this many, 100 unless given"                        },
-    {"--count",  NULL, "only how many"                                              },
+    {"--count",  NULL, "print only their number"                                    },
     {NULL,       NULL, NULL                                                         },
 };
 static const CommandFlag tsq_flags[] = {
     {"--domain", "D",  "only this domain"                   },
     {"--type",   "T",  "only this type"                     },
     {"--limit",  "N",  "at most this many, 100 unless given"},
-    {"--count",  NULL, "only how many"                      },
+    {"--count",  NULL, "print only their number"            },
     {NULL,       NULL, NULL                                 },
 };
 static const CommandFlag show_flags[] = {
-    {"--domain", "D",  "its domain, where several have this id"},
-    {NULL,       NULL, NULL                                    },
+    {"--domain", "D",  "its domain, if several domains have this id"},
+    {NULL,       NULL, NULL                                         },
 };
 static const CommandFlag define_flags[] = {
     {"--check",   NULL, "only check it, without a database"                },
@@ -92,73 +92,76 @@ static const CommandFlag definitions_flags[] = {
 static const CommandFlag process_start_flags[] = {
     {"--id",     "UUID", "idempotency key: starting twice with the same id starts one process; generated unless given"},
     {"--domain", "D",    "the domain of its definition; \"process\" unless given"                                     },
+    {"--deadline", "DURATION|TIME", "how long from the start, such as 2h, or a time; that of its definition unless given"},
+    {"--on-deadline", "ACTION", "fail, compensate or troubleshoot, when the deadline passes; that of its definition unless given, without a definition troubleshoot"},
     {NULL,       NULL,   NULL                                                                                         },
 };
 static const CommandFlag process_list_flags[] = {
-    {"--domain", "D",    "only this domain"                                            },
-    {"--type",   "T",    "only this type"                                              },
+    {"--domain", "D",    "only this domain"                                                   },
+    {"--type",   "T",    "only this type"                                                     },
     {"--status", "S",
      "PENDING, IN_PROGRESS, WAITING_FOR_REPLY, WAITING_FOR_ASYNC, WAITING_FOR_RETRY, "
-     "WAITING_FOR_TSQ, COMPENSATING, COMPLETED, FAILED, CANCELED or COMPENSATED"       },
-    {"--step",   "NAME", "only those whose last step, or the one they wait in, is this"},
-    {"--older",  "TIME", "only those that started at least so long ago: 30m, 2d"       },
-    {"--text",   "TEXT", "only those with this text in their state"                    },
-    {"--limit",  "N",    "at most this many, 100 unless given"                         },
-    {NULL,       NULL,   NULL                                                          },
+     "WAITING_FOR_TSQ, COMPENSATING, COMPLETED, FAILED, CANCELED or COMPENSATED"              },
+    {"--step",   "NAME", "only those whose last step, or the step they wait in, has this name"},
+    {"--older",  "TIME", "only those started at least this long ago: 30m, 2d"                 },
+    {"--text",   "TEXT", "only those with this text in their state"                           },
+    {"--limit",  "N",    "at most this many, 100 unless given"                                },
+    {NULL,       NULL,   NULL                                                                 },
 };
 static const CommandFlag process_signal_flags[] = {
     {"--key",    "K",  "applied once per process, NAME and key; generated unless given"},
-    {"--domain", "D",  "its domain, where several have this id"                        },
+    {"--domain", "D",  "its domain, if several domains have this id"                   },
     {NULL,       NULL, NULL                                                            },
 };
 /* Who decides, and about what: one process, or all that match. */
 #define PROCESS_DECISION_FLAGS                                                                                  \
-    {"--operator", "NAME", "who decides; unless given, the name of the operating system's user"},               \
+    {"--operator", "NAME", "name of the operator; the operating system's user unless given"},                   \
         {"--reason", "TEXT", "why"},                                                                            \
-        {"--domain", "D", "its domain, where several have this id; with --all only this one"},                  \
+        {"--domain", "D", "its domain, if several domains have this id; with --all, only this domain"},         \
         {"--all", NULL, "all that match the flags below instead of one ID"}, {"--type", "T", "only this type"}, \
         {"--status", "S", "only this status, see pawl process list"},                                           \
-        {"--step", "NAME", "only those whose last step, or the one they wait in, is this"},                     \
-        {"--older", "TIME", "only those that started at least so long ago: 30m, 2d"},                           \
+        {"--step", "NAME", "only those whose last step, or the step they wait in, has this name"},              \
+        {"--older", "TIME", "only those started at least this long ago: 30m, 2d"},                              \
         {"--text", "TEXT", "only those with this text in their state"},                                         \
-        {"--dry-run", NULL, "count what matches, and do nothing"}, {"--yes", NULL, "confirm --all"},            \
+        {"--dry-run", NULL, "only count the processes that match"}, {"--yes", NULL, "confirm --all"},           \
     {                                                                                                           \
         NULL, NULL, NULL                                                                                        \
     }
 static const CommandFlag process_retry_flags[] = {
-    {"--from", "STEP", "run this step and what came after it again; from the one that failed unless given"},
+    {"--from", "STEP",
+     "run this step and what follows it again, with new keys; without it, continue at the step that failed"},
     PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag process_cancel_flags[] = {
-    {"--compensate", NULL, "run the compensations of the steps that have ended first"},
+    {"--compensate", NULL, "first run the compensations of the steps that have ended"},
     PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag process_complete_flags[] = {
-    {"--result", "JSON", "what the process would have returned; null unless given"},
+    {"--result", "JSON", "result of the process; null unless given"},
     PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag process_move_flags[] = {
-    {"--to", "VERSION", "of its definition, newer than the one it has"},
+    {"--to", "VERSION", "version of the definition, newer than the present one"},
     PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag policy_flags[] = {
-    {"--type", "T",  "only this type; the domain's own unless given"},
-    {NULL,     NULL, NULL                                           },
+    {"--type", "T",  "the policy of this type; that of the domain unless given"},
+    {NULL,     NULL, NULL                                                      },
 };
 static const CommandFlag policy_set_flags[] = {
-    {"--type",      "T",    "only this type; the domain's own unless given"                                       },
+    {"--type",      "T",    "the policy of this type; that of the domain unless given"                            },
     {"--order-key", "RULE", "what a command in the troubleshooting queue does with its order key: hold or release"},
     {NULL,          NULL,   NULL                                                                                  },
 };
 static const CommandFlag cancel_flags[] = {
-    {"--domain",   "D",    "its domain, where several have this id"                            },
-    {"--operator", "NAME", "who decides; unless given, the name of the operating system's user"},
-    {"--reason",   "TEXT", "why"                                                               },
-    {NULL,         NULL,   NULL                                                                },
+    {"--domain",   "D",    "its domain, if several domains have this id"                   },
+    {"--operator", "NAME", "name of the operator; the operating system's user unless given"},
+    {"--reason",   "TEXT", "why"                                                           },
+    {NULL,         NULL,   NULL                                                            },
 };
 /* clang-format off */
 #define DECIDE_FLAGS                                                                \
-    {"--operator", "NAME", "who decides; unless given, the name of the operating system's user"},   \
+    {"--operator", "NAME", "name of the operator; the operating system's user unless given"},   \
     {"--reason",   "TEXT", "why"},                                                  \
     {"--all",      NULL,   "all that match --domain and --type instead of one ID"}, \
     {"--domain",   "D",    "only this domain; with an ID, its domain"},             \
@@ -226,7 +229,7 @@ static const CommandFlag bench_latency_flags[] = {
 };
 
 /* clang-format off */
-#define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posted twice it is posted once; generated unless given"}
+#define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posting twice with the same key posts once; generated unless given"}
 #define WALLET_ASSET    {"--asset", "A", "CREDIT unless given"}
 #define WALLET_REF_ASSET {"--asset", "A", "refuse it unless ID is in this asset; not checked unless given"}
 #define WALLET_METADATA {"--metadata", "JSON", "an object stored with it"}
@@ -282,32 +285,32 @@ static const CommandFlag rating_flags[] = {
 };
 
 const CliCommand cli_commands[] = {
-    {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until a signal ends it; --listen A:P, --role LIST"},
+    {"serve",   NULL,     "",          0, 0, command_serve,          NULL,       "run the daemon until SIGTERM or SIGINT; --listen A:P, --role LIST"},
     {"send",    NULL,     "DOMAIN TYPE [JSON|-]", 2, 3, command_send,  send_flags, "send a command"},
     {"work",    NULL,     "DOMAIN",    1, 1, command_work,           work_flags, "handle the commands of a domain"},
     {"command", "show",   "ID",        1, 1, command_command_show,   show_flags, "show one command with its audit"},
     {"command", "list",   "",          0, 0, command_command_list,   command_flags, "list commands, newest first"},
     {"command", "cancel", "ID",        1, 1, command_command_cancel, cancel_flags, "cancel a command"},
-    {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list the commands that wait for an operator"},
-    {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "queue it again with its attempts reset"},
-    {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "end it as CANCELED"},
-    {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   complete_flags, "end it as COMPLETED"},
+    {"tsq",     "list",   "",          0, 0, command_tsq_list,       tsq_flags,  "list the commands in the troubleshooting queue"},
+    {"tsq",     "retry",  "[ID]",      0, 1, command_tsq_retry,      decide_flags, "queue a command in troubleshooting again, with its attempts reset"},
+    {"tsq",     "cancel", "[ID]",      0, 1, command_tsq_cancel,     decide_flags, "end a command in troubleshooting as CANCELED"},
+    {"tsq",     "complete", "[ID]",    0, 1, command_tsq_complete,   complete_flags, "end a command in troubleshooting as COMPLETED"},
     {"batch",   "create", "",          0, 0, command_batch_create,   batch_flags, "open a batch and print its id; add commands with send --batch"},
-    {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "close it: no more commands will be added"},
+    {"batch",   "seal",   "ID",        1, 1, command_batch_seal,     NULL,       "seal a batch: no more commands can be added"},
     {"batch",   "show",   "ID",        1, 1, command_batch_show,     NULL,       "show the progress of a batch"},
+    {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
+    {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set the delays before retries: 10s,1m,5m; the last one applies to all further attempts"},
+    {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default delays"},
     {"process", "define", "FILE|-",    1, 1, command_process_define, define_flags, "check and store the definition of a process; see pawl help definitions"},
     {"process", "definitions", "[TYPE]", 0, 1, command_process_definitions, definitions_flags, "list versions of definitions, newest first, or print one"},
     {"process", "start",  "TYPE [JSON|-]", 1, 2, command_process_start, process_start_flags, "start a process with this state, {} unless given"},
     {"process", "show",   "ID",        1, 1, command_process_show,   show_flags, "show one process: its steps, what it waits for and until when"},
     {"process", "list",   "",          0, 0, command_process_list,   process_list_flags, "list processes, newest first"},
-    {"process", "signal", "ID NAME [JSON|-]", 2, 3, command_process_signal, process_signal_flags, "give a process a response; {} unless given"},
+    {"process", "signal", "ID NAME [JSON|-]", 2, 3, command_process_signal, process_signal_flags, "send a response to a process; {} unless given"},
     {"process", "retry",  "[ID]",      0, 1, command_process_retry,  process_retry_flags, "queue a process in troubleshooting again"},
     {"process", "cancel", "[ID]",      0, 1, command_process_cancel, process_cancel_flags, "cancel a process"},
     {"process", "complete", "[ID]",    0, 1, command_process_complete, process_complete_flags, "end a process in troubleshooting as COMPLETED"},
     {"process", "move",   "[ID]",      0, 1, command_process_move,   process_move_flags, "move a process to a newer version of its definition"},
-    {"policy",  "show",   "DOMAIN",    1, 1, command_policy_show,    NULL,       "show the delays before retries in a domain"},
-    {"policy",  "set",    "DOMAIN [DELAYS]", 1, 2, command_policy_set, policy_set_flags, "set them: 10s,1m,5m; the last one applies to all further attempts"},
-    {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default"},
     {"wallet",  "create", "OWNER",     1, 1, command_wallet_create,  wallet_create_flags, "open a wallet"},
     {"wallet",  "topup",  "OWNER N",   2, 2, command_wallet_topup,   wallet_flags, "credit a wallet from @system"},
     {"wallet",  "spend",  "OWNER N",   2, 2, command_wallet_spend,   wallet_flags, "debit a wallet to @system"},
@@ -317,7 +320,7 @@ const CliCommand cli_commands[] = {
     {"wallet",  "void",   "ID",        1, 1, command_wallet_void,    wallet_void_flags, "release what a hold has reserved"},
     {"wallet",  "refund", "ID",        1, 1, command_wallet_refund,  wallet_refund_flags, "return a transaction's money, whole or in part"},
     {"wallet",  "freeze", "OWNER",     1, 1, command_wallet_freeze,  wallet_flags, "block all movements of a wallet"},
-    {"wallet",  "unfreeze", "OWNER",   1, 1, command_wallet_unfreeze, wallet_flags, "allow movements again"},
+    {"wallet",  "unfreeze", "OWNER",   1, 1, command_wallet_unfreeze, wallet_flags, "allow movements of a wallet again"},
     {"wallet",  "floor",  "OWNER N",   2, 2, command_wallet_floor,   wallet_flags, "set how far below zero the balance may go: -500, or 0"},
     {"wallet",  "batch",  "[FILE|-]",  0, 1, command_wallet_batch,   wallet_batch_flags, "post many, one JSON object per line: {\"kind\", \"txn_id\", ...} with the fields of docs/ledger.md"},
     {"wallet",  "balance", "OWNER",    1, 1, command_wallet_balance, wallet_balance_flags, "show the balance of a wallet"},
@@ -338,9 +341,9 @@ const CliCommand cli_commands[] = {
     {"db",      "url",    "",          0, 0, command_db_url,         url_flags,  "print the URL of the database for applications"},
     {"dlq",     "list",   "",          0, 0, command_dlq_list,       list_flags, "list failed operations, newest first"},
     {"dlq",     "show",   "ID",        1, 1, command_dlq_show,       NULL,       "show one failed operation"},
-    {"dlq",     "retry",  "ID",        1, 1, command_dlq_retry,      NULL,       "retry one now"},
-    {"dlq",     "delete", "ID",        1, 1, command_dlq_delete,     NULL,       "delete one"},
-    {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "make an API key; its token is shown once"},
+    {"dlq",     "retry",  "ID",        1, 1, command_dlq_retry,      NULL,       "retry one failed operation now"},
+    {"dlq",     "delete", "ID",        1, 1, command_dlq_delete,     NULL,       "delete one failed operation"},
+    {"key",     "create", "NAME",      1, 1, command_key_create,     key_flags,  "create an API key and print its token, once"},
     {"key",     "list",   "",          0, 0, command_key_list,       NULL,       "list API keys"},
     {"key",     "revoke", "NAME|ID",   1, 1, command_key_revoke,     NULL,       "revoke an API key"},
     {"bench",   "commands", "",        0, 0, command_bench_commands, bench_commands_flags, "measure sending and handling, in a temporary database"},

@@ -51,6 +51,8 @@ extern const size_t     cli_command_count;
 
 /* The value of a flag; NULL when it was not given. A switch has the value "". */
 const char *call_flag(const Call *call, const char *name);
+/* A decision is about one ID, or with --all about those that match flags, which mean nothing for one ID. noun: what is decided about. */
+must_check ErrorCode call_one_or_all(const Call *call, const char *noun, bool *ret_all, Error *reterr);
 /* A whole number given as a flag or an argument; ERR_USAGE names it. */
 must_check ErrorCode call_number(const char *what, const char *text, int64_t min, int64_t max, int64_t fallback,
                                  int64_t *ret_value, Error *reterr);

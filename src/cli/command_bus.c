@@ -165,11 +165,14 @@ static ErrorCode decide_one(Call *call, App *app, const TsqDecision *decision, E
     return decision_print(call, "command", id, made, reterr);
 }
 
+static const char *const decided_words[] = {
+    [TSQ_RETRY] = "queued again", [TSQ_CANCEL] = "canceled", [TSQ_COMPLETE] = "completed"};
+
 /* All that match, page by page. */
 static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, Error *reterr)
 {
     CommandFilter filter;
-    int64_t       total, done = 0;
+    int64_t       total, done = 0, locked = 0;
 
     TRY(filter_read(call, &filter, reterr));
     filter.status = "IN_TSQ";
@@ -197,10 +200,17 @@ static ErrorCode decide_all(Call *call, App *app, const TsqDecision *decision, E
                            (CommandNames){ids, domains, count}, decision, &made, reterr));
             wake_domains(app, made->wake);
         }
-        for (int i = 0; i < count; i++)
+        for (int i = 0; i < count; i++) {
             done += made[i].is_new;
+            locked += strcmp(made[i].verdict, "LOCKED") == 0;
+        }
     } while (filter.before);
-    printf(call->json ? "{\"decided\":%" PRId64 "}\n" : "%" PRId64 " decided\n", done);
+    if (call->json)
+        printf("{\"decided\":%" PRId64 "}\n", done);
+    else
+        printf("%" PRId64 " %s\n", done, decided_words[decision->action]);
+    if (locked)
+        return fail(reterr, ERR_BUSY, "%" PRId64 " processes are locked by other transactions: try again", locked);
     return OK;
 }
 
@@ -211,17 +221,15 @@ static ErrorCode decide(Call *call, TsqAction action, Error *reterr)
                                        .actor  = call_operator(call),
                                        .reason = call_flag(call, "--reason"),
                                        .result = call_flag(call, "--result")};
+    bool                   is_all;
 
-    if (call->count == 0 && !call_flag(call, "--all"))
-        return fail(reterr, ERR_USAGE, "ID is missing: name one command, or all that match a filter with --all");
-    if (call->count && call_flag(call, "--all"))
-        return fail(reterr, ERR_USAGE, "give one ID or --all, not both");
+    TRY(call_one_or_all(call, "command", &is_all, reterr));
     if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
         error_prefix(reterr, "--result");
         return ERR_USAGE;
     }
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
-    return call->count ? decide_one(call, app, &decision, reterr) : decide_all(call, app, &decision, reterr);
+    return is_all ? decide_all(call, app, &decision, reterr) : decide_one(call, app, &decision, reterr);
 }
 
 ErrorCode command_tsq_retry(Call *call, Error *reterr)

@@ -79,7 +79,7 @@ static void letter_print(Call *call, const DeadLetter *letter)
            "last retry  %s\nretried by  %s\nerror code  %s\nerror       %s\ndata        %s\n",
            letter->id, letter->operation_type, letter->operation_key, letter->status, letter->retry_count, created,
            retried, letter->retried_by ? letter->retried_by : "-", letter->error_code, letter->error_message,
-           letter->operation_data);
+           letter->operation_data ? letter->operation_data : "-");
 }
 
 ErrorCode command_dlq_show(Call *call, Error *reterr)

@@ -41,7 +41,7 @@ static void results_table(Call *call, const CheckResult *list, int count)
     table_print(&table, "nothing to check");
     for (int i = 0; i < count; i++)
         if (list[i].advice)
-            printf("-> %s: %s\n", list[i].check, list[i].advice);
+            print_wrapped(arena_print(call->arena, "-> %s: %s", list[i].check, list[i].advice), 3);
 }
 
 ErrorCode command_doctor(Call *call, Error *reterr)

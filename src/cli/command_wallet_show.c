@@ -188,6 +188,7 @@ static void entries_table(Call *call, const Entry *list, int count)
     Table                    table;
 
     table_init(&table, call->arena, head);
+    table.is_cut = true;
     for (int i = 0; i < count; i++) {
         table_cell_time(&table, list[i].at);
         table_cell(&table, list[i].kind);

@@ -36,6 +36,7 @@ static void table_page(const Statement *statement, Arena *arena, const Entry *li
     Table                    table;
 
     table_init(&table, arena, head);
+    table.is_cut = true;
     for (int i = 0; i < count; i++) {
         table_cell_time(&table, list[i].at);
         table_cell(&table, list[i].kind);

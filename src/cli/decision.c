@@ -50,7 +50,7 @@ ErrorCode decision_print(Call *call, const char *noun, const char *id, const Dec
         object_print(decision_row_write, call->arena, &row);
         return OK;
     }
-    printf("%s %s\n", id, decision->verdict);
+    printf("%s %s\n", id, decision_status(decision));
     if (!decision->is_new) {
         wall_text((Wall){decision->decided_at}, at);
         fprintf(stderr, "decided already: %s by %s at %s\n", decision->decision, decision->operator, at);

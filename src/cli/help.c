@@ -1,15 +1,28 @@
 /*
- * help.c - help made from the table of commands: all of them, one group, or one command.
+ * help.c - help from the table of commands: all of them under headings, one group, or one command, in columns.
  */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/page.h"
 #include "cli/command.h"
 #include "cli/print.h"
 #include "cli/topic.h"
 
-#define LEFT 30
+/* The groups of commands before which `pawl help` prints a heading. */
+static const struct {
+    const char *group, *heading;
+} headings[] = {
+    {"serve",   "Daemon"          },
+    {"send",    "Commands"        },
+    {"process", "Processes"       },
+    {"wallet",  "Wallets"         },
+    {"rating",  "Ratings"         },
+    {"migrate", "Operations"      },
+    {"bench",   "Benchmarks"      },
+    {"help",    "Help and version"},
+};
 
 /* NULL matches any. */
 static bool is_meant(const CliCommand *command, const char *group, const char *verb)
@@ -20,39 +33,81 @@ static bool is_meant(const CliCommand *command, const char *group, const char *v
 
 /* ---- for people ---- */
 
-static void command_line(const CliCommand *command)
+static const char *command_usage(const CliCommand *command, Arena *arena)
 {
-    char left[128];
-
-    snprintf(left, sizeof left, "pawl %s%s%s %s", command->group, command->verb ? " " : "",
-             command->verb ? command->verb : "", command->usage);
-    printf("  %-*s %s\n", LEFT, left, command->help);
+    return arena_print(arena, "  pawl %s%s%s%s%s", command->group, command->verb ? " " : "",
+                       command->verb ? command->verb : "", command->usage[0] ? " " : "", command->usage);
 }
 
-static void flag_lines(const CommandFlag *flag)
+static const char *flag_usage(const CommandFlag *flag, Arena *arena)
 {
-    for (; flag && flag->name; flag++) {
-        char left[64];
+    return arena_print(arena, "      %s%s%s", flag->name, flag->value ? " " : "", flag->value ? flag->value : "");
+}
 
-        snprintf(left, sizeof left, "    %s %s", flag->name, flag->value ? flag->value : "");
-        printf("  %-*s %s\n", LEFT, left, flag->help);
+static size_t wider(size_t column, const char *usage)
+{
+    return strlen(usage) + 2 > column ? strlen(usage) + 2 : column;
+}
+
+/* Where the second column begins: behind the longest usage that the page has. */
+static size_t column_measure(const char *group, const char *verb, Arena *arena)
+{
+    size_t column = 0;
+
+    for (size_t i = 0; i < cli_command_count; i++) {
+        if (!is_meant(&cli_commands[i], group, verb))
+            continue;
+        column = wider(column, command_usage(&cli_commands[i], arena));
+        for (const CommandFlag *flag = cli_commands[i].flags; group && flag && flag->name; flag++)
+            column = wider(column, flag_usage(flag, arena));
     }
+    return column;
 }
 
-static void page_print(const char *group, const char *verb)
+static void line_print(Page *page, const char *usage, size_t column, const char *help)
 {
+    text_append(page->text, usage);
+    page_words(page, column, help);
+    page_break(page);
+}
+
+static void heading_print(Page *page, const CliCommand *command)
+{
+    for (size_t i = 0; i < COUNT(headings); i++)
+        if (strcmp(command->group, headings[i].group) == 0 &&
+            (command == cli_commands || strcmp(command[-1].group, command->group) != 0))
+            text_print(page->text, "\n%s\n", headings[i].heading);
+    page->line_start = page->text->length;
+}
+
+static void page_print(const char *group, const char *verb, Arena *arena)
+{
+    size_t column = column_measure(group, verb, arena);
+    Text   text;
+    Page   page;
+
+    text_init(&text, arena, TEXT_MAX_BODY);
     if (!group)
-        printf("pawl %s: state in PostgreSQL that moves forward exactly once\n\n", PAWL_VERSION);
-    for (size_t i = 0; i < cli_command_count; i++)
-        if (is_meant(&cli_commands[i], group, verb)) {
-            command_line(&cli_commands[i]);
-            if (group)
-                flag_lines(cli_commands[i].flags);
-        }
-    printf("\n%s --json, --config FILE, and every setting as a flag: see pawl help settings\n",
-           group ? "Also" : "Every command takes");
-    if (!group)
-        printf("Exit: 0 done, 1 refused or failed, 2 wrong usage, 69 database unavailable, 75 try again\n");
+        text_print(&text, "pawl %s: state in PostgreSQL that moves forward exactly once\n", PAWL_VERSION);
+    page = page_of(&text);
+    for (size_t i = 0; i < cli_command_count; i++) {
+        const CliCommand *command = &cli_commands[i];
+
+        if (!is_meant(command, group, verb))
+            continue;
+        if (!group)
+            heading_print(&page, command);
+        line_print(&page, command_usage(command, arena), column, command->help);
+        for (const CommandFlag *flag = command->flags; group && flag && flag->name; flag++)
+            line_print(&page, flag_usage(flag, arena), column, flag->help);
+    }
+    text_print(&text, "\n%s --json, --config FILE, and every setting as a flag: see pawl help settings\n",
+               group ? "Also" : "Every command takes");
+    text_append(&text,
+                group ? ""
+                      : "pawl help COMMAND lists the flags of a command.\n"
+                        "Exit: 0 done, 1 refused or failed, 2 wrong usage, 69 database unavailable, 75 try again\n");
+    printf("%s", text_string(&text));
 }
 
 /* ---- for programs ---- */
@@ -108,7 +163,7 @@ ErrorCode command_help(Call *call, Error *reterr)
     if (call->json)
         array_print(call->arena, group, verb);
     else
-        page_print(group, verb);
+        page_print(group, verb, call->arena);
     return OK;
 }
 

@@ -3,6 +3,8 @@
  */
 #include "cli/moment.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/moment.h"
 
@@ -32,4 +34,9 @@ const char *moment_text(Arena *arena, int64_t micros)
         return NULL;
     wall_text_us((Wall){micros}, text);
     return arena_text(arena, text);
+}
+
+const char *moment_short(Arena *arena, const char *iso)
+{
+    return iso ? arena_print(arena, "%.10s %.12sZ", iso, iso + strlen("2026-11-15T")) : NULL;
 }

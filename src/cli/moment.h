@@ -13,5 +13,7 @@
 must_check ErrorCode call_moment(const Call *call, const char *flag, int64_t *ret_micros, Error *reterr);
 /* As RFC 3339, in the arena, to the microsecond; NULL for 0. */
 const char *moment_text(Arena *arena, int64_t micros);
+/* "2026-11-15T08:51:01.180288Z" as people read it, to the millisecond; NULL for NULL. */
+const char *moment_short(Arena *arena, const char *iso);
 
 #endif

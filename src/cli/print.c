@@ -6,8 +6,14 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+
+#define WRAP_MIN     24 /* columns; text in fewer is harder to read than text that the terminal wraps */
+#define LAST_MIN     40 /* columns that a longer last column of a list needs, or else it stands below its row */
+#define BELOW_INDENT 4
 
 static bool cut; /* main's thread prints */
 
@@ -67,7 +73,81 @@ static int width(const char *text)
     return count;
 }
 
-static void print_cell(const Table *table, int index, const int *widths)
+/* Columns of the terminal that standard output is; 0: it is none, or does not say. */
+static int terminal_width(void)
+{
+    struct winsize size = {0};
+
+    return isatty(STDOUT_FILENO) && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+/* The bytes of the first characters. */
+static size_t characters_bytes(const char *text, int count)
+{
+    size_t size = 0;
+
+    while (text[size] && (count > 0 || ((unsigned char)text[size] & 0xC0) == 0x80)) {
+        count -= ((unsigned char)text[size] & 0xC0) != 0x80;
+        size++;
+    }
+    return size;
+}
+
+static void print_cut(const char *text, int columns)
+{
+    if (columns == 0 || width(text) <= columns)
+        printf("%s\n", text);
+    else
+        printf("%.*s\u2026\n", (int)characters_bytes(text, columns - 1), text);
+}
+
+/* Where a line of so many columns ends: behind its last space, unless the word there is longer than the next line. */
+static size_t line_bytes(const char *text, int columns, int next_columns)
+{
+    size_t size = characters_bytes(text, columns), line = strcspn(text, "\n"), at = size;
+
+    if (line <= size)
+        return line;
+    if (text[size] == ' ')
+        return size;
+    while (at > 0 && text[at - 1] != ' ')
+        at--;
+    return at > 0 && strcspn(text + at, " \n") <= characters_bytes(text + at, next_columns) ? at : size;
+}
+
+void print_wrapped(const char *text, int indent)
+{
+    int columns = terminal_width();
+
+    if (columns < indent + WRAP_MIN) {
+        printf("%s\n", text);
+        return;
+    }
+    for (int before = 0;; before = indent) {
+        size_t size = line_bytes(text, columns - before, columns - indent);
+
+        printf("%*s%.*s\n", before, "", (int)size, text);
+        text += size;
+        text += strspn(text, " ");
+        text += *text == '\n';
+        if (!*text)
+            return;
+    }
+}
+
+void print_line(const char *name, const char *value)
+{
+    scoped_text Text text = {0};
+
+    if (!value)
+        return;
+    text_init(&text, NULL, TEXT_MAX_BODY * 2); /* more than any answer of the server has */
+    text_print(&text, "%-*s ", PRINT_NAME_WIDTH, name);
+    text_append(&text, value);
+    print_wrapped(text_string(&text), PRINT_NAME_WIDTH + 1);
+}
+
+static void cell_append(Text *line, const Table *table, int index, const int *widths)
 {
     int         column = index % table->columns;
     bool        right  = table->cells[column][0] == '>';
@@ -76,10 +156,53 @@ static void print_cell(const Table *table, int index, const int *widths)
     bool        last   = column == table->columns - 1;
 
     if (right)
-        printf("%*s%s", space, "", text);
-    else
-        printf("%s%*s", text, last ? 0 : space, "");
-    printf(last ? "\n" : "  ");
+        text_print(line, "%*s", space, "");
+    text_append(line, text);
+    if (!last)
+        text_print(line, "%*s", (right ? 0 : space) + 2, "");
+}
+
+/* The row without its last cell, and that cell on a line of its own unless it is empty or the head's. */
+static void row_print_below(Text *line, const Table *table, int last, int columns)
+{
+    const char *cell = table->cells[last];
+
+    while (line->length && line->bytes[line->length - 1] == ' ')
+        line->bytes[--line->length] = '\0';
+    print_cut(text_string(line), columns);
+    if (last < table->columns || strcmp(cell, "-") == 0)
+        return;
+    text_clear(line);
+    text_print(line, "%*s", BELOW_INDENT, "");
+    text_append(line, cell);
+    print_cut(text_string(line), columns);
+}
+
+static void rows_print(const Table *table, const int *widths)
+{
+    scoped_text Text line    = {0};
+    int              columns = terminal_width(), indent = 0, last = widths[table->columns - 1];
+    bool             is_below;
+
+    for (int i = 0; i < table->columns - 1; i++)
+        indent += widths[i] + 2;
+    is_below = table->is_cut && columns > 0 && indent + (last < LAST_MIN ? last : LAST_MIN) > columns;
+    text_init(&line, NULL, TEXT_MAX_BODY);
+    for (int i = 0; i < table->count; i++) {
+        bool is_last = i % table->columns == table->columns - 1;
+
+        if (!is_last || !is_below)
+            cell_append(&line, table, i, widths);
+        if (!is_last)
+            continue;
+        if (is_below)
+            row_print_below(&line, table, i, columns);
+        else if (table->is_cut)
+            print_cut(text_string(&line), columns);
+        else
+            print_wrapped(text_string(&line), indent);
+        text_clear(&line);
+    }
 }
 
 void table_print(const Table *table, const char *none)
@@ -96,8 +219,7 @@ void table_print(const Table *table, const char *none)
         if (wide > widths[i % table->columns])
             widths[i % table->columns] = wide;
     }
-    for (int i = 0; i < table->count; i++)
-        print_cell(table, i, widths);
+    rows_print(table, widths);
 }
 
 void object_print(RowWrite *write, Arena *arena, const void *row)
@@ -172,6 +294,7 @@ void list_begin(List *list, const ListShape *shape, Arena *arena, bool json)
     for (int i = 0; i < shape->count; i++)
         head[i] = shape->columns[i].head;
     table_init(&list->table, arena, head);
+    list->table.is_cut = true;
 }
 
 static void row_json(List *list, const char *row)

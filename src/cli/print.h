@@ -1,5 +1,6 @@
 /*
- * print.h - tables for people: columns as wide as their widest cell, numbers to the right; and lists, for programs too.
+ * print.h - tables for people: columns as wide as their widest cell, numbers to the right; and lists, for programs too. On a terminal, tables keep to
+ * its width: a row of a list is one line, or two if its last column does not fit.
  */
 #ifndef CLI_PRINT_H
 #define CLI_PRINT_H
@@ -18,6 +19,8 @@ typedef struct {
     Arena       *arena;
     const char **cells; /* row by row, the head first */
     int          columns, count, capacity;
+    bool
+        is_cut; /* rows are cut to the terminal's width, with "…", and their last column stands below them if it does not fit; false: it is wrapped */
 } Table;
 
 /* The head's words, ended by NULL; a word that begins with ">" has its column to the right. */
@@ -61,6 +64,12 @@ typedef struct {
 void list_begin(List *list, const ListShape *shape, Arena *arena, bool json);
 void list_rows(List *list, const void *rows, int count); /* borrowed */
 void list_end(List *list);
+
+/* A line. On a terminal it is wrapped to its width, and what follows the first line has this indent. */
+void print_wrapped(const char *text, int indent);
+/* "name         value", wrapped in the column of the value; nothing if value is NULL. */
+#define PRINT_NAME_WIDTH 12
+void print_line(const char *name, const char *value);
 
 /* A finished JSON text and a line break, to standard output; nothing if the text was too large: see print_failed(). */
 void print_json(const Text *text);

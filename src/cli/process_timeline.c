@@ -8,9 +8,15 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/reader.h"
+#include "cli/moment.h"
+#include "cli/print.h"
+
+#define EVENT_INDENT    28 /* behind the time */
+#define ASIDE_NAMES_MAX 10
 
 typedef struct {
     const char *name, *result, *error, *started_at, *ended_at;
@@ -70,8 +76,35 @@ static const Field sent_fields[] = {
 };
 static const FieldTable sent_table = {"sent", sent_fields, COUNT(sent_fields), sizeof(SentLine)};
 
+/* What a retry from a step has set aside. */
 typedef struct {
-    const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline;
+    const char *name, *error, *ended_at;
+    int64_t     attempt;
+} AsideLine;
+
+static const Field aside_line_fields[] = {
+    {"name",     FIELD_TEXT, offsetof(AsideLine, name)    },
+    {"attempt",  FIELD_I64,  offsetof(AsideLine, attempt) },
+    {"error",    FIELD_TEXT, offsetof(AsideLine, error)   },
+    {"ended_at", FIELD_TEXT, offsetof(AsideLine, ended_at)},
+};
+static const FieldTable aside_line_table = {"record", aside_line_fields, COUNT(aside_line_fields), sizeof(AsideLine)};
+
+typedef struct {
+    const char *from, *key;
+    ReaderArray deleted;
+} Aside;
+
+static const Field aside_fields[] = {
+    {"from", FIELD_TEXT, offsetof(Aside, from)},
+    {"key", FIELD_TEXT, offsetof(Aside, key)},
+    {"deleted", FIELD_ROWS, offsetof(Aside, deleted), .rows = &aside_line_table},
+};
+static const FieldTable aside_table = {"details", aside_fields, COUNT(aside_fields), sizeof(Aside)};
+
+typedef struct {
+    const char *process_id, *domain, *type, *status, *state, *step, *created_at, *ended_at, *result, *error, *deadline,
+        *on_deadline;
     const char *waits_for, *condition, *continues_at, *worker;
     int64_t     version, state_version;
     ReaderArray sent, steps, responses, audit;
@@ -99,6 +132,7 @@ static const Field detail_fields[] = {
     JSON_AT(result),
     TEXT_AT(error),
     TEXT_AT(deadline),
+    TEXT_AT(on_deadline),
     JSON_AT(waits_for),
     TEXT_AT(condition),
     TEXT_AT(continues_at),
@@ -110,57 +144,120 @@ static const Field detail_fields[] = {
 };
 static const FieldTable detail_table = {"process", detail_fields, COUNT(detail_fields), sizeof(ProcessDetail)};
 
-static void line(const char *name, const char *value)
+/* ---- lines of the timeline ---- */
+
+typedef struct {
+    Arena           *arena;
+    Text            *text; /* of the line */
+    const EventLine *from; /* what a retry from a step has set aside; its decision follows */
+} Timeline;
+
+static void line_begin(Timeline *timeline, const char *at, const char *what)
 {
-    if (value)
-        printf("%-12s %s\n", name, value);
+    text_clear(timeline->text);
+    text_print(timeline->text, "  %s  %-17s ", moment_short(timeline->arena, at), what);
 }
 
-/* "2026-11-15T08:51:01.180288Z" as day and milliseconds. */
-static void time_print(const char *at, const char *what)
+static void line_end(Timeline *timeline)
 {
-    printf("  %.10s %.12sZ  %-17s", at, at + 11, what);
+    while (timeline->text->length && timeline->text->bytes[timeline->text->length - 1] == ' ')
+        timeline->text->bytes[--timeline->text->length] = '\0';
+    print_wrapped(text_string(timeline->text), EVENT_INDENT);
 }
 
-static void took_print(int64_t ms)
+/* A record that was set aside is that of its last attempt; which one, is not kept. */
+static void step_print(Timeline *timeline, const StepLine *step)
 {
-    if (ms < 10000)
-        printf("%" PRId64 " ms", ms);
+    Text *text = timeline->text;
+
+    line_begin(timeline, step->ended_at, step->error ? "step failed" : "step");
+    text_print(text, "%-20s ", step->name);
+    if (!strstr(step->name, ":gone"))
+        text_print(text, "attempt %" PRId64 ", ", step->attempt);
+    if (step->took_ms < 10000)
+        text_print(text, "%" PRId64 " ms", step->took_ms);
     else
-        printf("%" PRId64 " s", ms / 1000);
+        text_print(text, "%" PRId64 " s", step->took_ms / 1000);
+    if (step->error || step->result)
+        text_print(text, "  %s", step->error ? step->error : step->result);
+    line_end(timeline);
 }
 
-static void step_print(const StepLine *step)
+static void response_print(Timeline *timeline, const ResponseLine *response)
 {
-    time_print(step->ended_at, step->error ? "step failed" : "step");
-    printf(" %-20s attempt %" PRId64 ", ", step->name, step->attempt);
-    took_print(step->took_ms);
-    if (step->error)
-        printf("  %s", step->error);
-    else if (step->result)
-        printf("  %s", step->result);
-    printf("\n");
-}
+    Text *text = timeline->text;
 
-static void response_print(const ResponseLine *response)
-{
-    time_print(response->at, "response");
-    printf(" %-20s key %s", response->name, response->key);
+    line_begin(timeline, response->at, "response");
+    text_print(text, "%-20s key %s", response->name, response->key);
     if (response->actor)
-        printf("  by %s", response->actor);
+        text_print(text, "  by %s", response->actor);
     if (response->met)
-        printf("  met %s", response->met);
-    printf("  %s\n", response->payload ? response->payload : "null");
+        text_print(text, "  met %s", response->met);
+    text_print(text, "  %s", response->payload ? response->payload : "null");
+    line_end(timeline);
 }
 
-static void event_print(const EventLine *event)
+/* "mail:begun1" is a record of step "mail". */
+static bool is_named_before(const AsideLine *records, int index)
 {
-    time_print(event->at, event->event);
+    size_t size = strcspn(records[index].name, ":");
+
+    for (int i = 0; i < index; i++)
+        if (strcspn(records[i].name, ":") == size && strncmp(records[i].name, records[index].name, size) == 0)
+            return true;
+    return false;
+}
+
+/* "from mail: 8 records set aside (mail, tools)": the event that a retry from a step has besides that of the decision. */
+static void aside_print(Timeline *timeline, const EventLine *event)
+{
+    Text            *text = timeline->text;
+    Aside            aside;
+    const AsideLine *records;
+    int              named = 0;
+
+    if (reader_object(event->details, strlen(event->details), &aside_table, timeline->arena, &aside, NULL) != OK) {
+        text_append(text, event->details);
+        return;
+    }
+    records = aside.deleted.items;
+    text_print(text, "from %s: %d record%s set aside", aside.from, aside.deleted.count,
+               aside.deleted.count == 1 ? "" : "s");
+    for (int i = 0; i < aside.deleted.count && named <= ASIDE_NAMES_MAX; i++) {
+        if (is_named_before(records, i))
+            continue;
+        if (named++ == ASIDE_NAMES_MAX)
+            text_append(text, ", ...");
+        else
+            text_print(text, "%s%.*s", named == 1 ? " (" : ", ", (int)strcspn(records[i].name, ":"), records[i].name);
+    }
+    text_append(text, named ? ")" : "");
+}
+
+/* A retry from a step is two events in one transaction. */
+static bool is_aside(const EventLine *event)
+{
+    return strcmp(event->event, "OPERATOR_RETRY") == 0 && event->details && strstr(event->details, "\"deleted\": [");
+}
+
+static void event_print(Timeline *timeline, const EventLine *event)
+{
+    Text *text = timeline->text;
+
+    if (is_aside(event)) {
+        timeline->from = event;
+        return;
+    }
+    line_begin(timeline, event->at, event->event);
     if (event->actor)
-        printf(" by %s", event->actor);
-    if (event->details)
-        printf("%s%s", event->actor ? "  " : " ", event->details);
-    printf("\n");
+        text_print(text, "by %s  ", event->actor);
+    if (timeline->from && strcmp(event->event, "OPERATOR_RETRY") == 0) {
+        aside_print(timeline, timeline->from);
+        text_append(text, "  ");
+        timeline->from = NULL;
+    }
+    text_append(text, event->details ? event->details : "");
+    line_end(timeline);
 }
 
 static bool is_printed_elsewhere(const EventLine *event)
@@ -172,7 +269,8 @@ static bool is_printed_elsewhere(const EventLine *event)
 /* Requests of operators are responses too; their events say the same. */
 static bool is_request(const ResponseLine *response)
 {
-    return strcmp(response->name, "$cancel") == 0 || strcmp(response->name, "$move") == 0;
+    return strcmp(response->name, "$cancel") == 0 || strcmp(response->name, "$deadline") == 0 ||
+           strcmp(response->name, "$move") == 0;
 }
 
 /* Times have one length, so their texts are in order of time. */
@@ -189,15 +287,35 @@ static bool event_is_before(const EventLine *event, const char *response_at)
     return is_before(event->at, response_at) && (is_cause || !response_at || strcmp(event->at, response_at) != 0);
 }
 
-static void events_print(const ProcessDetail *detail)
+/* Branches of a parallel end in any order. Both are of one array, in which those of the same moment are in order. */
+static int step_compare(const void *a, const void *b)
 {
-    const StepLine     *steps     = detail->steps.items;
+    const StepLine *const *left = a, *const *right = b;
+    int order = strcmp((*left)->ended_at ? (*left)->ended_at : "", (*right)->ended_at ? (*right)->ended_at : "");
+
+    return order ? order : (*left > *right) - (*left < *right);
+}
+
+static const StepLine **steps_by_time(const ProcessDetail *detail, Arena *arena)
+{
+    const StepLine  *items = detail->steps.items;
+    const StepLine **steps = arena_array(arena, const StepLine *, detail->steps.count + 1);
+
+    for (int i = 0; i < detail->steps.count; i++)
+        steps[i] = &items[i];
+    qsort(steps, (size_t)detail->steps.count, sizeof *steps, step_compare);
+    return steps;
+}
+
+static void events_print(Timeline *timeline, const ProcessDetail *detail)
+{
+    const StepLine    **steps     = steps_by_time(detail, timeline->arena);
     const ResponseLine *responses = detail->responses.items;
     const EventLine    *events    = detail->audit.items;
     int                 step = 0, response = 0, event = 0;
 
     for (;;) {
-        const char *step_at = step < detail->steps.count ? steps[step].ended_at : NULL;
+        const char *step_at = step < detail->steps.count ? steps[step]->ended_at : NULL;
 
         while (response < detail->responses.count && is_request(&responses[response]))
             response++;
@@ -208,51 +326,63 @@ static void events_print(const ProcessDetail *detail)
         const char *event_at = event < detail->audit.count ? events[event].at : NULL;
 
         if (is_before(event_at, step_at) && event_is_before(&events[event], response_at))
-            event_print(&events[event++]);
+            event_print(timeline, &events[event++]);
         else if (is_before(response_at, step_at))
-            response_print(&responses[response++]);
+            response_print(timeline, &responses[response++]);
         else if (step_at)
-            step_print(&steps[step++]);
+            step_print(timeline, steps[step++]);
         else
             return;
     }
 }
 
+/* ---- the head ---- */
+
 /* The commands and children themselves, instead of the names of the responses that their outcomes will be. */
-static void waits_print(const ProcessDetail *detail)
+static void waits_print(const ProcessDetail *detail, Arena *arena)
 {
     const SentLine *sent      = detail->sent.items;
     bool            is_reply  = detail->waits_for && strncmp(detail->waits_for, "{\"$reply.", 9) == 0;
     bool            is_single = is_reply && !strchr(detail->waits_for, ',');
 
     for (int i = 0; is_reply && i < detail->sent.count; i++)
-        printf("%-12s %s %s (%s / %s, %s), step %s\n", "waits for", sent[i].kind, sent[i].id, sent[i].domain,
-               sent[i].type, sent[i].status, sent[i].step);
+        print_line("waits for", arena_print(arena, "%s %s (%s / %s, %s), step %s", sent[i].kind, sent[i].id,
+                                            sent[i].domain, sent[i].type, sent[i].status, sent[i].step));
     if (!is_single || detail->sent.count == 0)
-        line("waits for", detail->condition ? detail->condition : detail->waits_for);
+        print_line("waits for", detail->condition ? detail->condition : detail->waits_for);
+}
+
+static void head_print(const ProcessDetail *detail, Arena *arena)
+{
+    const char *version = detail->version ? arena_print(arena, ", version %" PRId64, detail->version) : "";
+
+    print_line("process", detail->process_id);
+    print_line("what", arena_print(arena, "%s / %s%s", detail->domain, detail->type, version));
+    print_line("status", detail->status);
+    print_line("step", detail->step);
+    waits_print(detail, arena);
+    print_line("until", moment_short(arena, detail->continues_at));
+    print_line("worker", detail->worker);
+    print_line("started", moment_short(arena, detail->created_at));
+    print_line("deadline", detail->deadline ? arena_print(arena, "%s, then %s", moment_short(arena, detail->deadline),
+                                                          detail->on_deadline)
+                                            : NULL);
+    print_line("ended", moment_short(arena, detail->ended_at));
+    print_line("state", detail->state);
+    print_line("result", detail->result);
+    print_line("error", detail->error);
 }
 
 ErrorCode process_timeline_print(const char *json, Arena *arena, Error *reterr)
 {
-    ProcessDetail detail;
+    scoped_text Text text     = {0};
+    Timeline         timeline = {.arena = arena, .text = &text};
+    ProcessDetail    detail;
 
     TRY(reader_object(json, strlen(json), &detail_table, arena, &detail, reterr));
-    line("process", detail.process_id);
-    printf("%-12s %s / %s", "what", detail.domain, detail.type);
-    if (detail.version)
-        printf(", version %" PRId64, detail.version);
-    printf("\n%-12s %s\n", "status", detail.status);
-    line("step", detail.step);
-    waits_print(&detail);
-    line("until", detail.continues_at);
-    line("worker", detail.worker);
-    line("started", detail.created_at);
-    line("deadline", detail.deadline);
-    line("ended", detail.ended_at);
-    line("state", detail.state);
-    line("result", detail.result);
-    line("error", detail.error);
+    text_init(&text, NULL, TEXT_MAX_BODY);
+    head_print(&detail, arena);
     printf("\n");
-    events_print(&detail);
+    events_print(&timeline, &detail);
     return OK;
 }

@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "cli/moment.h"
+#include "cli/print.h"
+
+#define EVENT_INDENT 28 /* behind the time */
 
 typedef struct {
     const char *event, *at, *actor, *details;
@@ -59,32 +63,29 @@ static const Field detail_fields[] = {
 };
 static const FieldTable detail_table = {"command", detail_fields, COUNT(detail_fields), sizeof(CommandDetail)};
 
-static void line(const char *name, const char *value)
+static void event_line(const Event *event, Arena *arena)
 {
-    if (value)
-        printf("%-12s %s\n", name, value);
-}
+    scoped_text Text line = {0};
 
-/* "2026-11-15T08:51:01.180288Z" as day and milliseconds. */
-static void event_line(const Event *event)
-{
-    printf("  %.10s %.12sZ  %-17s attempt %" PRId64, event->at, event->at + 11, event->event, event->attempt);
+    text_init(&line, NULL, TEXT_MAX_BODY);
+    text_print(&line, "  %s  %-17s attempt %" PRId64, moment_short(arena, event->at), event->event, event->attempt);
     if (event->actor)
-        printf("  by %s", event->actor);
+        text_print(&line, "  by %s", event->actor);
     if (event->details)
-        printf("  %s", event->details);
-    printf("\n");
+        text_print(&line, "  %s", event->details);
+    print_wrapped(text_string(&line), EVENT_INDENT);
 }
 
 /* A step of a process gets the reply as a response "$reply.STEP". */
-static void reply_line(const CommandDetail *detail)
+static void reply_line(const CommandDetail *detail, Arena *arena)
 {
     const char *step = detail->reply_to ? strstr(detail->reply_to, "/$reply.") : NULL;
 
     if (detail->reply_process_id && step)
-        printf("%-12s process %s, step %s\n", "reply to", detail->reply_process_id, step + strlen("/$reply."));
+        print_line("reply to",
+                   arena_print(arena, "process %s, step %s", detail->reply_process_id, step + strlen("/$reply.")));
     else
-        line("reply to", detail->reply_to);
+        print_line("reply to", detail->reply_to);
 }
 
 ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
@@ -93,23 +94,23 @@ ErrorCode timeline_print(const char *json, Arena *arena, Error *reterr)
     const Event  *events;
 
     TRY(reader_object(json, strlen(json), &detail_table, arena, &detail, reterr));
-    line("command", detail.command_id);
-    printf("%-12s %s / %s\n", "what", detail.domain, detail.type);
-    printf("%-12s %s, attempt %" PRId64 " of %" PRId64 ", priority %" PRId64 "\n", "status", detail.status,
-           detail.attempts, detail.max_attempts, detail.priority);
-    line("due", detail.due_at);
-    line("leased until", detail.lease_until);
-    line("payload", detail.payload);
-    line("result", detail.result);
-    line("error", detail.error);
-    reply_line(&detail);
-    line("correlation", detail.correlation_id);
-    line("batch", detail.batch_id);
-    line("order key", detail.order_key);
-    line("waits for", detail.waits_for);
+    print_line("command", detail.command_id);
+    print_line("what", arena_print(arena, "%s / %s", detail.domain, detail.type));
+    print_line("status", arena_print(arena, "%s, attempt %" PRId64 " of %" PRId64 ", priority %" PRId64, detail.status,
+                                     detail.attempts, detail.max_attempts, detail.priority));
+    print_line("due", moment_short(arena, detail.due_at));
+    print_line("leased until", moment_short(arena, detail.lease_until));
+    print_line("payload", detail.payload);
+    print_line("result", detail.result);
+    print_line("error", detail.error);
+    reply_line(&detail, arena);
+    print_line("correlation", detail.correlation_id);
+    print_line("batch", detail.batch_id);
+    print_line("order key", detail.order_key);
+    print_line("waits for", detail.waits_for);
     printf("\n");
     events = detail.audit.items;
     for (int i = 0; i < detail.audit.count; i++)
-        event_line(&events[i]);
+        event_line(&events[i], arena);
     return OK;
 }

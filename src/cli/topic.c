@@ -9,9 +9,11 @@
 #include "api/routes.h"
 #include "app/settings.h"
 #include "base/module.h"
+#include "base/page.h"
 #include "base/problem.h"
 #include "cli/print.h"
 #include "process/field.h"
+#include "wallet/kind.h"
 
 /* ---- settings: a page of its own for people, because what they mean is long ---- */
 
@@ -214,10 +216,46 @@ static FieldLine field_line(const ProcessTable *table, const ProcessField *field
     return line;
 }
 
-static void definitions_print(bool json, Arena *arena)
+/* "owner, amount, asset?" of "owner amount asset?": the fields of a kind by their names in JSON. */
+static const char *wallet_fields(WalletKind kind, Arena *arena)
 {
-    ListShape  shape = {field_columns, COUNT(field_columns), sizeof(FieldLine), "", NULL};
-    size_t     most = 0, count = 0;
+    const char *rest = wallet_kind_takes[kind];
+    Text        text;
+
+    text_init(&text, arena, TEXT_MAX_LINE);
+    while (*rest) {
+        size_t      size     = strcspn(rest, " ");
+        bool        optional = rest[size - 1] == '?';
+        const char *argument = arena_print(arena, "%.*s", (int)(size - optional), rest);
+
+        text_print(&text, "%s%s%s", text.length ? ", " : "", wallet_field_name(kind, argument), optional ? "?" : "");
+        rest += size;
+        rest += strspn(rest, " ");
+    }
+    return text_string(&text);
+}
+
+/* The field "kind", and a line per kind with the fields that it takes. */
+static size_t wallet_lines(Arena *arena, FieldLine *ret_lines)
+{
+    size_t count = 0;
+
+    ret_lines[count++] = (FieldLine){
+        "wallet",
+        "kind",
+        "yes",
+        NULL,
+        "one of the kinds below",
+        "what is posted, with the fields of its kind; any of them may be a template, those with a ? may be missing"};
+    for (WalletKind kind = 0; kind < WALLET_KIND_COUNT; kind++)
+        ret_lines[count++] =
+            (FieldLine){"wallet", wallet_kind_names[kind], "kind", NULL, wallet_fields(kind, arena), NULL};
+    return count;
+}
+
+static FieldLine *field_lines(Arena *arena, size_t *ret_count)
+{
+    size_t     most = WALLET_KIND_COUNT + 1, count = 0;
     FieldLine *lines;
 
     for (size_t i = 0; process_tables[i]; i++)
@@ -226,7 +264,64 @@ static void definitions_print(bool json, Arena *arena)
     for (size_t i = 0; process_tables[i]; i++)
         for (size_t j = 0; j < process_tables[i]->count; j++)
             lines[count++] = field_line(process_tables[i], &process_tables[i]->fields[j], arena);
-    list_print(&shape, arena, json, lines, (int)count);
+    count += wallet_lines(arena, lines + count);
+    *ret_count = count;
+    return lines;
+}
+
+#define FIELD_COLUMN    2
+#define REQUIRED_COLUMN 16
+#define MEANING_COLUMN  26
+
+static void field_cells(Page *page, const char *field, const char *needed, const char *meaning)
+{
+    page_go(page, FIELD_COLUMN);
+    text_append(page->text, field);
+    page_go(page, REQUIRED_COLUMN);
+    text_append(page->text, needed);
+    page_words(page, MEANING_COLUMN, meaning);
+    page_break(page);
+}
+
+/* "JSON with templates; null unless given (in exec, sql: a value)" */
+static const char *field_words(const FieldLine *line, Arena *arena)
+{
+    const char *in = line->kinds ? arena_print(arena, "in %s: ", line->kinds) : "";
+
+    return line->meaning ? arena_print(arena, "%s (%s%s)", line->meaning, in, line->rule) : line->rule;
+}
+
+/* For people: a section per object, wrapped, because rules and meanings are long. */
+static void field_page(const FieldLine *lines, size_t count, Arena *arena)
+{
+    Text text;
+    Page page;
+
+    text_init(&text, arena, TEXT_MAX_BODY);
+    page = page_of(&text);
+    for (size_t i = 0; i < count; i++) {
+        const FieldLine *line = &lines[i];
+
+        if (i == 0 || strcmp(line->object, line[-1].object) != 0) {
+            text_print(&text, "%s%s", i == 0 ? "" : "\n", line->object);
+            page_break(&page);
+            field_cells(&page, "field", "required", "meaning (rule)");
+        }
+        field_cells(&page, line->field, line->needed, field_words(line, arena));
+    }
+    printf("%s", text_string(&text));
+}
+
+static void definitions_print(bool json, Arena *arena)
+{
+    ListShape        shape = {field_columns, COUNT(field_columns), sizeof(FieldLine), "", NULL};
+    size_t           count;
+    const FieldLine *lines = field_lines(arena, &count);
+
+    if (json)
+        list_print(&shape, arena, json, lines, (int)count);
+    else
+        field_page(lines, count, arena);
 }
 
 static const struct {

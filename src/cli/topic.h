@@ -1,5 +1,5 @@
 /*
- * topic.h - help on what is no command: the tables of settings, metrics, errors, routes and fields of process definitions.
+ * topic.h - help topics besides commands: the tables of settings, metrics, errors, routes and fields of process definitions.
  */
 #ifndef CLI_TOPIC_H
 #define CLI_TOPIC_H

@@ -4,7 +4,6 @@
 #include "client/client.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -14,12 +13,6 @@
 #include "client/metric.h"
 #include "client/retry_after.h"
 
-static void curl_prepare(void)
-{
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        abort();
-}
-
 static char *copy(const char *text)
 {
     return text ? memory_text(text) : NULL;
@@ -27,11 +20,8 @@ static char *copy(const char *text)
 
 ErrorCode client_new(const ClientOptions *options, Client **ret_client, Error *reterr)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
     assert(options->redirects_max <= CLIENT_REDIRECTS_MAX && options->idle_max <= CLIENT_IDLE_MAX);
     TRY(hosts_check(options->allowed_hosts, reterr));
-    pthread_once(&once, curl_prepare);
     Client *client                 = memory_new(1, sizeof *client);
     client->options                = *options;
     client->options.allowed_hosts  = copy(options->allowed_hosts);
@@ -160,7 +150,7 @@ static ErrorCode target_check(const Client *client, const Target *target, Error 
 {
     if (hosts_allow(client->options.allowed_hosts, target))
         return OK;
-    return fail(reterr, ERR_DENIED, "the server is not one of the allowed hosts");
+    return fail(reterr, ERR_DENIED, "\"%.100s\" is not one of the allowed hosts", target->host);
 }
 
 /* The target of a redirect; ret_target->url stays NULL when the response is none. */

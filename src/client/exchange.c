@@ -254,7 +254,7 @@ static ErrorCode exchange_fail(const Exchange *exchange, CURLcode code, Error *r
     bool sent = was_sent(exchange);
 
     TRY(fail_own(exchange, code, reterr));
-    switch (code) { /* NOLINT(clang-diagnostic-switch-enum) */
+    switch ((int)code) {
     case CURLE_COULDNT_RESOLVE_HOST:
         return fail(reterr, ERR_UNAVAILABLE, "the host was not found");
     case CURLE_COULDNT_CONNECT:

@@ -8,8 +8,8 @@
 
 /* clang-format off */
 #define CLIENT_METRICS(X) \
-    X(rate_limited,           COUNTER,   "pawl_rate_limited_total",     "", "answers 429 from peers") \
-    X(rate_limited_last_hour, GAUGE,     "pawl_rate_limited_last_hour", "", "answers 429 from peers to all pods within an hour; kept by monitors")
+    X(rate_limited,           COUNTER,   "pawl_rate_limited_total",     "", "responses with status 429 from other servers") \
+    X(rate_limited_last_hour, GAUGE,     "pawl_rate_limited_last_hour", "", "responses with status 429 from other servers to all pods within an hour; set in pods with the role monitor")
 /* clang-format on */
 
 typedef struct {

@@ -100,7 +100,7 @@ ErrorCode target_redirect(const Target *from, const char *location, Target *ret_
         abort();
     if (strlen(location) > CLIENT_URL_BYTES_MAX || curl_url_set(target.url, CURLUPART_URL, location, 0) != CURLUE_OK ||
         !target_read(&target))
-        return fail(reterr, ERR_REFUSED, "the server redirects to what is no http or https URL");
+        return fail(reterr, ERR_REFUSED, "the server redirects to a URL that is neither http nor https");
     if (from->is_https && !target.is_https)
         return fail(reterr, ERR_DENIED, "the server redirects from https to http");
     userinfo_set(&target, from);

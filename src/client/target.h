@@ -2,7 +2,7 @@
  * target.h - where a request goes: a parsed URL, and the hosts that are allowed. libcurl connects to the same parsed form that was
  * checked, so the two cannot read a URL differently.
  *
- * Ownership: target_done() frees what target_parse() and target_redirect() made.
+ * Threads: any; nothing is shared. Ownership: target_done() frees what target_parse() and target_redirect() made.
  */
 #ifndef CLIENT_TARGET_H
 #define CLIENT_TARGET_H

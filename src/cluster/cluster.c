@@ -1,13 +1,13 @@
 /*
  * cluster.c - who uses the private PostgreSQL, and so when it starts and stops.
  *
- * Three files in home/pg carry this; the first two are only ever locked (flock), never read:
- *   lock   exclusive while a process initialises, starts, stops, joins or leaves
- *   users  shared, held by each user for as long as it uses the server. A process that holds `lock` and gets this one
- *          exclusively knows that there is no other user, because joining takes `lock`.
- *   keep   exists while the running server shall outlive its users; each ordinary start removes it
- *   stopped  exists after `pawl db stop`: processes that still use the server leave it so. Stopped by other hands, it is
- *          started again; each start removes the file
+ * Four files in home/pg carry this; the first two are only ever locked (flock), never read, the others exist or do not:
+ *   lock     exclusive while a process initialises, starts, stops, joins or leaves
+ *   users    shared, held by each user for as long as it uses the server. A process that holds `lock` and gets this one
+ *            exclusively knows that there is no other user, because joining takes `lock`.
+ *   keep     while the running server shall outlive its users; each ordinary start removes it
+ *   stopped  after `pawl db stop`: processes that still use the server do not start it again, as they do when it was stopped in
+ *            another way; each start removes the file
  * The kernel drops the locks of a process that dies, so the dead do not count. Programs that we run inherit no
  * descriptor (program.h), so a server does not count as its own user.
  */
@@ -52,6 +52,14 @@ static void fd_close(const int *fd)
 }
 #define scoped_fd __attribute__((cleanup(fd_close)))
 
+static int fd_take(int *fd)
+{
+    int taken = *fd;
+
+    *fd = -1;
+    return taken;
+}
+
 /* A descriptor that holds the lock; closing it releases the lock. ERR_TIMEOUT: others held it until the deadline.
  * ERR_DENIED: there is no lock to be had, on a network file system say. */
 static ErrorCode lock_take(const char *path, int operation, Deadline deadline, int *ret_fd, Error *reterr)
@@ -68,8 +76,7 @@ static ErrorCode lock_take(const char *path, int operation, Deadline deadline, i
                         "another process is starting or stopping the private PostgreSQL (lock \"%s\")", path);
         clock_sleep_ms(POLL_MS);
     }
-    *ret_fd = fd;
-    fd      = -1; /* NOLINT(clang-analyzer-deadcode.DeadStores): the cleanup reads it */
+    *ret_fd = fd_take(&fd);
     return OK;
 }
 

@@ -1,5 +1,5 @@
 /*
- * home.h - the folders of the private PostgreSQL: their names, their owners, who may enter.
+ * home.h - the directories of the private PostgreSQL: names, owners, modes.
  *
  *     home/pg              as root 0755 and root's own, else 0700; holds what pawl writes:
  *       lock  users  keep  stopped    see cluster.c

@@ -9,7 +9,7 @@
  *
  * A process is ours when it is called postgres and its working directory is the data directory: after a crash or in a
  * fresh container the number in the pid file may belong to anything.
- * Callers hold the cluster's lock while they start or stop.
+ * Callers hold the cluster's lock while they start or stop. Threads: one at a time.
  */
 #ifndef CLUSTER_POSTMASTER_H
 #define CLUSTER_POSTMASTER_H

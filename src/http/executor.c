@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/sync.h"
 #include "http/metric.h"
 
@@ -48,17 +49,13 @@ static void *executor_body(void *context)
 
 Executor *executor_new(int threads, int queue_max, ExecutorRun *run)
 {
-    Executor *executor = calloc(1, sizeof *executor);
+    Executor *executor = memory_new(1, sizeof *executor);
 
     assert(threads > 0 && queue_max > 0);
-    if (!executor)
-        abort();
     executor->run       = run;
     executor->queue_max = queue_max;
-    executor->queue     = calloc((size_t)queue_max, sizeof *executor->queue);
-    executor->threads   = calloc((size_t)threads, sizeof *executor->threads);
-    if (!executor->queue || !executor->threads)
-        abort();
+    executor->queue     = memory_new((size_t)queue_max, sizeof *executor->queue);
+    executor->threads   = memory_new((size_t)threads, sizeof *executor->threads);
     mutex_init(&executor->mutex);
     cond_init(&executor->filled);
     for (; executor->thread_count < threads; executor->thread_count++)
@@ -70,7 +67,6 @@ bool executor_submit(Executor *executor, void *item)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&executor->mutex);
 
-    (void)held;
     if (executor->count == executor->queue_max || executor->stopping)
         return false;
     executor->queue[(executor->first + executor->count++) % executor->queue_max] = item;

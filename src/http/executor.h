@@ -1,5 +1,5 @@
 /*
- * executor.h - a fixed number of threads behind a queue of fixed size: what may wait for a database runs here.
+ * executor.h - a fixed number of threads behind a queue of fixed size, for handlers that may wait for the database.
  *
  * Invariants
  *   1. At most queue_max items wait; one more is refused immediately, which is the server's back-pressure.

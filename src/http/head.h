@@ -1,5 +1,5 @@
 /*
- * head.h - the head of an HTTP/1.x request, read strictly: what two programs could read in two ways is refused.
+ * head.h - the head of an HTTP/1.x request, read strictly: what two programs could interpret differently is refused.
  *
  * It is parsed in place, line by line, as it arrives: names and values become C strings inside the caller's
  * buffer, which must not move until the request is over. Pure: no sockets, no clock, no memory of its own.

@@ -287,11 +287,11 @@ bool loop_evict(Loop *loop, const Peer *but)
 {
     Peer *peer;
 
-    TAILQ_FOREACH(peer, &loop->lists[LIST_MOVING].peers, link)
-    if (peer != but && peer->state == PEER_HEAD && !peer->known) {
-        peer_close(peer);
-        return true;
-    }
+    TAILQ_FOREACH (peer, &loop->lists[LIST_MOVING].peers, link)
+        if (peer != but && peer->state == PEER_HEAD && !peer->known) {
+            peer_close(peer);
+            return true;
+        }
     return false;
 }
 

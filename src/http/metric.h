@@ -16,7 +16,7 @@
     X(queue,       GAUGE,     "pawl_http_queue",           "",             "requests waiting for an executor") \
     X(shed,        COUNTER,   "pawl_http_shed_total",      "",             "requests refused because the queue was full") \
     X(connections, GAUGE,     "pawl_http_connections",     "",             "client connections open") \
-    X(seconds,     HISTOGRAM, "pawl_http_request_seconds", "",             "time from request read to answer ready")
+    X(seconds,     HISTOGRAM, "pawl_http_request_seconds", "",             "time from the request read to the response ready")
 /* clang-format on */
 
 typedef struct {

@@ -1,6 +1,6 @@
 /*
- * peer.c - one connection: reads requests, one at a time, and writes their responses. The diagram of states is in
- * server_internal.h.
+ * peer.c - one connection: its life, its events, and its way from one state to the next. The diagram of states is in
+ * server_internal.h; peer_read.c reads the requests, one at a time, and peer_write.c writes their responses.
  *
  * Invariants
  *   1. A request in state ASKING or WAITING belongs to the executor, or to the party that will resume it; the loop does not touch
@@ -10,31 +10,25 @@
  *   3. A connection that is closed after a response lingers: closing with unread bytes would make the kernel reset it,
  *      and the client might never see the response.
  */
+#include "http/peer_internal.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/log.h"
 #include "http/metric.h"
-#include "http/server_internal.h"
 
-#define READ_SPACE     ((size_t)16 << 10) /* beside the head; a body passes through here */
-#define OUT_HEAD_MAX   ((size_t)16 << 10) /* all the headers that a response can have fit */
-#define QUICK_BODY_MAX ((size_t)64 << 10) /* reading a larger one would keep the other connections waiting */
+#define READ_SPACE   ((size_t)16 << 10) /* beside the head; a body passes through here */
+#define OUT_HEAD_MAX ((size_t)16 << 10) /* all the headers that a response can have fit */
 
 static_assert(OUT_HEAD_MAX >= RESPONSE_HEADERS_BYTES_MAX + (size_t)4 * RESPONSE_HEADERS_MAX + 1024,
               "what the server adds fits too");
 
-/* GONE: the connection was closed and freed. */
-typedef enum { STEP_ON, STEP_PAUSE, STEP_CLOSED } Step;
-typedef enum { FILL_SOME, FILL_NONE, FILL_END, FILL_BROKEN } Fill;
-
-static size_t peer_space(const Server *server)
+size_t peer_space(const Server *server)
 {
     return (size_t)server->options.header_bytes_max + READ_SPACE;
 }
@@ -74,222 +68,12 @@ static void peer_request_end(Peer *peer)
     loop_request_end(peer->loop, take(peer->request));
 }
 
-static void peer_request_begin(Peer *peer)
+ErrorCode peer_queue(Peer *peer, Error *reterr)
 {
-    peer->request       = loop_request(peer->loop);
-    peer->request->peer = peer;
-}
-
-static Fill peer_fill(Peer *peer)
-{
-    size_t space = peer_space(peer->loop->server) - peer->filled;
-
-    assert(space > 0);
-    ssize_t count = recv(peer->fd, peer->bytes + peer->filled, space, 0);
-    if (count < 0)
-        return errno == EAGAIN || errno == EINTR ? FILL_NONE : FILL_BROKEN;
-    if (count == 0)
-        return FILL_END;
-    if (!peer->request && peer->filled == 0)
-        loop_move(peer, LIST_MOVING); /* from the first byte on, the whole request has read_ms_max to arrive */
-    peer->filled += (size_t)count;
-    return FILL_SOME;
-}
-
-/* A client's own id, else one that this process never gives twice. */
-static void peer_name_request(Peer *peer)
-{
-    Request *request = peer->request;
-    Loop    *loop    = peer->loop;
-
-    if (request->id[0] != '\0' || request_take_id(request))
-        return;
-    size_t   length = sizeof loop->id_head - 1;
-    uint64_t number = loop->id_next++;
-
-    memcpy(request->id, loop->id_head, length);
-    for (int shift = 44; shift >= 0; shift -= 4)
-        request->id[length++] = "0123456789abcdef"[number >> shift & 15];
-    request->id[length] = '\0';
-}
-
-static void count_answer(const Request *request)
-{
-    static Metric *const by_class[] = {[2] = &http_metrics.status_2xx,
-                                       &http_metrics.status_3xx,
-                                       &http_metrics.status_4xx,
-                                       &http_metrics.status_5xx};
-    int                  status     = request->response.status;
-    int64_t              us         = request->began.ns == 0 ? 0 : mono_us_between(request->began, clock_mono());
-
-    assert(status >= 200 && status <= 599);
-    metric_add(by_class[status / 100], 1);
-    if (request->began.ns != 0)
-        metric_observe_us(&http_metrics.seconds, us);
-    log_write(LOG_DEBUG, "http", "request answered", LOG_STR("id", request->id),
-              LOG_STR("method", request->head.method), LOG_STR("path", request->head.target), LOG_INT("status", status),
-              LOG_INT("us", us));
-}
-
-/* The response is filled: from here on it is being written. */
-static Step peer_answer(Peer *peer)
-{
-    Server *server = peer->loop->server;
-
-    if (atomic_load_explicit(&server->phase, memory_order_relaxed) != SERVER_RUNNING)
-        peer->close = true;
-    count_answer(peer->request);
-    text_clear(&peer->out);
-    response_write_head(&peer->request->response, &(ResponseFrame){peer->loop->date, peer->request->id, peer->close},
-                        &peer->out);
-    peer->sent  = 0;
-    peer->state = PEER_WRITING;
-    loop_move(peer, LIST_MOVING);
-    return STEP_ON;
-}
-
-static Step peer_fail(Peer *peer, const Error *error, bool close)
-{
-    peer->close |= close;
-    peer_name_request(peer);
-    dispatch_fail(peer->request, error);
-    return peer_answer(peer);
-}
-
-/* Bytes behind the head that are done with: what follows moves up, the head stays where it is. */
-static void peer_consume(Peer *peer, size_t count)
-{
-    peer->filled -= count;
-    memmove(peer->bytes + peer->used, peer->bytes + peer->used + count, peer->filled - peer->used);
-}
-
-static bool head_has_body(const Head *head)
-{
-    return head->content_length > 0 || head->chunked;
-}
-
-/* A client that sent Expect: 100-continue and waits gets 100 Continue now; one that did not wait needs none. */
-static void peer_say_continue(Peer *peer)
-{
-    static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
-
-    if (!head_has_body(&peer->request->head) || !peer->request->head.expects_continue || peer->filled > peer->used)
-        return;
-    ssize_t count = send(peer->fd, line, sizeof line - 1, MSG_NOSIGNAL);
-    if (count != (ssize_t)sizeof line - 1)
-        peer->close = true; /* the socket's buffer is full before the first response: the client does not read */
-}
-
-/* Another thread has the request now. */
-static void peer_leave(Peer *peer, PeerState state)
-{
-    peer->state   = state;
-    peer->counted = true;
-    atomic_fetch_add(&peer->loop->server->in_flight, 1);
-    loop_move(peer, LIST_WAITING);
-}
-
-/* Hand the request to an executor, or refuse it when too many wait already. unread: its body is still to come. */
-static Step peer_submit(Peer *peer, PeerState state, bool unread)
-{
-    Server *server = peer->loop->server;
-    Error   error;
-
-    peer_leave(peer, state);
-    if (executor_submit(server->executor, peer))
-        return STEP_PAUSE;
-    metric_add(&http_metrics.shed, 1);
-    fail(&error, ERR_BUSY, "too many requests are waiting");
-    return peer_fail(peer, &error, /* close= */ unread);
-}
-
-static Step peer_take_body(Peer *peer)
-{
-    peer_say_continue(peer);
-    peer->state = PEER_BODY;
-    return STEP_ON;
-}
-
-static Step step_head(Peer *peer)
-{
-    Server *server = peer->loop->server;
-    size_t  max    = (size_t)server->options.header_bytes_max;
-    bool    done   = false;
-    Error   error;
-
-    if (peer->filled == 0)
-        return STEP_PAUSE;
-    if (!peer->request)
-        peer_request_begin(peer);
-    Head *head = &peer->request->head;
-    if (head_parse(head, peer->bytes, peer->filled < max ? peer->filled : max, &done, &error) != OK)
-        return peer_fail(peer, &error, /* close= */ true);
-    if (!done && peer->filled >= max) {
-        fail(&error, ERR_HEADERS, "the request line and the headers are larger than %zu bytes", max);
-        return peer_fail(peer, &error, /* close= */ true);
-    }
-    if (!done)
-        return STEP_PAUSE;
-    peer->used  = head->length;
-    peer->close = head->close;
-    peer_name_request(peer);
-    if (dispatch_head(server, peer->request, &error) != OK)
-        return peer_fail(peer, &error, /* close= */ head_has_body(head));
-    if (!peer->request->authentic)
-        return peer_submit(peer, PEER_ASKING, head_has_body(head));
-    peer->known |= peer->request->match.route->scope != SCOPE_NONE;
-    return peer_take_body(peer);
-}
-
-/* Move what has arrived of the body out of the buffer. */
-static ErrorCode read_body(Peer *peer, bool *ret_done, Error *reterr)
-{
-    Request *request = peer->request;
-    char    *bytes   = peer->bytes + peer->used;
-    size_t   here    = peer->filled - peer->used;
-
-    if (request->head.chunked) {
-        size_t count = 0;
-
-        TRY(chunks_parse(&request->chunks, bytes, here, &request->body, &count, reterr));
-        peer_consume(peer, count);
-        *ret_done = request->chunks.state == CHUNK_DONE;
+    if (executor_submit(peer->loop->server->executor, peer))
         return OK;
-    }
-    size_t wanted = head_has_body(&request->head) ? (size_t)request->head.content_length - request->body.length : 0;
-    size_t count  = here < wanted ? here : wanted;
-    if (count > 0) {
-        text_append_bytes(&request->body, bytes, count);
-        peer_consume(peer, count);
-    }
-    *ret_done = count == wanted;
-    return OK;
-}
-
-static Step step_body(Peer *peer)
-{
-    Request *request = peer->request;
-    bool     done    = false;
-    Error    error;
-
-    if (read_body(peer, &done, &error) != OK)
-        return peer_fail(peer, &error, /* close= */ true);
-    /* At its first byte where there should be none: a client without a token makes the server hold no more than one buffer. */
-    if (dispatch_body(request, &error) != OK)
-        return peer_fail(peer, &error, /* close= */ !done);
-    if (!done)
-        return STEP_PAUSE;
-    if (!request->match.route->is_inline || request->body.length > QUICK_BODY_MAX)
-        return peer_submit(peer, PEER_WAITING, /* unread= */ false);
-    bool ours = dispatch_run(peer->loop->server, request);
-    if (!ours || request->suspend.may_wait) {
-        peer_leave(peer, PEER_WAITING); /* if it was resumed by now, it is in our own inbox */
-        if (ours)
-            loop_post(peer->loop, peer);
-        return STEP_PAUSE;
-    }
-    dispatch_end(peer->loop->server, request);
-    return peer_answer(peer);
+    metric_add(&http_metrics.shed, 1);
+    return fail(reterr, ERR_BUSY, "too many requests are waiting");
 }
 
 static Step peer_linger(Peer *peer)
@@ -305,7 +89,7 @@ static Step peer_linger(Peer *peer)
 }
 
 /* The response was sent. The bytes behind this request are the beginning of the next one. */
-static Step peer_next(Peer *peer)
+Step peer_next(Peer *peer)
 {
     peer_request_end(peer);
     if (peer->close)
@@ -318,48 +102,15 @@ static Step peer_next(Peer *peer)
     return STEP_ON;
 }
 
-/* sendmsg() reads only, but struct iovec serves recvmsg() too. */
-static void *deconst(const char *bytes)
-{
-    return (void *)(uintptr_t)bytes;
-}
-
-static Step step_write(Peer *peer)
-{
-    size_t       size     = 0;
-    const char  *bytes    = response_content(&peer->request->response, &size);
-    size_t       body     = peer->request->is_head ? 0 : size;
-    size_t       head     = peer->out.length;
-    size_t       from     = peer->sent > head ? peer->sent - head : 0; /* in the body */
-    struct iovec parts[2] = {
-        {peer->out.bytes + (from > 0 ? head : peer->sent), from > 0 ? 0 : head - peer->sent},
-        {deconst(bytes ? bytes + from : NULL),             body - from                     },
-    };
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = COUNT(parts)};
-
-    ssize_t count = sendmsg(peer->fd, &message, MSG_NOSIGNAL);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR))
-        return STEP_PAUSE;
-    if (count < 0) {
-        peer_close(peer);
-        return STEP_CLOSED;
-    }
-    peer->sent += (size_t)count;
-    if (peer->sent < head + body)
-        return STEP_ON;
-    peer->request->delivered = true;
-    return peer_next(peer);
-}
-
 static Step peer_step(Peer *peer)
 {
     switch (peer->state) {
     case PEER_HEAD:
-        return step_head(peer);
+        return peer_step_head(peer);
     case PEER_BODY:
-        return step_body(peer);
+        return peer_step_body(peer);
     case PEER_WRITING:
-        return step_write(peer);
+        return peer_step_write(peer);
     case PEER_ASKING:
     case PEER_WAITING:
     case PEER_LINGERING:
@@ -447,7 +198,7 @@ static void peer_disturbed(Peer *peer, uint32_t events)
 
 Peer *peer_new(Loop *loop, int fd, bool surplus)
 {
-    Peer *peer = malloc(sizeof *peer + peer_space(loop->server));
+    Peer *peer = malloc(sizeof *peer + peer_space(loop->server)); /* not memory_new(): the buffer needs no zeros */
 
     if (!peer)
         abort();
@@ -542,10 +293,8 @@ static bool peer_hand_over(Peer *peer)
     request->resumed = true;
     atomic_store(&request->watched, false);
     atomic_fetch_sub(&peer->loop->suspended, 1);
-    if (executor_submit(peer->loop->server->executor, peer))
+    if (peer_queue(peer, &error) == OK)
         return true;
-    metric_add(&http_metrics.shed, 1);
-    fail(&error, ERR_BUSY, "too many requests are waiting");
     dispatch_fail(request, &error);
     return false;
 }

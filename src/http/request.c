@@ -11,6 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "base/text.h"
 #include "http/syntax.h"
 
@@ -120,10 +121,8 @@ static void read_method(Request *request)
 
 Request *request_new(size_t body_bytes_max)
 {
-    Request *request = calloc(1, sizeof *request);
+    Request *request = memory_new(1, sizeof *request);
 
-    if (!request)
-        abort();
     request->arena = arena_new(ARENA_BYTES_DEFAULT);
     text_init(&request->body, /* arena= */ NULL, body_bytes_max);
     request_begin(request);

@@ -1,11 +1,11 @@
 /*
  * route.h - the table of routes: method, path, handler, scope; OpenAPI is made from the same rows.
  *
- *     {HTTP_POST, "/v1/wallets/{owner}/spend", api_wallet_spend, SCOPE_WALLET, .body = &spend_table, .summary = "..."}
+ *     {HTTP_POST, "/v1/wallets/{owner}/spend", api_spend, SCOPE_WALLET, .body = &spend_table, .summary = "..."}
  *
  * A path is split at slashes; {name} captures one whole segment, {name*} at the end all that follow, one at least. The leftmost
  * difference decides: a literal segment wins over a capture, and that over {name*}. Segments below {name*} that are empty, "." or
- * "..", or hold an encoded slash, match nothing.
+ * "..", or hold an encoded slash, match nothing. Threads: any; a table is constant.
  */
 #ifndef HTTP_ROUTE_H
 #define HTTP_ROUTE_H

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "http/server_internal.h"
 
 #define BACKLOG 1024
@@ -150,16 +151,12 @@ ErrorCode server_new(const ServerOptions *options, Server **ret_server, Error *r
         return fail(reterr, ERR_CONFLICT,
                     "address \"%s\" is already in use: choose another with --listen or PAWL_LISTEN", options->listen);
     }
-    Server *server = calloc(1, sizeof *server);
-    if (!server)
-        abort();
+    Server *server     = memory_new(1, sizeof *server);
     server->options    = with_defaults(options);
     server->listen_fd  = fd;
     server->port       = port_of(fd);
     server->loop_count = server->options.network_threads;
-    server->loops      = calloc((size_t)server->loop_count, sizeof *server->loops);
-    if (!server->loops)
-        abort();
+    server->loops      = memory_new((size_t)server->loop_count, sizeof *server->loops);
     mutex_init(&server->mutex);
     cond_init(&server->quiet);
     server->executor = executor_new(server->options.executor_threads, server->options.queue_max, peer_execute);
@@ -186,7 +183,6 @@ void server_quiet(Server *server)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&server->mutex);
 
-    (void)held;
     cond_broadcast(&server->quiet);
 }
 

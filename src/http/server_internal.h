@@ -3,7 +3,7 @@
  *
  *   server.c    options, listening, drain, the end
  *   loop.c      one network thread: epoll, timers, accepting, the inbox
- *   peer.c      one connection: bytes in, bytes out
+ *   peer.c      one connection; peer_read.c its requests, peer_write.c its responses
  *   dispatch.c  one request: route, token, body rules, handler, problem
  *   suspend.c   one request that is suspended
  */

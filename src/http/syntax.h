@@ -1,5 +1,5 @@
 /*
- * syntax.h - the characters of HTTP, as RFC 9110 and RFC 9112 sort them.
+ * syntax.h - the character classes of RFC 9110 and RFC 9112.
  */
 #ifndef HTTP_SYNTAX_H
 #define HTTP_SYNTAX_H

@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "lib/library_internal.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -68,10 +69,9 @@ static void be_silent(void)
 
 static Pawl *pawl_new(const char *url, Pool *pool)
 {
-    Pawl *pawl = calloc(1, sizeof *pawl);
+    Pawl *pawl = memory_new(1, sizeof *pawl);
 
-    if (!pawl || !(pawl->url = strdup(url)))
-        abort();
+    pawl->url    = memory_text(url);
     pawl->pool   = pool;
     pawl->sender = sender_new(pool);
     pawl->waker  = waker_new(pool);
@@ -130,11 +130,6 @@ void pawl_close(Pawl *pawl)
     free(pawl);
 }
 
-static ErrorCode ping(Tx *tx, void *context, Error *reterr)
-{
-    return db_get_i64(tx, sql_api_ready, DB_NONE, context, reterr);
-}
-
 PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
 {
     scoped(library_leave) Pawl *inside = library_enter(pawl);
@@ -143,7 +138,9 @@ PawlStatus pawl_ping(Pawl *pawl, int timeout_ms, PawlError *error)
     Error     why     = {0};
     int64_t   one;
 
-    return library_answer(tx_run(pawl->pool, &options, ping, &one, &why), &why, error);
+    ErrorCode code = db_call(pawl->pool, &options, sql_api_ready, DB_NONE, &db_i64_shape, &one, &why);
+
+    return library_answer(code, &why, error);
 }
 
 /* ---- transactions ---- */

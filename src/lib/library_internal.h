@@ -49,6 +49,11 @@ Pawl *library_enter(Pawl *pawl);
 void  library_leave(Pawl *pawl);
 SCOPED(Pawl, library_leave)
 
+/* ---- sending ---- */
+
+PawlStatus library_send(Pawl *pawl, SendItem item, int timeout_ms, PawlSent *ret_sent, PawlError *error);
+PawlStatus library_tx_send(PawlTx *tx, SendItem *items, int count, PawlSent *ret_sent);
+
 /* ---- workers ---- */
 
 struct PawlWorker {

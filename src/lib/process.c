@@ -17,18 +17,11 @@
 
 /* ---- start and signal ---- */
 
-static ErrorCode start_command(Arena *arena, const PawlStart *start, PawlCommand *ret_command, Error *reterr)
+static ErrorCode start_item(Arena *arena, const PawlStart *start, SendItem *ret_item, Error *reterr)
 {
-    SendItem item;
-
-    TRY(process_start_item(arena, start->type, start->state, start->process_id, start->domain, &item, reterr));
-    *ret_command = (PawlCommand){.domain       = item.domain,
-                                 .type         = item.type,
-                                 .payload      = item.payload,
-                                 .command_id   = item.command_id,
-                                 .max_attempts = item.max_attempts,
-                                 .actor        = start->actor};
-    return OK;
+    TRY(process_start_item(arena, start->type, start->state, start->process_id, start->domain, ret_item, reterr));
+    ret_item->actor = start->actor;
+    return process_start_deadline(arena, start->deadline, start->on_deadline, ret_item, reterr);
 }
 
 static PawlStatus start_refuse(ErrorCode code, const Error *why, PawlSent *ret_sent, PawlError *error)
@@ -44,22 +37,22 @@ static PawlStatus start_refuse(ErrorCode code, const Error *why, PawlSent *ret_s
 PawlStatus pawl_process_start(Pawl *pawl, const PawlStart *start, int timeout_ms, PawlSent *ret_sent, PawlError *error)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    PawlCommand               command;
+    SendItem                  item;
     Error                     why  = {0};
-    ErrorCode                 code = start_command(arena, start, &command, &why);
+    ErrorCode                 code = start_item(arena, start, &item, &why);
 
     if (code != OK)
         return start_refuse(code, &why, ret_sent, error);
-    return pawl_send(pawl, &command, timeout_ms, ret_sent, error);
+    return library_send(pawl, item, timeout_ms, ret_sent, error);
 }
 
 PawlStatus pawl_tx_process_start(PawlTx *tx, const PawlStart *start, PawlSent *ret_sent)
 {
-    PawlCommand command;
-    ErrorCode   code = start_command(tx->tx->arena, start, &command, tx->why);
+    SendItem  item;
+    ErrorCode code = start_item(tx->tx->arena, start, &item, tx->why);
 
     if (code == OK)
-        return pawl_tx_send(tx, &command, ret_sent);
+        return library_tx_send(tx, &item, 1, ret_sent);
     tx->code = code;
     return start_refuse(code, tx->why, ret_sent, tx->error);
 }
@@ -215,7 +208,7 @@ static ErrorCode tx_body(CodeRun *code, Tx *tx, const CodeAttempt *attempt, void
     PawlTx      mine   = {.tx = tx, .why = reterr, .error = &error};
     PawlOutcome said   = trying->step->tx_body(&given.job, &mine, trying->step->context);
 
-    trying->wakes = mine.wakes;
+    trying->wakes = wake_list_copy(&mine.wakes, code_arena(code)); /* that of the transaction ends before the step */
     if (said == PAWL_JOB_COMPLETE && conn_transaction(tx->conn) != PQTRANS_INTRANS)
         return mine.code != OK ? mine.code : fail(reterr, ERR_INTERNAL, "the step ended its transaction by itself");
     if (said == PAWL_JOB_RETRY && error_verdict(mine.code) != VERDICT_FINAL)

@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "bus/command.h"
 #include "lib/library_internal.h"
-#include "pg/combiner.h"
+#include "pg/combiner_split.h"
 
 /* ---- from the caller's structs to the module's ---- */
 
@@ -68,10 +68,9 @@ static ErrorCode count_check(int count, Error *reterr)
 
 /* ---- one ---- */
 
-PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, PawlSent *ret_sent, PawlError *error)
+PawlStatus library_send(Pawl *pawl, SendItem item, int timeout_ms, PawlSent *ret_sent, PawlError *error)
 {
     scoped(library_leave) Pawl *inside = library_enter(pawl);
-    SendItem                    item   = item_of(command);
     Error                       why    = {0};
 
     item.code  = sender_send(pawl->sender, library_deadline(timeout_ms), &item, &why);
@@ -81,6 +80,11 @@ PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, Paw
     waker_notify_sent(pawl->waker, &item);
     sent_fill(&item, ret_sent);
     return library_answer(item.code, &why, error);
+}
+
+PawlStatus pawl_send(Pawl *pawl, const PawlCommand *command, int timeout_ms, PawlSent *ret_sent, PawlError *error)
+{
+    return library_send(pawl, item_of(command), timeout_ms, ret_sent, error);
 }
 
 /* ---- many ---- */
@@ -144,34 +148,28 @@ static const char *id_make(Arena *arena)
     return id;
 }
 
-static SendItem *items_send_in(Tx *tx, const PawlCommand *commands, int count, Arena *arena)
+static void items_send_in(Tx *tx, SendItem *items, int count, Arena *arena)
 {
-    SendItem  *items = arena_array(arena, SendItem, count);
-    SendItem **list  = arena_array(arena, SendItem *, count);
-    Error      why   = {0};
+    SendItem **list = arena_array(arena, SendItem *, count);
+    Error      why  = {0};
     ErrorCode  code;
 
     for (int i = 0; i < count; i++) {
-        items[i] = item_of(&commands[i]);
-        list[i]  = &items[i];
+        list[i] = &items[i];
         if (!items[i].command_id)
             items[i].command_id = id_make(arena);
     }
     code = send_in(tx, list, count, &why);
     for (int i = 0; code != OK && i < count; i++)
         item_fail(&items[i], code, &why);
-    return items;
 }
 
-PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count, PawlSent *ret_sent)
+PawlStatus library_tx_send(PawlTx *tx, SendItem *items, int count, PawlSent *ret_sent)
 {
     scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
-    const SendItem           *items, *bad;
-    ErrorCode                 code = count_check(count, tx->why);
+    const SendItem           *bad;
 
-    if (code != OK)
-        return library_answer(tx->code = code, tx->why, tx->error);
-    items = items_send_in(tx->tx, commands, count, arena);
+    items_send_in(tx->tx, items, count, arena);
     for (int i = 0; i < count; i++)
         wake_list_add_sent(&tx->wakes, tx->tx->arena, &items[i]);
     bad = items_answer(items, count, ret_sent);
@@ -180,6 +178,20 @@ PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count,
     tx->code = bad->code;
     *tx->why = bad->error;
     return library_answer(bad->code, &bad->error, tx->error);
+}
+
+PawlStatus pawl_tx_send_many(PawlTx *tx, const PawlCommand *commands, int count, PawlSent *ret_sent)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
+    SendItem                 *items;
+    ErrorCode                 code = count_check(count, tx->why);
+
+    if (code != OK)
+        return library_answer(tx->code = code, tx->why, tx->error);
+    items = arena_array(arena, SendItem, count);
+    for (int i = 0; i < count; i++)
+        items[i] = item_of(&commands[i]);
+    return library_tx_send(tx, items, count, ret_sent);
 }
 
 PawlStatus pawl_tx_send(PawlTx *tx, const PawlCommand *command, PawlSent *ret_sent)

@@ -11,7 +11,7 @@
 #include "base/reader.h"
 #include "base/uuid.h"
 #include "lib/library_internal.h"
-#include "pg/combiner.h"
+#include "pg/combiner_split.h"
 
 #define BYTES_FACTOR   8 /* as arrays in text form, being built, items take several times as much */
 #define RUN_BYTES_MAX  ((size_t)16 << 20)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "base/problem.h"
 #include "base/reader.h"
 #include "base/text.h"
@@ -231,15 +232,13 @@ PawlStatus pawl_worker_open(Pawl *pawl, const PawlWork *options, PawlWorker **re
         code = pool_new(&pool_options, &pool, &why);
     if (code != OK)
         return library_answer(code, &why, error);
-    worker = calloc(1, sizeof *worker);
-    if (!worker)
-        abort();
-    worker->pawl               = pawl;
-    worker->pool               = pool;
-    worker->arena              = arena_new(ARENA_BYTES_DEFAULT);
-    worker->options            = *options;
-    worker->options.domain     = options->process ? arena_print(worker->arena, PROCESS_DOMAIN_PREFIX "%s", options->domain)
-                                                  : arena_text(worker->arena, options->domain);
+    worker                 = memory_new(1, sizeof *worker);
+    worker->pawl           = pawl;
+    worker->pool           = pool;
+    worker->arena          = arena_new(ARENA_BYTES_DEFAULT);
+    worker->options        = *options;
+    worker->options.domain = options->process ? arena_print(worker->arena, PROCESS_DOMAIN_PREFIX "%s", options->domain)
+                                              : arena_text(worker->arena, options->domain);
     worker->options.listen_url = arena_text(worker->arena, options->listen_url ? options->listen_url : pawl->url);
     sem_init(&worker->stop, /* pshared= */ 0, 0);
     code                  = worker_make(worker, &why);

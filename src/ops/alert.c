@@ -115,17 +115,37 @@ void alerts_limit(Alerts *alerts, int index, int64_t limit)
     alerts->states[index].alert.limit = limit;
 }
 
+void alerts_subject(Alerts *alerts, int index, const char *subject)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&alerts->mutex);
+    Alert                      *alert = &alerts->states[index].alert;
+
+    snprintf(alert->subject, sizeof alert->subject, "%s", subject);
+}
+
 void alerts_free(Alerts *alerts)
 {
     mutex_done(&alerts->mutex);
     free(alerts);
 }
 
+/* "start workers for its domain (shop)" */
+static void summary_print(const Alert *alert, Text *text)
+{
+    text_append(text, alert->rule->summary);
+    if (alert->subject[0])
+        text_print(text, " (%s)", alert->subject);
+}
+
 static void alert_notify(const Alerts *alerts, const Alert *alert)
 {
+    scoped_text Text summary = {0};
+
+    text_init(&summary, NULL, TEXT_MAX_LINE);
+    summary_print(alert, &summary);
     log_write(alert->firing ? LOG_ERROR : LOG_INFO, "alert", alert->firing ? "alert is firing" : "alert is resolved",
               LOG_STR("alert", alert->rule->name), LOG_INT("value", alert->value), LOG_INT("limit", alert->limit),
-              LOG_STR("meaning", alert->rule->summary));
+              LOG_STR("meaning", text_string(&summary)));
     if (alerts->listener)
         alerts->listener(alerts->context, alert);
 }
@@ -179,8 +199,11 @@ int alerts_list(Alerts *alerts, Alert ret_list[ALERTS_MAX])
 
 void alert_write(const Alert *alert, Text *text)
 {
-    Writer writer;
+    scoped_text Text summary = {0};
+    Writer           writer;
 
+    text_init(&summary, NULL, TEXT_MAX_LINE);
+    summary_print(alert, &summary);
     writer_open(&writer, text);
     writer_object(&writer, NULL);
     writer_text(&writer, "alert", alert->rule->name);
@@ -189,6 +212,6 @@ void alert_write(const Alert *alert, Text *text)
     writer_i64(&writer, "value", alert->value);
     writer_i64(&writer, "limit", alert->limit);
     writer_text(&writer, "unit", alert->rule->unit);
-    writer_text(&writer, "summary", alert->rule->summary);
+    writer_text(&writer, "summary", text_string(&summary));
     writer_end(&writer);
 }

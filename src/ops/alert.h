@@ -7,7 +7,7 @@
  * Invariants
  *   1. Rates are taken over a window of 5 minutes that is kept here; counters are never reset.
  *   2. Each change of state goes once to the log, to the metric pawl_alert_firing and to the listener (which may send a webhook).
- * Threads: alerts_step() from one thread, alerts_list() from any. Ownership: alerts_free().
+ * Threads: alerts_step() from one thread, alerts_list() and alerts_subject() from any. Ownership: alerts_free().
  */
 #ifndef OPS_ALERT_H
 #define OPS_ALERT_H
@@ -20,7 +20,8 @@
 #include "base/metric.h"
 #include "base/text.h"
 
-#define ALERTS_MAX 32
+#define ALERTS_MAX         32
+#define ALERT_SUBJECT_SIZE 64
 
 /* Exactly one of source, value and rate. */
 typedef struct {
@@ -39,7 +40,8 @@ typedef struct {
     const AlertRule *rule;
     bool             firing;
     int64_t          value, limit;
-    Wall             since; /* of the state; 0: never changed */
+    Wall             since;                       /* of the state; 0: never changed */
+    char             subject[ALERT_SUBJECT_SIZE]; /* what it is about, such as a domain; "": the rule says it all */
 } Alert;
 
 typedef struct Alerts Alerts;
@@ -49,6 +51,8 @@ typedef void          AlertListener(void *context, const Alert *alert);
 Alerts *alerts_new(const AlertRule *rules, int count, AlertListener *listener, void *context);
 /* Replace a rule's limit; before the first step. */
 void alerts_limit(Alerts *alerts, int index, int64_t limit);
+/* What the alert is about; shown after its summary. A longer one is cut. */
+void alerts_subject(Alerts *alerts, int index, const char *subject);
 void alerts_free(Alerts *alerts);
 SCOPED(Alerts, alerts_free)
 /* Evaluate every rule; called every few seconds. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sync.h"
 #include "ops/webhook.h"
 
@@ -85,10 +86,8 @@ static void *queue_run(void *context)
 
 WebhookQueue *webhook_queue_new(Client *client, WebhookUrl *url, WebhookFailed *failed, int post_ms, void *context)
 {
-    WebhookQueue *queue = calloc(1, sizeof *queue);
+    WebhookQueue *queue = memory_new(1, sizeof *queue);
 
-    if (!queue)
-        abort();
     queue->client  = client;
     queue->url     = url;
     queue->failed  = failed;
@@ -108,10 +107,8 @@ bool webhook_queue_put(WebhookQueue *queue, const char *key, const char *json)
     if (queue->stop || queue->count == WEBHOOK_QUEUE_MAX)
         return false;
     webhook       = &queue->ring[(queue->first + queue->count++) % WEBHOOK_QUEUE_MAX];
-    webhook->key  = strdup(key);
-    webhook->json = strdup(json);
-    if (!webhook->key || !webhook->json)
-        abort();
+    webhook->key  = memory_text(key);
+    webhook->json = memory_text(json);
     cond_signal(&queue->wake);
     return true;
 }

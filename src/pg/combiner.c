@@ -1,5 +1,5 @@
 /*
- * combiner.c - a queue, slots for batches, and threads; see combiner.h for the states and invariants.
+ * combiner.c - slots for batches, and the threads that fill them from the queue; see combiner.h for the states and invariants.
  *
  * A thread is idle or runs a batch. Whenever something is queued at least one thread is idle: it starts the next batch, ends
  * items whose deadline has passed, and notices that a batch has become slow. It sleeps until the first of these, so submitting
@@ -14,24 +14,13 @@
 
 #include "base/memory.h"
 #include "base/sync.h"
-#include "pg/key_set.h"
+#include "pg/combiner_queue.h"
+#include "pg/combiner_split.h"
 
 #define SLOTS_DEFAULT   2
 #define BATCH_DEFAULT   1000
 #define QUEUE_DEFAULT   10000
 #define SLOW_MS_DEFAULT 50
-
-/* One submitted item, until it is done. */
-typedef struct Entry Entry;
-struct Entry {
-    void         *item;
-    Deadline      deadline;
-    CombinerDone *on_done;
-    void         *context; /* of on_done: the item, or the caller that waits for it */
-    const Error  *error;   /* of its batch, while that ends; NULL: it was run */
-    bool          apart;   /* it may run beside the running batches: see queue_part() */
-    Entry        *next, *previous;
-};
 
 /* One failure of a batch, shared by the items it is about. */
 typedef struct Failure Failure;
@@ -41,13 +30,13 @@ struct Failure {
 };
 
 typedef struct {
-    int      count; /* 0: the slot is free */
-    Mono     began;
-    Deadline deadline;
-    Entry  **entries;
-    void   **items;
-    Failure *failures;
-    KeySet   keys; /* of its items; empty without options.keys */
+    int             count; /* 0: the slot is free */
+    Mono            began;
+    Deadline        deadline;
+    CombinerEntry **entries;
+    void          **items;
+    Failure        *failures;
+    KeySet          keys; /* of its items */
 } Slot;
 
 /* The batches that have not become slow. */
@@ -61,13 +50,9 @@ struct Combiner {
     CombinerOptions options;
     Mutex           mutex; /* guards the rest */
     Cond            changed;
-    Entry          *first, *last;
-    int             queued;
-    int             apart;       /* how many of them may run beside the running batches */
-    KeySet          taken;       /* keys of the running batches and of queued items that are not apart */
-    unsigned        taken_of;    /* the running batches, as Quick.slots, that `taken` is about */
-    bool            is_parted;   /* `apart` and `taken` are up to date, if taken_of is */
-    Deadline        expire_at;   /* no queued item's deadline passes before */
+    CombinerQueue   queue;
+    bool            is_parted;   /* the queue knows which items may run beside the batches in the slots `parted_by` */
+    unsigned        parted_by;   /* as Quick.slots */
     Deadline        watch_until; /* an idle thread is awake by then; never: none has to be */
     Slot            slots[COMBINER_SLOTS_MAX];
     int             running; /* slots in use */
@@ -77,181 +62,32 @@ struct Combiner {
     pthread_t       threads[COMBINER_SLOTS_MAX + 1];
 };
 
-/* ---- keys ---- */
-
-static void item_keys_add(KeySet *set, const CombinerOptions *options, const void *item)
-{
-    uint64_t keys[COMBINER_KEYS_MAX];
-
-    key_set_add(set, keys, options->keys(item, keys));
-}
-
-static bool item_keys_met(const KeySet *set, const CombinerOptions *options, const void *item)
-{
-    uint64_t keys[COMBINER_KEYS_MAX];
-
-    return key_set_has_any(set, keys, options->keys(item, keys));
-}
-
-/* ---- the queue ---- */
-
-/* Under the mutex: an item that has a key in common with a running batch, or with an item before it that has, is not apart. */
-static void entry_part(Combiner *combiner, Entry *entry)
-{
-    entry->apart = !combiner->options.keys || !item_keys_met(&combiner->taken, &combiner->options, entry->item);
-    if (entry->apart)
-        combiner->apart++;
-    else
-        item_keys_add(&combiner->taken, &combiner->options, entry->item);
-}
-
-/* Under the mutex. */
-static void queue_part(Combiner *combiner, const Quick *quick)
-{
-    combiner->taken     = (KeySet){0};
-    combiner->taken_of  = quick->slots;
-    combiner->is_parted = true;
-    combiner->apart     = 0;
-    for (int i = 0; i < COMBINER_SLOTS_MAX; i++)
-        if (quick->slots >> i & 1)
-            key_set_unite(&combiner->taken, &combiner->slots[i].keys);
-    for (Entry *entry = combiner->first; entry; entry = entry->next)
-        entry_part(combiner, entry);
-}
-
-static void queue_append(Combiner *combiner, Entry *entry)
-{
-    entry->previous                                              = combiner->last;
-    *(combiner->last ? &combiner->last->next : &combiner->first) = entry;
-    combiner->last                                               = entry;
-    combiner->expire_at = combiner->queued++ ? deadline_sooner(combiner->expire_at, entry->deadline) : entry->deadline;
-    entry_part(combiner, entry);
-}
-
-static void queue_remove(Combiner *combiner, Entry *entry)
-{
-    *(entry->previous ? &entry->previous->next : &combiner->first) = entry->next;
-    *(entry->next ? &entry->next->previous : &combiner->last)      = entry->previous;
-    entry->next = entry->previous = NULL;
-    combiner->queued--;
-    combiner->apart -= entry->apart;
-}
-
-/* ---- halves ---- */
-
-/* Could a smaller batch succeed? Yes if one item waits for a lock or is invalid; not if the server or this process is stopping, nor
- * if the schema or the rights are wrong. */
-static bool failure_is_about_items(ErrorCode code, const Error *error)
-{
-    if (strcmp(error->sqlstate, "55P03") == 0)
-        return true;
-    return error_verdict(code) == VERDICT_FINAL && code != ERR_STOPPING && code != ERR_REFUSED && code != ERR_DENIED &&
-           strncmp(error->sqlstate, "42", 2) != 0;
-}
-
-typedef void SplitDone(void *context, int first, int count, const Error *error);
-typedef struct {
-    CombinerBatch *run;
-    void          *context;
-    void         **items;
-    Deadline       deadline;
-    SplitDone     *done;
-    void          *done_context;
-} Split;
-
-static void split_run(const Split *split, int first, int count)
-{
-    Error     error = {0};
-    ErrorCode code  = split->run(split->context, split->items + first, count, split->deadline, &error);
-    int       half  = count / 2;
-
-    if (code != OK && count > 1 && failure_is_about_items(code, &error)) {
-        split_run(split, first, half);
-        split_run(split, first + half, count - half);
-        return;
-    }
-    error.code = code;
-    split->done(split->done_context, first, count, &error);
-}
-
-typedef struct {
-    void        **items;
-    CombinerDone *on_done;
-} SplitItems;
-
-static void split_items_done(void *context, int first, int count, const Error *error)
-{
-    const SplitItems *split = context;
-
-    for (int i = first; i < first + count; i++)
-        split->on_done(split->items[i], error);
-}
-
-void combiner_split(CombinerBatch *run, void *context, void **items, int count, Deadline deadline,
-                    CombinerDone *on_done)
-{
-    SplitItems done  = {items, on_done};
-    Split      split = {run, context, items, deadline, split_items_done, &done};
-
-    split_run(&split, 0, count);
-}
-
-int combiner_share(int pool_size, int parts)
-{
-    int share = pool_size / parts;
-
-    return share < 1 ? 1 : share > COMBINER_SLOTS_MAX ? COMBINER_SLOTS_MAX : share;
-}
-
 /* ---- a batch ---- */
-
-static size_t entry_weight(const CombinerOptions *options, const Entry *entry)
-{
-    return options->weigh ? options->weigh(entry->item) : 0;
-}
-
-/* Under the mutex: the first queued items that fit into one batch; beside other batches only those that are apart. */
-static int batch_choose(const Combiner *combiner, bool beside, Entry **ret_entries)
-{
-    const CombinerOptions *options = &combiner->options;
-    size_t                 weight  = 0;
-    int                    count   = 0;
-
-    for (Entry *entry = combiner->first; entry && count < options->batch_max; entry = entry->next) {
-        if (beside && !entry->apart)
-            continue;
-        weight += entry_weight(options, entry);
-        if (count > 0 && weight > options->weight_max)
-            break;
-        ret_entries[count++] = entry;
-    }
-    return count;
-}
 
 /* Under the mutex: move queued items into a free slot. */
 static Slot *batch_take(Combiner *combiner, bool beside)
 {
     const CombinerOptions *options = &combiner->options;
-    int                    most    = combiner->queued < options->batch_max ? combiner->queued : options->batch_max;
+    int                    queued  = combiner->queue.count;
+    size_t                 most    = (size_t)(queued < options->batch_max ? queued : options->batch_max);
     Slot                  *slot    = combiner->slots;
 
     while (slot->count > 0)
         slot++;
     *slot       = (Slot){.began   = clock_mono(),
-                         .entries = memory_new((size_t)most, sizeof(Entry *)),
-                         .items   = memory_new((size_t)most, sizeof *slot->items)};
-    slot->count = batch_choose(combiner, beside, slot->entries);
+                         .entries = memory_new(most, sizeof *slot->entries),
+                         .items   = memory_new(most, sizeof *slot->items)};
+    slot->count = combiner_queue_choose(&combiner->queue, /* apart_only= */ beside, slot->entries);
     assert(slot->count > 0); /* batch_is_due() */
     slot->deadline = slot->entries[0]->deadline;
     for (int i = 0; i < slot->count; i++) {
-        Entry *entry = slot->entries[i];
+        CombinerEntry *entry = slot->entries[i];
 
-        queue_remove(combiner, entry);
+        combiner_queue_remove(&combiner->queue, entry);
         slot->items[i] = entry->item;
         if (mono_before(slot->deadline.at, entry->deadline.at))
             slot->deadline = entry->deadline;
-        if (options->keys)
-            item_keys_add(&slot->keys, options, entry->item);
+        combiner_keys_add(&slot->keys, options, entry->item);
     }
     combiner->running++;
     combiner->is_parted = false;
@@ -273,7 +109,7 @@ static void batch_range_done(void *context, int first, int count, const Error *e
 }
 
 /* Under no lock. */
-static void entry_report(Entry *entry)
+static void entry_report(CombinerEntry *entry)
 {
     static const Error ok;
 
@@ -321,6 +157,19 @@ static Quick quick_find(const Combiner *combiner)
     return quick;
 }
 
+/* Under the mutex: find out which queued items may run beside these batches. */
+static void queue_part(Combiner *combiner, const Quick *quick)
+{
+    KeySet taken = {0};
+
+    for (int i = 0; i < COMBINER_SLOTS_MAX; i++)
+        if (quick->slots >> i & 1)
+            key_set_unite(&taken, &combiner->slots[i].keys);
+    combiner_queue_part(&combiner->queue, &taken);
+    combiner->parted_by = quick->slots;
+    combiner->is_parted = true;
+}
+
 /* Under the mutex: can a batch start now? Beside a large batch a small one would cost a transaction for little, so the queue
  * grows until it is half as long. *ret_beside: only with items that are apart. *ret_again: when a running batch becomes slow. */
 static bool batch_is_due(Combiner *combiner, bool *ret_beside, Deadline *ret_again)
@@ -330,7 +179,7 @@ static bool batch_is_due(Combiner *combiner, bool *ret_beside, Deadline *ret_aga
 
     *ret_again  = deadline_never();
     *ret_beside = false;
-    if (combiner->queued == 0 || combiner->running == options->slots_max)
+    if (combiner->queue.count == 0 || combiner->running == options->slots_max)
         return false;
     quick       = quick_find(combiner);
     *ret_again  = quick.again;
@@ -339,9 +188,9 @@ static bool batch_is_due(Combiner *combiner, bool *ret_beside, Deadline *ret_aga
         return true;
     if (quick.count >= options->slots)
         return false;
-    if (!combiner->is_parted || combiner->taken_of != quick.slots)
+    if (!combiner->is_parted || combiner->parted_by != quick.slots)
         queue_part(combiner, &quick);
-    return combiner->apart > 0 && combiner->apart * 2 >= quick.carried;
+    return combiner->queue.apart > 0 && combiner->queue.apart * 2 >= quick.carried;
 }
 
 static void *thread_body(void *context);
@@ -362,21 +211,20 @@ static void threads_wake(Combiner *combiner)
 /* Under the mutex, which it releases while the batch runs. Returns with the slot free and the results not yet reported. */
 static Slot batch_run(Combiner *combiner, bool beside)
 {
-    Slot *slot  = batch_take(combiner, beside);
-    Split split = {combiner->options.run, combiner->options.context, slot->items,
-                   slot->deadline,        batch_range_done,          slot};
-    Slot  batch;
+    Slot         *slot  = batch_take(combiner, beside);
+    CombinerSplit split = {combiner->options.run, combiner->options.context, slot->items, slot->count, slot->deadline};
+    Slot          batch;
 
-    if (combiner->queued > 0)
+    if (combiner->queue.count > 0)
         threads_wake(combiner);
     mutex_unlock(&combiner->mutex);
-    split_run(&split, 0, slot->count);
+    combiner_split_ranges(&split, batch_range_done, slot);
     mutex_lock(&combiner->mutex);
     batch       = *slot;
     slot->count = 0;
     combiner->running--;
     combiner->is_parted = false;
-    if (combiner->queued > 0)
+    if (combiner->queue.count > 0)
         threads_wake(combiner);
     return batch;
 }
@@ -384,27 +232,17 @@ static Slot batch_run(Combiner *combiner, bool beside)
 /* Under the mutex, which it releases while it reports: end the items whose deadline has passed. */
 static void queue_expire(Combiner *combiner)
 {
-    Entry *expired = NULL, **tail = &expired;
-    Error  error;
+    int            queued  = combiner->queue.count;
+    CombinerEntry *expired = combiner_queue_expire(&combiner->queue);
+    Error          error;
 
-    combiner->expire_at = deadline_never();
-    fail(&error, ERR_TIMEOUT, "not run before its deadline: %d operations are queued", combiner->queued);
-    for (Entry *entry = combiner->first, *next; entry; entry = next) {
-        next = entry->next;
-        if (!deadline_passed(entry->deadline)) {
-            combiner->expire_at = deadline_sooner(combiner->expire_at, entry->deadline);
-            continue;
-        }
-        queue_remove(combiner, entry);
-        entry->error = &error;
-        *tail        = entry;
-        tail         = &entry->next;
-    }
     if (!expired)
         return;
     mutex_unlock(&combiner->mutex);
-    for (Entry *entry = expired, *next; entry; entry = next) {
-        next = entry->next;
+    fail(&error, ERR_TIMEOUT, "not run before its deadline: %d operations are queued", queued);
+    for (CombinerEntry *entry = expired, *next; entry; entry = next) {
+        next         = entry->next;
+        entry->error = &error;
         entry_report(entry);
     }
     mutex_lock(&combiner->mutex);
@@ -413,7 +251,8 @@ static void queue_expire(Combiner *combiner)
 /* Under the mutex. again: when a running batch becomes slow. */
 static void thread_sleep(Combiner *combiner, Deadline again)
 {
-    combiner->watch_until = combiner->queued > 0 ? deadline_sooner(again, combiner->expire_at) : deadline_never();
+    combiner->watch_until =
+        combiner->queue.count > 0 ? deadline_sooner(again, combiner->queue.expire_at) : deadline_never();
     cond_wait(&combiner->changed, &combiner->mutex, combiner->watch_until);
     combiner->watch_until = deadline_never();
 }
@@ -427,7 +266,7 @@ static void *thread_body(void *context)
         Deadline again;
         bool     beside;
 
-        if (combiner->queued > 0 && deadline_passed(combiner->expire_at)) {
+        if (combiner->queue.count > 0 && deadline_passed(combiner->queue.expire_at)) {
             queue_expire(combiner);
         } else if (batch_is_due(combiner, &beside, &again)) {
             combiner->idle--;
@@ -444,14 +283,14 @@ static void *thread_body(void *context)
 /* ---- callers ---- */
 
 /* Under the mutex. */
-static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
+static ErrorCode entry_queue(Combiner *combiner, CombinerEntry *entry, Error *reterr)
 {
     Deadline again;
     bool     beside;
 
-    if (combiner->queued >= combiner->options.queue_max)
+    if (combiner->queue.count >= combiner->options.queue_max)
         return fail(reterr, ERR_BUSY, "%d operations are queued already", combiner->options.queue_max);
-    queue_append(combiner, entry);
+    combiner_queue_append(&combiner->queue, entry);
     if (batch_is_due(combiner, &beside, &again) ||
         mono_before(deadline_sooner(again, entry->deadline).at, combiner->watch_until.at))
         threads_wake(combiner);
@@ -459,21 +298,21 @@ static ErrorCode entry_queue(Combiner *combiner, Entry *entry, Error *reterr)
         threads_wake(combiner);
     if (combiner->thread_count > 0)
         return OK;
-    queue_remove(combiner, entry);
+    combiner_queue_remove(&combiner->queue, entry);
     return fail(reterr, ERR_BUSY, "no thread can be started: %s", strerrordesc_np(errno));
 }
 
 /* may_run: on an idle combiner the caller's thread runs it. */
-static void entry_submit(Combiner *combiner, Entry given, bool may_run)
+static void entry_submit(Combiner *combiner, CombinerEntry given, bool may_run)
 {
-    Entry    *entry = memory_new(1, sizeof *entry);
-    Error     error;
-    ErrorCode code = OK;
+    CombinerEntry *entry = memory_new(1, sizeof *entry);
+    Error          error;
+    ErrorCode      code = OK;
 
     *entry = given;
     mutex_lock(&combiner->mutex);
-    if (may_run && combiner->queued == 0 && combiner->running == 0 && !deadline_passed(entry->deadline)) {
-        queue_append(combiner, entry);
+    if (may_run && combiner->queue.count == 0 && combiner->running == 0 && !deadline_passed(entry->deadline)) {
+        combiner_queue_append(&combiner->queue, entry);
         batch_report(combiner, batch_run(combiner, /* beside= */ false));
     } else {
         code = entry_queue(combiner, entry, &error);
@@ -487,7 +326,7 @@ static void entry_submit(Combiner *combiner, Entry given, bool may_run)
 
 void combiner_submit(Combiner *combiner, void *item, Deadline deadline, CombinerDone *on_done)
 {
-    entry_submit(combiner, (Entry){.item = item, .deadline = deadline, .on_done = on_done, .context = item},
+    entry_submit(combiner, (CombinerEntry){.item = item, .deadline = deadline, .on_done = on_done, .context = item},
                  /* may_run= */ false);
 }
 
@@ -515,7 +354,8 @@ ErrorCode combiner_run(Combiner *combiner, void *item, Deadline deadline, Error 
     Waiter waiter = {.combiner = combiner};
 
     cond_init(&waiter.changed);
-    entry_submit(combiner, (Entry){.item = item, .deadline = deadline, .on_done = waiter_done, .context = &waiter},
+    entry_submit(combiner,
+                 (CombinerEntry){.item = item, .deadline = deadline, .on_done = waiter_done, .context = &waiter},
                  /* may_run= */ true);
     mutex_lock(&combiner->mutex);
     while (!waiter.done)
@@ -531,7 +371,7 @@ int combiner_queued(Combiner *combiner)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&combiner->mutex);
 
-    return combiner->queued;
+    return combiner->queue.count;
 }
 
 /* ---- life ---- */
@@ -555,7 +395,7 @@ Combiner *combiner_new(const CombinerOptions *given)
     if (options->slots > options->slots_max)
         options->slots = options->slots_max;
     assert(options->run && options->slots_max <= COMBINER_SLOTS_MAX);
-    combiner->expire_at   = deadline_never();
+    combiner->queue       = (CombinerQueue){.options = options, .expire_at = deadline_never()};
     combiner->watch_until = deadline_never();
     mutex_init(&combiner->mutex);
     cond_init(&combiner->changed);
@@ -567,7 +407,7 @@ void combiner_free(Combiner *combiner)
     if (!combiner)
         return;
     mutex_lock(&combiner->mutex);
-    assert(combiner->queued == 0);
+    assert(combiner->queue.count == 0);
     combiner->stopping = true;
     cond_broadcast(&combiner->changed);
     mutex_unlock(&combiner->mutex);
@@ -576,4 +416,11 @@ void combiner_free(Combiner *combiner)
     cond_done(&combiner->changed);
     mutex_done(&combiner->mutex);
     free(combiner);
+}
+
+int combiner_share(int pool_size, int parts)
+{
+    int share = pool_size / parts;
+
+    return share < 1 ? 1 : share > COMBINER_SLOTS_MAX ? COMBINER_SLOTS_MAX : share;
 }

@@ -10,8 +10,8 @@
  * Invariants
  *   1. on_done is called once for each item, without a lock held: on a thread that ran or expired it, or in combiner_submit() when the
  *      queue is full or no thread can be started (ERR_BUSY).
- *   2. One bad item does not fail the others. A batch that fails because of its items (VERDICT_FINAL, a lock) is run again in halves,
- *      until the bad item is alone with its error. Any other error is the result of the whole batch.
+ *   2. One bad item does not fail the others: a batch that fails because of its items is run again in halves (combiner_split.h). Any other
+ *      error is the result of the whole batch.
  *   3. At most `slots` batches run at a time, the second only if at least half as many items are queued as the first one has. A batch
  *      that runs longer than slow_ms probably waits for a lock: then another one may start, up to slots_max in all.
  *   4. With `keys`, batches side by side have no key in common, unless one is slow, and items with a common key run in queue order.
@@ -65,9 +65,6 @@ must_check ErrorCode combiner_run(Combiner *combiner, void *item, Deadline deadl
 /* How many items are queued. */
 int combiner_queued(Combiner *combiner);
 
-/* Invariant 2 by itself, on the caller's thread, for a caller that has all its items at hand. */
-void combiner_split(CombinerBatch *run, void *context, void **items, int count, Deadline deadline,
-                    CombinerDone *on_done);
 /* slots_max for a combiner that may use 1 / parts of a pool's connections, at least one: slow batches leave the rest to others. */
 int combiner_share(int pool_size, int parts);
 

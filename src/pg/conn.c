@@ -79,6 +79,11 @@ bool conn_is_good(const Conn *conn)
     return !conn->condemned && PQstatus(conn->native) == CONNECTION_OK;
 }
 
+bool conn_is_large(const Conn *conn)
+{
+    return conn->is_large;
+}
+
 PGTransactionStatusType conn_transaction(const Conn *conn)
 {
     return PQtransactionStatus(conn->native);

@@ -48,6 +48,9 @@ typedef struct {
     const Oid         *types; /* NULL: the server infers them */
     const char *const *values;
     const int         *lengths, *formats; /* of binary values, whose format is 1; NULL: all are texts */
+    bool               prepare; /* conn_call() and conn_read() prepare the statement, which is a constant of the
+                                             program and casts its parameters to the types that they have here, once
+                                             per connection, where the server is reached directly */
 } ConnParams;
 #define CONN_NO_PARAMS ((ConnParams){0})
 
@@ -82,7 +85,9 @@ bool conn_has_time(Deadline deadline);
 void conn_interrupt(Conn *conn);
 bool conn_was_interrupted(const Conn *conn);
 
-bool                    conn_is_good(const Conn *conn);
+bool conn_is_good(const Conn *conn);
+/* Has it had a result of several megabytes? libpq keeps the buffer that it was received in for as long as the connection lives. */
+bool                    conn_is_large(const Conn *conn);
 PGTransactionStatusType conn_transaction(const Conn *conn);
 void                    conn_condemn(Conn *conn);              /* it will be closed, whatever it says */
 int                     conn_server_version(const Conn *conn); /* 150018 */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "base/world.h"
 #include "pg/conn_internal.h"
 #include "pg/metric.h"
@@ -97,10 +98,8 @@ static ErrorCode conn_open_host(const char *conninfo, const PQconninfoOption *op
     };
     char                     items[COUNT(lists)][256];
     size_t                   n    = 0;
-    scoped(conn_close) Conn *conn = calloc(1, sizeof *conn);
+    scoped(conn_close) Conn *conn = memory_new(1, sizeof *conn);
 
-    if (!conn)
-        abort();
     for (size_t i = 0; i < COUNT(defaults); i++, n++)
         keys[n] = defaults[i][0], values[n] = defaults[i][1];
     keys[n] = "fallback_application_name", values[n++] = application_name;

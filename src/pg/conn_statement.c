@@ -12,8 +12,10 @@
 
 /* How much sooner than the client the server gives up: a fiftieth of the time, within these. */
 #define LIMIT_MARGIN_MS_MIN 20
+#define LARGE_BYTES         ((size_t)4 << 20)
 #define LIMIT_MARGIN_MS_MAX 200
-#define CALL_ROUNDS_MAX     4 /* limits, statement, and an error of the commit; more is a broken conversation */
+#define CALL_ROUNDS_MAX \
+    6 /* limits and statement, each with its preparation, and an error of the commit; more is a broken conversation */
 
 /* ---- one statement ---- */
 
@@ -61,6 +63,7 @@ static ErrorCode next_result(Conn *conn, Deadline deadline, PGresult **ret_resul
             return conn_lost(conn, reterr);
     }
     *ret_result = PQgetResult(conn->native);
+    conn->is_large |= *ret_result && PQresultMemorySize(*ret_result) > LARGE_BYTES;
     return OK;
 }
 
@@ -158,6 +161,7 @@ static ErrorCode reset_run(Conn *conn, const char *sql, ConnParams params, Deadl
     ErrorCode                 code;
 
     (void)params;
+    conn_prepared_forget(conn);
     if (!PQsendQuery(conn->native, sql))
         return conn_lost(conn, reterr);
     TRY(send_all(conn, deadline, reterr));
@@ -197,20 +201,48 @@ int conn_limit_ms(Deadline deadline)
     return left > margin ? left - margin : 1;
 }
 
-static bool call_send(Conn *conn, const char *sql, ConnParams params, Deadline deadline)
+/* What is under way: how many rounds of results come, and what they are. */
+typedef struct {
+    int  rounds;
+    int  limits, rows;                    /* the numbers of their rounds */
+    bool is_preparation[CALL_ROUNDS_MAX]; /* by the number of the round */
+    bool is_prepared;                     /* a prepared statement is used */
+} Call;
+
+/* One statement of the pipeline, prepared before if that is wanted and possible. Returns the number of its round; -1: not sent. */
+static int call_add(Conn *conn, Call *call, const char *sql, ConnParams params)
+{
+    bool            is_new   = false;
+    const Prepared *prepared = params.prepare ? conn_prepared_find(conn, sql, &is_new) : NULL;
+
+    if (is_new) {
+        if (!PQsendPrepare(conn->native, prepared->name, sql, /* nParams= */ 0, /* paramTypes= */ NULL))
+            return -1;
+        call->is_preparation[call->rounds++] = true;
+    }
+    call->is_prepared |= prepared != NULL;
+    if (!(prepared ? PQsendQueryPrepared(conn->native, prepared->name, params.count, params.values, params.lengths,
+                                         params.formats, /* resultFormat= */ 0)
+                   : params_send(conn, sql, params)))
+        return -1;
+    return call->rounds++;
+}
+
+static bool call_send(Conn *conn, const char *sql, ConnParams params, Deadline deadline, Call *call)
 {
     char              digits[16];
     const char *const limit = digits;
 
     snprintf(digits, sizeof digits, "%d", conn_limit_ms(deadline));
     return PQenterPipelineMode(conn->native) &&
-           PQsendQueryParams(conn->native, sql_pg_limits, 1, NULL, &limit, NULL, NULL, 0) &&
-           params_send(conn, sql, params) && PQpipelineSync(conn->native);
+           (call->limits = call_add(conn, call, sql_pg_limits,
+                                    (ConnParams){.count = 1, .values = &limit, .prepare = params.prepare})) >= 0 &&
+           (call->rows = call_add(conn, call, sql, params)) >= 0 && PQpipelineSync(conn->native);
 }
 
 /* Results of a pipeline come in rounds, one per statement, each ended by a NULL; the sync comes last. An error after the rows is
  * the commit's own. */
-static ErrorCode call_receive(Conn *conn, Deadline deadline, PGresult **ret_result, Error *reterr)
+static ErrorCode call_receive(Conn *conn, const Call *call, Deadline deadline, PGresult **ret_result, Error *reterr)
 {
     scoped(PQclear) PGresult *rows  = NULL;
     ErrorCode                 code  = OK;
@@ -233,7 +265,11 @@ static ErrorCode call_receive(Conn *conn, Deadline deadline, PGresult **ret_resu
             return copy_refused(conn, reterr);
         if (code == OK && !result_is_good(result))
             code = result_failed(conn, result, reterr);
-        if (ended == 1 && !rows)
+        if (ended < call->rounds && call->is_preparation[ended] && result_is_good(result))
+            conn_prepared_confirm(conn);
+        if (ended == call->limits && conn->prepare == PREPARE_UNKNOWN)
+            conn_prepared_learn(conn, result);
+        if (ended == call->rows && !rows)
             rows = take(result);
         if (PQstatus(conn->native) == CONNECTION_BAD)
             conn->condemned = true;
@@ -247,13 +283,30 @@ static ErrorCode call_receive(Conn *conn, Deadline deadline, PGresult **ret_resu
     return code;
 }
 
+static ErrorCode call_once(Conn *conn, const char *sql, ConnParams params, Deadline deadline, Call *call,
+                           PGresult **ret_result, Error *reterr)
+{
+    conn->prepared_pending = 0;
+    if (!call_send(conn, sql, params, deadline, call))
+        return conn_lost(conn, reterr);
+    TRY(send_all(conn, deadline, reterr));
+    return call_receive(conn, call, deadline, ret_result, reterr);
+}
+
+/* The error of a prepared statement has ended its transaction, so the statement can be sent as a text. */
 static ErrorCode call_run(Conn *conn, const char *sql, ConnParams params, Deadline deadline, PGresult **ret_result,
                           Error *reterr)
 {
-    if (!call_send(conn, sql, params, deadline))
-        return conn_lost(conn, reterr);
-    TRY(send_all(conn, deadline, reterr));
-    return call_receive(conn, deadline, ret_result, reterr);
+    Call      call  = {0};
+    Error     error = {0};
+    ErrorCode code  = call_once(conn, sql, params, deadline, &call, ret_result, &error);
+
+    if (code != OK && call.is_prepared && conn_is_good(conn) && conn_transaction(conn) == PQTRANS_IDLE &&
+        conn_prepared_failed(conn, error.sqlstate))
+        return call_once(conn, sql, params, deadline, &(Call){0}, ret_result, reterr);
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
 }
 
 /* ---- what may commit ---- */

@@ -83,7 +83,7 @@ static void slot_replace(Checkout *slot)
         code = slot_connect(slot, deadline_in_ms(pool->options.connect_ms_max), &held, &error);
     mutex_lock(&pool->mutex);
     if (code != OK && !held) /* the slot is free then */
-        failure_note(pool, &error);
+        failure_record(pool, &error);
     slot_offer(slot);
     mutex_unlock(&pool->mutex);
 }
@@ -239,7 +239,7 @@ static bool suspect_ask(Pool *pool)
     if (well)
         breaker_succeeded(&pool->breaker);
     else
-        failure_note(pool, &error);
+        failure_record(pool, &error);
     if (conn && !slot->conn)
         slot_fill(slot, conn);
     slot_offer(slot);

@@ -2,11 +2,10 @@
  * listen.c - one thread, one connection, two things to wait for: the server's socket and our own eventfd.
  *
  *     DOWN -> CONNECTED [it connected: every channel is listened to and called back once]
- *     CONNECTED -> UP   [the note it sent to itself through the pool came back]
- *     UP -> CONNECTED   [a note did not come back within PROBE_MS_MAX]     any -> DOWN [the connection died]
+ *     CONNECTED -> UP   [the notification that it sent to itself through the pool came back]
+ *     UP -> CONNECTED   [one did not come back within PROBE_MS_MAX]     any -> DOWN [the connection died]
  *
- * The note is repeated every minute, whether the last one came back or not: a pooler may be put in between, or taken away,
- * at any time.
+ * It sends one every minute, whether the last one came back or not: a pooler may be put in between, or taken away, at any time.
  */
 #include "pg/listen.h"
 
@@ -190,7 +189,7 @@ static ErrorCode channel_begin(Listen *listen, Channel *channel, bool is_known, 
     return OK;
 }
 
-/* ---- the note to itself ---- */
+/* ---- the notification to itself ---- */
 
 static ErrorCode probe_send(Listen *listen, Deadline deadline, Error *reterr)
 {
@@ -207,7 +206,7 @@ static ErrorCode probe_send(Listen *listen, Deadline deadline, Error *reterr)
     return code;
 }
 
-/* A note that could not be sent proves nothing about the listener: the pool has its own complaints. */
+/* A notification that could not be sent proves nothing about the listener: the pool logs why. */
 static void probe_step(Listen *listen, Deadline deadline)
 {
     Error error = {0};
@@ -318,19 +317,17 @@ static void *listen_run(void *context)
 
 Listen *listen_new(const char *conninfo, Pool *pool)
 {
-    Listen *listen = calloc(1, sizeof *listen);
+    Listen *listen = memory_new(1, sizeof *listen);
     char    uuid[UUID_TEXT_SIZE];
 
-    if (!listen)
-        abort();
-    listen->conninfo   = strdup(conninfo);
+    listen->conninfo   = memory_text(conninfo);
     listen->pool       = pool;
     listen->wake_fd    = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     listen->backoff_ms = BACKOFF_MS;
-    if (!listen->conninfo || listen->wake_fd < 0)
+    if (listen->wake_fd < 0)
         abort();
     uuid_new(uuid);
-    snprintf(listen->probe_channel, sizeof listen->probe_channel, "pawl_note_%s", uuid);
+    snprintf(listen->probe_channel, sizeof listen->probe_channel, "pawl_probe_%s", uuid);
     mutex_init(&listen->calling);
     mutex_init(&listen->mutex);
     listen->has_thread = thread_try_start("listen", listen_run, listen, &listen->thread);

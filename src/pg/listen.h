@@ -1,10 +1,10 @@
 /*
- * listen.h - one LISTEN connection per process; a notification is a hint, polling is the truth.
+ * listen.h - one LISTEN connection per process. Notifications may be lost, so listeners also poll; a notification only makes them poll earlier.
  *
  * A thread keeps one direct connection, listens to every channel asked for, and calls back for each notification.
  * Behind PgBouncer in transaction mode LISTEN seems to work and nothing ever arrives, so the listener sends itself a
- * note through the pool; if that does not come back within 3 s it says so once, and polling carries on alone. A note is
- * sent every minute, so a pooler put in between or taken away is noticed. A lost connection is opened again after 1 s,
+ * notification through the pool every minute. If one does not come back within 3 s, the listener logs that once, and workers
+ * poll. So a pooler put in between or taken away is noticed. A lost connection is opened again after 1 s,
  * 2 s and so on up to 30 s.
  *
  * Invariants

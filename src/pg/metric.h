@@ -13,7 +13,7 @@
     X(pool_max,           GAUGE,     "pawl_pool_connections_max",     "",                   "most connections the pool may open") \
     X(pool_in_use,        GAUGE,     "pawl_pool_in_use",              "",                   "connections checked out") \
     X(pool_waiting,       GAUGE,     "pawl_pool_waiting",             "",                   "callers waiting for a connection") \
-    X(pool_wait_timeouts, COUNTER,   "pawl_pool_wait_timeouts_total", "",                   "callers that got no connection inside their deadline") \
+    X(pool_wait_timeouts, COUNTER,   "pawl_pool_wait_timeouts_total", "",                   "callers that got no connection before their deadline") \
     X(connect_ok,         COUNTER,   "pawl_connects_total",           "outcome=\"ok\"",     "connections opened, by outcome") \
     X(connect_failed,     COUNTER,   "pawl_connects_total",           "outcome=\"failed\"", "connections opened, by outcome") \
     X(connections_lost,   COUNTER,   "pawl_connections_lost_total",   "",                   "connections lost while in use or found broken") \
@@ -25,9 +25,9 @@
     X(tx_failed,          COUNTER,   "pawl_transactions_total",       "outcome=\"failed\"", "transactions, by outcome") \
     X(retries,            COUNTER,   "pawl_retries_total",            "",                   "transactions run again") \
     X(retries_ok,         COUNTER,   "pawl_retries_succeeded_total",  "",                   "transactions that succeeded after being run again") \
-    X(commits_resolved,   COUNTER,   "pawl_commits_resolved_total",   "",                   "lost commit answers resolved by their key") \
+    X(commits_resolved,   COUNTER,   "pawl_commits_resolved_total",   "",                   "commits whose response was lost, resolved by their key") \
     X(query_seconds,      HISTOGRAM, "pawl_query_seconds",            "",                   "time of one statement, as seen by the client") \
-    X(listen_up,          GAUGE,     "pawl_listen_up",                "",                   "1 while notifications arrive, 0 while polling alone")
+    X(listen_up,          GAUGE,     "pawl_listen_up",                "",                   "1 while notifications arrive, 0 while pawl only polls")
 /* clang-format on */
 
 typedef struct {

@@ -11,6 +11,7 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "pg/query.h"
 #include "pg/tx.h"
 #include "sql.h"
@@ -18,6 +19,7 @@
 #define SERVER_VERSION_MIN 150000
 #define LOCK_POLL_MS       50
 #define LOCK_LEFT_MS       200 /* too little to ask again and then to do anything */
+#define EXPLAIN_MS         2000
 #define ARENA_BYTES_MAX    ((size_t)16 << 20)
 #define CHECKSUM_SIZE      (crypto_hash_sha256_BYTES * 2 + 1)
 
@@ -47,23 +49,14 @@ typedef struct {
 } Applied;
 DB_SHAPE(applied, Applied, APPLIED_COLUMNS);
 
-/* clang-format off */
-#define EXTENSION_COLUMNS(X, T) \
-    X(T, const char *, DB_TEXT, name)
-/* clang-format on */
-typedef struct {
-    EXTENSION_COLUMNS(DB_FIELD, Extension)
-} Extension;
-DB_SHAPE(extension, Extension, EXTENSION_COLUMNS);
-
 /* What the database holds. */
 typedef struct {
-    Site        site;
-    Extension  *extensions;
-    int         extension_count;
-    Applied    *applied; /* by version */
-    int         applied_count;
-    const char *definitions; /* their checksum; NULL: never applied */
+    Site         site;
+    const char **extensions; /* names */
+    int          extension_count;
+    Applied     *applied; /* by version */
+    int          applied_count;
+    const char  *definitions; /* their checksum; NULL: never applied */
 } State;
 
 /* One transaction of migrate_run(), or the reading of migrate_check(). */
@@ -77,30 +70,17 @@ typedef struct {
 
 /* ---- checksums ---- */
 
-static void checksum_text(const unsigned char *hash, char *ret_checksum)
-{
-    sodium_bin2hex(ret_checksum, CHECKSUM_SIZE, hash, crypto_hash_sha256_BYTES);
-}
-
-static void migration_checksum(const Migration *migration, char *ret_checksum)
-{
-    unsigned char hash[crypto_hash_sha256_BYTES];
-
-    crypto_hash_sha256(hash, (const unsigned char *)migration->sql, strlen(migration->sql));
-    checksum_text(hash, ret_checksum);
-}
-
 /* Is it for this database, or does an extension do its work there? */
 static bool definition_is_wanted(const SqlDefinition *definition, const State *state)
 {
     for (int i = 0; definition->unless_extension && i < state->extension_count; i++) {
-        if (strcmp(definition->unless_extension, state->extensions[i].name) == 0)
+        if (strcmp(definition->unless_extension, state->extensions[i]) == 0)
             return false;
     }
     return true;
 }
 
-/* Names and texts with their NULs, so that moving a line from one file to the next is a change too. */
+/* Names and checksums with their NULs, so that moving a line from one file to the next is a change too. */
 static void definitions_checksum(const Schema *schema, const State *state, char *ret_checksum)
 {
     crypto_hash_sha256_state sum;
@@ -113,10 +93,10 @@ static void definitions_checksum(const Schema *schema, const State *state, char 
         if (!definition_is_wanted(definition, state))
             continue;
         crypto_hash_sha256_update(&sum, (const unsigned char *)definition->name, strlen(definition->name) + 1);
-        crypto_hash_sha256_update(&sum, (const unsigned char *)definition->sql, strlen(definition->sql) + 1);
+        crypto_hash_sha256_update(&sum, (const unsigned char *)definition->checksum, strlen(definition->checksum) + 1);
     }
     crypto_hash_sha256_final(&sum, hash);
-    checksum_text(hash, ret_checksum);
+    sodium_bin2hex(ret_checksum, CHECKSUM_SIZE, hash, sizeof hash);
 }
 
 /* ---- what is there ---- */
@@ -131,7 +111,7 @@ static ErrorCode state_read(Tx *tx, State *ret_state, Error *reterr)
         return fail(reterr, ERR_REFUSED, "database server has version %d.%d: pawl needs PostgreSQL %d or later",
                     version / 10000, version % 10000, SERVER_VERSION_MIN / 10000);
     TRY(db_one(tx, sql_pg_migration_site, DB_NONE, &site_shape, &state.site, reterr));
-    TRY(db_many(tx, sql_pg_extension_list, DB_NONE, &extension_shape, &rows, &state.extension_count, reterr));
+    TRY(db_many(tx, sql_pg_extension_list, DB_NONE, &db_text_shape, &rows, &state.extension_count, reterr));
     state.extensions = rows;
     if (state.site.has_table) {
         TRY(db_many(tx, sql_pg_migration_list, DB_NONE, &applied_shape, &rows, &state.applied_count, reterr));
@@ -144,10 +124,7 @@ static ErrorCode state_read(Tx *tx, State *ret_state, Error *reterr)
 
 static bool applied_is_changed(const Applied *applied, const Migration *migration)
 {
-    char checksum[CHECKSUM_SIZE];
-
-    migration_checksum(migration, checksum);
-    return strcmp(applied->checksum, checksum) != 0;
+    return strcmp(applied->checksum, migration->checksum) != 0;
 }
 
 /* Is the database's history a beginning of ours? */
@@ -201,16 +178,15 @@ static ErrorCode site_prepare(Tx *tx, const Site *site, Error *reterr)
 
 static ErrorCode migration_apply(Tx *tx, const Migration *migration, Error *reterr)
 {
-    char      checksum[CHECKSUM_SIZE];
     ErrorCode code = db_run(tx, migration->sql, DB_NONE, NULL, reterr);
 
     if (code != OK) {
         error_prefix(reterr, "migration %d \"%s\"", migration->version, migration->name);
         return code;
     }
-    migration_checksum(migration, checksum);
     return db_run(tx, sql_pg_migration_put,
-                  DB_ARGS(db_i32(migration->version), db_text(migration->name), db_text(checksum)), NULL, reterr);
+                  DB_ARGS(db_i32(migration->version), db_text(migration->name), db_text(migration->checksum)), NULL,
+                  reterr);
 }
 
 static ErrorCode definition_apply(Tx *tx, const SqlDefinition *definition, Error *reterr)
@@ -265,26 +241,17 @@ static ErrorCode step_run(Tx *tx, void *context, Error *reterr)
     return definitions_are_current(&state, schema) ? OK : definitions_apply(tx, schema, &state, reterr);
 }
 
-typedef struct {
-    const char *names; /* NULL: none */
-} Dependents;
-
-static ErrorCode dependents_read(Tx *tx, void *context, Error *reterr)
-{
-    return db_get_text(tx, sql_pg_migration_dependents, DB_NONE, &((Dependents *)context)->names, reterr);
-}
-
 /* PostgreSQL says what cannot be changed, and not because of what: a view of a user stands in the way of a table's change. */
 static void dependents_name(Pool *pool, Deadline deadline, Arena *arena, Error *error)
 {
-    TxOptions  options = {.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true};
-    Dependents found   = {0};
+    TxOptions   options = {.name = "migrate", .deadline = deadline, .arena = arena, .read_only = true};
+    const char *names;
 
     if (strcmp(error->sqlstate, "2BP01") != 0 && strcmp(error->sqlstate, "0A000") != 0)
         return;
-    if (tx_run(pool, &options, dependents_read, &found, NULL) != OK || !found.names)
+    if (db_call(pool, &options, sql_pg_migration_dependents, DB_NONE, &db_text_shape, &names, NULL) != OK || !names)
         return;
-    error_prefix(error, "%.300s depends on pawl's tables: drop it, migrate, then create it again", found.names);
+    error_prefix(error, "%.300s depends on pawl's tables: drop it, migrate, then create it again", names);
 }
 
 /* Another process has the lock: sleep a little, unless there is no time left for more. */
@@ -384,4 +351,37 @@ ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Err
     if (!definitions_are_current(&step.state, schema))
         return fail(reterr, ERR_CONFLICT, "functions in the database differ from this pawl's: run \"pawl migrate\"");
     return OK;
+}
+
+ErrorCode migrate_watch(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr)
+{
+    scoped(arena_free) Arena *arena   = arena_new(ARENA_BYTES_DEFAULT);
+    TxOptions                 options = {.name     = "schema",
+                                         .deadline = deadline,
+                                         .arena    = arena,
+                                         .tries_max = 2, /* a restart leaves dead connections behind: the second one is fresh */
+                                         .read_only = true,
+                                         .prompt    = true};
+    int64_t                   version;
+
+    TRY(db_call(pool, &options, sql_pg_migration_version, DB_NONE, &db_i64_shape, &version, reterr));
+    bool is_newer = version > schema->migration_count;
+
+    if (pool_outdated_set(pool, is_newer) != is_newer)
+        log_write(is_newer ? LOG_ERROR : LOG_INFO, "migrate",
+                  is_newer ? "the schema is newer than this program: it claims nothing more, start a newer one"
+                           : "the schema is the one this program knows again",
+                  LOG_INT("schema", version), LOG_INT("program", schema->migration_count));
+    if (is_newer)
+        return fail(reterr, ERR_CONFLICT, "the schema is newer than this program: version %lld, it knows %d",
+                    (long long)version, schema->migration_count);
+    return OK;
+}
+
+bool migrate_explains(Pool *pool, const Schema *schema, const Error *error, Error *ret_why)
+{
+    /* No such function, table, column or type, a wrong number of arguments; a result of another type than before. */
+    if (strncmp(error->sqlstate, "42", 2) != 0 && strcmp(error->sqlstate, "0A000") != 0)
+        return false;
+    return migrate_check(pool, schema, deadline_in_ms(EXPLAIN_MS), ret_why) == ERR_CONFLICT;
 }

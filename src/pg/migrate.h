@@ -26,11 +26,13 @@
 typedef struct {
     int         version;
     const char *name;
+    const char *checksum; /* SHA-256 of the text, as hex; computed when the program is built */
     const char *sql;
 } Migration;
 
 typedef struct {
     const char *name; /* "base/clock.sql" */
+    const char *checksum;
     const char *sql;
     const char *unless_extension; /* left out of databases where this extension is installed; NULL: never */
 } SqlDefinition;
@@ -53,6 +55,12 @@ typedef struct {
 must_check ErrorCode migrate_run(Pool *pool, const Schema *schema, Deadline deadline, int *ret_applied, Error *reterr);
 must_check ErrorCode migrate_status(Pool *pool, const Schema *schema, Deadline deadline, Arena *arena,
                                     MigrationStatus **ret_list, int *ret_count, Error *reterr);
+/* One read: has a newer program migrated the database since this one started? Then ERR_CONFLICT, and pool_is_outdated() until a later call sees
+ * that it is not so. Logged when it changes. */
+must_check ErrorCode migrate_watch(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr);
+/* Did a statement of this program's own fail because the schema is another program's, which has other functions and columns? Reads the schema only
+ * if the error may be one of these; *ret_why says which side is older. */
+bool migrate_explains(Pool *pool, const Schema *schema, const Error *error, Error *ret_why);
 /* OK when the schema is exactly this binary's. ERR_CONFLICT says which side is older and what to do. */
 must_check ErrorCode migrate_check(Pool *pool, const Schema *schema, Deadline deadline, Error *reterr);
 

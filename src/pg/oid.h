@@ -1,5 +1,5 @@
 /*
- * oid.h - the type numbers of PostgreSQL's catalogue that we bind and expect; fixed since they were given out.
+ * oid.h - the type numbers of PostgreSQL's catalogue that we bind and expect; they never change.
  */
 #ifndef PG_OID_H
 #define PG_OID_H

@@ -9,13 +9,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "pg/metric.h"
 
 /* ---- life cycle ---- */
 
-static int option(int value, int fallback)
+static int or_default(int given, int fallback)
 {
-    return value ? value : fallback;
+    return given ? given : fallback;
+}
+
+static PoolOptions with_defaults(const PoolOptions *given)
+{
+    PoolOptions options = *given;
+
+    options.size_max         = or_default(given->size_max, 10);
+    options.size_min         = or_default(given->size_min, options.size_max < 2 ? options.size_max : 2);
+    options.idle_ms_max      = or_default(given->idle_ms_max, 5 * 60 * 1000);
+    options.lifetime_ms_max  = or_default(given->lifetime_ms_max, 60 * 60 * 1000);
+    options.connect_ms_max   = or_default(given->connect_ms_max, 5000);
+    options.check_ms         = or_default(given->check_ms, 30 * 1000);
+    options.check_ms_max     = or_default(given->check_ms_max, 2000);
+    options.breaker_failures = or_default(given->breaker_failures, 5);
+    options.breaker_first_ms = or_default(given->breaker_first_ms, 1000);
+    options.breaker_open_ms  = or_default(given->breaker_open_ms, 30 * 1000);
+    options.connect_retry    = given->connect_retry.delay_ms ? given->connect_retry : retry_connect;
+    options.operation_retry  = given->operation_retry.delay_ms ? given->operation_retry : retry_operation;
+    return options;
 }
 
 static ErrorCode options_check(const PoolOptions *options, Error *reterr)
@@ -33,38 +53,16 @@ static ErrorCode options_check(const PoolOptions *options, Error *reterr)
     return conninfo_describe(options->conninfo, text, reterr);
 }
 
-static BackoffPolicy policy(BackoffPolicy given, BackoffPolicy fallback)
+/* Without its thread. */
+static Pool *pool_make(PoolOptions options)
 {
-    return given.delay_ms ? given : fallback;
-}
+    Pool *pool = memory_new(1, sizeof *pool);
 
-ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
-{
-    PoolOptions options = *given;
-    Pool       *pool;
-
-    options.size_max         = option(options.size_max, 10);
-    options.size_min         = option(options.size_min, options.size_max < 2 ? options.size_max : 2);
-    options.idle_ms_max      = option(options.idle_ms_max, 5 * 60 * 1000);
-    options.lifetime_ms_max  = option(options.lifetime_ms_max, 60 * 60 * 1000);
-    options.connect_ms_max   = option(options.connect_ms_max, 5000);
-    options.check_ms         = option(options.check_ms, 30 * 1000);
-    options.check_ms_max     = option(options.check_ms_max, 2000);
-    options.breaker_failures = option(options.breaker_failures, 5);
-    options.breaker_first_ms = option(options.breaker_first_ms, 1000);
-    options.breaker_open_ms  = option(options.breaker_open_ms, 30 * 1000);
-    options.connect_retry    = policy(options.connect_retry, retry_connect);
-    options.operation_retry  = policy(options.operation_retry, retry_operation);
-    TRY(options_check(&options, reterr));
-
-    pool                     = calloc(1, sizeof *pool);
-    pool->slots              = calloc((size_t)options.size_max, sizeof *pool->slots);
-    options.conninfo         = strdup(options.conninfo);
-    options.application_name = strdup(options.application_name ? options.application_name : "pawl");
-    if (!pool->slots || !options.conninfo || !options.application_name)
-        abort();
-    pool->options = options;
-    pool->last    = &pool->first;
+    options.conninfo         = memory_text(options.conninfo);
+    options.application_name = memory_text(options.application_name ? options.application_name : "pawl");
+    pool->options            = options;
+    pool->slots              = memory_new((size_t)options.size_max, sizeof *pool->slots);
+    pool->last               = &pool->first;
     mutex_init(&pool->mutex);
     cond_init(&pool->drained);
     cond_init(&pool->janitor_wake);
@@ -76,6 +74,16 @@ ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
         pool->slots[i].pool = pool;
         slot_push(&pool->free, &pool->slots[i], SLOT_FREE);
     }
+    return pool;
+}
+
+ErrorCode pool_new(const PoolOptions *given, Pool **ret_pool, Error *reterr)
+{
+    PoolOptions options = with_defaults(given);
+    Pool       *pool;
+
+    TRY(options_check(&options, reterr));
+    pool = pool_make(options);
     metric_set(&pg_metrics.pool_min, options.size_min);
     metric_set(&pg_metrics.pool_max, options.size_max);
     if (!options.no_janitor && !thread_try_start("janitor", janitor_run, pool, &pool->janitor)) {
@@ -225,9 +233,24 @@ ErrorCode pool_acquire(Pool *pool, Deadline deadline, Checkout **ret_checkout, E
     return pool_acquire_as(pool, 0, deadline, ret_checkout, reterr);
 }
 
+bool pool_outdated_set(Pool *pool, bool is_outdated)
+{
+    return atomic_exchange(&pool->is_outdated, is_outdated);
+}
+
+bool pool_is_outdated(const Pool *pool)
+{
+    return atomic_load(&pool->is_outdated);
+}
+
 const BackoffPolicy *pool_operation_retry(const Pool *pool)
 {
     return &pool->options.operation_retry;
+}
+
+bool pool_is_alike(const Pool *pool, const Pool *other)
+{
+    return pool == other || strcmp(pool->options.conninfo, other->options.conninfo) == 0;
 }
 
 Conn *checkout_conn(Checkout *checkout)
@@ -270,7 +293,7 @@ void checkout_report(Checkout *checkout, ErrorCode code, const Error *error)
         pool_wake_janitor(pool);
         return;
     }
-    failure_note(pool, error);
+    failure_record(pool, error);
 }
 
 void pool_release(Checkout *checkout)

@@ -1,13 +1,13 @@
 /*
  * pool.h - a bounded set of PostgreSQL connections, acquired one at a time.
  *
- *     FREE    -> OPENING  [pool_acquire: none is idle, below size_max; janitor: probe, or replacing a broken one]
- *     OPENING -> ACQUIRED   [it connected]             OPENING -> FREE  [it did not]
- *     IDLE    -> ACQUIRED   [pool_acquire, newest first] IDLE    -> CHECKED [janitor: every 30 s `select 1`]
- *     CHECKED -> IDLE     [it answered]              CHECKED -> FREE  [it did not: closed]
- *     ACQUIRED  -> IDLE     [pool_release]                ACQUIRED  -> ACQUIRED [pool_release: handed to the first waiter]
- *     ACQUIRED  -> FREE     [pool_release: bad, old, of a former generation, or inside a transaction: closed]
- *     IDLE    -> FREE     [janitor: idle too long, too old; or the breaker opened: closed]
+ *     FREE     -> OPENING   [pool_acquire: none is idle, below size_max; janitor: probe, or replacing a broken one]
+ *     OPENING  -> ACQUIRED  [it connected]                OPENING  -> FREE     [it did not]
+ *     IDLE     -> ACQUIRED  [pool_acquire, newest first]  IDLE     -> CHECKED  [janitor: every 30 s `select 1`]
+ *     CHECKED  -> IDLE      [it answered]                 CHECKED  -> FREE     [it did not: closed]
+ *     ACQUIRED -> IDLE      [pool_release]                ACQUIRED -> ACQUIRED [pool_release: handed to the first waiter]
+ *     ACQUIRED -> FREE      [pool_release: bad, old, of a former generation, or inside a transaction: closed]
+ *     IDLE     -> FREE      [janitor: idle too long, too old; or the breaker opened: closed]
  *
  * Invariants
  *   1. acquired + idle + checked + opening <= size_max, always.
@@ -23,7 +23,7 @@
  *      statement may wait for a lock or a standby. A lost connection alone is not counted: the next connect shows whether
  *      the server is gone. Nor is the silence met by a caller with less than a second left, nor a server that has no
  *      connection to spare: then the caller waits for one of ours. Only an answered statement sets the count back.
- * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of a
+ * Threads: every function may be called from any thread. The mutex guards all fields but the open connection of an
  * acquired slot, and is never held across a round trip.
  * Ownership: the pool owns connections; a Checkout borrows one.
  */
@@ -95,7 +95,13 @@ Conn *checkout_conn(Checkout *checkout);
 /* Report how a statement on this checkout ended: feeds the breaker and decides whether the connection is kept. */
 void checkout_report(Checkout *checkout, ErrorCode code, const Error *error);
 
+/* Is the schema newer than this program? migrate_watch() finds out; workers then claim nothing. Returns what was set before. */
+bool pool_outdated_set(Pool *pool, bool is_outdated);
+bool pool_is_outdated(const Pool *pool);
+
 const BackoffPolicy *pool_operation_retry(const Pool *pool);
+/* Do they connect to the same database, by the same conninfo? */
+bool pool_is_alike(const Pool *pool, const Pool *other);
 
 /* One turn of the janitor: close, recycle, check, replace, probe. Returns when it should run next. */
 Mono pool_tend(Pool *pool);

@@ -7,6 +7,8 @@
 #ifndef PG_POOL_INTERNAL_H
 #define PG_POOL_INTERNAL_H
 
+#include <stdatomic.h>
+
 #include "base/sync.h"
 #include "pg/pool.h"
 
@@ -43,7 +45,8 @@ struct Waiter {
 
 struct Pool {
     PoolOptions options; /* conninfo and name are copies of our own */
-    Mutex       mutex;   /* guards everything below */
+    atomic_bool is_outdated;
+    Mutex       mutex; /* guards everything below */
     Checkout   *slots;
     int         counts[SLOT_STATE_COUNT];
     Checkout   *free, *idle; /* idle: newest first */
@@ -89,7 +92,7 @@ void waiters_serve(Pool *pool);
 /* The next probe was put off: waiters whose deadline comes before it are refused. */
 void waiters_refuse_late(Pool *pool);
 /* A failure that says something about the server. */
-void failure_note(Pool *pool, const Error *error);
+void failure_record(Pool *pool, const Error *error);
 void pool_wake_janitor(Pool *pool);
 void pool_gauges(const Pool *pool);
 

@@ -100,7 +100,7 @@ static ErrorCode slot_fail(Checkout *slot, ErrorCode code, bool fair, const Erro
     scoped(mutex_unlock) Mutex *held = mutex_hold(&pool->mutex);
 
     if (code != ERR_TIMEOUT || fair)
-        failure_note(pool, error);
+        failure_record(pool, error);
     slot_offer(slot);
     pool_gauges(pool);
     if (reterr)

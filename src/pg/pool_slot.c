@@ -168,7 +168,8 @@ void slot_offer(Checkout *slot)
 
 bool slot_is_stale(const Checkout *slot)
 {
-    return slot->generation != slot->pool->generation || !mono_before(clock_mono(), slot->retire_at);
+    return slot->generation != slot->pool->generation || !mono_before(clock_mono(), slot->retire_at) ||
+           (slot->conn && conn_is_large(slot->conn));
 }
 
 void slot_fill(Checkout *slot, Conn *conn)
@@ -201,7 +202,7 @@ void pool_wake_janitor(Pool *pool)
     cond_signal(&pool->janitor_wake);
 }
 
-void failure_note(Pool *pool, const Error *error)
+void failure_record(Pool *pool, const Error *error)
 {
     pool->last_error = *error;
     if (!error_is_infrastructure(error->code, error->sqlstate) || !breaker_failed(&pool->breaker, clock_mono()))

@@ -1,12 +1,13 @@
 /*
- * query.h - a query in one line: typed arguments in, structs out; each failure names what failed.
+ * query.h - a query in one line: typed arguments (pg/arg.h) in, structs out; each failure names what failed.
  *
- *     return db_one(tx, sql_ledger_wallet_find, DB_ARGS(db_i64(id)), &wallet_shape, ret_wallet, reterr);
+ *     return db_one(tx, sql_wallet_find, DB_ARGS(db_i64(id)), &wallet_shape, ret_wallet, reterr);
  *
  * Invariants
  *   1. *ret_ is untouched on failure; nothing leaks on any path; no PGresult leaves the module.
  *   2. The mapper finds every column by name, once per result, and insists on its type.
  *   3. Texts and arrays are copied into the transaction's arena.
+ * Threads: a Tx belongs to one thread; shapes are constant.
  */
 #ifndef PG_QUERY_H
 #define PG_QUERY_H
@@ -19,6 +20,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "pg/arg.h"
 #include "pg/conn.h"
 
 /* Where a query runs, how long it may take and where its rows live; all borrowed. */
@@ -28,48 +30,9 @@ typedef struct {
     Deadline deadline;
     bool     autocommit; /* each statement is a transaction of its own, with the server's limits */
     bool     read_only;  /* and writes nothing, so that it may be canceled */
+    bool     prepare;    /* autocommit: the statements are constants of the program and run often */
     bool     is_foreign; /* runs code that is not pawl's: the session is reset at its end */
 } Tx;
-
-/* One bound parameter. Build it with db_i64() and friends, never by hand. One that did not fit into the arena fails the
- * query that it is given to, with ERR_LIMIT, before anything is sent. */
-typedef struct {
-    Oid         type;
-    bool        null;
-    bool        too_large;
-    bool        is_binary;
-    int         length;   /* of a binary one */
-    const char *text;     /* NULL: digits */
-    const char *bad_uuid; /* an element that is none: fails the query with ERR_INVALID */
-    char        digits[32];
-} DbArg;
-typedef struct {
-    const DbArg *list;
-    int          count;
-} DbArgs;
-
-DbArg db_i32(int32_t value);
-DbArg db_i64(int64_t value);
-DbArg db_real(double value);
-DbArg db_bool(bool value);
-DbArg db_text(const char *value); /* borrowed; NULL is SQL null; so for the next three */
-DbArg db_uuid(const char *value);
-DbArg db_jsonb(const char *value);
-DbArg db_bytea(Arena *arena, const void *bytes, size_t size);
-DbArg db_null(void);
-/* Arrays, built in the arena; a NULL element is SQL null. */
-DbArg db_i32s(Arena *arena, const int32_t *values, int count);
-DbArg db_i64s(Arena *arena, const int64_t *values, int count);
-DbArg db_texts(Arena *arena, const char *const *values, int count);
-DbArg db_uuids(Arena *arena, const char *const *values, int count);
-DbArg db_jsonbs(Arena *arena, const char *const *values, int count);
-/* One text of each item, by a function; NULL or SQL null if no item has one. items: an array of pointers. */
-typedef const char *DbTextOf(const void *item);
-const char *const  *db_texts_of(Arena *arena, const void *items, int count, DbTextOf *text_of);
-DbArg               db_texts_by(Arena *arena, const void *items, int count, DbTextOf *text_of);
-#define DB_ARGS(...) ((DbArgs){(const DbArg[]){__VA_ARGS__}, (int)COUNT(((const DbArg[]){__VA_ARGS__}))})
-#define DB_NONE      ((DbArgs){NULL, 0})
-#define DB_ARGS_MAX  32
 
 /* How a row becomes a struct. A SQL null is 0, false or NULL. */
 typedef enum {

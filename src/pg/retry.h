@@ -2,7 +2,7 @@
  * retry.h - how long to wait before the next try, if there is one. Pure, but for the jitter.
  *
  * Delays double from delay_ms up to delay_ms_max, each shortened by up to a quarter at random so that pods that failed
- * together do not come back together. A wait that would not end before the deadline is not begun.
+ * together do not come back together. A wait that would not end before the deadline is not begun. Threads: any.
  */
 #ifndef PG_RETRY_H
 #define PG_RETRY_H

@@ -155,6 +155,7 @@ static ErrorCode work_try(Pool *pool, const TxOptions *options, Work *work, bool
                                                .deadline   = options->deadline,
                                                .autocommit = work->run == run_statement,
                                                .read_only  = options->read_only,
+                                               .prepare    = options->prepare,
                                                .is_foreign = options->is_foreign};
 
     TRY(pool_acquire_as(pool,

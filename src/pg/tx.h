@@ -1,7 +1,7 @@
 /*
  * tx.h - a transaction is a function, run again from its very beginning when PostgreSQL asks for it.
  *
- * tx_run checkouts, begins, calls the body, commits, and obeys the verdict, always within the deadline:
+ * tx_run() acquires a connection, begins, calls the body, commits, and obeys the verdict, always within the deadline:
  *   FINAL    roll back, return
  *   RETRY    roll back, wait 100, 200, 400 ms, run again; not after a time limit that used up the request's own time
  *   EVICT    close the connection, run again on another: commit was never sent, so nothing happened
@@ -14,6 +14,7 @@
  *
  * READ COMMITTED. Statement and lock timeouts are the time left, set locally; an abandoned transaction is ended by the
  * server (idle_in_transaction_session_timeout), so a stopped pod does not keep its locks.
+ * Threads: any; a transaction runs on the thread of its caller. Ownership: rows live in the arena of the options.
  */
 #ifndef PG_TX_H
 #define PG_TX_H
@@ -35,10 +36,10 @@ typedef struct {
     int         lock_ms;   /* how long it waits for a lock, and then lock_once; 0: until the deadline */
     bool        lock_once; /* a lock that is not granted (55P03) is not tried again: the caller does that */
     bool        read_only; /* nothing to commit: a lost commit is simply run again */
-    bool
-        is_foreign; /* the body runs code that is not pawl's: whatever it leaves in the session is removed at the end */
-    bool urgent;    /* may use the pool's reserved connections: heartbeats */
-    bool prompt;    /* refused immediately while the breaker is open: the caller can do without the database */
+    bool        prepare;   /* db_call(): the statement is a constant of the program and runs often: see ConnParams */
+    bool is_foreign; /* the body runs code that is not pawl's: what it leaves in the session is removed at the end */
+    bool urgent;     /* may use the pool's reserved connections: heartbeats */
+    bool prompt;     /* refused immediately while the breaker is open: the caller can do without the database */
 } TxOptions;
 
 must_check ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *context, Error *reterr);

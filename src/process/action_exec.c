@@ -92,19 +92,9 @@ static ErrorCode exec_judge(Attempt *attempt, const Watch *watch, const Job *job
     return OK;
 }
 
-static ErrorCode input_get(Attempt *attempt, const char **ret_input, AttemptResult *ret_result, Error *reterr)
-{
-    bool is_kept = action_keeps_input(attempt->action);
-
-    if (is_kept && attempt_input_kept(attempt, ret_input, 1))
-        return OK;
-    TRY(attempt_render(attempt, attempt->action->input, "null", ret_input, reterr));
-    return is_kept ? attempt_input_keep(attempt, ret_input, 1, ret_result, reterr) : OK;
-}
-
 ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reterr)
 {
-    const char    *input;
+    InputPart      input   = {.name = "input", .template = attempt->action->input, .text = "null"};
     ClaimedCommand command = {.command_id   = attempt->key,
                               .type         = attempt->record,
                               .attempt      = attempt->attempt,
@@ -117,12 +107,12 @@ ErrorCode attempt_exec(Attempt *attempt, AttemptResult *ret_result, Error *reter
     Handler       *handler;
     Watch          watch = {.job = &job, .run = attempt->walk->run};
 
-    TRY(input_get(attempt, &input, ret_result, reterr));
+    TRY(attempt_input(attempt, &input, 1, ret_result, reterr));
     if (ret_result->end == ATTEMPT_STOPPED)
         return OK;
     watch.limit_ms  = attempt_limit_ms(attempt, /* otherwise= */ 0); /* without the wait for memory */
     watch.until     = mono_plus_ms(clock_mono(), watch.limit_ms);
-    command.payload = input;
+    command.payload = input.text;
     handler         = handler_exec_new(attempt->action->exec);
     watch.handler   = handler;
     if (!thread_try_start("watch", watch_body, &watch, &watch.thread)) {

@@ -35,35 +35,28 @@ static ClientMethod method_find(const char *name)
     return CLIENT_POST;
 }
 
-/* The texts of a request: its URL, its body, then the values of its headers. */
+/* The parts of a request: its URL, its body, then the values of its headers. */
 enum { INPUT_URL, INPUT_BODY, INPUT_HEADERS };
-
-static ErrorCode input_render(Attempt *attempt, const HttpAction *http, const char **texts, Error *reterr)
-{
-    TRY(attempt_render_url(attempt, http->url, &texts[INPUT_URL], reterr));
-    TRY(attempt_render(attempt, http->body, NULL, &texts[INPUT_BODY], reterr));
-    for (int i = 0; i < http->header_count; i++)
-        TRY(attempt_render(attempt, http->headers[i].value, "", &texts[INPUT_HEADERS + i], reterr));
-    return OK;
-}
 
 static ErrorCode input_get(Attempt *attempt, const HttpAction *http, ClientRequest *request, AttemptResult *ret_result,
                            Error *reterr)
 {
     int           count   = INPUT_HEADERS + http->header_count;
-    const char  **texts   = arena_array(attempt->arena, const char *, count);
+    InputPart    *parts   = arena_array(attempt->arena, InputPart, count);
     ClientHeader *headers = arena_array(attempt->arena, ClientHeader, http->header_count + 1);
-    bool          is_kept = action_keeps_input(attempt->action);
 
-    if (!is_kept || !attempt_input_kept(attempt, texts, count)) {
-        TRY(input_render(attempt, http, texts, reterr));
-        if (is_kept)
-            TRY(attempt_input_keep(attempt, texts, count, ret_result, reterr));
-    }
+    parts[INPUT_URL]  = (InputPart){.name = "url", .template = http->url, .is_url = true};
+    parts[INPUT_BODY] = (InputPart){.name = "body", .template = http->body};
     for (int i = 0; i < http->header_count; i++)
-        headers[i] = (ClientHeader){.name = http->headers[i].name, .value = texts[INPUT_HEADERS + i], .secret = true};
-    request->url       = texts[INPUT_URL];
-    request->body      = texts[INPUT_BODY];
+        parts[INPUT_HEADERS + i] = (InputPart){.name = arena_print(attempt->arena, "header:%s", http->headers[i].name),
+                                               .template = http->headers[i].value,
+                                               .text     = ""};
+    TRY(attempt_input(attempt, parts, count, ret_result, reterr));
+    for (int i = 0; i < http->header_count; i++)
+        headers[i] =
+            (ClientHeader){.name = http->headers[i].name, .value = parts[INPUT_HEADERS + i].text, .secret = true};
+    request->url       = parts[INPUT_URL].text;
+    request->body      = parts[INPUT_BODY].text;
     request->body_size = request->body ? strlen(request->body) : 0;
     request->headers   = headers;
     return OK;

@@ -1,9 +1,10 @@
 /*
  * action_send.c - a command of the bus or a child process: sent with an id that follows from the step, and its outcome awaited.
  *
- * The outcome comes as a response "$reply." and the name of the record, written in the transaction that ends the command. Sending again sends
- * nothing: the id is the same, so an activation that is not sure simply sends. An attempt whose time is over has not ended its command, so the
- * next attempt waits for the same one. Only after an operator's retry, which sets replies of failed commands aside ("$gone."), is another sent.
+ * The outcome comes as a response "$reply." and the name of the record, written in the transaction that ends the command. What an earlier
+ * activation is known to have sent is not sent again; an activation that is not sure simply sends, because the id is the same. An attempt whose
+ * time is over has not ended its command, so the next attempt waits for the same one. Only after an operator's retry, which sets replies of failed
+ * commands aside ("$gone."), is another sent.
  */
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +31,7 @@ static void reply_judge(Attempt *attempt, const SentReply *reply, AttemptResult 
         *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = reply->result, .error = reply->error};
         return;
     }
-    *ret_result = (AttemptResult){.end   = strcmp(reply->status, "FAILED") == 0 ? ATTEMPT_REFUSED : ATTEMPT_FAIL,
+    *ret_result = (AttemptResult){.end   = sent_reply_is_refusal(reply) ? ATTEMPT_REFUSED : ATTEMPT_FAIL,
                                   .error = arena_print(attempt->arena, "%s: %s", reply->status,
                                                        reply->error ? reply->error : "no reason was given")};
 }
@@ -118,7 +119,8 @@ ErrorCode attempt_send(Attempt *attempt, AttemptResult *ret_result, Error *reter
         return OK;
     }
     ret_result->end = ATTEMPT_BLOCKED;
-    TRY(command_send(attempt, ret_result, reterr));
+    if (!run_has_sent(attempt->walk->run, id))
+        TRY(command_send(attempt, ret_result, reterr));
     if (ret_result->end != ATTEMPT_BLOCKED)
         return OK;
     return outcome_await(attempt, ret_result, reterr);

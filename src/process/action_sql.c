@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "base/reader.h"
+#include "pg/migrate.h"
 #include "pg/tx.h"
 #include "process/interpret_internal.h"
 #include "sql.h"
 #include "wallet/post.h"
 
-#define CALL_MS 30000
+#define CALL_MS          30000
+#define RESULT_BYTES_MAX ((size_t)1 << 20) /* as for programs and HTTP responses */
 
 typedef struct {
     Attempt    *attempt;
@@ -18,9 +20,10 @@ typedef struct {
     WalletItem *item;  /* WALLET */
     RunRecord   record;
     bool        is_over, is_stale;
-    bool        is_busy;   /* another transaction has the process locked: says nothing about the function */
-    bool        is_begun;  /* the function was called, in this try or an earlier one */
-    bool        is_raised; /* its statement failed, and the session goes on: what it raised is its own */
+    bool        is_busy;       /* another transaction has the process locked: says nothing about the function */
+    bool        is_begun;      /* the function was called, in this try or an earlier one */
+    bool        is_raised;     /* its statement failed, and the session goes on: what it raised is its own */
+    bool        is_unrecorded; /* it has returned, and the server does not run the statement that records its result */
 } SqlRun;
 
 /* ---- the transaction ---- */
@@ -51,12 +54,20 @@ static ErrorCode operation_post(Tx *tx, SqlRun *run, const char **ret_result, Er
     return OK;
 }
 
-/* A function may raise the SQLSTATEs of a lost connection as well, say because a server that it asks is down: as long as the session goes
- * on, that is no outage of this database. */
+/* Codes that end a session or leave open whether it committed, unless a function has raised them. */
+static bool is_of_session(ErrorCode code)
+{
+    Verdict verdict = error_verdict(code);
+
+    return code == ERR_REFUSED || code == ERR_STOPPING || verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE;
+}
+
+/* A function may raise the SQLSTATEs of a lost or refused connection as well, say because a server that it asks is down: as long as the
+ * session goes on, that is no outage of this database. */
 static ErrorCode raised_judge(const Tx *tx, SqlRun *run, ErrorCode code, Error *reterr)
 {
     run->is_raised = reterr->sqlstate[0] && conn_transaction(tx->conn) == PQTRANS_INERROR;
-    if (!run->is_raised || error_verdict(code) != VERDICT_EVICT || run->item)
+    if (!run->is_raised || run->item || !is_of_session(code))
         return code;
     Error said = *reterr;
 
@@ -86,9 +97,11 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
     RunVerdict  verdict;
     ErrorCode   code;
 
-    run->is_over = run->is_stale = run->is_raised = run->is_busy = false;
+    run->is_over = run->is_stale = run->is_raised = run->is_busy = run->is_unrecorded = false;
     TRY(statement_run(tx, run, &result, reterr));
-    result = arena_text(run->attempt->arena, result ? result : "null");
+    result = result ? result : "null";
+    if (strlen(result) > RESULT_BYTES_MAX)
+        return fail(reterr, ERR_LIMIT, "the function returned more than %zu bytes", RESULT_BYTES_MAX);
     TRY(attempt_patch(run->attempt, result, reterr));
     run->record  = (RunRecord){.step       = run->attempt->record,
                                .result     = result,
@@ -97,6 +110,10 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
                                .version    = run->attempt->version};
     code         = run_record_in(run->attempt->walk->run, tx, &run->record, &verdict, reterr);
     run->is_busy = code == ERR_BUSY;
+    if (code == ERR_INTERNAL || code == ERR_DENIED || code == ERR_CONFLICT) {
+        run->is_unrecorded = reterr->sqlstate[0] != '\0';
+        error_prefix(reterr, "its result cannot be recorded");
+    }
     TRY(code);
     run->is_over  = verdict == RUN_OVER || verdict == RUN_KNOWN; /* the next activation loads the record */
     run->is_stale = verdict == RUN_STALE;
@@ -111,7 +128,9 @@ static ErrorCode sql_body(Tx *tx, void *context, Error *reterr)
 /* What the ledger refuses it would refuse again; a lock or a time limit is no refusal. */
 static AttemptEnd error_end(const SqlRun *run, ErrorCode code, const Error *error)
 {
-    if (run->item && error_verdict(code) == VERDICT_FINAL)
+    if (run->is_unrecorded)
+        return ATTEMPT_RETRY;
+    if (run->item && error_verdict(code) == VERDICT_FINAL && code != ERR_INTERNAL)
         return ATTEMPT_REFUSED;
     if (strcmp(error->sqlstate, "QU065") == 0)
         return ATTEMPT_REFUSED;
@@ -121,11 +140,17 @@ static AttemptEnd error_end(const SqlRun *run, ErrorCode code, const Error *erro
 /* Says nothing about the step: it was not begun, or the database went away meanwhile. */
 static bool is_outage(const SqlRun *run, ErrorCode code)
 {
-    Verdict verdict = error_verdict(code);
+    return is_of_session(code) || (error_verdict(code) == VERDICT_RETRY && !run->is_begun);
+}
 
-    if (code == ERR_REFUSED || code == ERR_STOPPING || verdict == VERDICT_EVICT || verdict == VERDICT_RESOLVE)
-        return true;
-    return verdict == VERDICT_RETRY && !run->is_begun;
+/* A compensation that voids a hold wants nothing of it to be left. When it was captured or has expired meanwhile, nothing is: what was captured
+ * is the concern of the capture's own compensation. */
+static bool is_released_already(const SqlRun *run, const Error *error)
+{
+    const Attempt *attempt = run->attempt;
+
+    return run->item && run->item->kind == WALLET_VOID && attempt->action != &attempt->step->action &&
+           strcmp(error->sqlstate, "QW014") == 0;
 }
 
 static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, AttemptResult *ret_result,
@@ -133,9 +158,14 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
 {
     Attempt *attempt = run->attempt;
 
-    if (run->is_over || run->is_stale || run->is_busy || run_must_stop(attempt->walk->run)) {
+    if (run->is_over || run->is_stale || run_must_stop(attempt->walk->run)) {
         ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
         return OK;
+    }
+    if (run->is_busy) { /* nor did it fail: it was rolled back, and is run again when the process is not locked any more */
+        if (reterr)
+            *reterr = *error;
+        return code;
     }
     if (is_outage(run, code)) {
         if (run->is_begun && !run->item)
@@ -144,10 +174,21 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
             *reterr = *error;
         return code;
     }
-    if (!run->item && !run->is_raised && error_verdict(code) == VERDICT_FINAL) { /* a template, a limit */
+    if ((run->item || run->is_unrecorded) &&
+        migrate_explains(attempt->walk->interpreter->pool, &schema_embedded, error, NULL)) {
+        if (reterr)
+            *reterr = *error;
+        return code; /* not refused: the functions of pawl are those of a newer program */
+    }
+    if (!run->item && !run->is_raised && !run->is_unrecorded &&
+        error_verdict(code) == VERDICT_FINAL) { /* a template, a limit */
         if (reterr)
             *reterr = *error;
         return code;
+    }
+    if (is_released_already(run, error)) {
+        *ret_result = (AttemptResult){.end = ATTEMPT_DONE, .result = "{\"amount\":0}"};
+        return OK;
     }
     *ret_result = (AttemptResult){.end   = error_end(run, code, error),
                                   .error = error->sqlstate[0] ? arena_print(attempt->arena, "%s (SQLSTATE %s)",
@@ -171,22 +212,40 @@ static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
     return true;
 }
 
+/* Before a try is repeated, in the same attempt. What the transaction that was rolled back has read of the state may be its own change. */
+static ErrorCode again_prepare(const SqlRun *run, Error *reterr)
+{
+    RunVerdict verdict;
+
+    return run->is_stale ? run_reload(run->attempt->walk->run, &verdict, reterr) : OK;
+}
+
 /* Rolled back because the state has changed, or the process is locked: tried again in the same attempt. */
 static ErrorCode sql_run(SqlRun *run, AttemptResult *ret_result, Error *reterr)
 {
     Run      *activation = run->attempt->walk->run;
+    ArenaMark mark       = arena_mark(run->attempt->arena);
     int64_t   wait_ms    = 0;
+    int       stale      = 0;
     Error     error      = {0};
     ErrorCode code;
 
     do {
-        if (run->is_busy)
-            run_busy_wait(&wait_ms);
+        arena_rewind(run->attempt->arena, mark); /* results of earlier tries */
+        TRY(again_prepare(run, reterr));
         if (!sql_try(run, &code, &error)) {
             ret_result->end = ATTEMPT_STOPPED;
             return OK;
         }
-    } while (code != OK && (run->is_stale || run->is_busy) && !run_must_stop(activation));
+        stale += run->is_stale;
+    } while (code != OK && (run->is_stale || (run->is_busy && run_busy_wait(&wait_ms))) && stale < STALE_TRIES &&
+             !run_must_stop(activation));
+    if (stale == STALE_TRIES) {
+        *ret_result = (AttemptResult){.end   = ATTEMPT_RETRY,
+                                      .error = arena_print(run->attempt->arena,
+                                                           "the state has changed in each of %d tries", STALE_TRIES)};
+        return OK;
+    }
     if (code != OK)
         return failure_judge(run, code, &error, ret_result, reterr);
     run_record_done(activation, &run->record);
@@ -220,9 +279,9 @@ static const Field operation_fields[] = {
     {"asset", FIELD_TEXT, offsetof(Operation, item.asset)},
     {"hold", FIELD_UUID, offsetof(Operation, item.ref)},
     {"transaction", FIELD_UUID, offsetof(Operation, item.ref)},
-    {"amount", FIELD_I64, offsetof(Operation, item.amount)},
+    {"amount", FIELD_I64, offsetof(Operation, item.amount), .min = 1, .max = WALLET_AMOUNT_MAX},
     {"expires_in_s", FIELD_I64, offsetof(Operation, item.expires_in_s)},
-    {"floor", FIELD_I64, offsetof(Operation, item.floor)},
+    {"floor", FIELD_I64, offsetof(Operation, item.floor), .min = -WALLET_AMOUNT_MAX, .max = 0},
     {"legs", FIELD_ROWS, offsetof(Operation, legs), .rows = &wallet_leg_table},
     {"metadata", FIELD_JSON, offsetof(Operation, item.metadata)},
 };

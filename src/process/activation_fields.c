@@ -19,19 +19,16 @@
 /* ---- claim ---- */
 
 static const Field claim_fields[] = {
-    {"types", FIELD_TEXTS, offsetof(ActivationClaimRequest, types), .required = true, .min = 1, .max = 100,
-     .length_max = 100, .help = "the types that this worker runs; none of them has a definition"},
-    {"limit", FIELD_I64, offsetof(ActivationClaimRequest, limit), .min = 1, .max = CLAIM_LIMIT_MAX,
-     .help = "1 when absent"},
-    {"lease_s", FIELD_REAL, offsetof(ActivationClaimRequest, lease_s), .min = 1, .max = LEASE_S_MAX,
-     .help = "60 when absent"},
-    {"wait_s", FIELD_REAL, offsetof(ActivationClaimRequest, wait_s), .min = 0, .max = WAIT_S_MAX,
+    {"types", FIELD_TEXTS, offsetof(ClaimRequest, types), .required = true, .min = 1, .max = 100, .length_max = 100,
+     .help = "the types that this worker runs; none of them has a definition"},
+    {"limit", FIELD_I64, offsetof(ClaimRequest, limit), .min = 1, .max = CLAIM_LIMIT_MAX, .help = "1 when absent"},
+    {"lease_s", FIELD_REAL, offsetof(ClaimRequest, lease_s), .min = 1, .max = LEASE_S_MAX, .help = "60 when absent"},
+    {"wait_s", FIELD_REAL, offsetof(ClaimRequest, wait_s), .min = 0, .max = WAIT_S_MAX,
      .help = "long poll; 0 when absent"},
-    {"worker", FIELD_TEXT, offsetof(ActivationClaimRequest, worker), .length_max = 200,
+    {"worker", FIELD_TEXT, offsetof(ClaimRequest, worker), .length_max = 200,
      .help = "name of the worker; the audit shows it after the key's name: shop (host-7)"},
 };
-const FieldTable activation_claim_table = {"activation claim", claim_fields, COUNT(claim_fields),
-                                           sizeof(ActivationClaimRequest)};
+const FieldTable activation_claim_table = {"activation claim", claim_fields, COUNT(claim_fields), sizeof(ClaimRequest)};
 
 static ErrorCode steps_write(Writer *writer, const char *json, Arena *arena, Error *reterr)
 {
@@ -48,6 +45,7 @@ static ErrorCode steps_write(Writer *writer, const char *json, Arena *arena, Err
         writer_text(writer, "error", steps[i].error);
         writer_text(writer, "input_hash", steps[i].input_hash);
         writer_time(writer, "ended_at", steps[i].ended_us);
+        writer_bool(writer, "reset", steps[i].is_reset);
         writer_end(writer);
     }
     writer_end(writer);
@@ -61,6 +59,7 @@ static void history_write(Writer *writer, const LoadedProcess *loaded)
     writer_i64(writer, "version", loaded->version);
     writer_time(writer, "now", loaded->now_us);
     writer_time(writer, "deadline", loaded->deadline_us);
+    writer_text(writer, "on_deadline", loaded->deadline_action);
     writer_time(writer, "retried_at", loaded->retried_us);
     writer_text(writer, "secret", loaded->secret);
     writer_raw(writer, "responses", loaded->responses ? loaded->responses : "[]");
@@ -101,9 +100,10 @@ static const Field record_fields[] = {
      .help = "1 when absent; the same step and attempt again changes nothing"},
     {"result", FIELD_JSON, offsetof(RecordPart, result), .help = "null when absent"},
     {"error", FIELD_TEXT, offsetof(RecordPart, error), .min = 1,
-     .help = "why this attempt failed; absent: it succeeded"},
+     .help = "why this attempt failed, at most 8192 bytes; absent: it succeeded"},
     {"input_hash", FIELD_TEXT, offsetof(RecordPart, input_hash), .length_max = 200,
-     .help = "the worker's own, for example of the step's number and input: it is returned with the history"},
+     .help = "NUMBER:KIND:HASH, with the number of the call from 0 and the worker's own hash of its input: it is "
+             "returned with the history, and a retry resets only failures behind which no call is recorded"},
     {"took_s", FIELD_REAL, offsetof(RecordPart, took_s), .min = 0, .max = LEASE_S_MAX},
 };
 static const FieldTable record_table = {"step record", record_fields, COUNT(record_fields), sizeof(RecordPart)};
@@ -164,7 +164,7 @@ static const Field end_fields[] = {
          "complete: COMPLETED. fail: WAITING_FOR_TSQ, an operator decides. reject: FAILED, or COMPENSATED after the "
          "phase compensated"},
     {"result", FIELD_JSON, offsetof(EndPart, result), .help = "complete: what the process returns"},
-    {"error", FIELD_TEXT, offsetof(EndPart, error), .help = "fail, reject: why"},
+    {"error", FIELD_TEXT, offsetof(EndPart, error), .help = "fail, reject: why; at most 8192 bytes"},
 };
 static const FieldTable end_table = {"process end", end_fields, COUNT(end_fields), sizeof(EndPart)};
 
@@ -335,8 +335,8 @@ ErrorCode activation_reports_read(const ActivationReportRequest *request, Arena 
 static ErrorCode report_write(Writer *writer, const ProcessReport *report, Arena *arena, Error *reterr)
 {
     static const char *const verdicts[] = {
-        [WRITE_WRITTEN] = "written",     [WRITE_LOST] = "lost", [WRITE_STALE] = "stale",  [WRITE_MET] = "met",
-        [WRITE_TOO_LARGE] = "too_large", [WRITE_BUSY] = "busy", [WRITE_KNOWN] = "written"};
+        [WRITE_WRITTEN] = "written",     [WRITE_LOST] = "lost", [WRITE_STALE] = "stale",   [WRITE_MET] = "met",
+        [WRITE_TOO_LARGE] = "too_large", [WRITE_BUSY] = "busy", [WRITE_KNOWN] = "written", [WRITE_ENDED] = "ended"};
 
     writer_object(writer, NULL);
     writer_text(writer, "process_id", report->process_id);
@@ -344,7 +344,7 @@ static ErrorCode report_write(Writer *writer, const ProcessReport *report, Arena
     writer_bool(writer, "canceled", report->write.is_canceled);
     if (report->code != OK)
         writer_text(writer, "error", problem_detail(&report->error));
-    if (report->code == OK && report->sent && report->write.verdict != WRITE_LOST)
+    if (report->sent)
         writer_text(writer, "command_id", report->sent->command_id);
     if (report->loaded) {
         history_write(writer, report->loaded);
@@ -371,28 +371,28 @@ ErrorCode activation_reports_write(Writer *writer, ProcessReport *const *list, i
 /* ---- extend ---- */
 
 static const Field extend_row_fields[] = {
-    {"process_id", FIELD_UUID, offsetof(ActivationLease, process_id), .required = true},
-    {"lease", FIELD_I64, offsetof(ActivationLease, lease), .required = true, .min = 1, .max = INT64_MAX,
+    {"process_id", FIELD_UUID, offsetof(ExtendRow, command_id), .required = true},
+    {"lease", FIELD_I64, offsetof(ExtendRow, lease), .required = true, .min = 1, .max = INT64_MAX,
      .help = "the token that the claim gave"},
 };
 static const FieldTable extend_row_table = {"activation lease", extend_row_fields, COUNT(extend_row_fields),
-                                            sizeof(ActivationLease)};
+                                            sizeof(ExtendRow)};
 static const Field      extend_fields[]  = {
-    {"items", FIELD_ROWS, offsetof(ActivationExtendRequest, items), .required = true, .min = 1,
-     .max = ACTIVATION_ITEMS_MAX, .rows = &extend_row_table},
-    {"lease_s", FIELD_REAL, offsetof(ActivationExtendRequest, lease_s), .min = 1, .max = LEASE_S_MAX,
+    {"items", FIELD_ROWS, offsetof(ExtendRequest, items), .required = true, .min = 1, .max = ACTIVATION_ITEMS_MAX,
+     .rows = &extend_row_table},
+    {"lease_s", FIELD_REAL, offsetof(ExtendRequest, lease_s), .min = 1, .max = LEASE_S_MAX,
      .help = "from now on; 60 when absent"},
 };
 const FieldTable activation_extend_table = {"activation extend", extend_fields, COUNT(extend_fields),
-                                            sizeof(ActivationExtendRequest)};
+                                            sizeof(ExtendRequest)};
 
-void activation_leases_write(Writer *writer, const ActivationLease *rows, const LeaseVerdict *verdicts, int count)
+void activation_leases_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count)
 {
     writer_object(writer, NULL);
     writer_array(writer, "items");
     for (int i = 0; i < count; i++) {
         writer_object(writer, NULL);
-        writer_text(writer, "process_id", rows[i].process_id);
+        writer_text(writer, "process_id", rows[i].command_id);
         writer_text(writer, "verdict", lease_verdicts[verdicts[i]]);
         writer_end(writer);
     }

@@ -11,19 +11,14 @@
 #include "base/writer.h"
 #include "bus/claim.h"
 #include "bus/settle.h"
+#include "bus/work_fields.h"
 #include "process/load.h"
 #include "process/report.h"
 
 #define ACTIVATION_ITEMS_MAX       1000 /* reports or extensions in one request */
 #define ACTIVATION_LEASE_S_DEFAULT 60
 
-typedef struct {
-    int64_t     limit;
-    double      lease_s, wait_s; /* lease_s 0: absent */
-    ReaderArray types;           /* of const char * */
-    const char *worker;
-} ActivationClaimRequest;
-extern const FieldTable activation_claim_table;
+extern const FieldTable activation_claim_table; /* of ClaimRequest */
 
 typedef struct {
     ReaderArray items;
@@ -33,21 +28,13 @@ extern const FieldTable activation_report_table;
 must_check ErrorCode activation_reports_read(const ActivationReportRequest *request, Arena *arena,
                                              ProcessReport ***ret_list, Error *reterr);
 
-typedef struct {
-    const char *process_id;
-    int64_t     lease;
-} ActivationLease;
-typedef struct {
-    ReaderArray items;   /* of ActivationLease */
-    double      lease_s; /* 0: absent */
-} ActivationExtendRequest;
-extern const FieldTable activation_extend_table;
+extern const FieldTable activation_extend_table; /* of ExtendRequest; lease_s 0: absent */
 
 /* {"items": [...]}, a member for each. found: the history of each. */
 must_check ErrorCode activations_write(Writer *writer, const ClaimedCommand *list, const LoadedProcess *const *found,
                                        int count, Arena *arena, Error *reterr);
 must_check ErrorCode activation_reports_write(Writer *writer, ProcessReport *const *list, int count, Arena *arena,
                                               Error *reterr);
-void activation_leases_write(Writer *writer, const ActivationLease *rows, const LeaseVerdict *verdicts, int count);
+void activation_leases_write(Writer *writer, const ExtendRow *rows, const LeaseVerdict *verdicts, int count);
 
 #endif

@@ -37,7 +37,8 @@ static const AnswerField process_fields[] = {
     UUID("process_id"), TEXT("domain"), TEXT("type"), I64("version", .nullable = true, .help = "of its definition; null: its steps are code"),
     TEXT("status", .words = process_statuses), JSON("state"), I64("state_version"), TEXT("step", .nullable = true), TIME("created_at"),
     TIME("ended_at", .nullable = true), JSON("result", .nullable = true), TEXT("error", .nullable = true),
-    TIME("deadline", .nullable = true), JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any"),
+    TIME("deadline", .nullable = true), TEXT("on_deadline", .nullable = true, .words = failure_actions, .help = "what happens when the deadline passes"),
+    JSON("waits_for", .nullable = true, .help = "the responses that resume it, with their counts; \"*\": any"),
     TEXT("condition", .nullable = true, .help = "that it waits for"),
     TIME("continues_at", .nullable = true, .help = "null: only a response resumes it"), TEXT("worker", .nullable = true),
     ROWS("sent", process_sent, .help = "commands and children that it has sent and that have not ended; 100 at most"),
@@ -65,13 +66,15 @@ static const AnswerField history_response_fields[] = {TEXT("name"), TEXT("key"),
 static TABLE(history_response, "HistoryResponse");
 static const AnswerField history_step_fields[] = {
     TEXT("step"), I64("attempt"), JSON("result", .nullable = true), TEXT("error", .nullable = true, .help = "null: it succeeded"),
-    TEXT("input_hash", .nullable = true), TIME("ended_at")};
+    TEXT("input_hash", .nullable = true), TIME("ended_at"),
+    BOOL("reset", .help = "a failure that does not count any more: an operator had this call tried again")};
 static TABLE(history_step, "HistoryStep");
 #define HISTORY(optional_) \
     TEXT("phase", .optional = optional_, .words = process_phases), JSON("state", .optional = optional_), \
     I64("version", .optional = optional_, .help = "of the state"), TIME("now", .optional = optional_, .help = "the database's time"), \
     TIME("deadline", .optional = optional_, .nullable = true), \
-    TIME("retried_at", .optional = optional_, .nullable = true, .help = "failures before this do not count: an operator had it tried again"), \
+    TEXT("on_deadline", .optional = optional_, .nullable = true, .words = failure_actions, .help = "what happens when the deadline passes"), \
+    TIME("retried_at", .optional = optional_, .nullable = true, .help = "when an operator had it tried again; the failures that this has reset are marked in steps"), \
     UUID("secret", .optional = optional_, .nullable = true, .help = "random, the same in every activation: derive keys of steps from it, so that no one else can compute them"), \
     ROWS("responses", history_response, .optional = optional_, .help = "in the order of arrival"), \
     JSON("open", .optional = optional_, .nullable = true, .help = "while it is being compensated: the steps whose command or child has not ended; wait for $reply.STEP of those sent before, because they may complete"), \
@@ -83,12 +86,12 @@ static const AnswerField activation_fields[] = {
 static TABLE(activation, "Activation");
 static const AnswerField activations_fields[] = {ROWS("items", activation)};
 TABLE(activations, "Activations");
-static const char *const report_verdicts[] = {"written", "lost", "stale", "met", "busy", "too_large", "refused", NULL};
+static const char *const report_verdicts[] = {"written", "lost", "stale", "met", "busy", "too_large", "refused", "ended", NULL};
 static const AnswerField report_fields[] = {
     UUID("process_id"),
-    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, stop; busy: another transaction has the process locked, send it again; stale: the state has changed since, compute the patch again; "
+    TEXT("verdict", .words = report_verdicts, .help = "lost: the lease has ended, also because a deadline has ended the process, stop; ended: written, and the process has ended because it was canceled, or because it should complete after its deadline, stop; busy: another transaction has the process locked, send it again; stale: the state has changed since, compute the patch again; "
          "met: written, but not suspended, because a wait is complete: begin again with this history; too_large: the state would exceed 1 MiB"),
-    BOOL("canceled", .help = "an operator wants it canceled and compensated"), TEXT("error", .optional = true),
+    BOOL("canceled", .help = "an operator wants it canceled and compensated, or its deadline has passed with that action"), TEXT("error", .optional = true),
     UUID("command_id", .optional = true, .help = "of the command or child that was sent"), HISTORY(true)};
 static TABLE(report, "Report");
 static const AnswerField reports_fields[] = {ROWS("items", report)};

@@ -9,7 +9,8 @@
  * the action runs does not make it count.
  *
  * An action that succeeded but whose result cannot be saved (`save` names what the result does not have, a limit is reached) fails its step,
- * and yet it has happened: "NAME:done" records that, so it is compensated like others, and not run again when the step is tried again.
+ * and yet it has happened: "NAME:done" records that, so it is compensated like others, and not run again when the step is tried again. The same
+ * record keeps a result while another transaction has the process locked.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,6 @@
 
 #define ATTEMPT_BYTES_MAX ((size_t)64 << 20)
 #define RENDER_BYTES_MAX  ((size_t)4 << 20)
-#define STALE_TRIES       100
-#define INPUT_BYTES_MAX   ((size_t)32 << 10) /* of an input that is recorded, as JSON */
 
 static AttemptRun *const attempts[STEP_KIND_COUNT] = {
     [STEP_EXEC] = attempt_exec,     [STEP_SQL] = attempt_sql,      [STEP_HTTP] = attempt_http,
@@ -89,16 +88,6 @@ ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const c
     return OK;
 }
 
-static bool depends_on_state(const Template *template)
-{
-    if (!template)
-        return false;
-    for (const ValuePath *path = template_paths(template); path; path = path->next)
-        if (path->root == PATH_STATE)
-            return true;
-    return false;
-}
-
 ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr)
 {
     LookupContext context = attempt_context(attempt, (Value){result, strlen(result)});
@@ -106,77 +95,11 @@ ErrorCode attempt_patch(Attempt *attempt, const char *result, Error *reterr)
 
     if (!attempt->step->save || attempt->action != &attempt->step->action)
         return OK;
-    attempt->version = depends_on_state(attempt->step->save) ? run_version(attempt->walk->run) : 0;
+    attempt->version = template_takes_state(attempt->step->save) ? run_version(attempt->walk->run) : 0;
     text_init(&text, attempt->arena, RENDER_BYTES_MAX);
     TRY(template_render(attempt->step->save, scope_lookup, &context, &text, reterr));
     attempt->patch = text_string(&text);
     return OK;
-}
-
-/* ---- inputs ---- */
-
-bool action_keeps_input(const Action *action)
-{
-    if (action->kind == STEP_EXEC)
-        return depends_on_state(action->input);
-    if (action->kind != STEP_HTTP)
-        return false;
-    for (int i = 0; i < action->http.header_count; i++)
-        if (depends_on_state(action->http.headers[i].value))
-            return true;
-    return depends_on_state(action->http.url) || depends_on_state(action->http.body);
-}
-
-static RecordName input_name(const Attempt *attempt)
-{
-    RecordName name;
-
-    snprintf(name.text, sizeof name.text, "%s%s", attempt->record, RECORD_INPUT);
-    return name;
-}
-
-bool attempt_input_kept(Attempt *attempt, const char **ret_texts, int count)
-{
-    const char *json = run_result(attempt->walk->run, input_name(attempt).text);
-    Value       list = json ? value_trim(json, strlen(json)) : (Value){0}, item;
-    const char *at   = NULL;
-
-    if (!json || value_kind(list) != VALUE_ARRAY || value_item_count(list) != count)
-        return false;
-    for (int i = 0; i < count && value_item_next(list, &at, &item); i++) {
-        Value text   = value_kind(item) == VALUE_NULL ? (Value){0} : value_decode(item, attempt->arena);
-        ret_texts[i] = text.bytes ? arena_bytes(attempt->arena, text.bytes, text.size) : NULL;
-    }
-    return true;
-}
-
-ErrorCode attempt_input_keep(Attempt *attempt, const char *const *texts, int count, AttemptResult *ret_result,
-                             Error *reterr)
-{
-    Error      error = {0};
-    RunVerdict verdict;
-    Flow       flow;
-    Text       json;
-    Writer     writer;
-    ErrorCode  code;
-
-    text_init(&json, attempt->arena, INPUT_BYTES_MAX);
-    writer_open(&writer, &json);
-    writer_array(&writer, NULL);
-    for (int i = 0; i < count; i++)
-        writer_text(&writer, NULL, texts[i]);
-    writer_end(&writer);
-    if (text_is_full(&json))
-        return OK;
-    code = step_record(attempt->walk, input_name(attempt).text, text_string(&json), /* patch= */ NULL, 0, &verdict,
-                       &flow, &error);
-    if (code == ERR_LIMIT || code == ERR_INVALID)
-        return OK;
-    if (code == OK && flow != FLOW_NEXT)
-        ret_result->end = ATTEMPT_STOPPED;
-    if (code != OK && reterr)
-        *reterr = error;
-    return code;
 }
 
 int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise)
@@ -211,7 +134,7 @@ static const char *end_hash(AttemptEnd end)
     return end == ATTEMPT_FAIL ? HASH_FINAL : NULL;
 }
 
-/* In the same place: the other side has said how long to wait. */
+/* In input_hash as well: the other side has said how long to wait. */
 #define HASH_AFTER "after:"
 
 static const char *failure_hash(const AttemptResult *result, Arena *arena)
@@ -234,6 +157,11 @@ static bool hash_is(const StepRecord *record, const char *hash)
     return record->input_hash && strcmp(record->input_hash, hash) == 0;
 }
 
+bool failure_is_final(const StepRecord *record)
+{
+    return record->error && (hash_is(record, HASH_FINAL) || hash_is(record, HASH_REFUSED));
+}
+
 /* May it be tried now? */
 static bool attempt_is_due(Walk *walk, const Action *action, const char *record, Flow *ret_flow, int *ret_failures)
 {
@@ -244,7 +172,7 @@ static bool attempt_is_due(Walk *walk, const Action *action, const char *record,
     *ret_failures = run_failures(walk->run, record, &ended_us, &error);
     if (!last)
         return true;
-    if (*ret_failures >= action->retry.attempts || hash_is(last, HASH_FINAL) || hash_is(last, HASH_REFUSED)) {
+    if (*ret_failures >= action->retry.attempts || failure_is_final(last)) {
         walk_fail(walk, record, error, hash_is(last, HASH_REFUSED), ret_flow);
         return false;
     }
@@ -324,8 +252,34 @@ static ErrorCode success_write(Attempt *attempt, const char *result, Flow *ret_f
     return OK;
 }
 
+/* Another transaction has the process locked, so its state cannot be patched. The result is kept as "NAME:done", and the activation ends. A result
+ * that is too large to be kept twice stays here until the lock is gone. ERR_BUSY: *reterr says why, as before. */
+static ErrorCode success_keep(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
+{
+    RecordName name  = done_name(attempt->record);
+    Run       *run   = attempt->walk->run;
+    Error      error = {0};
+    RunVerdict verdict;
+    ErrorCode  code;
+
+    if (run_result(run, name.text))
+        return ERR_BUSY;
+    code = step_record(attempt->walk, name.text, result, /* patch= */ NULL, 0, &verdict, ret_flow, &error);
+    if (code == OK)
+        return *ret_flow == FLOW_NEXT ? ERR_BUSY : OK;
+    if (code == ERR_LIMIT || code == ERR_INVALID)
+        do
+            code = success_write(attempt, result, ret_flow, &error);
+        while (code == ERR_BUSY && !run_must_stop(run));
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
+}
+
 static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_flow, Error *reterr)
 {
+    ErrorCode code;
+
     if (attempt->action == &attempt->step->action && step_is_last(attempt->step)) {
         RunRecord record = {.step = attempt->record, .result = result, .started_us = attempt->started_us};
 
@@ -333,7 +287,11 @@ static ErrorCode success_record(Attempt *attempt, const char *result, Flow *ret_
         if (attempt->walk->last)
             return OK;
     }
-    return success_write(attempt, result, ret_flow, reterr);
+    code = success_write(attempt, result, ret_flow, reterr);
+    if (code == ERR_BUSY && attempt->patch &&
+        (attempt->action->kind == STEP_EXEC || attempt->action->kind == STEP_HTTP)) /* a reply is stored */
+        return success_keep(attempt, result, ret_flow, reterr);
+    return code;
 }
 
 ErrorCode reply_record(Walk *walk, const Scope *scope, const Step *step, const char *record, const SentReply *reply,
@@ -386,7 +344,7 @@ static ErrorCode result_take(Attempt *attempt, const AttemptResult *result, Flow
 {
     switch (result->end) {
     case ATTEMPT_DONE:
-        *ret_flow = FLOW_NEXT;
+        *ret_flow = run_is_over(attempt->walk->run) ? FLOW_STOPPED : FLOW_NEXT; /* canceled meanwhile */
         if (result->recorded)
             return OK;
         if (result->error)

@@ -23,7 +23,7 @@ typedef struct {
     Mutex     mutex; /* guards the rest */
     Cond      changed;
     size_t    used, most;
-    ByteWait *first, **end; /* who waits, in order */
+    ByteWait *first, **end; /* the steps that wait, in order */
 } ByteShare;
 
 void byte_share_init(ByteShare *share, size_t most);

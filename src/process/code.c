@@ -34,11 +34,6 @@ const char *code_error(CodeRun *code)
     return code->error ? code->error : "";
 }
 
-bool code_is_canceled(CodeRun *code)
-{
-    return run_is_canceled(code->run);
-}
-
 void code_result(CodeRun *code, const char *json)
 {
     code->result = json;
@@ -147,19 +142,75 @@ static bool call_differs(CodeRun *code, const CodeCall *call, int number)
     return true;
 }
 
-/* A name that was recorded under another number is called twice, or in another order. */
+static int base_compare(const char *left, const char *right)
+{
+    size_t left_size = base_size(left), right_size = base_size(right);
+    int    order = memcmp(left, right, left_size < right_size ? left_size : right_size);
+
+    return order ? order : (left_size > right_size) - (left_size < right_size);
+}
+
+static int named_compare(const void *left, const void *right)
+{
+    const CodeNamed *a = left, *b = right;
+    int              order = base_compare(a->name, b->name);
+
+    return order ? order : (a->number > b->number) - (a->number < b->number);
+}
+
+/* The index of the first recorded call whose name is not below this one. */
+static int named_position(const CodeRun *code, const char *name)
+{
+    int low = 0, high = code->named_count;
+
+    while (low < high) {
+        int middle = low + (high - low) / 2;
+
+        if (base_compare(name, code->named[middle].name) > 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* A name that was recorded under another number is called in another order. */
 static bool call_is_elsewhere(CodeRun *code, const CodeCall *call, int number)
 {
-    for (int i = 0; i < code->marked_count; i++) {
-        const StepRecord *known = code->marked[i];
-
-        if (i == number || !known || base_size(known->name) != strlen(call->name) ||
-            strncmp(known->name, call->name, strlen(call->name)) != 0)
+    for (int i = named_position(code, call->name);
+         i < code->named_count && base_compare(code->named[i].name, call->name) == 0; i++) {
+        if (code->named[i].number == number)
             continue;
         code_defect(code, "the history differs: step \"%s\" was call %d when it was recorded, and is call %d now",
-                    call->name, i + 1, number + 1);
+                    call->name, code->named[i].number + 1, number + 1);
         return true;
     }
+    return false;
+}
+
+static size_t name_bucket(const char *name)
+{
+    uint32_t hash = 2166136261U; /* FNV-1a */
+
+    for (; *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 16777619U;
+    return hash % CODE_BUCKETS;
+}
+
+/* A name that this activation has called before: its record would be taken for that of this call. Otherwise it is noted. */
+static bool call_is_repeated(CodeRun *code, const char *name, int number)
+{
+    CodeCalled **bucket = &code->called[name_bucket(name)], *mine;
+
+    for (const CodeCalled *at = *bucket; at; at = at->next)
+        if (strcmp(at->name, name) == 0) {
+            code_defect(code, "step \"%s\" is call %d and call %d: each call of a process must have a name of its own",
+                        name, at->number + 1, number + 1);
+            return true;
+        }
+    mine    = arena_alloc(code->job->arena, sizeof *mine);
+    *mine   = (CodeCalled){.next = *bucket, .name = arena_text(code->job->arena, name), .number = number};
+    *bucket = mine;
     return false;
 }
 
@@ -176,6 +227,8 @@ bool code_call_begin(CodeRun *code, const char *name, const char *kind, const ch
                     CODE_NAME_MAX, name ? name : "");
         return false;
     }
+    if (call_is_repeated(code, name, number))
+        return false;
     code->number++;
     ret_call->name = name;
     mark_print(number, kind, input, ret_call->mark);
@@ -187,7 +240,7 @@ CodeFlow code_go_on(CodeRun *code)
     if (run_must_stop(code->run))
         return code_over(code);
     if (!code->is_compensating && (run_is_canceled(code->run) || strcmp(run_phase(code->run), "forward") != 0))
-        return code_failed(code, /* is_rejected= */ true, "canceled by an operator");
+        return code_failed(code, /* is_rejected= */ true, run_cancel_text(code->run));
     return CODE_NEXT;
 }
 
@@ -273,6 +326,11 @@ static void marks_fill(CodeRun *code)
             code->marked = arena_array(code->job->arena, const StepRecord *, most + 1);
     }
     code->marked_count = most;
+    code->named        = arena_array(code->job->arena, CodeNamed, most + 1);
+    for (int i = 0; i < most; i++)
+        if (code->marked[i])
+            code->named[code->named_count++] = (CodeNamed){code->marked[i]->name, i};
+    qsort(code->named, (size_t)code->named_count, sizeof *code->named, named_compare);
 }
 
 static void history_end_check(CodeRun *code)
@@ -306,11 +364,15 @@ static BodyVerdict function_end(CodeRun *code, CodeFlow flow)
         return compensated_end(code, code->reason ? code->reason : code->error ? code->error : "compensated");
     if (flow == CODE_NEXT)
         return (BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_COMPLETE, .result = code->result};
-    if (run_is_canceled(code->run) && !code->is_compensating)
+    if (code->is_compensating ||
+        strcmp(run_phase(code->run), "compensating") == 0) /* what is not undone needs an operator */
+        return (
+            BodyVerdict){.end = BODY_ENDS, .outcome = OUTCOME_FAIL, .error = code->error ? code->error : code->reason};
+    if (run_is_canceled(code->run))
         return compensated_end(code, code->error);
     return (BodyVerdict){.end     = BODY_ENDS,
-                         .outcome = code->is_rejected && !code->is_compensating ? OUTCOME_REJECT : OUTCOME_FAIL,
-                         .error   = code->error};
+                         .outcome = code->is_rejected ? OUTCOME_REJECT : OUTCOME_FAIL,
+                         .error   = code->error ? code->error : code->reason};
 }
 
 ErrorCode code_body(Run *run, Job *job, const LoadedProcess *loaded, void *context, BodyVerdict *ret_verdict,

@@ -13,7 +13,8 @@
  *   1. While the function makes the calls that are recorded, with their inputs, nothing is run twice.
  *   2. When a call differs from the record with its number, nothing is run or written any more in this activation, and the process goes to
  *      troubleshooting with the name of the first step that differs. So does a function that ends before its last record.
- *   3. A process that was canceled fails at its first call that has no record, also in each later replay, until compensating() is called.
+ *   3. A process that was canceled, or whose deadline has passed and that is to be compensated, fails at its first call that has no record, also in
+ *      each later replay, until compensating() is called.
  * Threads: a CodeRun belongs to the thread that runs the function. Ownership: what calls return lives until the function returns.
  */
 #ifndef PROCESS_CODE_H
@@ -47,7 +48,6 @@ Job        *code_job(CodeRun *code);
 Arena      *code_arena(CodeRun *code);
 const char *code_state(CodeRun *code); /* as it is now, which is not what it was in an earlier replay */
 const char *code_error(CodeRun *code); /* of the last call that said CODE_FAILED */
-bool        code_is_canceled(CodeRun *code);
 
 /* ---- steps ---- */
 

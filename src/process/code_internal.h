@@ -10,6 +10,20 @@
 #define CODE_CALL_MS   10000
 #define CODE_MARK_SIZE 80
 #define CODE_USED_MAX  1000 /* names of responses */
+#define CODE_BUCKETS   1024 /* of names of calls */
+
+/* A call that is recorded. */
+typedef struct {
+    const char *name; /* of its first record */
+    int         number;
+} CodeNamed;
+
+/* A call of this activation. */
+typedef struct CodeCalled {
+    struct CodeCalled *next; /* in its bucket */
+    const char        *name;
+    int                number;
+} CodeCalled;
 
 struct CodeRun {
     const CodeProgram *program;
@@ -17,8 +31,11 @@ struct CodeRun {
     Job               *job;
     const StepRecord **marked; /* by number of the call; NULL: nothing is recorded */
     int                marked_count;
-    int                number;  /* of the next call */
-    bool               is_over; /* do nothing more: waits, a defect, an error, a lost lease */
+    CodeNamed         *named; /* those that are there, by name */
+    int                named_count;
+    CodeCalled        *called[CODE_BUCKETS]; /* the calls so far, by a hash of their names */
+    int                number;               /* of the next call */
+    bool               is_over;              /* do nothing more: waits, a defect, an error, a lost lease */
     bool               is_compensating;
     bool               is_rejected; /* the last failure was a business refusal */
     const char        *defect;      /* what is wrong with the function */

@@ -44,8 +44,8 @@ static CodeFlow item_send(CodeRun *code, SendItem *item)
     ErrorCode                 result;
 
     do {
-        if (sending.is_busy)
-            run_busy_wait(&wait_ms);
+        if (sending.is_busy && !run_busy_wait(&wait_ms))
+            break;
         options.deadline = deadline_in_ms(CODE_CALL_MS);
         result           = tx_run(code->program->pool, &options, sending_body, &sending, &error);
     } while (result != OK && sending.is_busy && !run_must_stop(code->run));
@@ -69,7 +69,7 @@ static CodeFlow reply_record(CodeRun *code, const CodeCall *call, const SentRepl
 {
     if (strcmp(reply->status, "COMPLETED") == 0)
         return code_call_record(code, call, reply->result ? reply->result : "null");
-    return outcome_fail(code, call, strcmp(reply->status, "FAILED") == 0,
+    return outcome_fail(code, call, sent_reply_is_refusal(reply),
                         arena_print(code->job->arena, "%s: %s", reply->status,
                                     reply->error ? reply->error : "no reason was given"));
 }
@@ -92,7 +92,8 @@ static CodeFlow outcome_get(CodeRun *code, const CodeCall *call, SendItem *item,
     if (found) /* also if the process is to be canceled: the function must know what has happened */
         return reply_record(code, call, &reply);
     CODE_TRY(code_go_on(code));
-    CODE_TRY(item_send(code, item));
+    if (!run_has_sent(code->run, item->command_id))
+        CODE_TRY(item_send(code, item));
     CODE_TRY(code_begun(code, call, run_attempts(code->run, call->name) + 1, timeout_ms, &due_us));
     if (due_us && run_now_us(code->run) >= due_us)
         return outcome_fail(code, call, /* is_reject= */ false, "no outcome came in time");

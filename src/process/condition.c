@@ -103,6 +103,8 @@ static const struct {
 } habits[] = {
     {"&&", "\"and\""                   },
     {"||", "\"or\""                    },
+    {"=>", "\">=\""                    },
+    {"=<", "\"<=\""                    },
     {"=",  "\"==\""                    },
     {"!",  "\"not\""                   },
     {"'",  "a double quote"            },
@@ -238,7 +240,7 @@ static ErrorCode test_read(Parser *parser, const Node **ret_node)
     } else if (!node->a.path && value_kind(node->a.literal) != VALUE_TRUE &&
                value_kind(node->a.literal) != VALUE_FALSE) {
         parser->wrong = start;
-        return fail(parser->reterr, ERR_INVALID, "%s alone is no condition: compare it with something",
+        return fail(parser->reterr, ERR_INVALID, "%s alone is not a condition: compare it with something",
                     value_kind_name(value_kind(node->a.literal)));
     }
     *ret_node = node;

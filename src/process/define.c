@@ -37,12 +37,6 @@ void process_defined_write(Writer *writer, const Definition *definition, const P
 
 DB_SHAPE(version, ProcessVersion, PROCESS_VERSION_COLUMNS);
 
-typedef struct {
-    const char *source;
-} SourceRow;
-#define SOURCE_COLUMNS(X, T) X(T, const char *, DB_TEXT, source)
-DB_SHAPE(source, SourceRow, SOURCE_COLUMNS);
-
 ErrorCode process_versions(Pool *pool, Deadline deadline, Arena *arena, const ProcessVersionFilter *filter,
                            ProcessVersion **ret_list, int *ret_count, Error *reterr)
 {
@@ -73,10 +67,7 @@ ErrorCode process_version_source(Pool *pool, Deadline deadline, Arena *arena, co
                                  const char **ret_source, Error *reterr)
 {
     TxOptions options = {.name = "process_source", .deadline = deadline, .arena = arena, .read_only = true};
-    SourceRow row;
 
-    TRY(db_call(pool, &options, sql_process_definition_source, DB_ARGS(db_i32(version->id)), &source_shape, &row,
-                reterr));
-    *ret_source = row.source;
-    return OK;
+    return db_call(pool, &options, sql_process_definition_source, DB_ARGS(db_i32(version->id)), &db_text_shape,
+                   ret_source, reterr);
 }

@@ -17,13 +17,19 @@ static const Step *step_find(const Parser *parser, const char *name)
     return NULL;
 }
 
-static ErrorCode unknown_refuse(Parser *parser, const char *at, const char *name)
+/* Suggests a step that the place may name: for a jump a later one of its list, for a path any but the step itself. */
+static ErrorCode unknown_refuse(Parser *parser, const char *at, const char *name, const Step *from, bool is_jump)
 {
     const char *names[DEFINITION_STEPS_MAX];
+    size_t      count = 0;
 
-    for (int i = 0; i < parser->count; i++)
-        names[i] = parser->steps[i]->name;
-    const char *nearest = text_nearest(name, names, (size_t)parser->count);
+    for (int i = 0; i < parser->count; i++) {
+        const Step *step = parser->steps[i];
+
+        if (is_jump ? step->list == from->list && step->position > from->position : step != from)
+            names[count++] = step->name;
+    }
+    const char *nearest = text_nearest(name, names, count);
     return source_refuse(&parser->source, at, parser->reterr, "no step is named \"%.*s\"%s%s%s",
                          (int)text_cut(name, strlen(name), 60), name, nearest ? ", did you mean \"" : "",
                          nearest ? nearest : "", nearest ? "\"?" : "");
@@ -39,7 +45,7 @@ static ErrorCode target_find(Parser *parser, const Step *from, const char *name,
     if (strcmp(name, "end") == 0)
         return OK;
     if (!target)
-        return unknown_refuse(parser, at, name);
+        return unknown_refuse(parser, at, name, from, /* is_jump= */ true);
     if (target->list != from->list)
         return source_refuse(&parser->source, at, parser->reterr,
                              "step \"%s\" is in another list: a jump leads neither into nor out of one", name);
@@ -155,7 +161,7 @@ static ErrorCode reference_check(Parser *parser, const Reference *reference)
     const Step *named = step_find(parser, reference->path->step), *used = reference->step, *target;
 
     if (!named)
-        return unknown_refuse(parser, reference->path->at, reference->path->step);
+        return unknown_refuse(parser, reference->path->at, reference->path->step, used, /* is_jump= */ false);
     if (named == used)
         return refuse(parser, reference, "is this one: its own result is called result, in save and compensate");
     if (!has_result(named))

@@ -11,17 +11,12 @@
 
 #define FIELDS_MAX 64 /* one bit each in a uint64_t */
 
-static Value slice(const char *value)
-{
-    return (Value){value, (size_t)(scan_value_end(value) - value)};
-}
-
 /* ---- fields ---- */
 
 /* NULL: there is no such field. */
 static const ProcessField *field_find(const ProcessTable *table, const char *key)
 {
-    Value raw = slice(key);
+    Value raw = value_slice(key);
 
     if (memchr(raw.bytes, '\\', raw.size)) /* no field's name needs an escape */
         return NULL;
@@ -72,7 +67,7 @@ ErrorCode table_read(Parser *parser, const ProcessTable *table, Value object, vo
             unknown_error_set(parser, table, at);
             return ERR_INVALID;
         }
-        Value value = slice(scan_member_value(at));
+        Value value = value_slice(scan_member_value(at));
         TRY(field_read(parser, field, value, row));
         at = value.bytes + value.size;
     }
@@ -174,7 +169,7 @@ static ErrorCode members_read(Parser *parser, Value object, Action *row)
     while (scan_next(&at)) {
         const ProcessField *field = field_find(&step_table, at);
         const char         *key   = at;
-        Value               value = slice(scan_member_value(at));
+        Value               value = value_slice(scan_member_value(at));
 
         at = value.bytes + value.size;
         if (!(field->kinds >> row->kind & 1))
@@ -369,7 +364,7 @@ static ErrorCode list_read(Parser *parser, Value value, StepList *list)
         parser->list      = list;
         steps[i].list     = list;
         steps[i].position = i;
-        TRY(step_read(parser, slice(at), &steps[i]));
+        TRY(step_read(parser, value_slice(at), &steps[i]));
     }
     parser->step = outer;
     parser->list = outer_list;
@@ -389,14 +384,14 @@ ErrorCode steps_read(Parser *parser, const ProcessField *field, Value value, Ste
 
 static ErrorCode branch_read(Parser *parser, const ProcessField *field, const char *key, StepList *list)
 {
-    Value raw = slice(key);
+    Value raw = value_slice(key);
 
     list->name = string_copy(parser, raw);
     if (!name_is_valid(list->name, 50, ""))
         return source_refuse(&parser->source, key, parser->reterr,
                              "the name of a branch must be 1 to 50 letters, digits, \"_\" or \"-\", beginning with a "
                              "letter or digit");
-    return steps_read(parser, field, slice(scan_member_value(key)), list);
+    return steps_read(parser, field, value_slice(scan_member_value(key)), list);
 }
 
 ErrorCode branches_read(Parser *parser, const ProcessField *field, Value value, ParallelAction *ret_action)

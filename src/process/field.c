@@ -24,18 +24,17 @@
 
 static_assert(STEP_KIND_COUNT < 32, "a set of kinds has a bit for each");
 
-const char *const        failure_actions[] = {"troubleshoot", "compensate", "fail", NULL};
-static const char *const timeout_words[]   = {"fail", "continue", NULL};
-static const char *const method_words[]    = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", NULL};
+static const char *const timeout_words[] = {"fail", "continue", NULL};
+static const char *const method_words[]  = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", NULL};
 
 /* clang-format off */
 static const ProcessField retry_fields[] = {
     {"attempts", TYPE_INTEGER, offsetof(StepRetry, attempts), .min = 1, .max = DEFINITION_ATTEMPTS_MAX,
-     .help = "how often it is tried, the first time included; 5 unless given"},
+     .help = "the number of attempts, including the first; 5 unless given"},
     {"delay", TYPE_DURATION, offsetof(StepRetry, delay_ms), .min = 0, .max = DEFINITION_TIME_MS_MAX,
-     .help = "before the second attempt; 1s unless given"},
+     .help = "the delay before the second attempt; 1s unless given"},
     {"factor", TYPE_REAL, offsetof(StepRetry, factor), .min = 1, .max = 10,
-     .help = "by which each further delay is longer; 2 unless given"},
+     .help = "the factor by which each further delay grows; 2 unless given"},
     {"delay_max", TYPE_DURATION, offsetof(StepRetry, delay_ms_max), .min = 0, .max = DEFINITION_TIME_MS_MAX,
      .help = "the longest delay; 1m unless given, or delay if that is longer"},
 };
@@ -43,105 +42,105 @@ static const ProcessTable retry_table = {"retry", retry_fields, COUNT(retry_fiel
 
 static const ProcessField http_fields[] = {
     {"method", TYPE_METHOD, offsetof(HttpAction, method), .required = true, .words = method_words,
-     .help = "of the request"},
-    {"url", TYPE_URL, offsetof(HttpAction, url), .required = true, .help = "with templates"},
-    {"headers", TYPE_HEADERS, 0, .help = "names and texts with templates"},
-    {"body", TYPE_JSON, offsetof(HttpAction, body), .help = "JSON with templates; no body unless given"},
+     .help = "the method of the request"},
+    {"url", TYPE_URL, offsetof(HttpAction, url), .required = true, .help = "the URL, with templates"},
+    {"headers", TYPE_HEADERS, 0, .help = "request headers; the values may have templates"},
+    {"body", TYPE_JSON, offsetof(HttpAction, body), .help = "the body, JSON with templates; none unless given"},
 };
 static const ProcessTable http_table = {"http", http_fields, COUNT(http_fields)};
 
 static const ProcessField command_fields[] = {
-    {"domain", TYPE_DOMAIN, offsetof(CommandAction, domain), .max = 63, .help = "that of the process unless given"},
-    {"type", TYPE_TYPE, offsetof(CommandAction, type), .required = true, .help = "of the command"},
-    {"payload", TYPE_JSON, offsetof(CommandAction, payload), .help = "JSON with templates; {} unless given"},
+    {"domain", TYPE_DOMAIN, offsetof(CommandAction, domain), .max = 63, .help = "the domain; that of the process unless given"},
+    {"type", TYPE_TYPE, offsetof(CommandAction, type), .required = true, .help = "the type of the command"},
+    {"payload", TYPE_JSON, offsetof(CommandAction, payload), .help = "the payload, JSON with templates; {} unless given"},
 };
 static const ProcessTable command_table = {"command", command_fields, COUNT(command_fields)};
 
 static const ProcessField wait_fields[] = {
-    {"response", TYPE_NAME, offsetof(WaitAction, response), .help = "the name of a response"},
+    {"response", TYPE_NAME, offsetof(WaitAction, response), .help = "the name of the responses to wait for"},
     {"count", TYPE_INTEGER, offsetof(WaitAction, count), .min = 1, .max = DEFINITION_COUNT_MAX,
-     .help = "how many of them, with different keys; 1 unless given"},
-    {"until", TYPE_CONDITION, offsetof(WaitAction, until), .help = "instead of response: until this condition holds"},
+     .help = "how many responses, with different keys; 1 unless given"},
+    {"until", TYPE_CONDITION, offsetof(WaitAction, until), .help = "wait until this condition holds; instead of response"},
 };
 static const ProcessTable wait_table = {"wait", wait_fields, COUNT(wait_fields)};
 
 static const ProcessField sleep_fields[] = {
     {"for", TYPE_TEXT, offsetof(SleepAction, for_text), .help = "a duration such as {{state.days}}d, with templates"},
     {"until", TYPE_TEXT, offsetof(SleepAction, until),
-     .help = "instead of for: a time such as 2030-01-31T08:00:00Z, with templates"},
+     .help = "a time such as 2030-01-31T08:00:00Z, with templates; instead of for"},
 };
 const ProcessTable sleep_table = {"sleep", sleep_fields, COUNT(sleep_fields)};
 
 static const ProcessField child_fields[] = {
-    {"type", TYPE_TYPE, offsetof(ProcessAction, type), .required = true, .help = "of the child"},
+    {"type", TYPE_TYPE, offsetof(ProcessAction, type), .required = true, .help = "the type of the child"},
     {"domain", TYPE_DOMAIN, offsetof(ProcessAction, domain), .max = DOMAIN_LENGTH_MAX,
-     .help = "that of the process unless given"},
-    {"state", TYPE_PATCH, offsetof(ProcessAction, state), .help = "its initial state, with templates; {} unless given"},
+     .help = "the domain; that of the process unless given"},
+    {"state", TYPE_PATCH, offsetof(ProcessAction, state), .help = "the initial state of the child, with templates; {} unless given"},
 };
 static const ProcessTable child_table = {"process", child_fields, COUNT(child_fields)};
 
 static const ProcessField step_fields[] = {
-    {"name", TYPE_NAME, offsetof(Step, name), ALL, .required = true, .help = "unique in the file"},
+    {"name", TYPE_NAME, offsetof(Step, name), ALL, .required = true, .help = "the name of the step, unique in the file"},
     {"exec", TYPE_LINE, offsetof(Step, action.exec), EXEC, .selects = true, .in_compensate = true,
-     .help = "a command line: input on standard input, result on standard output"},
+     .help = "runs a command line, with input on its standard input; its standard output is the result"},
     {"sql", TYPE_FUNCTION, offsetof(Step, action.sql), SQL, .selects = true, .in_compensate = true,
-     .help = "schema.function(input jsonb, key uuid) returns jsonb; its effects and its record commit together"},
+     .help = "calls schema.function(input jsonb, key uuid) returns jsonb; its effects and the record commit together"},
     {"http", TYPE_OBJECT, offsetof(Step, action.http), HTTP, .selects = true, .in_compensate = true,
-     .table = &http_table, .help = "a request with an idempotency key"},
+     .table = &http_table, .help = "sends a request with an idempotency key"},
     {"command", TYPE_OBJECT, offsetof(Step, action.command), COMMAND, .selects = true, .in_compensate = true,
      .table = &command_table, .help = "sends a command and waits for its outcome"},
     {"wallet", TYPE_OPERATION, offsetof(Step, action.wallet), WALLET, .selects = true, .in_compensate = true,
-     .help = "posts to the ledger: kind and the fields of that kind, with templates"},
+     .help = "posts an operation to the ledger"},
     {"wait", TYPE_OBJECT, offsetof(Step, action.wait), WAIT, .selects = true, .table = &wait_table,
-     .help = "waits for responses or a condition"},
+     .help = "waits for responses, or until a condition holds"},
     {"sleep", TYPE_SLEEP, offsetof(Step, action.sleep), BIT(STEP_SLEEP), .selects = true,
-     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "a duration, {\"for\": DURATION} or {\"until\": TIME}"},
+     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "waits for a time, or until a time"},
     {"set", TYPE_PATCH, offsetof(Step, action.set), BIT(STEP_SET), .selects = true,
-     .help = "merged into the state"},
+     .help = "merges an object with templates into the state"},
     {"when", TYPE_CONDITION, offsetof(Step, action.when.condition), BIT(STEP_WHEN), .selects = true,
-     .help = "jumps forward"},
+     .help = "evaluates a condition and continues at then or else"},
     {"fail", TYPE_TEXT, offsetof(Step, action.fail), BIT(STEP_FAIL), .selects = true,
-     .help = "ends the process as failed, or has it compensated; the reason, with templates"},
+     .help = "refuses: the process is compensated or ends as FAILED; the value is the reason, with templates"},
     {"parallel", TYPE_BRANCHES, offsetof(Step, action.parallel), PARALLEL, .selects = true,
-     .help = "lists of steps by name, run at the same time and joined"},
+     .help = "runs lists of steps, each with a name, at the same time and waits for all of them"},
     {"each", TYPE_LIST, offsetof(Step, action.each.items), EACH, .selects = true,
-     .help = "one template that is an array: the steps run once per item"},
+     .help = "runs the steps once per item of an array"},
     {"process", TYPE_OBJECT, offsetof(Step, action.process), PROCESS, .selects = true, .table = &child_table,
-     .help = "starts a child and waits for its end"},
+     .help = "starts a child process and waits for its end"},
     {"input", TYPE_JSON, offsetof(Step, action.input), EXEC | SQL, .in_compensate = true,
-     .help = "JSON with templates; null unless given"},
+     .help = "the argument of the program or function, JSON with templates; null unless given"},
     {"then", TYPE_TARGET, offsetof(Step, action.when.then_name), BIT(STEP_WHEN), .required = true,
-     .help = "where it goes on if the condition holds: a later step of the list, or \"end\", the end of the list"},
+     .help = "where to continue if the condition holds; \"end\" is the end of the list"},
     {"else", TYPE_TARGET, offsetof(Step, action.when.else_name), BIT(STEP_WHEN),
-     .help = "where it goes on if not; the next step unless given"},
+     .help = "where to continue otherwise; the next step unless given"},
     {"concurrency", TYPE_INTEGER, offsetof(Step, action.each.concurrency), EACH,
-     .min = 1, .max = DEFINITION_CONCURRENCY_MAX, .help = "items at the same time; 1 unless given"},
-    {"steps", TYPE_STEPS, offsetof(Step, action.each.list), EACH, .required = true, .help = "run once per item"},
+     .min = 1, .max = DEFINITION_CONCURRENCY_MAX, .help = "how many items are handled at the same time; 1 unless given"},
+    {"steps", TYPE_STEPS, offsetof(Step, action.each.list), EACH, .required = true, .help = "the steps for each item"},
     {"timeout", TYPE_DURATION, offsetof(Step, action.timeout_ms), CALLS | WAIT | PROCESS, .in_compensate = true,
-     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "of one attempt, or of the wait; none unless given"},
+     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "the longest time of one attempt, or of the wait; unless given, 30s in sql, http and wallet, none in the others"},
     {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), WAIT, .words = timeout_words,
-     .help = "fail unless given"},
+     .help = "what happens when the wait times out; fail unless given"},
     {"retry", TYPE_OBJECT, offsetof(Step, action.retry), CALLS | PROCESS, .in_compensate = true,
-     .table = &retry_table, .help = "attempts and delays"},
+     .table = &retry_table, .help = "how often, and after which delays, a failed step is tried again"},
     {"save", TYPE_PATCH, offsetof(Step, save), CALLS | WAIT | PARALLEL | EACH | PROCESS, .has_result = true,
-     .help = "merged into the state with the record of the step"},
+     .help = "an object with templates that is merged into the state together with the record of the step"},
     {"compensate", TYPE_COMPENSATE, offsetof(Step, compensate), CALLS | PROCESS, .has_result = true,
-     .help = "what undoes the step, if a later one fails for good"},
+     .help = "the action that undoes the step if the process is compensated"},
 };
 const ProcessTable step_table = {"step", step_fields, COUNT(step_fields)};
 
 static const ProcessField definition_fields[] = {
-    {"type", TYPE_TYPE, offsetof(Definition, type), .required = true, .help = "of the process"},
+    {"type", TYPE_TYPE, offsetof(Definition, type), .required = true, .help = "the type of process that this file defines"},
     {"domain", TYPE_DOMAIN, offsetof(Definition, domain), .required = true, .max = DOMAIN_LENGTH_MAX,
-     .help = "of the process"},
+     .help = "the domain of its processes"},
     {"deadline", TYPE_DURATION, offsetof(Definition, deadline_ms), .min = 1, .max = DEFINITION_TIME_MS_MAX,
-     .help = "from the start to the end; none unless given"},
+     .help = "the longest time from the start to the end of a process; none unless given"},
     {"on_deadline", TYPE_WORD, offsetof(Definition, on_deadline), .words = failure_actions,
-     .help = "what happens when it passes; on_failure unless given"},
+     .help = "what happens when the deadline passes; as on_failure unless given"},
     {"on_failure", TYPE_WORD, offsetof(Definition, on_failure), .words = failure_actions,
-     .help = "when a step fails for good; compensate if any step has a compensation, else troubleshoot, unless given"},
-    {"steps", TYPE_STEPS, offsetof(Definition, list), .required = true, .help = "in order"},
-    {"result", TYPE_JSON, offsetof(Definition, result), .help = "JSON with templates; the state unless given"},
+     .help = "what happens when a step fails for good; unless given, compensate if any step has a compensation, else troubleshoot"},
+    {"steps", TYPE_STEPS, offsetof(Definition, list), .required = true, .help = "run one after another"},
+    {"result", TYPE_JSON, offsetof(Definition, result), .help = "the result of the process, JSON with templates; the state unless given"},
 };
 const ProcessTable definition_table = {"definition", definition_fields, COUNT(definition_fields)};
 /* clang-format on */
@@ -203,7 +202,7 @@ static const char *const rules[] = {
     [TYPE_OPERATION]  = "an object with kind and its fields",
     [TYPE_OBJECT]     = "an object",
     [TYPE_COMPENSATE] = "an object with one of exec, sql, http, command and wallet",
-    [TYPE_STEPS]      = "an array of steps, at least one",
+    [TYPE_STEPS]      = "an array of one or more steps",
     [TYPE_BRANCHES]   = "an object of 1 to 64 arrays of steps",
 };
 

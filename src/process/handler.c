@@ -9,11 +9,18 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/problem.h"
+#include "base/sync.h"
 #include "bus/release.h"
+#include "pg/migrate.h"
+#include "sql.h"
 
 #define CALL_MS          10000
 #define SUSPECT_DELAY_MS 1000
-#define LOAD_BYTES_MAX   ((size_t)128 << 20)
+#define BUSY_DELAY_MS    1000
+/* Between the next tries of activations that cannot go on now, so that a thousand locked processes leave the pod to others. */
+#define BUSY_SLOT_MS      40
+#define BUSY_DELAY_MS_MAX 30000
+#define LOAD_BYTES_MAX    ((size_t)128 << 20)
 /* Of what one claim reads ahead. A process that is larger is read by itself. */
 #define PREPARE_BYTES_MAX ((int64_t)16 << 20)
 
@@ -23,7 +30,9 @@ typedef struct {
     ProcessWriter *writer;
     ProcessBody   *body;
     void          *context;
-    ProcessStop   *stop; /* NULL: none */
+    ProcessStop   *stop;         /* NULL: none */
+    Mutex          mutex;        /* guards the rest */
+    Mono           postponed_to; /* the latest time */
 } ProcessHandler;
 
 /* ---- load ---- */
@@ -77,7 +86,7 @@ static ErrorCode loaded_get(ProcessHandler *handler, Job *job, bool fresh, Arena
     TRY(process_load(handler->pool, deadline_in_ms(CALL_MS), arena, &job->command->id, 1, /* bytes_max= */ 0, &loaded,
                      &count, reterr));
     if (count == 0)
-        return fail(reterr, ERR_NOT_FOUND, "command %s is no process: start processes with pawl.start",
+        return fail(reterr, ERR_NOT_FOUND, "command %s is not a process: start processes with pawl.start",
                     job->command->command_id);
     *ret_loaded = loaded;
     return OK;
@@ -103,7 +112,8 @@ static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_me
 }
 
 /* *ret_done: the process is suspended or ended, or its lease is lost. */
-static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, bool *ret_is_suspect, Error *reterr)
+static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, bool *ret_is_suspect,
+                                bool *ret_is_unwritten, Error *reterr)
 {
     bool met = false;
 
@@ -115,10 +125,12 @@ static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_don
 
         TRY(loaded_get(handler, job, /* fresh= */ met, arena, &loaded, reterr));
         TRY(run_new(handler->writer, job, loaded, &run, reterr));
-        ErrorCode code  = handler->body(run, job, loaded, handler->context, &verdict, reterr);
-        *ret_is_suspect = run_is_suspect(run);
+        ErrorCode code = handler->body(run, job, loaded, handler->context, &verdict, reterr);
+        if (code == OK)
+            code = verdict_obey(run, &verdict, &met, reterr);
+        *ret_is_suspect   = run_is_suspect(run);
+        *ret_is_unwritten = run_is_unwritten(run);
         TRY(code);
-        TRY(verdict_obey(run, &verdict, &met, reterr));
         *ret_done = run_is_over(run);
     } while (met);
     return OK;
@@ -136,36 +148,76 @@ static void activation_release(ProcessHandler *handler, Job *job, SettleItem *re
     ret_settle->status    = "PENDING";
 }
 
+/* Until an activation that cannot go on now is tried again. */
+static int64_t postpone_ms(ProcessHandler *handler)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&handler->mutex);
+    Mono                        now = clock_mono(), at = mono_plus_ms(now, BUSY_DELAY_MS);
+    Mono                        slot = mono_plus_ms(handler->postponed_to, BUSY_SLOT_MS);
+
+    if (mono_before(at, slot))
+        at = slot;
+    if (mono_before(mono_plus_ms(now, BUSY_DELAY_MS_MAX), at))
+        at = mono_plus_ms(now, BUSY_DELAY_MS_MAX);
+    handler->postponed_to = at;
+    return mono_ms_between(now, at);
+}
+
+/* Another transaction has the process locked, or the machine cannot do more now: no program or thread can be started. */
+static void activation_postpone(ProcessHandler *handler, Job *job, const char *why, SettleItem *ret_settle)
+{
+    Error error   = {0};
+    bool  settled = true;
+
+    if (lease_postpone(handler->pool, deadline_in_ms(CALL_MS), job->arena, job->command, postpone_ms(handler), why,
+                       &settled, &error) != OK)
+        log_error(LOG_WARN, "process", "cannot postpone an activation, its lease runs out", &error);
+    job->is_locked        = !settled; /* by pawl.cancel in a transaction that is open; or it is lost */
+    ret_settle->settled   = true;
+    ret_settle->postponed = true;
+    ret_settle->status    = "PENDING";
+}
+
 static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
 {
     ProcessHandler *handler = (ProcessHandler *)base;
-    Error           error   = {0};
-    bool            done = false, is_suspect = false;
+    Error           error = {0}, why = {0};
+    bool            done = false, is_suspect = false, is_unwritten = false;
     ErrorCode       code;
 
     if (job->prepared == &left_out) {
         activation_release(handler, job, ret_settle);
         return;
     }
-    code = activation_run(handler, job, &done, &is_suspect, &error);
+    code = activation_run(handler, job, &done, &is_suspect, &is_unwritten, &error);
     if (job->not_begun)
         return;
+    if (code != OK && migrate_explains(handler->pool, &schema_embedded, &error, &why)) {
+        job->not_begun = arena_text(job->arena, why.text); /* not the process's failure: another pod runs it */
+        return;
+    }
     if (code == OK && done) {
         ret_settle->settled = true;
         ret_settle->status  = "COMPLETED";
         return;
     }
-    if (code != OK && is_suspect && !job_is_stopped(job)) {
+    if (code != OK && (is_suspect || is_unwritten) && !job_is_stopped(job)) {
         ret_settle->outcome  = OUTCOME_RETRY;
-        ret_settle->delay_ms = SUSPECT_DELAY_MS;
+        ret_settle->delay_ms = is_unwritten ? SETTLE_DELAY_DEFAULT : SUSPECT_DELAY_MS;
         ret_settle->error    = arena_text(job->arena, problem_stored(&error));
+        log_error(LOG_WARN, "process", "activation has failed, it will be retried", &error);
         return;
     }
-    if (code == OK || error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED || code == ERR_STOPPING) {
+    if (code == OK || is_unwritten || error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED ||
+        code == ERR_STOPPING) {
         if (code != OK)
-            log_error(LOG_WARN, "process", "activation is interrupted, it will be run again", &error);
+            log_error(code == ERR_BUSY ? LOG_INFO : LOG_WARN, "process",
+                      "activation is interrupted, it will be run again", &error);
         metric_add(&process_metrics_of(job->domain)->interrupted, 1);
-        activation_release(handler, job, ret_settle);
+        if (code == ERR_BUSY && !job_is_stopped(job))
+            activation_postpone(handler, job, error.text, ret_settle);
+        else
+            activation_release(handler, job, ret_settle);
         return;
     }
     ret_settle->outcome = OUTCOME_FAIL;
@@ -189,6 +241,7 @@ Handler *process_handler_new(Pool *pool, ProcessBody *body, void *context)
     handler->writer  = process_writer_new(pool);
     handler->body    = body;
     handler->context = context;
+    mutex_init(&handler->mutex);
     return &handler->base;
 }
 
@@ -202,5 +255,6 @@ void process_handler_free(Handler *base)
     ProcessHandler *handler = (ProcessHandler *)base;
 
     process_writer_free(handler->writer);
+    mutex_done(&handler->mutex);
     free(handler);
 }

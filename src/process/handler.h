@@ -10,7 +10,8 @@
  *     BODY_AGAIN     loads the process and calls the body again
  *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops and gives it back, or job->not_begun says why not
  *
- * A failure that passes (the database is away) gives the activation back without an attempt, unless code of an application was running on the
+ * A process that another transaction has locked is postponed: it is claimed again after a second or, if many are, when its turn has come. A
+ * failure that passes (the database is away) gives the activation back without an attempt, unless code of an application was running on the
  * connection that was lost: that may be what ends it again and again, so it counts as a worker that died. One that does not (the state is too large,
  * too many steps) sends the process to the troubleshooting queue with the reason.
  * Threads: handler threads of a worker. Ownership: process_handler_free() after worker_run() returned.

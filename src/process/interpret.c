@@ -13,53 +13,21 @@
 #include "sql.h"
 
 #define CALL_MS         10000
+#define DEFINITIONS_MAX 256 /* that are kept compiled */
 #define WALK_BYTES_MAX  ((size_t)32 << 20)
 #define INPUT_BYTES_MAX ((size_t)32 << 20) /* of steps that run at the same time in this pod */
-#define CANCELED_TEXT   "canceled by an operator"
-#define LATE_TEXT       "the deadline of the process has passed"
 
 /* ---- definitions, kept by number ---- */
-
-#define SOURCE_COLUMNS(X, T) X(T, const char *, DB_TEXT, source)
-typedef struct {
-    SOURCE_COLUMNS(DB_FIELD, Source)
-} Source;
-DB_SHAPE(source, Source, SOURCE_COLUMNS);
-
-static const Definition *definition_cached(Interpreter *interpreter, int id)
-{
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&interpreter->mutex);
-
-    for (const struct CachedDefinition *at = interpreter->definitions; at; at = at->next)
-        if (at->id == id)
-            return at->definition;
-    return NULL;
-}
-
-static void definition_keep(Interpreter *interpreter, int id, Arena *arena, const Definition *definition)
-{
-    struct CachedDefinition    *cached = memory_new(1, sizeof *cached);
-    scoped(mutex_unlock) Mutex *held   = mutex_hold(&interpreter->mutex);
-
-    *cached                  = (struct CachedDefinition){interpreter->definitions, arena, id, definition};
-    interpreter->definitions = cached; /* twice if two threads load it at the same time; both stay valid */
-}
-
-#define BOUND_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
-typedef struct {
-    BOUND_COLUMNS(DB_FIELD, Bound)
-} Bound;
-DB_SHAPE(bound, Bound, BOUND_COLUMNS);
 
 /* It was started before its type was defined: it gets the newest definition, and is activated again with it. */
 static ErrorCode definition_bind(const Interpreter *interpreter, Job *job, BodyVerdict *ret_verdict, Error *reterr)
 {
     TxOptions options = {.name = "definition", .deadline = deadline_in_ms(CALL_MS), .arena = job->arena, .keyed = true};
-    Bound     bound;
+    int64_t   number; /* 0: there is none */
 
     TRY(db_call(interpreter->pool, &options, sql_process_bind,
-                DB_ARGS(db_i64(job->command->id), db_i64(job->command->token)), &bound_shape, &bound, reterr));
-    if (!bound.value)
+                DB_ARGS(db_i64(job->command->id), db_i64(job->command->token)), &db_i64_shape, &number, reterr));
+    if (number == 0)
         return fail(reterr, ERR_NOT_FOUND,
                     "code has begun this process, so the file that defines type \"%s\" since then cannot continue it",
                     job->command->type);
@@ -67,21 +35,23 @@ static ErrorCode definition_bind(const Interpreter *interpreter, Job *job, BodyV
     return OK;
 }
 
-static ErrorCode definition_get(Interpreter *interpreter, int id, const Definition **ret_definition, Error *reterr)
+/* It is held until definition_cache_release(). */
+static ErrorCode definition_get(const Interpreter *interpreter, int id, const Definition **ret_definition,
+                                Error *reterr)
 {
     scoped(arena_free) Arena *arena   = NULL;
     TxOptions                 options = {.name = "definition", .deadline = deadline_in_ms(CALL_MS), .read_only = true};
-    Source                    source;
+    const char               *source;
 
-    *ret_definition = definition_cached(interpreter, id);
+    *ret_definition = definition_cache_find(interpreter->definitions, id);
     if (*ret_definition)
         return OK;
     arena         = arena_new(ARENA_BYTES_DEFAULT * 2);
     options.arena = arena;
-    TRY(db_call(interpreter->pool, &options, sql_process_definition_source, DB_ARGS(db_i32(id)), &source_shape, &source,
-                reterr));
-    TRY(definition_parse("definition", source.source, strlen(source.source), arena, ret_definition, reterr));
-    definition_keep(interpreter, id, take(arena), *ret_definition);
+    TRY(db_call(interpreter->pool, &options, sql_process_definition_source, DB_ARGS(db_i32(id)), &db_text_shape,
+                &source, reterr));
+    TRY(definition_parse("definition", source, strlen(source), arena, ret_definition, reterr));
+    *ret_definition = definition_cache_add(interpreter->definitions, id, take(arena), *ret_definition);
     return OK;
 }
 
@@ -89,9 +59,9 @@ Interpreter *interpreter_new(Pool *pool, Client *client)
 {
     Interpreter *interpreter = memory_new(1, sizeof *interpreter);
 
-    interpreter->pool   = pool;
-    interpreter->client = client;
-    mutex_init(&interpreter->mutex);
+    interpreter->pool        = pool;
+    interpreter->client      = client;
+    interpreter->definitions = definition_cache_new(DEFINITIONS_MAX);
     sql_share_init(&interpreter->sql_share, pool);
     byte_share_init(&interpreter->byte_share, INPUT_BYTES_MAX);
     return interpreter;
@@ -99,12 +69,7 @@ Interpreter *interpreter_new(Pool *pool, Client *client)
 
 void interpreter_free(Interpreter *interpreter)
 {
-    for (struct CachedDefinition *at = interpreter->definitions, *next; at; at = next) {
-        next = at->next;
-        arena_free(at->arena);
-        free(at);
-    }
-    mutex_done(&interpreter->mutex);
+    definition_cache_free(interpreter->definitions);
     byte_share_done(&interpreter->byte_share);
     sql_share_done(&interpreter->sql_share);
     free(interpreter);
@@ -204,11 +169,11 @@ static bool walk_is_ended(Walk *walk, Flow *ret_flow)
         return true;
     }
     if (run_is_canceled(walk->run)) {
-        walk_fail(walk, "", CANCELED_TEXT, /* is_refusal= */ true, ret_flow);
+        walk_fail(walk, "", run_cancel_text(walk->run), /* is_refusal= */ true, ret_flow);
         return true;
     }
     if (run_is_late(walk->run)) {
-        walk_fail(walk, "", LATE_TEXT, /* is_refusal= */ false, ret_flow);
+        walk_fail(walk, "", RUN_LATE_TEXT, /* is_refusal= */ false, ret_flow);
         return true;
     }
     return false;
@@ -277,12 +242,23 @@ static const char *failure_text(const Walk *walk)
     return arena_print(walk->arena, "step %s: %s", walk->failed_step, walk->failure);
 }
 
+/* That of the start, or else of the definition. */
+static FailureAction deadline_action(const Walk *walk)
+{
+    const char *given = run_deadline_action(walk->run);
+
+    for (int i = 0; given && failure_actions[i]; i++)
+        if (strcmp(failure_actions[i], given) == 0)
+            return (FailureAction)i;
+    return walk->definition->on_deadline;
+}
+
 static FailureAction failure_action(const Walk *walk)
 {
     if (run_is_canceled(walk->run))
         return ACTION_COMPENSATE;
     if (run_is_late(walk->run))
-        return walk->definition->on_deadline;
+        return deadline_action(walk);
     if (walk->is_refusal && walk->definition->on_failure == ACTION_TROUBLESHOOT)
         return ACTION_FAIL; /* nothing to look into */
     return walk->definition->on_failure;
@@ -368,7 +344,7 @@ static ErrorCode late_end(Walk *walk, BodyVerdict *ret_verdict, Error *reterr)
     if (flow == FLOW_STOPPED)
         return OK;
     if (flow == FLOW_NEXT)
-        walk_fail(walk, "", LATE_TEXT, /* is_refusal= */ false, &flow);
+        walk_fail(walk, "", RUN_LATE_TEXT, /* is_refusal= */ false, &flow);
     return failed_end(walk, ret_verdict, reterr);
 }
 
@@ -388,7 +364,7 @@ static ErrorCode completed_end(Walk *walk, BodyVerdict *ret_verdict, Error *rete
     if (code == OK && run_is_over(walk->run))
         return OK;
     if (code == OK) {
-        walk_fail(walk, "", CANCELED_TEXT, /* is_refusal= */ true, &flow);
+        walk_fail(walk, "", run_cancel_text(walk->run), /* is_refusal= */ true, &flow);
         return failed_end(walk, ret_verdict, reterr);
     }
     if (is_own_fault(code))
@@ -473,6 +449,7 @@ ErrorCode interpret_body(Run *run, Job *job, const LoadedProcess *loaded, void *
     code = walk_run(&walk, ret_verdict, reterr);
     mutex_done(&walk.mutex);
     mutex_done(&walk.responses_mutex);
+    definition_cache_release(walk.interpreter->definitions, loaded->definition_id);
     ret_verdict->result = arena_text(job->arena, ret_verdict->result);
     ret_verdict->error  = arena_text(job->arena, ret_verdict->error);
     return code;

@@ -9,23 +9,18 @@
 #include "base/sync.h"
 #include "process/byte_share.h"
 #include "process/definition.h"
+#include "process/definition_cache.h"
 #include "process/interpret.h"
 #include "process/sent.h"
 #include "process/sql_share.h"
 
 struct Interpreter {
-    Pool      *pool;
-    Client    *client;
-    SqlShare   sql_share;
-    ByteShare  byte_share;     /* of inputs of steps */
-    atomic_int branch_threads; /* that run now; at most BRANCH_THREADS_MAX */
-    Mutex      mutex;          /* guards the list */
-    struct CachedDefinition {
-        struct CachedDefinition *next;
-        Arena                   *arena;
-        int                      id;
-        const Definition        *definition;
-    } *definitions; /* a definition never changes, so it is kept for as long as the process runs */
+    Pool            *pool;
+    Client          *client;
+    SqlShare         sql_share;
+    ByteShare        byte_share;     /* of inputs of steps */
+    atomic_int       branch_threads; /* that run now; at most BRANCH_THREADS_MAX */
+    DefinitionCache *definitions;
 };
 
 /* One activation of a process. */
@@ -61,6 +56,7 @@ struct Scope {
 /* ---- scope.c ---- */
 
 #define RECORD_NAME_MAX 400
+#define STALE_TRIES     100 /* of one attempt to write a patch, while the state changes */
 typedef struct {
     char text[RECORD_NAME_MAX];
 } RecordName;
@@ -141,14 +137,24 @@ must_check ErrorCode attempt_render(Attempt *attempt, const Template *template, 
 must_check ErrorCode attempt_render_url(Attempt *attempt, const Template *template, const char **ret_text,
                                         Error *reterr);
 
-/* Does the input of this program or request depend on the state? Then its first attempt records it, and the others use it: a key that
- * is sent again stands for the same input. */
+/* Was this failure the last one, whatever the policy says? */
+bool failure_is_final(const StepRecord *record);
+
+/* ---- attempt_input.c ---- */
+
+/* A part of what a program or request is given. */
+typedef struct {
+    const char *name;
+    const Template *template; /* NULL: none */
+    bool        is_url;
+    const char *text; /* as rendered; before: what it is without a template */
+} InputPart;
+bool template_takes_state(const Template *template);
+/* Is the input of this program or request recorded, because it takes values from the state? */
 bool action_keeps_input(const Action *action);
-/* The input as the first attempt had it; false: none is recorded. */
-bool attempt_input_kept(Attempt *attempt, const char **ret_texts, int count);
-/* Record it, before the action acts. One that is too large is not recorded. *ret_result is ATTEMPT_STOPPED if the lease is lost. */
-must_check ErrorCode attempt_input_keep(Attempt *attempt, const char *const *texts, int count,
-                                        AttemptResult *ret_result, Error *reterr);
+/* Fill in the texts: as they are recorded, or rendered, and recorded before the action acts. *ret_result is ATTEMPT_STOPPED if the lease is lost. */
+must_check ErrorCode attempt_input(Attempt *attempt, InputPart *parts, int count, AttemptResult *ret_result,
+                                   Error *reterr);
 
 /* How long this attempt may take: its timeout (0: `otherwise`, 0: no limit), and no longer than the process may. */
 int64_t attempt_limit_ms(const Attempt *attempt, int64_t otherwise);

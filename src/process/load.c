@@ -17,7 +17,7 @@ DB_SHAPE(loaded, LoadedProcess, LOADED_COLUMNS);
 ErrorCode process_load(Pool *pool, Deadline deadline, Arena *arena, const int64_t *ids, int count, int64_t bytes_max,
                        LoadedProcess **ret_list, int *ret_count, Error *reterr)
 {
-    TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .read_only = true};
+    TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .read_only = true, .prepare = true};
     void     *rows;
 
     TRY(db_call_many(pool, &options, sql_process_load, DB_ARGS(db_i64s(arena, ids, count), db_i64(bytes_max)),
@@ -42,6 +42,7 @@ static const Field step_fields[] = {
     {"error",      FIELD_TEXT, offsetof(StepRecord, error)     },
     {"input_hash", FIELD_TEXT, offsetof(StepRecord, input_hash)},
     {"ended_us",   FIELD_I64,  offsetof(StepRecord, ended_us)  },
+    {"is_reset",   FIELD_BOOL, offsetof(StepRecord, is_reset)  },
 };
 static const FieldTable step_table = {"step", step_fields, COUNT(step_fields), sizeof(StepRecord)};
 
@@ -74,6 +75,8 @@ static void member_read(Value value, const Field *field, Arena *arena, char *row
         return;
     if (field->type == FIELD_I64)
         *(int64_t *)(void *)(row + field->offset) = integer_read(value);
+    else if (field->type == FIELD_BOOL)
+        *(bool *)(void *)(row + field->offset) = value.bytes[0] == 't';
     else if (field->type == FIELD_TEXT)
         *(const char **)(void *)(row + field->offset) = text_copy(value, arena);
     else

@@ -6,6 +6,7 @@
 #ifndef PROCESS_LOAD_H
 #define PROCESS_LOAD_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
@@ -22,6 +23,7 @@ typedef struct {
     const char *error;      /* NULL: it succeeded */
     const char *input_hash; /* as it was recorded; NULL: none */
     int64_t     ended_us;
+    bool        is_reset; /* a failure that does not count any more, because an operator had it tried again */
 } StepRecord;
 
 typedef struct {
@@ -43,7 +45,9 @@ typedef struct {
     X(T, const char *, DB_JSONB, steps)                                                          \
     X(T, const char *, DB_JSONB, responses)                                                      \
     X(T, const char *, DB_JSONB, open) /* names of records; NULL: it is not being compensated */ \
-    X(T, bool, DB_BOOL, is_last)
+    X(T, const char *, DB_JSONB, sent) /* sorted ids of what has not ended; NULL: none */        \
+    X(T, bool, DB_BOOL, is_last)                                                                 \
+    X(T, const char *, DB_TEXT, deadline_action) /* NULL: there is no deadline */
 typedef struct {
     LOADED_COLUMNS(DB_FIELD, LoadedProcess)
 } LoadedProcess;

@@ -9,18 +9,18 @@
 
 /* clang-format off */
 #define PROCESS_METRICS(X) \
-    X(ended,         COUNTER,   "pawl_process_activations_total", "outcome=\"ended\"",       "activations of processes in this pod, by what became of them") \
-    X(suspended,     COUNTER,   "pawl_process_activations_total", "outcome=\"suspended\"",   "activations of processes in this pod, by what became of them") \
-    X(interrupted,   COUNTER,   "pawl_process_activations_total", "outcome=\"interrupted\"", "activations of processes in this pod, by what became of them") \
-    X(steps_done,    COUNTER,   "pawl_process_steps_total",       "outcome=\"succeeded\"",   "attempts of steps recorded by this pod, by whether they succeeded") \
-    X(steps_failed,  COUNTER,   "pawl_process_steps_total",       "outcome=\"failed\"",      "attempts of steps recorded by this pod, by whether they succeeded") \
+    X(ended,         COUNTER,   "pawl_process_activations_total", "outcome=\"ended\"",       "activations of processes in this pod, by outcome") \
+    X(suspended,     COUNTER,   "pawl_process_activations_total", "outcome=\"suspended\"",   "activations of processes in this pod, by outcome") \
+    X(interrupted,   COUNTER,   "pawl_process_activations_total", "outcome=\"interrupted\"", "activations of processes in this pod, by outcome") \
+    X(steps_done,    COUNTER,   "pawl_process_steps_total",       "outcome=\"succeeded\"",   "attempts of steps recorded by this pod, by outcome") \
+    X(steps_failed,  COUNTER,   "pawl_process_steps_total",       "outcome=\"failed\"",      "attempts of steps recorded by this pod, by outcome") \
     X(step_seconds,  HISTOGRAM, "pawl_process_step_seconds",      "",                        "time of one attempt of a step, without its record") \
-    X(write_seconds, HISTOGRAM, "pawl_process_write_seconds",     "",                        "time of one write of an activation, waiting for others, a connection and locks included") \
+    X(write_seconds, HISTOGRAM, "pawl_process_write_seconds",     "",                        "time of one write of an activation, including waits for its batch, a connection and locks") \
     X(waits_reply,   COUNTER,   "pawl_process_waits_total",       "for=\"reply\"",           "suspensions of processes by this pod, by what they wait for") \
     X(waits_async,   COUNTER,   "pawl_process_waits_total",       "for=\"async\"",           "suspensions of processes by this pod, by what they wait for") \
     X(waits_retry,   COUNTER,   "pawl_process_waits_total",       "for=\"retry\"",           "suspensions of processes by this pod, by what they wait for") \
     X(compensations, COUNTER,   "pawl_process_compensations_total", "",                      "compensations of steps recorded by this pod") \
-    X(stale,         COUNTER,   "pawl_process_stale_total",       "",                        "writes that were computed from a state that had changed, and were computed again")
+    X(stale,         COUNTER,   "pawl_process_stale_total",       "",                        "writes that were repeated because the state had changed since it was read")
 /* clang-format on */
 
 typedef struct {

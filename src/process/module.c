@@ -25,6 +25,8 @@ const char *const process_statuses[] = {"PENDING",           "IN_PROGRESS",     
                                         "COMPENSATING",      "COMPLETED",         "FAILED",
                                         "CANCELED",          "COMPENSATED",       NULL};
 
+const char *const failure_actions[] = {"troubleshoot", "compensate", "fail", NULL};
+
 /* clang-format off */
 static const SqlState states[] = {
     {"QP001", ERR_INVALID},
@@ -32,16 +34,16 @@ static const SqlState states[] = {
     {"QP004", ERR_LIMIT},
     {"QP005", ERR_CONFLICT, .type = "step-not-recorded",
      .meaning = "The process has not run the step from which it should be retried.",
-     .action = "Take one of the steps that GET /v1/processes/{id} lists."},
+     .action = "Use one of the steps that GET /v1/processes/{id} lists."},
     {"QP006", ERR_CONFLICT, .type = "process-compensating",
-     .meaning = "The process is being compensated, so it can neither go back to a step nor be canceled without its compensations.",
-     .action = "Wait for its end. One that waits in the troubleshooting queue can be retried, without a step, or given up by cancel."},
+     .meaning = "The process is being compensated: it cannot go back to a step, and can be canceled only if a compensation fails.",
+     .action = "Wait for its end. If it is in the troubleshooting queue, retry it without a step, or cancel it, which skips the remaining compensations."},
     {"QP007", ERR_LIMIT},
     {"QP008", ERR_KEY_REUSED, .type = "response-key-reused",
      .meaning = "A response of this name is stored under this key with another payload.",
-     .action = "Send the payload of the first one again, or take another key."},
+     .action = "Send the same payload again, or use another key."},
     {"QP009", ERR_CONFLICT, .type = "type-is-code",
-     .meaning = "Processes of this type are open that code has begun, and a file cannot continue them.",
+     .meaning = "Processes of this type that code has started are open, and a file cannot continue them.",
      .action = "Define another type, or let these processes end first."},
     {0}
 };

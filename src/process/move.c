@@ -34,6 +34,8 @@ ErrorCode process_moved_check(const char *process_id, int version, const Process
         return OK;
     if (strcmp(moved->verdict, "NOT_FOUND") == 0)
         return fail(reterr, ERR_NOT_FOUND, "process %s not found", process_id);
+    if (strcmp(moved->verdict, "LOCKED") == 0)
+        return fail(reterr, ERR_BUSY, "process %s is locked by another transaction: try again", process_id);
     if (strcmp(moved->verdict, "NO_VERSION") == 0)
         return fail(reterr, ERR_NOT_FOUND, "the definition of process %s has no version %d", process_id, version);
     if (strcmp(moved->verdict, "DIFFERS") == 0)

@@ -5,19 +5,16 @@
 
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/moment.h"
 #include "base/reader.h"
+#include "base/setting.h"
 #include "base/text.h"
 #include "pg/tx.h"
 #include "sql.h"
 
 DB_SHAPE(process, Process, PROCESS_COLUMNS);
 DB_SHAPE(signaled, ProcessSignaled, PROCESS_SIGNALED_COLUMNS);
-
-typedef struct {
-    const char *value;
-} TextRow;
-#define TEXT_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
-DB_SHAPE(text, TextRow, TEXT_COLUMNS);
 
 ErrorCode process_status_check(const char *status, Error *reterr)
 {
@@ -33,7 +30,7 @@ ErrorCode process_status_check(const char *status, Error *reterr)
     return fail(reterr, ERR_INVALID,
                 "status \"%.40s\" is unknown%s%s%sPENDING, IN_PROGRESS, WAITING_FOR_REPLY, WAITING_FOR_ASYNC, "
                 "WAITING_FOR_RETRY, WAITING_FOR_TSQ, COMPENSATING, COMPLETED, FAILED, CANCELED or COMPENSATED",
-                status, near ? ", did you mean \"" : "", near ? near : "", near ? "\"? It is " : "; it is ");
+                status, near ? ", did you mean \"" : "", near ? near : "", near ? "\"? It must be " : "; it must be ");
 }
 
 DB_SHAPE(process_known, ProcessKnown, PROCESS_KNOWN_COLUMNS);
@@ -90,7 +87,49 @@ ErrorCode process_start_item(Arena *arena, const char *type, const char *state, 
                            .payload      = state,
                            .command_id   = process_id,
                            .priority     = SEND_DEFAULT,
-                           .max_attempts = PROCESS_ATTEMPTS_MAX};
+                           .max_attempts = PROCESS_ATTEMPTS_MAX,
+                           .noun         = "process",
+                           .payload_noun = "state"};
+    return OK;
+}
+
+static ErrorCode deadline_action_check(const char *deadline, const char *on_deadline, Error *reterr)
+{
+    const char *const *word = failure_actions;
+
+    if (!on_deadline)
+        return OK;
+    if (!deadline)
+        return fail(reterr, ERR_INVALID, "on_deadline needs a deadline");
+    while (*word && strcmp(*word, on_deadline) != 0)
+        word++;
+    if (!*word)
+        return fail(reterr, ERR_INVALID, "on_deadline must be troubleshoot, compensate or fail, got \"%.60s\"",
+                    on_deadline);
+    return OK;
+}
+
+ErrorCode process_start_deadline(Arena *arena, const char *deadline, const char *on_deadline, SendItem *item,
+                                 Error *reterr)
+{
+    const char *comma = on_deadline ? ", " : "", *action = on_deadline ? on_deadline : "";
+    char        time[WALL_TEXT_SIZE];
+    int64_t     ms, us;
+
+    TRY(deadline_action_check(deadline, on_deadline, reterr));
+    if (!deadline)
+        return OK;
+    if (setting_duration(deadline, &ms, NULL) == OK && ms >= 1 && ms <= DEFINITION_TIME_MS_MAX) {
+        item->attached = arena_print(arena, "%lld ms%s%s", (long long)ms, comma, action);
+        return OK;
+    }
+    if (!moment_parse(deadline, MOMENT_LENIENT, &us))
+        return fail(reterr, ERR_INVALID,
+                    "deadline must be a duration from 1ms to 3650d, such as 2h, or a time such as "
+                    "2026-11-15T10:30:00Z, got \"%.60s\"",
+                    deadline);
+    wall_text_us((Wall){us}, time);
+    item->attached = arena_print(arena, "%s%s%s", time, comma, action);
     return OK;
 }
 
@@ -99,15 +138,15 @@ ErrorCode process_start_item(Arena *arena, const char *type, const char *state, 
 ErrorCode process_show(Pool *pool, Deadline deadline, Arena *arena, ProcessName name, const char **ret_json,
                        Error *reterr)
 {
-    TxOptions options = {.name = "process_show", .deadline = deadline, .arena = arena, .read_only = true};
-    TextRow   row;
+    TxOptions   options = {.name = "process_show", .deadline = deadline, .arena = arena, .read_only = true};
+    const char *json;
 
-    TRY(db_call(pool, &options, sql_process_show, DB_ARGS(db_uuid(name.id), db_text(name.domain)), &text_shape, &row,
-                reterr));
-    if (!row.value)
+    TRY(db_call(pool, &options, sql_process_show, DB_ARGS(db_uuid(name.id), db_text(name.domain)), &db_text_shape,
+                &json, reterr));
+    if (!json)
         return fail(reterr, ERR_NOT_FOUND, "process %s not found%s%s", name.id, name.domain ? " in domain " : "",
                     name.domain ? name.domain : "");
-    *ret_json = row.value;
+    *ret_json = json;
     return OK;
 }
 
@@ -158,8 +197,12 @@ void process_row_write(Writer *writer, const Process *process)
 ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, ProcessName name,
                          const ProcessSignal *signal, ProcessSignaled *ret_signaled, Error *reterr)
 {
-    TxOptions options = {
-        .name = "process_signal", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
+    TxOptions   options = {.name     = "process_signal",
+                           .deadline = deadline,
+                           .lock_ms  = lock_ms,
+                           .arena    = arena,
+                           .keyed    = true,
+                           .prepare  = true};
     const char *payload = signal->payload ? signal->payload : "{}";
 
     if (reader_check(payload, strlen(payload), reterr) != OK) {
@@ -180,7 +223,8 @@ ErrorCode process_signal(Pool *pool, Deadline deadline, int lock_ms, Arena *aren
 ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
                          const ProcessDecision *decision, Decision **ret_list, Error *reterr)
 {
-    /* The same decision again changes nothing and returns the same row. */
+    /* The same decision again changes nothing and returns the same row: a retry from a step, which a process may need again at once, by its key. */
+    char      key[UUID_TEXT_SIZE];
     TxOptions options = {
         .name = "process_decide", .deadline = deadline, .lock_ms = lock_ms, .arena = arena, .keyed = true};
     DbArg ids = db_uuids(arena, names.ids, names.count), actor = db_text(decision->actor),
@@ -189,9 +233,10 @@ ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, Arena *aren
 
     switch (decision->action) {
     case PROCESS_RETRY:
+        uuid_new(key);
         return decisions_call(pool, &options, sql_process_retry,
-                              DB_ARGS(ids, domains, actor, reason, db_text(decision->from)), names.count, ret_list,
-                              reterr);
+                              DB_ARGS(ids, domains, actor, reason, db_text(decision->from), db_uuid(key)), names.count,
+                              ret_list, reterr);
     case PROCESS_CANCEL:
         return decisions_call(pool, &options, sql_process_cancel, DB_ARGS(ids, domains, actor, reason), names.count,
                               ret_list, reterr);

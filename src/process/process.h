@@ -91,6 +91,10 @@ must_check ErrorCode process_version_source(Pool *pool, Deadline deadline, Arena
 /* process_id, domain and state may be NULL. ERR_INVALID, ERR_LIMIT name the field. */
 must_check ErrorCode process_start_item(Arena *arena, const char *type, const char *state, const char *process_id,
                                         const char *domain, SendItem *ret_item, Error *reterr);
+/* The deadline of such an item: how long from the start ("2h"), or a time (MOMENT_LENIENT of base/moment.h); on_deadline: a word of
+ * failure_actions, what happens then. Both may be NULL: those of the definition. ERR_INVALID names the field. */
+must_check ErrorCode process_start_deadline(Arena *arena, const char *deadline, const char *on_deadline, SendItem *item,
+                                            Error *reterr);
 
 /* ---- read ---- */
 
@@ -170,7 +174,7 @@ must_check ErrorCode process_decide(Pool *pool, Deadline deadline, int lock_ms, 
 /* ---- versions ---- */
 
 /* verdict: "MOVED", or why it was not: "RUNNING" (an activation runs; try again), "DIFFERS" (reason: the first step that differs), "OLDER",
- * "CODE" (it has no definition), "ENDED", "NOT_FOUND". operator and moved_at: who moved it to this version, also when it was before. */
+ * "CODE" (it has no definition), "NO_VERSION", "ENDED", "NOT_FOUND", "LOCKED" (by another transaction; try again). operator and moved_at: who moved it to this version, also when it was before. */
 #define PROCESS_MOVED_COLUMNS(X, T)       \
     X(T, int32_t, DB_I32, ord)            \
     X(T, const char *, DB_TEXT, verdict)  \
@@ -186,11 +190,11 @@ typedef struct {
 
 #define PROCESS_VERSION_MAX 2147483647
 /* Let processes go on with a newer version of their definition, if what they have recorded means the same there. A verdict for each; at most
- * PROCESS_LIST_MAX. ERR_NOT_FOUND: there is no such version. */
+ * PROCESS_LIST_MAX. */
 must_check ErrorCode process_move(Pool *pool, Deadline deadline, int lock_ms, Arena *arena, CommandNames names,
                                   int version, const char *actor, const char *reason, ProcessMoved **ret_list,
                                   Error *reterr);
-/* The verdict as an error: OK if it has this version. ERR_NOT_FOUND, ERR_CONFLICT. */
+/* The verdict as an error: OK if it has this version. ERR_NOT_FOUND, ERR_CONFLICT, ERR_BUSY. */
 must_check ErrorCode process_moved_check(const char *process_id, int version, const ProcessMoved *moved, Error *reterr);
 /* {"process_id", "version", "from_version", "operator", "moved_at"} */
 void process_moved_write(Writer *writer, const char *process_id, int version, const ProcessMoved *moved);

@@ -16,6 +16,11 @@ static const Field start_fields[] = {
     {"process_id", FIELD_UUID, offsetof(ProcessStartRequest, process_id), .help = "started twice it is one process"},
     {"domain", FIELD_TEXT, offsetof(ProcessStartRequest, domain), .length_max = PROCESS_DOMAIN_MAX,
      .help = "of its definition; process when absent"},
+    {"deadline", FIELD_TEXT, offsetof(ProcessStartRequest, deadline), .length_max = 60,
+     .help = "how long from the start, such as 2h, or a time; that of its definition when absent"},
+    {"on_deadline", FIELD_TEXT, offsetof(ProcessStartRequest, on_deadline), .words = failure_actions,
+     .help = "what happens when the deadline passes; that of its definition when absent, without a definition "
+             "troubleshoot"},
 };
 const FieldTable process_start_table = {"process", start_fields, COUNT(start_fields), sizeof(ProcessStartRequest)};
 

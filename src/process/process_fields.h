@@ -13,7 +13,7 @@
 #include "process/process.h"
 
 typedef struct {
-    const char *type, *state, *process_id, *domain;
+    const char *type, *state, *process_id, *domain, *deadline, *on_deadline;
 } ProcessStartRequest;
 extern const FieldTable process_start_table;
 /* A repeat writes the same bytes. */
@@ -23,15 +23,15 @@ void process_started_write(Writer *writer, const SendItem *item);
 void process_signaled_write(Writer *writer, const char *process_id, const ProcessSignal *signal, const char *verdict);
 
 typedef struct {
-    int64_t version;
-    const char *operator, * reason;
+    int64_t     version;
+    const char *by, *reason;
 } ProcessMoveRequest;
 extern const FieldTable process_move_table;
 
 /* One struct for all decisions; each table has the fields that its decision takes. */
 typedef struct {
-    const char *operator, * reason, *from, *result;
-    bool compensate;
+    const char *by, *reason, *from, *result;
+    bool        compensate;
 } ProcessDecisionRequest;
 extern const FieldTable process_retry_table, process_cancel_table, process_complete_table;
 /* verb: PROCESS_RETRY, PROCESS_CANCEL or PROCESS_COMPLETE; a cancel that compensates becomes PROCESS_COMPENSATE. */

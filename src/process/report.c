@@ -8,13 +8,18 @@
 
 #include "bus/command.h"
 #include "bus/release.h"
-#include "pg/combiner.h"
+#include "pg/combiner_split.h"
 #include "pg/tx.h"
 #include "process/process.h"
+#include "process/run.h"
 #include "sql.h"
 
 #define NAME_MAX_BYTES 200
 #define HASH_MAX_BYTES 200
+/* Each item with a patch returns a state of up to 1 MiB. */
+#define CALL_PATCHES_MAX 32
+#define LOAD_MAX         8                 /* histories that are read by one call */
+#define ANSWER_BYTES_MAX ((size_t)8 << 20) /* of states and histories, of which the first one is always given */
 
 /* ---- what can be known without the database ---- */
 
@@ -28,6 +33,10 @@ static bool name_is_valid(const char *name)
 
 static ErrorCode name_check(const char *field, const char *name, Error *reterr)
 {
+    if (name && strstr(name, RUN_GONE))
+        return fail(reterr, ERR_INVALID,
+                    "%s must not contain \"%s\", which names what an operator has set aside, got \"%.80s\"", field,
+                    RUN_GONE, name);
     if (!name || name_is_valid(name))
         return OK;
     return fail(
@@ -42,11 +51,23 @@ static bool is_object(const char *json)
     return json[strspn(json, " \t\r\n")] == '{';
 }
 
+/* As many bytes as are kept of an outcome's: a history must not become too large to be claimed. */
+static ErrorCode error_check(const char *field, const char *error, Error *reterr)
+{
+    size_t size = error ? strlen(error) : 0;
+
+    if (size <= SETTLE_ERROR_MAX)
+        return OK;
+    return fail(reterr, ERR_LIMIT, "%s must have at most %d bytes, got %zu", field, SETTLE_ERROR_MAX, size);
+}
+
 static ErrorCode sizes_check(const ProcessWrite *write, Error *reterr)
 {
     TRY(process_json_check("result", write->result, reterr));
     TRY(process_json_check("patch", write->patch, reterr));
     TRY(process_json_check("end.result", write->end_result, reterr));
+    TRY(error_check("record.error", write->error, reterr));
+    TRY(error_check("end.error", write->end_error, reterr));
     if (write->input_hash && strlen(write->input_hash) > HASH_MAX_BYTES)
         return fail(reterr, ERR_LIMIT, "input_hash must have at most %d bytes", HASH_MAX_BYTES);
     return OK;
@@ -83,6 +104,7 @@ typedef struct {
     ProcessReport **reports; /* of this call */
     int             count;
     const char     *woken;
+    size_t          answer_bytes; /* of what is returned so far */
 } Reporting;
 
 static bool is_written(const ProcessReport *report)
@@ -93,16 +115,17 @@ static bool is_written(const ProcessReport *report)
 
 static SendItem *report_item(Reporting *reporting, const ProcessReport *report)
 {
-    SendItem *item = arena_alloc(reporting->arena, sizeof *item);
-    SentBy    by   = {
+    SendItem *item    = arena_alloc(reporting->arena, sizeof *item);
+    int       attempt = report->send_attempt ? report->send_attempt : 1;
+    SentBy    by      = {
         {reporting->queue, report->process_id, report->secret},
-        report->write.id,
-        report->send_step,
-        report->send_attempt ? report->send_attempt : 1
+        report->write.id, report->send_step, attempt
     };
 
     sent_item(&by, report->is_child, report->send_domain, report->send_type, report->send_payload, reporting->arena,
               item);
+    /* By this a worker tells the reply of this attempt from that of an earlier one: it does not know the command's id. */
+    item->correlation_id = arena_print(reporting->arena, "%s#%d", report->send_step, attempt);
     return item;
 }
 
@@ -171,6 +194,8 @@ static void report_done(void *item, const Error *error)
     report->code = error->code;
     if (error->code != OK)
         report->error = *error;
+    if (error->code != OK || !is_written(report))
+        report->sent = NULL;
 }
 
 /* ---- around it ---- */
@@ -178,11 +203,18 @@ static void report_done(void *item, const Error *error)
 #define COUNT_COLUMNS(X, T)             \
     X(T, int64_t, DB_TIME, now_us)      \
     X(T, const char *, DB_UUID, secret) \
-    X(T, int64_t, DB_I64, value)
+    X(T, int64_t, DB_I64, value)        \
+    X(T, bool, DB_BOOL, is_compensating)
 typedef struct {
     COUNT_COLUMNS(DB_FIELD, CountRow)
 } CountRow;
 DB_SHAPE(count, CountRow, COUNT_COLUMNS);
+
+/* What is done must be undone: compensations have as many records again. */
+static int64_t records_max(const CountRow *row, const ProcessWrite *write)
+{
+    return row->is_compensating || write->phase ? REPORT_RECORDS_MAX * 2 : REPORT_RECORDS_MAX;
+}
 
 /* Limits and times come from the database, so that a pod whose clock is wrong writes the same. */
 static ErrorCode records_check(Reporting *reporting, Deadline deadline, const int64_t *ids, ProcessReport **reports,
@@ -193,16 +225,17 @@ static ErrorCode records_check(Reporting *reporting, Deadline deadline, const in
     int       row_count;
 
     TRY(db_call_many(reporting->pool, &options, sql_process_record_count,
-                     DB_ARGS(db_i64s(reporting->arena, ids, count), db_i32(REPORT_RECORDS_MAX)), &count_shape, &rows,
-                     &row_count, reterr));
+                     DB_ARGS(db_i64s(reporting->arena, ids, count), db_i32(REPORT_RECORDS_MAX * 2)), &count_shape,
+                     &rows, &row_count, reterr));
     for (int i = 0; i < row_count && i < count; i++) {
         const CountRow *row   = (const CountRow *)rows + i;
         ProcessWrite   *write = &reports[i]->write;
 
         reports[i]->secret = row->secret;
-        if (row->value >= REPORT_RECORDS_MAX && write->step)
-            reports[i]->code = fail(&reports[i]->error, ERR_LIMIT,
-                                    "the process has recorded %d steps and may record no more", REPORT_RECORDS_MAX);
+        if (row->value >= records_max(row, write) && write->step)
+            reports[i]->code =
+                fail(&reports[i]->error, ERR_LIMIT, "the process has recorded %lld steps and may record no more",
+                     (long long)records_max(row, write));
         if (write->step)
             write->started_us = row->now_us - reports[i]->took_us;
         if (write->wait && !write->due_us)
@@ -228,24 +261,73 @@ static ErrorCode reports_release(Reporting *reporting, Deadline deadline, Proces
     return OK;
 }
 
+/* ---- what is returned ---- */
+
+static bool answer_fits(const Reporting *reporting, size_t bytes)
+{
+    return (reporting->answer_bytes == 0 || reporting->answer_bytes + bytes <= ANSWER_BYTES_MAX) &&
+           arena_has_space(reporting->arena, bytes + 1);
+}
+
+/* States come on the heap, because the arena of a call ends before its callers. */
+static void states_take(Reporting *reporting, ProcessReport **reports, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char  *state = reports[i]->write.state;
+        size_t bytes = state ? strlen(state) : 0;
+
+        reports[i]->write.state = NULL;
+        if (state && reports[i]->write.verdict != WRITE_MET && answer_fits(reporting, bytes)) {
+            reports[i]->state = arena_text(reporting->arena, state);
+            reporting->answer_bytes += bytes;
+        }
+        free(state);
+    }
+}
+
+static size_t loaded_bytes(const LoadedProcess *loaded)
+{
+    return strlen(loaded->state) + (loaded->steps ? strlen(loaded->steps) : 0) +
+           (loaded->responses ? strlen(loaded->responses) : 0);
+}
+
+/* The history of each that was met. Those that do not fit are left out. */
+static ErrorCode histories_load(Reporting *reporting, Deadline deadline, ProcessReport **met, int count, Error *reterr)
+{
+    int64_t        ids[LOAD_MAX];
+    LoadedProcess *loaded;
+    int            loaded_count;
+
+    for (int i = 0; i < count; i++)
+        ids[i] = met[i]->write.id;
+    TRY(process_load(reporting->pool, deadline, reporting->arena, ids, count, (int64_t)ANSWER_BYTES_MAX, &loaded,
+                     &loaded_count, reterr));
+    for (int l = 0; l < loaded_count; l++)
+        for (int i = 0; i < count; i++)
+            if (loaded[l].id == met[i]->write.id && !met[i]->loaded &&
+                answer_fits(reporting, loaded_bytes(&loaded[l]))) {
+                met[i]->loaded = &loaded[l];
+                reporting->answer_bytes += loaded_bytes(&loaded[l]);
+                break;
+            }
+    return OK;
+}
+
 static ErrorCode met_load(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count, Error *reterr)
 {
-    int64_t       *ids = arena_array(reporting->arena, int64_t, count);
-    LoadedProcess *loaded;
-    int            met = 0, loaded_count;
+    ProcessReport **met       = arena_array(reporting->arena, ProcessReport *, count + 1);
+    int             met_count = 0;
 
     for (int i = 0; i < count; i++)
         if (reports[i]->code == OK && reports[i]->write.verdict == WRITE_MET)
-            ids[met++] = reports[i]->write.id;
-    if (met == 0)
-        return OK;
-    TRY(process_load(reporting->pool, deadline, reporting->arena, ids, met, /* bytes_max= */ 0, &loaded, &loaded_count, reterr));
-    for (int i = 0; i < count; i++)
-        for (int l = 0; l < loaded_count; l++)
-            if (reports[i]->write.verdict == WRITE_MET && loaded[l].id == reports[i]->write.id)
-                reports[i]->loaded = &loaded[l];
+            met[met_count++] = reports[i];
+    for (int from = 0; from < met_count && reporting->answer_bytes < ANSWER_BYTES_MAX; from += LOAD_MAX)
+        TRY(histories_load(reporting, deadline, met + from, met_count - from < LOAD_MAX ? met_count - from : LOAD_MAX,
+                           reterr));
     return OK;
 }
+
+/* ---- all of it ---- */
 
 static ErrorCode numbers_fill(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count,
                               int64_t **ret_numbers, Error *reterr)
@@ -259,6 +341,28 @@ static ErrorCode numbers_fill(Reporting *reporting, Deadline deadline, ProcessRe
     for (int i = 0; i < count; i++)
         reports[i]->write.id = (*ret_numbers)[i];
     return OK;
+}
+
+/* How many of them one call writes. */
+static int call_count(void *const *items, int count)
+{
+    int patches = 0;
+
+    for (int i = 0; i < count; i++) {
+        patches += ((const ProcessReport *)items[i])->write.patch != NULL;
+        if (patches > CALL_PATCHES_MAX)
+            return i;
+    }
+    return count;
+}
+
+static void reports_write(Reporting *reporting, Deadline deadline, void **items, int count)
+{
+    for (int from = 0, size; from < count; from += size) {
+        size = call_count(items + from, count - from);
+        combiner_split(reporting_run, reporting, items + from, size, deadline, report_done);
+        states_take(reporting, (ProcessReport **)items + from, size);
+    }
 }
 
 static ErrorCode reports_run(Reporting *reporting, Deadline deadline, ProcessReport **reports, int count, Error *reterr)
@@ -276,8 +380,7 @@ static ErrorCode reports_run(Reporting *reporting, Deadline deadline, ProcessRep
         if (reports[i]->code == OK && numbers[i])
             good[good_count++] = reports[i];
     }
-    if (good_count)
-        combiner_split(reporting_run, reporting, good, good_count, deadline, report_done);
+    reports_write(reporting, deadline, good, good_count);
     TRY(reports_release(reporting, deadline, reports, count, reterr));
     return met_load(reporting, deadline, reports, count, reterr);
 }
@@ -289,15 +392,6 @@ ErrorCode process_report_each(Pool *pool, Deadline deadline, Arena *arena, const
                            .arena = arena,
                            .queue = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain),
                            .wake  = wake};
-    ErrorCode code      = reports_run(&reporting, deadline, reports, count, reterr);
 
-    for (int i = 0; i < count; i++) { /* states come on the heap, because a combiner's arena ends before its callers */
-        char *state = reports[i]->write.state;
-
-        reports[i]->write.state = NULL;
-        if (state && arena_has_space(arena, strlen(state) + 1))
-            reports[i]->state = arena_text(arena, state);
-        free(state);
-    }
-    return code;
+    return reports_run(&reporting, deadline, reports, count, reterr);
 }

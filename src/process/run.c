@@ -9,15 +9,18 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/writer.h"
 #include "bus/send.h"
 
-#define WRITE_MS       10000
-#define BUSY_MS        5 /* until a locked process is tried again, and twice as long each time, up to BUSY_MS_MAX */
-#define BUSY_MS_MAX    200
-#define LAST_BYTES_MAX ((size_t)64 << 10) /* of a result that is written with the end: both must fit into one call */
-#define WAITS_MAX      10000
+#define WRITE_MS         10000
+#define BUSY_MS          5 /* until a locked process is tried again, and twice as long each time */
+#define DELAYED_MS_MAX   200
+#define REFUSED_MS       30000 /* of tries of a write that the server does not run; then the activation is retried later */
+#define REFUSED_PAUSE_MS 1000
+#define LAST_BYTES_MAX   ((size_t)64 << 10) /* of a result that is written with the end: both must fit into one call */
+#define WAITS_MAX        10000
 /* Results of steps together; what is loaded is copied into the arena twice. */
 #define RECORDS_BYTES_MAX ((size_t)16 << 20)
 #define RUN_BYTES_MAX     ((size_t)256 << 20)
@@ -37,6 +40,7 @@ static ErrorCode run_fill(Run *run, Error *reterr)
         run_record_add(run, &steps[i]);
     }
     run_responses_add(run, responses, response_count);
+    run_sent_add(run, run->loaded->sent);
     run->response_total = (int)run->loaded->response_total;
     return OK;
 }
@@ -63,6 +67,7 @@ ErrorCode run_new(ProcessWriter *writer, Job *job, const LoadedProcess *loaded, 
 
 void run_free(Run *run)
 {
+    run_bytes_give(run);
     mutex_done(&run->mutex);
     arena_free(run->arena);
     free(run);
@@ -80,23 +85,24 @@ static ProcessWrite write_begin(const Run *run)
     return (ProcessWrite){.id = run->job->command->id, .token = run->job->command->token};
 }
 
-/* Under the mutex. */
-static void state_take(Run *run, const ProcessWrite *write)
+/* Under the mutex. Only what is committed is taken: version then grows, and the greater one is the later one. */
+static void state_take(Run *run, const char *state, int64_t version)
 {
-    if (!write->state || write->state_version < run->version)
+    if (!state || version < run->version)
         return;
-    run->state   = arena_text(run->arena, write->state);
-    run->version = write->state_version;
+    run->state   = arena_text(run->arena, state);
+    run->version = version;
 }
 
+/* Of a write that is committed, or part of a transaction that is not yet: its state is not taken here. */
 static ErrorCode write_judge(Run *run, const ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    state_take(run, write);
     run->is_canceled |= write->is_canceled;
     switch (write->verdict) {
     case WRITE_LOST:
+    case WRITE_ENDED:
         run->is_over = true;
         *ret_verdict = RUN_OVER;
         return OK;
@@ -117,27 +123,94 @@ static ErrorCode write_judge(Run *run, const ProcessWrite *write, RunVerdict *re
     return OK;
 }
 
-void run_busy_wait(int64_t *ms)
+static void delayed_sleep(int64_t *ms)
 {
-    *ms = *ms * 2 < BUSY_MS ? BUSY_MS : *ms * 2 < BUSY_MS_MAX ? *ms * 2 : BUSY_MS_MAX;
+    *ms = *ms * 2 < BUSY_MS ? BUSY_MS : *ms * 2 < DELAYED_MS_MAX ? *ms * 2 : DELAYED_MS_MAX;
     clock_sleep_ms(*ms);
 }
 
-/* A write that failed may have been committed: nothing more is known, so nothing more is done in this activation. While another transaction
- * has the process locked the activation keeps its lease and tries again: giving up would make a step that has ended run again. */
+bool run_busy_wait(int64_t *ms)
+{
+    if (*ms * 2 > RUN_BUSY_MS) /* 5 and 10 and so on up to 80 */
+        return false;
+    delayed_sleep(ms);
+    return true;
+}
+
+/* May the same write succeed later? Another transaction has the process or a table locked, or the database is not there, or refuses logins while its
+ * password or its access rules are changed. */
+static bool write_is_delayed(const ProcessWrite *write, ErrorCode code)
+{
+    if (code == OK)
+        return write->verdict == WRITE_BUSY;
+    return error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED;
+}
+
+/* Does the server not run the statement? A right was revoked, or a trigger of the application's raises an error. What is written may be right. */
+static bool write_is_refused(ErrorCode code, const Error *error)
+{
+    return error->sqlstate[0] && (code == ERR_INTERNAL || code == ERR_DENIED || code == ERR_CONFLICT);
+}
+
+static bool write_goes_on(const Run *run, const ProcessWrite *write, ErrorCode code, const Error *error, Mono began)
+{
+    if (write_is_delayed(write, code))
+        return true;
+    return write_is_refused(code, error) && mono_ms_between(began, clock_mono()) < REFUSED_MS &&
+           !process_writer_is_outdated(run->writer, error);
+}
+
+static ErrorCode write_refused(Run *run, Error *error)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    run->is_unwritten = true;
+    error_prefix(error, "what a step has done cannot be recorded (SQLSTATE %s)", error->sqlstate);
+    return error->code = ERR_INTERNAL; /* not ERR_DENIED: it is no step that is not allowed */
+}
+
+/* Does the write contain what a step has done, and nothing that needs the row of the process? Then a lock is short: see pawl.write_leases. */
+static bool write_is_record(const ProcessWrite *write)
+{
+    return write->step && !write->patch && !write->phase && !write->end;
+}
+
+/* Another transaction has the process locked: for how long is not known, so what can be computed again is not waited for. */
+static bool lock_is_left(const ProcessWrite *write, ErrorCode code, int64_t wait_ms)
+{
+    return code == OK && !write_is_record(write) && wait_ms * 2 > RUN_BUSY_MS;
+}
+
+/* The activation keeps its lease and tries again for as long as it has it: giving up would make a step that has ended run again. A write that
+ * failed may have been committed; the same write again changes nothing then. ERR_BUSY: see lock_is_left(). */
 static ErrorCode write_do(Run *run, ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
 {
+    Error     error = {0};
     ErrorCode code;
     int64_t   wait_ms = 0;
     Mono      began   = clock_mono();
 
-    while ((code = process_write(run->writer, deadline_in_ms(WRITE_MS), write, reterr)) == OK &&
-           write->verdict == WRITE_BUSY && !run_must_stop(run))
-        run_busy_wait(&wait_ms);
+    while (write_goes_on(run, write, code = process_write(run->writer, deadline_in_ms(WRITE_MS), write, &error), &error,
+                         began) &&
+           !run_must_stop(run) && !lock_is_left(write, code, wait_ms)) {
+        if (code != OK && wait_ms == 0)
+            log_error(LOG_WARN, "process", "what a step has done is not recorded yet, and will be tried again", &error);
+        delayed_sleep(&wait_ms);
+        if (write_is_refused(code, &error))
+            clock_sleep_ms(REFUSED_PAUSE_MS);
+    }
+    if (write_is_refused(code, &error))
+        code = write_refused(run, &error);
+    if (code != OK && reterr)
+        *reterr = error;
     metric_observe_us(&run->metrics->write_seconds, mono_us_between(began, clock_mono()));
     metric_add(&run->metrics->stale, code == OK && write->verdict == WRITE_STALE);
-    if (code == OK)
+    if (code == OK) {
+        mutex_lock(&run->mutex);
+        state_take(run, write->state, write->state_version);
+        mutex_unlock(&run->mutex);
         code = write_judge(run, write, ret_verdict, reterr);
+    }
     free(write->state);
     write->state = NULL;
     return code;
@@ -183,6 +256,7 @@ void run_record_done(Run *run, const RunRecord *record)
                          .error      = arena_text(run->arena, record->error),
                          .input_hash = arena_text(run->arena, record->input_hash),
                          .ended_us   = run_now_us(run)};
+    state_take(run, record->state, record->state_version);
     record_count(run, record);
     run->record_bytes += kept->result ? json_bytes(kept->result) : 0;
     run_record_add(run, kept);
@@ -242,6 +316,7 @@ ErrorCode run_record(Run *run, const RunRecord *given, RunVerdict *ret_verdict, 
     ProcessWrite write  = write_begin(run);
     RunRecord    record = *given;
 
+    record.state = NULL; /* the write reports it */
     TRY(records_check(run, &record, reterr));
     record_fill(run, &record, &write);
     if (FAULT("process.record.before"))
@@ -254,7 +329,16 @@ ErrorCode run_record(Run *run, const RunRecord *given, RunVerdict *ret_verdict, 
     return OK;
 }
 
-ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *given, RunVerdict *ret_verdict, Error *reterr)
+ErrorCode run_reload(Run *run, RunVerdict *ret_verdict, Error *reterr)
+{
+    ProcessWrite write = write_begin(run);
+
+    write.patch   = "{}";
+    write.version = -1; /* no state has it: STALE, and the present one */
+    return write_do(run, &write, ret_verdict, reterr);
+}
+
+ErrorCode run_record_in(Run *run, Tx *tx, RunRecord *given, RunVerdict *ret_verdict, Error *reterr)
 {
     ProcessWrite write  = write_begin(run);
     RunRecord    record = *given;
@@ -267,6 +351,10 @@ ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *given, RunVerdict *re
         code = write_judge(run, &write, ret_verdict, reterr);
     if (code == OK && write.verdict == WRITE_KNOWN)
         *ret_verdict = RUN_KNOWN;
+    if (code == OK && write.verdict == WRITE_ENDED) /* the transaction commits, and the run is over */
+        *ret_verdict = RUN_OK;
+    given->state         = arena_text(tx->arena, write.state);
+    given->state_version = write.state_version;
     free(write.state);
     return code;
 }
@@ -418,6 +506,19 @@ ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr)
     return OK;
 }
 
+/* An end that a lock delays must not hold up what the last step has done: that is recorded by itself then. */
+static ErrorCode end_write(Run *run, ProcessWrite *write, RunVerdict *ret_verdict, Error *reterr)
+{
+    ProcessWrite record = *write;
+    ErrorCode    code   = write_do(run, write, ret_verdict, reterr);
+
+    if (code != ERR_BUSY || !record.step)
+        return code;
+    record.end = record.end_result = record.end_error = NULL;
+    TRY(write_do(run, &record, ret_verdict, reterr));
+    return *ret_verdict == RUN_OK ? ERR_BUSY : OK;
+}
+
 ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const RunRecord *record,
                   Error *reterr)
 {
@@ -431,7 +532,7 @@ ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *err
     write.end_error  = error;
     if (FAULT("process.end.before"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.end.before");
-    TRY(write_do(run, &write, &verdict, reterr));
+    TRY(end_write(run, &write, &verdict, reterr));
     if (FAULT("process.end.after"))
         return fail(reterr, ERR_UNAVAILABLE, "fault at process.end.after");
     mutex_lock(&run->mutex);

@@ -1,8 +1,8 @@
 /*
- * run.h - one activation of a process: replays what is recorded, writes down what is not, and ends by suspending or ending the process.
+ * run.h - one activation of a process: replays recorded steps, records new ones, and finally suspends or ends the process.
  *
  * A Run is what the interpreter of definitions and processes written in C have in common. Steps are found by name. A step that has a
- * successful record is never run again. A step that failed has one record per attempt; retry_take() says what its policy makes of them.
+ * successful record is never run again. A step that failed has one record per attempt; its policy says whether another one follows (attempt.c, code_step.c).
  * A step that cannot end now (a wait, a sleep, a retry that is not due) adds a wait; when nothing else can be done the caller suspends,
  * and the process is queued again when one of the waits is complete or the earliest time has come.
  *
@@ -30,6 +30,7 @@
 #include "process/write.h"
 
 #define RUN_RECORDS_MAX     10000 /* of a process, but those of its compensations */
+#define RUN_BUSY_MS         155   /* for so long a locked process is waited for */
 #define RUN_GONE            ":gone" /* and a number, behind the name of a record that was set aside: see pawl.process_set_aside */
 #define RUN_RECORDS_REACHED "the process has recorded %d steps and may record no more"
 
@@ -55,6 +56,8 @@ const char *run_result(Run *run, const char *step);
 /* The same as it was before an operator had the process retried from a step for the number-th time; 0: as it is now. A step that was not set
  * aside then or later has the result that it has now. */
 const char *run_result_before(Run *run, const char *step, int number);
+/* The last attempt of it that is recorded, also one that does not count any more; NULL: none. */
+const StepRecord *run_last(Run *run, const char *step);
 /* When it succeeded; 0: it has not. */
 int64_t run_ended_us(Run *run, const char *step);
 /* Its failed attempts that count, and when the last one ended. *ret_error: of the last one. */
@@ -71,7 +74,9 @@ int run_response_count(Run *run); /* of all names */
 /* The names of those that arrived, sorted, from 0 on; NULL: there is none with this index. */
 const char *run_response_name(Run *run, int index);
 /* Of a process that is being compensated: the records whose commands or children have not ended, JSON strings in an array. */
-Value       run_open(const Run *run);
+Value run_open(const Run *run);
+/* Was the command or child with this id sent before this activation began, and had not ended then? */
+bool        run_has_sent(const Run *run, const char *id);
 const char *run_state(Run *run); /* JSON; as of the last write that reported it */
 int64_t     run_version(Run *run);
 const char *run_phase(Run *run);
@@ -84,15 +89,24 @@ int run_records_left(Run *run);
 /* All records, also of failures, by name and attempt; valid until the next one is written. */
 int  run_history(Run *run, StepRecord *const **ret_list);
 bool run_is_over(Run *run);
-/* An operator wants it canceled, and its steps compensated. */
+#define RUN_LATE_TEXT     "the deadline of the process has passed" /* pawl.deadline_error() has the same */
+#define RUN_CANCELED_TEXT "canceled by an operator"
+
+/* An operator wants it canceled, and its steps compensated; or its deadline has passed with that action. */
 bool run_is_canceled(Run *run);
+/* Why it is canceled: one of the two texts above. */
+const char *run_cancel_text(Run *run);
 /* The deadline of the process has passed. */
 bool run_is_late(const Run *run);
+/* What happens at the deadline, a word of failure_actions; NULL: there is none. */
+const char *run_deadline_action(const Run *run);
 /* Until the deadline, which ends what runs; -1: there is none, or it does not count any more. */
 int64_t run_ms_left(const Run *run);
 /* The connection was lost while code of an application ran on it. */
 void run_suspect(Run *run);
 bool run_is_suspect(Run *run);
+/* The server does not run what writes a result, for a reason that is not in the result: a revoked right, a trigger that raises an error. */
+bool run_is_unwritten(Run *run);
 /* The worker asks to stop, or the lease is lost: stop what runs. */
 bool run_must_stop(Run *run);
 /* The same, or the activation uses too much memory: begin no further step. */
@@ -115,20 +129,26 @@ typedef struct {
     int64_t     started_us;
     const char *patch;
     int64_t     version; /* that the patch was computed from; 0: it depends on none */
+    const char *state;   /* set by run_record_in(): what the state is if the transaction commits; NULL: as it was */
+    int64_t     state_version;
 } RunRecord;
-/* ERR_LIMIT: the state would grow beyond its limit. Other errors: it may be written; the activation cannot go on. */
+/* ERR_LIMIT: the state would grow beyond its limit. ERR_BUSY: a record with a patch was not written, because another transaction has the process
+ * locked. Other errors: it may be written; the activation cannot go on. */
 must_check ErrorCode run_record(Run *run, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr);
-/* The same inside a transaction of the caller, with what an SQL step wrote. RUN_OVER: roll back. run_record_done() after the commit. */
-must_check ErrorCode run_record_in(Run *run, Tx *tx, const RunRecord *record, RunVerdict *ret_verdict, Error *reterr);
+/* The same inside a transaction of the caller, with what an SQL step wrote. RUN_OVER: roll back. RUN_STALE: roll back, and run_reload(), because what the
+ * transaction has read may be a change of its own. run_record_done() after the commit. */
+must_check ErrorCode run_record_in(Run *run, Tx *tx, RunRecord *record, RunVerdict *ret_verdict, Error *reterr);
 void                 run_record_done(Run *run, const RunRecord *record);
+/* Read the state and its version anew. RUN_STALE: done. */
+must_check ErrorCode run_reload(Run *run, RunVerdict *ret_verdict, Error *reterr);
 /* The record is known from now on and is written by run_end(), with the end of the process: for the last step. Returns what to give there;
  * NULL: it is too large for that, and must be written by itself. */
 const RunRecord *run_record_with_end(Run *run, const RunRecord *record);
 /* Writes nothing: is the lease held, until this transaction ends? */
 must_check ErrorCode run_fence_in(Run *run, Tx *tx, RunVerdict *ret_verdict, Error *reterr);
-/* Another transaction has the process locked (ERR_BUSY of the two above, or of run_record()): sleep for *ms before the next try, and longer each
- * time. *ms: 0 before the first. */
-void run_busy_wait(int64_t *ms);
+/* Another transaction has the process locked (ERR_BUSY of the two above): sleep for *ms before the next try, and longer each time. *ms: 0 before the
+ * first. false: it has been locked for RUN_BUSY_MS, and the activation should end, because other processes may need its place. */
+must_check bool run_busy_wait(int64_t *ms);
 /* Workers of this domain of the bus may have work. */
 void run_wake(Run *run, const char *domain);
 /* record: written with it; NULL: none. RUN_OVER also if the process was canceled without compensation: then it has ended, and nothing was
@@ -147,7 +167,7 @@ bool run_has_waits(Run *run);
 /* Suspend with the waits collected. *ret_met: a response has come meanwhile and the process runs on: begin again with what is known now. */
 must_check ErrorCode run_suspend(Run *run, bool *ret_met, Error *reterr);
 /* outcome: as of a command. The last record may be written with it (record NULL: none). If run_is_over() is false afterwards, only the record was
- * written: an operator has canceled the process, and it is to be compensated. */
+ * written: its compensation was asked for before, by an operator or by its deadline. */
 must_check ErrorCode run_end(Run *run, Outcome outcome, const char *result, const char *error, const RunRecord *record,
                              Error *reterr);
 

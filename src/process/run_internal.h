@@ -35,6 +35,8 @@ struct Run {
     int                  succeeded_count;
     ResponseList        *responses; /* sorted by name */
     int                  response_count, response_total;
+    Value               *sent; /* ids of commands and children, JSON strings, sorted */
+    int                  sent_count;
     Wait                *waits;
     int                  wait_count, wait_space;
     WaitKind             wait_kind;
@@ -43,15 +45,19 @@ struct Run {
     int64_t              condition_version; /* the oldest state that a condition was evaluated against; 0: none */
     size_t               record_bytes;
     size_t               bytes_at_start; /* of the arena */
-    bool                 has_waits, is_over, is_canceled, is_suspect;
+    size_t               bytes_counted;  /* that it has grown by since, in the sum of the pod */
+    bool                 has_waits, is_over, is_canceled, is_suspect, is_unwritten;
 };
 
 /* Under the mutex. A record that is known already is left as it is. */
 void run_record_add(Run *run, StepRecord *record);
 void run_responses_add(Run *run, const ProcessResponse *list, int count);
+void run_sent_add(Run *run, const char *json);
 int  run_attempts_recorded(const Run *run, const char *step);
 /* Has the process a deadline that this activation has to obey? */
 bool run_deadline_counts(const Run *run);
+/* It ends: what it has added does not count any more. */
+void run_bytes_give(const Run *run);
 /* A list of the arena that has space for one item more. */
 void *run_list_grow(Arena *arena, void *list, int count, int *space, size_t size);
 

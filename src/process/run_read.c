@@ -3,6 +3,7 @@
  */
 #include "process/run_internal.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,13 @@
 #define KEY_NAME_SIZE 512
 /* What an activation may add to the memory of what it has loaded before it is ended and begun again. */
 #define ACTIVATION_BYTES_MAX ((size_t)16 << 20)
+/* Of all activations of this pod, which go on while they have not added GROWN_BYTES_LEAST each. */
+#define GROWN_BYTES_MAX   ((size_t)64 << 20)
+#define GROWN_BYTES_LEAST ((size_t)1 << 20)
+
+/* What the activations of this pod have added to what they began with. */
+static atomic_size_t grown_bytes;
+
 /* ---- records, sorted by name and attempt ---- */
 
 static int record_compare(const char *name, int64_t attempt, const StepRecord *record)
@@ -107,6 +115,28 @@ void run_responses_add(Run *run, const ProcessResponse *list, int count)
         payloads[i] = sorted[i]->payload ? sorted[i]->payload : "null";
         run->responses[run->response_count - 1].count++;
     }
+}
+
+/* ---- what was sent, sorted by id ---- */
+
+void run_sent_add(Run *run, const char *json)
+{
+    Value       list = json ? value_trim(json, strlen(json)) : (Value){0}, item;
+    const char *at   = NULL;
+
+    run->sent = arena_array(run->arena, Value, value_item_count(list) + 1);
+    while (value_item_next(list, &at, &item))
+        run->sent[run->sent_count++] = item;
+}
+
+static int id_compare(const void *key, const void *item)
+{
+    return memcmp(key, ((const Value *)item)->bytes + 1, UUID_TEXT_SIZE - 1);
+}
+
+bool run_has_sent(const Run *run, const char *id)
+{
+    return bsearch(id, run->sent, (size_t)run->sent_count, sizeof *run->sent, id_compare);
 }
 
 KeyOwner run_key_owner(const Run *run)
@@ -209,7 +239,7 @@ int run_failures(Run *run, const char *step, int64_t *ret_ended_us, const char *
          i++) {
         const StepRecord *record = run->records[i];
 
-        if (!record->error || record->ended_us <= run->loaded->retried_us)
+        if (!record->error || record->is_reset)
             continue;
         count++;
         *ret_ended_us = record->ended_us;
@@ -224,9 +254,17 @@ const StepRecord *run_failure(Run *run, const char *step)
     const StepRecord           *last = NULL;
 
     for (int i = record_position(run, step, 0); i < run->record_count && strcmp(run->records[i]->name, step) == 0; i++)
-        if (run->records[i]->error && run->records[i]->ended_us > run->loaded->retried_us)
+        if (run->records[i]->error && !run->records[i]->is_reset)
             last = run->records[i];
     return last;
+}
+
+const StepRecord *run_last(Run *run, const char *step)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
+    int                         count = run_attempts_recorded(run, step);
+
+    return count ? run->records[record_position(run, step, 0) + count - 1] : NULL;
 }
 
 /* Under the mutex: how many attempts are recorded, also those that do not count any more. */
@@ -334,6 +372,20 @@ bool run_is_canceled(Run *run)
     return run->is_canceled || responses_find(run, "$cancel");
 }
 
+/* The first request counts, so that every replay gives the same reason. Of one that the last write has reported nothing is known yet. */
+const char *run_cancel_text(Run *run)
+{
+    const char *const *payloads;
+
+    if (run_responses(run, "$cancel", &payloads) == 0)
+        return run_is_late(run) ? RUN_LATE_TEXT : RUN_CANCELED_TEXT;
+
+    Value request = value_member((Value){payloads[0], strlen(payloads[0])}, "$cancel", strlen("$cancel"));
+    Value passed  = value_member(request, "deadline", strlen("deadline"));
+
+    return value_kind(passed) == VALUE_MISSING ? RUN_CANCELED_TEXT : RUN_LATE_TEXT;
+}
+
 bool run_is_over(Run *run)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
@@ -358,6 +410,11 @@ bool run_is_late(const Run *run)
     return deadline_is_obeyed(run) && run_now_us(run) >= run->loaded->deadline_us;
 }
 
+const char *run_deadline_action(const Run *run)
+{
+    return run->loaded->deadline_action;
+}
+
 int64_t run_ms_left(const Run *run)
 {
     if (!run_deadline_counts(run))
@@ -368,12 +425,20 @@ int64_t run_ms_left(const Run *run)
 }
 
 /* States and records of an activation are kept until it ends, because branches may be reading them. One that has added too many is
- * ended, and the next one continues with what is current. */
+ * ended, and the next one continues with what is current; so is one that has added some when all of the pod together have added too many. */
 static bool run_is_full(Run *run)
 {
-    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&run->mutex);
+    size_t                      grown = arena_used(run->arena) - run->bytes_at_start;
+    size_t all = atomic_fetch_add(&grown_bytes, grown - run->bytes_counted) + grown - run->bytes_counted;
 
-    return arena_used(run->arena) > run->bytes_at_start + ACTIVATION_BYTES_MAX;
+    run->bytes_counted = grown;
+    return grown > ACTIVATION_BYTES_MAX || (grown > GROWN_BYTES_LEAST && all > GROWN_BYTES_MAX);
+}
+
+void run_bytes_give(const Run *run)
+{
+    atomic_fetch_sub(&grown_bytes, run->bytes_counted);
 }
 
 void run_suspect(Run *run)
@@ -388,6 +453,13 @@ bool run_is_suspect(Run *run)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
     return run->is_suspect;
+}
+
+bool run_is_unwritten(Run *run)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
+
+    return run->is_unwritten;
 }
 
 bool run_must_stop(Run *run)

@@ -8,8 +8,6 @@
 #include "base/reader.h"
 #include "process/process.h"
 
-#define CHILD_ATTEMPTS 10 /* as pawl.start says */
-
 static const Field reply_fields[] = {
     {"command_id",     FIELD_UUID, offsetof(SentReply, command_id)    },
     {"domain",         FIELD_TEXT, offsetof(SentReply, domain)        },
@@ -45,11 +43,16 @@ void sent_item(const SentBy *by, bool is_child, const char *domain, const char *
         .payload      = payload,
         .command_id   = id,
         .priority     = SEND_DEFAULT,
-        .max_attempts = is_child ? CHILD_ATTEMPTS : SEND_DEFAULT,
+        .max_attempts = is_child ? PROCESS_ATTEMPTS_MAX : SEND_DEFAULT,
         .reply_to = arena_print(arena, "response:%lld/%s", (long long)by->number, sent_reply_name(arena, by->record)),
         .replies_to_module = true,
         .actor             = arena_print(arena, "process %s", by->process.process_id),
     };
+}
+
+bool sent_reply_is_refusal(const SentReply *reply)
+{
+    return strcmp(reply->status, "FAILED") == 0 || strcmp(reply->status, "COMPENSATED") == 0;
 }
 
 ErrorCode sent_reply_find(const char *const *payloads, int count, const char *id, Arena *arena, SentReply *ret_reply,
@@ -68,7 +71,6 @@ ErrorCode sent_reply_completed(const char *const *payloads, int count, Arena *ar
 {
     *ret_found = false;
     for (int i = 0; i < count && !*ret_found; i++) {
-        *ret_reply = (SentReply){0};
         TRY(reader_object(payloads[i], strlen(payloads[i]), &reply_table, arena, ret_reply, reterr));
         *ret_found = ret_reply->status && strcmp(ret_reply->status, "COMPLETED") == 0;
     }

@@ -33,6 +33,8 @@ typedef struct {
     const char *command_id, *status, *result, *error;
     const char *domain, *type, *correlation_id; /* known */
 } SentReply;
+/* FAILED, or a child that was COMPENSATED: neither needs an operator. */
+bool sent_reply_is_refusal(const SentReply *reply);
 /* The reply to the command with this id among the payloads of responses. *ret_found false: it has not come. */
 must_check ErrorCode sent_reply_find(const char *const *payloads, int count, const char *id, Arena *arena,
                                      SentReply *ret_reply, bool *ret_found, Error *reterr);

@@ -5,6 +5,7 @@
  * the state has not changed since it was read, and every response changes it: so of a response and a timeout at the same moment exactly
  * one is recorded.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,7 +15,9 @@
 #include "process/interpret_internal.h"
 
 #define RESULT_BYTES_MAX ((size_t)4 << 20)
-#define TIMEOUT_HASH     "timeout" /* in place of the input's hash, which a wait has not */
+/* In place of the input's hash, which a wait has not. */
+#define TIMEOUT_HASH "timeout"
+#define TAKEN_HASH   "responses:"
 
 /* ---- responses ---- */
 
@@ -24,55 +27,126 @@ static bool is_timeout(const StepRecord *record)
     return record->input_hash && strcmp(record->input_hash, TIMEOUT_HASH) == 0;
 }
 
-/* How many responses of this name earlier waits have used up. */
-static int64_t responses_used(Walk *walk, const char *name)
+/* Responses of one name by their positions in the order of arrival, from 0. A retry from a step sets aside the records of some waits and leaves
+ * others, so the records of waits name the ones that they have taken: "responses:0-2,5". */
+typedef struct {
+    const char *const *payloads;
+    int64_t            count; /* that have arrived */
+    bool              *is_taken;
+    int64_t            taken;
+} Responses;
+
+static void position_take(Responses *responses, int64_t position)
 {
-    const StepRecord *const *records;
-    int                      count = run_records(walk->run, &records);
-    int64_t                  used  = 0;
-
-    for (int i = 0; i < count; i++) {
-        size_t      size = strcspn(records[i]->name, "[");
-        char        base[RECORD_NAME_MAX];
-        const Step *step;
-
-        if (size >= sizeof base || strchr(records[i]->name, ':'))
-            continue;
-        memcpy(base, records[i]->name, size);
-        base[size] = '\0';
-        step       = definition_find(walk->definition, base);
-        if (step && step->action.kind == STEP_WAIT && step->action.wait.response &&
-            strcmp(step->action.wait.response, name) == 0 && !is_timeout(records[i]))
-            used += step->action.wait.count;
-    }
-    return used;
+    if (position < 0 || position >= responses->count || responses->is_taken[position])
+        return;
+    responses->is_taken[position] = true;
+    responses->taken++;
 }
 
-/* One payload, or an array of several. */
-static ErrorCode payloads_join(const char *const *payloads, int64_t count, Arena *arena, const char **ret_json,
-                               Error *reterr)
+static void ranges_take(Responses *responses, const char *ranges)
 {
-    Text text;
+    for (const char *at = ranges; *at; at += *at == ',') {
+        char   *end;
+        int64_t first = strtoll(at, &end, 10), last = first;
 
-    *ret_json = payloads[0];
-    if (count == 1)
-        return OK;
-    text_init(&text, arena, RESULT_BYTES_MAX);
-    for (int64_t i = 0; i < count; i++) {
-        text_append(&text, i ? "," : "[");
-        text_append(&text, payloads[i]);
+        if (*end == '-')
+            last = strtoll(end + 1, &end, 10);
+        for (int64_t i = first; i <= last && i < responses->count; i++)
+            position_take(responses, i);
+        at = end + strcspn(end, ",");
     }
-    text_append(&text, "]");
+}
+
+/* The wait whose record this is, if it has taken responses of this name. */
+static const WaitAction *record_wait(Walk *walk, const StepRecord *record, const char *name)
+{
+    size_t      size = strcspn(record->name, "[");
+    char        base[RECORD_NAME_MAX];
+    const Step *step;
+
+    if (size >= sizeof base || strchr(record->name, ':'))
+        return NULL;
+    memcpy(base, record->name, size);
+    base[size] = '\0';
+    step       = definition_find(walk->definition, base);
+    if (!step || step->action.kind != STEP_WAIT || !step->action.wait.response || is_timeout(record))
+        return NULL;
+    return strcmp(step->action.wait.response, name) == 0 ? &step->action.wait : NULL;
+}
+
+/* The responses of this name, and which of them waits have taken. Records of earlier versions do not name theirs: these took the first ones. */
+static void taken_read(Walk *walk, const char *name, Arena *arena, Responses *ret_responses)
+{
+    const StepRecord *const *records;
+    int                      count   = run_records(walk->run, &records);
+    int64_t                  unnamed = 0;
+
+    *ret_responses          = (Responses){0};
+    ret_responses->count    = run_responses(walk->run, name, &ret_responses->payloads);
+    ret_responses->is_taken = arena_array(arena, bool, (int)ret_responses->count + 1);
+    for (int i = 0; i < count; i++) {
+        const WaitAction *wait = record_wait(walk, records[i], name);
+        const char       *hash = records[i]->input_hash;
+
+        if (wait && hash && strncmp(hash, TAKEN_HASH, strlen(TAKEN_HASH)) == 0)
+            ranges_take(ret_responses, hash + strlen(TAKEN_HASH));
+        else if (wait)
+            unnamed += wait->count;
+    }
+    for (int64_t i = 0; i < ret_responses->count && unnamed > 0; i++)
+        if (!ret_responses->is_taken[i]) {
+            position_take(ret_responses, i);
+            unnamed--;
+        }
+    ret_responses->taken += unnamed;
+}
+
+static void range_print(Text *hash, int64_t first, int64_t last)
+{
+    if (text_string(hash)[strlen(TAKEN_HASH)])
+        text_append(hash, ",");
+    text_print(hash, "%lld", (long long)first);
+    if (last > first)
+        text_print(hash, "-%lld", (long long)last);
+}
+
+/* The first ones that no wait has taken, of which there are as many: one payload, or an array of several. */
+static ErrorCode responses_take(const Responses *responses, int64_t count, Arena *arena, const char **ret_json,
+                                const char **ret_hash, Error *reterr)
+{
+    int64_t taken = 0, first = -1;
+    Text    text, hash;
+
+    text_init(&text, arena, RESULT_BYTES_MAX);
+    text_init(&hash, arena, RESULT_BYTES_MAX);
+    text_append(&hash, TAKEN_HASH);
+    for (int64_t i = 0; i < responses->count && taken < count; i++) {
+        if (responses->is_taken[i])
+            continue;
+        if (count > 1)
+            text_append(&text, taken ? "," : "[");
+        text_append(&text, responses->payloads[i]);
+        first = first < 0 ? i : first;
+        if (++taken == count || i + 1 == responses->count || responses->is_taken[i + 1]) {
+            range_print(&hash, first, i);
+            first = -1;
+        }
+    }
+    if (count > 1)
+        text_append(&text, "]");
     if (text_is_full(&text))
         return fail(reterr, ERR_LIMIT, "the responses have more than %zu bytes together", RESULT_BYTES_MAX);
     *ret_json = text_string(&text);
+    *ret_hash = text_string(&hash);
     return OK;
 }
 
 /* ---- the end of a wait ---- */
 
-static ErrorCode met_record(Walk *walk, const Scope *scope, const Step *step, const char *result, Arena *arena,
-                            Flow *ret_flow, Error *reterr)
+/* hash: of the responses that it has taken; NULL: none. */
+static ErrorCode met_record(Walk *walk, const Scope *scope, const Step *step, const char *result, const char *hash,
+                            Arena *arena, Flow *ret_flow, Error *reterr)
 {
     RecordName name    = record_name(scope, step, "");
     Attempt    attempt = {
@@ -80,9 +154,14 @@ static ErrorCode met_record(Walk *walk, const Scope *scope, const Step *step, co
     RunVerdict verdict = RUN_STALE;
 
     while (verdict == RUN_STALE) {
+        RunRecord record = {.step = name.text, .result = result, .input_hash = hash};
+
         TRY(attempt_patch(&attempt, result, reterr));
-        TRY(step_record(walk, name.text, result, attempt.patch, attempt.version, &verdict, ret_flow, reterr));
+        record.patch   = attempt.patch;
+        record.version = attempt.version;
+        TRY(run_record(walk->run, &record, &verdict, reterr));
     }
+    *ret_flow = verdict == RUN_OVER ? FLOW_STOPPED : FLOW_NEXT;
     return OK;
 }
 
@@ -158,7 +237,7 @@ static ErrorCode until_walk(Walk *walk, const Scope *scope, const Step *step, Ar
 
     TRY(condition_evaluate(step->action.wait.until, scope_lookup, &context, &is_met, reterr));
     if (is_met)
-        return met_record(walk, scope, step, "true", arena, ret_flow, reterr);
+        return met_record(walk, scope, step, "true", /* hash= */ NULL, arena, ret_flow, reterr);
     run_wait_state(walk->run, version);
     return wait_on(walk, scope, step, "*", count + 1, ret_flow, reterr);
 }
@@ -169,14 +248,14 @@ static ErrorCode response_walk(Walk *walk, const Scope *scope, const Step *step,
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&walk->responses_mutex);
     const WaitAction           *wait = &step->action.wait;
-    int64_t                     used = responses_used(walk, wait->response);
-    const char *const          *payloads;
-    const char                 *result;
+    const char                 *result, *hash;
+    Responses                   responses;
 
-    if (run_responses(walk->run, wait->response, &payloads) < used + wait->count)
-        return wait_on(walk, scope, step, wait->response, used + wait->count, ret_flow, reterr);
-    TRY(payloads_join(payloads + used, wait->count, arena, &result, reterr));
-    return met_record(walk, scope, step, result, arena, ret_flow, reterr);
+    taken_read(walk, wait->response, arena, &responses);
+    if (responses.count < responses.taken + wait->count)
+        return wait_on(walk, scope, step, wait->response, responses.taken + wait->count, ret_flow, reterr);
+    TRY(responses_take(&responses, wait->count, arena, &result, &hash, reterr));
+    return met_record(walk, scope, step, result, hash, arena, ret_flow, reterr);
 }
 
 ErrorCode step_wait(Walk *walk, const Scope *scope, const Step *step, Flow *ret_flow, Error *reterr)
@@ -222,11 +301,12 @@ static ErrorCode due_read(const Step *step, const char *json, int64_t begun_us, 
 
     if (step->action.sleep.until) {
         if (!moment_parse(text, MOMENT_RFC3339, ret_due_us))
-            return fail(reterr, ERR_INVALID, "\"%.60s\" is no time: write it as 2026-11-16T08:00:00Z", text);
+            return fail(reterr, ERR_INVALID, "\"%.60s\" is not a time such as 2026-11-16T08:00:00Z", text);
         return OK;
     }
     if (setting_duration(text, &ms, NULL) != OK || ms > DEFINITION_TIME_MS_MAX)
-        return fail(reterr, ERR_INVALID, "\"%.60s\" is no duration up to 3650d such as 250ms, 10s, 5m, 1h or 2d", text);
+        return fail(reterr, ERR_INVALID, "\"%.60s\" is not a duration up to 3650d such as 250ms, 10s, 5m, 1h or 2d",
+                    text);
     *ret_due_us = begun_us + ms * 1000;
     return OK;
 }

@@ -28,6 +28,7 @@ struct Part {
 };
 
 struct Template {
+    Value       source;
     const Part *first;
     bool        is_text;
 };
@@ -286,11 +287,11 @@ static ErrorCode value_read(Compiler *compiler, const char *value)
     return OK;
 }
 
-static const Template *template_make(const Compiler *compiler)
+static const Template *template_make(const Compiler *compiler, Value source)
 {
     Template *template = arena_array(compiler->arena, Template, 1);
 
-    *template = (Template){compiler->first, compiler->is_text};
+    *template = (Template){source, compiler->first, compiler->is_text};
     return template;
 }
 
@@ -301,7 +302,7 @@ ErrorCode template_compile(Value value, Arena *arena, const Template **ret_templ
     assert(value.size > 0);
     TRY(value_read(&compiler, value.bytes));
     bytes_add(&compiler, compiler.pending, (size_t)(value.bytes + value.size - compiler.pending));
-    *ret_template = template_make(&compiler);
+    *ret_template = template_make(&compiler, value);
     return OK;
 }
 
@@ -313,11 +314,16 @@ ErrorCode template_compile_text(Value value, Arena *arena, const Template **ret_
     assert(value_kind(value) == VALUE_STRING);
     String string = string_decode(&compiler, value);
     TRY(pieces_read(&compiler, &string));
-    *ret_template = template_make(&compiler);
+    *ret_template = template_make(&compiler, value);
     return OK;
 }
 
 /* ---- asking ---- */
+
+Value template_source(const Template *template)
+{
+    return template->source;
+}
 
 const ValuePath *template_paths(const Template *template)
 {

@@ -33,6 +33,8 @@ must_check ErrorCode template_compile(Value value, Arena *arena, const Template 
 must_check ErrorCode template_compile_text(Value string, Arena *arena, const Template **ret_template,
                                            const char **ret_at, Error *reterr);
 
+/* What it was compiled from. */
+Value template_source(const Template *template);
 /* The paths in it, in order, linked by next; NULL: none, so it renders the same every time. */
 const ValuePath *template_paths(const Template *template);
 /* The path, if the template is exactly one {{path}}; else NULL. */

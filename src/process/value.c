@@ -64,7 +64,7 @@ const char *value_kind_name(ValueKind kind)
 
 /* ---- parts ---- */
 
-static Value slice(const char *value)
+Value value_slice(const char *value)
 {
     return (Value){value, (size_t)(scan_value_end(value) - value)};
 }
@@ -107,7 +107,7 @@ Value value_member(Value object, const char *name, size_t size)
         return (Value){0};
     const char *at = object.bytes + 1;
     while (scan_next(&at)) {
-        Value key = slice(at), value = slice(scan_member_value(at));
+        Value key = value_slice(at), value = value_slice(scan_member_value(at));
 
         if (key_is(key, name, size))
             return value;
@@ -123,7 +123,7 @@ Value value_item(Value array, int64_t index)
     const char *at = array.bytes + 1;
     for (; scan_next(&at); at = scan_value_end(at))
         if (index-- == 0)
-            return slice(at);
+            return value_slice(at);
     return (Value){0};
 }
 
@@ -134,7 +134,7 @@ bool value_item_next(Value array, const char **at, Value *ret_item)
     *at = *at ? scan_value_end(*at) : array.bytes + 1;
     if (!scan_next(at))
         return false;
-    *ret_item = slice(*at);
+    *ret_item = value_slice(*at);
     return true;
 }
 

@@ -36,6 +36,8 @@ typedef enum {
     VALUE_OBJECT,
 } ValueKind;
 
+/* The value that begins here, within checked JSON. */
+Value value_slice(const char *value);
 /* Without the white space around it. */
 Value       value_trim(const char *bytes, size_t size);
 ValueKind   value_kind(Value value);

@@ -24,7 +24,6 @@ struct DomainWorker {
     char         *domain, *types; /* "order,refund" */
     int           number;         /* of the domain's workers */
     WorkerSet    *set;
-    bool          is_replaced; /* by one with more types: it claims no more */
 };
 
 struct ProcessWorkers {
@@ -86,7 +85,7 @@ static DomainWorker *worker_find(const ProcessWorkers *workers, const DomainType
 {
     DomainWorker *at = workers->first;
 
-    while (at && (at->is_replaced || at->number != row->number || strcmp(at->domain, row->domain) != 0))
+    while (at && (at->number != row->number || strcmp(at->domain, row->domain) != 0))
         at = at->next;
     return at;
 }
@@ -109,55 +108,36 @@ static ErrorCode worker_start(ProcessWorkers *workers, const DomainTypes *row, A
     TRY(worker_set_add(worker->set, &added, deadline, reterr));
     TRY(worker_set_start(worker->set, &(WorkerSetStart){.listen = workers->options.listen, .restart_ms = RESTART_MS},
                          reterr));
-    DomainWorker *before = worker_find(workers, row);
-
-    if (before) {
-        before->is_replaced = true;
-        worker_set_unlisten(before->set);
-        worker_set_stop(before->set, deadline_never()); /* it claims no more, and ends what it runs */
-    }
     worker->next   = workers->first;
     workers->first = take(worker);
     return OK;
 }
 
-/* Workers that were replaced, once they have ended what they ran. */
-static void replaced_free(ProcessWorkers *workers)
+/* In the worker that is there, so that a domain has as many activations at the same time as before. */
+static ErrorCode types_change(DomainWorker *worker, const DomainTypes *row, Arena *arena, Error *reterr)
 {
-    for (DomainWorker **at = &workers->first; *at;) {
-        DomainWorker *worker = *at;
+    const char *const *types;
 
-        if (!worker->is_replaced || !worker_set_wait(worker->set, deadline_in_ms(0))) {
-            at = &worker->next;
-            continue;
-        }
-        *at = worker->next;
-        domain_worker_free(worker);
-    }
+    TRY(worker_types_read("types", row->types, arena, &types, reterr));
+    worker_set_types(worker->set, types);
+    free(worker->types);
+    worker->types = memory_text(row->types);
+    return OK;
 }
-
-#define CANCELED_COLUMNS(X, T) X(T, const char *, DB_TEXT, value)
-typedef struct {
-    CANCELED_COLUMNS(DB_FIELD, Canceled)
-} Canceled;
-DB_SHAPE(canceled, Canceled, CANCELED_COLUMNS);
 
 /* What processes that have ended have sent: a hundred at a time, for at most half of the time that there is. */
 static ErrorCode orphans_cancel(Pool *pool, Deadline deadline, Error *reterr)
 {
     TxOptions options = {.name = "orphans", .deadline = deadline, .keyed = true};
     Deadline  pause   = deadline_in_ms(deadline_left_ms(deadline) / 2);
-    void     *rows;
-    int       count;
+    int64_t   count;
 
     do {
         scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT);
 
         options.arena = arena;
-        TRY(db_call_many(pool, &options, sql_process_orphans, DB_NONE, &canceled_shape, &rows, &count, reterr));
-        if (strcmp(((const Canceled *)rows)->value, "0") == 0)
-            return OK;
-    } while (!deadline_passed(pause));
+        TRY(db_call(pool, &options, sql_process_orphans, DB_NONE, &db_i64_shape, &count, reterr));
+    } while (count > 0 && !deadline_passed(pause));
     return OK;
 }
 
@@ -166,16 +146,15 @@ static void workers_start(ProcessWorkers *workers, const DomainTypes *rows, int 
     scoped(mutex_unlock) Mutex *held  = mutex_hold(&workers->mutex);
     Error                       error = {0};
 
-    if (!workers->stopping)
-        replaced_free(workers);
     for (int i = 0; i < count && !workers->stopping; i++) {
-        const DomainTypes  *row   = &rows[i];
-        const DomainWorker *known = row->domain ? worker_find(workers, row) : NULL;
+        const DomainTypes *row   = &rows[i];
+        DomainWorker      *known = row->domain ? worker_find(workers, row) : NULL;
+        ErrorCode          code  = OK;
 
         if (!row->domain || (known && strcmp(known->types, row->types) == 0))
             continue;
-        if (worker_start(workers, row, arena, deadline, &error) !=
-            OK) /* the next step tries again; other domains are started */
+        code = known ? types_change(known, row, arena, &error) : worker_start(workers, row, arena, deadline, &error);
+        if (code != OK) /* the next step tries again; other domains are started */
             log_error(LOG_WARN, "process", arena_print(arena, "no worker for processes of %s", row->domain), &error);
     }
 }

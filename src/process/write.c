@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "bus/send.h"
 #include "bus/waker.h"
-#include "pg/combiner.h"
+#include "pg/combiner_split.h"
+#include "pg/migrate.h"
 #include "pg/tx.h"
 #include "sql.h"
 
@@ -178,24 +179,29 @@ ErrorCode process_json_check(const char *name, const char *json, Error *reterr)
     return OK;
 }
 
-ErrorCode process_writes_in(Tx *tx, ProcessWrite **writes, int count, const char **ret_wake, Error *reterr)
+static ErrorCode writes_do(Tx *tx, const char *sql, ProcessWrite **writes, int count, const char **ret_wake,
+                           Error *reterr)
 {
     DbArg list[COUNT(members)];
     void *rows;
     int   row_count;
 
-    TRY(db_many(tx, sql_process_write, write_args(tx->arena, writes, count, list), &written_shape, &rows, &row_count,
-                reterr));
+    TRY(db_many(tx, sql, write_args(tx->arena, writes, count, list), &written_shape, &rows, &row_count, reterr));
     TRY(verdicts_take(rows, row_count, writes, count, reterr));
     *ret_wake = ((const Written *)rows)->wake;
     return OK;
+}
+
+ErrorCode process_writes_in(Tx *tx, ProcessWrite **writes, int count, const char **ret_wake, Error *reterr)
+{
+    return writes_do(tx, sql_process_report, writes, count, ret_wake, reterr);
 }
 
 ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr)
 {
     const char *wake;
 
-    return process_writes_in(tx, &write, 1, &wake, reterr);
+    return writes_do(tx, sql_process_write, &write, 1, &wake, reterr);
 }
 
 struct ProcessWriter {
@@ -207,12 +213,12 @@ struct ProcessWriter {
 /* Keyed by leases and names of steps: done again after a lost answer it changes nothing more. */
 static ErrorCode writer_run(void *context, void **items, int count, Deadline deadline, Error *reterr)
 {
-    ProcessWriter            *writer  = context;
-    scoped(arena_free) Arena *arena   = arena_new((CALL_BYTES_MAX + ITEM_BYTES_MAX) * BYTES_FACTOR);
-    TxOptions                 options = {.name = "process", .deadline = deadline, .arena = arena, .keyed = true};
-    DbArg                     list[COUNT(members)];
-    void                     *rows;
-    int                       row_count;
+    ProcessWriter            *writer = context;
+    scoped(arena_free) Arena *arena  = arena_new((CALL_BYTES_MAX + ITEM_BYTES_MAX) * BYTES_FACTOR);
+    TxOptions options = {.name = "process", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
+    DbArg     list[COUNT(members)];
+    void     *rows;
+    int       row_count;
 
     TRY(db_call_many(writer->pool, &options, sql_process_write, write_args(arena, (ProcessWrite **)items, count, list),
                      &written_shape, &rows, &row_count, reterr));
@@ -244,6 +250,11 @@ void process_writer_free(ProcessWriter *writer)
     free(writer);
 }
 
+bool process_writer_is_outdated(const ProcessWriter *writer, const Error *error)
+{
+    return migrate_explains(writer->pool, &schema_embedded, error, NULL);
+}
+
 void process_writer_wake(ProcessWriter *writer, const char *domain)
 {
     waker_notify(writer->waker, domain);
@@ -251,8 +262,16 @@ void process_writer_wake(ProcessWriter *writer, const char *domain)
 
 ErrorCode process_write(ProcessWriter *writer, Deadline deadline, ProcessWrite *write, Error *reterr)
 {
+    Error     error = {0};
+    ErrorCode code;
+
     if (write_bytes(write) > ITEM_BYTES_MAX)
         return fail(reterr, ERR_LIMIT, "result, error and patch of a step must have at most %zu bytes together",
                     ITEM_BYTES_MAX);
-    return combiner_run(writer->combiner, write, deadline, reterr);
+    code = combiner_run(writer->combiner, write, deadline, &error);
+    if (failure_is_about_schema(code, &error)) /* perhaps because of one beside it */
+        code = writer_run(writer, &(void *){write}, 1, deadline, &error);
+    if (code != OK && reterr)
+        *reterr = error;
+    return code;
 }

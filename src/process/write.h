@@ -25,10 +25,11 @@
     X(WRITE_WRITTEN, "WRITTEN")                                                                           \
     X(WRITE_LOST, "LOST")           /* the lease has ended; nothing was written */                        \
     X(WRITE_STALE, "STALE")         /* the state has another version; nothing was written */              \
-    X(WRITE_MET, "MET")             /* not suspended: a wait is complete; the rest was written */         \
+    X(WRITE_MET, "MET")             /* go on: a wait is complete, or its compensation was asked for */    \
     X(WRITE_TOO_LARGE, "TOO_LARGE") /* the state would exceed its limit; nothing was written */           \
     X(WRITE_BUSY, "BUSY")           /* another transaction has the process locked; nothing was written */ \
-    X(WRITE_KNOWN, "KNOWN")         /* as WRITTEN, but the record was there before */
+    X(WRITE_KNOWN, "KNOWN")         /* as WRITTEN, but the record was there before */                     \
+    X(WRITE_ENDED, "ENDED")         /* the record was written, and with it the process has ended */
 #define X(verdict, name) verdict,
 typedef enum { WRITE_VERDICTS(X) WRITE_VERDICT_COUNT } WriteVerdict;
 #undef X
@@ -54,14 +55,15 @@ typedef struct {
     /* Filled by the call. */
     WriteVerdict verdict;
     int64_t      state_version; /* as `state` */
-    bool         is_canceled;   /* an operator wants it canceled and compensated */
+    bool         is_canceled;   /* by an operator or its deadline: it is to be compensated */
     char        *state;         /* the present one: for STALE, MET, and after a patch; else NULL */
 } ProcessWrite;
 
-/* In a transaction of the caller: an SQL step's effects and its record commit together. Anything but WRITE_WRITTEN: roll back. */
+/* In a transaction of the caller: an SQL step's effects and its record commit together. Anything but WRITE_WRITTEN and
+ * WRITE_ENDED: roll back. */
 must_check ErrorCode process_write_in(Tx *tx, ProcessWrite *write, Error *reterr);
-/* Many in a transaction of the caller, which commits those that are WRITTEN or MET. *ret_wake: domains in which it queued commands, joined by
- * commas; NULL: none. */
+/* Many in a transaction of the caller; of what is LOST, STALE, TOO_LARGE or BUSY nothing was written. *ret_wake: domains in which it queued
+ * commands, joined by commas; NULL: none. Of several of one process, only the first that has a state returns it. */
 must_check ErrorCode process_writes_in(Tx *tx, ProcessWrite **writes, int count, const char **ret_wake, Error *reterr);
 /* ERR_LIMIT: this JSON is larger than a record, patch or result may be. NULL is fine. name: of the field. */
 must_check ErrorCode process_json_check(const char *name, const char *json, Error *reterr);
@@ -70,6 +72,8 @@ typedef struct ProcessWriter ProcessWriter;
 ProcessWriter               *process_writer_new(Pool *pool);
 void                         process_writer_free(ProcessWriter *writer);
 SCOPED(ProcessWriter, process_writer_free)
+/* Did a write fail because a newer program has migrated the schema? Another pod writes it. */
+bool process_writer_is_outdated(const ProcessWriter *writer, const Error *error);
 /* Workers of this domain of the bus may have work. */
 void process_writer_wake(ProcessWriter *writer, const char *domain);
 /* Waits until it is committed. An error: it may or may not be; the same write again is safe. */

@@ -1,5 +1,5 @@
 /*
- * ask.h - what a person wrote, taken apart: which command, for this bot or another one, with which words. Pure.
+ * ask.h - parses a message: the command, the bot that it names, its words. Pure.
  *
  * A command is the first word of a text and is matched as a whole: "/undo" and "/undo@botname" are commands, "/undone" and a text that
  * contains "undo" are not. A linked name may contain spaces and is one word.

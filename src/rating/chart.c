@@ -3,13 +3,13 @@
  */
 #include "rating/chart.h"
 
-#include <cairo.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/text.h"
+#include "rating/cairo_load.h"
 #include "rating/png.h"
 
 /* Drawn in units of which SCALE are a pixel. */
@@ -52,7 +52,7 @@ typedef struct {
 
 static void colour_set(cairo_t *cairo, Colour colour)
 {
-    cairo_set_source_rgb(cairo, colour.r, colour.g, colour.b);
+    cairo_library.set_source_rgb(cairo, colour.r, colour.g, colour.b);
 }
 
 static double x_of(const Chart *chart, int64_t at)
@@ -121,10 +121,10 @@ static void text_show(cairo_t *cairo, double x, double y, double size, const cha
 {
     cairo_text_extents_t extents;
 
-    cairo_set_font_size(cairo, size);
-    cairo_text_extents(cairo, text, &extents);
-    cairo_move_to(cairo, x - align * extents.x_advance, y);
-    cairo_show_text(cairo, text);
+    cairo_library.set_font_size(cairo, size);
+    cairo_library.text_extents(cairo, text, &extents);
+    cairo_library.move_to(cairo, x - align * extents.x_advance, y);
+    cairo_library.show_text(cairo, text);
 }
 
 /* The length of a character in bytes. */
@@ -140,18 +140,18 @@ static size_t char_length(const char *text)
 /* Has the font something to show for this character? An emoji would be an empty box; noncharacters are refused by cairo. */
 static bool char_is_drawable(cairo_t *cairo, const char *text, size_t length)
 {
-    cairo_scaled_font_t *font   = cairo_get_scaled_font(cairo);
+    cairo_scaled_font_t *font   = cairo_library.get_scaled_font(cairo);
     cairo_glyph_t       *glyphs = NULL;
     int                  count  = 0;
     bool                 shown;
 
     if ((unsigned char)text[0] < 0x20)
         return false;
-    if (cairo_scaled_font_text_to_glyphs(font, 0, 0, text, (int)length, &glyphs, &count, NULL, NULL, NULL) !=
+    if (cairo_library.scaled_font_text_to_glyphs(font, 0, 0, text, (int)length, &glyphs, &count, NULL, NULL, NULL) !=
         CAIRO_STATUS_SUCCESS)
         return false;
     shown = count > 0 && glyphs[0].index != 0;
-    cairo_glyph_free(glyphs);
+    cairo_library.glyph_free(glyphs);
     return shown;
 }
 
@@ -184,12 +184,12 @@ static const char *text_fit(cairo_t *cairo, const char *text, double size, doubl
     size_t               length = strlen(copy);
     cairo_text_extents_t extents;
 
-    cairo_set_font_size(cairo, size);
-    cairo_text_extents(cairo, copy, &extents);
+    cairo_library.set_font_size(cairo, size);
+    cairo_library.text_extents(cairo, copy, &extents);
     while (extents.x_advance > width && length > 1) {
         length = text_cut(copy, length, length - 1);
         copy   = arena_print(arena, "%.*s…", (int)length, copy);
-        cairo_text_extents(cairo, copy, &extents);
+        cairo_library.text_extents(cairo, copy, &extents);
     }
     return copy;
 }
@@ -217,10 +217,10 @@ static void grid_draw(const Chart *chart)
         double y      = floor(y_of(chart, rating)) + 0.5;
 
         colour_set(cairo, grid);
-        cairo_set_line_width(cairo, 1.5);
-        cairo_move_to(cairo, LEFT, y);
-        cairo_line_to(cairo, WIDTH - RIGHT, y);
-        cairo_stroke(cairo);
+        cairo_library.set_line_width(cairo, 1.5);
+        cairo_library.move_to(cairo, LEFT, y);
+        cairo_library.line_to(cairo, WIDTH - RIGHT, y);
+        cairo_library.stroke(cairo);
         snprintf(text, sizeof text, "%.0f", rating);
         colour_set(cairo, words);
         text_show(cairo, LEFT - 14, y + 8, 24, text, 1);
@@ -263,7 +263,7 @@ typedef struct {
 
 static void point_draw(const Chart *chart, const ChartPoint *point)
 {
-    cairo_line_to(chart->cairo, x_of(chart, point->at), y_of(chart, point->rating));
+    cairo_library.line_to(chart->cairo, x_of(chart, point->at), y_of(chart, point->rating));
 }
 
 static void column_draw(const Chart *chart, const ChartPoint *points, const Column *column)
@@ -305,16 +305,16 @@ static void series_draw(const Chart *chart, int index)
     cairo_t           *cairo  = chart->cairo;
 
     colour_set(cairo, colours[index]);
-    cairo_new_path(cairo); /* words leave a current point behind */
-    cairo_set_line_width(cairo, series->count > 300 ? 3.5 : 5);
-    cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
-    cairo_set_line_cap(cairo, CAIRO_LINE_CAP_ROUND);
+    cairo_library.new_path(cairo); /* words leave a current point behind */
+    cairo_library.set_line_width(cairo, series->count > 300 ? 3.5 : 5);
+    cairo_library.set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
+    cairo_library.set_line_cap(cairo, CAIRO_LINE_CAP_ROUND);
     curve_draw(chart, series);
     /* A player who has not played lately keeps the rating until the end of the chart. */
-    cairo_line_to(cairo, x_of(chart, chart->to), y_of(chart, last->rating));
-    cairo_stroke(cairo);
-    cairo_arc(cairo, x_of(chart, chart->to), y_of(chart, last->rating), 8, 0, 2 * M_PI);
-    cairo_fill(cairo);
+    cairo_library.line_to(cairo, x_of(chart, chart->to), y_of(chart, last->rating));
+    cairo_library.stroke(cairo);
+    cairo_library.arc(cairo, x_of(chart, chart->to), y_of(chart, last->rating), 8, 0, 2 * M_PI);
+    cairo_library.fill(cairo);
 }
 
 typedef struct {
@@ -366,13 +366,13 @@ static void all_draw(Chart *chart, const char *title, Arena *arena)
     cairo_t *cairo = chart->cairo;
 
     colour_set(cairo, panel);
-    cairo_paint(cairo);
-    cairo_select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_BOLD);
+    cairo_library.paint(cairo);
+    cairo_library.select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_BOLD);
     if (title && title[0]) {
         colour_set(cairo, words);
         text_show(cairo, LEFT, 52, 32, text_fit(cairo, title, 32, WIDTH - LEFT - 40, arena), 0);
     }
-    cairo_select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    cairo_library.select_font_face(cairo, FONT, CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     grid_draw(chart);
     times_draw(chart);
     for (int i = chart->count - 1; i >= 0; i--)
@@ -405,22 +405,23 @@ ErrorCode chart_draw(const char *title, const ChartSeries *list, int count, Aren
     Text             png;
 
     TRY(series_check(list, count, reterr));
+    TRY(cairo_load(reterr));
     ranges_find(&chart);
-    surface     = cairo_image_surface_create(CAIRO_FORMAT_RGB24, CHART_WIDTH, CHART_HEIGHT);
-    chart.cairo = cairo_create(surface);
-    cairo_scale(chart.cairo, SCALE, SCALE);
+    surface     = cairo_library.image_surface_create(CAIRO_FORMAT_RGB24, CHART_WIDTH, CHART_HEIGHT);
+    chart.cairo = cairo_library.create(surface);
+    cairo_library.scale(chart.cairo, SCALE, SCALE);
     all_draw(&chart, title, arena);
     text_init(&png, arena, PNG_MAX);
-    status = cairo_status(chart.cairo);
+    status = cairo_library.status(chart.cairo);
     if (status == CAIRO_STATUS_SUCCESS) {
-        cairo_surface_flush(surface);
-        code = png_write(cairo_image_surface_get_data(surface), CHART_WIDTH, CHART_HEIGHT,
-                         cairo_image_surface_get_stride(surface), &png, reterr);
+        cairo_library.surface_flush(surface);
+        code = png_write(cairo_library.image_surface_get_data(surface), CHART_WIDTH, CHART_HEIGHT,
+                         cairo_library.image_surface_get_stride(surface), &png, reterr);
     }
-    cairo_destroy(chart.cairo);
-    cairo_surface_destroy(surface);
+    cairo_library.destroy(chart.cairo);
+    cairo_library.surface_destroy(surface);
     if (status != CAIRO_STATUS_SUCCESS)
-        return fail(reterr, ERR_INTERNAL, "the chart could not be drawn: %s", cairo_status_to_string(status));
+        return fail(reterr, ERR_INTERNAL, "the chart could not be drawn: %s", cairo_library.status_to_string(status));
     TRY(code);
     *ret_png  = png.bytes;
     *ret_size = png.length;

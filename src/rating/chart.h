@@ -1,8 +1,8 @@
 /*
  * chart.h - ratings over time as a PNG, by cairo. Pure but for its memory.
  *
- * Drawn for a phone: large type, few lines, the names at the ends of their curves; colours that differ clearly on the dark panel that the
- * chart brings along, so that it looks the same in a light and in a dark chat.
+ * Drawn for a phone: large type, few lines, the names at the ends of their curves; colours that differ clearly on the
+ * dark panel of the chart, which looks the same in a light and in a dark chat.
  *
  * Invariants
  *   1. 900 by 600 pixels, whatever is drawn: wide enough for a phone, and encoding costs by the pixel. Time runs to the right in proportion, so pauses show.

@@ -1,5 +1,5 @@
 /*
- * game_inner.h - what the files of the game share: one turn, and how it speaks.
+ * game_inner.h - what the files of the game share: one turn, and its replies.
  */
 #ifndef RATING_GAME_INNER_H
 #define RATING_GAME_INNER_H

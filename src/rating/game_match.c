@@ -81,25 +81,29 @@ static void match_show(Turn *turn, const MatchDone *done, const int64_t places[2
     turn_button(turn, reply, PHRASE_BUTTON_UNDO, true, "undo:%" PRId64, done->id);
 }
 
+/* Of both players of a match on the leaderboard; 0: none. */
+typedef struct {
+    int64_t of[2];
+} Places;
+
 static bool match_is_shown(const MatchDone *done)
 {
     return done->verdict == MATCH_REGISTERED || done->verdict == MATCH_REPEATED;
 }
 
-/* places: two for each match, as read by places_read(). */
-static ErrorCode match_answer(Turn *turn, const MatchDone *done, const int64_t *places, Error *reterr)
+static ErrorCode match_answer(Turn *turn, const MatchDone *done, const Places *places, Error *reterr)
 {
     if (done->verdict == MATCH_SAME)
         return match_ask_back(turn, &turn->match, reterr);
     if (match_is_shown(done))
-        match_show(turn, done, places);
+        match_show(turn, done, places->of);
     else
         match_refused(turn, done, turn->players);
     return OK;
 }
 
-/* The places of both players of each match; those of matches that are not shown are not read. */
-static ErrorCode places_read(Tx *tx, MatchTry *const *tries, int count, int64_t *ret_places, Error *reterr)
+/* One for each match; those of matches that are not shown are not read. */
+static ErrorCode places_read(Tx *tx, MatchTry *const *tries, int count, Places *ret_places, Error *reterr)
 {
     int64_t *groups = arena_array(tx->arena, int64_t, 2 * count), *players = arena_array(tx->arena, int64_t, 2 * count),
             *read = arena_array(tx->arena, int64_t, 2 * count);
@@ -113,7 +117,7 @@ static ErrorCode places_read(Tx *tx, MatchTry *const *tries, int count, int64_t 
     if (shown > 0)
         TRY(board_places(tx, groups, players, shown, read, reterr));
     for (int i = 0; i < 2 * count; i++)
-        ret_places[i] = match_is_shown(&tries[i / 2]->done) ? read[at++] : 0;
+        ret_places[i / 2].of[i % 2] = match_is_shown(&tries[i / 2]->done) ? read[at++] : 0;
     return OK;
 }
 
@@ -121,7 +125,7 @@ ErrorCode game_matches_register(Tx *tx, Turn *turns, int count, Error *reterr)
 {
     MatchTry **tries  = arena_array(tx->arena, MatchTry *, count);
     Turn     **given  = arena_array(tx->arena, Turn *, count);
-    int64_t   *places = arena_array(tx->arena, int64_t, 2 * count);
+    Places    *places = arena_array(tx->arena, Places, count);
     int        all    = 0;
 
     for (int i = 0; i < count; i++)
@@ -135,65 +139,72 @@ ErrorCode game_matches_register(Tx *tx, Turn *turns, int count, Error *reterr)
     TRY(matches_register(tx, tries, all, reterr));
     TRY(places_read(tx, tries, all, places, reterr));
     for (int i = 0; i < all; i++)
-        TRY(match_answer(given[i], &tries[i]->done, places + 2 * i, reterr));
+        TRY(match_answer(given[i], &tries[i]->done, &places[i], reterr));
     return OK;
 }
 
-/* Both players and both scores from the words, or one opponent and the author. false: said what is wrong. */
-static void match_read(Turn *turn, bool *ret_good)
+/* Are the words names of players, then two scores? */
+static bool words_are_match(Turn *turn, int named)
 {
-    Ask      *ask   = &turn->ask;
-    MatchNew *match = &turn->match;
-    AskWord   names[2];
-    int       named;
+    const Ask *ask = &turn->ask;
 
-    *ret_good = false;
-    ask_split_scores(ask, turn->tx->arena);
-    named = ask->count - 2;
-    if (named < 0 || named > 2 || ask->count > ASK_WORDS_MAX) {
-        turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
-        return;
-    }
+    if (named < 0 || named > 2 || ask->count > ASK_WORDS_MAX)
+        return false;
     for (int i = 0; i < 2; i++)
-        match->score[i] = ask_score(ask->words[named + i].text);
+        turn->match.score[i] = ask_score(ask->words[named + i].text);
     for (int i = 0; i < named; i++)
         if (!ask->words[i].user && !ask->words[i].is_name)
-            named = 3;
-    if (named == 3 || match->score[0] < 0 || match->score[1] < 0) {
-        turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
-        return;
-    }
+            return false;
+    return turn->match.score[0] >= 0 && turn->match.score[1] >= 0;
+}
+
+/* Both players as they were named, or the author and the opponent. false: said what is wrong. */
+static bool names_take(Turn *turn, int named, AskWord *ret_names)
+{
+    const AskWord *words = turn->ask.words;
+
     if (named == 2) {
-        memcpy(names, ask->words, sizeof names);
-    } else {
-        if (!turn->from_id) {
-            turn_say(turn, PHRASE_MATCH_ANONYMOUS, NULL);
-            return;
-        }
-        if (named == 0 && !turn->input->reply_to) {
-            turn_say(turn, PHRASE_MATCH_REPLY_FORMAT, NULL);
-            return;
-        }
-        names[0] = (AskWord){.text = "", .user = turn->input->from};
-        names[1] = named == 1 ? ask->words[0] : (AskWord){.text = "", .user = turn->input->reply_to};
+        memcpy(ret_names, words, 2 * sizeof *ret_names);
+        return true;
     }
+    if (!turn->from_id || (named == 0 && !turn->input->reply_to)) {
+        turn_say(turn, turn->from_id ? PHRASE_MATCH_REPLY_FORMAT : PHRASE_MATCH_ANONYMOUS, NULL);
+        return false;
+    }
+    ret_names[0] = (AskWord){.text = "", .user = turn->input->from};
+    ret_names[1] = named == 1 ? words[0] : (AskWord){.text = "", .user = turn->input->reply_to};
+    return true;
+}
+
+/* Both players and both scores from the words, or one opponent and the author. false: said what is wrong. */
+static bool match_read(Turn *turn)
+{
+    AskWord names[2];
+    int     named;
+
+    ask_split_scores(&turn->ask, turn->tx->arena);
+    named = turn->ask.count - 2;
+    if (!words_are_match(turn, named)) {
+        turn_say(turn, PHRASE_MATCH_FORMAT, NULL);
+        return false;
+    }
+    if (!names_take(turn, named, names))
+        return false;
     for (int i = 0; i < 2; i++) {
-        *ret_good = turn_player(turn, &names[i], &turn->players[i]);
-        if (!*ret_good)
-            return;
-        match->player[i] = turn->players[i].player_id;
+        if (!turn_player(turn, &names[i], &turn->players[i]))
+            return false;
+        turn->match.player[i] = turn->players[i].player_id;
     }
+    return true;
 }
 
 ErrorCode game_match(Turn *turn, Error *reterr)
 {
     MatchNew *match = &turn->match;
-    bool      good;
 
     (void)reterr;
     *match = (MatchNew){.author_id = turn->from_id, .date_s = turn->input->date_s};
-    match_read(turn, &good);
-    if (!good)
+    if (!match_read(turn))
         return OK;
     /* Without a message id the button could not carry the key. */
     match->is_confirmed = turn->input->message_id == 0;

@@ -107,26 +107,18 @@ static ErrorCode repeated(Tx *tx, const Group *group, const MatchNew *match, int
 /* A match on its way from the read to the write. */
 typedef struct {
     MatchTry      *try;
+    const char    *date;     /* in seconds, as text; NULL: not given */
     int64_t        match_id; /* that has the key already; 0: none */
     const ReadRow *members[2];
     RatingState    before[2], after[2];
 } Registration;
-
-static const char **dates_of(Arena *arena, const Registration *list, int count)
-{
-    const char **dates = arena_array(arena, const char *, count);
-
-    for (int i = 0; i < count; i++)
-        dates[i] = list[i].try->match->date_s ? arena_print(arena, "%" PRId64, list[i].try->match->date_s) : NULL;
-    return dates;
-}
 
 static ErrorCode read_all(Tx *tx, Registration *list, int count, Error *reterr)
 {
     Arena       *arena  = tx->arena;
     int64_t     *groups = arena_array(arena, int64_t, count), *players[2];
     const char **keys   = arena_array(arena, const char *, count);
-    const char **dates  = dates_of(arena, list, count);
+    const char **dates  = arena_array(arena, const char *, count);
     int32_t     *scores[2];
     void        *rows;
     int          found;
@@ -142,6 +134,7 @@ static ErrorCode read_all(Tx *tx, Registration *list, int count, Error *reterr)
     for (int i = 0; i < count; i++) {
         groups[i] = list[i].try->group->id;
         keys[i]   = list[i].try->match->key;
+        dates[i]  = list[i].date;
     }
     TRY(db_many(tx, sql_rating_matches_read,
                 DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i64s(arena, players[0], count),
@@ -176,7 +169,7 @@ static SideArgs side_args(Arena *arena, const Registration *list, int count)
 {
     int64_t *players = arena_array(arena, int64_t, 2 * count), *versions = arena_array(arena, int64_t, 2 * count);
     double  *states[6];
-    SideArgs args;
+    SideArgs args = {0};
 
     for (int i = 0; i < 6; i++)
         states[i] = arena_array(arena, double, 2 * count);
@@ -207,7 +200,8 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
     int64_t *groups = arena_array(arena, int64_t, count);
     int32_t *rules = arena_array(arena, int32_t, count), *scores_a = arena_array(arena, int32_t, count),
             *scores_b = arena_array(arena, int32_t, count);
-    const char **keys = arena_array(arena, const char *, count), **authors = arena_array(arena, const char *, count);
+    const char **keys = arena_array(arena, const char *, count), **authors = arena_array(arena, const char *, count),
+               **dates = arena_array(arena, const char *, count);
     SideArgs     sides = side_args(arena, list, count);
     const DbArg *s     = sides.states;
     void        *rows;
@@ -219,6 +213,7 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
         groups[i]   = list[i].try->group->id;
         rules[i]    = list[i].try->group->rules_id;
         keys[i]     = match->key;
+        dates[i]    = list[i].date;
         authors[i]  = match->author_id ? arena_print(arena, "%" PRId64, match->author_id) : NULL;
         scores_a[i] = match->score[0];
         scores_b[i] = match->score[1];
@@ -227,7 +222,7 @@ static ErrorCode write_all(Tx *tx, Registration *list, int count, Error *reterr)
                 DB_ARGS(db_i64s(arena, groups, count), db_texts(arena, keys, count), db_i32s(arena, rules, count),
                         db_texts(arena, authors, count), db_i32s(arena, scores_a, count),
                         db_i32s(arena, scores_b, count), sides.players, sides.versions, s[0], s[1], s[2], s[3], s[4],
-                        s[5], db_texts(arena, dates_of(arena, list, count), count)),
+                        s[5], db_texts(arena, dates, count)),
                 &written_shape, &rows, &found, reterr));
     for (int i = 0; i < found; i++) {
         const WrittenRow *row = (const WrittenRow *)rows + i;
@@ -258,9 +253,15 @@ ErrorCode matches_register(Tx *tx, MatchTry *const *tries, int count, Error *ret
     int           read = 0, kept = 0;
     ErrorCode     code;
 
-    for (int i = 0; i < count; i++)
-        if (!scores_refused(tries[i]->group, tries[i]->match, &tries[i]->done))
-            list[read++] = (Registration){.try = tries[i]};
+    for (int i = 0; i < count; i++) {
+        const MatchNew *match = tries[i]->match;
+
+        if (!scores_refused(tries[i]->group, match, &tries[i]->done))
+            list[read++] = (Registration){
+                .try  = tries[i],
+                .date = match->date_s ? arena_print(tx->arena, "%" PRId64, match->date_s) : NULL,
+            };
+    }
     if (read > 0)
         TRY(read_all(tx, list, read, reterr));
     for (int i = 0; i < read; i++) {

@@ -2,9 +2,9 @@
  * bot.h - calls of the Bot API of one bot, over the HTTP client.
  *
  * Invariants
- *   1. The token is part of each URL and stands nowhere else: no error and no log names more of a URL than its host.
- *   2. Answers are judged by status and body together. A body that is no answer of the Bot API (plain text, another JSON) is judged by its
- *      status; 200 with ok:false by its error_code. A result that is null or lacks fields is no failure.
+ *   1. The token is part of each URL and appears nowhere else: no error and no log contains more of a URL than its host.
+ *   2. Answers are judged by status and body together. A body that is not a response of the Bot API (plain text, other JSON) is judged by its
+ *      status; 200 with ok:false by its error_code. A result that is null or lacks fields is not a failure.
  * Threads: any. Ownership: answers live in the arena given.
  */
 #ifndef TELEGRAM_BOT_H

@@ -1,9 +1,9 @@
 /*
- * intake.h - updates into the bus, from a poll or a webhook: each once, whatever delivers it and however often.
+ * intake.h - updates into the bus, from a poll or a webhook: each is stored once, however often it is delivered.
  *
- * The id of an update's command follows from the bot's id and update_id; its order key is its chat. What no worker could read (not JSON, no
- * update_id, too large) is counted, logged and acknowledged: a failure would make the server deliver it for ever.
- * Stored is what is needed (telegram_update_reduce()): the text of a message that is no command is not.
+ * The id of an update's command is derived from the bot's id and update_id; its order key is its chat. What no worker could parse (not JSON, no
+ * update_id, too large) is counted, logged and acknowledged: a failure would make the server deliver it forever.
+ * Only the parts that are needed are stored (telegram_update_reduce()); the text of a message that is not a command is dropped.
  * Threads: any. Ownership: everything in the options is borrowed.
  */
 #ifndef TELEGRAM_INTAKE_H

@@ -7,7 +7,7 @@
  * Invariants
  *   1. A part of a split text is well-formed by itself: tags that are open at its end are closed and opened again in the next one, and no
  *      tag, character reference or UTF-8 character is cut.
- *   2. Parts together show what the whole text shows; where a part ends at a line break or space, that one is left out.
+ *   2. The parts together show the whole text, except for a line break or space at which it was split.
  * Threads: any. Ownership: results live in the arena.
  */
 #ifndef TELEGRAM_MARKUP_H

@@ -57,17 +57,12 @@ bool telegram_domain_is_outbox(const char *domain)
     return domain_has_end(domain, ":outbox");
 }
 
-/* Version 8: made by the application. */
 void telegram_uuid(const char *name, char *ret_uuid)
 {
     unsigned char hash[crypto_generichash_BYTES];
-    char          hex[2 * sizeof hash + 1];
 
     crypto_generichash(hash, sizeof hash, (const unsigned char *)name, strlen(name), NULL, 0);
-    hash[6] = (unsigned char)((hash[6] & 0x0f) | 0x80);
-    hash[8] = (unsigned char)((hash[8] & 0x3f) | 0x80);
-    sodium_bin2hex(hex, sizeof hex, hash, sizeof hash);
-    snprintf(ret_uuid, UUID_TEXT_SIZE, "%.8s-%.4s-%.4s-%.4s-%.12s", hex, hex + 8, hex + 12, hex + 16, hex + 20);
+    uuid_from_hash(hash, ret_uuid);
 }
 
 TelegramOutbox *telegram_outbox_new(const TelegramOutboxOptions *options)

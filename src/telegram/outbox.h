@@ -5,14 +5,14 @@
  *     telegram:123:outbox    what it sends, ordered by chat
  *
  * Invariants
- *   1. The id of an outgoing command follows from the update's id and its number in the list, so an update that is handled again sends
+ *   1. The id of an outgoing command is derived from the update's id and its number in the list, so an update that is handled again sends
  *      nothing twice.
  *   2. At most size_max messages of a bot wait, and of one chat at most 250 (pawl.telegram_share()). What is beyond is refused, logged and counted; the transaction is not affected. Answers
  *      to button presses do not count among them: at most 200 wait, with one attempt, for at most a minute. Processes that queue at the same time may exceed it by what they queue together.
- *   3. Pacing is shared by all processes (sql/telegram/pace.sql): a chat gets 1 message a second, a group 20 a minute, all together 30 a
+ *   3. All pods share the rate limits (sql/telegram/pace.sql): a chat gets 1 message a second, a group 20 a minute, all together 30 a
  *      second. A 429 pauses its chat for as long as the server says, uses up no attempt, and delays no other chat.
  *      One for an answer to a button press pauses these answers only.
- *   4. Sent at least once; twice only if the process died, or the answer was lost, after the server had sent it and before the commit.
+ *   4. A message is sent at least once; twice only if the pod died, or the response was lost, after the server had sent it and before the commit.
  * Threads: any. Ownership: the pool and the bot are borrowed.
  */
 #ifndef TELEGRAM_OUTBOX_H

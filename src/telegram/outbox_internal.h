@@ -1,5 +1,5 @@
 /*
- * outbox_internal.h - the outbox, shared by the file that queues (outbox.c) and the one that sends (outbox_send.c).
+ * outbox_internal.h - the outbox, shared by the files that queue (outbox.c), send (outbox_send.c) and call the Bot API (outbox_call.c).
  */
 #ifndef TELEGRAM_OUTBOX_INTERNAL_H
 #define TELEGRAM_OUTBOX_INTERNAL_H
@@ -19,5 +19,8 @@ struct TelegramOutbox {
 };
 
 void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle);
+/* Errors as of telegram_call(). */
+must_check ErrorCode outbox_call(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline, Arena *arena,
+                                 TelegramAnswer *ret_answer, Error *reterr);
 
 #endif

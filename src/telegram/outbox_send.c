@@ -1,5 +1,5 @@
 /*
- * outbox_send.c - one message of the outbox: its turn, the call, and what the answer means for it.
+ * outbox_send.c - one message of the outbox: its turn, and what the answer to its call means for it.
  *
  *     answer                      the message                                     attempts
  *     ok                          done, with its message_id                       -
@@ -20,11 +20,9 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "base/writer.h"
 #include "bus/release.h"
 #include "pg/tx.h"
 #include "sql.h"
-#include "telegram/markup.h"
 #include "telegram/metric.h"
 #include "telegram/outbox_internal.h"
 #include "telegram/wire.h"
@@ -37,116 +35,6 @@
 #define BACKOFF_MS  60000
 #define ANSWER_MS   60000 /* then an answer to a button press is dropped, as pawl.telegram_pace_answer says */
 #define CALLS_MAX   3     /* after a move, and outside of a topic */
-
-/* ---- the call ---- */
-
-static const char *number(Arena *arena, int64_t value)
-{
-    return value ? arena_print(arena, "%" PRId64, value) : NULL;
-}
-
-static const char *write_reply(const TelegramOutgoing *item, Arena *arena)
-{
-    if (!item->reply_to)
-        return NULL;
-    return arena_print(arena, "{\"message_id\":%" PRId64 ",\"allow_sending_without_reply\":true}", item->reply_to);
-}
-
-static const char *write_keyboard(const TelegramOutgoing *item, Arena *arena)
-{
-    Text   text;
-    Writer writer;
-
-    if (item->buttons_count == 0)
-        return NULL;
-    text_init(&text, arena, TEXT_MAX_BODY);
-    writer_open(&writer, &text);
-    writer_object(&writer, NULL);
-    writer_array(&writer, "inline_keyboard");
-    for (int i = 0; i < item->buttons_count; i++) {
-        if (i == 0 || item->buttons[i - 1].ends_row)
-            writer_array(&writer, NULL);
-        writer_object(&writer, NULL);
-        writer_text(&writer, "text", item->buttons[i].text);
-        writer_text(&writer, "callback_data", item->buttons[i].data);
-        writer_end(&writer);
-        if (item->buttons[i].ends_row || i + 1 == item->buttons_count)
-            writer_end(&writer);
-    }
-    writer_end(&writer);
-    writer_end(&writer);
-    return text_string(&text);
-}
-
-static const char *file_type(const char *name)
-{
-    const char *dot = strrchr(name, '.');
-
-    if (dot && strcmp(dot, ".png") == 0)
-        return "image/png";
-    return dot && strcmp(dot, ".csv") == 0 ? "text/csv" : "application/octet-stream";
-}
-
-static ErrorCode item_answer(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline, Arena *arena,
-                             TelegramAnswer *ret_answer, Error *reterr)
-{
-    TelegramField fields[] = {
-        {"callback_query_id", item->callback_id},
-        {"text", item->html ? telegram_shorten(item->html, TELEGRAM_ANSWER_MAX, arena) : NULL},
-        {"show_alert", item->is_alert ? "true" : NULL, .is_json = true},
-        {NULL}
-    };
-
-    return telegram_call(bot, &(TelegramCall){.method = "answerCallbackQuery", .fields = fields, .deadline = deadline},
-                         arena, ret_answer, reterr);
-}
-
-static ErrorCode item_send(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline, Arena *arena,
-                           TelegramAnswer *ret_answer, Error *reterr)
-{
-    static const char *const methods[TELEGRAM_METHOD_COUNT] = {[TELEGRAM_SEND]     = "sendMessage",
-                                                               [TELEGRAM_EDIT]     = "editMessageText",
-                                                               [TELEGRAM_PHOTO]    = "sendPhoto",
-                                                               [TELEGRAM_DOCUMENT] = "sendDocument"};
-    bool                     has_file = item->method == TELEGRAM_PHOTO || item->method == TELEGRAM_DOCUMENT;
-    bool                     is_edit  = item->method == TELEGRAM_EDIT;
-    size_t                   most     = has_file ? TELEGRAM_CAPTION_MAX : TELEGRAM_TEXT_MAX;
-    const char              *html     = item->html ? telegram_html_shorten(item->html, most, arena) : NULL;
-    TelegramField            fields[] = {
-        {"chat_id", number(arena, item->chat_id), .is_json = true},
-        {"message_thread_id", is_edit ? NULL : number(arena, item->thread_id), .is_json = true},
-        {"message_id", is_edit ? number(arena, item->message_id) : NULL, .is_json = true},
-        {has_file ? "caption" : "text", html},
-        {"parse_mode", html ? "HTML" : NULL},
-        {"reply_parameters", is_edit ? NULL : write_reply(item, arena), .is_json = true},
-        {"reply_markup", write_keyboard(item, arena), .is_json = true},
-        {"disable_notification", item->is_silent ? "true" : NULL, .is_json = true},
-        {NULL}
-    };
-    TelegramFile file = {.field = item->method == TELEGRAM_PHOTO ? "photo" : "document",
-                         .name  = item->file_name,
-                         .bytes = item->file,
-                         .size  = item->file_size};
-
-    if (item->method == TELEGRAM_ANSWER)
-        return item_answer(bot, item, deadline, arena, ret_answer, reterr);
-    if (has_file)
-        file.type = file_type(item->file_name);
-    return telegram_call(bot,
-                         &(TelegramCall){.method   = methods[item->method],
-                                         .fields   = fields,
-                                         .file     = has_file ? &file : NULL,
-                                         .deadline = deadline},
-                         arena, ret_answer, reterr);
-}
-
-ErrorCode telegram_send_directly(TelegramBot *bot, const TelegramOutgoing *item, Deadline deadline, Arena *arena,
-                                 Error *reterr)
-{
-    TelegramAnswer answer;
-
-    return item_send(bot, item, deadline, arena, &answer, reterr);
-}
 
 /* ---- one message ---- */
 
@@ -227,7 +115,6 @@ static void answer_drop(Sending *sending)
     sending->settle->error   = "the answer would come more than a minute after the press";
 }
 
-/* Wait for its time. false: it has been postponed, released or dropped. */
 /* Numbers of messages begin anew in the chat that a group becomes: there is nothing to edit and nothing to reply to. */
 static void chat_follow(Sending *sending, int64_t chat_id)
 {
@@ -243,6 +130,7 @@ static void chat_follow(Sending *sending, int64_t chat_id)
         item->method = TELEGRAM_SEND;
 }
 
+/* Wait for its time. false: it has been postponed, released or dropped. */
 static bool turn_take(Sending *sending)
 {
     Error error = {0};
@@ -426,7 +314,7 @@ static bool on_refused(Sending *sending, const Error *error)
 /* true: call again. */
 static bool sending_judge(Sending *sending, ErrorCode code, const Error *error)
 {
-    switch (code) { /* NOLINT(clang-diagnostic-switch-enum) */
+    switch ((int)code) {
     case OK:
         on_sent(sending);
         return false;
@@ -476,8 +364,8 @@ void telegram_outbox_run(Handler *handler, Job *job, SettleItem *ret_settle)
             return;
         taken          = true;
         chat           = sending.item.chat_id;
-        ErrorCode code = item_send(sending.outbox->options.bot, &sending.item, deadline_in_ms(CALL_MS), job->arena,
-                                   &sending.answer, &error);
+        ErrorCode code = outbox_call(sending.outbox->options.bot, &sending.item, deadline_in_ms(CALL_MS), job->arena,
+                                     &sending.answer, &error);
 
         again = sending_judge(&sending, code, &error);
     }

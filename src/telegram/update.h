@@ -1,5 +1,5 @@
 /*
- * update.h - an update of the Bot API as plain structs: messages, edits, button presses, members that come and go.
+ * update.h - an update of the Bot API as plain structs: messages, edits, button presses, members that join and leave.
  *
  * Parsing is tolerant. Fields that are missing, null or of another type are absent, unknown ones are ignored, dates in milliseconds
  * become seconds. Only what is not JSON, or has no update_id, is refused.

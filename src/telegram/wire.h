@@ -1,5 +1,5 @@
 /*
- * wire.h - JSON of the Bot API, walked where it stands: what is missing, null or of another type is absent.
+ * wire.h - JSON of the Bot API, read in place: a value that is missing, null or of another type counts as absent.
  *
  * A value is a pointer to its first byte in a text that scan_check() has accepted; NULL is no value. All functions take NULL.
  * Threads: any. Ownership: texts are decoded into the arena.

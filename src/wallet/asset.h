@@ -1,5 +1,5 @@
 /*
- * asset.h - what is said about an asset as a whole. Assets come into being with their first wallet.
+ * asset.h - settings of an asset. An asset is created with its first wallet.
  */
 #ifndef WALLET_ASSET_H
 #define WALLET_ASSET_H

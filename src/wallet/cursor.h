@@ -1,5 +1,5 @@
 /*
- * cursor.h - where a list of entries goes on, as one word that a client sends back.
+ * cursor.h - the position at which a list of entries continues, as one word that a client sends back.
  *
  * It carries its filter, so that the next page is one of the same list whatever else is said or left out. It is bound to
  * the owner and to the list that it came from. It is neither secret nor an authorization: a caller that may read may read from any position.

@@ -1,5 +1,5 @@
 /*
- * entry.h - what was written: the entries of a wallet, one transaction, one hold.
+ * entry.h - reads the entries of a wallet, one transaction, or one hold.
  *
  * Threads: any. Ownership: results live in the arena.
  */

@@ -77,5 +77,5 @@ ErrorCode wallet_kind_find(const char *field, const char *name, WalletKind *ret_
                                                    : ", ",
                    wallet_kind_names[kind]);
     return fail(reterr, ERR_INVALID, "%s \"%.40s\" is unknown%s%s%s%s", field, name, near ? ", did you mean \"" : "",
-                near ? near : "", near ? "\"? It is " : "; it is ", text_string(&names));
+                near ? near : "", near ? "\"? It must be " : "; it must be ", text_string(&names));
 }

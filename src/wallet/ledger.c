@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/sync.h"
 #include "pg/combiner.h"
 
@@ -63,7 +64,6 @@ static void locked_add(Ledger *ledger, const char *owner)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&ledger->mutex);
     uint64_t                    hash = owner ? owner_hash(owner) : 0;
 
-    (void)held;
     if (owner)
         *locked_find(ledger, hash) = (Locked){hash, clock_mono()};
 }
@@ -83,7 +83,6 @@ static bool post_is_locked(Ledger *ledger, const WalletItem *item, Mono since)
     scoped(mutex_unlock) Mutex *held = mutex_hold(&ledger->mutex);
     bool locked = owner_is_locked(ledger, item->owner, since) || owner_is_locked(ledger, item->other, since);
 
-    (void)held;
     for (int i = 0; i < item->legs.count && !locked; i++)
         locked = owner_is_locked(ledger, item->legs.list[i].owner, since);
     return locked;
@@ -322,12 +321,10 @@ ErrorCode ledger_get(Ledger *ledger, Deadline deadline, Arena *arena, const char
 
 Ledger *ledger_new(Pool *pool)
 {
-    Ledger    *ledger = calloc(1, sizeof *ledger);
+    Ledger    *ledger = memory_new(1, sizeof *ledger);
     PoolStatus status;
     int        share;
 
-    if (!ledger)
-        abort();
     pool_status(pool, &status);
     share        = combiner_share(status.size_max, 4);
     ledger->pool = pool;

@@ -1,5 +1,5 @@
 /*
- * leg.h - the legs of a transaction over many wallets: who pays and who gets, in which asset.
+ * leg.h - the legs of a transaction over many wallets: payers and payees, with asset and amount.
  *
  * Threads: any. Ownership: texts are borrowed.
  */

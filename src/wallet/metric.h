@@ -11,7 +11,7 @@
     X(posted,        COUNTER,   "pawl_ledger_operations_total",    "outcome=\"posted\"",   "operations of the ledger, by outcome") \
     X(refused,       COUNTER,   "pawl_ledger_operations_total",    "outcome=\"refused\"",  "operations of the ledger, by outcome") \
     X(replayed,      COUNTER,   "pawl_ledger_operations_total",    "outcome=\"replayed\"", "operations of the ledger, by outcome") \
-    X(clock_ahead_s, GAUGE,     "pawl_ledger_clock_ahead_seconds", "",                     "by how much the newest transactions of the ledger are ahead of the database's clock; kept by monitors")
+    X(clock_ahead_s, GAUGE,     "pawl_ledger_clock_ahead_seconds", "",                     "how far the newest transactions of the ledger are ahead of the database's clock; set in pods with the role monitor")
 /* clang-format on */
 
 typedef struct {

@@ -263,14 +263,15 @@ static ErrorCode call_post(Pool *pool, const TxOptions *options, const char *sql
 
 ErrorCode wallet_post(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
 {
-    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
 
     return call_post(pool, &options, sql_wallet_post, items, count, NULL, reterr);
 }
 
 ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, Error *reterr)
 {
-    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
+    TxOptions options = {
+        .name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true, .prepare = true};
 
     return call_post(pool, &options, sql_wallet_post, items, count, WALLET_NOWAIT_MS, reterr);
 }
@@ -278,7 +279,8 @@ ErrorCode wallet_post_nowait(Pool *pool, Deadline deadline, Arena *arena, Wallet
 ErrorCode wallet_post_unlocked(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count,
                                Error *reterr)
 {
-    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true};
+    TxOptions options = {
+        .name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .lock_once = true, .prepare = true};
 
     return call_post(pool, &options, sql_wallet_post_nowait, items, count, WALLET_NOWAIT_MS, reterr);
 }
@@ -433,7 +435,7 @@ static size_t items_bytes(WalletItem *const *items, int count)
 ErrorCode wallet_post_many(Pool *pool, Deadline deadline, Arena *arena, WalletItem **items, int count, bool atomic,
                            int *ret_refused, Error *reterr)
 {
-    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true};
+    TxOptions options = {.name = "wallet_post", .deadline = deadline, .arena = arena, .keyed = true, .prepare = true};
     Many      many    = {.items = items, .count = count, .atomic = atomic, .refused = -1};
     ErrorCode code;
 

@@ -1,5 +1,5 @@
 /*
- * statement.h - the entries of a wallet as they happened, page by page from the oldest.
+ * statement.h - the entries of a wallet, oldest first, page by page.
  *
  * Threads: any. Ownership: results live in the arena.
  */

@@ -63,8 +63,9 @@ ErrorCode wallet_check_asset(const char *field, const char *asset, Error *reterr
 {
     if (asset && !asset_is_good(asset))
         return fail(reterr, ERR_INVALID,
-                    "%s must be 1 to 32 capital letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter",
-                    field);
+                    "%s must be 1 to 32 capital letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a "
+                    "letter, got \"%.40s\"",
+                    field, asset);
     return OK;
 }
 

@@ -47,6 +47,6 @@ Judgement deeds_judge(const char *url, const Results *const *lists, int callers)
 /* How long a test lasts: PAWL_TEST_SECONDS, or this many. */
 int test_seconds(int seconds);
 /* Over the deadline by this much is the machine's fault, not ours. */
-#define LATE_MS 500
+#define LATE_MS (500 + test_stalled_ms())
 
 #endif

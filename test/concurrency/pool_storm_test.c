@@ -16,7 +16,7 @@
 
 #define THREADS       50
 #define POOL_SIZE     4
-#define PATIENCE_MS   5000
+#define PATIENCE_MS   20000
 #define IMPATIENCE_MS 30
 #define STORM_SECONDS 30
 
@@ -187,7 +187,7 @@ static Judgement crew_end(Storm *storm, Caller *crew, const char *url)
 /* A cancel that a caller left behind may still be on its way: its socket is open a moment longer. */
 static void fds_await(int wanted)
 {
-    for (Deadline deadline = deadline_in_ms(10000); fds_open() > wanted && !deadline_passed(deadline);)
+    for (Deadline deadline = deadline_in_ms(60000); fds_open() > wanted && !deadline_passed(deadline);)
         clock_sleep_ms(10);
     assert_int_equal(wanted, fds_open());
 }

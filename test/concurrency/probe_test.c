@@ -64,8 +64,8 @@ static PoolStatus status_of(Pool *pool)
 
 static void breaker_await(Pool *pool, BreakerState state, int ms)
 {
-    for (Deadline deadline = deadline_in_ms(ms); status_of(pool).breaker != state; clock_sleep_ms(1))
-        if (deadline_passed(deadline))
+    for (Mono start = clock_mono(); status_of(pool).breaker != state; clock_sleep_ms(1))
+        if (mono_ms_between(start, clock_mono()) > ms + test_stalled_ms())
             fail_msg("the breaker is not %s after %d ms", breaker_state_text(state), ms);
 }
 
@@ -83,13 +83,13 @@ static Pool *pool_open(const Proxy *proxy, PoolOptions wish)
 /* The moments at which the next connects arrive. */
 static void arrivals_watch(Proxy *proxy, Pool *pool, Mono *ret_arrivals, int count)
 {
-    Deadline deadline = deadline_in_ms((count + 3) * PERIOD_MS);
+    Deadline deadline = deadline_in_ms(60000);
     int      accepted = proxy_counts(proxy).accepted;
 
     for (int i = 0; i < count;) {
         int now = proxy_counts(proxy).accepted;
 
-        assert_true(now - accepted <= 1);
+        assert_true(now - accepted <= 1 + test_stalled_ms() / PERIOD_MS); /* they come while nothing is seen, too */
         if (now > accepted)
             ret_arrivals[i++] = clock_mono();
         accepted = now;
@@ -106,7 +106,7 @@ static void silence_watch(Pool *pool)
 {
     int opening = status_of(pool).opening;
 
-    for (Deadline deadline = deadline_in_ms(OPEN_MS + LATE_MS); !deadline_passed(deadline); clock_sleep_ms(1)) {
+    for (Mono start = clock_mono(); mono_ms_between(start, clock_mono()) < OPEN_MS + LATE_MS; clock_sleep_ms(1)) {
         PoolStatus status = status_of(pool);
 
         if (status.breaker != BREAKER_OPEN)
@@ -134,7 +134,7 @@ static void successes_await(Crowd *crowd, long count)
 {
     long before = atomic_load(&crowd->successes);
 
-    for (Deadline deadline = deadline_in_ms(10000); atomic_load(&crowd->successes) < before + count; clock_sleep_ms(1))
+    for (Deadline deadline = deadline_in_ms(60000); atomic_load(&crowd->successes) < before + count; clock_sleep_ms(1))
         assert_false(deadline_passed(deadline));
 }
 
@@ -158,7 +158,9 @@ TEST(probe_is_alone_and_ends_at_its_deadline)
     arrivals_watch(proxy, crowd.pool, arrivals, PROBES);
     for (int i = 1; i < PROBES; i++)
         /* Seen some milliseconds late at the earlier one makes the gap look shorter. */
-        assert_in_range(mono_ms_between(arrivals[i - 1], arrivals[i]), PERIOD_MS - 100, PERIOD_MS + LATE_MS);
+        assert_in_range(mono_ms_between(arrivals[i - 1], arrivals[i]),
+                        PERIOD_MS - 100 > test_stalled_ms() ? PERIOD_MS - 100 - test_stalled_ms() : 0,
+                        PERIOD_MS + LATE_MS);
 
     long successes = atomic_load(&crowd.successes);
     proxy_set_mode(proxy, PROXY_PASS);
@@ -214,10 +216,10 @@ TEST(drain_does_not_wait_for_health_checks)
 
     idle_fill(pool, 8);
     proxy_set_mode(proxy, PROXY_STALL);
-    for (Deadline deadline = deadline_in_ms(10000); metric_value(&pg_metrics.connections_lost) == 0; clock_sleep_ms(1))
+    for (Deadline deadline = deadline_in_ms(60000); metric_value(&pg_metrics.connections_lost) == 0; clock_sleep_ms(1))
         assert_false(deadline_passed(deadline));
     Mono start = clock_mono();
-    assert_true(pool_drain(pool, deadline_in_ms(10000)));
+    assert_true(pool_drain(pool, deadline_in_ms(60000)));
     pool_free(pool);
     assert_in_range(mono_ms_between(start, clock_mono()), 0, 1000 + CONNECT_MS + LATE_MS);
 }

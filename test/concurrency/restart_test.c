@@ -168,20 +168,22 @@ TEST(restart_under_load_loses_and_doubles_nothing)
     deed_prepare(wish.conninfo);
     assert_ok(pool_new(&wish, &load.pool, &error));
     crew_start(&load, crew);
-    progress_await(crew, DEADLINE_MS);
+    progress_await(crew, 60000);
 
     test_server_stop(server, "immediate");
-    breaker_await(load.pool, BREAKER_OPEN, 4 * DEADLINE_MS);
+    breaker_await(load.pool, BREAKER_OPEN, 60000);
     test_server_start(server);
-    int64_t recovered_ms = progress_await(crew, RECOVER_MS_MAX);
+    int64_t recovered_ms = progress_await(crew, 60000);
+
+    assert_in_range(recovered_ms, 0, RECOVER_MS_MAX + test_stalled_ms());
 
     assert_true(breaker_is(load.pool, BREAKER_CLOSED));
-    progress_await(crew, DEADLINE_MS);
+    progress_await(crew, 60000);
     Judgement judgement = crew_end(&load, crew, test_server_url(server, "postgres"));
     assert_int_equal(0, judgement.wrong);
     crew_judge(crew);
     print_message("# %d done, all well again %d ms after the start\n", judgement.done, (int)recovered_ms);
-    assert_true(pool_drain(load.pool, deadline_in_ms(DEADLINE_MS)));
+    assert_true(pool_drain(load.pool, deadline_in_ms(60000)));
     pool_free(load.pool);
     free(crew);
 }

@@ -17,7 +17,7 @@
 
 #define CALLERS     20
 #define CUTS        50 /* per caller: a thousand in all */
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 60000
 
 typedef struct {
     pthread_t thread;

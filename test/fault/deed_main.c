@@ -8,7 +8,7 @@
 
 #include "test/concurrency/deed.h"
 
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 60000
 
 int main(int argc, char **argv)
 {

@@ -17,7 +17,7 @@
 #include "test/harness/test.h"
 
 #define FAULTS_MAX  2000 /* a scenario that meets more does not end */
-#define DEADLINE_MS 20000
+#define DEADLINE_MS 60000
 
 static Deadline soon(void)
 {
@@ -208,8 +208,10 @@ TEST(fault_loop_letter_has_one_effect)
 static Schema schema_small(void)
 {
     static const SqlDefinition definitions[] = {
-        {"base/one.sql", "create or replace function pawl.one () returns integer language sql as 'select 1'", NULL},
-        {"base/two.sql", "create or replace function pawl.two () returns integer language sql as 'select 2'", NULL},
+        {"base/one.sql", "1", "create or replace function pawl.one () returns integer language sql as 'select 1'",
+         NULL},
+        {"base/two.sql", "2", "create or replace function pawl.two () returns integer language sql as 'select 2'",
+         NULL},
     };
 
     return (Schema){schema_embedded.migrations, 3, definitions, COUNT(definitions)};

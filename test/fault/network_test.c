@@ -17,7 +17,7 @@
 #include "test/harness/server.h"
 #include "test/harness/test.h"
 
-#define DEADLINE_MS 5000
+#define DEADLINE_MS 30000
 
 static Pool *pool_open(const char *url)
 {

@@ -271,8 +271,9 @@ class BotApi:
 
     # --- failures ---
 
-    def answer(self, method, status=200, body=None, retry_after=None, header=None, description=None, times=1, result=True):
-        """The next calls of the method get this and do nothing."""
+    def answer(self, method, status=200, body=None, retry_after=None, header=None, description=None, times=1, result=True,
+               chat=None):
+        """The next calls of the method, or those of them that are for the chat, get this and do nothing."""
         headers = {}
         if body is None and status == 200:
             body = json.dumps({"ok": True, "result": result})
@@ -284,7 +285,7 @@ class BotApi:
         if header is not None:
             headers["Retry-After"] = str(header)
         with self.lock:
-            self.answers[method].extend([(status, body, headers)] * times)
+            self.answers[method].extend([(chat, (status, body, headers))] * times)
 
     def rate(self, chat_s):
         self.chat_s = chat_s
@@ -320,7 +321,7 @@ class BotApi:
         method = match.group(3)
         with self.lock:
             self.calls.append(Call(time.monotonic(), method, parameters, files, match.group(1) or ""))
-            instead = self.answers[method].pop(0) if self.answers[method] else None
+            instead = self.answer_of(method, parameters.get("chat_id"))
         if self.delays.get(method):
             time.sleep(self.delays[method])
         if instead:
@@ -339,6 +340,13 @@ class BotApi:
             if "retry_after" in refusal.parameters:
                 headers["Retry-After"] = str(refusal.parameters["retry_after"])
             self.reply(request, refusal.status, answer, headers)
+
+    def answer_of(self, method, chat_id):
+        for number, (chat, answer) in enumerate(self.answers[method]):
+            if chat is None or chat == chat_id:
+                del self.answers[method][number]
+                return answer
+        return None
 
     @staticmethod
     def multipart(kind, body, parameters, files):
@@ -444,7 +452,7 @@ class BotApi:
                 pause = min(pause * 2, 2)
 
     @staticmethod
-    def post(url, update, secret=None, timeout=30):
+    def post(url, update, secret=None, timeout=180):
         """An update to a webhook: the status, 0 when nothing answered."""
         parts = urllib.parse.urlsplit(url)
         connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)

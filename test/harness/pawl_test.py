@@ -30,7 +30,7 @@ import traceback
 import urllib.parse
 from dataclasses import dataclass
 
-TIMEOUT_S = 30
+TIMEOUT_S = 180  # a machine may be slow and stall; what is waited for takes seconds
 READY = re.compile(r"pawl is ready on http://([^:/\s]+):(\d+)")
 
 

@@ -3,16 +3,69 @@
  */
 #include "test/harness/test.h"
 
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/log.h"
 
 #define TESTS_MAX 500
+#define NAP_MS    5
+#define STALL_MS  20 /* what wakes up later than this was not run */
 
 static struct CMUnitTest tests[TESTS_MAX];
 static size_t            test_count;
+static atomic_int        stalled_ms, stalled_before_ms;
+
+/* The real clock, whatever the world of the test is. */
+static int64_t real_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000;
+}
+
+static void *stalls_watch(void *context)
+{
+    for (int64_t before = real_ms(), now;; before = now) {
+        nanosleep(&(struct timespec){.tv_nsec = NAP_MS * 1000000}, NULL);
+        now = real_ms();
+        if (now - before - NAP_MS > STALL_MS)
+            atomic_fetch_add(&stalled_ms, (int)(now - before - NAP_MS));
+    }
+    return context;
+}
+
+/* Signals are for the threads of the tests. */
+static void stalls_watch_start(void)
+{
+    sigset_t  all, before;
+    pthread_t thread;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, stalls_watch, NULL) != 0)
+        abort();
+    pthread_detach(thread);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+int test_stalled_ms(void)
+{
+    return atomic_load(&stalled_ms) - atomic_load(&stalled_before_ms);
+}
+
+static int stalls_forget(void **state)
+{
+    (void)state;
+    atomic_store(&stalled_before_ms, atomic_load(&stalled_ms));
+    return 0;
+}
 
 void test_register(const char *name, CMUnitTestFunction function)
 {
@@ -22,7 +75,7 @@ void test_register(const char *name, CMUnitTestFunction function)
         return;
     if (test_count == TESTS_MAX)
         abort();
-    tests[test_count++] = (struct CMUnitTest){name, function, NULL, NULL, NULL};
+    tests[test_count++] = (struct CMUnitTest){name, function, stalls_forget, NULL, NULL};
 }
 
 void test_assert_code(ErrorCode expected, ErrorCode actual, const Error *error, const char *what, const char *file,
@@ -51,6 +104,7 @@ static int by_name(const void *a, const void *b)
 int main(int argc, char **argv)
 {
     (void)argc;
+    stalls_watch_start();
     qsort(tests, test_count, sizeof tests[0], by_name);
     setenv("CMOCKA_MESSAGE_OUTPUT", "TAP", 0);
     log_open(getenv("PAWL_LOG") ? LOG_DEBUG : LOG_OFF, LOG_TEXT, 2);

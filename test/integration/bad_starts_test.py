@@ -4,9 +4,8 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 
-from pawl_test import Database, Pawl, Proxy, main, psql, setting, test
+from pawl_test import Database, Pawl, Proxy, main, psql, setting, test, wait_until
 from helpers import IS_ROOT, Cluster, UserPawl, disk_fill, postmaster_pid, refused, small_disk
 
 SECRET = "hunter2-hunter2"
@@ -170,9 +169,10 @@ def a_wrong_password_is_reported_immediately():
     with Cluster(hba="host all locked 127.0.0.1/32 scram-sha-256\n") as cluster:
         cluster.rows("create role locked login superuser password 'right-password'")
         with Pawl(cluster.url(user="locked", password=SECRET)) as pawl:
-            begin = time.monotonic()
             refused(pawl, "serve", code=69, words=["password authentication failed", "locked"], secrets=[SECRET])
-            assert time.monotonic() - begin < 5, "a wrong password was tried again and again"
+            with open(cluster.folder + "/log", encoding="utf-8") as log:
+                tries = log.read().count('password authentication failed for user "locked"')
+            assert tries == 1, f"a wrong password was tried {tries} times"
         with Pawl(cluster.url(user="locked")) as pawl:
             refused(pawl, "migrate", code=69, words=["password"])
         with Pawl(cluster.url(user="locked", password="right-password")) as pawl:
@@ -203,9 +203,8 @@ def a_server_that_never_answers_costs_the_connect_timeout():
     with Database() as db, Proxy(db) as proxy:
         proxy.do("mode blackhole")
         with Pawl(proxy.url, env={"PAWL_CONNECT_TIMEOUT": "300ms"}) as pawl:
-            begin = time.monotonic()
             refused(pawl, "serve", code=69, words=["127.0.0.1", str(proxy.port)])
-            assert time.monotonic() - begin < 12, "five tries of 300 ms, and the pauses between them"
+            wait_until(lambda: proxy.do("counts")["accepted"] == 6, what="the first try and five more")
 
 
 # --- what the database holds ---
@@ -279,7 +278,7 @@ def a_full_disk_under_the_database_is_reported():
 @test
 def a_full_disk_under_the_home_is_reported():
     with small_disk("16m") as disk, Pawl(home=disk) as pawl:
-        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=69, words=["No space left on device"], timeout=60)
+        refused(pawl, "serve", "--listen", "127.0.0.1:0", code=69, words=["No space left on device"])
         assert postmaster_pid(disk) == 0
 
 

@@ -11,7 +11,7 @@ import urllib.parse
 
 from bus_helpers import counts, send
 from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, url_with_database, wait_until
-from helpers import IS_ROOT, as_postgres, free_port, is_clean, refused
+from helpers import IS_ROOT, Session, as_postgres, free_port, is_clean, refused
 
 INTERRUPTED = 75
 TINY = ("--count", "1000", "--rounds", "2")
@@ -278,11 +278,11 @@ def interrupted_it_ends_its_worker_processes_too():
 @test
 def an_interrupted_bench_reports_what_it_measured():
     with Database() as db, Pawl(db) as pawl:
-        process = pawl.start("bench", "commands", "--rate", "50", "--hold", "10s", "--json")
+        process = pawl.start("bench", "commands", "--rate", "50", "--hold", "30s", "--json")
         url = setting("PAWL_TEST_URL")
         name = wait_until(lambda: databases(process), what="its database is there")[0]
         wait_until(lambda: rows_in(process, "outcome") and
-                   int(psql(url_with_database(url, name), "select count(*) from pawl.outcome")[0]) > 50 + 2 * 50 * 10 / 6,
+                   int(psql(url_with_database(url, name), "select count(*) from pawl.outcome")[0]) > 50 + 2 * 50 * 30 / 6,
                    what="two windows have passed")
         process.send(signal.SIGINT)
         ended(process, INTERRUPTED)
@@ -300,21 +300,40 @@ def a_bench_that_fails_drops_its_database():
         assert len(process.stderr) == 1 and process.said("^pawl: "), process.stderr
 
 
+@contextlib.contextmanager
+def plain_role(db, rights=""):
+    """A role with these rights and no others, and the URL of the database for it."""
+    role = f"{db.name}_plain"
+    db.rows(f"create role {role} login {rights}")
+    try:
+        yield role, db.url.replace("postgres@", f"{role}@", 1)
+    finally:
+        db.rows(f"drop role {role}")
+
+
+@test
+def a_plain_role_drops_its_database_after_a_session_of_the_server_there():
+    """As a vacuum of the server's own is: a plain role may not end it, and can only wait for its end."""
+    with Database() as db, plain_role(db, "createdb") as (_, url), Pawl(url) as pawl:
+        process = pawl.start("bench", "commands", "--count", "10000000")
+        wait_until(lambda: rows_in(process, "command"), what="it sends")
+        name = databases(process)[0]
+        with Session(url_with_database(setting("PAWL_TEST_URL"), name)) as session:
+            assert session.do("select 1") == ["1"]
+            process.send(signal.SIGINT)
+            wait_until(lambda: psql(setting("PAWL_TEST_URL"), "select 1 from pg_stat_activity where state = 'active' "
+                                    f"and query = 'drop database if exists {name}'"), what="it waits for the session")
+        ended(process, INTERRUPTED)
+
+
 # --- what it refuses ---
 
 @test
 def a_role_that_may_not_create_databases_is_refused_by_name():
-    with Database() as db:
-        role = f"{db.name}_plain"
-        db.rows(f"create role {role} login")
-        try:
-            with Pawl(db.url.replace("postgres@", f"{role}@", 1)) as pawl:
-                refused(pawl, "bench", "latency", code=1, words=[role, "may not create databases", "createdb"])
-            db.rows(f"alter role {role} createdb")
-            with Pawl(db.url.replace("postgres@", f"{role}@", 1)) as pawl:
-                report(pawl, "commands", *TINY, "--delayed", "100")
-        finally:
-            db.rows(f"drop role {role}")
+    with Database() as db, plain_role(db) as (role, url), Pawl(url) as pawl:
+        refused(pawl, "bench", "latency", code=1, words=[role, "may not create databases", "createdb"])
+        db.rows(f"alter role {role} createdb")
+        report(pawl, "commands", *TINY, "--delayed", "100")
 
 
 @contextlib.contextmanager

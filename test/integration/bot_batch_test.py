@@ -48,7 +48,7 @@ class Chats:
 
     def all_done(self):
         wait_until(lambda: self.db.value("select count(*) from pawl.command c where not exists (select from pawl.outcome o where o.id = c.id)") == "0",
-                   timeout=120, what="all updates and messages are done")
+                   what="all updates and messages are done")
 
     def transactions(self):
         return int(self.db.value("select count(distinct xmin::text) from rating.match"))
@@ -113,7 +113,7 @@ def a_pod_that_is_killed_in_a_batch_leaves_all_of_it_to_another():
         # In the third transaction: the first two have one match each.
         killed = pawl.serve("--role", "bot", wait=False, env={"PAWL_FAULT": "bot.update.game:kill:1:2"})
         chats.together(lambda: chats.play(CHATS - 1))
-        wait_until(lambda: not killed.is_running(), timeout=60, what="the pod is killed")
+        wait_until(lambda: not killed.is_running(), what="the pod is killed")
         assert int(db.value("select count(*) from rating.match")) <= 2
         db.rows("update pawl.lease set until = now() - interval '1 s'")  # as if its time were over
         pawl.serve("--role", "bot,api")

@@ -68,7 +68,7 @@ def every_command_answers_in_both_languages():
                     asked[api.message(group, ann, text)["message"]["message_id"]] = text
             silent = [api.message(group, ann, text)["message"]["message_id"] for text in ("/me@another_bot", "/unknown", "me", "undo")]
             last = api.message(group, ann, "/help")["message"]["message_id"]
-            wait_until(lambda: last in replies(api, group), timeout=120, what="the last answer")
+            wait_until(lambda: last in replies(api, group), what="the last answer")
             answered = replies(api, group)
             assert set(asked) <= set(answered), [text for key, text in asked.items() if key not in answered]
             assert not set(silent) & set(answered), "other bots' commands, unknown ones and plain words get no answer"
@@ -158,7 +158,7 @@ def undo_after_changes_of_the_rules_gives_what_a_replay_gives():
                     continue
                 asked.append(api.message(group, users[0], text.lstrip("*")))
                 undone = asked[-1] if text.startswith("*") else undone
-            wait_until(lambda: asked[-1]["message"]["message_id"] in replies(api, group), timeout=60, what="the last answer")
+            wait_until(lambda: asked[-1]["message"]["message_id"] in replies(api, group), what="the last answer")
             assert len(replies(api, group)) == len(asked)
         played, without = ratings(db, -1001), ratings(db, -1002)
         assert len(played) == 4 and played != without, "the match made a difference"

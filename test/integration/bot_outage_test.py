@@ -75,18 +75,18 @@ def outage(mode):
         api.message(first, ann, "/match @ann @bob 3 2")
         api.message(second, ann, "/match @ann @bob 4 1")
         api.message(second, ann, "hello")  # to which there is nothing to say
-        wait_until(lambda: len(notices(api, first)) == 2 and len(notices(api, second)) == 1, timeout=60, what="users are notified")
+        wait_until(lambda: len(notices(api, first)) == 2 and len(notices(api, second)) == 1, what="users are notified")
         wait_until(lambda: time.monotonic() >= away + 3 * OUTAGE_S / 4, what="three quarters of the outage")
         api.message(third, ann, "/match @ann @bob 5 1")
-        wait_until(lambda: notices(api, third), timeout=60, what="also later in the outage")
+        wait_until(lambda: notices(api, third), what="also later in the outage")
         wait_until(lambda: time.monotonic() >= away + OUTAGE_S, what="the outage")
         assert len(api.pending) == 4, "nothing is confirmed that is not stored"
         cluster.start()
-        wait_until(lambda: len(matches(db)) == 4, timeout=120, what="all matches")
-        wait_until(lambda: updates(db, "COMPLETED") == 11, timeout=60, what="all updates")
+        wait_until(lambda: len(matches(db)) == 4, what="all matches")
+        wait_until(lambda: updates(db, "COMPLETED") == 11, what="all updates")
         wait_until(lambda: api.pending == [], what="all are confirmed")
         assert [m for m in matches(db) if m.startswith("-1001 ")] == ["-1001 3:1", "-1001 3:2"], "in the order of the chat"
-        wait_until(lambda: [len(api.sent(g)) for g in (first, second, third)] == [4, 2, 2], timeout=60, what="one answer for each")
+        wait_until(lambda: [len(api.sent(g)) for g in (first, second, third)] == [4, 2, 2], what="one answer for each")
         for group, count in ((first, 2), (second, 1), (third, 1)):
             done = [text for text in api.texts(group) if "🏆" in text]
             assert len(done) == count and len(notices(api, group)) == count, api.texts(group)
@@ -94,7 +94,7 @@ def outage(mode):
             assert len(set(replied)) == count, "each of them once"
         assert DONE_LATE in next(text for text in api.texts(first) if "3:1" in text), api.texts(first)
         letter, = wait_until(lambda: [letter for letter in letters(pawl, "--status", "resolved")
-                                      if letter["operation_key"] == f"424242:{begun['update_id']}"], timeout=60, what="the letter")
+                                      if letter["operation_key"] == f"424242:{begun['update_id']}"], what="the letter")
         wait_until(lambda: letters(pawl) == [], what="no letter is open")
         assert letter["operation_type"] == "match_registration" and letter["retried_by"] == "pawl", letter
         assert letter["operation_data"]["chat_id"] == -1001 and letter["operation_data"]["text"] == "/match @ann @bob 3 1", letter
@@ -131,8 +131,8 @@ def a_lock_makes_a_dead_letter_until_it_is_released():
             session.do("begin; lock table rating.match in access exclusive mode")
             update = api.message(group, ann, "/match @ann @bob 3 1")
             behind = api.message(group, ann, "/match @ann @bob 3 2")
-            wait_until(lambda: notices(api, group), timeout=60, what="the user is notified")
-            letter, = wait_until(lambda: letters(pawl), timeout=60, what="an open letter")
+            wait_until(lambda: notices(api, group), what="the user is notified")
+            letter, = wait_until(lambda: letters(pawl), what="an open letter")
             assert letter["status"] == "pending" and letter["operation_type"] == "match_registration", letter
             assert letter["operation_key"] == f"424242:{update['update_id']}" and letter["error_code"], letter
             shown = pawl.run("dlq", "list")
@@ -141,12 +141,12 @@ def a_lock_makes_a_dead_letter_until_it_is_released():
             assert pawl.run("dlq", "retry", str(letter["id"])).code == 0
             assert update_attempts(db, behind) == [], "what follows in the chat waits behind it"
             session.do("rollback")
-        wait_until(lambda: len(matches(db)) == 2, timeout=120)
+        wait_until(lambda: len(matches(db)) == 2)
         assert [m.split()[1] for m in matches(db)] == ["3:1", "3:2"]
-        wait_until(lambda: len([text for text in api.texts(group) if "🏆" in text]) == 2, timeout=60)
+        wait_until(lambda: len([text for text in api.texts(group) if "🏆" in text]) == 2)
         assert DONE_LATE in next(text for text in api.texts(group) if "3:1" in text), api.texts(group)
         assert len(notices(api, group)) == 1, "once"
-        wait_until(lambda: letters(pawl) == [], timeout=60, what="it is resolved")
+        wait_until(lambda: letters(pawl) == [], what="it is resolved")
         assert [row["operation_key"] for row in letters(pawl, "--status", "resolved")] == [letter["operation_key"]]
 
 
@@ -160,13 +160,13 @@ def every_command_says_that_it_was_done_late():
             ann, _ = people(api, group, "Ann", "Bob")
             api.message(group, ann, "/match @ann @bob 2 1")
         first = pawl.serve("--role", "bot,api")
-        wait_until(lambda: all(len(api.sent(group)) == 1 for group in groups), timeout=60)
+        wait_until(lambda: all(len(api.sent(group)) == 1 for group in groups))
         assert not any(DONE_LATE in text for group in groups for text in api.texts(group))
         stop_clean(first)
         for group, text in zip(groups, texts):
             api.message(group, ann, text)
         pawl.serve("--role", "bot,api", env={"PAWL_FAULT": f"bot.update.before:fail:{len(texts)}"})
-        wait_until(lambda: all(len(api.sent(group)) == 3 for group in groups), timeout=120, what="notice and answer")
+        wait_until(lambda: all(len(api.sent(group)) == 3 for group in groups), what="notice and answer")
         for group, text in zip(groups, texts):
             before, notice, answer = api.texts(group)
             assert LATER in notice and before, notice
@@ -185,11 +185,11 @@ def an_update_that_several_pods_try_is_notified_once():
         api.message(group, ann, "/match @ann @bob 3 1")
         for _ in range(2):  # one pod after the other fails to do it
             pod = pawl.serve("--role", "bot,api,monitor", env={"PAWL_FAULT": "bot.update.before:fail"})
-            wait_until(lambda: pod.said("an update is tried again"), timeout=60)
+            wait_until(lambda: pod.said("an update is tried again"))
             wait_until(lambda: len(notices(api, group)) == 1, what="the notice")
             stop_clean(pod)
         pawl.serve("--role", "bot,api,monitor")
-        wait_until(lambda: matches(db) == ["-1001 3:1"], timeout=60)
+        wait_until(lambda: matches(db) == ["-1001 3:1"])
         wait_until(lambda: any(DONE_LATE in text for text in api.texts(group)), what="the answer")
         assert len(notices(api, group)) == 1, api.texts(group)
 
@@ -201,7 +201,7 @@ def an_update_that_always_runs_out_of_time_is_given_up():
         ann, _ = people(api, group, "Ann", "Bob")
         pawl.serve("--role", "bot,api,monitor", env={"PAWL_FAULT": "bot.update.before:fail:4:2"})
         update = api.message(group, ann, "/match @ann @bob 3 1")
-        wait_until(lambda: any("Something went wrong" in text for text in api.texts(group)), timeout=90)
+        wait_until(lambda: any("Something went wrong" in text for text in api.texts(group)))
         assert update_attempts(db, update) == ["COMPLETED|4"], update_attempts(db, update)
         letter, = letters(pawl)
         assert letter["status"] == "failed" and "bot.update.before" in letter["error_message"], letter
@@ -210,7 +210,7 @@ def an_update_that_always_runs_out_of_time_is_given_up():
         wait_until(lambda: matches(db) == ["-1001 3:2"], what="the chat goes on")
         # By hand: the update has ended, so there is nothing left to wait for.
         assert pawl.run("dlq", "retry", str(letter["id"])).code == 0
-        wait_until(lambda: letters(pawl) == [], timeout=60)
+        wait_until(lambda: letters(pawl) == [])
 
 
 @test

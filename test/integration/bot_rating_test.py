@@ -4,6 +4,7 @@ import collections
 import os
 import random
 import threading
+from pathlib import Path
 
 from bot_api import BotApi, units
 from helpers import stop_clean
@@ -230,6 +231,20 @@ def chart_and_export_are_files():
 
 
 @test
+def only_a_pod_that_draws_loads_cairo():
+    with Database() as db, BotApi() as api, bot(db, api) as pawl:
+        group = api.group(-1001)
+        ann, _ = people(api, group, "Ann", "Bob")
+        daemon = pawl.serve("--role", "bot,api")
+        api.message(group, ann, "/match @ann @bob 3 1")
+        answers(api, group, 1)
+        assert "libcairo" not in Path(f"/proc/{daemon.pid}/maps").read_text()
+        api.message(group, ann, "/chart")
+        wait_until(lambda: api.calls_of("sendPhoto"), what="the chart is sent")
+        assert "libcairo" in Path(f"/proc/{daemon.pid}/maps").read_text()
+
+
+@test
 def a_group_that_moves_keeps_its_ratings():
     with Database() as db, BotApi() as api, bot(db, api) as pawl:
         group = api.group(-55, "Chess", kind="group")
@@ -254,8 +269,8 @@ def an_outage_is_said_and_made_good():
         proxy.do("cut")
         api.message(group, ann, "/match @ann @bob 3 1")
         proxy.do("mode pass")
-        wait_until(lambda: matches(db) == 1, timeout=90)
-        wait_until(lambda: any("1516" in text for text in api.texts(group)), timeout=60)
+        wait_until(lambda: matches(db) == 1)
+        wait_until(lambda: any("1516" in text for text in api.texts(group)))
 
 
 def undo_updates(api, group, user):
@@ -283,17 +298,17 @@ def an_undo_delivered_twice_with_a_kill_in_between_takes_one_match():
             undos = undo_updates(api, groups, ann)
             for n in range(1, 3):  # the next one that begins an update dies there; each of the two undos meets it once
                 killed = pawl.serve("--role", "bot", wait=False, env={"PAWL_FAULT": f"{point}:kill"})
-                wait_until(lambda: not killed.is_running(), timeout=60, what=f"{point}: instance {n} is killed")
+                wait_until(lambda: not killed.is_running(), what=f"{point}: instance {n} is killed")
                 for update in undos:
                     api.again(update)
                 db.rows("update pawl.lease set until = now() - interval '1 s'")  # as if its time were over
             pawl.serve("--role", "bot,api")
             for update in undos:
                 api.again(update)
-            wait_until(lambda: db.value("select count(*) from pawl.lease") == "0" and matches(db, "undone_at is not null") == 2, timeout=60, what="both are undone")
+            wait_until(lambda: db.value("select count(*) from pawl.lease") == "0" and matches(db, "undone_at is not null") == 2, what="both are undone")
             for group in groups:
                 api.message(group, ann, "/top")
-            wait_until(lambda: all("Ann" in api.texts(group)[-1] and len(api.sent(group)) >= 4 for group in groups), timeout=60)
+            wait_until(lambda: all("Ann" in api.texts(group)[-1] and len(api.sent(group)) >= 4 for group in groups))
             by_group = db.rows("select group_id, count(*) filter (where undone_at is not null), count(*) from rating.match group by group_id order by group_id")
             assert [row.split("|")[1:] for row in by_group] == [["1", "3"], ["1", "3"]], (point, by_group)
             assert pawl.run("rating", "verify").code == 0
@@ -410,7 +425,7 @@ def many_matches_of_many_groups_while_instances_are_killed():
         instances.stop()
         assert instances.killed, "none was killed"
         wait_until(lambda: db.value("select count(*) from pawl.command c where not exists (select from pawl.outcome o where o.id = c.id)") == "0",
-                   timeout=200, what="all is done")
+                   timeout=600, what="all is done")
         assert matches(db) == size
         assert pawl.run("rating", "verify").code == 0
         calls = collections.defaultdict(list)

@@ -88,7 +88,7 @@ class Old:
         self.api.callback(self.ann, self.answer, self.answer["reply_markup"]["inline_keyboard"][0][0]["callback_data"])
 
     def shown(self, text):
-        wait_until(lambda: any(text in sent for sent in self.api.texts(self.group) + edits(self.api)), timeout=60, what=text)
+        wait_until(lambda: any(text in sent for sent in self.api.texts(self.group) + edits(self.api)), what=text)
 
     def is_undone(self):
         assert self.db.value("select count(*) from rating.match where undone_at is not null") == "1"
@@ -116,7 +116,7 @@ def a_long_undo_shows_its_progress_in_one_message():
         unlock(session, BEGIN)
         old.shown("2000 of 4500 later matches")
         unlock(session, END)
-        wait_until(lambda: "↩️ Undone: Ann 3:1 Bob" in old.api.texts(old.group)[-1], timeout=120, what="the result")
+        wait_until(lambda: "↩️ Undone: Ann 3:1 Bob" in old.api.texts(old.group)[-1], what="the result")
         sent = [m for m in old.api.sent(old.group) if m.get("reply_to_message", {}).get("message_id") == key]
         assert len(sent) == 1 and len(old.api.sent(old.group)) == 3, "one message, which was edited"
         assert "Later matches computed again: " in sent[0]["text"], sent
@@ -127,7 +127,7 @@ def a_long_undo_shows_its_progress_in_one_message():
 def a_short_undo_is_one_message_without_edits():
     with Old(2000) as old:
         old.undo()
-        wait_until(lambda: len(old.api.sent(old.group)) == 3, timeout=60)
+        wait_until(lambda: len(old.api.sent(old.group)) == 3)
         assert "Undone" in old.api.texts(old.group)[2] and not old.api.calls_of("editMessageText")
         assert old.db.value("select count(*) from pawl.command c join pawl.domain d on d.id = c.domain_id where d.name like '%:outbox'") == "3"
         old.is_undone()
@@ -140,13 +140,13 @@ def a_long_undo_by_its_button_and_a_pod_that_dies_end_in_one_message():
         locks(session, END)
         old.press()
         old.shown("0 of 4500 later matches")
-        wait_until(lambda: old.db.value("select count(*) from pg_locks where locktype = 'advisory' and not granted") == "1", timeout=60, what="it waits at its end")
+        wait_until(lambda: old.db.value("select count(*) from pg_locks where locktype = 'advisory' and not granted") == "1", what="it waits at its end")
         old.server.kill()
         unlock(session, END)
         wait_until(lambda: old.db.value("select count(*) from pg_stat_activity where application_name = 'pawl' and datname = current_database()") == "0")
         old.db.rows("update pawl.lease set until = now() - interval '1 s'")  # as if its time were over
         old.pawl.serve("--role", "bot,api")
-        wait_until(lambda: [("Undone" in text) for text in old.api.texts(old.group)] == [False, True, True], timeout=120, what="both messages")
+        wait_until(lambda: [("Undone" in text) for text in old.api.texts(old.group)] == [False, True, True], what="both messages")
         assert old.api.answered, "the press is answered"
         old.is_undone()
 
@@ -158,7 +158,7 @@ def a_long_undo_that_fails_says_so_where_its_progress_was():
             create function public.fail() returns trigger language plpgsql as $$ begin raise exception 'broken' using errcode = 'XX000'; end $$;
             create trigger fail before insert on rating.undo execute function public.fail()""")
         old.undo()
-        wait_until(lambda: "Something went wrong" in old.api.texts(old.group)[-1], timeout=120)
+        wait_until(lambda: "Something went wrong" in old.api.texts(old.group)[-1])
         assert len(old.api.sent(old.group)) == 3 and any("0 of 4500" in call.parameters["text"] for call in old.api.calls_of("sendMessage"))
         assert old.db.value("select count(*) from rating.match where undone_at is not null") == "0"
 
@@ -173,7 +173,7 @@ def the_answer_of_a_long_undo_is_sent_though_its_progress_was_deleted():
         with old.api.lock:
             old.api.messages[-1001].popitem()  # a member deletes it
         unlock(session, BEGIN)
-        wait_until(lambda: "Undone" in old.api.texts(old.group)[-1], timeout=120)
+        wait_until(lambda: "Undone" in old.api.texts(old.group)[-1])
         assert len(old.api.sent(old.group)) == 3
         old.is_undone()
 

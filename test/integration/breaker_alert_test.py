@@ -18,7 +18,7 @@ def outage_and_return(mode):
             Pawl(proxy.url, env={**ENV, "PAWL_ALERT_WEBHOOK": receiver.url}) as pawl:
         pawl.serve()
         key = pawl.run("key", "create", "known").stdout.strip()
-        assert pawl.http("GET", "/v1/alerts", token=key).status == 200
+        wait_until(lambda: pawl.http("GET", "/v1/alerts", token=key).status == 200, what="the key is known")
         proxy.do(f"mode {mode}")
         proxy.do("cut")
         answer = wait_until(lambda: not_ready(pawl), what="not ready")
@@ -39,7 +39,7 @@ def outage_and_return(mode):
         proxy.do("mode pass")
         wait_until(lambda: pawl.http("GET", "/health/ready").status == 200, what="ready again")
         wait_until(lambda: alert(pawl, "breaker-open")["state"] == "resolved", what="resolved")
-        assert pawl.http("GET", "/v1/dead-letters").status == 200
+        wait_until(lambda: pawl.http("GET", "/v1/dead-letters").status == 200, what="requests are answered again")
         wait_until(lambda: receiver.states("breaker-open")[-1:] == ["resolved"], what="the webhook knows")
         states = receiver.states("breaker-open")
         assert states == ["firing", "resolved"] * (len(states) // 2), states

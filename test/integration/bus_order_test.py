@@ -71,7 +71,7 @@ def commands_of_a_key_run_one_at_a_time_in_order_while_workers_are_killed():
             while sent < COMMANDS and sent < mark * 2 + size:
                 send_step(session, sent // size, size)
                 sent += size
-            wait_until(lambda: ended(session) >= mark, timeout=120, what=f"{mark} have ended")
+            wait_until(lambda: ended(session) >= mark, what=f"{mark} have ended")
             assert session.do(RUNNING_TWICE) == []
             place = chance.randrange(len(workers))
             assert workers[place].stop(signal.SIGKILL) == -signal.SIGKILL, f"it had ended by itself: {workers[place].stderr[-5:]}"
@@ -137,7 +137,7 @@ def http_sends_settles_and_wakes_the_next_one():
             refused = pawl.http("POST", "/v1/commands", {"domain": "shop", "type": "t", "order_key": bad})
             assert refused.status == 400 and why in refused.json["detail"], refused.json
         for expected in (1, 2, 3, 4):
-            claim = pawl.http("POST", "/v1/domains/shop/claim", {"limit": 10, "wait_s": 20, "lease_s": 60}).json["items"]
+            claim = pawl.http("POST", "/v1/domains/shop/claim", {"limit": 10, "wait_s": 60, "lease_s": 60}).json["items"]
             assert [item["payload"] for item in claim] == [expected], claim
             assert pawl.http("POST", "/v1/domains/shop/claim", {"limit": 10}).json["items"] == []
             before = wakeups(pawl)

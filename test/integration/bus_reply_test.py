@@ -70,12 +70,12 @@ def a_chain_of_workers_loses_and_repeats_nothing_while_they_are_killed():
 
         workers = [start(domain) for domain in ("first", "first", "second", "second")]
         for mark in sorted(chance.sample(range(COMMANDS // 20, COMMANDS * 9 // 10), KILLS)):
-            wait_until(lambda: ended(session, "first") >= mark, timeout=120, what=f"{mark} have ended in the first domain")
+            wait_until(lambda: ended(session, "first") >= mark, what=f"{mark} have ended in the first domain")
             place = chance.randrange(len(workers))
             domain, victim = workers[place]
             assert victim.stop(signal.SIGKILL) == -signal.SIGKILL, f"it had ended by itself: {victim.stderr[-5:]}"
             workers[place] = start(domain)
-        wait_until(lambda: ended(session, "second") == COMMANDS, timeout=300, what="all have ended in the second domain")
+        wait_until(lambda: ended(session, "second") == COMMANDS, timeout=600, what="all have ended in the second domain")
         for _, worker in workers:
             worker.send(signal.SIGTERM)
         for _, worker in workers:
@@ -104,7 +104,7 @@ def a_worker_over_http_is_woken_by_the_outcome_of_another():
         assert sent.status == 201, sent
         found = []
         waiter = threading.Thread(target=lambda: found.extend(
-            pawl.http("POST", "/v1/domains/desk/claim", {"limit": 5, "wait_s": 30}).json["items"]))
+            pawl.http("POST", "/v1/domains/desk/claim", {"limit": 5, "wait_s": 60}).json["items"]))
         waiter.start()
         try:
             item = pawl.http("POST", "/v1/domains/shop/claim", {"limit": 5}).json["items"][0]
@@ -240,13 +240,13 @@ def a_retry_from_the_troubleshooting_queue_resets_the_failures_of_a_process():
         def status():
             return pawl.run("process", "show", process, "--json").json["status"]
 
-        wait_until(lambda: status() == "WAITING_FOR_TSQ", timeout=60, what="both attempts have failed")
+        wait_until(lambda: status() == "WAITING_FOR_TSQ", what="both attempts have failed")
         failures = int(db.value("select count(*) from pawl.process_step where error is not null"))
         assert failures == 2, failures
         # The first attempt after it fails, too, so it succeeds only if the earlier failures do not count.
         db.rows("insert into t.fixed default values; select setval('t.calls', 4)")
         assert pawl.run("tsq", "retry", process, "--operator", "eve").code == 0
-        wait_until(lambda: status() in ("COMPLETED", "WAITING_FOR_TSQ"), timeout=60, what="it was tried again")
+        wait_until(lambda: status() in ("COMPLETED", "WAITING_FOR_TSQ"), what="it was tried again")
         assert status() == "COMPLETED", pawl.run("process", "show", process).stdout
 
 

@@ -6,7 +6,6 @@ import pty
 import re
 import subprocess
 import tempfile
-import time
 
 from bus_helpers import (counts, events, new_id, replies, retry_at_once, send, show, status, wait_status, work)
 from pawl_test import TIMEOUT_S, Database, Done, Pawl, main, setting, test, wait_until
@@ -166,14 +165,19 @@ def delay_is_honoured_and_priority_decides_the_order():
     with Database() as db, Pawl(db) as pawl, Folder() as folder:
         for name, priority in [("low", 0), ("normal-1", 4), ("high", 9), ("normal-2", 4)]:
             send(pawl, "shop", "charge", name, "--priority", str(priority))
-        delayed = send(pawl, "shop", "charge", "delayed", "--priority", "9", "--delay", "2s")
-        done = work(pawl, "shop", "-j", "1", "--batch", "1", "--exec", f"(cat; echo) >> {folder.file('order')}")
-        assert done["completed"] == 5, done
+        delayed = send(pawl, "shop", "charge", "delayed", "--priority", "9", "--delay", "1h")
+        worker = pawl.start("work", "shop", "-j", "1", "--batch", "1", "--drain", "--exec", f"(cat; echo) >> {folder.file('order')}")
+        wait_until(lambda: db.value("select count(*) from pawl.outcome") == "4", what="all but the delayed one are done")
+        assert status(pawl, delayed) == "PENDING" and show(pawl, delayed)["attempts"] == 0
+        db.rows("update pawl.delayed set due = due - interval '1 h'")
+        assert worker.wait() == 0, worker.stderr
         assert [json.loads(line) for line in folder.read("order").split()] == [
             "high", "normal-1", "normal-2", "low", "delayed"]
+        short = send(pawl, "shop", "charge", "short", "--delay", "2s")
+        assert work(pawl, "shop", "--noop")["completed"] == 1
         waited = db.value("select extract(epoch from r.at - s.at) from pawl.audit s join pawl.audit r using (id) "
-                          f"where s.command_id = '{delayed}' and s.event = 'SENT' and r.event = 'RECEIVED'")
-        assert 2 <= float(waited) < 4, waited
+                          f"where s.command_id = '{short}' and s.event = 'SENT' and r.event = 'RECEIVED'")
+        assert float(waited) >= 2, waited
 
 
 # --- work ---
@@ -241,10 +245,8 @@ def exec_handler_that_says_too_much_or_cannot_be_started():
 def a_handler_that_ignores_sigterm_is_killed_with_its_whole_group():
     with Database() as db, Pawl(db) as pawl, Folder() as folder:
         sent = send(pawl, "shop", "charge", None, "--max-attempts", "1")
-        start = time.monotonic()
         work(pawl, "shop", "--timeout", "2s", "--exec",
              f"trap '' TERM; echo $$ > {folder.file('pid')}; sleep 600 & echo $! >> {folder.file('pid')}; wait; sleep 600")
-        assert time.monotonic() - start < 15
         command = show(pawl, sent)
         assert command["status"] == "IN_TSQ" and "longer than 2000 ms" in command["error"], command
         for pid in folder.read("pid").split():
@@ -340,11 +342,10 @@ def drain_says_what_it_waits_for():
 @test
 def work_shows_a_live_line_on_a_terminal():
     with Database() as db, Pawl(db) as pawl:
-        for n in range(5):
-            send(pawl, "shop", "charge", n)
+        db.rows("select count(*) from pawl.send('shop', array_fill('charge'::text, array[20]), array_fill('1'::jsonb, array[20]))")
         pid, terminal = pty.fork()
         if pid == 0:
-            os.execve(setting("PAWL_BIN"), ["pawl", "work", "shop", "-j", "1", "--drain", "--exec", "sleep 0.5"], pawl.env)
+            os.execve(setting("PAWL_BIN"), ["pawl", "work", "shop", "-j", "1", "--drain", "--exec", "sleep 0.2"], pawl.env)
         seen = b""
         try:
             while True:
@@ -357,7 +358,7 @@ def work_shows_a_live_line_on_a_terminal():
         assert lines, seen
         assert any(int(line[4]) > 0 for line in lines) and len({line[0] for line in lines}) > 2, lines
         assert any(int(line[1]) > 0 for line in lines), lines
-        assert b"5 claimed: 5 completed" in seen, seen
+        assert b"20 claimed: 20 completed" in seen, seen
         quiet = pawl.run("work", "shop", "--noop", "--drain")
         assert "in flight" not in quiet.stderr, quiet.stderr
 
@@ -455,12 +456,12 @@ def cancel_ends_a_waiting_command_at_once():
 def cancel_reaches_a_running_command_at_its_next_heartbeat():
     with Database() as db, Pawl(db) as pawl, Folder() as folder:
         sent = send(pawl, "shop", "charge", None, "--reply-to", "answers")
-        worker = pawl.start("work", "shop", "--lease", "1500ms", "--exec",
+        worker = pawl.start("work", "shop", "--lease", "9s", "--exec",
                             f"echo $$ > {folder.file('pid')}; exec sleep 600")
         wait_until(lambda: os.path.exists(folder.file("pid")) and folder.read("pid").strip(), what="the handler runs")
         done = pawl.run("command", "cancel", sent, "--operator", "ann", "--reason", "wrong order")
         assert (done.code, done.stdout) == (0, f"{sent} CANCELING\n"), done
-        command = wait_status(pawl, sent, "CANCELED", 5)
+        command = wait_status(pawl, sent, "CANCELED")
         pid = int(folder.read("pid"))
         wait_until(lambda: not os.path.exists(f"/proc/{pid}"), what="the program is gone")
         assert [reply["status"] for reply in replies(db, "answers")] == ["CANCELED"]
@@ -511,11 +512,11 @@ def tsq_is_decided_all_at_once_after_the_count_was_shown():
         assert asked.code != 0 and "3 commands match" in asked.stderr and "--yes" in asked.stderr, asked
         assert pawl.run("tsq", "list", "--count").stdout == "5\n"
         done = pawl.run("tsq", "cancel", "--all", "--domain", "shop", "--yes", "--operator", "ann")
-        assert (done.code, done.stdout) == (0, "3 decided\n"), done
+        assert (done.code, done.stdout) == (0, "3 canceled\n"), done
         assert {status(pawl, command_id) for command_id in shop} == {"CANCELED"}
         assert {status(pawl, command_id) for command_id in other} == {"IN_TSQ"}
         assert db.value("select count(*) from pawl.audit where event = 'OPERATOR_CANCEL' and actor = 'ann'") == "3"
-        assert pawl.run("tsq", "retry", "--all", "--type", "none", "--yes").stdout == "0 decided\n"
+        assert pawl.run("tsq", "retry", "--all", "--type", "none", "--yes").stdout == "0 queued again\n"
         assert pawl.run("tsq", "retry", "--all", "--type", "ship", "--yes", "--json").json == {"decided": 2}
         assert {status(pawl, command_id) for command_id in other} == {"PENDING"}
 

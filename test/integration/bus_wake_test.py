@@ -57,7 +57,7 @@ def a_retry_from_the_troubleshooting_queue_wakes_its_domain():
             listener.wait("shop", "the retry over HTTP wakes the domain")
             assert pawl.run("tsq", "retry", ids[1]).code == 0
             listener.wait("shop", "the retry from the command line wakes the domain")
-            assert pawl.run("tsq", "retry", "--all", "--domain", "shop", "--yes").stdout == "1 decided\n"
+            assert pawl.run("tsq", "retry", "--all", "--domain", "shop", "--yes").stdout == "1 queued again\n"
             listener.wait("shop", "the retry of all that match wakes the domain")
 
 

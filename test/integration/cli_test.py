@@ -7,7 +7,7 @@ import subprocess
 import urllib.request
 import uuid
 
-from pawl_test import Database, Pawl, main, psql, setting, test, wait_until
+from pawl_test import TIMEOUT_S, Database, Pawl, main, psql, setting, test, wait_until
 from helpers import dead_letters_put, refused
 
 COMMANDS = ["serve", "send", "work", "command show", "command list", "command cancel", "tsq list", "tsq retry",
@@ -136,7 +136,7 @@ def what_the_bus_cannot_do_it_says():
             assert pawl.run("send", "shop", "ship", *arguments, stdin="{").code == 1, arguments
         with open("/proc/self/mem", "rb") as unreadable:
             done = subprocess.run([setting("PAWL_BIN"), "send", "shop", "ship", "--lines"], env=pawl.env, stdin=unreadable,
-                                  capture_output=True, text=True, timeout=30)
+                                  capture_output=True, text=True, timeout=TIMEOUT_S)
         assert done.returncode == 1 and "cannot read standard input" in done.stderr and done.stdout == "", done
         command = send_one(pawl)
         refused(pawl, "send", "shop", "ship", '{"n": 2}', "--id", command, code=1, words=[command, "payload differs"])
@@ -167,6 +167,27 @@ def tables_are_aligned_and_empty_ones_say_so():
 
 
 @test
+def dead_letters_are_shown_to_each_role_with_what_it_may_read():
+    with Database() as db, Pawl(db) as pawl:
+        letter, = dead_letters_put(db, ["a"])
+        secret = pawl.run("dlq", "show", str(letter), "--json").json["operation_data"]
+        assert secret is not None
+        for role, data in (("reader", None), ("monitor", secret), ("app", secret), ("admin", secret)):
+            name = f"{role}_of_{db.name}"
+            db.rows(f"create role {name} login in role pawl_{role}")
+            try:
+                with Pawl(f"{db.url}{'&' if '?' in db.url else '?'}user={name}") as other:
+                    row, = done_json(other, list, "dlq", "list")
+                    assert (row["id"], row["error_message"], row["operation_data"]) == (letter, "it broke", data), (role, row)
+                    row, = done_json(other, list, "dlq", "list", "--status", "pending")
+                    assert row["operation_data"] == data, (role, row)
+                    shown = other.run("dlq", "show", str(letter))
+                    assert shown.code == 0 and ("data        -" in shown.stdout) == (data is None), (role, shown)
+            finally:
+                db.rows(f"drop role {name}")
+
+
+@test
 def help_names_every_command_and_every_setting():
     with Pawl() as pawl:
         for arguments in (["help"], [], ["--help"]):
@@ -176,6 +197,14 @@ def help_names_every_command_and_every_setting():
                 assert re.search(rf"^  pawl {command}\b", done.stdout, re.M), f"{command} is missing: {done.stdout}"
         listed = re.findall(r"^  pawl ([a-z]+(?: [a-z]+)?)", pawl.run("help").stdout, re.M)
         assert sorted(listed) == sorted(COMMANDS), set(listed) ^ set(COMMANDS)
+        # Groups have headings, and descriptions begin in one column and end before column 101.
+        page = pawl.run("help").stdout.splitlines()
+        assert {"Commands", "Processes", "Wallets", "Operations"} <= set(page), page
+        columns = {re.match(r"  pawl .*?  +", line).end() for line in page if line.startswith("  pawl")}
+        assert len(columns) == 1 and max(map(len, page)) <= 100, (columns, page)
+        definitions = pawl.run("help", "definitions").stdout
+        assert max(map(len, definitions.splitlines())) <= 100, definitions
+        assert "from, to, amount, asset?, metadata?" in definitions and "hold, to?, amount?" in definitions, definitions
         settings = pawl.run("help", "settings").stdout
         for name in ("PAWL_DATABASE_URL", "PAWL_HOME", "PAWL_LISTEN", "PAWL_POOL_MAX", "PAWL_LOG", "PAWL_ROLE"):
             assert name in settings
@@ -185,9 +214,9 @@ def help_names_every_command_and_every_setting():
         assert pawl.run("dlq").stdout.count("pawl dlq") == 4
         for verb in ("retry", "cancel", "complete"):
             assert ("--result" in pawl.run("help", "tsq", verb).stdout) == (verb == "complete"), verb
-        work = pawl.run("help", "work").stdout
+        work = " ".join(pawl.run("help", "work").stdout.split())
         assert all(words in work for words in ("(payload jsonb, command_id uuid) returns jsonb", "shell", "no limit")), work
-        refused(pawl, "help", "nothing", code=2, words=["nothing"])
+        refused(pawl, "help", "nothing", code=2, words=["nothing", "definitions"])
         refused(pawl, "help", "key", "nothing", code=2, words=["key nothing"])
         assert pawl.run("--version").stdout == pawl.run("version").stdout
 
@@ -206,7 +235,7 @@ def help_speaks_json():
                               ("definitions", {"object": "step", "field": "on_timeout", "kinds": "wait"})]:
             rows = done_json(pawl, list, "help", topic)
             assert any(wanted.items() <= row.items() for row in rows), (wanted, rows)
-            text = pawl.run("help", topic).stdout
+            text = " ".join(pawl.run("help", topic).stdout.split())
             assert all(str(value) in text for row in rows for value in row.values() if value and topic != "settings"), topic
 
 
@@ -217,7 +246,7 @@ def serve_says_in_json_where_it_is():
         line, = wait_until(lambda: server.stdout[:], what="a line")
         said = json.loads(line)
         assert said["url"].startswith("http://127.0.0.1:") and said["token_file"] is None, said  # the token is given
-        with urllib.request.urlopen(said["url"] + "/health/live", timeout=10) as answer:
+        with urllib.request.urlopen(said["url"] + "/health/live", timeout=TIMEOUT_S) as answer:
             assert answer.status == 200
         assert server.stop() == 0 and len(server.stdout) == 1, server.stdout
 
@@ -244,7 +273,7 @@ def output_that_cannot_be_written_is_a_failure():
         for arguments in (["version"], ["help"], ["dlq", "list", "--json", "--limit", "300"], ["key", "create", "one"]):
             with open("/dev/full", "w", encoding="ascii") as full:
                 done = subprocess.run([setting("PAWL_BIN"), *arguments], env=pawl.env, stdout=full, stderr=subprocess.PIPE,
-                                      text=True, timeout=30)
+                                      text=True, timeout=TIMEOUT_S)
             assert done.returncode == 1 and "cannot write to standard output" in done.stderr, (arguments, done)
 
 
@@ -363,7 +392,7 @@ def a_list_larger_than_a_buffer_is_whole():
         for number in range(3):
             dead_letters_put(db, [f"k{number}-{row}" for row in range(100)])
         db.rows("update pawl.failed_operations set operation_data = jsonb_build_object('text', repeat('x', 70000))")
-        done = pawl.run("dlq", "list", "--limit", "300", "--json", timeout=120)
+        done = pawl.run("dlq", "list", "--limit", "300", "--json")
         assert done.code == 0 and len(done.stdout) > 20 << 20, (done.code, len(done.stdout), done.stderr)
         rows = json.loads(done.stdout)
         assert len(rows) == 300 and len({row["id"] for row in rows}) == 300, len(rows)
@@ -404,7 +433,7 @@ def a_page_of_commands_ends_early_where_errors_are_large():
 def lines_are_sent_in_batches_of_bounded_size():
     with Database() as db, Pawl(db) as pawl:
         lines = "".join(json.dumps("x" * 1_000_000) + "\n" for _ in range(60))
-        done = pawl.run("send", "shop", "big", "--lines", "--json", stdin=lines, timeout=180)
+        done = pawl.run("send", "shop", "big", "--lines", "--json", stdin=lines)
         assert done.code == 0 and done.json == {"sent": 60}, done
         batches = int(db.value("select count(distinct created_at) from pawl.command"))
         assert batches >= 12, f"{batches} batches for 60 MB: at most 5 lines of 1 MB each"
@@ -434,6 +463,20 @@ def request_ids_are_uuids_in_order():
         connection.close()
         assert all(str(uuid.UUID(one)) == one for one in ids), ids
         assert sorted(ids) == ids and len(set(ids)) == 40, ids
+
+
+@test
+def a_filter_or_a_dry_run_with_one_id_decides_nothing():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("select pawl.start('order', '{}', '018f0000-0000-7000-8000-000000000001'), pawl.send('shop', 'pay', '{}', '018f0000-0000-7000-8000-000000000001')")
+        decisions = [("process", verb) for verb in ("retry", "cancel", "complete")] + [("process", "move", "--to", "2")]
+        for decision in decisions:
+            for flags in (("--dry-run",), ("--type", "other"), ("--status", "PENDING"), ("--step", "a"), ("--older", "30d"), ("--text", "x")):
+                refused = pawl.run(*decision, "018f0000-0000-7000-8000-000000000001", *flags)
+                assert refused.code == 2 and f"{flags[0]} goes with --all, not with one ID" in refused.stderr, (decision, flags, refused)
+        refused = pawl.run("tsq", "cancel", "018f0000-0000-7000-8000-000000000001", "--type", "other")
+        assert refused.code == 2 and "--type goes with --all" in refused.stderr, refused
+        assert db.value("select count(*) from pawl.outcome") == "0"
 
 
 main()

@@ -45,7 +45,7 @@ def an_outage_and_an_overload_name_nothing_to_clients():
         with Pawl(cluster.url(user=USER), env=env) as pawl:
             assert pawl.run("migrate").code == 0
             pawl.serve()
-            assert pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201
+            wait_until(lambda: pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201, what="the wallet is open")
             secrets = ["127.0.0.1", str(cluster.port), USER, "postgres", cluster.folder, "host=", "dbname="]
             with Session(cluster.url()) as session:  # everything waits for a lock, or for a connection
                 tables = cluster.rows("select string_agg(oid::regclass::text, ', ') from pg_class where relkind = 'r' and "
@@ -58,6 +58,7 @@ def an_outage_and_an_overload_name_nothing_to_clients():
                     assert not any(secret in answer.body.decode() for secret in secrets), got
                 session.do("rollback")
             cluster._ctl("-m", "fast", "stop")
+            wait_until(lambda: pawl.http("GET", "/health/ready").status == 503, what="the answer of the last check is not given any more")
             names_nothing(pawl, secrets, {"/problems/database-unavailable", "/problems/timed-out", "/problems/try-again"})
             wait_until(lambda: any("a request failed" in line and str(cluster.port) in line for line in pawl.server.stderr),
                        what="the log has the details")

@@ -69,7 +69,7 @@ def run(pawl, server, folder, found):
         script.append(f"printf '\\n\\036{number}\\n'\n{{ {command}\n}} 2>&1")
     env = {**pawl.env, "TOKEN": Pawl.TOKEN,
            "PATH": os.pathsep.join((setting("PAWL_BUILD"), setting("PAWL_TEST_BIN"), pawl.env["PATH"]))}
-    done = subprocess.run(["bash", "-c", "\n".join(script)], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(["bash", "-c", "\n".join(script)], cwd=folder, env=env, capture_output=True, text=True, timeout=600)
     said = {}
     for part in done.stdout.split("\036")[1:]:
         number, _, output = part.partition("\n")

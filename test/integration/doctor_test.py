@@ -91,7 +91,7 @@ def a_server_that_loses_data_is_found():
         rest = [name for name in CHECKS if name != "server"]
         assert set(states(findings, *rest)) == {"ok"}, findings
         done = pawl.run("doctor")
-        assert "-> server: set fsync = on" in done.stdout and done.stderr.startswith("pawl: server: fsync"), done
+        assert "-> server: set fsync = on" in done.stdout and done.stdout.count("fsync") == 2 and done.stderr == 'pawl: check "server" failed\n', done
 
 
 @test
@@ -163,7 +163,8 @@ def what_holds_vacuum_back_without_a_session_is_found():
         assert "pg_drop_replication_slot('forgotten')" in row["advice"], row
         cluster.rows("rollback prepared 'it''s old'")
         cluster.rows("select pg_drop_replication_slot('forgotten')")
-        assert states(examine(pawl, "--long-tx", "1s")[1], "long transactions", "replication slots") == ["ok", "ok"]
+        # The server's own work may take as long on a busy machine.
+        wait_until(lambda: states(examine(pawl, "--long-tx", "1s")[1], "long transactions", "replication slots") == ["ok", "ok"], what="nothing is found")
 
 
 @test

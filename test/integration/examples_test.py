@@ -109,19 +109,19 @@ def python_worker_claims_keeps_its_lease_and_settles():
         token = pawl.run("key", "create", "worker", "--scopes", "command", "--json").json["token"]
         worker = Process([sys.executable, os.path.join(EXAMPLES, "python/worker.py"), "shop"],
                          {**os.environ, "PAWL_URL": f"http://{server.host}:{server.port}", "PAWL_TOKEN": token,
-                          "LEASE_S": "2"})
+                          "LEASE_S": "6"})
         pawl.processes.append(worker)
         added = send(pawl, "shop", "add", {"numbers": [1, 2, 39]})
         assert wait_status(pawl, added, "COMPLETED")["result"] == {"sum": 42}
-        long = send(pawl, "shop", "sleep", {"seconds": 5})  # longer than two leases
+        long = send(pawl, "shop", "sleep", {"seconds": 13})  # longer than two leases
         command = wait_status(pawl, long, "COMPLETED")
-        assert command["attempts"] == 1 and command["result"] == {"slept": 5}, command
+        assert command["attempts"] == 1 and command["result"] == {"slept": 13}, command
         assert wait_status(pawl, send(pawl, "shop", "refuse"), "FAILED")["error"] == "not today"
         assert wait_status(pawl, send(pawl, "shop", "add", {}), "IN_TSQ")["error"] == "'numbers'"
         wait_until(lambda: worker.said("IN_TSQ"), what="the worker says so")
         assert worker.said(f"{added} COMPLETED")
         other = send(pawl, "shop", "juggle")
-        last = send(pawl, "shop", "sleep", {"seconds": 1})
+        last = send(pawl, "shop", "sleep", {"seconds": 8})
         wait_status(pawl, last, "IN_PROGRESS")
         assert worker.stop() == 0, worker.stderr
         assert show(pawl, last)["status"] == "COMPLETED"
@@ -136,11 +136,11 @@ def python_worker_ends_a_long_poll_at_a_signal():
         token = pawl.run("key", "create", "worker", "--scopes", "command", "--json").json["token"]
         worker = Process([sys.executable, os.path.join(EXAMPLES, "python/worker.py"), "shop"],
                          {**os.environ, "PAWL_URL": f"http://{server.host}:{server.port}", "PAWL_TOKEN": token,
-                          "WAIT_S": "50"})  # longer than stop() waits
+                          "WAIT_S": "60"})
         pawl.processes.append(worker)
         assert wait_status(pawl, send(pawl, "shop", "add", {"numbers": [1]}), "COMPLETED")
         wait_until(lambda: worker.said("COMPLETED"), what="it claims again")
-        assert worker.stop() == 0, worker.stderr
+        assert worker.stop(timeout=45) == 0, worker.stderr  # sooner than the poll would end
 
 
 main()

@@ -258,14 +258,18 @@ class Receiver:
         self.status = status
         self.headers = headers or {}
         self.posts = []  # (idempotency key, body)
+        self.taken = []  # idempotency keys of those that were answered with 2xx
         owner = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                status = owner.status
                 owner.posts.append((self.headers["Idempotency-Key"], json.loads(body)))
-                if owner.status:
-                    self.send_response(owner.status)
+                if 200 <= status < 300:
+                    owner.taken.append(self.headers["Idempotency-Key"])
+                if status:
+                    self.send_response(status)
                     for name, value in owner.headers.items():
                         self.send_header(name, value)
                     self.end_headers()

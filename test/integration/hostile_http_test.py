@@ -8,17 +8,18 @@ import secrets
 import socket
 import time
 
-from pawl_test import Database, Pawl, main, test, wait_until
+from pawl_test import TIMEOUT_S, Database, Pawl, main, test, wait_until
 from helpers import dead_letters_put, in_threads, metric, stop_clean
 
 AUTH = f"Authorization: Bearer {Pawl.TOKEN}\r\n".encode()
 SEED = 20261115
-ENV = {"PAWL_READ_TIMEOUT": "2s", "PAWL_HTTP_BODY_BYTES": "65536"}
+ENV = {"PAWL_READ_TIMEOUT": "60s", "PAWL_HTTP_BODY_BYTES": "65536"}
+SHORT = {**ENV, "PAWL_READ_TIMEOUT": "2s"}
 
 
 def talk(server, data, pieces=1, pause=0):
     """Send bytes as they are and read until the server closes or falls silent; what came back."""
-    with socket.create_connection((server.host, server.port), timeout=10) as sock:
+    with socket.create_connection((server.host, server.port), timeout=TIMEOUT_S) as sock:
         answer = b""
         size = max(1, len(data) // pieces)
         try:
@@ -183,7 +184,7 @@ def thousands_of_wrong_requests_change_nothing():
             return [refused(server, data) for data in requests[number::8]]
 
         statuses = []
-        for result in in_threads(8, share)(120):
+        for result in in_threads(8, share)():
             if isinstance(result, Exception):
                 raise result
             statuses += result
@@ -201,25 +202,27 @@ def a_slow_request_is_given_up():
         whole = request(b"GET /v1/alerts")
         found = answers_of(talk(server, whole[:-2] + b"Connection: close\r\n\r\n", pieces=20, pause=0.01))
         assert found[0][0] == 200, "slow, but in time"
-        with socket.create_connection((server.host, server.port), timeout=10) as sock:
+        stop_clean(server)
+        server = pawl.serve(env=SHORT)
+        with socket.create_connection((server.host, server.port), timeout=TIMEOUT_S) as sock:
             sock.sendall(whole[:20])
             begin = time.monotonic()
             raw = b""
             while chunk := sock.recv(65536):  # ends when the server closes
                 raw += chunk
-            assert 1 < time.monotonic() - begin < 8
+            assert 1 < time.monotonic() - begin < 30  # 60 with the other limit
             assert [status for status, *_ in answers_of(raw)] == [408], raw
         stop_clean(server)
 
 
 @test
 def many_idle_connections_do_not_keep_others_out():
-    with Database() as db, Pawl(db, env=ENV) as pawl:
+    with Database() as db, Pawl(db, env=SHORT) as pawl:
         server = pawl.serve()
-        idle = [socket.create_connection((server.host, server.port), timeout=10) for _ in range(200)]
+        idle = [socket.create_connection((server.host, server.port), timeout=TIMEOUT_S) for _ in range(200)]
         try:
             assert pawl.http("GET", "/v1/alerts").status == 200
-            wait_until(lambda: not any_open(idle), timeout=10, what="idle connections are closed")
+            wait_until(lambda: not any_open(idle), what="idle connections are closed")
         finally:
             for sock in idle:
                 sock.close()
@@ -236,7 +239,7 @@ def a_thousand_idle_unauthenticated_connections_leave_descriptors_to_clients_and
         with Database() as db, Pawl(db, env={"PAWL_HTTP_CONNECTIONS": "800"}) as pawl:
             server = pawl.serve()
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-            idle = [socket.create_connection((server.host, server.port), timeout=10) for _ in range(1000)]
+            idle = [socket.create_connection((server.host, server.port), timeout=TIMEOUT_S) for _ in range(1000)]
             for name in "abcdefgh":
                 assert pawl.http("POST", "/v1/wallets", {"owner": name}).status == 201
             db.rows(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{db.name}' and pid <> pg_backend_pid()")

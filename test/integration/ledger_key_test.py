@@ -214,7 +214,7 @@ def a_refusal_is_remembered_whatever_comes():
 
 @test
 def a_wait_that_was_too_long_is_not_remembered():
-    with shop(1, {"PAWL_REQUEST_TIMEOUT": "3s"}) as (pawl, rows, (server,)):
+    with shop(1, {"PAWL_REQUEST_TIMEOUT": "8s"}) as (pawl, rows, (server,)):
         body = {"txn_id": new_key(), "amount": 5}
         with Session(pawl.env["PAWL_DATABASE_URL"]) as session:
             session.do("begin; select id from wallet.wallet where owner = 'ann' for update")

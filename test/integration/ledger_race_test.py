@@ -12,7 +12,7 @@ import time
 from ledger_checker import Operation
 from ledger_helpers import ledger_agrees, new_key, ports_of, rows_of, servers_start, servers_stop, wallets_open
 from ledger_swarm import Move, Request, Swarm, resolve, spend, transfer, try_once
-from pawl_test import Database, Pawl, main, test, wait_until
+from pawl_test import TIMEOUT_S, Database, Pawl, main, test, wait_until
 from helpers import Session
 
 SEED = 77
@@ -137,7 +137,7 @@ class Expirers:
     def stop(self):
         self.over.set()
         for thread in self.threads:
-            thread.join(30)
+            thread.join(TIMEOUT_S)
         return sum(self.released)
 
 

@@ -7,7 +7,7 @@ import subprocess
 from ledger_checker import ledger_read, check
 from ledger_helpers import new_key, rows_of, servers_stop, wallets_open
 from ledger_swarm import Swarm, resolve, spend, topup, transfer
-from pawl_test import Pawl, main, setting, test, wait_until
+from pawl_test import TIMEOUT_S, Pawl, main, setting, test, wait_until
 from helpers import Cluster, Session
 
 MOVES = 2000
@@ -22,7 +22,7 @@ def dump_restore(source, target):
     """Everything, with rights, as an operator does it; an error ends it."""
     with subprocess.Popen([program("pg_dump"), source], stdout=subprocess.PIPE) as dump:
         subprocess.run([program("psql"), "-Xq", "-v", "ON_ERROR_STOP=1", "-o", os.devnull, target], stdin=dump.stdout,
-                       check=True, timeout=60)
+                       check=True, timeout=TIMEOUT_S)
         assert dump.wait(60) == 0
 
 
@@ -50,7 +50,7 @@ def request_of(operation):
 
 def verify(pawl, rows):
     """By the program, which goes over all of it, and by SQL."""
-    done = pawl.run("wallet", "verify", timeout=120)
+    done = pawl.run("wallet", "verify")
     assert done.code == 0, (done.stdout, done.stderr)
     assert rows("select * from wallet.verify()") == []
 

@@ -487,8 +487,8 @@ static void scenario_timeout_in_tx(void)
 /* Two hang, more wait for their turn; the stop comes from this thread. */
 static void scenario_stop(void)
 {
-    PawlWorker *worker =
-        worker_open(&(PawlWork){.domain = "shop", .handler = handle, .concurrency = 2, .lease_ms = 3000, .stop_ms = 1});
+    PawlWorker *worker = worker_open(
+        &(PawlWork){.domain = "shop", .handler = handle, .concurrency = 2, .lease_ms = 60000, .stop_ms = 1});
     pthread_t thread;
     PawlError error;
 

@@ -2,10 +2,10 @@
  * library_process.c - a program that runs processes with libpawl, for process_library_test.py.
  *
  *     library_process URL run DOMAIN [VARIANT]     run orders of the domain; VARIANT changes the function
- *     library_process URL start DOMAIN STATE ID    print the verdict: ID, is_new
+ *     library_process URL start DOMAIN STATE ID [DEADLINE ACTION]    print the verdict: ID, is_new
  *     library_process URL signal ID NAME JSON KEY  print the verdict
  *
- * CRASH_AT=N: kill it at the Nth point that it passes. EFFECTS: the file to which steps append a line.
+ * CRASH_AT=N: kill it at the Nth point that it passes. EFFECTS: the file to which steps append a line. LEASE_MS: of its leases.
  */
 #include <pawl/pawl.h>
 #include <signal.h>
@@ -73,6 +73,8 @@ static PawlOutcome counted(PawlJob *job, PawlTx *tx, void *context)
     (void)context;
     if (pawl_query(tx, "insert into counted (key) values ($1)", 1, values, NULL) != PAWL_OK)
         return PAWL_JOB_FAIL;
+    if (is("sends") && pawl_tx_send(tx, &(PawlCommand){.domain = "parcels", .type = "note"}, NULL) != PAWL_OK)
+        return PAWL_JOB_FAIL;
     point();
     pawl_job_result(job, "1");
     return PAWL_JOB_COMPLETE;
@@ -112,6 +114,66 @@ static PawlFlow note(PawlRun *run)
     return pawl_run_patch(run, "note", patch, true);
 }
 
+/* Fails until the file EFFECTS.fixed is there. */
+static PawlOutcome broken(PawlJob *job, void *context)
+{
+    char path[512];
+
+    (void)context;
+    snprintf(path, sizeof path, "%s.fixed", getenv("EFFECTS"));
+    effect(job->type, job->command_id);
+    if (access(path, F_OK) == 0)
+        return PAWL_JOB_COMPLETE;
+    pawl_job_error(job, "%s is broken", job->type);
+    return PAWL_JOB_FAIL;
+}
+
+/* Paid by card, or else by an invoice, and then mailed. */
+static PawlFlow payment(PawlRun *run)
+{
+    PawlStep card = {.name = "card", .body = broken}, invoice = {.name = "invoice", .body = plain};
+    PawlStep mail = {.name = "mail", .body = broken};
+    PawlCall call = {.name = "card", .domain = pawl_run_type(run), .type = "charge", .payload = "{}"};
+    PawlFlow flow;
+
+    if (is("handled-step"))
+        flow = pawl_run_step(run, &card, NULL);
+    else
+        flow = is("handled-child") ? pawl_run_child(run, &call, NULL) : pawl_run_command(run, &call, NULL);
+    pawl_run_result(run, "\"card\"");
+    if (flow == PAWL_FLOW_FAILED) {
+        pawl_run_result(run, "\"invoice\"");
+        flow = pawl_run_step(run, &invoice, NULL);
+    }
+    PAWL_FLOW(flow);
+    return pawl_run_step(run, &mail, NULL);
+}
+
+/* Pays three, with one name for all of them, or with one for each. */
+static PawlFlow payout(PawlRun *run)
+{
+    char     input[8], name[16] = "pay";
+    PawlStep pay = {.name = name, .input = input, .body = plain};
+
+    for (int i = 1; i <= 3; i++) {
+        snprintf(input, sizeof input, "%d", i);
+        if (is("payout-each"))
+            snprintf(name, sizeof name, "pay-%d", i);
+        PAWL_FLOW(pawl_run_step(run, &pay, NULL));
+    }
+    return PAWL_FLOW_NEXT;
+}
+
+/* Calls two steps of one name. */
+static PawlFlow twice(PawlRun *run)
+{
+    PawlStep reserve = {.name = "reserve", .input = "1", .body = plain};
+
+    PAWL_FLOW(pawl_run_step(run, &reserve, NULL));
+    PAWL_FLOW(pawl_run_sleep(run, "rest", 20));
+    return pawl_run_step(run, &reserve, NULL);
+}
+
 static PawlFlow order(PawlRun *run, void *context)
 {
     const char        *stock;
@@ -123,8 +185,18 @@ static PawlFlow order(PawlRun *run, void *context)
     PawlFlow           flow;
 
     (void)context;
+    if (strncmp(variant, "handled-", 8) == 0)
+        return payment(run);
+    if (strncmp(variant, "payout", 6) == 0)
+        return payout(run);
+    if (is("twice"))
+        return twice(run);
     if (is("short"))
         return PAWL_FLOW_NEXT;
+    if (is("disapproved")) {
+        pawl_run_reason(run, "it was not approved");
+        return PAWL_FLOW_FAILED;
+    }
     if (is("swapped"))
         PAWL_FLOW(pawl_run_step(run, &count, NULL));
     if (is("kind"))
@@ -164,9 +236,11 @@ static PawlStatus run(Pawl *pawl, const char *domain, PawlError *error)
 {
     const char *types[] = {domain,
                            NULL}; /* a type of its own in each domain, and commands in the domain of this name */
-    PawlWork    options = {.domain = domain, .types = types, .process = order, .concurrency = 2, .lease_ms = 1000};
-    PawlStatus  status  = pawl_worker_open(pawl, &options, &worker, error);
+    PawlWork    options = {.domain = domain, .types = types, .process = order, .concurrency = 2};
+    PawlStatus  status;
 
+    options.lease_ms = (int)strtol(getenv("LEASE_MS"), NULL, 10);
+    status           = pawl_worker_open(pawl, &options, &worker, error);
     if (status != PAWL_OK)
         return status;
     signal(SIGTERM, stop);
@@ -176,10 +250,15 @@ static PawlStatus run(Pawl *pawl, const char *domain, PawlError *error)
     return status;
 }
 
-static PawlStatus start(Pawl *pawl, char **argv, PawlError *error)
+static PawlStatus start(Pawl *pawl, int argc, char **argv, PawlError *error)
 {
-    PawlStart order_start = {
-        .type = argv[3], .domain = argv[3], .state = argv[4], .process_id = argv[5], .actor = "test"};
+    PawlStart  order_start = {.type        = argv[3],
+                              .domain      = argv[3],
+                              .state       = argv[4],
+                              .process_id  = argv[5],
+                              .actor       = "test",
+                              .deadline    = argc > 7 ? argv[6] : NULL,
+                              .on_deadline = argc > 7 ? argv[7] : NULL};
     PawlSent   sent;
     PawlStatus status = pawl_process_start(pawl, &order_start, 0, &sent, error);
 
@@ -210,8 +289,8 @@ int main(int argc, char **argv)
     if (status == PAWL_OK && strcmp(argv[2], "run") == 0) {
         variant = argc > 4 ? argv[4] : "";
         status  = run(pawl, argv[3], &error);
-    } else if (status == PAWL_OK && strcmp(argv[2], "start") == 0 && argc == 6) {
-        status = start(pawl, argv, &error);
+    } else if (status == PAWL_OK && strcmp(argv[2], "start") == 0 && (argc == 6 || argc == 8)) {
+        status = start(pawl, argc, argv, &error);
     } else if (status == PAWL_OK && argc == 7) {
         status = give(pawl, argv, &error);
     }

@@ -231,7 +231,7 @@ def tour_activations(tour):
     one = tour.ask("POST", "/v1/processes", {"type": "code", "domain": "yard"}).json["process_id"]
     tour.ask("POST", "/v1/processes/{id}/signals/{name}", {"a": 1}, id=one, name="say")
     domain = "/v1/process-domains/{domain}/"
-    item, = tour.ask("POST", domain + "claim", {"types": ["code"], "wait_s": 10}, domain="yard").json["items"]
+    item, = tour.ask("POST", domain + "claim", {"types": ["code"], "wait_s": 60}, domain="yard").json["items"]
     name = {"process_id": one, "lease": item["lease"]}
     tour.ask("POST", domain + "extend", {"items": [name]}, domain="yard")
     for parts in ({"record": {"step": "dig", "result": 1}, "patch": {"b": 2}}, {"record": {"step": "no", "error": "broken"}},

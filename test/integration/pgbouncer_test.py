@@ -73,10 +73,16 @@ def everything_works_through_a_pooler_and_leaves_no_state():
         fresh = session_state(bouncer.url)
         assert pawl.run("migrate").code == 0
         pawl.serve()
-        key = pawl.run("key", "create", "pooled", "--scopes", "read,admin")
+        key = pawl.run("key", "create", "pooled", "--scopes", "read,admin,command")
         assert key.code == 0, key.stderr
         token = key.stdout.strip()
         ids = dead_letters_put(db, ["a", "b", "c"])
+        # Statements that are prepared where the server is reached directly.
+        for number in range(10):
+            sent = pawl.http("POST", "/v1/commands", {"domain": "mail", "type": "t", "payload": {"n": number}}, token=token)
+            assert sent.status == 201, sent
+        assert pawl.run("work", "mail", "--noop", "--drain").code == 0
+        assert psql(db.url, "select count(*) from pawl.outcome") == ["10"]
         for _ in range(30):
             assert pawl.http("GET", "/health/ready").status == 200
             assert len(pawl.http("GET", "/v1/dead-letters", token=token).json["items"]) == 3

@@ -4,44 +4,23 @@ every point."""
 import concurrent.futures
 import json
 import os
-import sys
 import tempfile
 import time
 import uuid
 
-from pawl_test import Database, Pawl, Process, main, setting, test, wait_until
+from pawl_test import Database, Pawl, main, test, wait_until
+from process_code_helpers import claim, module_worker, order_worker, post, process_module, report, show
 
-ORDER = os.path.join(setting("PAWL_SOURCE"), "examples", "python-process", "order.py")
 STATE = {"items": ["lamp"], "amount": 5, "rest": 0.1}
-
-
-def post(pawl, path, body, status=200):
-    answer = pawl.http("POST", path, body=body, headers={"Content-Type": "application/json"})
-    assert answer.status == status, (answer.status, answer.body)
-    return answer.json
-
-
-def claim(pawl, domain="shop", types=("py-order",), **more):
-    return post(pawl, f"/v1/process-domains/{domain}/claim", {"types": list(types), "wait_s": 10, **more})["items"]
-
-
-def report(pawl, item, domain="shop", status=200, **parts):
-    answer = post(pawl, f"/v1/process-domains/{domain}/report",
-                  {"items": [{"process_id": item["process_id"], "lease": item["lease"], **parts}]}, status)
-    return answer["items"][0] if status == 200 else answer
 
 
 def start(pawl, state=None, domain="shop", kind="py-order"):
     return post(pawl, "/v1/processes", {"type": kind, "domain": domain, "state": state or {}}, 201)["process_id"]
 
 
-def show(pawl, process_id):
-    return pawl.http("GET", f"/v1/processes/{process_id}").json
-
-
 def ended(pawl, process_id):
     return wait_until(lambda: (lambda s: s if s["ended_at"] or s["status"] == "WAITING_FOR_TSQ" else None)(show(pawl, process_id)),
-                      timeout=120, what=f"{process_id} ended")
+                      what=f"{process_id} ended")
 
 
 @test
@@ -116,6 +95,38 @@ def a_file_for_a_type_that_runs_as_code_is_refused():
 
 
 @test
+def a_file_is_refused_while_code_runs_the_first_step_of_a_process():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process_id = start(pawl)
+        item, = claim(pawl)  # and nothing is recorded yet
+        file = json.dumps({"type": "py-order", "domain": "shop", "steps": [{"name": "one", "set": {"a": 1}}]})
+        refused = pawl.run("process", "define", "-", "--json", stdin=file)
+        assert refused.code == 1 and json.loads(refused.stderr)["type"] == "/problems/type-is-code", refused
+        assert report(pawl, item, record={"step": "charge"}, wait={"step": "go", "responses": [{"name": "go", "count": 1}]})["verdict"] == "written"
+        assert pawl.run("process", "define", "-", stdin=file).code == 1
+        pawl.http("POST", f"/v1/processes/{process_id}/signals/go", body={})
+        item, = claim(pawl)
+        assert report(pawl, item, end={"outcome": "complete"})["verdict"] == "written"
+        assert show(pawl, process_id)["status"] == "COMPLETED"
+
+
+@test
+def a_process_is_given_its_definition_once_and_the_same_call_again_returns_it():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        process_id = start(pawl)
+        file = json.dumps({"type": "py-order", "domain": "shop", "steps": [{"name": "one", "set": {"a": 1}}]})
+        assert pawl.run("process", "define", "-", stdin=file).code == 0
+        post(pawl, "/v1/domains/process:shop/claim", {"limit": 1, "wait_s": 60})
+        number = db.value(f"select id from pawl.command where command_id = '{process_id}'")
+        bind = f"select pawl.process_bind(l.id, l.token) from pawl.lease l where l.id = {number}"
+        bound = db.value(bind)
+        assert bound and db.value(bind) == bound == db.value(f"select definition_id from pawl.process where id = {number}")
+        assert db.value(bind.replace("l.token)", "l.token + 1)")) == ""  # by a worker that has lost the lease
+
+
+@test
 def commands_and_children_of_a_step_are_sent_once_and_answer():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
@@ -141,6 +152,9 @@ def commands_and_children_of_a_step_are_sent_once_and_answer():
         report(pawl, inner, end={"outcome": "reject", "error": "no"})
         item, = claim(pawl)
         assert [r["payload"]["status"] for r in item["responses"]] == ["COMPLETED", "FAILED"], item
+        # What is not written is not sent, and has no id.
+        stale = report(pawl, item, send={**send, "step": "stale"}, record={"step": "patch"}, patch={"x": 1}, version=9999)
+        assert (stale["verdict"], stale.get("command_id")) == ("stale", None), stale
         # What the lease does not allow is not sent.
         report(pawl, item, end={"outcome": "fail", "error": "enough"})
         assert report(pawl, item, send={**send, "step": "late"})["verdict"] == "lost"
@@ -153,10 +167,12 @@ def a_lease_that_ended_writes_nothing_and_a_heartbeat_keeps_it():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
         process_id = start(pawl)
-        item, = claim(pawl, lease_s=1)
+        item, = claim(pawl, lease_s=60)
+        left = "select until > now() + interval '5 min' from pawl.lease"
+        assert db.value(left) == "f"
         extend = {"items": [{"process_id": process_id, "lease": item["lease"]}], "lease_s": 600}
         assert post(pawl, "/v1/process-domains/shop/extend", extend)["items"][0]["verdict"] == "extended"
-        time.sleep(1.2)  # longer than the first lease: only the heartbeat can have kept it
+        assert db.value(left) == "t"
         assert report(pawl, item, record={"step": "a"})["verdict"] == "written"
         db.rows("update pawl.lease set until = now() - interval '1 s'")
         second, = claim(pawl, lease_s=600)
@@ -199,6 +215,7 @@ def bad_reports_and_claims_are_refused_by_field():
                 ({"record": {"step": "a"}, "patch": [1]}, "patch must be a JSON object"),
                 ({"record": {"step": "a", "result": 1, "error": "x"}}, "a result or an error"),
                 ({"record": {"step": "-a"}}, "record.step must be"),
+                ({"record": {"step": "a:gone99999999999"}}, 'record.step must not contain ":gone"'),
                 ({"record": {"step": "a", "attempt": 0}}, "attempt must be"),
                 ({"record": {"stepp": "a"}}, "stepp"),
                 ({"version": 3}, "version needs a patch"),
@@ -215,6 +232,12 @@ def bad_reports_and_claims_are_refused_by_field():
                 ({"phase": "forward"}, "phase")]:
             detail = report(pawl, item, status=400, **parts)["detail"]
             assert words in detail and "items[0]" in detail, (parts, detail)
+        for parts, words in [
+                ({"record": {"step": "a", "error": "x" * 8193}}, "record.error must have at most 8192 bytes, got 8193"),
+                ({"end": {"outcome": "fail", "error": "\u00e4" * 4097}}, "end.error must have at most 8192 bytes, got 8194")]:
+            detail = report(pawl, item, status=413, **parts)["detail"]
+            assert words in detail and "items[0]" in detail, (parts, detail)
+        assert report(pawl, item, record={"step": "a", "error": "x" * 8192})["verdict"] == "written"
         for body, words in [({}, "types"), ({"types": []}, "types"), ({"types": ["a"], "limit": 101}, "limit"),
                             ({"types": ["a"], "lease_s": 0}, "lease_s")]:
             answer = pawl.http("POST", "/v1/process-domains/shop/claim", body=body)
@@ -232,65 +255,119 @@ def bad_reports_and_claims_are_refused_by_field():
         pawl.stop()
         pawl.serve("--role", "api")
         process_id = start(pawl, domain="filed", kind="filed")
-        answer = pawl.http("POST", "/v1/process-domains/filed/claim", body={"types": ["filed"], "wait_s": 10})
+        answer = pawl.http("POST", "/v1/process-domains/filed/claim", body={"types": ["filed"], "wait_s": 60})
         assert answer.status == 409 and "has a definition" in answer.json["detail"], answer.body
         assert show(pawl, process_id)["status"] == "PENDING"
+        # Those of other types in the same claim are given.
+        others = [start(pawl, domain="filed", kind="coded"), start(pawl, domain="filed", kind="coded")]
+        second = start(pawl, domain="filed", kind="filed")
+        for expected in (others, None):
+            answer = pawl.http("POST", "/v1/process-domains/filed/claim", body={"types": ["coded", "filed"], "limit": 10, "wait_s": 60})
+            if expected:
+                assert answer.status == 200 and [item["process_id"] for item in answer.json["items"]] == expected, answer.body
+                assert all(item["steps"] == [] and item["state"] == {} for item in answer.json["items"]), answer.body
+            else:
+                assert answer.status == 409, answer.body
+            assert {show(pawl, p)["status"] for p in (process_id, second)} == {"PENDING"}
+        assert {show(pawl, p)["status"] for p in others} == {"IN_PROGRESS"}
 
 
-def order_worker(pawl, domain, effects, crash_at=None):
-    environment = {**os.environ, "PAWL_URL": f"http://{pawl.server.host}:{pawl.server.port}", "PAWL_TOKEN": pawl.TOKEN, "EFFECTS": effects, "LEASE_S": "1", "WAIT_S": "5"}
-    if crash_at:
-        environment["CRASH_AT"] = str(crash_at)
-    worker = Process([sys.executable, ORDER, domain], env=environment)
-    pawl.processes.append(worker)
-    return worker
+@test
+def states_in_the_answer_to_a_report_are_bounded():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        start(pawl, {"text": "x" * 1000000})
+        item, = claim(pawl)
+        for count, states in ((1, 1), (400, 8)):
+            rows = [{"process_id": item["process_id"], "lease": item["lease"], "record": {"step": f"s{n}"}, "patch": {"a": 1}, "version": 999} for n in range(count)]
+            answer = pawl.http("POST", "/v1/process-domains/shop/report", body={"items": rows})
+            assert answer.status == 200, answer.body[:500]
+            verdicts = answer.json["items"]
+            assert [v["verdict"] for v in verdicts] == ["stale"] * count, {v["verdict"] for v in verdicts}
+            given = [v for v in verdicts if "state" in v]
+            assert verdicts[0] is given[0] and len(given) == states and all(v["version"] == item["version"] for v in given), len(given)
+        assert report(pawl, item, record={"step": "a"}, patch={"text": None}, version=item["version"])["verdict"] == "written"
 
 
-def order_run(pawl, folder, number):
-    """One order in a domain of its own, whose worker is killed at point `number`. Returns the process and how often each effect happened."""
-    domain, effects = f"shop{number}", os.path.join(folder, str(number))
+@test
+def code_that_has_recorded_its_limit_can_be_compensated():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process_id = start(pawl)
+        item, = claim(pawl)
+        assert report(pawl, item, record={"step": "first"})["verdict"] == "written"
+        db.rows("""insert into pawl.process_step select (jsonb_populate_record(s, jsonb_build_object('name', 's' || n))).*
+                   from pawl.process_step s, generate_series(2, 10000) n""")
+        refused = report(pawl, item, record={"step": "more"})
+        assert refused["verdict"] == "refused" and "10000 steps" in refused["error"], refused
+        assert report(pawl, item, phase="compensating")["verdict"] == "written"
+        rows = [{"process_id": process_id, "lease": item["lease"], "record": {"step": f"undo{n}"}} for n in range(1000)]
+        assert {v["verdict"] for v in post(pawl, "/v1/process-domains/shop/report", {"items": rows})["items"]} == {"written"}
+        assert report(pawl, item, phase="compensated", end={"outcome": "reject", "error": "undone"})["verdict"] == "written"
+        assert show(pawl, process_id)["status"] == "COMPENSATED"
+
+
+# Every order passes these points as often, however slow the machine is: what it waits for comes when it is seen waiting.
+CRASH_POINTS = [f"{name} {number}" for number in (1, 2) for name in (
+    "before the step", "after the step", "after the record", "before it is suspended", "after it was suspended")] + [
+    "after a wait began 1", "before the end 1", "after the end 1"]
+
+
+def order_run(pawl, folder, number, crash_at):
+    """One order in a domain of its own, whose worker is killed once. Returns the process and how often each effect happened."""
+    domain, effects, bank = f"shop{number}", os.path.join(folder, str(number)), None
     process_id = start(pawl, {**STATE, "bank": f"bank{number}"}, domain)
-    assert pawl.http("POST", f"/v1/processes/{process_id}/signals/approval", body={"approved": True}).status == 201
-    worker = order_worker(pawl, domain, effects, number)
-    bank = pawl.start("work", f"bank{number}", "--exec", "echo '{\"paid\": true}'")
+    approved = crash_at.endswith("1")  # before it waits for it, so that the rest and the command are the first to suspend it
+    if approved:
+        approve(pawl, process_id)
+    worker = order_worker(pawl, domain, effects, crash_at, lease_s=1)
     killed = False
     try:
         def step():
-            nonlocal worker, killed
+            nonlocal worker, killed, approved, bank
             if not worker.is_running():
                 assert not killed, "killed twice"
                 killed = True
-                worker = order_worker(pawl, domain, effects)
+                worker = order_worker(pawl, domain, effects, lease_s=1)
             shown = show(pawl, process_id)
-            return shown if shown["ended_at"] or shown["status"] == "WAITING_FOR_TSQ" else None
+            if shown["status"] == "WAITING_FOR_ASYNC" and not approved:
+                approve(pawl, process_id)
+                approved = True
+            if shown["status"] == "WAITING_FOR_REPLY" and not bank:
+                bank = pawl.start("work", f"bank{number}", "--exec", "echo '{\"paid\": true}'")
+            ended = shown["ended_at"] or shown["status"] == "WAITING_FOR_TSQ"
+            return shown if ended and killed else None
 
-        shown = wait_until(step, timeout=200, what=f"order {number} ended")
+        shown = wait_until(step, timeout=600, what=f"order {number} ended, its worker killed {crash_at}")
     finally:
         worker.kill()
-        bank.kill()
+        if bank:
+            bank.kill()
     with open(effects, encoding="utf-8") as file:
         lines = file.read().splitlines()
-    return shown, lines, killed
+    return shown, lines
+
+
+def approve(pawl, process_id):
+    assert pawl.http("POST", f"/v1/processes/{process_id}/signals/approval", body={"approved": True}).status == 201
 
 
 @test
 def an_order_in_python_survives_a_kill_at_each_point():
     with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
         pawl.serve()
-        numbers = range(1, 17)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            runs = list(pool.map(lambda number: order_run(pawl, folder, number), numbers))
-        kills = 0
-        for number, (shown, lines, killed) in zip(numbers, runs):
-            assert shown["status"] == "COMPLETED" and shown["result"]["charged"] == {"paid": True}, (number, shown)
+            runs = list(pool.map(lambda run: order_run(pawl, folder, *run), enumerate(CRASH_POINTS)))
+        for at, (shown, lines) in zip(CRASH_POINTS, runs):
+            assert shown["status"] == "COMPLETED" and shown["result"]["charged"] == {"paid": True}, (at, shown)
             names = [s["name"] for s in shown["steps"]]
-            assert sorted(names) == sorted(["reserve", "approval", "rest", "charge", "ship"]), (number, names)
-            for name in ("reserve", "ship"):  # again only if it was killed after the effect and before the record, and then with the same key
-                made = [line for line in lines if line.startswith(name + " ")]
-                assert 1 <= len(made) <= 1 + killed and len(set(made)) == 1, (number, lines)
-            assert sum(line.startswith("reserve ") for line in lines) + sum(line.startswith("ship ") for line in lines) <= 2 + killed
-            kills += killed
-        assert kills >= 12, kills  # the last points may be behind the end
+            assert sorted(names) == sorted(["reserve", "approval", "rest", "charge", "ship"]), (at, names)
+            assert len(set(lines)) == 2, (at, lines)  # reserve and ship, each with one key in all its attempts
+            # Again only if its worker was lost after the effect and before the record: by the kill, or on a slow machine by a stall.
+            lost = int(db.value(f"select count(*) from pawl.audit where command_id = '{shown['process_id']}' and details->>'reason' = 'its worker was lost'"))
+            stalls = lost - (not at.startswith(("after it was suspended", "after the end")))  # where it holds no lease when it is killed
+            again = at.startswith("after the step")
+            assert 2 + again <= len(lines) <= 2 + again + stalls, (at, lost, lines)
 
 
 @test
@@ -305,7 +382,7 @@ def an_order_in_python_is_compensated_when_it_is_refused_or_canceled():
             wait_until(lambda: show(pawl, canceled)["status"] == "WAITING_FOR_ASYNC", what="it waits")
             answer = pawl.http("POST", f"/v1/processes/{canceled}/cancel", body={"compensate": True, "operator": "eve"})
             assert answer.status == 200, answer.body
-            for process_id, reason in ((refused, "it was not approved"), (late, "it was not approved"), (canceled, "canceled by an operator")):
+            for process_id, reason in ((refused, "it was not approved"), (late, "it was not approved"), (canceled, "canceled by eve")):
                 shown = ended(pawl, process_id)
                 assert (shown["status"], shown["error"]) == ("COMPENSATED", reason), shown
                 assert [s["name"] for s in shown["steps"]][-1] == "release", shown
@@ -335,6 +412,307 @@ def a_command_that_completes_while_its_process_in_python_is_canceled_is_known_to
                 assert [(s["name"], s["error"] is None) for s in shown["steps"]][-2:] == [("charge", outcome == "complete"), ("release", True)], shown
         finally:
             worker.kill()
+
+
+def bank_end(pawl, outcome):
+    item = post(pawl, "/v1/domains/bank/claim", {"limit": 1, "wait_s": 60})["items"][0]
+    post(pawl, "/v1/domains/bank/settle", {"items": [{"command_id": item["command_id"], "lease": item["lease"], "outcome": outcome}]})
+    return item["command_id"]
+
+
+@test
+def a_process_in_python_goes_on_behind_a_command_that_an_operator_had_retried():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+
+        def pay(run):
+            run.command("charge", "bank", "charge", {"n": 1})
+            run.wait("go")
+            return {"paid": True}
+
+        worker = module_worker(pawl, "shop", {"py-order": pay})
+        process_id = start(pawl)
+        assert worker.turn() == 1
+        first = bank_end(pawl, "reject")
+        assert worker.turn() == 1 and show(pawl, process_id)["status"] == "WAITING_FOR_TSQ", show(pawl, process_id)
+        assert pawl.run("process", "retry", process_id).code == 0
+        assert worker.turn() == 1
+        second = bank_end(pawl, "complete")
+        assert worker.turn() == 1 and show(pawl, process_id)["status"] == "WAITING_FOR_ASYNC", show(pawl, process_id)
+        pawl.http("POST", f"/v1/processes/{process_id}/signals/go", body={})
+        item, = claim(pawl)
+        report(pawl, item, end={"outcome": "fail", "error": "an operator is needed"})
+        assert pawl.run("process", "retry", process_id, "--from", "charge").code == 0
+        assert worker.turn() == 1
+        third = bank_end(pawl, "complete")
+        assert len({first, second, third}) == 3
+        while not show(pawl, process_id)["ended_at"]:
+            assert show(pawl, process_id)["status"] != "WAITING_FOR_TSQ", show(pawl, process_id)
+            pawl.http("POST", f"/v1/processes/{process_id}/signals/go", body={})
+            assert worker.turn() == 1
+        assert show(pawl, process_id)["status"] == "COMPLETED"
+
+
+class Payment:
+    """Orders that are paid by card, or else by an invoice, and then mailed. What is not in `allowed` fails."""
+
+    def __init__(self, pawl):
+        self.pawl, self.allowed, self.ran = pawl, {"invoice"}, []
+        self.worker = module_worker(pawl, "shop", {"py-order": self.order})
+
+    def act(self, name):
+        self.ran.append(name)
+        if name not in self.allowed:
+            raise ValueError(name + " is declined")
+
+    def order(self, run):
+        try:
+            if run.input["by"] == "step":
+                run.step("card", lambda key: self.act("card"), attempts=1)
+            elif run.input["by"] == "command":
+                run.command("card", "bank", "charge")
+            else:
+                run.child("card", "bank", "charge")
+            paid = "card"
+        except process_module.Failed:
+            run.step("invoice", lambda key: self.act("invoice"))
+            paid = "invoice"
+        run.step("mail", lambda key: self.act("mail"), attempts=1)
+        return {"paid": paid}
+
+    def failed(self, by):
+        """One whose card was declined, which was handled, and whose mail has failed."""
+        process_id = start(self.pawl, {"by": by})
+        assert self.worker.turn() == 1
+        if by == "command":
+            bank_end(self.pawl, "reject")
+        elif by == "child":
+            item, = claim(self.pawl, "bank", ("charge",))
+            assert report(self.pawl, item, "bank", end={"outcome": "reject", "error": "declined"})["verdict"] == "written"
+        if by != "step":
+            assert self.worker.turn() == 1
+        assert show(self.pawl, process_id)["status"] == "WAITING_FOR_TSQ" and self.ran[-2:] == ["invoice", "mail"], show(self.pawl, process_id)
+        return process_id
+
+    def retry(self, process_id, *arguments):
+        assert self.pawl.run("process", "retry", process_id, *arguments).code == 0
+        assert self.worker.turn() == 1
+        return show(self.pawl, process_id)
+
+
+@test
+def a_retry_leaves_failures_that_a_function_in_python_has_handled():
+    for by in ("step", "command", "child"):
+        with Database() as db, Pawl(db) as pawl:
+            pawl.serve()
+            payment = Payment(pawl)
+            process_id = payment.failed(by)
+            payment.allowed.add("card")
+            shown = payment.retry(process_id)
+            assert shown["status"] == "WAITING_FOR_TSQ" and shown["error"] == "step mail: ValueError: mail is declined", shown
+            payment.allowed.add("mail")
+            shown = payment.retry(process_id)
+            assert (shown["status"], shown["result"]) == ("COMPLETED", {"paid": "invoice"}), shown
+            assert payment.ran == ["card"] * (by == "step") + ["invoice", "mail", "mail", "mail"], payment.ran
+            assert db.value("select count(*) from pawl.command where type = 'charge'") == str(int(by != "step"))
+
+
+@test
+def a_retry_from_a_step_leaves_failures_before_it_that_a_function_in_python_has_handled():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        for by in ("step", "command"):
+            payment = Payment(pawl)
+            process_id = payment.failed(by)
+            payment.allowed = {"card", "invoice", "mail"}
+            shown = payment.retry(process_id, "--from", "invoice")
+            assert (shown["status"], shown["result"]) == ("COMPLETED", {"paid": "invoice"}), shown
+            assert payment.ran == ["card"] * (by == "step") + ["invoice", "mail"] * 2, payment.ran
+            payment = Payment(pawl)
+            process_id = payment.failed(by)  # from the call that failed itself: it is run again
+            payment.allowed = {"card", "invoice", "mail"}
+            shown = payment.retry(process_id, "--from", "card")
+            if by == "command":
+                bank_end(pawl, "complete")
+                assert payment.worker.turn() == 1
+                shown = show(pawl, process_id)
+            assert (shown["status"], shown["result"]) == ("COMPLETED", {"paid": "card"}), shown
+
+
+@test
+def a_history_marks_the_failures_that_a_retry_has_reset():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+
+        def resets(*records, lost=False):
+            process_id = start(pawl)
+            item, = claim(pawl)
+            for record in records:
+                assert report(pawl, item, record=record)["verdict"] == "written"
+            if lost:
+                db.rows("update pawl.lease set attempt = max_attempts, until = now() - interval '1 s'")
+            else:
+                assert report(pawl, item, end={"outcome": "fail", "error": "an operator is needed"})["verdict"] == "written"
+            wait_until(lambda: show(pawl, process_id)["status"] == "WAITING_FOR_TSQ", what="it is in troubleshooting")
+            assert pawl.run("process", "retry", process_id).code == 0
+            item, = claim(pawl)
+            assert report(pawl, item, end={"outcome": "complete"})["verdict"] == "written"
+            return {step["step"] for step in item["steps"] if step["reset"]}
+
+        card, invoice = {"step": "card", "error": "declined", "input_hash": "0:step:a"}, {"step": "invoice", "input_hash": "1:step:b"}
+        mail = [{"step": "mail", "attempt": attempt, "error": "away", "input_hash": "2:step:c:fail"} for attempt in (1, 2)]
+        assert resets(card) == {"card"}
+        assert resets(card, invoice) == set()
+        assert resets(card, invoice, *mail) == {"mail"}
+        assert resets(card, {"step": "go:begun", "input_hash": "1:wait:d"}) == set()
+        # Without numbers it is not known which of them were handled.
+        assert resets(*({**record, "input_hash": "x"} for record in (card, invoice, *mail))) == {"card", "mail"}
+        # Its workers were lost in a call that has no record, so no call has failed.
+        assert resets(card, lost=True) == set()
+
+
+@test
+def the_end_of_a_compensation_over_http_is_not_a_refusal():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process_id = start(pawl)
+        item, = claim(pawl)
+        reject = {"outcome": "reject", "error": "the refund is refused"}
+        assert report(pawl, item, phase="compensating")["verdict"] == "written"
+        refused = report(pawl, item, end=reject)
+        assert refused["verdict"] == "refused" and "cannot end by reject before the phase compensated" in refused["error"], refused
+        assert show(pawl, process_id)["status"] == "COMPENSATING"
+        assert report(pawl, item, end={"outcome": "fail", "error": "the refund is refused"})["verdict"] == "written"
+        assert show(pawl, process_id)["status"] == "WAITING_FOR_TSQ"
+        assert pawl.run("process", "retry", process_id).code == 0
+        item, = claim(pawl)
+        other = start(pawl)
+        second, = claim(pawl)
+        body = {"items": [{"process_id": i["process_id"], "lease": i["lease"], **parts} for i, parts in (
+            (item, {"phase": "compensated", "end": reject}), (second, {"phase": "compensating"}), (second, {"end": reject}))]}
+        answers = post(pawl, "/v1/process-domains/shop/report", body)["items"]
+        assert [answer["verdict"] for answer in answers] == ["written", "written", "refused"], answers
+        assert [show(pawl, i)["status"] for i in (process_id, other)] == ["COMPENSATED", "COMPENSATING"]
+        # Nor does what is compensated complete, before the phase compensated or with it.
+        for parts in ({}, {"phase": "compensated"}):
+            refused = report(pawl, second, end={"outcome": "complete"}, **parts)
+            assert refused["verdict"] == "refused" and "cannot end by complete" in refused["error"], refused
+        assert report(pawl, second, phase="compensated")["verdict"] == "written"
+        assert report(pawl, second, phase="compensating")["verdict"] == "written"
+        assert report(pawl, second, end=reject)["verdict"] == "written"
+        assert show(pawl, other)["status"] == "COMPENSATED"
+
+
+@test
+def a_name_with_a_colon_is_refused_and_a_long_error_is_shortened_in_python():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+
+        def bad(key):
+            raise ValueError("\u00e4" * 9000)
+
+        functions = {"py-order": lambda run: run.step("pay:1", lambda key: 1), "py-long": lambda run: run.step("pay", bad, attempts=1)}
+        worker = module_worker(pawl, "shop", functions)
+        named, long = start(pawl), start(pawl, kind="py-long")
+        while any(not show(pawl, i)["error"] for i in (named, long)):
+            assert worker.turn() > 0
+        shown = show(pawl, named)
+        assert shown["status"] == "WAITING_FOR_TSQ" and 'must have no ":"' in shown["error"] and 'got "pay:1"' in shown["error"], shown
+        shown = show(pawl, long)
+        assert shown["status"] == "WAITING_FOR_TSQ" and shown["steps"][0]["error"].startswith("ValueError: \u00e4"), shown
+        assert 8180 < len(shown["steps"][0]["error"].encode()) <= 8192
+
+
+@test
+def a_name_that_a_loop_in_python_uses_twice_is_found_in_the_activation_that_calls_it():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        paid = []
+
+        def payout(run):
+            try:
+                return [run.step("pay", lambda key, who=who: paid.append((who, key))) for who in ("ann", "bob", "carl")]
+            except Exception:  # what a function catches does not hide it
+                return []
+
+        def votes(run):
+            return [run.wait("vote"), run.wait("vote")]
+
+        def each(run):
+            return [run.step(f"pay-{who}", lambda key, who=who: paid.append((who, key))) for who in ("ann", "bob", "carl")]
+
+        worker = module_worker(pawl, "shop", {"py-order": payout, "py-votes": votes, "py-each": each})
+        twice, waits, right = start(pawl), start(pawl, kind="py-votes"), start(pawl, kind="py-each")
+        for vote in (1, 2):
+            post(pawl, f"/v1/processes/{waits}/signals/vote", {"vote": vote}, 201)
+        while not all((lambda s: s["ended_at"] or s["error"])(show(pawl, i)) for i in (twice, waits, right)):
+            assert worker.turn() > 0
+        for process_id, name in ((twice, "pay"), (waits, "vote")):
+            shown = show(pawl, process_id)
+            assert (shown["status"], shown["error"]) == (
+                "WAITING_FOR_TSQ", f'step "{name}" is call 1 and call 2: each call of a process must have a name of its own'), shown
+        assert show(pawl, right)["status"] == "COMPLETED"
+        assert sorted(who for who, key in paid) == ["ann", "ann", "bob", "carl"] and len({key for who, key in paid}) == 4, paid
+
+
+@test
+def a_result_in_python_that_cannot_be_recorded_stops_its_process_only():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        ran = []
+
+        def bad(run):
+            value = {"nan": float("nan"), "date": time.localtime, "large": "x" * 20000000, "fine": 1}[run.input["value"]]
+            if run.input["in"] == "step":
+                run.step("one", lambda key: (ran.append(run.input["value"]), value)[1])
+            return value if run.input["in"] == "end" else None
+
+        worker = module_worker(pawl, "shop", {"py-order": bad})
+        for place in ("step", "end"):
+            for value in ("nan", "date", "large", "fine"):
+                process_id = start(pawl, {"value": value, "in": place})
+                assert worker.turn() == 1
+                shown = show(pawl, process_id)
+                assert shown["status"] == ("COMPLETED" if value == "fine" else "WAITING_FOR_TSQ"), shown
+                if value != "fine" and place == "step":
+                    assert "has run" in shown["error"], shown["error"]
+                    assert pawl.run("process", "retry", process_id).code == 0
+                    assert worker.turn() == 1 and show(pawl, process_id)["status"] == "WAITING_FOR_TSQ"
+        assert ran == ["nan", "date", "large", "fine"], ran
+        process_id = start(pawl, {})  # an exception of the function itself is shown with its type
+        assert worker.turn() == 1 and show(pawl, process_id)["error"] == "KeyError: 'value'", show(pawl, process_id)
+
+
+@test
+def a_compensation_in_python_that_is_refused_goes_to_troubleshooting():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        allowed, done = [], []
+
+        def refund(key):
+            if not allowed:
+                raise process_module.Refused("the refund is refused")
+
+        def saga(run):
+            run.step("pay", lambda key: 1)
+            try:
+                run.wait("go")
+            except process_module.Failed:
+                run.compensating()
+                run.step("refund", refund)
+                run.step("release", lambda key: done.append(1))
+
+        worker = module_worker(pawl, "shop", {"py-order": saga})
+        process_id = start(pawl)
+        assert worker.turn() == 1
+        assert pawl.http("POST", f"/v1/processes/{process_id}/cancel", body={"compensate": True}).status == 200
+        while show(pawl, process_id)["status"] not in ("WAITING_FOR_TSQ", "COMPENSATED", "FAILED"):
+            assert worker.turn() == 1
+        assert show(pawl, process_id)["status"] == "WAITING_FOR_TSQ" and not done, show(pawl, process_id)
+        allowed.append(1)
+        assert pawl.run("process", "retry", process_id).code == 0
+        assert worker.turn() == 1
+        assert show(pawl, process_id)["status"] == "COMPENSATED" and done == [1], show(pawl, process_id)
 
 
 @test

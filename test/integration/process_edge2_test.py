@@ -230,7 +230,7 @@ def a_lock_on_the_process_costs_a_function_or_a_post_no_attempt():
             other.do(f"select pawl.signal('{process}', 'x')")
             db.rows("delete from demo.stop")
             # Tried again and again, and rolled back each time.
-            wait_until(lambda: int(db.value("select last_value from demo.calls")) >= 12, timeout=60, what="the function is tried again")
+            wait_until(lambda: int(db.value("select last_value from demo.calls")) >= 12, what="the function is tried again")
             assert [(s["name"], s["error"]) for s in show(pawl, process)["steps"]] == [("nap", None)]
             other.do("commit")
         ended = wait_status(pawl, process, "COMPLETED", "WAITING_FOR_TSQ", "FAILED")
@@ -334,6 +334,8 @@ def one_ambiguous_id_does_not_stop_a_decision_about_others():
         twin, other, third = (f"00000000-0000-4000-8000-00000000000{n}" for n in (1, 2, 3))
         db.rows(f"""select pawl.start('t', '{{}}', '{twin}', 'a'), pawl.start('t', '{{}}', '{twin}', 'b'),
                            pawl.start('t', '{{}}', '{other}', 'a'), pawl.start('t', '{{}}', '{third}', 'a')""")
+        db.rows(f"""insert into pawl.process_step (id, name, attempt, started_at, ended_at)
+                    select c.id, 'begun', 1, now(), now() from pawl.command c where c.command_id = '{other}'""")
         ids = f"array['{twin}', '{other}']::uuid[]"
         assert db.rows(f"select verdict from pawl.process_retry({ids}) order by ord") == ["AMBIGUOUS", "NOT_IN_TSQ"]
         assert db.rows(f"select verdict from pawl.process_compensate({ids}) order by ord") == ["AMBIGUOUS", "CANCELING"]

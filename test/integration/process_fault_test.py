@@ -39,7 +39,7 @@ def definition(kind, program):
     return {"type": kind, "domain": "demo", "on_failure": "compensate", "steps": [
         effect("first", save={"first": "{{result}}"}),
         {"name": "both", "parallel": {"left": [effect("left")], "right": [effect("right")]}},
-        {"name": "program", "exec": program, "compensate": {"sql": "demo.effect", "input": "undo program"}},
+        {"name": "program", "exec": program, "input": "{{state.list}}", "compensate": {"sql": "demo.effect", "input": "undo program"}},
         {"name": "hold", "wallet": {"kind": "hold", "owner": "ann", "amount": 5}, "compensate": {"wallet": {"kind": "void", "hold": "{{result.txn_id}}"}}},
         {"name": "job", "command": {"domain": "jobs", "type": "do", "payload": "job"}, "save": {"job": "{{result}}"},
          "compensate": {"command": {"domain": "jobs", "type": "undo", "payload": "undo job"}}},
@@ -71,7 +71,7 @@ def ended(db, since):
 
 def end_wait(db, pod, since):
     """False: the pod has ended before."""
-    wait_until(lambda: ended(db, since) or not pod.is_running(), timeout=60, what="both have ended, or the pod has")
+    wait_until(lambda: ended(db, since) or not pod.is_running(), what="both have ended, or the pod has")
     return ended(db, since)
 
 

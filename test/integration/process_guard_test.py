@@ -7,8 +7,9 @@ import tempfile
 import threading
 import time
 
+from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
-from process_helpers import cli, define, show, wait_status
+from process_helpers import cli, define, run, show, wait_status
 
 NUMBERS = "printf '['; for i in $(seq 8999); do printf 1e131071,; done; printf '1e131071]'"
 
@@ -136,7 +137,7 @@ def a_cancellation_or_deadline_during_the_last_step_has_its_result():
                 {"name": "last", **last, "compensate": {"exec": f"echo undo-last-{kind} >> {seen}"}}]})
             process = start(pawl, "last-" + kind)
             wait_until(lambda: "began" in lines(seen) if kind == "exec" else db.value("select count(*) from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'") != "0",
-                       timeout=60, what="the last step runs")
+                       what="the last step runs")
             assert cli(pawl, "cancel", process, "--compensate")["status"] == "CANCELING"
             with open(go, "w", encoding="utf-8"):
                 pass
@@ -160,6 +161,56 @@ def a_cancellation_or_deadline_during_the_last_step_has_its_result():
         ended = wait_status(pawl, process, "COMPENSATED", "COMPLETED")
         assert ended["status"] == "COMPENSATED" and ended["error"] == "the deadline of the process has passed", ended
         assert lines(seen)[-1] == "undo-late"
+
+
+@test
+def a_process_that_is_canceled_ends_with_the_step_that_runs():
+    """And not when its worker next extends the lease: no step that has not begun is begun."""
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        seen = os.path.join(folder, "seen")
+        db.rows("""create schema demo; create table demo.ran (step text);
+            create function demo.first(input jsonb, key uuid) returns jsonb language plpgsql as
+              $$ begin perform pg_advisory_xact_lock_shared(77); insert into demo.ran values ('first'); return '1'; end $$;
+            create function demo.second(input jsonb, key uuid) returns jsonb language plpgsql as
+              $$ begin insert into demo.ran values ('second'); return '1'; end $$""")
+        define(pawl, {"type": "exec", "domain": "guard", "steps": [
+            {"name": "first", "exec": f"echo first >> {seen}; until test -e {folder}/go; do sleep 0.1; done"}, {"name": "second", "exec": f"echo second >> {seen}"}, {"name": "third", "set": {"a": 1}}]})
+        define(pawl, {"type": "sql", "domain": "guard", "steps": [
+            {"name": "first", "sql": "demo.first"}, {"name": "second", "sql": "demo.second"}, {"name": "third", "set": {"a": 1}}]})
+        pawl.serve()
+        with Session(db.url) as other:
+            other.do("select pg_advisory_lock(77)")
+            ids = [start(pawl, "exec"), start(pawl, "sql")]
+            wait_until(lambda: lines(seen) and db.value("select count(*) from pg_locks where locktype = 'advisory' and objid = 77 and not granted") == "1",
+                       what="both run their first step")
+            for process_id in ids:
+                assert cli(pawl, "cancel", process_id)["status"] == "CANCELING"
+            open(f"{folder}/go", "w", encoding="utf-8").close()
+        for process_id in ids:
+            shown = wait_status(pawl, process_id, "CANCELED", "COMPLETED")
+            assert shown["status"] == "CANCELED" and [s["name"] for s in shown["steps"]] == ["first"], shown
+        assert lines(seen) == ["first"] and db.rows("select step from demo.ran") == ["first"]
+
+
+@test
+def a_step_that_has_ended_is_recorded_when_a_lock_is_released_and_not_run_again():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        seen = os.path.join(folder, "seen")
+        define(pawl, {"type": "once", "domain": "guard", "steps": [
+            {"name": "first", "exec": f"echo first >> {seen}; while ! test -e {folder}/go; do sleep 0.1; done", "retry": {"attempts": 1}}, {"name": "second", "set": {"a": 1}}]})
+        pawl.serve()
+        one = start(pawl, "once")
+        wait_until(lambda: lines(seen), what="it runs")
+        with Session(db.url) as other:
+            other.do("begin")
+            other.do("lock table pawl.process_step in share mode")
+            open(f"{folder}/go", "w").close()
+            waiting = ("select coalesce(max(query_start)::text, '') from pg_stat_activity"
+                       " where wait_event_type = 'Lock' and query like '%process_write%' and pid <> pg_backend_pid()")
+            first = wait_until(lambda: db.value(waiting), what="its record waits")
+            wait_until(lambda: db.value(waiting) not in ("", first), what="it is tried again")
+            other.do("rollback")
+        assert wait_status(pawl, one, "COMPLETED")["status"] == "COMPLETED" and lines(seen) == ["first"], lines(seen)
 
 
 @test
@@ -210,7 +261,7 @@ def a_sleep_takes_its_length_from_the_state_and_a_wrong_one_can_be_mended():
         wait_status(pawl, start(pawl, "rest", {"n": 20}), "COMPLETED")
         process = start(pawl, "rest", {"n": "soon"})
         stuck = wait_status(pawl, process, "WAITING_FOR_TSQ")
-        assert stuck["error"].startswith('step rest: "soonms" is no duration') and stuck["step"] == "rest", stuck
+        assert stuck["error"].startswith('step rest: "soonms" is not a duration') and stuck["step"] == "rest", stuck
         assert [row["process_id"] for row in cli(pawl, "list", "--step", "rest", "--status", "WAITING_FOR_TSQ")] == [process]
         cli(pawl, "signal", process, "mend", '{"n": 5}')
         cli(pawl, "retry", process)
@@ -247,9 +298,9 @@ def a_retry_after_is_kept_with_the_attempt():
             "a": [{"name": "call2", "http": {"method": "GET", "url": f"http://127.0.0.1:{server.server_port}/"}}],
             "b": [{"name": "w", "wait": {"response": "go"}}, {"name": "w2", "wait": {"response": "stop"}}]}}]})
         process = start(pawl, "both")
-        wait_until(lambda: len(server.seen) == 2 and show(pawl, process)["status"] == "WAITING_FOR_ASYNC", timeout=60, what="it waits")
+        wait_until(lambda: len(server.seen) == 2 and show(pawl, process)["status"] == "WAITING_FOR_ASYNC", what="it waits")
         assert cli(pawl, "signal", process, "go")["verdict"] == "RESUMED"
-        wait_until(lambda: [s["name"] for s in show(pawl, process)["steps"]].count("w") == 1, timeout=60, what="it went on")
+        wait_until(lambda: [s["name"] for s in show(pawl, process)["steps"]].count("w") == 1, what="it went on")
         wait_status(pawl, process, "WAITING_FOR_ASYNC")
         due = db.value(f"select extract(epoch from due - clock_timestamp()) > 3000 from pawl.delayed where id = pawl.process_number('{process}')")
         assert due == "t" and len(server.seen) == 2, (due, server.seen)
@@ -271,7 +322,7 @@ def a_pod_runs_processes_of_a_hundred_domains_and_of_types_that_are_added():
             source = json.dumps({"type": "x", "domain": f"d{i}", "steps": [{"name": "a", "set": {"a": 1}}]})
             db.rows(f"select pawl.process_define('d{i}', 'x', $q${source}$q$, null, null, 'test')")
         ids = [db.value(f"select pawl.start('x', p_domain => 'd{i}')") for i in range(100)]
-        wait_until(lambda: db.value("select count(*) from pawl.outcome where status = 'COMPLETED'") == "100", timeout=120, what="all have ended")
+        wait_until(lambda: db.value("select count(*) from pawl.outcome where status = 'COMPLETED'") == "100", what="all have ended")
         assert pod.is_running() and len(set(ids)) == 100
         assert threads(pod) <= before + 100 * 4, (before, threads(pod))
         # A worker is replaced whenever its domain gets a type; the one before does not stay.
@@ -279,9 +330,9 @@ def a_pod_runs_processes_of_a_hundred_domains_and_of_types_that_are_added():
             source = json.dumps({"type": f"t{i}", "domain": "grows", "steps": [{"name": "a", "set": {"a": 1}}]})
             db.rows(f"select pawl.process_define('grows', 't{i}', $q${source}$q$, null, null, 'test')")
             db.rows(f"select pawl.start('t{i}', p_domain => 'grows')")
-            wait_until(lambda n=101 + i: db.value("select count(*) from pawl.outcome") == str(n), timeout=60, what=f"type {i} runs")
+            wait_until(lambda n=101 + i: db.value("select count(*) from pawl.outcome") == str(n), what=f"type {i} runs")
         assert pod.is_running()
-        wait_until(lambda: threads(pod) <= before + 102 * 4, timeout=60, what="replaced workers have ended")
+        wait_until(lambda: threads(pod) <= before + 102 * 4, what="replaced workers have ended")
         assert pawl.stop() == 0
 
 
@@ -304,6 +355,80 @@ def outputs_and_conditions_are_shown_as_they_were_written():
         assert pawl.run("process", "cancel", vote, "--reason", "x").code == 0
         again = pawl.run("process", "cancel", vote)
         assert again.code == 1 and "was decided already: cancel by" in again.stderr and "the same operator, reason and result" in again.stderr, again
+
+
+@test
+def the_answer_to_a_decision_that_came_too_late_names_the_present_status():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        repaired = os.path.join(folder, "repaired")
+        pawl.serve()
+        define(pawl, {"type": "late", "domain": "guard", "on_failure": "troubleshoot", "steps": [
+            {"name": "a", "exec": f"test -e {repaired} || exit 70"}, {"name": "go", "wait": {"response": "go"}}]})
+        process = start(pawl, "late")
+        wait_status(pawl, process, "WAITING_FOR_TSQ")
+        with open(repaired, "w", encoding="utf-8"):
+            pass
+        cli(pawl, "retry", process)
+        wait_status(pawl, process, "WAITING_FOR_ASYNC")
+        for decision in (["complete", process], ["retry", process, "--from", "go"]):
+            done = pawl.run("process", *decision)
+            assert done.code == 1 and f"{process} is not in the troubleshooting queue: it is WAITING_FOR_ASYNC, after a retry by" in done.stderr, done
+        answer = pawl.http("POST", f"/v1/processes/{process}/complete", {}, token=pawl.TOKEN)
+        assert answer.status == 409 and "it is WAITING_FOR_ASYNC" in answer.json["detail"], answer
+        cli(pawl, "signal", process, "go", "{}")
+        wait_status(pawl, process, "COMPLETED")
+        again = pawl.run("process", "retry", process)
+        assert again.code == 0 and again.stdout == f"{process} COMPLETED\n" and "decided already: retry by" in again.stderr, again
+        assert cli(pawl, "retry", process)["status"] == "COMPLETED"
+        process = start(pawl, "late")
+        wait_status(pawl, process, "WAITING_FOR_ASYNC")
+        done = pawl.run("process", "retry", process)
+        assert done.code == 1 and "is not in the troubleshooting queue: it is WAITING_FOR_ASYNC\n" in done.stderr, done
+
+
+@test
+def a_process_whose_compensation_failed_says_what_an_operator_may_do():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "stuck", "domain": "guard", "steps": [
+            {"name": "a", "exec": "true", "compensate": {"exec": "exit 70"}}, {"name": "b", "exec": "exit 70"}]})
+        process = start(pawl, "stuck")
+        wait_status(pawl, process, "WAITING_FOR_TSQ")
+        done = pawl.run("process", "retry", process, "--from", "b")
+        assert done.code == 1 and "has a compensation that failed, so it cannot go back to a step" in done.stderr, done
+        assert "a cancel skips those that are left" in done.stderr, done
+        assert cli(pawl, "cancel", process)["status"] == "CANCELED"
+
+
+@test
+def a_program_that_cannot_be_started_is_postponed():
+    """As when no process can be forked: it costs no attempt, and is not claimed again at once."""
+    with Database() as db, Pawl(db, env={"PAWL_FAULT": "bus.exec.spawn:fail:3"}) as pawl:
+        pawl.serve()
+        process, shown = run(pawl, {"type": "busy", "on_failure": "fail", "steps": [{"name": "a", "exec": "echo 1", "retry": {"attempts": 1}}]}, "COMPLETED", "FAILED")
+        assert shown["status"] == "COMPLETED", shown
+        events = [(e["event"], (e["details"] or {}).get("delay_ms")) for e in shown["audit"]]
+        assert events.count(("RETRY_SCHEDULED", 1000)) == 3, events
+
+
+@test
+def a_domain_runs_as_many_at_once_however_many_types_are_defined():
+    with Database() as db, Pawl(db, env={"PAWL_PROCESS_CONCURRENCY": "2"}) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        began, gate = os.path.join(folder, "began"), os.path.join(folder, "open")
+        long = {"name": "a", "exec": f"echo $PAWL_COMMAND_ID >> {began}; until test -e {gate}; do sleep 0.1; done; echo 1"}
+        started = []
+        for number in range(3):
+            define(pawl, {"domain": "guard", "type": f"long{number}", "steps": [long]})
+            started += [start(pawl, f"long{number}") for _ in range(2)]
+            wait_until(lambda: len(lines(began)) >= 2, what="two run")
+            # Of another domain, defined later: the pod has seen all types before it.
+            run(pawl, {"domain": f"later{number}", "type": "short", "steps": [{"name": "s", "set": {"a": 1}}]}, "COMPLETED")
+            assert len(lines(began)) == 2, lines(began)
+        open(gate, "w").close()
+        for process in started:
+            wait_status(pawl, process, "COMPLETED")
+        assert len(set(lines(began))) == len(lines(began)) == 6, lines(began)
 
 
 main()

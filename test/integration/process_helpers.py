@@ -25,7 +25,7 @@ def wait_status(pawl, process_id, *statuses):
         return shown if shown["status"] in statuses else None
 
     try:
-        return wait_until(reached, timeout=60, what=f"{process_id} is {' or '.join(statuses)}")
+        return wait_until(reached, what=f"{process_id} is {' or '.join(statuses)}")
     except AssertionError as error:
         error.add_note(json.dumps(show(pawl, process_id)))
         raise

@@ -21,8 +21,8 @@ class Shop:
         self.effects = os.path.join(folder, domain)
         self.program = None
 
-    def start(self, state="{}"):
-        done = self.pawl_library("start", self.domain, state, self.id)
+    def start(self, state="{}", *deadline):
+        done = self.pawl_library("start", self.domain, state, self.id, *deadline)
         assert done == (0, f"{self.id} new"), done
         return self
 
@@ -32,12 +32,17 @@ class Shop:
         return code, " ".join(process.stdout or process.stderr)
 
     def run(self, variant="", crash_at=None):
-        environment = {**os.environ, "EFFECTS": self.effects}
+        environment = {**os.environ, "EFFECTS": self.effects, "LEASE_MS": "60000"}
         if crash_at:
             environment["CRASH_AT"] = str(crash_at)
         self.program = Process([PROGRAM, self.db.url, "run", self.domain, variant], env=environment)
         self.pawl.processes.append(self.program)
         return self.program
+
+    def leases_end(self):
+        """Those of programs that were killed; that of the present one is long enough for any stall."""
+        self.db.rows("update pawl.lease l set until = pawl.now() from pawl.domain_name n where n.id = l.domain_id and l.until > pawl.now() "
+                     f"and n.name = 'process:{self.domain}' and split_part(l.worker, ':', 2) <> '{self.program.pid}'")
 
     def approve(self, key="1"):
         return self.pawl_library("signal", self.id, "approval", '{"approved": true}', key)
@@ -46,7 +51,7 @@ class Shop:
         return self.pawl.http("GET", f"/v1/processes/{self.id}").json
 
     def wait(self, *statuses):
-        return wait_until(lambda: (lambda s: s if s["status"] in statuses else None)(self.show()), timeout=120,
+        return wait_until(lambda: (lambda s: s if s["status"] in statuses else None)(self.show()),
                           what=f"{self.domain} is {statuses}")
 
     def settle(self):
@@ -93,11 +98,13 @@ def a_process_in_c_survives_a_kill_at_each_point():
                     assert not killed, shop.program.stderr
                     killed = 1
                     shop.run()
+                if killed:
+                    shop.leases_end()
                 shop.settle()
                 shown = shop.show()
                 return shown if shown["ended_at"] or shown["status"] == "WAITING_FOR_TSQ" else None
 
-            shown = wait_until(step, timeout=200, what=f"order {number} ended")
+            shown = wait_until(step, timeout=600, what=f"order {number} ended")
             assert shop.program.stop() == 0, shop.program.stderr
             return shown, shop.lines(), killed
 
@@ -144,6 +151,42 @@ def a_changed_function_is_found_before_anything_runs():
 
 
 @test
+def a_step_sends_a_command_in_its_transaction():
+    with Site() as site:
+        shop = site.shop("sends").start()
+        shop.run("sends")
+        assert [s["name"] for s in shop.wait("WAITING_FOR_ASYNC")["steps"]][:2] == FORWARD[:2]
+        wait_until(lambda: shop.db.value("select count(*) from pawl.command c join pawl.domain_name n on n.id = c.domain_id and n.name = 'parcels'") == "1",
+                   what="the command was sent")
+        assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
+def a_name_that_is_called_twice_is_found():
+    with Site() as site:
+        shop = site.shop("twice").start()
+        shop.run("twice")
+        assert shop.wait("WAITING_FOR_TSQ")["error"] == (
+            'step "reserve" is call 1 and call 3: each call of a process must have a name of its own')
+        assert len(shop.lines()) == 1 and shop.program.stop() == 0, shop.program.stderr
+
+
+@test
+def a_name_that_a_loop_uses_twice_is_found_in_the_activation_that_calls_it():
+    with Site() as site:
+        shop = site.shop("payout").start()
+        shop.run("payout")
+        assert shop.wait("COMPLETED", "WAITING_FOR_TSQ")["error"] == (
+            'step "pay" is call 1 and call 2: each call of a process must have a name of its own')
+        assert len(shop.lines()) == 1 and shop.program.stop() == 0, shop.program.stderr
+        # With names of their own all three are paid.
+        shop = site.shop("payout-each").start()
+        shop.run("payout-each")
+        assert [s["name"] for s in shop.wait("COMPLETED", "WAITING_FOR_TSQ")["steps"]] == ["pay-1", "pay-2", "pay-3"]
+        assert len(set(shop.lines())) == 3 and shop.program.stop() == 0, shop.program.stderr
+
+
+@test
 def a_command_that_timed_out_is_not_sent_again_by_a_retry():
     with Site() as site:
         shop = site.shop("impatient").start()
@@ -159,12 +202,46 @@ def a_command_that_timed_out_is_not_sent_again_by_a_retry():
 
 
 @test
+def a_retry_leaves_failures_that_a_function_in_c_has_handled():
+    with Site() as site:
+        for by in ("step", "command", "child"):
+            shop = site.shop("handled-" + by).start()
+            shop.run("handled-" + by)
+            if by != "step":
+                shop.wait("WAITING_FOR_REPLY")
+                domain = ("process:" if by == "child" else "") + shop.domain
+                items = wait_until(lambda: site.pawl.http("POST", f"/v1/domains/{domain}/claim", body={"types": ["charge"], "limit": 1}).json["items"],
+                                   what="it has sent")
+                site.pawl.http("POST", f"/v1/domains/{domain}/settle", body={"items": [
+                    {"command_id": items[0]["command_id"], "lease": items[0]["lease"], "outcome": "reject"}]})
+            assert shop.wait("WAITING_FOR_TSQ")["error"].endswith("mail is broken")
+            with open(shop.effects + ".fixed", "w", encoding="utf-8"):
+                pass
+            assert site.pawl.run("process", "retry", shop.id).code == 0
+            shown = wait_until(lambda: shop.show()["ended_at"] and shop.show(), what="it ended")
+            assert (shown["status"], shown["result"]) == ("COMPLETED", "invoice"), shown
+            expected = ["card"] * (by == "step") + ["invoice", "mail", "mail"]
+            assert [line.split()[0] for line in shop.lines()] == expected, shop.lines()
+            assert shop.program.stop() == 0, shop.program.stderr
+        assert site.db.value("select count(*) from pawl.command where type = 'charge'") == "2"
+
+
+@test
+def a_function_in_c_that_fails_by_itself_says_why():
+    with Site() as site:
+        shop = site.shop("disapproved").start()
+        shop.run("disapproved")
+        assert shop.wait("WAITING_FOR_TSQ")["error"] == "it was not approved"
+        assert shop.program.stop() == 0, shop.program.stderr
+
+
+@test
 def steps_in_c_are_retried_refused_timed_out_and_canceled():
     with Site() as site:
         flaky = site.shop("flaky").start()
         flaky.run("flaky")
         flaky.approve()
-        wait_until(lambda: flaky.settle() or flaky.show()["ended_at"], timeout=120, what="it ended")
+        wait_until(lambda: flaky.settle() or flaky.show()["ended_at"], what="it ended")
         shown = flaky.show()
         assert shown["status"] == "COMPLETED", shown
         assert [(s["attempt"], s["error"]) for s in shown["steps"] if s["name"] == "ship"] == [
@@ -173,13 +250,54 @@ def steps_in_c_are_retried_refused_timed_out_and_canceled():
         for shop in (late, canceled, refused):
             shop.run(shop.domain)
         canceled.wait("WAITING_FOR_ASYNC")
-        assert site.pawl.run("process", "cancel", canceled.id, "--compensate").code == 0
+        assert site.pawl.run("process", "cancel", canceled.id, "--compensate", "--operator", "ann", "--reason", "customer called").code == 0
         refused.approve()
-        wait_until(lambda: refused.settle() or refused.show()["ended_at"], timeout=120, what="it ended")
-        for shop, reason in ((late, "no approval came"), (canceled, "canceled by an operator"), (refused, "out of boxes")):
+        wait_until(lambda: refused.settle() or refused.show()["ended_at"], what="it ended")
+        for shop, reason in ((late, "no approval came"), (canceled, "canceled by ann: customer called"), (refused, "out of boxes")):
             shown = shop.wait("COMPENSATED")
             assert (shown["error"], shown["steps"][-1]["name"]) == (reason, "release"), shown
             assert [line.split()[0] for line in shop.lines()].count("release") == 1
+
+
+def deadline_set(site, shop):
+    """As if its deadline passed now: a busy machine may take longer than any deadline to come to this point."""
+    site.db.rows(f"update pawl.process set deadline = pawl.now(), deadline_due = pawl.now() where id = pawl.process_number('{shop.id}')")
+
+
+@test
+def a_deadline_ends_a_process_in_c_or_has_it_compensated():
+    with Site() as site:
+        late = "the deadline of the process has passed"
+        waits, broken = (site.shop(name).start("{}", "1h", "compensate") for name in ("waits", "broken"))
+        for shop in (waits, broken):
+            shop.run()
+            shop.wait("WAITING_FOR_ASYNC")
+        broken.program.kill()
+        for shop in (waits, broken):
+            deadline_set(site, shop)
+        shown = waits.wait("COMPENSATED")
+        assert (shown["error"], shown["steps"][-1]["name"], shown["on_deadline"]) == (late, "release", "compensate"), shown
+        assert [line.split()[0] for line in waits.lines()].count("release") == 1
+        # Its worker is gone: it is queued, and compensated when one is there.
+        assert broken.wait("PENDING", "COMPENSATED")["status"] == "PENDING"
+        broken.run(crash_at=7)  # killed after the effect of its compensation, before its record
+        wait_until(lambda: not broken.program.is_running(), timeout=120, what="it is killed")
+        broken.leases_end()
+        broken.run()
+        shown = broken.wait("COMPENSATED")
+        assert shown["error"] == late, shown
+        released = [line for line in broken.lines() if line.startswith("release ")]
+        assert len(released) == 2 and len(set(released)) == 1, released
+        # While a step runs, which learns of it by its heartbeat.
+        for action, status in (("fail", "FAILED"), ("troubleshoot", "WAITING_FOR_TSQ")):
+            shop = site.shop(action).start("{}", "1h", action)
+            shop.run("stuck")
+            wait_until(lambda: shop.lines(), what="the step runs")
+            deadline_set(site, shop)
+            shown = shop.wait(status)
+            assert (shown["error"], shown["steps"]) == (late, []), shown
+            assert shop.program.stop() == 0, shop.program.stderr
+            assert (shop.show()["status"], shop.show()["steps"]) == (status, []), "what it did is recorded nowhere"
 
 
 @test
@@ -215,7 +333,7 @@ def a_runner_that_lost_its_lease_writes_nothing():
         assert first.stop() == 0, first.stderr
         assert shop.show()["steps"] == shown["steps"], "the old runner wrote"
         shop.approve()
-        wait_until(lambda: shop.settle() or shop.show()["ended_at"], timeout=120, what="it ended")
+        wait_until(lambda: shop.settle() or shop.show()["ended_at"], what="it ended")
         assert shop.show()["status"] == "COMPLETED"
         assert second.stop() == 0, second.stderr
 
@@ -225,14 +343,24 @@ def start_and_signal_in_c_are_idempotent_and_refusals_name_the_field():
     with Site() as site:
         shop = site.shop("shop").start('{"a": 1}')
         assert shop.pawl_library("start", "shop", '{"a": 1}', shop.id) == (0, f"{shop.id} known")
-        for arguments, words in ((["start", "shop", '{"a": 2}', shop.id], "payload"), (["start", "shop", "[1]", shop.id], "state must be a JSON object"),
+        for arguments, words in ((["start", "shop", '{"a": 2}', shop.id], "exists already: state differs"), (["start", "shop", "[1]", shop.id], "state must be a JSON object"),
                                  (["start", "no domain", "{}", shop.id], "must be 1 to"),
+                                 (["start", "shop", '{"a": 1}', shop.id, "1h", "fail"], 'deadline is "3600000 ms, fail", it was sent as none'),
+                                 (["start", "shop", "{}", shop.id, "soon", "fail"], "deadline must be a duration from 1ms to 3650d"),
+                                 (["start", "shop", "{}", shop.id, "1h", "stop"], "on_deadline must be troubleshoot, compensate or fail"),
                                  (["signal", shop.id, "no name", "{}", "1"], "name must be"), (["signal", "x", "a", "{}", "1"], "process_id must be a UUID"),
                                  (["signal", str(uuid.uuid4()), "a", "{}", "1"], "not found")):
             code, text = shop.pawl_library(*arguments)
             assert code == 1 and words in text, (arguments, text)
         assert [shop.approve()[1], shop.approve()[1], shop.approve("2")[1]] == ["STORED", "REPEATED", "STORED"]
-        # Started from SQL, HTTP and C at once it is one process.
+        # Started from SQL, HTTP and C at once it is one process; so it is with a deadline.
+        for time in ("1h", "2999-01-01T00:00:00Z"):
+            dated = str(uuid.uuid4())
+            assert shop.pawl_library("start", "shop", "{}", dated, time, "fail") == (0, f"{dated} new")
+            answer = site.pawl.http("POST", "/v1/processes", {"type": "shop", "domain": "shop", "process_id": dated, "deadline": time, "on_deadline": "fail"})
+            assert (answer.status, answer.headers.get("idempotency-replayed")) == (201, "true"), answer.body
+            site.db.rows(f"select pawl.start('shop', '{{}}', '{dated}', 'shop', {'p_deadline' if time == '1h' else 'p_deadline_at'} => '{time}', p_on_deadline => 'fail')")
+            assert site.pawl.run("process", "start", "shop", "--domain", "shop", "--id", dated, "--deadline", time, "--on-deadline", "fail").code == 0
         both = str(uuid.uuid4())
         with concurrent.futures.ThreadPoolExecutor(9) as pool:
             made = [pool.submit(shop.pawl_library, "start", "shop", "{}", both) for _ in range(3)]
@@ -252,7 +380,7 @@ def the_example_in_c_runs_an_order():
         shop.id = site.pawl.run("process", "start", "c-order", '{"item": "lamp", "amount": 5}', "--domain", "c-shop", "--json").json["process_id"]
         shop.wait("WAITING_FOR_ASYNC")
         assert shop.approve() == (0, "RESUMED")
-        wait_until(lambda: shop.settle() or shop.show()["ended_at"], timeout=120, what="it ended")
+        wait_until(lambda: shop.settle() or shop.show()["ended_at"], what="it ended")
         assert shop.show()["status"] == "COMPLETED" and shop.show()["result"]["began_ms"] > 0, shop.show()
         assert site.db.value("select string_agg(what, ' ' order by what) from noted") == "reserved shipped"
         assert program.stop() == 0, program.stderr

@@ -30,7 +30,7 @@ def wait_status(pawl, process_id, *statuses):
         shown = show(pawl, process_id)
         return shown if shown["status"] in statuses else None
 
-    return wait_until(reached, timeout=60, what=f"{process_id} is {' or '.join(statuses)}")
+    return wait_until(reached, what=f"{process_id} is {' or '.join(statuses)}")
 
 
 class Faulty(http.server.ThreadingHTTPServer):
@@ -40,7 +40,7 @@ class Faulty(http.server.ThreadingHTTPServer):
 
     def __init__(self):
         server = self
-        self.asked = []
+        self.asked, self.is_over = [], threading.Event()
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
@@ -56,7 +56,7 @@ class Faulty(http.server.ThreadingHTTPServer):
                 elif self.path == "/endless":
                     self.endless()
                 elif self.path == "/slow":
-                    time.sleep(3)
+                    server.is_over.wait()
                 else:
                     self.answer(200, b'{"fine": true}')
 
@@ -86,6 +86,7 @@ class Faulty(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def __exit__(self, *_):
+        self.is_over.set()
         self.shutdown()
         self.server_close()
 
@@ -97,17 +98,18 @@ class Faulty(http.server.ThreadingHTTPServer):
         return [at for asked, at, _ in self.asked if asked == path]
 
 
-def http_definition(kind, url):
+def http_definition(kind, url, timeout="1h"):
     return {"type": kind, "domain": "process", "on_failure": "troubleshoot", "steps": [
-        {"name": "call", "http": {"method": "POST", "url": url, "body": {"n": 1}}, "timeout": "1s",
+        {"name": "call", "http": {"method": "POST", "url": url, "body": {"n": 1}}, "timeout": timeout,
          "retry": {"attempts": 2, "delay": "50ms", "delay_max": "100ms"}}]}
 
 
 @test
 def http_steps_are_bounded_retried_by_their_policy_and_then_troubleshot():
     with Database() as db, Faulty() as faulty, Pawl(db, env={"PAWL_STEP_HOSTS": f"127.0.0.1:1, 127.0.0.1:{faulty.server_address[1]}"}) as pawl:
-        for name in ("500", "429", "loop", "endless", "slow", "fine"):
+        for name in ("500", "429", "loop", "endless", "fine"):
             define(pawl, http_definition("h" + name, f"{faulty.url}/{name}"))
+        define(pawl, http_definition("hslow", f"{faulty.url}/slow", timeout="1s"))
         define(pawl, http_definition("hrefused", "http://127.0.0.1:1/"))
         pawl.serve()
         ids = {name: start(pawl, "h" + name) for name in ("500", "429", "loop", "endless", "slow", "refused", "fine")}
@@ -116,9 +118,8 @@ def http_steps_are_bounded_retried_by_their_policy_and_then_troubleshot():
             assert shown["status"] == "WAITING_FOR_TSQ" and words in shown["error"], (name, shown)
             assert [s["attempt"] for s in shown["steps"]] == list(range(1, len(shown["steps"]) + 1)), (name, shown)
             assert len(shown["steps"]) in ((1, 2) if name in ("loop", "endless") else (2,)), (name, shown)
-            assert all(s["took_ms"] < 20000 for s in shown["steps"]), shown
         assert wait_status(pawl, ids["fine"], "COMPLETED")["result"] is not None
-        asked = wait_until(lambda: len(faulty.times("/429")) > 1 and faulty.times("/429"), timeout=60, what="it was asked again")
+        asked = wait_until(lambda: len(faulty.times("/429")) > 1 and faulty.times("/429"), what="it was asked again")
         assert asked[1] - asked[0] >= 1.9, asked
         wait_status(pawl, ids["429"], "COMPLETED")
         keys = {key for path, _, key in faulty.asked if path == "/500"}
@@ -172,11 +173,13 @@ def activations_steps_waits_and_compensations_are_counted_by_domain():
             create function demo.no(input jsonb, key uuid) returns jsonb language plpgsql as $$ begin raise exception 'no' using errcode = 'QU065'; end $$""")
         for domain in ("one", "two"):
             define(pawl, {"type": "saga", "domain": domain, "on_failure": "compensate", "steps": [
-                {"name": "first", "sql": "demo.one", "compensate": {"sql": "demo.one"}}, {"name": "rest", "sleep": "10ms"},
+                {"name": "first", "sql": "demo.one", "compensate": {"sql": "demo.one"}}, {"name": "rest", "wait": {"response": "go"}},
                 {"name": "last", "sql": "demo.no"}]})
         pawl.serve()
         ids = [pawl.run("process", "start", "saga", "{}", "--domain", "one", "--json").json["process_id"] for _ in range(3)]
         for process_id in ids:
+            wait_status(pawl, process_id, "WAITING_FOR_ASYNC")
+            assert pawl.run("process", "signal", process_id, "go").code == 0
             wait_status(pawl, process_id, "COMPENSATED")
         wanted = {'pawl_process_activations_total{domain="one",outcome="ended"}': 3,
                   'pawl_process_activations_total{domain="one",outcome="suspended"}': 3,
@@ -185,8 +188,14 @@ def activations_steps_waits_and_compensations_are_counted_by_domain():
                   'pawl_process_steps_total{domain="one",outcome="failed"}': 3,
                   'pawl_process_compensations_total{domain="one"}': 3,
                   'pawl_process_step_seconds_count{domain="one"}': 9}
-        text = pawl.http("GET", "/metrics").body.decode()
-        found = dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("pawl_process_"))
+
+        def counted():
+            text = pawl.http("GET", "/metrics").body.decode()
+            return dict(line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("pawl_process_"))
+
+        # The end is counted once it is committed.
+        wait_until(lambda: float(counted().get('pawl_process_activations_total{domain="one",outcome="ended"}', 0)) >= 3, what="all ends are counted")
+        found = counted()
         assert {name: float(found.get(name, -1)) for name in wanted} == wanted, found
         assert not any('domain="two"' in name and float(value) for name, value in found.items()), found
 
@@ -197,6 +206,39 @@ FINE = {"type": "fine", "domain": "process", "steps": [{"name": "one", "set": {"
 def neighbours_are_fine(pawl):
     for process_id in [start(pawl, "fine") for _ in range(5)]:
         wait_status(pawl, process_id, "COMPLETED")
+
+
+@test
+def a_huge_result_of_a_function_fails_its_step_and_no_pod():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("""create schema demo;
+            create function demo.much(input jsonb, key uuid) returns jsonb language sql as $$ select to_jsonb(repeat('x', (input ->> 'mb')::integer * 1000000)) $$""")
+        define(pawl, FINE)
+        define(pawl, {"type": "much", "domain": "process", "on_failure": "compensate", "steps": [
+            {"name": "first", "set": {"a": 1}}, {"name": "much", "sql": "demo.much", "input": {"mb": "{{state.mb}}"}, "retry": {"attempts": 1}}]})
+        daemon = pawl.serve()
+        ids = [start(pawl, "much", {"mb": mb}) for mb in (2, 20, 40, 60, 70)]
+        for process_id in ids:
+            shown = wait_status(pawl, process_id, "COMPENSATED", "WAITING_FOR_TSQ", "COMPLETED")
+            assert shown["status"] == "COMPENSATED" and "much" in shown["error"], shown
+        neighbours_are_fine(pawl)
+        assert daemon.is_running()
+
+
+@test
+def whatever_a_function_raises_is_a_failure_of_its_step():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("""create schema demo;
+            create function demo.raise(input jsonb, key uuid) returns jsonb language plpgsql as
+              $$ begin raise exception 'no' using errcode = input ->> 'code'; end $$""")
+        define(pawl, {"type": "raise", "domain": "process", "on_failure": "compensate", "steps": [
+            {"name": "first", "set": {"a": 1}}, {"name": "raise", "sql": "demo.raise", "input": {"code": "{{state.code}}"}, "retry": {"attempts": 1}}]})
+        pawl.serve()
+        codes = ("28000", "28P01", "3D000", "57P01", "08006", "08007", "40003", "53300", "P0001")
+        ids = {code: start(pawl, "raise", {"code": code}) for code in codes}
+        for code, process_id in ids.items():
+            shown = wait_status(pawl, process_id, "COMPENSATED", "WAITING_FOR_TSQ", "COMPLETED")
+            assert shown["status"] == "COMPENSATED" and f"SQLSTATE {code}" in shown["error"], (code, shown)
 
 
 @test
@@ -243,9 +285,9 @@ def lines(folder, name):
 def started_at_once(folder, least):
     """How many programs run when no more are started; so many are, however long it takes."""
     seen = []
-    wait_until(lambda: lines(folder, "started") >= least, timeout=120, what=f"{least} programs are started")
+    wait_until(lambda: lines(folder, "started") >= least, what=f"{least} programs are started")
     wait_until(lambda: seen.append(lines(folder, "started")) or (len(seen) > 100 and seen[-1] > 0 and len(set(seen[-100:])) == 1),
-               timeout=120, what="no more programs are started")
+               what="no more programs are started")
     return lines(folder, "started")
 
 
@@ -299,6 +341,26 @@ def activations_share_the_memory_of_their_pod():
         for process in large:
             wait_status(pawl, process, "COMPLETED")
         assert lines(folder, "started") == lines(folder, "ended") == 12
+
+
+@test
+def activations_share_the_memory_of_what_they_add():
+    """16 processes add 4.5 MB each, then run a program that waits. Not all of them may hold that much at the same time: one at least is ended and begun again."""
+    with tempfile.TemporaryDirectory() as folder, Database() as db, Pawl(db) as pawl:
+        os.chmod(folder, 0o777)
+        db.rows("""create schema demo; create function demo.large(input jsonb, key uuid) returns jsonb language sql
+                   as $$ select to_jsonb(repeat('x', 900000)) $$""")
+        define(pawl, {"type": "adds", "domain": "process", "steps": [
+            *[{"name": f"record{n}", "sql": "demo.large"} for n in range(5)], {"name": "run", "exec": program_of(folder)}]})
+        pawl.serve()
+        adds = [start(pawl, "adds") for _ in range(16)]
+        wait_until(lambda: db.value("select count(*) from pawl.event e where e.details ->> 'reason' = 'released before it was begun'") != "0",
+                   what="one is begun again")
+        release(folder)
+        for process in adds:
+            wait_status(pawl, process, "COMPLETED")
+        assert lines(folder, "started") == lines(folder, "ended") == 16
+        assert db.value("select count(*) from pawl.process_step s where s.name like 'record%'") == "80"
 
 
 @test

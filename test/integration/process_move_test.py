@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """process_move - processes moved to newer versions of their definitions, and decisions about all that match a filter."""
 import json
+import pathlib
+import tempfile
 import uuid
 
+from helpers import Session
 from pawl_test import Database, Pawl, main, test, wait_until
 
 
@@ -21,7 +24,7 @@ def start(pawl, kind="order", state=None):
 
 
 def wait_status(pawl, process_id, *statuses):
-    return wait_until(lambda: (lambda s: s if s["status"] in statuses else None)(cli(pawl, "show", process_id)), timeout=60,
+    return wait_until(lambda: (lambda s: s if s["status"] in statuses else None)(cli(pawl, "show", process_id)),
                       what=f"{process_id} is {statuses}")
 
 
@@ -78,7 +81,7 @@ def a_process_that_runs_is_not_moved():
         pawl.serve("--role", "api,monitor")
         define(pawl, RESERVE, ASK)
         process_id = start(pawl)
-        item, = pawl.http("POST", "/v1/domains/process:shop/claim", body={"limit": 1, "lease_s": 600, "wait_s": 10}).json["items"]
+        item, = pawl.http("POST", "/v1/domains/process:shop/claim", body={"limit": 1, "lease_s": 600, "wait_s": 60}).json["items"]
         assert item["command_id"] == process_id
         define(pawl, RESERVE, ASK, SHIP)
         answer = pawl.http("POST", f"/v1/processes/{process_id}/move", body={"version": 2})
@@ -153,12 +156,74 @@ def a_version_in_which_records_mean_something_else_is_refused_with_the_first_ste
         # A wait that has begun waits for the same.
         db.rows(f"delete from pawl.process_step where id = {number} and name not in ('reserve', 'check', 'ask:begun')")
         assert differs(*old[:3], named("ask", wait={"response": "cry"}), *old[4:]) == 'step "ask" waits for "cry" instead of "say"'
-        # A compensation that is still needed.
-        old = [{**RESERVE, "compensate": {"sql": "a.b"}}, ASK]
-        db.rows(f"delete from pawl.process_step where id = {number} and name <> 'reserve'")
-        assert not differs(RESERVE, ASK)
+
+
+@test
+def a_version_without_the_compensation_of_what_was_done_is_refused():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        pay = named("pay", command={"domain": "bank", "type": "pay"})
+        each = named("all", each="{{state.list}}", steps=[named("send", exec="true", compensate={"exec": "true"})])
+        old, new = [{**pay, "compensate": {"exec": "refund"}}, each, ASK], [pay, each, ASK]
+        define(pawl, *old)
+        process_id = start(pawl)
+        number = db.value(f"select id from pawl.command where command_id = '{process_id}'")
+
+        def record(name, error="null"):
+            db.rows(f"insert into pawl.process_step values ({number}, '{name}', 1, null, 'null', {error}, now(), now())")
+
+        def differs(steps):
+            before, after = (json.dumps({"steps": of}).replace("'", "''") for of in (old, steps))
+            return db.value(f"select pawl.process_differs({number}, '{before}', '{after}')")
+
+        # It has not run, or has failed: it is done with the new version, or not at all.
+        assert not differs(new)
+        record("pay", error="'declined'")
+        assert not differs(new)
+        refused = 'step "pay" has no compensation for what it did'
+        db.rows(f"delete from pawl.process_step where id = {number}")
+        record("pay")
+        assert differs(new) == refused
+        assert not differs([{**pay, "compensate": {"sql": "app.refund"}}, each, ASK])  # another compensation is one
+        # It has run, and its result could not be recorded.
+        db.rows(f"delete from pawl.process_step where id = {number}")
+        record("pay:done")
+        assert differs(new) == refused
+        db.rows(f"delete from pawl.process_step where id = {number}")
+        # One of several items.
+        record("pay")
+        record("all:begun")
+        record("send[1]:done")
+        bare = {**each, "steps": [named("send", exec="true")]}
+        assert differs([old[0], bare, ASK]) == 'step "send" has no compensation for what it did'
+        # While it is compensated, as before.
+        db.rows(f"delete from pawl.process_step where id = {number} and name <> 'pay'")
         db.rows(f"update pawl.process set phase = 'compensating' where id = {number}")
-        assert differs(RESERVE, ASK) == 'step "reserve" has no compensation'
+        assert differs(new) == refused
+
+
+@test
+def what_was_paid_is_refunded_although_a_version_without_the_refund_exists():
+    with Database() as db, Pawl(db) as pawl, tempfile.TemporaryDirectory() as folder:
+        pawl.serve()
+        ledger = pathlib.Path(folder, "ledger")
+        pay, last = named("pay", exec=f"echo paid >> {ledger}"), named("last", exec="exit 70")
+        undo = {"compensate": {"exec": f"echo refunded >> {ledger}"}}
+        sent = named("bill", command={"domain": "bank", "type": "charge"})
+        options = {"on_failure": "compensate"}
+        define(pawl, {**pay, **undo}, ASK, last, **options)
+        process_id = start(pawl)
+        define(pawl, {**sent, **undo}, last, kind="sent", **options)
+        other = start(pawl, "sent")
+        wait_status(pawl, process_id, "WAITING_FOR_ASYNC")
+        wait_status(pawl, other, "WAITING_FOR_REPLY")
+        assert define(pawl, pay, ASK, last, **options) == 2 and define(pawl, sent, last, kind="sent", **options) == 2
+        for one, step in ((process_id, "pay"), (other, "bill")):
+            refused = cli(pawl, "move", one, "--to", "2", code=1)["detail"]
+            assert f'step "{step}" has no compensation for what it did' in refused, refused
+        cli(pawl, "signal", process_id, "say")
+        shown = wait_status(pawl, process_id, "COMPENSATED")
+        assert shown["version"] == 1 and ledger.read_text().split() == ["paid", "refunded"], shown
 
 
 @test
@@ -193,7 +258,7 @@ def what_has_begun_or_used_up_responses_must_mean_the_same():
             if steps[0] is first:
                 cli(pawl, "signal", ids[kind], "go")
         for kind, steps, status, refused, why, accepted in cases:
-            wait_until(lambda: (lambda s: s["status"] == status and s["step"] == steps[-1]["name"])(cli(pawl, "show", ids[kind])), timeout=60, what=kind)
+            wait_until(lambda: (lambda s: s["status"] == status and s["step"] == steps[-1]["name"])(cli(pawl, "show", ids[kind])), what=kind)
             assert define(pawl, *refused, kind=kind) == 2
             assert why in cli(pawl, "move", ids[kind], "--to", "2", code=1)["detail"], (kind, cli(pawl, "move", ids[kind], "--to", "2", code=1))
             assert define(pawl, *accepted, kind=kind) == 3
@@ -224,7 +289,7 @@ def all_that_match_are_moved_retried_completed_and_canceled():
         assert pawl.run("process", "cancel", "--all", "--domain", "shop").code == 2, "it needs --yes"
         assert pawl.run("process", "cancel", jobs[0], "--all", "--yes").code == 2
         assert pawl.run("process", "complete", "--all", "--status", "PENDING", "--yes").code == 2
-        assert bulk("complete", "--dry-run") == {"matched": 6, "decided": 0, "known": 0, "refused": 0}
+        assert bulk("complete", "--dry-run") == {"matched": 6, "decided": 0, "known": 0, "refused": 0, "locked": 0}
         assert bulk("complete", "--type", "talk", "--dry-run")["matched"] == 0
         assert bulk("complete", "--text", '"n": 4', "--yes", "--operator", "ann", "--result", "7")["decided"] == 1
         shown = cli(pawl, "show", jobs[4])
@@ -252,6 +317,34 @@ def all_that_match_are_moved_retried_completed_and_canceled():
         for one in talks:
             wait_status(pawl, one, "CANCELED")
         assert bulk("cancel", "--yes")["matched"] == 0, "all have ended"
+
+
+@test
+def all_but_those_that_an_application_has_locked_are_decided_at_once():
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as session:
+        pawl.serve("--role", "api,monitor")
+        define(pawl, ASK, kind="talk")
+        talks = [start(pawl, "talk") for _ in range(4)]
+        session.do(f"begin; select pawl.signal('{talks[1]}', 'hello')")
+        # The command goes on with the one that was locked as soon as the application has committed; the others did not wait for it.
+        command = pawl.start("process", "cancel", "--all", "--domain", "shop", "--compensate", "--yes", "--operator", "ann")
+        wait_until(lambda: db.value("select count(*) from pawl.process_response where name = '$cancel'") == "3", what="the others are decided")
+        session.do("commit")
+        assert command.wait() == 0, command.stderr
+        assert command.stdout == ["4 decided"], command.stdout
+        # One that stays locked is named.
+        define(pawl, ASK, kind="ask")
+        talks = [start(pawl, "ask") for _ in range(3)]
+        define(pawl, ASK, SHIP, kind="ask")
+        session.do(f"begin; select pawl.signal('{talks[1]}', 'hello')")
+        left = f"process {talks[1]} is locked by another transaction: it was left as it is"
+        done = pawl.run("process", "cancel", "--all", "--domain", "shop", "--type", "ask", "--yes")
+        assert done.code == 75 and left in done.stderr, done
+        assert done.stdout == "2 decided, 1 locked\n", done
+        done = pawl.run("process", "move", "--all", "--domain", "shop", "--type", "ask", "--to", "2", "--yes")
+        assert done.code == 75 and left in done.stderr, done
+        session.do("commit")
+        assert cli(pawl, "cancel", "--all", "--domain", "shop", "--type", "ask", "--yes")["locked"] == 0
 
 
 main()

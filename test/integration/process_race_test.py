@@ -36,7 +36,7 @@ def status(db, process_id):
 
 
 def wait_status(db, process_id, wanted):
-    wait_until(lambda: status(db, process_id) == wanted, timeout=60, what=f"{process_id} is {wanted}")
+    wait_until(lambda: status(db, process_id) == wanted, what=f"{process_id} is {wanted}")
 
 
 def steps(db, process_id):
@@ -103,7 +103,7 @@ def different_responses_at_once_over_three_pods_are_merged_once_and_resume_once(
         process_id = start(db, "votes")
         wait_status(db, process_id, "WAITING_FOR_ASYNC")
 
-        verdicts = in_threads(RESPONSES, lambda i: signal_over_http(pods[i % 3], process_id, {f"v{i}": i}, f"k{i}"))(60)
+        verdicts = in_threads(RESPONSES, lambda i: signal_over_http(pods[i % 3], process_id, {f"v{i}": i}, f"k{i}"))()
         assert sorted(verdicts) == ["RESUMED"] + ["STORED"] * (RESPONSES - 1), verdicts
         wait_status(db, process_id, "COMPLETED")
         state = json.loads(db.value(f"select state from pawl.process where id = pawl.process_number('{process_id}')"))
@@ -132,7 +132,7 @@ def the_same_response_at_once_is_applied_once_and_the_others_are_repeats():
                 return signal_over_http(pods[i % 3], process_id, {"v": 1}, "k")
             return db.value(f"select pawl.signal('{process_id}', 'vote', '{{\"v\": 1}}', 'k')")
 
-        verdicts = in_threads(RESPONSES, vote)(60)
+        verdicts = in_threads(RESPONSES, vote)()
         assert sorted(verdicts, key=str) == ["REPEATED"] * (RESPONSES - 1) + ["RESUMED"], verdicts
         wait_status(db, process_id, "COMPLETED")
         assert db.value("select count(*) || ' ' || (select version from pawl.process) from pawl.process_response") == "1 2"
@@ -146,13 +146,14 @@ def the_same_response_at_once_is_applied_once_and_the_others_are_repeats():
 def of_a_response_and_a_timeout_exactly_one_is_recorded():
     with Database() as db, Pawl(db) as pawl:
         define(db, {"type": "race", "domain": "demo", "steps": [
-            {"name": "race", "wait": {"response": "go"}, "timeout": "1s", "on_timeout": "continue"}]})
+            {"name": "race", "wait": {"response": "go"}, "timeout": "2s", "on_timeout": "continue"}]})
         db.rows(f"select count(pawl.start('race', p_domain => 'demo')) from generate_series(1, {TIMEOUTS})")
         pods = [pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0") for _ in range(2)]
         threads = 8
 
         def respond(i):
-            # When the timeout of each is due, give or take 30 ms.
+            # When the timeout of each is due, give or take 30 ms; the first one at once, and the last one when it has ended, so that both
+            # sides win somewhere, on fast machines and on slow ones.
             with Session(db.url) as session:
                 session.do("create temp table answered (id bigint, verdict text)")
                 session.do(f"""
@@ -166,7 +167,7 @@ def of_a_response_and_a_timeout_exactly_one_is_recorded():
                         select d.id, c.command_id, d.due into v_id, v_key, v_due
                         from pawl.delayed d join pawl.command c on c.id = d.id
                         where d.id % {threads} = {i} and d.id <> all (v_done) order by d.due limit 1;
-                        if not found then -- it has ended, or has not been run yet
+                        if not found or v_left = 1 then -- it has ended, or has not been run yet
                           insert into answered select p.id, 'MISSED' from pawl.process p join pawl.outcome o on o.id = p.id
                           where p.id % {threads} = {i} and p.id <> all (v_done);
                           v_done := v_done || array(select t.id from answered t where t.id <> all (v_done));
@@ -175,7 +176,9 @@ def of_a_response_and_a_timeout_exactly_one_is_recorded():
                           continue;
                         end if;
                         commit;
-                        perform pg_sleep(greatest(0, extract(epoch from v_due - clock_timestamp()) + random() * 0.06 - 0.03));
+                        if v_done <> '{{}}' then
+                          perform pg_sleep(greatest(0, extract(epoch from v_due - clock_timestamp()) + random() * 0.06 - 0.03));
+                        end if;
                         insert into answered select v_id, pawl.signal(v_key, 'go', '{{"come": true}}', 'k');
                         v_done := v_done || v_id;
                         commit;
@@ -183,8 +186,8 @@ def of_a_response_and_a_timeout_exactly_one_is_recorded():
                     end $do$""")
                 return session.do("select id || ' ' || verdict from answered")
 
-        verdicts = dict(row.split() for rows in in_threads(threads, respond)(300) for row in rows)
-        wait_until(lambda: db.value("select count(*) from pawl.outcome") == str(TIMEOUTS), timeout=120, what="all have ended")
+        verdicts = dict(row.split() for rows in in_threads(threads, respond)(600) for row in rows)
+        wait_until(lambda: db.value("select count(*) from pawl.outcome") == str(TIMEOUTS), what="all have ended")
         recorded = dict(row.split("|") for row in db.rows("select id, coalesce(result::text, 'null') from pawl.process_step where name = 'race'"))
         assert len(recorded) == len(verdicts) == TIMEOUTS, (len(recorded), len(verdicts))
         assert db.value("select count(*) from pawl.process_step where name = 'race'") == str(TIMEOUTS)
@@ -213,7 +216,7 @@ def of_two_writers_of_a_state_none_loses_a_patch_silently():
             from pawl.claim((select id from pawl.domain_name where name = 'process:demo'), 1, 3600000, array_fill(0::bigint, array[10]), null, 'w') c""").split()
 
         def increment(i):
-            # Reads, computes, and writes under the version that it read; tries again when the verdict is that it was stale, or that the process was locked.
+            # Both read the first version before either of them writes, so that one of them at least is stale. Reads, computes, and writes under the version that it read; tries again when the verdict is that it was stale, or that the process was locked.
             with Session(db.url) as session:
                 session.do("create temp table count (stale integer)")
                 session.do(f"""
@@ -224,6 +227,10 @@ def of_two_writers_of_a_state_none_loses_a_patch_silently():
                         loop
                           select p.state, p.version into v_state, v_version from pawl.process p where p.id = {number};
                           commit;
+                          if v_at = 1 and v_stale = 0 then
+                            perform pg_advisory_xact_lock_shared(77);
+                            commit;
+                          end if;
                           select w.verdict into v_verdict from pawl.process_write(
                             array[{number}::bigint], array[{token}::bigint], array['w{i}-' || v_at], array[1], null, null, null, null,
                             array[jsonb_build_object('n', (v_state ->> 'n')::bigint + 1)], array[v_version], null, null, null, null, null, null, null, null) w;
@@ -242,13 +249,19 @@ def of_two_writers_of_a_state_none_loses_a_patch_silently():
                 session.do(f"""
                     do $do$
                     begin
+                      perform pg_advisory_xact_lock_shared(77);
+                      commit;
                       for v_at in 1 .. {PATCHES} loop
                         perform pawl.signal('{process_id}', 'note', jsonb_build_object('r', v_at), 'k' || v_at);
                         commit;
                       end loop;
                     end $do$""")
 
-        stale = in_threads(3, lambda i: respond(i) if i == 2 else increment(i))(300)
+        with Session(db.url) as gate:
+            gate.do("select pg_advisory_lock(77)")
+            join = in_threads(3, lambda i: respond(i) if i == 2 else increment(i))
+            wait_until(lambda: db.value("select count(*) from pg_locks where locktype = 'advisory' and objid = 77 and not granted") == "3", what="all are there")
+        stale = join(600)
         assert all(not isinstance(s, Exception) for s in stale), stale
         assert stale[0] + stale[1] > 0, "no race"
         state = json.loads(db.value(f"select state from pawl.process where id = {number}"))
@@ -266,12 +279,17 @@ def exec_definition(program):
 
 @test
 def a_step_that_takes_longer_than_its_lease_is_kept_by_heartbeats():
-    with Database() as db, Pawl(db, env={"PAWL_PROCESS_LEASE": "2s"}) as pawl:
+    with Database() as db, Pawl(db, env={"PAWL_PROCESS_LEASE": "9s"}) as pawl:
         db.rows(SLOW)
-        define(db, exec_definition("sleep 5; echo 1"))
+        go = os.path.join(pawl.home, "go")
+        define(db, exec_definition(f"until test -e {go}; do sleep 0.1; done; echo 1"))
         for _ in range(2):
             pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         process_id = start(db, "slow")
+        first = wait_until(lambda: db.rows("select until from pawl.lease"), what="it runs")[0]
+        wait_until(lambda: db.value(f"select now() > '{first}'") == "t", what="the time of its first lease is over")
+        with open(go, "w", encoding="utf-8"):
+            pass
         wait_status(db, process_id, "COMPLETED")
         assert steps(db, process_id) == ["slow 1", "note 1"]
         audit = db.rows(f"select e ->> 'event' from jsonb_array_elements(pawl.process_show('{process_id}') -> 'audit') e")
@@ -287,7 +305,7 @@ def a_stopped_worker_loses_its_lease_and_its_writes_are_refused():
         define(db, exec_definition(f"test -e {marker}.second || {{ touch {marker}; while test -e {marker}; do sleep 0.05; done; }}; echo 1"))
         first = pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         process_id = start(db, "slow")
-        wait_until(lambda: os.path.exists(marker), timeout=60, what="the step runs")
+        wait_until(lambda: os.path.exists(marker), what="the step runs")
         first.send(signal.SIGSTOP)
         with open(marker + ".second", "w", encoding="utf-8"):
             pass
@@ -297,7 +315,7 @@ def a_stopped_worker_loses_its_lease_and_its_writes_are_refused():
         before = db.rows("select * from pawl.process_step order by name")
         os.remove(marker)
         first.send(signal.SIGCONT)
-        assert first.stop(timeout=60) == 0, first.stderr[-5:]  # it ends what it runs first
+        assert first.stop() == 0, first.stderr[-5:]  # it ends what it runs first
         assert db.rows("select * from pawl.process_step order by name") == before and steps(db, process_id) == ["slow 1", "note 1"]
         assert db.value("select count(*) from demo.run") == "1"
         refused = db.rows(f"""select verdict from pawl.process_write(array[pawl.process_number('{process_id}')], array[{token}::bigint],
@@ -312,16 +330,23 @@ def sigterm_while_steps_run_sleep_and_wait_loses_nothing_and_uses_no_attempt():
     with Database() as db, Pawl(db) as pawl:
         db.rows(SLOW)
         marker = os.path.join(pawl.home, "ran")
-        for kind, step in {"runs": {"exec": f"echo x >> {marker}; sleep 1; echo 1", "retry": {"attempts": 1}},
-                           "sleeps": {"sleep": "3s"}, "waits": {"wait": {"response": "go"}}}.items():
+        for kind, step in {"runs": {"exec": f"echo x >> {marker}; until test -e {marker}.go; do sleep 0.1; done; echo 1", "retry": {"attempts": 1}},
+                           "sleeps": {"sleep": "1h"}, "waits": {"wait": {"response": "go"}}}.items():
             define(db, {"type": kind, "domain": "demo", "steps": [{"name": "step", **step}, {"name": "note", "sql": "demo.note"}]})
         pod = pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         ids = {kind: start(db, kind) for kind in ("runs", "sleeps", "waits")}
-        wait_until(lambda: os.path.exists(marker), timeout=60, what="the step runs")
+        wait_until(lambda: os.path.exists(marker), what="the step runs")
         for kind in ("sleeps", "waits"):
             wait_status(db, ids[kind], "WAITING_FOR_ASYNC")
-        assert pod.stop() == 0, pod.stderr[-5:]
+        pod.send(signal.SIGTERM)
+        wait_until(lambda: pod.said("stopping"), what="it is stopping")
+        with open(marker + ".go", "w", encoding="utf-8"):
+            pass
+        assert pod.wait() == 0, pod.stderr[-5:]
         assert db.value("select count(*) from pawl.lease") == "0"
+        # An hour passes.
+        db.rows("update pawl.process_step set started_at = started_at - interval '1 h', ended_at = ended_at - interval '1 h';"
+                "update pawl.delayed set due = due - interval '1 h'")
         assert db.value(f"select pawl.signal('{ids['waits']}', 'go')") == "RESUMED"
         pawl.start("serve", "--role", "worker", "--listen", "127.0.0.1:0")
         for process_id in ids.values():

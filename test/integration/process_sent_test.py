@@ -26,12 +26,19 @@ def what_a_process_has_sent_is_canceled_with_it():
                                              "b": [{"name": "p", "process": {"type": "kid", "domain": "kids", "state": {}}}],
                                              "c": [{"name": "w", "wait": {"response": "fail"}},
                                                    {"name": "f", "exec": "exit 70"}]}}
+
+        def fail_and_complete(process):
+            cli(pawl, "signal", process, "fail")
+            wait_status(pawl, process, "WAITING_FOR_TSQ")
+            cli(pawl, "complete", process)
+
         kid = "select pawl.process_status(p.id) from pawl.process p where p.depth = 1 order by p.id desc limit 1"
         for number, (decide, action, ends) in enumerate((
                 (lambda p: cli(pawl, "cancel", p), "troubleshoot", ("CANCELED", "CANCELED")),
                 (lambda p: cli(pawl, "cancel", p, "--compensate"), "troubleshoot", ("COMPENSATED", "COMPENSATED")),
                 (lambda p: cli(pawl, "signal", p, "fail"), "compensate", ("COMPENSATED", "COMPENSATED")),
-                (lambda p: cli(pawl, "signal", p, "fail"), "fail", ("FAILED", "COMPENSATED")))):
+                (lambda p: cli(pawl, "signal", p, "fail"), "fail", ("FAILED", "COMPENSATED")),
+                (fail_and_complete, "troubleshoot", ("COMPLETED", "COMPENSATED")))):
             before = len(lines(seen))
             both["parallel"]["a"][0]["command"]["domain"] = f"far{number}"
             process, _ = run(pawl, {"type": f"parent{number}", "on_failure": action, "steps": [both]}, "WAITING_FOR_REPLY")
@@ -46,6 +53,22 @@ def what_a_process_has_sent_is_canceled_with_it():
 
 OPEN = """select count(*) from pawl.command c join pawl.domain_name n on n.id = c.domain_id
           where n.name = '%s' and not exists (select from pawl.outcome o where o.id = c.id)"""
+
+
+@test
+def a_child_that_no_worker_runs_does_not_keep_its_process_from_being_compensated():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, _ = run(pawl, {"type": "lost", "on_failure": "compensate", "steps": [
+            {"name": "pay", "exec": "echo 1", "compensate": {"exec": "echo 1"}},
+            {"name": "kid", "process": {"type": "nosuch", "domain": "edge", "state": {}}}]}, "WAITING_FOR_REPLY")
+        cli(pawl, "cancel", process, "--compensate")
+        shown = wait_status(pawl, process, "COMPENSATED")
+        assert "~pay" in [s["name"] for s in shown["steps"]], shown
+        alone = cli(pawl, "start", "nosuch", "--domain", "edge")["process_id"]
+        for _ in range(2):
+            assert cli(pawl, "cancel", alone, "--compensate", "--reason", "misspelled")["status"] == "CANCELED"
+        assert show(pawl, alone)["status"] == "CANCELED"
 
 
 @test
@@ -88,7 +111,7 @@ def a_reply_to_a_process_that_is_locked_is_tried_until_it_arrives():
             other.do(f"select pawl.signal('{process}', 'x')")
             done = pawl.run("work", "far", "--exec", "echo 1", "--drain")
             assert done.code == 0, done
-            wait_until(lambda: db.rows(letter % "lease >= 4 and status = 'pending'") == ["t"], timeout=120, what="it was tried four times")
+            wait_until(lambda: db.rows(letter % "lease >= 4 and status = 'pending'") == ["t"], what="it was tried four times")
             assert db.value(letter % "retry_count || ' ' || error_code") == "0 55P03"
             assert db.value(letter % "next_retry_at <= last_retry_at + interval '15 s'") == "t"
             other.do("commit")
@@ -133,6 +156,33 @@ def what_a_stopped_runner_sends_too_late_is_canceled():
             commit""")
         wait_until(lambda: sent_status(db, "stales") == ["CANCELED"], what="what came late is canceled")
         assert db.value(OPEN % "undone") == "1", "the compensation's command is canceled"
+
+
+@test
+def an_activation_sends_only_what_is_new():
+    """Each reply activates the process, which has up to 200 other commands open."""
+    with Database() as db, Pawl(db) as pawl:
+        db.rows(f"alter database \"{db.name}\" set track_functions = 'all'")
+        pawl.serve()
+        process, _ = run(pawl, {"type": "fan", "steps": [
+            {"name": "outer", "each": "{{state.outer}}", "concurrency": 4, "steps": [
+                {"name": "inner", "each": "{{state.inner}}", "concurrency": 50, "steps": [
+                    {"name": "c", "command": {"domain": "many", "type": "x"}}]}]}]},
+            "WAITING_FOR_REPLY", state={"outer": list(range(4)), "inner": list(range(50))})
+        assert db.value(OPEN % "many") == "200"
+        # Ten replies, one after the other.
+        for number in range(1, 11):
+            item = pawl.http("POST", "/v1/domains/many/claim", {"limit": 1}).json["items"][0]
+            done = {"command_id": item["command_id"], "lease": item["lease"], "outcome": "complete", "result": number}
+            assert pawl.http("POST", "/v1/domains/many/settle", {"items": [done]}).status == 200
+            wait_until(lambda: len([s for s in show(pawl, process)["steps"] if s["name"].startswith("c[")]) == number, what="the reply is recorded")
+        done = pawl.run("work", "many", "--exec", "echo 1", "--drain")
+        assert done.code == 0, done
+        assert wait_status(pawl, process, "COMPLETED", "WAITING_FOR_TSQ")["status"] == "COMPLETED"
+        assert pawl.stop() == 0
+        # After the pod has ended, so that all calls are counted. Those beside the 200: the start, and commands that had ended whose replies were late.
+        calls = int(db.value("select calls from pg_stat_user_functions where schemaname = 'pawl' and funcname = 'send_items'"))
+        assert 201 <= calls < 300, calls
 
 
 main()

@@ -9,8 +9,8 @@ import re
 import subprocess
 import uuid
 
-from pawl_test import Database, Pawl, main, setting, test, wait_until
-from helpers import problem
+from pawl_test import TIMEOUT_S, Database, Pawl, main, setting, test, wait_until
+from helpers import Session, problem
 from process_helpers import cli, define, show, wait_status
 
 SAGA = os.path.join(setting("PAWL_SOURCE"), "examples", "order-saga")
@@ -80,6 +80,49 @@ def a_failing_capture_compensates_the_order():
 
 
 @test
+def an_order_that_is_canceled_while_it_is_paid_gives_everything_back():
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        pawl.serve()
+        order = order_start(pawl, MANY)
+        wait_status(pawl, order, "WAITING_FOR_ASYNC")
+        with Session(db.url) as other:
+            other.do("begin")
+            other.do("select from wallet.wallet where owner = 'ann' for update")
+            cli(pawl, "signal", order, "approval", '{"approved": true}')
+            wait_until(lambda: "ship" in [s["name"] for s in show(pawl, order)["steps"]], what="it was shipped, and the capture waits")
+            cli(pawl, "cancel", order, "--compensate")
+            other.do("rollback")
+        ended = wait_status(pawl, order, "COMPENSATED", "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
+        assert ended["status"] == "COMPENSATED", ended
+        assert stock(db) == ["cup|100", "lamp|10"] and balance(db) == "5000 0", (stock(db), balance(db))
+
+
+@test
+def a_hold_that_was_captured_or_has_expired_needs_no_void():
+    with Database() as db, Pawl(db) as pawl:
+        shop_open(db, pawl)
+        hold = {"name": "hold", "wallet": {"kind": "hold", "owner": "ann", "amount": 100}, "compensate": {"wallet": {"kind": "void", "hold": "{{result.txn_id}}"}}}
+        expires = {**hold, "wallet": {**hold["wallet"], "expires_in_s": 1}}
+        capture = {"name": "capture", "wallet": {"kind": "capture", "hold": "{{steps.hold.txn_id}}"},
+                   "compensate": {"wallet": {"kind": "refund", "transaction": "{{result.txn_id}}"}}}
+        first = {"name": "first", "exec": "true", "compensate": {"exec": "true"}}
+        fails = {"name": "fails", "fail": "no"}
+        define(pawl, {"type": "captured", "domain": "shop", "on_failure": "compensate", "steps": [first, hold, capture, fails]})
+        define(pawl, {"type": "expired", "domain": "shop", "on_failure": "compensate", "steps": [first, expires, {"name": "later", "sleep": "3s"}, fails]})
+        define(pawl, {"type": "twice", "domain": "shop", "on_failure": "troubleshoot", "steps": [
+            hold, capture, {"name": "void", "wallet": {"kind": "void", "hold": "{{steps.hold.txn_id}}"}}]})
+        pawl.serve()
+        for kind in ("captured", "expired"):
+            process = cli(pawl, "start", kind, "{}", "--domain", "shop")["process_id"]
+            ended = wait_status(pawl, process, "COMPENSATED", "WAITING_FOR_TSQ", "FAILED", "COMPLETED")
+            assert ended["status"] == "COMPENSATED" and ended["steps"][-1]["name"] == "~first", ended
+            assert balance(db) == "5000 0", balance(db)
+        process = cli(pawl, "start", "twice", "{}", "--domain", "shop")["process_id"]  # a step is refused as before
+        assert "hold is captured" in wait_status(pawl, process, "FAILED", "COMPLETED")["error"]
+
+
+@test
 def a_signal_resumes_the_order_once():
     with Database() as db, Pawl(db) as pawl:
         shop_open(db, pawl)
@@ -132,7 +175,7 @@ def the_example_runs_by_one_command():
         pawl.serve()
         path = ":".join([os.path.dirname(setting("PAWL_BIN")), setting("PAWL_TEST_BIN"), os.environ["PATH"]])
         for left in ("3650", "7300"):  # and again
-            done = subprocess.run([os.path.join(SAGA, "run.sh")], env={**pawl.env, "PATH": path}, capture_output=True, text=True, timeout=90)
+            done = subprocess.run([os.path.join(SAGA, "run.sh")], env={**pawl.env, "PATH": path}, capture_output=True, text=True, timeout=TIMEOUT_S)
             assert done.returncode == 0 and "status       COMPLETED" in done.stdout and left in done.stdout, done
 
 
@@ -158,7 +201,7 @@ def a_start_is_idempotent_and_refusals_name_the_field():
         key = str(uuid.uuid4())
         first, again = [cli(pawl, "start", "order", '{"a": 1}', "--id", key) for _ in range(2)]
         assert (first, again) == ({"process_id": key, "created": True}, {"process_id": key, "created": False}), (first, again)
-        assert "payload" in cli(pawl, "start", "order", '{"a": 2}', "--id", key, code=1)["detail"]
+        assert "state differs" in cli(pawl, "start", "order", '{"a": 2}', "--id", key, code=1)["detail"]
         assert show(pawl, key)["status"] == "PENDING" and show(pawl, key)["domain"] == "process"
         for arguments, words in [(["order", "[1]"], "state must be a JSON object"), (["order", "{"], "state"),
                                  (["a b"], "type"), (["order", "{}", "--domain", "x y"], "domain must be"),
@@ -188,9 +231,9 @@ def the_list_filters_and_reads_on_behind_its_limit_of_reads():
         assert listed("--older", "1h") == listed("--step", "pay") == listed("--status", "COMPLETED") == []
         assert len(listed("--limit", "2")) == 2
         assert 'did you mean "COMPLETED"?' in cli(pawl, "list", "--status", "COMPLETE", code=2)["detail"]
-        pages = db.rows("select id is null, last from pawl.process_list(p_type => 'none', p_looks => 3)")
+        pages = db.rows("select id is null, last from pawl.process_list(p_step => 'none', p_looks => 3)")
         assert len(pages) == 1 and pages[0].startswith("t|"), pages
-        assert db.rows(f"select id from pawl.process_list(p_type => 'none', p_before => {pages[0][2:]})") == []
+        assert db.rows(f"select id from pawl.process_list(p_step => 'none', p_before => {pages[0][2:]})") == []
         people = pawl.run("process", "list", "--type", "refund").stdout.splitlines()
         assert people[0].split()[:5] == ["id", "domain", "type", "status", "step"] and "PENDING" in people[1], people
 
@@ -371,7 +414,7 @@ def an_order_runs_over_http():
         with open(os.path.join(SAGA, "order.json"), "rb") as file:
             source = file.read()
         defined = pawl.http("PUT", "/v1/process-definitions", source, headers={"Content-Type": "application/json"})
-        assert defined.json == {"domain": "shop", "type": "order", "version": 1, "steps": 14, "compensations": 4}, defined
+        assert defined.json == {"domain": "shop", "type": "order", "version": 1, "steps": 14, "compensations": 5}, defined
         body = {"type": "order", "domain": "shop", "state": {"customer": "ann", "items": MANY}}
         first, again = [post(pawl, "", body, 201, key="order-17") for _ in range(2)]
         assert first.body == again.body and not is_replayed(first) and is_replayed(again), (first, again)
@@ -446,7 +489,7 @@ def a_retried_command_step_sends_another_command():
         process_id = cli(pawl, "start", "pay", "{}", "--domain", "shop")["process_id"]
 
         def settle(outcome):
-            item, = pawl.http("POST", "/v1/domains/bank/claim", body={"limit": 1, "wait_s": 20}).json["items"]
+            item, = pawl.http("POST", "/v1/domains/bank/claim", body={"limit": 1, "wait_s": 60}).json["items"]
             body = {"items": [{"command_id": item["command_id"], "lease": item["lease"], "outcome": outcome}]}
             assert pawl.http("POST", "/v1/domains/bank/settle", body=body).json["items"][0]["settled"]
             return item["command_id"]

@@ -179,7 +179,7 @@ def kept_answers_go_after_a_week():
 
 @test
 def a_lock_wait_that_was_rolled_back_is_not_in_doubt():
-    with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "3s"}) as pawl:
+    with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "6s"}) as pawl:
         server = pawl.serve()
         assert pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201
         send(pawl, "shop", "charge", None, "--id", twin := new_key())

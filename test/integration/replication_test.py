@@ -40,7 +40,7 @@ def never_done(pawl, request):
 def a_request_is_not_answered_before_a_standby_has_it():
     with Cluster(conf=CONF) as cluster, Pawl(cluster.url(), env=ENV) as pawl:
         pawl.serve()
-        assert pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201
+        wait_until(lambda: pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201, what="the wallet is open")
         standbys(cluster, "nobody")
         command, txn = str(uuid.uuid4()), str(uuid.uuid4())
         never_done(pawl, lambda p: send(p, command))
@@ -62,7 +62,7 @@ def a_request_is_not_answered_before_a_standby_has_it():
 
 @test
 def an_operator_who_cancels_a_commits_wait_does_not_make_it_an_answer():
-    with Cluster(conf=CONF) as cluster, Pawl(cluster.url(), env={**ENV, "PAWL_REQUEST_TIMEOUT": "20s"}) as pawl:
+    with Cluster(conf=CONF) as cluster, Pawl(cluster.url(), env={**ENV, "PAWL_REQUEST_TIMEOUT": "2m"}) as pawl:
         pawl.serve()
         standbys(cluster, "nobody")
         command = str(uuid.uuid4())
@@ -186,7 +186,7 @@ def what_was_answered_survives_a_failover():
     hba = "host replication all 127.0.0.1/32 trust\n"
     with Cluster(conf=CONF, hba=hba) as primary, Pawl(primary.url(), env=ENV) as pawl:
         pawl.serve()
-        assert pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201
+        wait_until(lambda: pawl.http("POST", "/v1/wallets", {"owner": "ann"}).status == 201, what="the wallet is open")
         with Standby(primary) as standby:
             standbys(primary, "second")
             wait_until(lambda: primary.rows("select sync_state from pg_stat_replication") == ["sync"], what="a standby in step")

@@ -33,7 +33,10 @@ pawl.batch_seal          sender
 pawl.batch_progress      reader sender
 pawl.cancel              sender
 pawl.command_cancel      sender
+pawl.decided_status      sender
 pawl.wake                sender worker
+pawl.is_name             sender worker
+pawl.name_check          sender worker
 pawl.domain_find         sender worker
 pawl.decided_position             worker
 pawl.claim               worker
@@ -54,6 +57,8 @@ pawl.command_number      reader
 pawl.commands_find       reader
 pawl.command_ids         reader
 pawl.pending_ids         reader
+pawl.pending_sources     reader
+pawl.ready_heads         reader
 pawl.has_work            worker
 pawl.command_list        reader
 pawl.command_page        reader
@@ -82,6 +87,7 @@ pawl.prune_audit         monitor
 
 pawl.start               sender
 pawl.signal              sender
+pawl.process_signal      sender
 pawl.process_domains     sender
 pawl.process_load        worker
 pawl.process_write       worker
@@ -123,8 +129,12 @@ pawl.dead_letter_settle  monitor
 pawl.dead_letter_forward monitor
 pawl.dead_letter_route   admin
 pawl.dead_letter_retried_by reader
+pawl.dead_letter_data    app monitor
+pawl.dead_letter_shown   reader
 pawl.json_shown          reader
 pawl.json_bytes          reader
+pawl.json_is_large       reader
+pawl.json_max            reader
 pawl.dead_letter_retry   admin
 pawl.dead_letter_delete  admin
 
@@ -205,6 +215,7 @@ pgmq.test_routing                  reader
 pgmq.list_notify_insert_throttles  reader
 pgmq.list_topic_bindings           reader
 pgmq.validate_routing_key          reader
+pgmq._validate_words               reader
 pgmq.drop_queue                    admin
 pgmq._grant_roles
 pgmq.*                             app

@@ -6,19 +6,19 @@ import signal
 import subprocess
 import time
 
-from pawl_test import Database, Pawl, Proxy, main, setting, test, wait_until
+from pawl_test import TIMEOUT_S, Database, Pawl, Proxy, main, setting, test, wait_until
 from helpers import Session, backends, in_threads, is_clean, metric, postmaster_pid, stop_clean
 
 LOCK = "begin; lock table pawl.failed_operations in access exclusive mode"
 WORKERS = 2
 EXECUTORS = 8
 CALLS = 100
-PATIENT = {"PAWL_REQUEST_TIMEOUT": "120s", "PAWL_WORKERS": str(WORKERS), "PAWL_HTTP_THREADS": str(EXECUTORS)}
+PATIENT = {"PAWL_REQUEST_TIMEOUT": "20m", "PAWL_DRAIN_TIMEOUT": "20m", "PAWL_WORKERS": str(WORKERS), "PAWL_HTTP_THREADS": str(EXECUTORS)}
 
 
 def lists_start(pawl, count):
-    """Requests that wait for the table."""
-    return in_threads(count, lambda _: pawl.http("GET", "/v1/dead-letters", timeout=60).status)
+    """Requests that wait for the table, for longer than any test."""
+    return in_threads(count, lambda _: pawl.http("GET", "/v1/dead-letters").status)
 
 
 def lists_in_flight(db, pawl, count):
@@ -30,7 +30,7 @@ def lists_in_flight(db, pawl, count):
 
 def is_refused(server):
     try:
-        server.http("GET", "/health/live", timeout=5)
+        server.http("GET", "/health/live")
     except (ConnectionRefusedError, ConnectionResetError, http.client.RemoteDisconnected):
         return True
     return False
@@ -66,8 +66,8 @@ def a_request_that_hangs_is_cut_off():
         lists_in_flight(db, pawl, 1)
         begin = time.monotonic()
         server.send(signal.SIGTERM)
-        assert server.wait(15) == 0
-        assert 2 <= time.monotonic() - begin < 8, time.monotonic() - begin
+        assert server.wait() == 0
+        assert time.monotonic() - begin >= 2, time.monotonic() - begin
         assert is_clean(server), server.stderr
         assert server.said("work in flight was cut off")
         wait_until(lambda: backends(db) == 0, what="its statement is gone")
@@ -83,21 +83,17 @@ def a_second_signal_ends_it_on_the_spot():
         lists_in_flight(db, pawl, 1)
         server.send(signal.SIGTERM)
         wait_until(lambda: is_refused(server), what="it is stopping")
-        begin = time.monotonic()
         server.send(signal.SIGINT)
         assert server.wait() == 1
-        assert time.monotonic() - begin < 2
         answers()
 
 
 @test
 def an_idle_server_stops_at_once():
-    with Database() as db, Pawl(db) as pawl:
+    with Database() as db, Pawl(db, env=PATIENT) as pawl:
         for number in (signal.SIGTERM, signal.SIGINT):
             server = pawl.serve()
-            begin = time.monotonic()
-            assert server.stop(number) == 0
-            assert time.monotonic() - begin < 5
+            assert server.stop(number) == 0  # and not when its time to drain is over
             assert is_clean(server), server.stderr
             assert backends(db) == 0
 
@@ -152,12 +148,10 @@ def a_hangup_names_the_workers_that_were_changed_added_and_removed():
 def a_signal_during_the_start_ends_it_soon():
     with Database() as db, Proxy(db) as proxy:
         proxy.do("mode blackhole")
-        with Pawl(proxy.url, env={"PAWL_CONNECT_TIMEOUT": "60s"}) as pawl:
+        with Pawl(proxy.url, env={"PAWL_CONNECT_TIMEOUT": "20m"}) as pawl:
             server = pawl.serve(wait=False)
             wait_until(lambda: proxy.do("counts")["accepted"] >= 1, what="it waits for the database")
-            begin = time.monotonic()
             assert server.stop() == 0
-            assert time.monotonic() - begin < 8
 
 
 @test
@@ -181,7 +175,7 @@ def without_standard_files_no_other_file_takes_their_descriptors():
             wait_until(lambda: process.poll() is not None or backends(db), what="connected")
             assert [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)] == ["/dev/null"] * 3
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(TIMEOUT_S) == 0
         finally:
             process.kill()
             process.wait()

@@ -79,7 +79,7 @@ def an_update_is_not_confirmed_while_the_database_is_away():
         wait_until(lambda: pawl.server.said("updates cannot be stored"), what="it tries to store")
         assert api.pending == [update] and updates(db) == []
         proxy.do("mode pass")
-        wait_until(lambda: updates(db, "COMPLETED"), timeout=60)
+        wait_until(lambda: updates(db, "COMPLETED"))
         wait_until(lambda: api.pending == [], what="confirmed")
 
 
@@ -121,7 +121,7 @@ def updates_of_a_chat_keep_their_order():
             api.message(groups[n % 3], ann, f"{n}")
         pawl.serve("--role", "bot,api")
         pawl.serve("--role", "bot,api")
-        wait_until(lambda: len(updates(db, "COMPLETED")) == 150, timeout=60)
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 150)
         wrong = db.value("""
             select count(*) from (
               select c.id, o.ended_at, lag(o.ended_at) over (partition by c.order_key order by c.id) as before
@@ -247,12 +247,16 @@ def messages_are_sent_once_in_order_and_paced():
         for chat in chats:
             assert put(db, api, chat["id"], [f"{n}" for n in range(10)]) == 0
             assert put(db, api, chat["id"], [f"{n}" for n in range(10)]) == 0  # the same again
-        wait_until(lambda: all(len(api.sent(chat)) == 10 for chat in chats), timeout=60)
+        wait_until(lambda: all(len(api.sent(chat)) == 10 for chat in chats))
         for chat in chats:
             assert api.texts(chat) == [f"{n}" for n in range(10)]
         for chat in chats:
+            # Turns are 200 ms apart; a call may come later than its turn, never before.
+            ago = float(db.value("select extract(epoch from clock_timestamp() - min(a.at)) from pawl.audit a join pawl.command c using (id) "
+                                 f"where c.order_key = '{chat['id']}' and a.event = 'RECEIVED'"))
+            begun = time.monotonic() - ago
             times = [call.at for call in api.calls_of("sendMessage") if call.parameters["chat_id"] == chat["id"]]
-            assert times[-1] - times[0] > 9 * 0.2 - 0.15, "ten messages, 200 ms apart, but for the time that a call takes"
+            assert all(at - begun > n * 0.2 - 0.05 for n, at in enumerate(times)), [at - begun for at in times]
         assert [s.stop() for s in servers] == [0, 0]
 
 
@@ -276,7 +280,7 @@ def a_storm_of_429_delays_its_chats_only():
         for chat in chats:
             put(db, api, chat["id"], [f"{n}" for n in range(10)])
         servers = [pawl.serve("--role", "bot,api") for _ in range(3)]
-        wait_until(lambda: sum(len(api.sent(chat)) for chat in chats) == 200, timeout=180, what="all 200 arrive")
+        wait_until(lambda: sum(len(api.sent(chat)) for chat in chats) == 200, what="all 200 arrive")
         for chat in chats:
             assert api.texts(chat) == [f"{n}" for n in range(10)], api.texts(chat)
         assert len([c for c in api.calls_of("sendMessage")]) > 200, "some got a 429"
@@ -290,7 +294,7 @@ def a_storm_of_429_delays_its_chats_only():
 def a_429_is_obeyed_in_full_and_no_other_chat_waits():
     with Database() as db, BotApi() as api, Pawl(db, env=api.env()) as pawl:
         slow, other = api.group(-1001), api.group(-1002)
-        api.answer("sendMessage", 429, retry_after=3)
+        api.answer("sendMessage", 429, retry_after=10)
         put(db, api, slow["id"], ["a", "b"])
         pawl.serve("--role", "bot,api")
         wait_until(lambda: api.calls_of("sendMessage"))
@@ -299,7 +303,7 @@ def a_429_is_obeyed_in_full_and_no_other_chat_waits():
         assert not api.sent(slow)
         wait_until(lambda: len(api.sent(slow)) == 2)
         first, again = [c.at for c in api.calls_of("sendMessage") if c.parameters["text"] == "a"]
-        assert again - first >= 3, again - first
+        assert again - first >= 10, again - first
         assert api.texts(slow) == ["a", "b"]
         # Without parameters the header counts, without it 1, 2, 4 ... 60 s.
         waits = db.rows("select pawl.telegram_limited(1, 5, 0) from generate_series(1, 9)")
@@ -321,16 +325,16 @@ def the_alert_of_429_counts_three_instances_once():
         servers = [pawl.serve() for _ in range(3)]
         for chat in chats:
             put(db, api, chat["id"], ["x"])
-        wait_until(lambda: all(api.sent(chat) for chat in chats), timeout=60)
+        wait_until(lambda: all(api.sent(chat) for chat in chats))
         counts = []
         for server in servers:
             pawl.server = server
             counts.append(metric(pawl, "pawl_rate_limited_total"))
         assert sum(counts) == 12 and max(counts) <= 12, counts
-        wait_until(lambda: receiver.states("rate-limited") == ["firing"], timeout=60)
+        wait_until(lambda: receiver.states("rate-limited") == ["firing"])
         for server in servers:  # each of them shows it
             pawl.server = server
-            wait_until(lambda: alert(pawl, "rate-limited")["state"] == "firing", timeout=60)
+            wait_until(lambda: alert(pawl, "rate-limited")["state"] == "firing")
         assert receiver.states("rate-limited") == ["firing"]
 
 
@@ -360,7 +364,7 @@ def answers_to_presses_use_up_no_place_of_a_message():
         api.message(group, api.user(9, "Ann"), "/help")
         wait_until(lambda: api.sent(group), what="a group hears from the bot")
         # The 429 for one holds up all but those whose turn had come; then they come within the bot's rate.
-        wait_until(lambda: len(api.calls_of("answerCallbackQuery")) == 201, timeout=60)
+        wait_until(lambda: len(api.calls_of("answerCallbackQuery")) == 201)
         calls = sorted(call.at for call in api.calls_of("answerCallbackQuery"))
         after = [at - calls[0] for at in calls]
         assert not [at for at in after if 4 < at < 6], after
@@ -396,7 +400,7 @@ def permanent_errors_are_not_repeated_and_do_not_hold_the_chat():
         wait_until(lambda: db.value("select count(*) from pawl.outcome where status = 'FAILED'") == "2")
         assert len(api.calls_of("sendMessage")) == 3
         assert "chat not found" in db.value("select error from pawl.outcome o join pawl.command c on c.id = o.id where c.order_key = '-4444'")
-        assert metric(pawl, 'pawl_telegram_messages_total{outcome="refused"}') == 2
+        wait_until(lambda: metric(pawl, 'pawl_telegram_messages_total{outcome="refused"}') == 2, what="both are counted")
 
 
 @test
@@ -493,7 +497,7 @@ def servers_that_answer_oddly():
         update = api.message(group, api.user(11), "x")
         put(db, api, -1001, ["y"])
         pawl.serve("--role", "bot,api")
-        wait_until(lambda: updates(db, "COMPLETED") == [(3, "COMPLETED"), (update["update_id"], "COMPLETED")], timeout=60)
+        wait_until(lambda: updates(db, "COMPLETED") == [(3, "COMPLETED"), (update["update_id"], "COMPLETED")])
         wait_until(lambda: api.texts(group) == ["y"])
 
 
@@ -566,7 +570,7 @@ def what_failed_at_the_start_is_tried_again():
             api.message(group, api.user(11, "Ann"), f"/me@{other}")
         pawl.serve("--role", "bot,api")
         wait_until(lambda: api.commands, what="the commands are registered")
-        wait_until(lambda: len(updates(db, "COMPLETED")) == 2, timeout=60, what="updates wait for the name")
+        wait_until(lambda: len(updates(db, "COMPLETED")) == 2, what="updates wait for the name")
         wait_until(lambda: api.sent(group))
         assert len(api.sent(group)) == 1, "nothing is said to a command for another bot"
         assert db.value("select username from pawl.telegram_bot") == api.username
@@ -585,7 +589,7 @@ def a_page_with_status_200_is_no_answer():
             api.answer("sendMessage", 200, body=body)
         put(db, api, -1001, ["a"])
         server = pawl.serve("--role", "bot,api")
-        wait_until(lambda: api.texts(group) == ["a"], timeout=60)
+        wait_until(lambda: api.texts(group) == ["a"])
         assert len(api.calls_of("sendMessage")) == 5
         assert server.said("not an answer of the Bot API")
 
@@ -620,10 +624,13 @@ def a_retry_after_may_be_a_fraction_a_text_or_huge():
         said = {1: "1.5", 2: '"2"', 3: "10000000000", 4: "99999999999999999999999999"}
         for number, value in said.items():
             api.private(api.user(number))
-            api.answer("sendMessage", 429, body='{"ok": false, "error_code": 429, "parameters": {"retry_after": %s}}' % value)
+            api.answer("sendMessage", 429, body='{"ok": false, "error_code": 429, "parameters": {"retry_after": %s}}' % value, chat=number)
             put(db, api, number, ["x"])
             if number == 1:
                 server = pawl.serve("--role", "bot,api")
+            # The refusals of the first two are forgotten when they succeed, which a slow machine may see too late.
+            wait_until(lambda: any(c.parameters["chat_id"] == number for c in api.calls_of("sendMessage")), what=f"{number} was refused")
+        for number in (3, 4):
             wait_until(lambda: db.value(f"select count(*) from pawl.telegram_chat where chat_id = {number} and refusals = 1") == "1")
         for number in (1, 2):
             wait_until(lambda: api.texts(api.chats[number]) == ["x"], what=f"{number}")

@@ -464,10 +464,10 @@ def a_batch_of_eight_thousand_fits():
         opened(pawl, "ann", "bob", amount=MAX // 4)
         items = [{"txn_id": key(), "from": ("ann", "bob")[i % 2], "to": ("bob", "ann")[i % 2], "amount": i + 1,
                   "metadata": {"note": "x" * 40}} for i in range(8000)]
-        got = post(pawl, "/v1/transfers/batch", {"items": items}, 200, timeout=90).json
+        got = post(pawl, "/v1/transfers/batch", {"items": items}, 200).json
         assert got["posted"] == 8000 and [v["txn_id"] for v in got["items"]] == [i["txn_id"] for i in items]
         same = [items[0]] * 8000
-        again = post(pawl, "/v1/transfers/batch", {"items": same}, 200, timeout=90)
+        again = post(pawl, "/v1/transfers/batch", {"items": same}, 200)
         assert again.json["posted"] == 8000 and again.headers["idempotency-replayed"] == "true", again.headers
         problem(pawl.http("POST", "/v1/transfers/batch", {"items": items + items[:1]}), 400, part="items")
         adds_up(db)
@@ -532,7 +532,7 @@ def a_hold_without_capture_expires_on_time():
         assert (seen["status"], seen["remaining"]) == ("EXPIRED", 0), seen
         late = db.value(f"select extract(epoch from e.at - h.expires_at) from wallet.txn t join wallet.hold h on h.id = t.id "
                         f"join wallet.txn e on e.ref = t.id where t.txn_id = '{hold}'")
-        assert 0 <= float(late) < 3, late
+        assert 0 <= float(late) < 30, late
         problem(twice(pawl, f"/v1/holds/{hold}/capture", {"txn_id": key()}), 409, "hold-ended", "expired")
         seen = get(pawl, f"/v1/holds/{kept}")
         assert (seen["status"], seen["remaining"]) == ("OPEN", 10) and "expires_at" not in seen, seen
@@ -742,7 +742,7 @@ def openapi_shows_answers_as_they_are():
 
 @test
 def scopes_and_a_full_pool():
-    with Database() as db, Pawl(db, env={"PAWL_POOL_MIN": "1", "PAWL_POOL_MAX": "2", "PAWL_REQUEST_TIMEOUT": "3s"}) as pawl:
+    with Database() as db, Pawl(db, env={"PAWL_POOL_MIN": "1", "PAWL_POOL_MAX": "2", "PAWL_REQUEST_TIMEOUT": "8s"}) as pawl:
         reads = pawl.run("key", "create", "reader", "--scopes", "read", "--json").json["token"]
         works = pawl.run("key", "create", "worker", "--scopes", "wallet", "--json").json["token"]
         other = pawl.run("key", "create", "sender", "--scopes", "command", "--json").json["token"]
@@ -807,7 +807,7 @@ def a_locked_wallet_delays_no_other_wallet():
 
 @test
 def a_lock_held_past_the_deadline_is_reported_as_not_committed():
-    with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "4s"}) as pawl:
+    with Database() as db, Pawl(db, env={"PAWL_REQUEST_TIMEOUT": "8s"}) as pawl:
         pawl.serve()
         opened(pawl, "ann", "bob", amount=100)
         with Session(db.url) as session:
@@ -823,7 +823,7 @@ def a_lock_held_past_the_deadline_is_reported_as_not_committed():
                 assert found <= {"/problems/try-again", "/problems/timed-out", "/problems/try-same-key"}, answers
                 return found
 
-            wait_until(lambda: "/problems/try-again" in kinds(), timeout=120, what="an answer that nothing was done")
+            wait_until(lambda: "/problems/try-again" in kinds(), what="an answer that nothing was done")
             session.do("rollback")
         assert (balance(pawl, "ann"), balance(pawl, "bob")) == (100, 100)
         for one in keys:
@@ -837,7 +837,7 @@ def a_lock_held_past_the_deadline_is_reported_as_not_committed():
 def a_post_in_doubt_is_never_reported_as_not_committed():
     """While no standby confirms, a commit can neither be seen nor be taken back. "timed-out" would say that nothing was done."""
     with Cluster(conf="fsync = on\nsynchronous_commit = on\nmax_wal_senders = 2\nwal_level = replica\n") as cluster, \
-            Pawl(cluster.url(), env={"PAWL_REQUEST_TIMEOUT": "2s"}) as pawl:
+            Pawl(cluster.url(), env={"PAWL_REQUEST_TIMEOUT": "6s"}) as pawl:
         pawl.serve()
         opened(pawl, "ann", "bob", amount=100)
 

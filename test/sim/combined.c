@@ -4,8 +4,8 @@
  *     sim_combiner [--seed FIRST] [--count N] [--trace]
  *
  * Clients submit items, wait in combiner_run(), or send a request that a network thread suspends; some hang up. The database
- * answers batches, refuses them for one bad or one locked item, is away, or loses the answer to a commit. combiner.c and
- * suspend.c are included, so that their insides can be watched and a mutated copy can take their place (mutants.py).
+ * answers batches, refuses them for one bad or one locked item, is away, or loses the answer to a commit. The
+ * sources of both are included, as mutants.py writes them, so that their insides can be watched and a planted mistake can take their place.
  *
  * Held for every item
  *   1. It is answered exactly once, with the result of its last run, and never run again once it was answered, acknowledged
@@ -19,8 +19,7 @@
  */
 #include <stdio.h>
 
-#include SIM_COMBINER
-#include SIM_SUSPEND
+#include SIM_SOURCES
 
 #include "base/log.h"
 #include "http/server_internal.h"
@@ -428,7 +427,7 @@ static void look(void)
 
     if (!combiner || combiner->mutex.owner) /* the thread that holds the mutex is changing it */
         return;
-    for (const Entry *entry = combiner->first; entry; entry = entry->next)
+    for (const CombinerEntry *entry = combiner->queue.first; entry; entry = entry->next)
         if (mono_before(entry->deadline.at, sim_now()))
             sim_fail("an item is queued past its deadline");
     for (int i = 0; i < COMBINER_SLOTS_MAX; i++) {
@@ -441,14 +440,14 @@ static void look(void)
     }
     if (quick > options.slots)
         sim_fail("%d batches run that are not slow", quick);
-    due = combiner->queued > 0 && combiner->running < options.slots_max &&
-          (quick == 0 || (quick < options.slots && combiner->queued * 2 >= carried));
+    due = combiner->queue.count > 0 && combiner->running < options.slots_max &&
+          (quick == 0 || (quick < options.slots && combiner->queue.count * 2 >= carried));
     if (!due)
         due_since = (Mono){0};
     else if (due_since.ns == 0)
         due_since = sim_now();
     else if (mono_before(due_since, sim_now()))
-        sim_fail("%d items are queued and no batch starts", combiner->queued);
+        sim_fail("%d items are queued and no batch starts", combiner->queue.count);
 }
 
 /* ---- a run ---- */

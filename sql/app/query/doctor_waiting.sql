@@ -5,21 +5,9 @@
 -- A command that was never delayed or claimed is queued since it was sent. Of others the time follows from the first command that was sent after their queue
 -- position was allocated, so they may have been queued for longer; if there is none, from their last retry.
 -- Plan: one step per domain and priority that has work, by index.
-with recursive head as (
-  (select r.domain_id, r.priority, r.pos, r.id from pawl.ready r order by r.domain_id, r.priority, r.pos limit 1)
-  union all
-  select n.domain_id, n.priority, n.pos, n.id
-  from head h,
-  lateral (
-    select r.domain_id, r.priority, r.pos, r.id
-    from pawl.ready r
-    where (r.domain_id, r.priority) > (h.domain_id, h.priority)
-    order by r.domain_id, r.priority, r.pos
-    limit 1
-  ) n
-), queued as (
+with queued as (
   select extract(epoch from pawl.now() - s.since)::bigint as seconds, n.name, c.type, c.command_id
-  from head h
+  from pawl.ready_heads() h
   cross join lateral (select c.type, c.command_id, c.created_at from pawl.command c where c.id = h.id limit 1) c
   cross join lateral (select n.name from pawl.domain_name n where n.id = h.domain_id limit 1) n
   cross join lateral (

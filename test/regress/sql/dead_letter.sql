@@ -82,6 +82,17 @@ update pawl.fake_clock set at = at + interval '20 s';
 select s.status from pawl.dead_letter_claim('{reply}', 10, 60000, 1) c
 cross join lateral pawl.dead_letter_settle(array[c.id], array[c.lease], '{false}', '{no}', '{55P03}', 1, 300000) s;
 select retry_count, next_retry_at - pawl.now() as after from pawl.failed_operations where operation_key = 'p';
+
+-- A reply to a process has no last try: neither failures nor pods that die end it. A reply that becomes a command has one.
+update pawl.failed_operations set operation_data = '{"queue": "command:a/b"}', status = 'pending', retry_count = 0, next_retry_at = pawl.now() where operation_key = 'q';
+update pawl.fake_clock set at = at + interval '1 min';
+select c.operation_key, s.status from pawl.dead_letter_claim('{reply}', 10, 60000, 1) c
+cross join lateral pawl.dead_letter_settle(array[c.id], array[c.lease], '{false}', '{no}', '{57014}', 1, 300000) s order by 1;
+select operation_key, status, retry_count, next_retry_at - pawl.now() as after from pawl.failed_operations where operation_type = 'reply' order by 1;
+update pawl.fake_clock set at = at + interval '5 min';
+select operation_key from pawl.dead_letter_claim('{reply}', 10, 60000, 1);
+update pawl.fake_clock set at = at + interval '1 min';
+select operation_key from pawl.dead_letter_claim('{reply}', 10, 60000, 1);
 delete from pawl.failed_operations where operation_type = 'reply';
 
 -- By hand: due at once, tries from zero, the lease goes on growing; not for one that is resolved, running or missing.

@@ -18,7 +18,7 @@ end;
 create view shop.domains as select d.name from pawl.domain d;
 
 begin;
-\set definitions `for file in base/retire.sql base/clock.sql base/array.sql base/allocation.sql bus/domain.sql bus/audit.sql bus/batch.sql bus/order.sql bus/reply.sql bus/send.sql bus/settle.sql bus/claim.sql bus/operate.sql bus/show.sql bus/prune.sql base/grants.sql; do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
+\set definitions `for file in $(grep -E '^(base|bus)/' ../../../sql/schema.txt); do ../../../scripts/embed_sql.py --print ../../../sql $file; done`
 \set ECHO none
 :definitions
 \set ECHO all

@@ -45,6 +45,42 @@ select record(e.id, e.token, '~', '"canceled by an operator"'), record(e.id, e.t
 select * from audit('018f0000-0000-7000-8000-000000000001');
 -- No row is written for it but those of the responses and records.
 select event from pawl.event where id = (select id from a) order by at;
+-- A response that arrives while the wait begins: the process is not suspended, so nothing resumes it.
+select pawl.start('order', '{}', '018f0000-0000-7000-8000-000000000003', 'shop');
+create temp table met as select * from claim_all('shop');
+select record(m.id, m.token, 'go:begun', 'null') from met m;
+select pawl.signal('018f0000-0000-7000-8000-000000000003', 'go', '{"a": 1}', 'k1', p_actor => 'ann');
+select suspend(m.id, m.token, 'go', 'WAITING_FOR_ASYNC', '{"go": 1}') from met m;
+select record(m.id, m.token, 'go', '{"a": 1}') from met m;
+select * from audit('018f0000-0000-7000-8000-000000000003');
+-- Waits without a record of their begin: a command, and a wait that only suspends the process. Where a record
+-- comes with the command, before or after it, the wait is one.
+select pawl.start('waits', '{}', '018f0000-0000-7000-8000-000000000011', 'waits');
+create temp table waits as select * from claim_all('waits');
+create function send (p_id bigint, p_domain text, p_step text) returns bigint language sql as $$
+  select count(pawl.send(p_domain, 'act', p_reply_to => format('response:%s/$reply.%s', p_id, p_step)))
+$$;
+create function reply (p_id bigint, p_step text, p_key text) returns text language sql as $$
+  select r.verdict from pawl.process_respond(array[p_id], array['$reply.' || p_step], array[p_key], array['{"status": "COMPLETED"}'::jsonb], 'reply', false) r
+$$;
+select record(id, token, 'a', '1'), send(id, 'bank', 'charge'), suspend(id, token, 'charge', 'WAITING_FOR_REPLY', '{"$reply.charge": 1}') from waits;
+select reply(id, 'charge', 'k1') from waits;
+update waits w set token = c.token from claim_all('waits') c where c.id = w.id;
+select send(id, 'bank', 'ship'), record(id, token, 'ship:begun1', 'null'), record(id, token, 'mail:begun1', 'null'), send(id, 'bank', 'mail'),
+       suspend(id, token, 'ship', 'WAITING_FOR_REPLY', '{"$reply.ship": 1, "$reply.mail": 1}')
+from waits;
+select reply(id, 'mail', 'k2') from waits;
+update waits w set token = c.token from claim_all('waits') c where c.id = w.id;
+select suspend(id, token, 'go', 'WAITING_FOR_ASYNC', '{"go": 1}') from waits;
+select pawl.signal('018f0000-0000-7000-8000-000000000011', 'go', '{}', 'k3', p_actor => 'ann');
+update waits w set token = c.token from claim_all('waits') c where c.id = w.id;
+select suspend(id, token, 'kid', 'WAITING_FOR_ASYNC', '{"kid": 1}') from waits;
+select event, details from audit('018f0000-0000-7000-8000-000000000011') where event in ('WAITING', 'RESUMED');
+-- A process that is canceled is shown in the step that it waited in, and not in the one before.
+select verdict from pawl.command_cancel('{018f0000-0000-7000-8000-000000000011}', null, 'ann');
+select step, status from pawl.process_list('waits', p_step => 'kid');
+select pawl.process_show('018f0000-0000-7000-8000-000000000011') ->> 'step' as step;
+select event, details from audit('018f0000-0000-7000-8000-000000000011') where event in ('WAITING', 'CANCELED');
 -- A batch of responses: one of them resumed it.
 select pawl.start('order', '{}', '018f0000-0000-7000-8000-000000000002', 'shop');
 create temp table f as select * from claim_all('shop');
@@ -80,3 +116,15 @@ with recursive page (last, n) as (
   union all
   select l.last, n + (l.id is not null)::integer from page p, pawl.process_list('list', p_type => 'old', p_before => p.last, p_limit => 1, p_looks => 10) l)
 select max(n) as found from page;
+
+-- The error of a canceled process names the operator and the reason.
+select count(pawl.start('named', p_process_id => ('018f0000-0000-7000-8000-00000000009' || n)::uuid, p_domain => 'named')) from generate_series(1, 2) n;
+create temp table h as select c.*, row_number() over (order by c.id) as n from claim_all('named') c;
+select record(h.id, h.token, 'a', '1') from h where n = 1;
+select verdict from pawl.process_compensate('{018f0000-0000-7000-8000-000000000091}', null, 'carl', 'customer called');
+select w.verdict from h, pawl.process_write(array[h.id], array[h.token], null, null, null, null, null, null, null, null, array['compensated'], null, null, null, null,
+  array['reject'], null, array['canceled by an operator']) w where n = 1;
+select verdict from pawl.command_cancel('{018f0000-0000-7000-8000-000000000092}', null, 'ann');
+select record(h.id, h.token, 'a', '1') from h where n = 2;
+select status, error from pawl.process_list('named');
+select pawl.process_show('018f0000-0000-7000-8000-000000000091') ->> 'error' as error;

@@ -116,6 +116,20 @@ select r.verdict from f, finish(f.id, f.token, 'fail', null) r;
 select process_id, status, step from pawl.process_list('shop', p_status => 'WAITING_FOR_TSQ');
 select verdict from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'three');
 select verdict, is_new, operator from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'two');
+-- The same again is a repetition; from another step it is another decision, about a process that is not in the queue any more.
+select verdict, is_new from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'two');
+select verdict, is_new from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'one');
+-- With a key it is done once, also if the process is in the queue again.
+create temp table k as select * from claim_all('shop');
+select r.verdict from k, record(k.id, k.token, 'two', '2') r;
+select r.verdict from k, finish(k.id, k.token, 'fail', null) r;
+select verdict, is_new, operator from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'two', '018f0000-0000-7000-8000-0000000000aa');
+create temp table l as select * from claim_all('shop');
+select r.verdict from l, record(l.id, l.token, 'two', '2') r;
+select r.verdict from l, finish(l.id, l.token, 'fail', null) r;
+select verdict, is_new, decision, operator from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'two', '018f0000-0000-7000-8000-0000000000aa');
+select count(*) filter (where name = 'two') as kept, count(*) filter (where name like 'two:gone%') as aside from pawl.process_step where id in (select id from f);
+select verdict, is_new from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null, 'two', '018f0000-0000-7000-8000-0000000000bb');
 select name from pawl.process_step where id in (select id from f);
 select details ->> 'from' as step, jsonb_path_query_array(details, '$.deleted[*].name') as deleted from pawl.event where details ? 'from';
 select verdict, is_new, operator from pawl.process_retry('{018f0000-0000-7000-8000-000000000010}', '{shop}', 'ann', null);

@@ -46,3 +46,33 @@ select count(*) from pawl.failed_operations;
 select verdict, is_new, decision from pawl.process_compensate('{018f0000-0000-7000-8000-000000000001}', p_operator => 'op');
 select verdict, is_new, decision from pawl.process_compensate('{018f0000-0000-7000-8000-000000000001}', p_operator => 'op');
 select state ? '$cancel' from pawl.process;
+
+-- The first definition of a type reads processes without a definition only, however many others wait.
+select version from pawl.process_define('many', 'waits', '{"type": "waits", "domain": "many", "steps": []}', null, null, 'test');
+select count(pawl.start('waits', p_domain => 'many')) from generate_series(1, 300);
+select count(pawl.start('code', p_process_id => md5('code' || n)::uuid, p_domain => 'many')) from generate_series(1, 2) n;
+create function reads () returns bigint language sql as $$
+  select sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))
+  from pg_stat_xact_user_tables where schemaname = 'pawl' and relname in ('process', 'command', 'ready', 'delayed')
+$$;
+begin;
+create temp table before as select coalesce(reads(), 0) as reads; -- of transactions before, which were not reported yet
+select version from pawl.process_define('many', 'first', '{"type": "first", "domain": "many", "steps": []}', null, null, 'test');
+select coalesce(reads(), 0) - b.reads < 50 as few from before b;
+commit;
+insert into pawl.process_step (id, name, attempt, started_at, ended_at) select c.id, 'a', 1, now(), now() from pawl.command c where c.command_id = md5('code1')::uuid;
+select version from pawl.process_define('many', 'code', '{"type": "code", "domain": "many", "steps": []}', null, null, 'test');
+-- Nor does it read processes of code that have ended, however many there are.
+select count(pawl.start('code', p_process_id => md5('ended' || n)::uuid, p_domain => 'ended')) from generate_series(1, 301) n;
+insert into pawl.process_step (id, name, attempt, started_at, ended_at)
+select p.id, 'a', 1, now(), now() from pawl.process p join pawl.command c on c.id = p.id where c.type = 'code' and not exists (select from pawl.process_step s where s.id = p.id);
+select count(cardinality(pawl.finish(array[r.id], 'COMPLETED', 'OPERATOR_COMPLETE', null, null, null)))
+from pawl.ready r join pawl.domain_name n on n.id = r.domain_id and n.name = 'process:ended'
+where r.id <> (select max(m.id) from pawl.ready m);
+begin;
+truncate before;
+insert into before select coalesce(reads(), 0);
+select version from pawl.process_define('ended', 'first', '{"type": "first", "domain": "ended", "steps": []}', null, null, 'test');
+select coalesce(reads(), 0) - b.reads < 200 as few from before b;
+commit;
+select version from pawl.process_define('ended', 'code', '{"type": "code", "domain": "ended", "steps": []}', null, null, 'test');

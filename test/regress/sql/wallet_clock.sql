@@ -32,3 +32,16 @@ select to_char(at at time zone 'UTC', 'HH24:MI:SS') as at from wallet.post(array
 -- The order is that of the versions, and the ledger adds up.
 select e.version, t.kind from wallet.entry e join wallet.txn t on t.id = e.txn join wallet.wallet w on w.id = e.wallet_id where w.owner = 'cid' order by e.version;
 select * from wallet.verify();
+
+-- Several transfers in one call, of wallets that different calls have changed last: no time goes back by a little, and none is far ahead.
+update pawl.fake_clock set at = '2026-01-02 00:00 UTC';
+select count(*) from wallet.post(array['topup'], array[k(20)], array['ann'], array[10]);
+update pawl.fake_clock set at = at + interval '2 s';
+select count(*) from wallet.post(array['topup', 'topup'], array[k(21), k(22)], array['bob', 'bob'], array[10, 10]);
+update pawl.fake_clock set at = at - interval '1 s';
+select to_char(at at time zone 'UTC', 'HH24:MI:SS') as at
+from wallet.post(array['transfer', 'transfer'], array[k(23), k(24)], array['ann', 'bob'], array[1, 1], array['bob', 'cid']);
+update pawl.fake_clock set at = at - interval '10 s';
+select to_char(at at time zone 'UTC', 'HH24:MI:SS') as at
+from wallet.post(array['transfer', 'transfer'], array[k(25), k(26)], array['ann', 'bob'], array[1, 1], array['bob', 'cid']);
+select * from wallet.verify();

@@ -24,8 +24,9 @@ select n, w.id, 1, timestamptz '2025-12-31 UTC' + n * interval '1 ms' from walle
 update wallet.hold set status = 'EXPIRED' where id > 2000000;
 update pawl.fake_clock set at = at + interval '30 s';
 select * from wallet.expire_from(100, null);
-select pages('all', 'select * from wallet.expire_from(100, null)'), pages('since', $$select * from wallet.expire_from(100, '2026-01-01 00:00:30 UTC')$$);
-select what, case what when 'all' then pages > 200 else pages < 50 end as as_expected from pages order by what;
+select pages('all', 'select * from wallet.expire_from(100, null)'), pages('since', $$select * from wallet.expire_from(100, '2026-01-01 00:00:30 UTC')$$) from generate_series(1, 3);
+-- The least of three: a call that finds the catalogue's cache empty reads pages of the catalogue as well.
+select what, case what when 'all' then min(pages) > 200 else min(pages) < 50 end as as_expected from pages group by what order by what;
 -- The one that is due is released, and what is next is said.
 update pawl.fake_clock set at = at + interval '31 s';
 select * from wallet.expire_from(100, '2026-01-01 00:00:30 UTC');

@@ -27,7 +27,7 @@ static Pool *pool_open(const char *url)
 
 static Deadline soon(void)
 {
-    return deadline_in_ms(20000);
+    return deadline_in_ms(60000);
 }
 
 typedef struct {

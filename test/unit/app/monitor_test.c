@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "app/alert_rules.h"
+#include "app/alert_webhook.h"
 #include "bus/dead_letter.h"
 #include "ops/webhook.h"
 #include "pg/metric.h"
@@ -34,9 +35,9 @@ TEST(alert_changes_state_without_a_webhook)
     Alert  alert  = {.rule = &alert_rules[ALERT_BREAKER], .firing = true};
 
     mutex_init(&daemon.mutex);
-    monitor_alert(&daemon, &alert);
+    alert_webhook_put(&daemon, &alert);
     alert.firing = false;
-    monitor_alert(&daemon, &alert);
+    alert_webhook_put(&daemon, &alert);
     mutex_done(&daemon.mutex);
 }
 
@@ -60,9 +61,9 @@ static void pod_start(Pod *pod, const char *url)
         .role = ROLE_MONITOR, .dlq_every = 300000, .dlq_tries = 3, .keep_commands_days = 30, .keep_audit_days = 90};
     pod->daemon.app = &pod->app;
     mutex_init(&pod->daemon.mutex);
-    pod->daemon.api.alerts = alerts_new(alert_rules, ALERT_COUNT, monitor_alert, &pod->daemon);
+    pod->daemon.api.alerts = alerts_new(alert_rules, ALERT_COUNT, alert_webhook_put, &pod->daemon);
     assert_ok(client_new(&webhook_client, &pod->daemon.client, &error));
-    pod->daemon.webhooks = monitor_webhooks(&pod->daemon);
+    pod->daemon.webhooks = alert_webhooks_new(&pod->daemon);
     pod->daemon.tasks    = monitor_start(&pod->daemon);
 }
 
@@ -204,7 +205,8 @@ TEST(monitor_webhooks_that_hang_delay_no_task_and_hold_no_transaction)
     snprintf(pod.daemon.webhook, sizeof pod.daemon.webhook, "%s", silent.url);
     for (int i = 0; i < total; i++) {
         alert.since.us = i + 1;
-        monitor_alert(&pod.daemon, &alert); /* one is under way, the queue fills up, the rest is kept by the caller */
+        alert_webhook_put(&pod.daemon,
+                          &alert); /* one is under way, the queue fills up, the rest is kept by the caller */
     }
     /* The old letter is being called: claimed, with no transaction open for it. */
     AWAIT(database_get_i64(db, "select count(*) from pawl.failed_operations where operation_key = 'old' and status = "

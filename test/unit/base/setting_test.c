@@ -321,7 +321,7 @@ TEST(setting_refuses_wrong_sections_by_line)
     } cases[] = {
         {"[worker a]\nexce = x\n",             "line 2, did you mean \"exec\"?"                     },
         {"[worker a]\ncount = no\n",           "line 2 must be an integer from 1 to 100, got \"no\""},
-        {"[worker a]\n[worker a]\n",           "line 2 stands in line 1 already"                    },
+        {"[worker a]\n[worker a]\n",           "line 2 is already in line 1"                        },
         {"[worker a]\ncount = 1\ncount = 2\n", "line 3 was already set in line 2"                   },
         {"[worker]\n",                         "line 1: it must be [pawl] or [worker NAME]"         },
         {"[workers a]\n",                      "line 1: it must be [pawl] or [worker NAME]"         },

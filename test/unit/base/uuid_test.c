@@ -157,3 +157,16 @@ TEST(uuid_parse_lowers_and_refuses)
     assert_string_equal(text, "01890a5d-ac96-474b-bcce-b302099a8057");
     assert_true(uuid_parse("00000000-0000-0000-0000-000000000000", text));
 }
+
+TEST(uuid_of_a_hash_keeps_all_bits_but_version_and_variant)
+{
+    static const unsigned char zeros[UUID_BYTES], ones[UUID_BYTES] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
+                                                                      0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+    char                       id[UUID_TEXT_SIZE], parsed[UUID_TEXT_SIZE];
+
+    uuid_from_hash(zeros, id);
+    assert_string_equal(id, "00000000-0000-8000-8000-000000000000");
+    uuid_from_hash(ones, id);
+    assert_string_equal(id, "ffffffff-ffff-8fff-bfff-ffffffffffff");
+    assert_true(uuid_parse(id, parsed));
+}

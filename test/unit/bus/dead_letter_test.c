@@ -37,7 +37,7 @@ static Pool *pool_open(const TestDatabase *db)
 
 static Deadline soon(void)
 {
-    return deadline_in_ms(20000);
+    return deadline_in_ms(60000);
 }
 
 static ErrorCode effect_insert(Tx *tx, const char *key, const char *data, void *context, Error *reterr)

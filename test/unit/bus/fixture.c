@@ -7,7 +7,7 @@
 
 Deadline soon(void)
 {
-    return deadline_in_ms(20000);
+    return deadline_in_ms(60000);
 }
 
 Bus *bus_new(int pool_size)

@@ -245,6 +245,39 @@ TEST(sql_handler_leaves_nothing_in_its_session)
     }
 }
 
+/* What the handler sets for its transaction is not for the statement that settles its command. */
+TEST(sql_handler_settings_do_not_hold_for_the_settle)
+{
+    static const char *const payloads[] = {"{\"role\": \"pg_monitor\"}", "{\"session_authorization\": \"pg_monitor\"}",
+                                           "{\"search_path\": \"nowhere\"}", "{\"statement_timeout\": \"1\"}",
+                                           "{\"client_encoding\": \"LATIN1\"}"};
+    scoped(bus_free) Bus    *bus        = bus_new(1);
+
+    database_exec(bus->db,
+                  "create function public.pay(payload jsonb, command_id uuid) returns jsonb language plpgsql as $$ "
+                  "begin perform set_config(e.key, e.value, true) from jsonb_each_text(payload) e; "
+                  "return '\"\u0416\"'; end $$");
+    for (size_t i = 0; i < COUNT(payloads); i++) {
+        SettleItem item = handle(bus, claimed_with(bus, payloads[i]));
+
+        assert_true(item.settled);
+        assert_null(item.error);
+    }
+}
+
+TEST(sql_handler_that_makes_its_transaction_read_only_fails_its_attempt)
+{
+    scoped(bus_free) Bus *bus = bus_new(1);
+
+    database_exec(bus->db,
+                  "create function public.pay(payload jsonb, command_id uuid) returns jsonb language plpgsql as $$ "
+                  "begin perform set_config('transaction_read_only', 'on', true); return null; end $$");
+    SettleItem item = handle(bus, claimed_with(bus, "{}"));
+    assert_int_equal(item.outcome, OUTCOME_RETRY);
+    assert_false(item.settled);
+    assert_contains(item.error, "public.pay made its transaction read only");
+}
+
 static ErrorCode body_breaks(Tx *tx, Job *task, void *context, SettleItem *ret_settle, Error *reterr)
 {
     (void)task;

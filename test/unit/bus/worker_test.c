@@ -243,11 +243,11 @@ TEST(worker_keeps_the_leases_of_long_work)
     Running               running;
 
     bus_send(bus, "mail", 1);
-    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .lease_ms = 2000});
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .lease_ms = 6000});
     await(atomic_load(&held.begun) == 1);
     int64_t until = database_get_i64(bus->db, "select pawl.micros(until) from pawl.lease");
-    /* Past the first lease by as much again. */
-    await(database_get_i64(bus->db, "select coalesce(max(pawl.micros(until)), 0) from pawl.lease") > until + 2000000);
+    /* Past the first lease. */
+    await(database_get_i64(bus->db, "select pawl.micros(clock_timestamp())") > until);
     atomic_store(&held.open, true);
     await(bus_count(bus, "outcome") == 1);
     WorkerCounts counts = running_stop(&running, 1000);
@@ -287,7 +287,7 @@ TEST(worker_stops_a_handler_that_was_canceled)
     Running               running;
 
     bus_send(bus, "mail", 1);
-    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .lease_ms = 1500});
+    running_start(&running, bus, (WorkerOptions){.handler = &held.base, .lease_ms = 9000});
     await(atomic_load(&held.begun) == 1);
     database_exec(bus->db, "select * from pawl.cancel(array(select command_id from pawl.command), 'no more', 'ann')");
     await(atomic_load(&held.stopped) == 1);
@@ -507,7 +507,7 @@ TEST(worker_takes_over_from_a_crashed_one_within_a_second_of_its_lease)
     await(bus_count(bus, "outcome") == 1);
     assert_in_range(database_get_i64(bus->db, "select max(pawl.micros(at)) - min(pawl.micros(at)) from pawl.audit "
                                               "where event = 'RECEIVED'"),
-                    1500000, 2500000);
+                    1500000, 2500000 + test_stalled_ms() * 1000);
     assert_int_equal(running_stop(&running, 1000).completed, 1);
 }
 
@@ -542,7 +542,7 @@ TEST(worker_is_woken_by_a_notification)
     assert_int_equal(metric_value(&bus_metrics.notifications_received) - received, 1);
     assert_in_range(database_get_i64(bus->db, "select max(pawl.micros(at)) - min(pawl.micros(at)) from pawl.audit "
                                               "where event in ('SENT', 'RECEIVED')"),
-                    0, 500000);
+                    0, 500000 + test_stalled_ms() * 1000);
     listen_free(listen);
     running_stop(&running, 1000);
     waker_free(waker);
@@ -566,6 +566,34 @@ TEST(worker_is_woken_from_sql)
     running_stop(&running, 1000);
 }
 
+/* In how many claims does a worker get a command that is queued and a delayed one that is due, but was not requeued yet? */
+static int64_t claims_of_ready_and_due(bool is_notified)
+{
+    scoped(bus_free) Bus *bus   = bus_new(8);
+    Held                  held  = HELD(.open = true);
+    SendItem              due   = bus_item("mail", "t", NULL);
+    SendItem             *list  = &due;
+    Error                 error = {0};
+
+    bus_send(bus, "mail", 1);
+    due.delay_ms = 1;
+    assert_ok(send_many(bus->pool, soon(), bus->arena, &list, 1, &error));
+    await(bus_count(bus, "delayed where due <= pawl.now()") == 1);
+    scoped(worker_free) Worker *worker = worker_new(&(WorkerOptions){
+        .pool = bus->pool, .domain = "mail", .name = "test", .handler = &held.base, .concurrency = 4, .drain = true});
+    if (is_notified)
+        worker_wake(worker);
+    assert_ok(worker_run(worker, &error));
+    assert_int_equal(bus_count(bus, "outcome where status = 'COMPLETED'"), 2);
+    return database_get_i64(bus->db, "select count(distinct token) from pawl.outcome");
+}
+
+TEST(worker_that_is_notified_claims_before_it_requeues_what_is_due)
+{
+    assert_int_equal(claims_of_ready_and_due(/* is_notified= */ true), 2);
+    assert_int_equal(claims_of_ready_and_due(/* is_notified= */ false), 1);
+}
+
 TEST(worker_without_work_asks_less_than_once_a_second)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
@@ -576,7 +604,8 @@ TEST(worker_without_work_asks_less_than_once_a_second)
     clock_sleep_ms(4000); /* the pauses have grown to their full length */
     int64_t before = metric_value(&pg_metrics.tx_ok);
     clock_sleep_ms(8000);
-    assert_in_range(metric_value(&pg_metrics.tx_ok) - before, 2, 8);
+    assert_true(metric_value(&pg_metrics.tx_ok) - before <= 8 + test_stalled_ms() / 1000);
+    await(metric_value(&pg_metrics.tx_ok) - before >= 2);
     running_stop(&running, 1000);
 }
 

@@ -89,12 +89,12 @@ static void *receiver_run(void *context)
         if (!connection || number == RECEIVER_CONNECTIONS_MAX)
             abort();
         *connection = (Connection){receiver, fd};
+        atomic_fetch_add(&receiver->open, 1); /* counted before anything is answered on it */
+        atomic_fetch_add(&receiver->connections, 1);
         mutex_lock(&receiver->mutex);
         receiver->fds[number]     = fd;
         receiver->threads[number] = thread_start("receiver", connection_run, connection);
         mutex_unlock(&receiver->mutex);
-        atomic_fetch_add(&receiver->open, 1);
-        atomic_fetch_add(&receiver->connections, 1);
     }
     return NULL;
 }

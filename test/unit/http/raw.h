@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define RAW_WAIT_MS 10000 /* far beyond what any answer takes: reaching it is a failure */
+#define RAW_WAIT_MS 60000 /* far beyond what any answer takes: reaching it is a failure */
 
 typedef struct {
     int    fd;

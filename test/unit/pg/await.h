@@ -9,7 +9,7 @@
 
 #define await(fact)                                     \
     do {                                                \
-        Deadline await_ = deadline_in_ms(10000);        \
+        Deadline await_ = deadline_in_ms(60000);        \
         while (!(fact)) {                               \
             if (deadline_passed(await_))                \
                 fail_msg("never came true: %s", #fact); \

@@ -2,6 +2,7 @@
  * combiner_test.c - what shares a batch, what ends before it is run, and that a bad item is alone with its error.
  */
 #include "pg/combiner.h"
+#include "pg/combiner_split.h"
 
 #include <stdatomic.h>
 

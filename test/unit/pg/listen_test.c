@@ -55,7 +55,7 @@ static void hear(void *context, const char *channel, const char *payload)
 static bool heard_wait(Heard *heard, int hints, int losses)
 {
     scoped(mutex_unlock) Mutex *held     = mutex_hold(&heard->mutex);
-    Deadline                    deadline = deadline_in_ms(10000);
+    Deadline                    deadline = deadline_in_ms(60000);
 
     while (heard->hints < hints || heard->losses < losses)
         if (!cond_wait(&heard->changed, &heard->mutex, deadline))
@@ -137,7 +137,7 @@ static bool log_wait(int fd, const char *words)
 {
     static char seen[65536];
     size_t      used     = 0;
-    Deadline    deadline = deadline_in_ms(10000);
+    Deadline    deadline = deadline_in_ms(60000);
 
     while (!deadline_passed(deadline) && used + 1 < sizeof seen) {
         struct pollfd polled = {.fd = fd, .events = POLLIN};
@@ -187,7 +187,7 @@ TEST(listen_stops_at_once_connected_or_not)
     assert_true(up_wait(listen, true));
     before = clock_mono();
     listen_free(listen);
-    assert_in_range(mono_ms_between(before, clock_mono()), 0, 500);
+    assert_in_range(mono_ms_between(before, clock_mono()), 0, 500 + test_stalled_ms());
 
     assert_int_equal(0, pipe(log));
     log_open(LOG_WARN, LOG_TEXT, log[1]);
@@ -195,7 +195,7 @@ TEST(listen_stops_at_once_connected_or_not)
     assert_true(log_wait(log[0], "cannot listen"));
     before = clock_mono();
     listen_free(listen);
-    assert_in_range(mono_ms_between(before, clock_mono()), 0, 500);
+    assert_in_range(mono_ms_between(before, clock_mono()), 0, 500 + test_stalled_ms());
     log_open(LOG_WARN, LOG_TEXT, STDERR_FILENO);
     close(log[0]);
     close(log[1]);
@@ -208,7 +208,7 @@ TEST(listen_stops_within_three_seconds_of_a_slow_database)
     scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
     scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
     Heard                               heard;
-    Deadline                            deadline = deadline_in_ms(10000);
+    Deadline                            deadline = deadline_in_ms(60000);
 
     heard_init(&heard);
     proxy_set_delay(proxy, 250);
@@ -224,6 +224,6 @@ TEST(listen_stops_within_three_seconds_of_a_slow_database)
     Mono before = clock_mono();
 
     listen_free(listen);
-    assert_in_range(mono_ms_between(before, clock_mono()), 0, 3500);
+    assert_in_range(mono_ms_between(before, clock_mono()), 0, 3500 + test_stalled_ms());
     heard_done(&heard);
 }

@@ -3,6 +3,7 @@
  */
 #include "pg/migrate.h"
 
+#include <sodium.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -27,21 +28,34 @@ static Pool *pool_open(const char *url)
 
 static Deadline soon(void)
 {
-    return deadline_in_ms(20000);
+    return deadline_in_ms(60000);
 }
 
 /* A small schema whose first migration would fail, and whose second would leave two rows, if applied twice. */
 static const Migration two_migrations[] = {
-    {1, "table", "create table pawl.thing (number integer);"                             },
-    {2, "row",   "insert into pawl.thing values (1);\ninsert into pawl.thing values (2);"},
+    {1, "table", "1", "create table pawl.thing (number integer);"                             },
+    {2, "row",   "2", "insert into pawl.thing values (1);\ninsert into pawl.thing values (2);"},
 };
 static const SqlDefinition first_definitions[] = {
-    {"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 1'"}
+    {"x/f.sql", "1", "create or replace function pawl.f () returns integer language sql as 'select 1'"}
 };
 static const SqlDefinition second_definitions[] = {
-    {"x/f.sql", "create or replace function pawl.f () returns integer language sql as 'select 2'"}
+    {"x/f.sql", "2", "create or replace function pawl.f () returns integer language sql as 'select 2'"}
 };
 static const Schema two_schema = {two_migrations, 2, first_definitions, 1};
+
+/* Databases remember the checksums: those that the build computes have to be the same for the same text. */
+TEST(migrate_embedded_checksums_are_those_of_the_texts)
+{
+    for (int i = 0; i < schema_embedded.migration_count; i++) {
+        const Migration *migration = &schema_embedded.migrations[i];
+        unsigned char    hash[crypto_hash_sha256_BYTES];
+        char             hex[2 * sizeof hash + 1];
+
+        crypto_hash_sha256(hash, (const unsigned char *)migration->sql, strlen(migration->sql));
+        assert_string_equal(sodium_bin2hex(hex, sizeof hex, hash, sizeof hash), migration->checksum);
+    }
+}
 
 TEST(migrate_applies_all_to_an_empty_database_then_nothing)
 {
@@ -135,7 +149,7 @@ TEST(migrate_refuses_a_text_changed_after_it_was_applied)
     scoped(database_free) TestDatabase *db         = database_new_empty();
     scoped(pool_free) Pool             *pool       = pool_open(database_url(db));
     Migration                           changed[2] = {
-        two_migrations[0], {2, "row", "insert into pawl.thing values (3);"}
+        two_migrations[0], {2, "row", "3", "insert into pawl.thing values (3);"}
     };
     int   applied;
     Error error = {0};
@@ -165,7 +179,7 @@ TEST(migrate_failure_names_the_migration_and_leaves_the_one_before)
     scoped(database_free) TestDatabase *db     = database_new_empty();
     scoped(pool_free) Pool             *pool   = pool_open(database_url(db));
     Migration                           bad[2] = {
-        two_migrations[0], {2, "bad", "insert into pawl.thing values (1); insert into pawl.nothing values (1);"}
+        two_migrations[0], {2, "bad", "3", "insert into pawl.thing values (1); insert into pawl.nothing values (1);"}
     };
     int   applied;
     Error error = {0};
@@ -193,7 +207,7 @@ TEST(migrate_names_the_view_that_keeps_a_table_from_being_changed)
         scoped(database_free) TestDatabase *db      = database_new_empty();
         scoped(pool_free) Pool             *pool    = pool_open(database_url(db));
         Migration                           both[2] = {
-            two_migrations[0], {2, "change", rows[i].change}
+            two_migrations[0], {2, "change", "3", rows[i].change}
         };
         Schema schema = {both, 1, first_definitions, 1};
         Error  error  = {0};
@@ -234,7 +248,7 @@ TEST(migrate_bad_definition_changes_none_of_them)
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(pool_free) Pool             *pool  = pool_open(database_url(db));
     SqlDefinition                       bad[] = {
-        second_definitions[0], {"x/g.sql", "create functoin"}
+        second_definitions[0], {"x/g.sql", "3", "create functoin"}
     };
     int   applied;
     Error error = {0};
@@ -254,7 +268,8 @@ TEST(migrate_leaves_out_a_definition_where_its_extension_is_installed)
     scoped(pool_free) Pool             *pool          = pool_open(database_url(db));
     SqlDefinition                       definitions[] = {
         first_definitions[0],
-        {"x/g.sql", "create or replace function pawl.g () returns integer language sql as 'select 1'", "elsewhere"}
+        {"x/g.sql", "3", "create or replace function pawl.g () returns integer language sql as 'select 1'",
+             "elsewhere"}
     };
     Schema schema = {two_migrations, 2, definitions, 2};
     int    applied;
@@ -352,8 +367,8 @@ TEST(migrate_status_says_what_is_applied_pending_changed_and_unknown)
     scoped(pool_free) Pool             *pool       = pool_open(database_url(db));
     scoped(arena_free) Arena           *arena      = arena_new(ARENA_BYTES_DEFAULT);
     Migration                           changed[3] = {
-        two_migrations[0], {2, "row",  "select 1"},
-         {3, "more", "select 1"}
+        two_migrations[0], {2, "row",  "3", "select 1"},
+         {3, "more", "4", "select 1"}
     };
     MigrationStatus *list;
     int              count, applied;

@@ -15,7 +15,7 @@
 #include "test/harness/test.h"
 #include "test/unit/pg/await.h"
 
-#define LONG_MS 10000
+#define LONG_MS 30000
 
 static Pool *pool_of(PoolOptions options)
 {
@@ -148,6 +148,23 @@ TEST(pool_recycles_the_old)
     pool_release(checkout);
 }
 
+/* libpq keeps the buffer in which it has received it. */
+TEST(pool_does_not_keep_a_connection_that_had_a_large_result)
+{
+    scoped(database_free) TestDatabase *db   = database_new_empty();
+    scoped(pool_free) Pool             *pool = pool_of((PoolOptions){.conninfo = database_url(db), .no_janitor = true});
+    Checkout                           *checkout = lease_of(pool);
+    Error                               error;
+
+    assert_ok(ask(checkout, "select repeat('x', 1000000)", LONG_MS, &error));
+    pool_release(checkout);
+    assert_int_equal(status_of(pool).size, 1);
+    checkout = lease_of(pool);
+    assert_ok(ask(checkout, "select repeat('x', 5000000)", LONG_MS, &error));
+    pool_release(checkout);
+    assert_int_equal(status_of(pool).size, 0);
+}
+
 TEST(pool_does_not_keep_a_connection_inside_a_transaction)
 {
     scoped(database_free) TestDatabase *db   = database_new_empty();
@@ -273,7 +290,7 @@ TEST(pool_acquire_is_busy_at_the_deadline)
     caller_run(&caller);
     assert_int_equal(caller.code, ERR_BUSY);
     assert_contains(caller.error.text, "no connection became free in time");
-    assert_in_range(caller.waited_ms, 100, 2000);
+    assert_in_range(caller.waited_ms, 100, 2000 + test_stalled_ms());
     assert_int_equal(status_of(pool).waiting, 0);
     pool_release(checkout);
 }
@@ -284,12 +301,14 @@ TEST(pool_acquire_is_busy_at_the_deadline)
 static void breaker_open_by_refusal(Pool *pool, Proxy *proxy)
 {
     proxy_set_mode(proxy, PROXY_REFUSE);
-    for (int i = 0; i < 5; i++) {
+    for (int failures = 0; failures < 5;) {
         Checkout *checkout = NULL;
         Error     error;
 
         assert_int_equal(status_of(pool).breaker, BREAKER_CLOSED);
-        assert_code(ERR_UNAVAILABLE, pool_acquire(pool, deadline_in_ms(50), &checkout, &error));
+        ErrorCode code = pool_acquire(pool, deadline_in_ms(50), &checkout, &error);
+        assert_true(code == ERR_UNAVAILABLE || test_stalled_ms() > 0); /* a stall leaves no time to connect at all */
+        failures += code == ERR_UNAVAILABLE;
     }
     assert_int_not_equal(status_of(pool).breaker, BREAKER_CLOSED);
 }
@@ -320,7 +339,7 @@ TEST(pool_callers_wait_for_the_probe_that_may_come_in_time)
     scoped(database_free) TestDatabase *db    = database_new_empty();
     scoped(proxy_free) Proxy           *proxy = proxy_new(database_url(db));
     scoped(pool_free) Pool             *pool  = pool_of(
-        (PoolOptions){.conninfo = proxy_url(proxy), .size_max = 2, .breaker_first_ms = 500, .no_janitor = true});
+        (PoolOptions){.conninfo = proxy_url(proxy), .size_max = 2, .breaker_first_ms = 4000, .no_janitor = true});
     Caller    callers[CALLERS], late = {.pool = pool, .deadline_ms = 100};
     pthread_t threads[CALLERS];
     Checkout *checkout = NULL;
@@ -328,11 +347,11 @@ TEST(pool_callers_wait_for_the_probe_that_may_come_in_time)
 
     breaker_open_by_refusal(pool, proxy);
     assert_code(ERR_UNAVAILABLE, pool_acquire_as(pool, POOL_PROMPT, deadline_in_ms(LONG_MS), &checkout, &error));
-    assert_in_range(error.retry_ms, 1, 501);
+    assert_in_range(error.retry_ms, 1, 4001);
     caller_run(&late); /* its time is up before the probe */
     assert_int_equal(late.code, ERR_UNAVAILABLE);
     assert_contains(late.error.text, "database is unavailable, next try in ");
-    assert_in_range(late.error.retry_ms, 1, 501);
+    assert_in_range(late.error.retry_ms, 1, 4001);
     for (int i = 0; i < CALLERS; i++) {
         callers[i] = (Caller){.pool = pool, .deadline_ms = LONG_MS};
         threads[i] = thread_start("caller", caller_run, &callers[i]);
@@ -444,7 +463,7 @@ TEST(pool_breaker_opens_refuses_at_once_and_recovers_by_itself)
     caller_run(&caller);
     assert_int_equal(caller.code, ERR_UNAVAILABLE);
     assert_contains(caller.error.text, "database is unavailable, next try in ");
-    assert_true(caller.waited_ms < 500); /* far from the next try */
+    assert_true(caller.waited_ms < 500 + test_stalled_ms()); /* far from the next try */
     assert_in_range(status_of(pool).next_probe_ms, 1, 60000);
     pool_free(take(pool));
     pool = pool_of((PoolOptions){.conninfo = proxy_url(proxy), .breaker_first_ms = 300});
@@ -489,7 +508,7 @@ static void silences(Pool *pool, int count)
         scoped(pool_release) Checkout *checkout = lease_of(pool);
         Error                          error;
 
-        assert_code(ERR_TIMEOUT, ask(checkout, "select pg_sleep(600)", 1200, &error));
+        assert_code(ERR_TIMEOUT, ask(checkout, "select pg_sleep(600)", 3200, &error));
     }
 }
 
@@ -498,8 +517,8 @@ static PoolOptions silent_options(const char *conninfo)
     return (PoolOptions){.conninfo         = conninfo,
                          .size_max         = 2,
                          .breaker_failures = 2,
-                         .connect_ms_max   = 1000,
-                         .check_ms_max     = 1000,
+                         .connect_ms_max   = 3000,
+                         .check_ms_max     = 3000,
                          .no_janitor       = true};
 }
 

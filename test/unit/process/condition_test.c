@@ -185,6 +185,7 @@ TEST(condition_refusals_have_their_place)
     assert_refuses("\"and state.a\"", "and", "expected a path or a value, found \"and\"");
     assert_refuses("\"state.a state.b\"", "state.b", "expected \"and\", \"or\" or the end, found \"state.b\"");
     assert_refuses("\"state.a = 1\"", "= 1", "expected \"and\", \"or\" or the end, found \"=\": write \"==\"");
+    assert_refuses("\"state.a => 1\"", "=> 1", "expected \"and\", \"or\" or the end, found \"=>\": write \">=\"");
     assert_refuses("\"state.a && state.b\"", "&&", "expected \"and\", \"or\" or the end, found \"&&\": write \"and\"");
     assert_refuses("\"state.a || state.b\"", "||", "expected \"and\", \"or\" or the end, found \"||\": write \"or\"");
     assert_refuses("\"!state.a\"", "!state", "expected a path or a value, found \"!\": write \"not\"");
@@ -194,9 +195,9 @@ TEST(condition_refusals_have_their_place)
     assert_refuses("\"(state.a\"", "\"", "expected \"and\", \"or\" or \")\", found the end");
     assert_refuses("\"state.a)\"", ")", "expected \"and\", \"or\" or the end, found \")\"");
     assert_refuses("\"1 < state.a < 3\"", "< 3", "expected \"and\", \"or\" or the end, found \"< 3\"");
-    assert_refuses("\"5\"", "5", "a number alone is no condition: compare it with something");
-    assert_refuses("\"\\\"a\\\"\"", "\\\"a", "a string alone is no condition: compare it with something");
-    assert_refuses("\"null\"", "null", "null alone is no condition: compare it with something");
+    assert_refuses("\"5\"", "5", "a number alone is not a condition: compare it with something");
+    assert_refuses("\"\\\"a\\\"\"", "\\\"a", "a string alone is not a condition: compare it with something");
+    assert_refuses("\"null\"", "null", "null alone is not a condition: compare it with something");
     assert_refuses("\"state.a == 01\"", "01", "\"01\" is not a number as JSON writes it");
     assert_refuses("\"state.a == 1.\"", "1.", "\"1.\" is not a number as JSON writes it");
     assert_refuses("\"state.a == \\\"x\"", "\\\"x", "the quote has no end");

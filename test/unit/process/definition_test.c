@@ -71,9 +71,9 @@ TEST(definition_refuses_wrong_top_level_fields)
         "{\"type\":\"t\",\"domain\":\"d\",\"on_deadline\":\"fail\",\"steps\":[{\"name\":\"a\",\"exec\":\"x\"}]}",
         "order.json:1:1: on_deadline needs a deadline");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":{}}",
-                   "order.json:1:34: steps: must be an array of steps, at least one, got an empty object");
+                   "order.json:1:34: steps: must be an array of one or more steps, got an empty object");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":[]}",
-                   "order.json:1:34: steps: must be an array of steps, at least one, got an empty array");
+                   "order.json:1:34: steps: must be an array of one or more steps, got an empty array");
     assert_refused("{\"type\":\"t\",\"domain\":\"d\",\"steps\":[1]}",
                    "order.json:1:35: steps[0]: must be an object, got a number");
 }
@@ -160,10 +160,10 @@ TEST(definition_refuses_wrong_wallet_steps)
 {
 #define WALLET(fields) STEP("{\"name\":\"b\",\"wallet\":{" fields "}}")
     assert_refused(WALLET("\"owner\":\"x\""), "order.json:3:22: steps[1].wallet: missing field \"kind\"");
-    assert_refused(
-        WALLET("\"kind\":\"hodl\""),
-        "order.json:3:30: steps[1].wallet.kind: kind \"hodl\" is unknown, did you mean \"hold\"? It is topup, spend, "
-        "transfer, multi, hold, capture, void, refund, freeze, unfreeze or floor");
+    assert_refused(WALLET("\"kind\":\"hodl\""),
+                   "order.json:3:30: steps[1].wallet.kind: kind \"hodl\" is unknown, did you mean \"hold\"? It must be "
+                   "topup, spend, "
+                   "transfer, multi, hold, capture, void, refund, freeze, unfreeze or floor");
     assert_refused(WALLET("\"kind\":\"hold\",\"amount\":1"),
                    "order.json:3:22: steps[1].wallet: hold is missing field \"owner\"");
     assert_refused(WALLET("\"kind\":\"hold\",\"to\":\"x\""),
@@ -253,6 +253,9 @@ TEST(definition_refuses_wrong_jumps)
                    "order.json:3:37: steps[1].then: step \"w\" is this one: a jump leads forward");
     assert_refused(WHEN("\"then\":\"ship\"},{\"name\":\"shop\",\"exec\":\"x\"}"),
                    "order.json:3:37: steps[1].then: no step is named \"ship\", did you mean \"shop\"?");
+    /* Neither the step itself nor one before it: a jump cannot lead there. */
+    assert_refused(WHEN("\"then\":\"ww\"}"), "order.json:3:37: steps[1].then: no step is named \"ww\"");
+    assert_refused(WHEN("\"then\":\"b\"}"), "order.json:3:37: steps[1].then: no step is named \"b\"");
     assert_refused(
         WHEN("\"then\":\"in\"},{\"name\":\"p\",\"parallel\":{\"x\":[{\"name\":\"in\",\"exec\":\"x\"}]}}"),
         "order.json:3:37: steps[1].then: step \"in\" is in another list: a jump leads neither into nor out of one");
@@ -310,10 +313,11 @@ TEST(definition_refuses_wrong_references)
 
 TEST(definition_refuses_wrong_branches_and_eaches)
 {
-    assert_refused(STEP("{\"name\":\"p\",\"parallel\":{}}"),
-                   "order.json:3:24: steps[1].parallel: must be an object of 1 to 64 arrays of steps, got an empty object");
+    assert_refused(
+        STEP("{\"name\":\"p\",\"parallel\":{}}"),
+        "order.json:3:24: steps[1].parallel: must be an object of 1 to 64 arrays of steps, got an empty object");
     assert_refused(STEP("{\"name\":\"p\",\"parallel\":{\"x\":[]}}"),
-                   "order.json:3:29: steps[1].parallel.x: must be an array of steps, at least one, got an empty array");
+                   "order.json:3:29: steps[1].parallel.x: must be an array of one or more steps, got an empty array");
     assert_refused(
         STEP("{\"name\":\"p\",\"parallel\":{\"x y\":[]}}"),
         "order.json:3:25: steps[1].parallel[\"x y\"]: the name of a branch must be 1 to 50 letters, digits, \"_\" or "
@@ -573,7 +577,7 @@ TEST(definition_accepts_the_example)
     free(bytes);
     assert_string_equal("order", definition->type);
     assert_int_equal(14, definition->count);
-    assert_int_equal(4, definition->compensation_count);
+    assert_int_equal(5, definition->compensation_count);
     assert_int_equal(2, definition_find(definition, "print")->list->depth);
     assert_int_equal(3, definition_find(definition, "pick")->list->depth);
     assert_int_equal(STEP_WALLET, definition_find(definition, "hold")->compensate->kind);

@@ -264,9 +264,9 @@ TEST(definition_sleeps_until_the_time_that_was_recorded)
         get(&engine, "select result #>> '{}' from pawl.process_step where name = 'rest:begun' order by id limit 1"),
         "2020-11-16T09:00:00.5+01:00");
     assert_contains(get(&engine, "select string_agg(error, ' ' order by error) from pawl.tsq"),
-                    "\"2020-11-16T10:-1:00Z\" is no time");
+                    "\"2020-11-16T10:-1:00Z\" is not a time");
     assert_contains(get(&engine, "select string_agg(error, ' ' order by error) from pawl.tsq"),
-                    "\"tomorrow\" is no time");
+                    "\"tomorrow\" is not a time");
     engine_stop(&engine);
 }
 

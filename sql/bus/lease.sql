@@ -1,0 +1,172 @@
+-- lease.sql - the tokens of leases, and what a worker does with the leases that it has: hold and extend them.
+--
+-- Invariants: a token only grows, and settle, extend, release and rescue name it.
+-- Lock order: leases by id, skipping locked ones; then what pawl.finish locks.
+-- Errors: QU001 arrays of different length, with nulls or of more than 10000 elements, lease out of range.
+
+-- The token for the leases of one claim: a sequence value followed by 16 random bits, so it is greater than every earlier one and does not
+-- follow from them. It stays below 2^53 for 2^37 claims (4 years at 1000 per second), so that clients that read JSON numbers as
+-- doubles keep every digit; larger tokens are still valid.
+create or replace function pawl.lease_token ()
+  returns bigint
+  language sql volatile
+as $$
+  select (nextval('pawl.lease_seq') << 16) | ('x' || right(gen_random_uuid()::text, 4))::bit(16)::integer
+$$;
+
+-- Raises unless the arrays name up to 10000 leases. Returns the tokens to try: of several for one command the greatest, because later
+-- leases have greater tokens; the others become the least bigint, which no lease has. So a call cannot try all tokens of a lease.
+-- Number 0 is no command: it stands for those that the caller did not find.
+create or replace function pawl.lease_tokens (p_ids bigint[], p_tokens bigint[])
+  returns bigint[]
+  language plpgsql immutable
+as $$
+begin
+  perform pawl.array_check('ids', p_ids, cardinality(p_ids), 'QU001'),
+          pawl.array_check('tokens', p_tokens, cardinality(p_ids), 'QU001');
+  if cardinality(p_ids) > 10000 then
+    raise exception 'ids must have at most 10000 elements, got %', cardinality(p_ids) using errcode = 'QU001';
+  end if;
+  if array_position(p_ids, null) is not null or array_position(p_tokens, null) is not null then
+    raise exception 'ids and tokens must not contain null' using errcode = 'QU001';
+  end if;
+  if cardinality(p_ids) = (select count(distinct i) from unnest(p_ids) i) then
+    return p_tokens;
+  end if;
+  return array(
+    select case when u.id = 0 or u.token = max(u.token) over (partition by u.id) then u.token else -9223372036854775808 end
+    from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+    order by u.ord);
+end
+$$;
+
+-- Locks the leases that the caller has under these tokens. One that another transaction has locked is skipped. A command whose cancellation
+-- was asked for ends here. ords, ids, tids: of the leases that are locked; canceled: the items of commands that ended, by their ords.
+create or replace function pawl.lease_hold (
+  p_ids bigint[], p_tokens bigint[], out ords integer[], out ids bigint[], out tids tid[], out canceled integer[])
+  language plpgsql
+as $$
+declare
+  v_canceled bigint[];
+begin
+  -- One index lookup per item, by lateral: a join could scan the leases first, with the dead entries of all that have ended.
+  select array_agg(h.ord) filter (where not h.cancel), array_agg(h.id) filter (where not h.cancel),
+         array_agg(h.tid) filter (where not h.cancel), array_agg(h.ord) filter (where h.cancel), array_agg(h.id) filter (where h.cancel)
+  into ords, ids, tids, canceled, v_canceled
+  from (
+    select i.ord::integer, i.id, l.tid, l.cancel
+    from (select u.* from unnest(p_ids, p_tokens) with ordinality u (id, token, ord) order by u.id) i
+    cross join lateral (
+      select l.ctid as tid, l.cancel from pawl.lease l where l.id = i.id and l.token = i.token for update skip locked) l
+  ) h;
+  if v_canceled is not null then
+    perform pawl.finish_canceled(v_canceled);
+  end if;
+end
+$$;
+
+-- Note the extensions of leases that another transaction has locked. p_done: the items that were extended or have ended.
+create or replace function pawl.lease_extend_locked (p_ids bigint[], p_tokens bigint[], p_done integer[], p_until timestamptz)
+  returns void
+  language sql
+as $$
+  insert into pawl.lease_extension as e (id, token, until)
+  select u.id, u.token, p_until
+  from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+  cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
+  where u.ord <> all (p_done)
+  order by u.id
+  on conflict (id) do update set token = excluded.token, until = excluded.until
+$$;
+
+-- Of leases that have expired and that the caller has locked, those that no heartbeat has extended meanwhile. The others get the time that was noted when
+-- their rows were locked: their workers are alive.
+create or replace function pawl.lease_extended_late (p_ids bigint[], p_now timestamptz)
+  returns bigint[]
+  language plpgsql
+as $$
+declare
+  v_kept bigint[];
+begin
+  if cardinality(p_ids) = 0 or not exists (select from pawl.lease_extension) then
+    return p_ids;
+  end if;
+  with kept as (
+    update pawl.lease l set until = e.until
+    from pawl.lease_extension e
+    where l.id = any (p_ids) and e.id = l.id and e.token = l.token and e.until > p_now
+    returning l.id
+  )
+  select array_agg(k.id) into v_kept from kept k;
+  if v_kept is null then
+    return p_ids;
+  end if;
+  return array(select i from unnest(p_ids) with ordinality u (i, ord) where i <> all (v_kept) order by u.ord);
+end
+$$;
+
+-- Leases that end later than any that is given now: the clock was ahead when they were given or extended. They get their length from now on, and a worker
+-- that lives extends them. What is less than a minute ahead is left: it passes. Returns how many, at most p_limit.
+create or replace function pawl.lease_correct (p_limit integer, p_now timestamptz)
+  returns integer
+  language plpgsql
+as $$
+declare
+  c_slack constant interval := interval '1 min';
+  v_count integer;
+begin
+  update pawl.lease l set until = p_now + coalesce(l.lease_ms * interval '1 ms', least(l.until - l.started_at, interval '1 day'))
+  where l.id = any (array(
+    select l.id from pawl.lease l
+    where l.until > p_now + c_slack and l.until > p_now + c_slack + coalesce(l.lease_ms * interval '1 ms', interval '1 day')
+    order by l.until desc limit p_limit for update skip locked));
+  get diagnostics v_count = row_count;
+  delete from pawl.lease_extension e where e.id = any (array(
+    select e.id from pawl.lease_extension e where e.until < p_now limit p_limit for update skip locked)); -- of no use any more
+  return v_count;
+end
+$$;
+
+-- Keep what is still ours for longer. A command whose cancellation was asked for ends here: verdict CANCELED.
+-- Verdicts: EXTENDED, CANCELED, LOST (another token, or no lease at all), BUSY (another transaction has it locked, such as a
+-- pawl.cancel that is not committed yet: it is still the caller's, and its extension is noted for pawl.requeue_due).
+create or replace function pawl.extend (p_ids bigint[], p_tokens bigint[], p_lease_ms integer)
+  returns table (ord integer, verdict text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+declare
+  v_now timestamptz := pawl.now();
+  v_kept integer[];
+  v_tids tid[];
+  v_ended integer[];
+begin
+  p_tokens := pawl.lease_tokens(p_ids, p_tokens);
+  if (p_lease_ms between 100 and 86400000) is not true then
+    raise exception 'lease must be from 100 to 86400000 ms' using errcode = 'QU001';
+  end if;
+  select h.ords, h.tids, h.canceled into v_kept, v_tids, v_ended from pawl.lease_hold(p_ids, p_tokens) h;
+  update pawl.lease l set until = v_now + p_lease_ms * interval '1 ms', lease_ms = p_lease_ms where l.ctid = any (v_tids);
+  if coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids) then
+    perform pawl.lease_extend_locked(p_ids, p_tokens, array(select unnest(v_kept || v_ended)), v_now + p_lease_ms * interval '1 ms');
+  end if;
+  return query
+    -- By grouping, because row by row a join of two lists takes the square of their length.
+    select v.ord::integer, coalesce(max(v.verdict), 'LOST')
+    from (
+      select k, 'EXTENDED' from unnest(v_kept) k
+      union all
+      select e, 'CANCELED' from unnest(v_ended) e
+      union all
+      select u.ord, 'BUSY' -- the lowest of them, so that what was extended is not called so
+      from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
+      cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
+      where coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids)
+      union all
+      select n, null from generate_series(1, cardinality(p_ids)) n
+    ) v (ord, verdict)
+    group by v.ord
+    order by v.ord;
+end
+$$;

@@ -1,0 +1,87 @@
+-- signal.sql - responses from applications: one, or many in one call. What a response does: see respond.sql.
+--
+-- Lock order: as pawl.process_respond; of several processes, those that other transactions have locked are skipped (pawl.process_lock).
+-- Errors: QP001 an argument is out of range. One response also: QP003 the process is unknown. QP004 the state would be too large. QP008 the key has
+-- another payload. QU005 several domains have the process.
+
+-- One response, from an application. Returns the verdict; a process that is unknown raises.
+create or replace function pawl.signal (
+  p_process_id uuid, p_name text, p_payload jsonb default '{}', p_key text default null, p_domain text default null,
+  p_actor text default session_user)
+  returns text
+  language plpgsql security definer set search_path = pawl, pg_temp
+as $$
+declare
+  v_id bigint := pawl.process_number(p_process_id, p_domain);
+  v_verdict text;
+begin
+  perform pawl.name_check('name', p_name, 100, 'QP001'); -- those that begin with "$" are the engine's own
+  if v_id is null then
+    raise exception 'process % not found%', p_process_id, coalesce(' in domain ' || p_domain, '') using errcode = 'QP003';
+  end if;
+  select r.verdict into strict v_verdict
+  from pawl.process_respond(array[v_id], array[p_name], array[coalesce(p_key, pawl.uuid7()::text)], array[p_payload], pawl.operator_name(p_actor)) r;
+  if v_verdict = 'KEY_REUSED' then
+    raise exception 'response "%" of process % is stored under key "%" with another payload', p_name, p_process_id, p_key using errcode = 'QP008';
+  end if;
+  if v_verdict = 'TOO_LARGE' then
+    raise exception 'the state of process % would exceed 1048576 bytes, or its responses 8388608 bytes or 10000', p_process_id
+      using errcode = 'QP004';
+  end if;
+  return v_verdict;
+end
+$$;
+
+-- Raises unless the arrays name responses that an application may send.
+create or replace function pawl.signals_guard (p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[])
+  returns void
+  language plpgsql
+as $$
+declare
+  c_count_max constant integer := 1000;
+  v_count integer := cardinality(p_process_ids);
+begin
+  perform pawl.array_check('process_ids', p_process_ids, v_count, 'QP001'), pawl.array_check('names', p_names, v_count, 'QP001'),
+          pawl.array_check('payloads', p_payloads, v_count, 'QP001'), pawl.array_check('keys', p_keys, v_count, 'QP001'),
+          pawl.array_check('domains', p_domains, v_count, 'QP001', true);
+  if v_count > c_count_max then
+    raise exception 'at most % responses can be sent in one call, got %', c_count_max, v_count using errcode = 'QP001';
+  end if;
+  if array_position(p_process_ids, null) is not null or array_position(p_payloads, null) is not null or array_position(p_keys, null) is not null then
+    raise exception 'process_ids, payloads and keys must not contain null' using errcode = 'QP001';
+  end if;
+  perform pawl.name_check('name', n, 100, 'QP001') from unnest(p_names) n where not pawl.is_name(n, 100);
+end
+$$;
+
+-- Many responses in one call, which takes a fraction of the time of as many calls of pawl.signal. A row per item. verdict: as pawl.signal; where that
+-- raises: NOT_FOUND, AMBIGUOUS (several domains have the process: name one of them), KEY_REUSED, TOO_LARGE (each item of the process); and LOCKED (see
+-- pawl.process_lock; nothing was stored, and the same item may be sent again). A NULL domain matches any.
+create or replace function pawl.process_signal (
+  p_process_ids uuid[], p_names text[], p_payloads jsonb[], p_keys text[], p_domains text[] default null, p_actor text default session_user)
+  returns table (ord integer, verdict text)
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+#variable_conflict use_column
+declare
+  v_found bigint[];
+  v_locked bigint[]; -- by other transactions
+  v_refused text[]; -- verdicts of those that are not sent
+begin
+  perform pawl.signals_guard(p_process_ids, p_names, p_payloads, p_keys, p_domains);
+  select array_agg(f.id order by f.ord), array_agg(case when f.domains is not null then 'AMBIGUOUS' end order by f.ord) into v_found, v_refused
+  from pawl.commands_find(p_process_ids, pawl.process_domains(p_process_ids, p_domains)) f;
+  v_locked := pawl.process_lock(v_found);
+  if cardinality(v_locked) > 0 then
+    select array_agg(case when u.id <> all (v_locked) then u.id end order by u.ord),
+           array_agg(case when u.id = any (v_locked) then 'LOCKED' else u.refused end order by u.ord)
+    into v_found, v_refused
+    from unnest(v_found, v_refused) with ordinality u (id, refused, ord);
+  end if;
+  return query
+    select r.ord, coalesce(r.refused, r.verdict) -- a process without a number is NOT_FOUND; both are in the order of the items
+    from rows from (
+      pawl.process_respond(coalesce(v_found, '{}'), p_names, p_keys, p_payloads, pawl.operator_name(p_actor)), unnest(v_refused)) r (ord, verdict, refused);
+end
+$$;

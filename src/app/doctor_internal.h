@@ -1,0 +1,91 @@
+/*
+ * doctor_internal.h - what the checks of a doctor share: doctor.c runs them, doctor_settings.c, doctor_server.c and doctor_work.c have them.
+ *
+ * Threads: one. Ownership: texts live in the arena of the caller of doctor_run().
+ */
+#ifndef APP_DOCTOR_INTERNAL_H
+#define APP_DOCTOR_INTERNAL_H
+
+#include "app/app.h"
+#include "app/doctor.h"
+#include "pg/query.h"
+
+#define DOCTOR_CHECK_MS 10000 /* for what one check asks */
+
+/* One row about the server. */
+#define VITALS_COLUMNS(X, T)                    \
+    X(T, int64_t, DB_TIME, now)                 \
+    X(T, const char *, DB_TEXT, version)        \
+    X(T, int32_t, DB_I32, version_number)       \
+    X(T, bool, DB_BOOL, read_only)              \
+    X(T, int32_t, DB_I32, connections)          \
+    X(T, int32_t, DB_I32, connections_max)      \
+    X(T, int64_t, DB_I64, longest_seconds)      \
+    X(T, int32_t, DB_I32, longest_pid)          \
+    X(T, const char *, DB_TEXT, longest_name)   \
+    X(T, int64_t, DB_I64, wraparound_age)       \
+    X(T, bool, DB_BOOL, synchronous)            \
+    X(T, bool, DB_BOOL, durable)                \
+    X(T, const char *, DB_TEXT, data_directory) \
+    X(T, const char *, DB_TEXT, username)       \
+    X(T, bool, DB_BOOL, sees_all)               \
+    X(T, int64_t, DB_I64, prepared_seconds)     \
+    X(T, const char *, DB_TEXT, prepared_gid)   \
+    X(T, const char *, DB_TEXT, prepared_in)    \
+    X(T, const char *, DB_TEXT, slot_name)      \
+    X(T, bool, DB_BOOL, slot_active)            \
+    X(T, int64_t, DB_I64, slot_age)
+typedef struct {
+    VITALS_COLUMNS(DB_FIELD, Vitals)
+} Vitals;
+
+/* What alerts about shared state are about. */
+#define WAITING_COLUMNS(X, T)                  \
+    X(T, int64_t, DB_I64, queued_s)            \
+    X(T, const char *, DB_TEXT, queued_domain) \
+    X(T, const char *, DB_TEXT, queued_type)   \
+    X(T, const char *, DB_TEXT, queued_id)     \
+    X(T, int64_t, DB_I64, in_tsq)              \
+    X(T, const char *, DB_TEXT, tsq_domain)    \
+    X(T, int64_t, DB_I64, letters_open)        \
+    X(T, int64_t, DB_I64, retention_jump_s)    \
+    X(T, int64_t, DB_I64, handlers)            \
+    X(T, int64_t, DB_I64, handlers_failed)     \
+    X(T, int64_t, DB_I64, rate_limited)
+typedef struct {
+    WAITING_COLUMNS(DB_FIELD, Waiting)
+} Waiting;
+
+/* What checks need and find out for each other. */
+typedef struct {
+    const SettingsGiven *given;
+    Settings             serve;      /* as pawl serve would have them */
+    bool                 is_private; /* no URL is given */
+    int64_t              long_tx_ms;
+    Arena               *arena;
+    const char          *data_dir; /* of a private server, whether it answers or not; NULL: not known */
+    App                 *app;      /* NULL until the check "settings" passed */
+    Vitals               vitals;   /* asked once, by the check "connection" */
+    int64_t              skew_ms;  /* of the database's clock, when it answered */
+    Waiting              waiting;  /* asked once, by the check "queues" */
+} Doctor;
+
+/* An error is a check that failed, too; its code gives the advice. */
+typedef ErrorCode Check(Doctor *doctor, CheckResult *result, Error *reterr);
+/* What a check found; returns OK. advice NULL: there is nothing to do. */
+ErrorCode check_found(CheckResult *result, CheckState state, const char *text, const char *advice);
+/* One row of the database. */
+must_check ErrorCode doctor_ask(Doctor *doctor, const char *sql, const DbShape *shape, void *ret_row, Error *reterr);
+
+/* ---- doctor_settings.c: before the database is asked ---- */
+Check check_settings, check_environment;
+
+/* ---- doctor_server.c: the server, the schema and the rights ---- */
+Check check_connection, check_server, check_schema, check_roles, check_disk, check_pool, check_clock,
+    check_long_transactions, check_slots, check_wraparound;
+
+/* ---- doctor_work.c: commands, dead letters, the ledger ---- */
+Check check_stuck, check_ledger_clock, check_queues, check_troubleshooting, check_handlers, check_dead_letters,
+    check_retention, check_rate_limits;
+
+#endif

@@ -1,0 +1,83 @@
+/*
+ * doctor_settings.c - checks of the settings and of the environment.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "app/doctor_internal.h"
+#include "base/text.h"
+
+/* A doctor changes nothing: a private server that does not run is neither created nor started. */
+static ErrorCode private_url(Doctor *doctor, Error *reterr)
+{
+    ClusterOptions options = {.home = doctor->app->settings.home};
+    ClusterStatus  status;
+
+    TRY(cluster_status(&options, doctor->arena, &status, reterr));
+    if (!status.initialised)
+        return fail(reterr, ERR_UNAVAILABLE, "there is no private PostgreSQL below \"%s\" yet", options.home);
+    doctor->data_dir = status.data_dir;
+    if (!status.running)
+        return fail(reterr, ERR_UNAVAILABLE, "the private PostgreSQL below \"%s\" does not run", options.home);
+    doctor->app->settings.database_url = status.url;
+    return OK;
+}
+
+ErrorCode check_settings(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    SettingsGiven serve = *doctor->given;
+
+    TRY(app_open(doctor->given, APP_SETTINGS, &doctor->app, reterr));
+    doctor->is_private = doctor->app->settings.database_url == NULL;
+    serve.is_daemon    = true;
+    TRY(settings_load(&serve, doctor->arena, &doctor->serve, reterr));
+    if (doctor->is_private)
+        TRY(private_url(doctor, reterr));
+    TRY(app_reach(doctor->app, APP_POOL, reterr));
+    return check_found(result, CHECK_OK,
+                       arena_print(doctor->arena, "home %s, %s database, pool of pawl serve %d to %d",
+                                   doctor->app->settings.home, doctor->is_private ? "private" : "given",
+                                   (int)doctor->serve.pool_min, (int)doctor->serve.pool_max),
+                       NULL);
+}
+
+/* Variables that are no settings of the program: for its handlers, its tests and the examples. */
+static bool is_known_variable(const char *name, const char *const *names, size_t count)
+{
+    static const char *const others[] = {"PAWL_COMMAND_ID",   "PAWL_DOMAIN", "PAWL_TYPE",  "PAWL_ATTEMPT",
+                                         "PAWL_MAX_ATTEMPTS", "PAWL_URL",    "PAWL_TOKEN", "PAWL_FAULT"};
+
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    for (size_t i = 0; i < COUNT(others); i++)
+        if (strcmp(name, others[i]) == 0)
+            return true;
+    return strncmp(name, "PAWL_TEST", strlen("PAWL_TEST")) == 0;
+}
+
+/* In the file a misspelled name is refused; in the environment it is ignored, because other programs may have variables like it. */
+ErrorCode check_environment(Doctor *doctor, CheckResult *result, Error *reterr)
+{
+    const char **names = arena_alloc(doctor->arena, settings_table.count * sizeof *names);
+    Text         text;
+
+    (void)reterr;
+    for (size_t i = 0; i < settings_table.count; i++)
+        names[i] = settings_table.rows[i].name;
+    text_init(&text, doctor->arena, TEXT_MAX_LINE);
+    for (char **variable = environ; *variable; variable++) {
+        const char *name = arena_bytes(doctor->arena, *variable, strcspn(*variable, "="));
+        const char *near;
+
+        if (strncmp(name, "PAWL_", strlen("PAWL_")) != 0 || is_known_variable(name, names, settings_table.count))
+            continue;
+        near = text_nearest(name, names, settings_table.count);
+        text_print(&text, "%s%.60s is no setting%s%s%s", text.length ? "; " : "", name, near ? ", did you mean " : "",
+                   near ? near : "", near ? "?" : "");
+    }
+    if (text.length)
+        return check_found(result, CHECK_WARN, text_string(&text),
+                           "correct the name, or unset it: see pawl help settings");
+    return check_found(result, CHECK_OK, "every variable PAWL_... is a setting", NULL);
+}

@@ -1,0 +1,161 @@
+/*
+ * worker_heartbeat.c - the thread that extends the leases of what a worker holds, and stops what must stop.
+ */
+#include "base/log.h"
+#include "bus/worker_internal.h"
+
+#define KEEP_TIMES 3    /* heartbeats within a lease */
+#define LOCKED_MS  1000 /* between heartbeats of what is locked */
+
+/* Under the mutex. */
+static Execution *execution_find(const Worker *worker, int64_t id, int64_t token)
+{
+    Execution *execution = worker->first;
+
+    while (execution && (execution->command->id != id || execution->command->token != token))
+        execution = execution->next;
+    return execution;
+}
+
+/* Under the mutex, so that run() cannot return meanwhile. */
+static void execution_stop(Worker *worker, Execution *execution, StopReason why)
+{
+    if (execution->why == STOP_NONE || stop_is_loss(why))
+        execution->why = why;
+    if (execution->state != EXECUTION_RUNNING || atomic_exchange(&execution->job.stopped, true))
+        return;
+    if (worker->options.handler->stop)
+        worker->options.handler->stop(worker->options.handler, &execution->job);
+}
+
+static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verdict, Mono asked_at)
+{
+    if (verdict == LEASE_EXTENDED) {
+        execution->kept_at = asked_at;
+        if (execution->state == EXECUTION_LOCKED)
+            execution_resume(worker, execution);
+        else if (execution->state == EXECUTION_WAITING) /* it may have been in doubt */
+            cond_signal(&worker->arrived);
+        return;
+    }
+    if (verdict == LEASE_BUSY)
+        return; /* the next heartbeat asks again */
+    if (execution->state != EXECUTION_WAITING && execution->state != EXECUTION_LOCKED) {
+        execution_stop(worker, execution, verdict == LEASE_CANCELED ? STOP_CANCELED : STOP_LOST);
+        return;
+    }
+    worker_count(worker, &(SettleItem){.status = verdict == LEASE_CANCELED ? "CANCELED" : NULL});
+    execution_drop(worker, execution);
+}
+
+/* Leases that will not last until the next heartbeat but one, and those that are locked. */
+static int leases_collect(Worker *worker, Mono now, int every_ms, int64_t *ret_ids, int64_t *ret_tokens)
+{
+    scoped(mutex_unlock) Mutex *held  = mutex_hold(&worker->mutex);
+    int                         count = 0;
+
+    for (const Execution *execution = worker->first; execution && count < 2 * WORKER_CONCURRENCY_MAX;
+         execution                  = execution->next)
+        if (execution->state == EXECUTION_LOCKED || mono_ms_between(execution->kept_at, now) >= every_ms) {
+            ret_ids[count]    = execution->command->id;
+            ret_tokens[count] = execution->command->token;
+            count++;
+        }
+    return count;
+}
+
+static void leases_extend(Worker *worker, int every_ms)
+{
+    scoped(arena_free) Arena *arena    = arena_new(ARENA_BYTES_DEFAULT);
+    int64_t                  *ids      = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
+    int64_t                  *tokens   = arena_array(arena, int64_t, 2 * WORKER_CONCURRENCY_MAX);
+    LeaseVerdict             *verdicts = arena_array(arena, LeaseVerdict, 2 * WORKER_CONCURRENCY_MAX);
+    Mono                      now      = clock_mono();
+    Error                     error    = {0};
+    int                       count    = leases_collect(worker, now, every_ms, ids, tokens);
+
+    if (count == 0)
+        return;
+    if (lease_extend(worker->options.pool, deadline_in_ms(every_ms), arena, ids, tokens, count,
+                     worker->options.lease_ms, verdicts, &error) != OK) {
+        log_error(LOG_WARN, "worker", "leases could not be extended, trying on", &error);
+        return;
+    }
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+    for (int i = 0; i < count; i++) {
+        Execution *execution = execution_find(worker, ids[i], tokens[i]);
+
+        if (execution)
+            verdict_take(worker, execution, verdicts[i], now);
+    }
+}
+
+/* Under the mutex: stop what runs too long, or longer than the worker; returns when to check again. */
+static Deadline executions_stop_late(Worker *worker)
+{
+    Deadline next = worker->stopping ? worker->stop_deadline : deadline_never();
+    bool     end  = deadline_passed(next);
+
+    if (end)
+        next = deadline_never();
+    for (Execution *execution = worker->first; execution; execution = execution->next) {
+        if (execution->state != EXECUTION_RUNNING || execution->why != STOP_NONE)
+            continue;
+        if (end)
+            execution_stop(worker, execution, STOP_SHUTDOWN);
+        else if (deadline_passed(execution->job.deadline))
+            execution_stop(worker, execution, STOP_TIMEOUT);
+        else
+            next = deadline_sooner(next, execution->job.deadline);
+    }
+    return next;
+}
+
+/* Under the mutex: the worker ends, and does not wait for the transactions that have them locked. */
+static void executions_drop_locked(Worker *worker)
+{
+    for (Execution *at = worker->first, *next; at; at = next) {
+        next = at->next;
+        if (at->state != EXECUTION_LOCKED)
+            continue;
+        worker->counts.lost++;
+        execution_drop(worker, at);
+    }
+}
+
+/* Under the mutex: the next heartbeat, sooner when something is locked. */
+static Deadline beat_next(const Worker *worker, Deadline beat, Deadline *locked_beat)
+{
+    if (worker->locked == 0)
+        *locked_beat = deadline_never();
+    else if (!mono_before(locked_beat->at, deadline_never().at))
+        *locked_beat = deadline_in_ms(LOCKED_MS);
+    return deadline_sooner(beat, *locked_beat);
+}
+
+void *heartbeat_run(void *context)
+{
+    Worker  *worker   = context;
+    int      every_ms = worker->options.lease_ms / KEEP_TIMES;
+    Deadline next = deadline_in_ms(every_ms), locked_beat = deadline_never();
+
+    mutex_lock(&worker->mutex);
+    while (!worker->closing || worker->held > 0) {
+        Deadline late = executions_stop_late(worker), beat = beat_next(worker, next, &locked_beat);
+
+        if (worker->closing && worker->locked > 0) {
+            executions_drop_locked(worker);
+            continue;
+        }
+        cond_wait(&worker->ticked, &worker->mutex, deadline_sooner(beat, late));
+        if (!deadline_passed(beat))
+            continue;
+        mutex_unlock(&worker->mutex);
+        leases_extend(worker, every_ms);
+        next        = deadline_passed(next) ? deadline_in_ms(every_ms) : next;
+        locked_beat = deadline_never();
+        mutex_lock(&worker->mutex);
+    }
+    mutex_unlock(&worker->mutex);
+    return NULL;
+}

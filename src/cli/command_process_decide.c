@@ -1,0 +1,128 @@
+/*
+ * command_process_decide.c - decide about processes, and move them to newer versions: one, or all that match.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/reader.h"
+#include "base/uuid.h"
+#include "base/writer.h"
+#include "cli/command.h"
+#include "cli/decision.h"
+#include "cli/print.h"
+#include "cli/process_bulk.h"
+#include "cli/process_name.h"
+#include "process/process_fields.h"
+
+static ErrorCode decide_one(Call *call, App *app, const ProcessDecision *decision, Error *reterr)
+{
+    char        id[UUID_TEXT_SIZE];
+    ProcessName name;
+    const char *ids[] = {id}, *domains[] = {call_flag(call, "--domain")};
+    Decision   *made;
+
+    TRY(process_name_read(call, id, &name, reterr));
+    TRY(process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+                       (CommandNames){ids, domains, 1}, decision, &made, reterr));
+    wake_domains(app, made->wake);
+    return decision_print(call, "process", id, made, reterr);
+}
+
+static ErrorCode decide(Call *call, const ProcessDecision *decision, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    return decide_one(call, app, decision, reterr);
+}
+
+static ErrorCode decide_some(Call *call, const char *status, const ProcessDecision *decision, Error *reterr)
+{
+    bool is_all;
+
+    TRY(call_one_or_all(call, "process", &is_all, reterr));
+    return is_all ? process_bulk_run(call, status, &(ProcessBulk){.decision = decision}, reterr)
+                  : decide(call, decision, reterr);
+}
+
+ErrorCode command_process_retry(Call *call, Error *reterr)
+{
+    ProcessDecision decision = {.action = PROCESS_RETRY,
+                                .actor  = call_operator(call),
+                                .reason = call_flag(call, "--reason"),
+                                .from   = call_flag(call, "--from")};
+
+    return decide_some(call, "WAITING_FOR_TSQ", &decision, reterr);
+}
+
+ErrorCode command_process_cancel(Call *call, Error *reterr)
+{
+    ProcessDecision decision = {.action = call_flag(call, "--compensate") ? PROCESS_COMPENSATE : PROCESS_CANCEL,
+                                .actor  = call_operator(call),
+                                .reason = call_flag(call, "--reason")};
+
+    return decide_some(call, /* status= */ NULL, &decision, reterr);
+}
+
+ErrorCode command_process_complete(Call *call, Error *reterr)
+{
+    ProcessDecision decision = {.action = PROCESS_COMPLETE,
+                                .actor  = call_operator(call),
+                                .reason = call_flag(call, "--reason"),
+                                .result = call_flag(call, "--result")};
+
+    if (decision.result && reader_check(decision.result, strlen(decision.result), reterr) != OK) {
+        error_prefix(reterr, "--result");
+        return ERR_USAGE;
+    }
+    return decide_some(call, "WAITING_FOR_TSQ", &decision, reterr);
+}
+
+/* ---- move ---- */
+
+static ErrorCode move_one(Call *call, int version, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    char                   id[UUID_TEXT_SIZE];
+    ProcessName            name;
+    ProcessMoved          *moved;
+    Text                   text;
+    Writer                 writer;
+
+    TRY(process_name_read(call, id, &name, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    TRY(process_move(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena,
+                     (CommandNames){&name.id, &name.domain, 1}, version, call_operator(call),
+                     call_flag(call, "--reason"), &moved, reterr));
+    TRY(process_moved_check(id, version, moved, reterr));
+    if (moved->is_new)
+        wake_domains(app, moved->domains);
+    if (call->json) {
+        text_init(&text, call->arena, TEXT_MAX_BODY);
+        writer_open(&writer, &text);
+        process_moved_write(&writer, id, version, moved);
+        print_json(&text);
+        return OK;
+    }
+    if (moved->is_new)
+        printf("%s moved from version %d to %d\n", id, moved->from_version, version);
+    else
+        printf("%s has version %d already%s%s\n", id, version, moved->operator? ", moved by " : "",
+               moved->operator? moved->operator: "");
+    return OK;
+}
+
+ErrorCode command_process_move(Call *call, Error *reterr)
+{
+    int64_t version;
+    bool    is_all;
+
+    TRY(call_number("--to", call_flag(call, "--to"), 1, PROCESS_VERSION_MAX, 0, &version, reterr));
+    if (!version)
+        return fail(reterr, ERR_USAGE, "--to is missing: name the version to move to");
+    TRY(call_one_or_all(call, "process", &is_all, reterr));
+    if (!is_all)
+        return move_one(call, (int)version, reterr);
+    return process_bulk_run(call, /* status= */ NULL,
+                            &(ProcessBulk){.version = (int)version, .reason = call_flag(call, "--reason")}, reterr);
+}

@@ -1,0 +1,241 @@
+/*
+ * process_bulk.c - see process_bulk.h.
+ */
+#include "cli/process_bulk.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/uuid.h"
+#include "base/writer.h"
+#include "cli/decision.h"
+#include "cli/print.h"
+#include "cli/progress.h"
+
+#define REFUSALS_SHOWN 10
+#define CHUNK          500
+#define LOCKED_MS      5000 /* so long are processes repeated that other transactions have locked */
+#define LOCKED_PAUSE   100  /* ms */
+
+/* Processes that other transactions have locked. */
+struct LockedList {
+    char ids[2 * CHUNK][UUID_TEXT_SIZE];
+    char domains[2 * CHUNK][PROCESS_DOMAIN_MAX + 1];
+    int  count;
+};
+
+static ErrorCode bulk_filter(Call *call, const char *status, ProcessFilter *ret_filter, Error *reterr)
+{
+    const char *given = call_flag(call, "--status");
+
+    if (given && status && strcmp(given, status) != 0)
+        return fail(reterr, ERR_USAGE, "--status must be %s here, got \"%.40s\"", status, given);
+    *ret_filter = (ProcessFilter){.domain = call_flag(call, "--domain"),
+                                  .type   = call_flag(call, "--type"),
+                                  .status = given ? given : status,
+                                  .step   = call_flag(call, "--step"),
+                                  .text   = call_flag(call, "--text"),
+                                  .limit  = CHUNK};
+    TRY(call_duration(call, "--older", 0, &ret_filter->older_ms, reterr));
+    return process_status_check(ret_filter->status, reterr) == OK ? OK : ERR_USAGE;
+}
+
+static void locked_add(LockedList *list, CommandNames names, int index)
+{
+    snprintf(list->ids[list->count], sizeof list->ids[0], "%s", names.ids[index]);
+    snprintf(list->domains[list->count++], sizeof list->domains[0], "%s", names.domains[index]);
+}
+
+/* One that is locked is repeated later. The first refusals are shown, all are counted. */
+static void bulk_count(ProcessBulk *bulk, CommandNames names, int index, ErrorCode code, bool is_new,
+                       const Error *error)
+{
+    if (code == OK) {
+        bulk->decided += is_new;
+        bulk->known += !is_new;
+    } else if (code == ERR_BUSY) {
+        locked_add(bulk->locked, names, index);
+    } else if (++bulk->refused <= REFUSALS_SHOWN) {
+        fprintf(stderr, "%s\n", error->text);
+    }
+}
+
+/* Among several, one that is locked has a verdict; one alone is waited for. */
+static int lock_ms(CommandNames names)
+{
+    return names.count == 1 ? LOCKED_PAUSE : 0;
+}
+
+static bool bulk_is_locked(ProcessBulk *bulk, CommandNames names, ErrorCode code)
+{
+    if (code != ERR_BUSY || names.count > 1)
+        return false;
+    locked_add(bulk->locked, names, 0);
+    return true;
+}
+
+static ErrorCode bulk_decide(App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+{
+    Decision *made;
+    ErrorCode code = process_decide(app->pool, deadline_in_ms(APP_COMMAND_MS), lock_ms(names), arena, names,
+                                    bulk->decision, &made, reterr);
+
+    if (code != OK)
+        return bulk_is_locked(bulk, names, code) ? OK : code;
+    wake_domains(app, made->wake);
+    for (int i = 0; i < names.count; i++) {
+        Error error = {0};
+
+        code = decision_check("process", names.ids[i], &made[i], &error);
+        bulk_count(bulk, names, i, code, made[i].is_new, &error);
+    }
+    return OK;
+}
+
+static ErrorCode bulk_move(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+{
+    ProcessMoved *moved;
+    ErrorCode     code = process_move(app->pool, deadline_in_ms(APP_COMMAND_MS), lock_ms(names), arena, names,
+                                      bulk->version, call_operator(call), bulk->reason, &moved, reterr);
+
+    if (code != OK)
+        return bulk_is_locked(bulk, names, code) ? OK : code;
+    for (int i = 0; i < names.count; i++) {
+        Error error = {0};
+
+        code = process_moved_check(names.ids[i], bulk->version, &moved[i], &error);
+        bulk_count(bulk, names, i, code, moved[i].is_new, &error);
+        if (moved[i].is_new && (i == 0 || strcmp(names.domains[i], names.domains[i - 1]) != 0))
+            wake_domains(app, moved[i].domains);
+    }
+    return OK;
+}
+
+static ErrorCode bulk_do(Call *call, App *app, Arena *arena, CommandNames names, ProcessBulk *bulk, Error *reterr)
+{
+    return bulk->decision ? bulk_decide(app, arena, names, bulk, reterr)
+                          : bulk_move(call, app, arena, names, bulk, reterr);
+}
+
+/* One chunk: what has ended by now is left out. */
+static ErrorCode bulk_chunk(Call *call, App *app, ProcessFilter *filter, ProcessBulk *bulk, Error *reterr)
+{
+    scoped(arena_free) Arena *arena = arena_new(ARENA_BYTES_DEFAULT * 8);
+    Process                  *list;
+    const char               *ids[CHUNK], *domains[CHUNK];
+    CommandNames              names = {ids, domains, 0};
+    int                       count;
+
+    TRY(process_list(app->pool, deadline_in_ms(APP_COMMAND_MS), arena, filter, &list, &count, &filter->before, reterr));
+    for (int i = 0; i < count; i++) {
+        if (command_status_constant(list[i].status) && strcmp(list[i].status, "PENDING") != 0 &&
+            strcmp(list[i].status, "IN_PROGRESS") != 0)
+            continue; /* COMPLETED, FAILED, CANCELED */
+        if (strcmp(list[i].status, "COMPENSATED") == 0)
+            continue;
+        ids[names.count]       = list[i].process_id;
+        domains[names.count++] = list[i].domain;
+    }
+    bulk->matched += names.count;
+    if (names.count == 0 || call_flag(call, "--dry-run"))
+        return OK;
+    return bulk_do(call, app, arena, names, bulk, reterr);
+}
+
+/* Once more about those that were locked: CHUNK at a time. */
+static ErrorCode bulk_repeat_once(Call *call, App *app, ProcessBulk *bulk, Error *reterr)
+{
+    scoped(arena_free) Arena *arena  = arena_new(ARENA_BYTES_DEFAULT * 8);
+    LockedList               *locked = bulk->locked;
+    const char               *ids[2 * CHUNK], *domains[2 * CHUNK];
+    int                       count = locked->count;
+
+    for (int i = 0; i < count; i++) {
+        ids[i]     = arena_text(arena, locked->ids[i]);
+        domains[i] = arena_text(arena, locked->domains[i]);
+    }
+    locked->count = 0;
+    for (int from = 0; from < count; from += CHUNK)
+        TRY(bulk_do(call, app, arena,
+                    (CommandNames){ids + from, domains + from, count - from < CHUNK ? count - from : CHUNK}, bulk,
+                    reterr));
+    return OK;
+}
+
+/* Until none is locked, or for LOCKED_MS; then which are left. */
+static ErrorCode bulk_repeat(Call *call, App *app, ProcessBulk *bulk, Error *reterr)
+{
+    Deadline deadline = deadline_in_ms(LOCKED_MS);
+
+    while (bulk->locked->count && !deadline_passed(deadline)) {
+        clock_sleep_ms(LOCKED_PAUSE);
+        TRY(bulk_repeat_once(call, app, bulk, reterr));
+    }
+    for (int i = 0; i < bulk->locked->count; i++)
+        fprintf(stderr, "process %s is locked by another transaction: it was left as it is\n", bulk->locked->ids[i]);
+    bulk->left += bulk->locked->count;
+    bulk->locked->count = 0;
+    return OK;
+}
+
+static void bulk_print(Call *call, const ProcessBulk *bulk)
+{
+    Text   text;
+    Writer writer;
+
+    if (call->json) {
+        text_init(&text, call->arena, TEXT_MAX_LINE);
+        writer_open(&writer, &text);
+        writer_object(&writer, NULL);
+        writer_i64(&writer, "matched", bulk->matched);
+        writer_i64(&writer, "decided", bulk->decided);
+        writer_i64(&writer, "known", bulk->known);
+        writer_i64(&writer, "refused", bulk->refused);
+        writer_i64(&writer, "locked", bulk->left);
+        writer_end(&writer);
+        print_json(&text);
+    } else if (call_flag(call, "--dry-run")) {
+        printf("%" PRId64 " match\n", bulk->matched);
+    } else {
+        printf("%" PRId64 " %s", bulk->decided, bulk->decision ? "decided" : "moved");
+        if (bulk->known)
+            printf(", %" PRId64 " %s", bulk->known,
+                   bulk->decision ? "had been decided before" : "had this version already");
+        if (bulk->refused)
+            printf(", %" PRId64 " refused", bulk->refused);
+        if (bulk->left)
+            printf(", %" PRId64 " locked", bulk->left);
+        printf("\n");
+    }
+}
+
+ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Error *reterr)
+{
+    scoped(app_close) App *app = NULL;
+    ProcessFilter          filter;
+    Progress               progress;
+
+    if (!call_flag(call, "--yes") && !call_flag(call, "--dry-run"))
+        return fail(reterr, ERR_USAGE,
+                    "nothing was done: add --yes to decide about all that match, or --dry-run to count them");
+    TRY(bulk_filter(call, status, &filter, reterr));
+    TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
+    progress_begin(&progress);
+    bulk->locked = arena_array(call->arena, LockedList, 1);
+    do {
+        TRY(bulk_chunk(call, app, &filter, bulk, reterr));
+        progress_show(&progress, bulk->matched, "processes");
+        if (!filter.before || bulk->locked->count > CHUNK) /* space for the next chunk */
+            TRY(bulk_repeat(call, app, bulk, reterr));
+    } while (filter.before);
+    progress_end(&progress);
+    bulk_print(call, bulk);
+    if (bulk->refused)
+        return fail(reterr, ERR_CONFLICT, "%" PRId64 " of %" PRId64 " processes were refused", bulk->refused,
+                    bulk->matched);
+    if (bulk->left)
+        return fail(reterr, ERR_BUSY,
+                    "%" PRId64 " of %" PRId64 " processes are locked by other transactions: try again", bulk->left,
+                    bulk->matched);
+    return OK;
+}

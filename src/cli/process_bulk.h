@@ -1,0 +1,27 @@
+/*
+ * process_bulk.h - one decision about all processes that a filter matches (--all), or their move to a version.
+ *
+ * They are decided about in chunks. Those that other transactions have locked are repeated for a few seconds, then counted and named.
+ */
+#ifndef CLI_PROCESS_BULK_H
+#define CLI_PROCESS_BULK_H
+
+#include "cli/command.h"
+#include "process/process.h"
+
+typedef struct LockedList LockedList;
+
+/* What is done to all processes that match: a decision, or a move to a version. */
+typedef struct {
+    const ProcessDecision *decision; /* NULL: move */
+    int                    version;
+    const char            *reason;
+    LockedList            *locked;
+    /* What came of it. left: of those that were locked. */
+    int64_t matched, decided, known, refused, left;
+} ProcessBulk;
+
+/* status: the only one that the decision is about; NULL: any that has not ended. ERR_CONFLICT: some were refused. ERR_BUSY: some are locked. */
+must_check ErrorCode process_bulk_run(Call *call, const char *status, ProcessBulk *bulk, Error *reterr);
+
+#endif

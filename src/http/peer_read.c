@@ -1,0 +1,166 @@
+/*
+ * peer_read.c - the request of a connection: its head, then its body, then to the handler. Part of peer.c, which has the invariants.
+ */
+#include "http/peer_internal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define QUICK_BODY_MAX ((size_t)64 << 10) /* reading a larger one would keep the other connections waiting */
+
+void peer_request_begin(Peer *peer)
+{
+    peer->request       = loop_request(peer->loop);
+    peer->request->peer = peer;
+}
+
+Fill peer_fill(Peer *peer)
+{
+    size_t space = peer_space(peer->loop->server) - peer->filled;
+
+    assert(space > 0);
+    ssize_t count = recv(peer->fd, peer->bytes + peer->filled, space, 0);
+    if (count < 0)
+        return errno == EAGAIN || errno == EINTR ? FILL_NONE : FILL_BROKEN;
+    if (count == 0)
+        return FILL_END;
+    if (!peer->request && peer->filled == 0)
+        loop_move(peer, LIST_MOVING); /* from the first byte on, the whole request has read_ms_max to arrive */
+    peer->filled += (size_t)count;
+    return FILL_SOME;
+}
+
+/* Bytes behind the head that are done with: what follows moves up, the head stays where it is. */
+static void peer_consume(Peer *peer, size_t count)
+{
+    peer->filled -= count;
+    memmove(peer->bytes + peer->used, peer->bytes + peer->used + count, peer->filled - peer->used);
+}
+
+bool head_has_body(const Head *head)
+{
+    return head->content_length > 0 || head->chunked;
+}
+
+/* A client that sent Expect: 100-continue and waits gets 100 Continue now; one that did not wait needs none. */
+static void peer_say_continue(Peer *peer)
+{
+    static const char line[] = "HTTP/1.1 100 Continue\r\n\r\n";
+
+    if (!head_has_body(&peer->request->head) || !peer->request->head.expects_continue || peer->filled > peer->used)
+        return;
+    ssize_t count = send(peer->fd, line, sizeof line - 1, MSG_NOSIGNAL);
+    if (count != (ssize_t)sizeof line - 1)
+        peer->close = true; /* the socket's buffer is full before the first response: the client does not read */
+}
+
+/* Another thread has the request now. */
+static void peer_leave(Peer *peer, PeerState state)
+{
+    peer->state   = state;
+    peer->counted = true;
+    atomic_fetch_add(&peer->loop->server->in_flight, 1);
+    loop_move(peer, LIST_WAITING);
+}
+
+/* Hand the request to an executor, or refuse it when too many wait already. unread: its body is still to come. */
+static Step peer_submit(Peer *peer, PeerState state, bool unread)
+{
+    Error error;
+
+    peer_leave(peer, state);
+    if (peer_queue(peer, &error) == OK)
+        return STEP_PAUSE;
+    return peer_fail(peer, &error, /* close= */ unread);
+}
+
+Step peer_take_body(Peer *peer)
+{
+    peer_say_continue(peer);
+    peer->state = PEER_BODY;
+    return STEP_ON;
+}
+
+Step peer_step_head(Peer *peer)
+{
+    Server *server = peer->loop->server;
+    size_t  max    = (size_t)server->options.header_bytes_max;
+    bool    done   = false;
+    Error   error;
+
+    if (peer->filled == 0)
+        return STEP_PAUSE;
+    if (!peer->request)
+        peer_request_begin(peer);
+    Head *head = &peer->request->head;
+    if (head_parse(head, peer->bytes, peer->filled < max ? peer->filled : max, &done, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ true);
+    if (!done && peer->filled >= max) {
+        fail(&error, ERR_HEADERS, "the request line and the headers are larger than %zu bytes", max);
+        return peer_fail(peer, &error, /* close= */ true);
+    }
+    if (!done)
+        return STEP_PAUSE;
+    peer->used  = head->length;
+    peer->close = head->close;
+    peer_name_request(peer);
+    if (dispatch_head(server, peer->request, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ head_has_body(head));
+    if (!peer->request->authentic)
+        return peer_submit(peer, PEER_ASKING, head_has_body(head));
+    peer->known |= peer->request->match.route->scope != SCOPE_NONE;
+    return peer_take_body(peer);
+}
+
+/* Move what has arrived of the body out of the buffer. */
+static ErrorCode read_body(Peer *peer, bool *ret_done, Error *reterr)
+{
+    Request *request = peer->request;
+    char    *bytes   = peer->bytes + peer->used;
+    size_t   here    = peer->filled - peer->used;
+
+    if (request->head.chunked) {
+        size_t count = 0;
+
+        TRY(chunks_parse(&request->chunks, bytes, here, &request->body, &count, reterr));
+        peer_consume(peer, count);
+        *ret_done = request->chunks.state == CHUNK_DONE;
+        return OK;
+    }
+    size_t wanted = head_has_body(&request->head) ? (size_t)request->head.content_length - request->body.length : 0;
+    size_t count  = here < wanted ? here : wanted;
+    if (count > 0) {
+        text_append_bytes(&request->body, bytes, count);
+        peer_consume(peer, count);
+    }
+    *ret_done = count == wanted;
+    return OK;
+}
+
+Step peer_step_body(Peer *peer)
+{
+    Request *request = peer->request;
+    bool     done    = false;
+    Error    error;
+
+    if (read_body(peer, &done, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ true);
+    /* At its first byte where there should be none: a client without a token makes the server hold no more than one buffer. */
+    if (dispatch_body(request, &error) != OK)
+        return peer_fail(peer, &error, /* close= */ !done);
+    if (!done)
+        return STEP_PAUSE;
+    if (!request->match.route->is_inline || request->body.length > QUICK_BODY_MAX)
+        return peer_submit(peer, PEER_WAITING, /* unread= */ false);
+    bool ours = dispatch_run(peer->loop->server, request);
+    if (!ours || request->suspend.may_wait) {
+        peer_leave(peer, PEER_WAITING); /* if it was resumed by now, it is in our own inbox */
+        if (ours)
+            loop_post(peer->loop, peer);
+        return STEP_PAUSE;
+    }
+    dispatch_end(peer->loop->server, request);
+    return peer_answer(peer);
+}

@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""process_lock - processes that an application's open transaction has locked hold no places of a pod. The pods run with default settings."""
+import os
+import tempfile
+
+from helpers import Session
+from pawl_test import Database, Pawl, main, test, wait_until
+from process_helpers import define, lines
+
+LOCKED = 100
+FREE = 50
+
+
+def start_many(db, type_, count):
+    db.rows(f"select pawl.start('{type_}', jsonb_build_object('n', n), p_domain => 'lock') from generate_series(1, {count}) n")
+
+
+def ended(db, type_, status="COMPLETED"):
+    return int(db.value(f"select count(*) from pawl.outcome o join pawl.command c using (id) where c.type = '{type_}' and o.status = '{status}'"))
+
+
+def free_ones_end(pawl, db):
+    """More of them than there are places, while the lock is held."""
+    define(pawl, {"domain": "lock", "type": "free", "steps": [{"name": "s", "set": {"a": 1}}, {"name": "p", "exec": "echo 1", "save": {"b": 2}}]})
+    start_many(db, "free", FREE)
+    wait_until(lambda: ended(db, "free") == FREE, what="the free ones have ended")
+
+
+def runs_are(seen, count):
+    """Each process has run its step once."""
+    assert sorted(lines(seen), key=int) == [str(n) for n in range(1, count + 1)], lines(seen)
+
+
+def no_attempt_counts(db, type_):
+    assert db.value(f"select max(o.attempts) from pawl.outcome o join pawl.command c using (id) where c.type = '{type_}'") == "1"
+
+
+@test
+def locked_processes_leave_their_places_to_others():
+    """Locked before they are begun, by a response that is not committed: each does its step, cannot save the result, and is tried later."""
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other, tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        seen = os.path.join(folder, "seen")
+        define(pawl, {"domain": "lock", "type": "held", "steps": [
+            {"name": "first", "exec": f"n=$(cat); echo $n >> {seen}; echo $n", "input": "{{state.n}}", "retry": {"attempts": 1}, "save": {"v": "{{result}}"}},
+            {"name": "w", "wait": {"response": "x"}}, {"name": "last", "set": {"done": True}}]})
+        start_many(db, "held", LOCKED)
+        other.do("begin")
+        other.do("select pawl.signal(c.command_id, 'x') from pawl.command c where c.type = 'held'")
+        pawl.serve()
+        free_ones_end(pawl, db)
+        wait_until(lambda: len(lines(seen)) == LOCKED, what="the locked ones have done their step")
+        assert ended(db, "held") == 0
+        other.do("commit")
+        wait_until(lambda: ended(db, "held") == LOCKED, what="the locked ones have ended")
+        runs_are(seen, LOCKED)
+        no_attempt_counts(db, "held")
+        assert db.value("select count(*) from pawl.process p join pawl.command c using (id)"
+                        " where c.type = 'held' and (p.state -> 'v') = (p.state -> 'n') and p.state ? 'done'") == str(LOCKED)
+
+
+@test
+def processes_that_are_locked_while_a_step_runs_leave_their_places():
+    """All places run a program when the application locks their processes."""
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other, tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        seen = os.path.join(folder, "seen")
+        define(pawl, {"domain": "lock", "type": "held", "steps": [
+            {"name": "first", "exec": f"echo $(cat) >> {seen}; while ! test -e {folder}/go; do sleep 0.1; done; echo 7",
+             "input": "{{state.n}}", "retry": {"attempts": 1}, "save": {"v": "{{result}}"}}]})
+        pawl.serve()
+        start_many(db, "held", LOCKED)
+        wait_until(lambda: len(lines(seen)) == 16, what="all places are taken")
+        other.do("begin")
+        other.do("select pawl.signal(c.command_id, 'x') from pawl.command c where c.type = 'held'")
+        with open(f"{folder}/go", "w", encoding="utf-8"):
+            pass
+        free_ones_end(pawl, db)
+        assert ended(db, "held") == 0
+        other.do("rollback")
+        wait_until(lambda: ended(db, "held") == LOCKED, what="the locked ones have ended")
+        runs_are(seen, LOCKED)
+        no_attempt_counts(db, "held")
+
+
+def cancel_open(end):
+    """An operator cancels a hundred processes, of which 16 run, and leaves the transaction open."""
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other, tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o777)
+        seen = os.path.join(folder, "seen")
+        define(pawl, {"domain": "lock", "type": "held", "steps": [
+            {"name": "first", "exec": f"echo $(cat) >> {seen}; while ! test -e {folder}/go; do sleep 0.1; done; echo 7",
+             "input": "{{state.n}}", "retry": {"attempts": 1}, "save": {"v": "{{result}}"}},
+            {"name": "last", "exec": "echo 1"}]})
+        pawl.serve()
+        start_many(db, "held", LOCKED)
+        wait_until(lambda: len(lines(seen)) == 16, what="all places are taken")
+        other.do("begin")
+        other.do("select from pawl.cancel(array(select c.command_id from pawl.command c where c.type = 'held'))")
+        with open(f"{folder}/go", "w", encoding="utf-8"):
+            pass
+        free_ones_end(pawl, db)
+        assert ended(db, "held") == 0 and len(lines(seen)) == 16
+        other.do(end)
+        status = "CANCELED" if end == "commit" else "COMPLETED"
+        wait_until(lambda: ended(db, "held", status) == LOCKED, what="the locked ones have ended")
+        if end == "commit":
+            assert len(lines(seen)) == 16, lines(seen)
+        else:
+            runs_are(seen, LOCKED)
+
+
+@test
+def a_cancellation_that_is_rolled_back_has_held_no_places():
+    cancel_open("rollback")
+
+
+@test
+def a_cancellation_that_is_not_committed_yet_holds_no_places():
+    cancel_open("commit")
+
+
+main()

@@ -1,0 +1,227 @@
+#!/usr/bin/env python3
+"""process_shown - what people see of processes: waits in the audit, the step that a process is in, one line per decision, and the width of a terminal. The
+pods run with default settings.
+"""
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import termios
+import threading
+import uuid
+
+from pawl_test import Database, Pawl, main, test, wait_until
+from process_helpers import cli, define, run, show, start, wait_status
+
+
+def events(shown, *names):
+    return [(event["event"], event["details"].get("step")) for event in shown["audit"] if event["event"] in names]
+
+
+def timeline(pawl, process):
+    return pawl.run("process", "show", process).stdout.split("\n\n")[1].splitlines()
+
+
+def on_terminal(pawl, columns, *arguments):
+    """What a command prints to a terminal of this width."""
+    outer, inner = pty.openpty()
+    fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    printed = bytearray()
+
+    def read():
+        try:
+            while chunk := os.read(outer, 65536):
+                printed.extend(chunk)
+        except OSError:  # the other end is closed
+            pass
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    done = subprocess.run(pawl._command(arguments), env=pawl.env, stdin=subprocess.DEVNULL, stdout=inner, stderr=subprocess.PIPE, check=False)
+    os.close(inner)
+    reader.join()
+    os.close(outer)
+    assert done.returncode == 0, done
+    return printed.decode().replace("\r\n", "\n").splitlines()
+
+
+# --- waits ---
+
+@test
+def a_wait_for_a_child_or_command_is_an_event_and_names_the_step_of_a_canceled_process():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "child", "domain": "edge", "steps": [{"name": "w", "wait": {"response": "go"}}]})
+        process, _ = run(pawl, {"type": "parent", "steps": [
+            {"name": "a", "exec": "echo 1"}, {"name": "mail", "command": {"domain": "mailer", "type": "welcome"}},
+            {"name": "kid", "process": {"type": "child", "domain": "edge"}}]}, "WAITING_FOR_REPLY")
+        assert events(show(pawl, process), "WAITING") == [("WAITING", "mail")]
+        assert pawl.run("work", "mailer", "--exec", "true", "--drain").code == 0
+        wait_until(lambda: [sent["step"] for sent in show(pawl, process)["sent"]] == ["kid"], what="the child is started")
+        wait_status(pawl, process, "WAITING_FOR_REPLY")
+        assert events(show(pawl, process), "WAITING", "RESUMED") == [("WAITING", "mail"), ("RESUMED", "mail"), ("WAITING", "kid")]
+        assert any("WAITING           {\"step\": \"kid\"}" in line for line in timeline(pawl, process)), timeline(pawl, process)
+        cli(pawl, "cancel", process)
+        shown = wait_status(pawl, process, "CANCELED")
+        assert shown["step"] == "kid", shown
+        assert [row["process_id"] for row in cli(pawl, "list", "--step", "kid")] == [process]
+        assert cli(pawl, "list", "--step", "mail") == []
+
+
+@test
+def a_wait_that_a_worker_reports_over_http_is_an_event():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process = start(pawl, "code")
+        claimed, = wait_until(lambda: pawl.http("POST", "/v1/process-domains/edge/claim", {"types": ["code"], "limit": 1}).json["items"], what="it is claimed")
+        report = {"process_id": process, "lease": claimed["lease"], "record": {"step": "a", "result": 1},
+                  "wait": {"step": "w", "responses": [{"name": "go", "count": 1}]}}
+        verdict, = pawl.http("POST", "/v1/process-domains/edge/report", {"items": [report]}).json["items"]
+        assert verdict["verdict"] == "written", verdict
+        assert events(show(pawl, process), "WAITING", "RESUMED") == [("WAITING", "w")]
+        cli(pawl, "signal", process, "go")
+        assert events(show(pawl, process), "WAITING", "RESUMED") == [("WAITING", "w"), ("RESUMED", "w")]
+        cli(pawl, "cancel", process)
+        assert wait_status(pawl, process, "CANCELED")["step"] == "w"
+
+
+@test
+def the_reply_of_a_child_says_whether_it_was_compensated():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        define(pawl, {"type": "undone", "domain": "edge", "steps": [
+            {"name": "a", "exec": "echo 1", "compensate": {"exec": "echo 2"}}, {"name": "b", "exec": "exit 65"}]})
+        define(pawl, {"type": "failed", "domain": "edge", "on_failure": "fail", "steps": [{"name": "b", "exec": "exit 70"}]})
+        for child, status in (("undone", "COMPENSATED"), ("failed", "FAILED")):
+            # A refusal in both cases: it needs no operator.
+            _, shown = run(pawl, {"type": f"parent-{child}", "on_failure": "troubleshoot", "steps": [
+                {"name": "kid", "process": {"type": child, "domain": "edge"}}]}, "FAILED", "WAITING_FOR_TSQ")
+            reply, = [response["payload"] for response in shown["responses"]]
+            assert shown["status"] == "FAILED" and reply["status"] == status, shown
+            assert shown["error"].startswith(f"step kid: {status}: step b: "), shown
+
+
+# --- decisions and messages ---
+
+@test
+def a_retry_from_a_step_is_one_line_that_can_be_read():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, _ = run(pawl, {"type": "again", "on_failure": "troubleshoot", "steps": [
+            {"name": "a", "exec": "echo 1"}, {"name": "b", "exec": "echo 2"}, {"name": "c", "exec": "exit 70"}]}, "WAITING_FOR_TSQ")
+        cli(pawl, "retry", process, "--from", "b", "--operator", "ann", "--reason", "new address")
+        shown = wait_status(pawl, process, "WAITING_FOR_TSQ")
+        decisions = [event["details"] for event in shown["audit"] if event["event"] == "OPERATOR_RETRY"]
+        assert [sorted(details) for details in decisions] == [["deleted", "from", "key"], ["reason"]], decisions
+        lines = [line[28:] for line in timeline(pawl, process)]
+        count = len(decisions[0]["deleted"])
+        assert [line for line in lines if line.startswith("OPERATOR_RETRY")] == [
+            f'OPERATOR_RETRY    by ann  from b: {count} records set aside (b, c)  {{"reason": "new address"}}'], lines
+        # The record that is kept has the time of its last attempt, not its number.
+        assert any(line.startswith("step              b:gone1 ") and "attempt" not in line for line in lines), lines
+        refused = cli(pawl, "retry", process, "--from", "z", code=1)["detail"]
+        assert refused.endswith('has not recorded step "z"; a retry without a step continues at the one that failed'), refused
+
+
+@test
+def a_start_with_the_id_of_another_process_is_refused_in_the_words_of_processes():
+    with Database() as db, Pawl(db) as pawl:
+        process = start(pawl, "order", {"n": 1})
+        refused = cli(pawl, "start", "order", '{"n": 2}', "--domain", "edge", "--id", process, code=1)["detail"]
+        assert refused == f"process {process} exists already: state differs from what was sent first", refused
+        refused = cli(pawl, "start", "other", '{"n": 1}', "--domain", "edge", "--id", process, code=1)["detail"]
+        assert refused == f'process {process} exists already: type is "other", it was sent as "order"', refused
+
+
+# --- the terminal ---
+
+@test
+def on_a_terminal_lists_are_cut_to_its_width_and_details_are_wrapped():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        error = "the mailbox of the customer is full, " * 5
+        process, _ = run(pawl, {"type": "mail", "on_failure": "troubleshoot", "steps": [{"name": "a", "exec": f"echo '{error}' >&2; exit 70"}]},
+                         "WAITING_FOR_TSQ", state={"words": ["häuser"] * 30})
+        piped = pawl.run("process", "list").stdout.splitlines()
+        assert max(map(len, piped)) > 200, piped
+        for columns in (40, 80, 120):
+            rows = on_terminal(pawl, columns, "process", "list")
+            assert len(rows) == 3 and len(piped) == 2 and max(map(len, rows)) <= columns, rows
+            assert piped[1].startswith(rows[1].removesuffix("…")), rows
+            # The error does not fit into the row: it stands below.
+            assert rows[2].startswith("    step a: the mailbox") and rows[2].endswith("…") and len(rows[2]) == columns, rows
+        assert on_terminal(pawl, 400, "process", "list") == piped
+        piped = pawl.run("process", "show", process).stdout.splitlines()
+        shown = on_terminal(pawl, 80, "process", "show", process)
+        assert max(map(len, shown)) <= 80, shown
+        state = next(i for i, line in enumerate(shown) if line.startswith("state "))
+        assert shown[state + 1].startswith(" " * 13 + '"') and "häuser" in shown[state + 1], shown
+        failed = next(i for i, line in enumerate(shown) if "step failed" in line)
+        assert shown[failed + 1].startswith(" " * 28) and shown[failed + 1][28] != " ", shown
+        # Nothing is lost by it.
+        assert "".join(" ".join(shown).split()) == "".join(" ".join(piped).split())
+        assert not [line for line in piped if line.endswith(" ")], piped
+        assert on_terminal(pawl, 80, "process", "show", process, "--json") == pawl.run("process", "show", process, "--json").stdout.splitlines()
+
+
+@test
+def on_a_terminal_a_word_that_fits_into_the_next_line_is_not_broken():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        ids = [str(uuid.uuid4()) for _ in range(8)]
+        process, _ = run(pawl, {"type": "ids", "steps": [{"name": "a", "exec": "true"}]}, "COMPLETED", state={"ids": ids, "long": "x" * 300})
+        for columns in range(53, 100, 3):
+            shown = on_terminal(pawl, columns, "process", "show", process)
+            assert max(map(len, shown)) <= columns, shown
+            assert all(any(one in line for line in shown) for one in ids), shown
+
+
+@test
+def on_a_terminal_entries_of_a_wallet_keep_to_its_width():
+    with Database() as db, Pawl(db) as pawl:
+        assert pawl.run("wallet", "create", "ann").code == 0 and pawl.run("wallet", "topup", "ann", "5").code == 0
+        for command in ("entries", "statement"):
+            piped, rows = pawl.run("wallet", command, "ann").stdout, on_terminal(pawl, 80, "wallet", command, "ann")
+            assert max(map(len, rows)) <= 80 < max(map(len, piped.splitlines())), (rows, piped)
+            assert piped.split()[-1] in "\n".join(rows).split(), (rows, piped)
+
+
+@test
+def the_timeline_is_in_order_of_time():
+    """Branches of a parallel may be recorded in another order than they ended in."""
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, _ = run(pawl, {"type": "two", "steps": [{"name": "a", "exec": "true"}, {"name": "b", "exec": "true"}]}, "COMPLETED")
+        db.rows(f"""update pawl.process_step s set ended_at = (select min(started_at) from pawl.process_step where id = s.id) where s.name = 'b'
+                    and s.id = (select id from pawl.command where command_id = '{process}')""")
+        times = [line.split()[1] for line in timeline(pawl, process)]
+        assert times == sorted(times) and [line.split()[3] for line in timeline(pawl, process) if " step " in line] == ["b", "a"], timeline(pawl, process)
+
+
+@test
+def an_amount_that_is_no_integer_is_refused_with_the_bounds_of_the_ledger():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        _, shown = run(pawl, {"type": "pay", "on_failure": "fail", "steps": [
+            {"name": "pay", "wallet": {"kind": "topup", "owner": "ann", "amount": "{{state.amount}}"}}]}, "FAILED", state={"amount": 2.5})
+        assert "amount must be an integer from 1 to 9007199254740991, got 2.5" in shown["error"], shown
+
+
+@test
+def times_in_one_output_have_one_format():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        process, shown = run(pawl, {"type": "quick", "deadline": "1h", "steps": [{"name": "a", "exec": "echo 1"}]}, "COMPLETED")
+        people = pawl.run("process", "show", process).stdout
+        for field in ("created_at", "ended_at", "deadline"):
+            at = shown[field]
+            assert f"{at[:10]} {at[11:23]}Z" in people.split("\n\n", maxsplit=1)[0] and at not in people, (at, people)
+        command = json.loads(pawl.run("send", "mailer", "welcome", "--delay", "1h", "--json").stdout)["command_id"]
+        due = pawl.run("command", "show", command, "--json").json["due_at"]
+        assert f"due          {due[:10]} {due[11:23]}Z\n" in pawl.run("command", "show", command).stdout
+
+
+if __name__ == "__main__":
+    main()

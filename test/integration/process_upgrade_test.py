@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""process_upgrade - a pod that still runs when a newer program has migrated the database fails no process: it claims nothing more and is not ready."""
+from helpers import metric
+from pawl_test import Database, Pawl, main, test, wait_until
+from process_helpers import define, show, start, wait_status
+
+WAITING = {"type": "waiting", "domain": "edge", "on_failure": "fail", "steps": [
+    {"name": "answer", "wait": {"response": "go"}}, {"name": "last", "set": {"last": 1}}]}
+STATUS = "select pawl.process_status(pawl.process_number('%s'))"
+NEWER = "insert into pawl.migration (version, name, checksum) select max(version) + 1, 'newer', repeat('0', 64) from pawl.migration"
+OLDER = "delete from pawl.migration where name = 'newer'"
+
+
+def rename(name, arguments, to):
+    return f"alter function pawl.{name} ({arguments}) rename to {to}"
+
+
+def serve_with_waiting(pawl, count):
+    pawl.serve()
+    define(pawl, WAITING)
+    processes = [start(pawl, "waiting") for _ in range(count)]
+    for process in processes:
+        wait_status(pawl, process, "WAITING_FOR_ASYNC")
+    return processes
+
+
+def requeues(pawl):
+    return metric(pawl, "pawl_bus_calls_total", 'call="requeue"')
+
+
+def signal_sql(process):
+    return f"select pawl.signal('{process}', 'go')"
+
+
+@test
+def a_pod_whose_functions_were_replaced_releases_what_it_claims():
+    with Database() as db, Pawl(db) as pawl:
+        process, other = serve_with_waiting(pawl, 2)
+        checksum = db.value("select checksum from pawl.definition")
+        # As another program does it that has the same tables: in one transaction, and the process can be claimed from then on.
+        db.rows(f"""begin; {rename('process_load', 'bigint[], bigint', 'process_load_newer')}; update pawl.definition set checksum = repeat('0', 64);
+                    {signal_sql(process)}; commit""")
+        wait_until(lambda: pawl.server.said("cannot begin a command: pausing"), what="the pod pauses")
+        assert pawl.server.said("functions in the database differ from this pawl's"), pawl.server.last_words()
+        # In one query: after its pause the pod claims it again.
+        attempts = wait_until(lambda: db.rows(f"select attempt from pawl.ready where id = pawl.process_number('{process}')"), what="it is released")
+        assert attempts == ["0"], attempts
+        # The functions are those of the program again: it goes on, without an operator.
+        db.rows(f"""begin; {rename('process_load_newer', 'bigint[], bigint', 'process_load')}; update pawl.definition set checksum = '{checksum}';
+                    {signal_sql(other)}; commit""")
+        for each in (process, other):
+            assert wait_status(pawl, each, "COMPLETED", "WAITING_FOR_TSQ", "FAILED")["status"] == "COMPLETED"
+
+
+@test
+def an_error_of_the_same_schema_is_still_a_failure_of_the_process():
+    with Database() as db, Pawl(db) as pawl:
+        process, = serve_with_waiting(pawl, 1)
+        db.rows(f"begin; {rename('process_load', 'bigint[], bigint', 'process_load_gone')}; {signal_sql(process)}; commit")
+        wait_until(lambda: db.value(STATUS % process) == "WAITING_FOR_TSQ", what="it needs an operator")
+
+
+@test
+def a_pod_whose_schema_is_newer_is_not_ready_and_claims_nothing():
+    with Database() as db, Pawl(db) as pawl:
+        process, = serve_with_waiting(pawl, 1)
+        db.rows(NEWER)
+        # It finds out by itself, also where readiness is not polled.
+        wait_until(lambda: pawl.server.said("the schema is newer than this program: it claims nothing more"), what="it is logged")
+        # A check that takes too long on a busy machine answers 503 as well, with another reason.
+        wait_until(lambda: b"its schema is newer than this program" in pawl.http("GET", "/health/ready").body, what="the pod says why it is not ready")
+        assert pawl.http("GET", "/health/ready").status == 503
+        wait_until(lambda: db.value("select count(*) from pawl.task where until > now()") == "0", what="its periodic tasks are free for a newer pod")
+        # Nothing is claimed from here on, also not what could still be run. Only the worker requeues now: it claims between two of these calls.
+        db.rows(signal_sql(process))
+        calls = requeues(pawl)
+        wait_until(lambda: requeues(pawl) >= calls + 2, what="the worker has requeued, and passed over a claim")
+        assert db.value(STATUS % process) == "PENDING", db.value(STATUS % process)
+        db.rows(OLDER)
+        wait_until(lambda: pawl.http("GET", "/health/ready").status == 200, what="the pod is ready again")
+        assert wait_status(pawl, process, "COMPLETED", "WAITING_FOR_TSQ", "FAILED")["status"] == "COMPLETED"
+        assert show(pawl, process)["state"] == {"last": 1}
+
+
+main()

@@ -1,0 +1,55 @@
+-- process_order.sql - records of a process are in the order in which they were written, whatever clocks say.
+\i ../fake_clock.sql
+
+create function claim_all () returns table (id bigint, token bigint) language sql as $$
+  select c.id, c.token from pawl.claim(pawl.domain_find('process:shop'), 100, 60000, array_fill(0::bigint, array[10]), null, 'w') c
+$$;
+-- Began so long before now, which is what a pod estimates.
+create table leased (id bigint, token bigint);
+create function put (p_step text, p_error text default null, p_began interval default '0', p_ends text default null) returns text language sql as $$
+  select w.verdict
+  from leased l, pawl.process_write(array[l.id], array[l.token], array[p_step], '{1}', null, array[to_jsonb(p_step)], array[p_error],
+    array[pawl.micros(pawl.now() - p_began)], null, null, null, null, null, null, null, array[p_ends], null, array[p_error]) w
+$$;
+create function records () returns table (step text, error text) language sql as $$
+  select s ->> 'name', s ->> 'error'
+  from pawl.process_load(array(select id from pawl.process), 0) l cross join lateral jsonb_array_elements(l.steps) with ordinality s (s, n)
+  order by l.id, n
+$$;
+select version from pawl.process_define('shop', 'order', '{"type": "order", "domain": "shop", "steps": [
+  {"name": "pay", "exec": "true", "compensate": {"exec": "true"}}, {"name": "mail", "exec": "true"}, {"name": "x", "exec": "true"}]}', null, null, 'test');
+
+-- A step whose begin was estimated too early: what was recorded before it is not set aside.
+select pawl.start('order', p_process_id => '018f0000-0000-7000-8000-000000000001', p_domain => 'shop') is not null as started;
+insert into leased select * from claim_all();
+select put('pay');
+select put('mail');
+select put('x', 'no', '1 min', 'fail');
+select verdict from pawl.process_retry('{018f0000-0000-7000-8000-000000000001}', '{shop}', 'ann', null, 'x');
+select * from records();
+-- A clock that was set back in between.
+truncate leased; insert into leased select * from claim_all();
+insert into pawl.fake_clock (at) values ('2020-01-01 00:00 UTC');
+select put('x', 'no', '0', 'fail');
+select * from records();
+select verdict from pawl.process_retry('{018f0000-0000-7000-8000-000000000001}', '{shop}', 'ann', null, 'mail');
+select * from records();
+truncate pawl.fake_clock;
+
+-- Records of a version that did not number them come first, in the order of their times.
+truncate pawl.process_step;
+insert into pawl.process_step (id, name, attempt, started_at, ended_at, number)
+select p.id, s.name, 1, s.at, s.at + interval '1 s', 0
+from pawl.process p, (values ('mail', timestamptz '2026-01-01 00:00:02 UTC'), ('pay', '2026-01-01 00:00:00 UTC')) s (name, at);
+truncate leased; insert into leased select * from claim_all();
+select put('x', 'no', '0', 'fail');
+select * from records();
+select verdict from pawl.process_retry('{018f0000-0000-7000-8000-000000000001}', '{shop}', 'ann', null, 'mail');
+select * from records();
+
+-- A step that began and has not ended, because its workers died: it is run again with another key.
+truncate pawl.process_step;
+truncate leased; insert into leased select * from claim_all();
+select put('pay:input', null, '0', 'fail');
+select verdict from pawl.process_retry('{018f0000-0000-7000-8000-000000000001}', '{shop}', 'ann', null, 'pay');
+select * from records();
