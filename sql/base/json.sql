@@ -41,9 +41,11 @@ $$;
 -- Has it more than 16 MiB as text? Values below 1000 bytes cannot, and are not measured.
 create or replace function pawl.json_is_large (p_value jsonb)
   returns boolean
-  language sql immutable
+  language plpgsql immutable
 as $$
-  select pg_catalog.pg_column_size(array[p_value]) >= 1000 and pawl.json_bytes(p_value) > pawl.json_max()
+begin
+  return pg_catalog.pg_column_size(array[p_value]) >= 1000 and pawl.json_bytes(p_value) > pawl.json_max();
+end
 $$;
 
 -- For listings: a value of more than 16 MiB as text, which an earlier version has stored, as {"truncated": true, "stored_bytes": n}. One

@@ -10,12 +10,24 @@
 -- process or decides about it holds it until the commit.
 -- Errors: QP001 an argument is out of range.
 
--- Was its cancellation with compensation asked for, by an operator or by its deadline?
-create or replace function pawl.process_is_canceled (p_id bigint)
-  returns boolean
+-- The requests to cancel a process with compensation, by operators or by its deadline. In a FROM clause it is inlined; a scalar function with a
+-- subquery never is, and would be planned again by every statement that calls it.
+create or replace function pawl.process_cancellations (p_id bigint)
+  returns table (key text)
   language sql stable
 as $$
-  select exists (select from pawl.process_response r where r.id = p_id and r.name = '$cancel')
+  select r.key from pawl.process_response r where r.id = p_id and r.name = '$cancel'
+$$;
+
+-- Is there one?
+create or replace function pawl.process_is_canceled (p_id bigint)
+  returns boolean
+  language plpgsql stable
+  set plan = keyed_cached
+as $$
+begin
+  return exists (select from pawl.process_cancellations(p_id));
+end
 $$;
 
 -- Has it recorded or sent something, or does it wait, or is it in the troubleshooting queue? If not, nothing of it is to be compensated.
@@ -56,15 +68,18 @@ begin
 end
 $$;
 
--- Is one of the waits of a process complete? A cancellation completes all, unless it is being compensated already.
+-- Is one of the waits of a process complete? A cancellation completes all, unless it is being compensated already. Part of pawl.process_write, under
+-- its planner settings.
 create or replace function pawl.process_is_met (p_id bigint, p_waits jsonb)
   returns boolean
-  language sql stable
+  language plpgsql stable
 as $$
-  select exists (
-    select from pawl.process p where p.id = p_id and p.phase = 'forward' and pawl.process_is_canceled(p_id)) or exists (
+begin
+  return exists (
+    select from pawl.process p where p.id = p_id and p.phase = 'forward' and exists (select from pawl.process_cancellations(p.id))) or exists (
     select from jsonb_each_text(p_waits) w (name, needed)
-    where w.needed::bigint <= pawl.process_response_count(p_id, w.name))
+    where w.needed::bigint <= pawl.process_response_count(p_id, w.name));
+end
 $$;
 
 -- Queue processes that wait; those that do not wait any more are left alone. Returns those that were queued.
@@ -169,7 +184,7 @@ begin
   return array(
     select p.id from pawl.process p
     where p.id = any (p_held) and (
-      p.phase = 'forward' and (pawl.process_is_canceled(p.id) or exists (
+      p.phase = 'forward' and (exists (select from pawl.process_cancellations(p.id)) or exists (
         select from unnest(p_ids, p_names) with ordinality n (id, name, ord)
         where n.id = p.id and n.name = '$cancel' and n.ord = any (p_stored)))
       or exists (

@@ -419,7 +419,7 @@ begin
   end if;
   return query
     select u.ord::integer, case when u.verdict = 'WRITTEN' and u.ord = any (v_known) then 'KNOWN' else u.verdict end, p.version, p.state,
-           pawl.process_is_canceled(u.id)
+           exists (select from pawl.process_cancellations(u.id))
     from unnest(p_ids, p_patches, v_verdicts) with ordinality u (id, patch, verdict, ord)
     left join lateral (
       select p.version, p.state from pawl.process p

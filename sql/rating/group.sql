@@ -7,13 +7,18 @@ create or replace function rating.group_get (p_chat_id bigint)
   returns table (id bigint, chat_id bigint, title text, is_active boolean, is_published boolean, language text, rules_id integer, system text,
                  k_factor integer, margin boolean, start_rating integer, draws boolean, undo_hours integer, min_games integer,
                  match_topic text, ranking_topic text)
-  language sql stable security definer set search_path = rating, pg_temp
+  language plpgsql stable security definer set search_path = rating, pg_temp
+  set plan = keyed_cached
 as $$
-  select g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.system, r.k_factor, r.margin, g.start_rating,
-         g.draws, g.undo_hours, g.min_games, g.match_topic::text, g.ranking_topic::text
-  from rating.groups g join rating.rules r on r.id = g.rules_id
-  where g.id = coalesce((select o.id from rating.groups o where o.chat_id = p_chat_id),
-                        (select a.group_id from rating.group_alias a where a.chat_id = p_chat_id))
+#variable_conflict use_column
+begin
+  return query
+    select g.id, g.chat_id, g.title, g.is_active, g.is_published, g.language, g.rules_id, r.system, r.k_factor, r.margin, g.start_rating,
+           g.draws, g.undo_hours, g.min_games, g.match_topic::text, g.ranking_topic::text
+    from rating.groups g join rating.rules r on r.id = g.rules_id
+    where g.id = coalesce((select o.id from rating.groups o where o.chat_id = p_chat_id),
+                          (select a.group_id from rating.group_alias a where a.chat_id = p_chat_id));
+end
 $$;
 
 -- The same, created on first sight. A title that is given and differs is stored.

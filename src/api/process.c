@@ -177,8 +177,7 @@ ErrorCode api_process_signal(void *context, Request *request, Response *response
     TRY(signal_read(request, &signal, reterr));
     TRY(process_signal(api->pool, request_deadline(request), API_LOCK_MS, request_arena(request), name, &signal,
                        &signaled, reterr));
-    if (strcmp(signaled.verdict, "RESUMED") == 0)
-        waker_notify(api->waker, signaled.queue);
+    waker_notify_names(api->waker, signaled.wake);
     if (strcmp(signaled.verdict, "REPEATED") == 0)
         api_replayed_set(response);
     response->status = 201;

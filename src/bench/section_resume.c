@@ -82,7 +82,7 @@ static ErrorCode response_send(Resume *resume, int64_t at, Arena *arena, Error *
 
     TRY(process_signal(resume->database->pool, deadline_in_ms(CALL_MS), /* lock_ms= */ 0, arena, name, &signal,
                        &signaled, reterr));
-    waker_notify(resume->waker, signaled.queue);
+    waker_notify_names(resume->waker, signaled.wake);
     return OK;
 }
 

@@ -105,8 +105,7 @@ ErrorCode command_process_signal(Call *call, Error *reterr)
     TRY(app_open(&call->given, APP_SCHEMA, &app, reterr));
     TRY(process_signal(app->pool, deadline_in_ms(APP_COMMAND_MS), /* lock_ms= */ 0, call->arena, name, &signal,
                        &signaled, reterr));
-    if (strcmp(signaled.verdict, "RESUMED") == 0)
-        wake_domains(app, signaled.queue);
+    wake_domains(app, signaled.wake);
     signaled_print(call, &name, &signal, signaled.verdict);
     return OK;
 }

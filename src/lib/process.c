@@ -84,8 +84,7 @@ static ErrorCode signal_send(Pawl *pawl, const PawlSignal *given, Deadline deadl
     uuid_new(key);
     TRY(process_signal(pawl->pool, deadline, /* lock_ms= */ 0, arena, (ProcessName){id, given->domain}, &signal,
                        &signaled, reterr));
-    if (strcmp(signaled.verdict, "RESUMED") == 0)
-        waker_notify(pawl->waker, signaled.queue);
+    waker_notify_names(pawl->waker, signaled.wake);
     if (ret_verdict)
         *ret_verdict = verdict_constant(signaled.verdict);
     return OK;

@@ -145,10 +145,10 @@ typedef struct {
 } ProcessSignal;
 
 /* verdict: RESUMED, STORED (it does not wait for it, or for more), REPEATED (the key is known), LATE (it has ended; its state was patched).
- * queue: the domain of the bus whose workers should be woken. */
+ * wake: the domain of the bus whose workers should be woken; NULL: none. */
 #define PROCESS_SIGNALED_COLUMNS(X, T)   \
     X(T, const char *, DB_TEXT, verdict) \
-    X(T, const char *, DB_TEXT, queue)
+    X(T, const char *, DB_TEXT, wake)
 typedef struct {
     PROCESS_SIGNALED_COLUMNS(DB_FIELD, ProcessSignaled)
 } ProcessSignaled;
