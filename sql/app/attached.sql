@@ -43,13 +43,35 @@ as $$
   select pawl.process_attached_difference(p_domain, p_domain_id, p_command_id, p_attached)
 $$;
 
--- Do what is due at p_now by what is attached, at most p_limit of it. Returns how much was due.
-create or replace function pawl.attached_due (p_limit integer, p_now timestamptz)
-  returns integer
-  language plpgsql
+-- Is something due by what is attached?
+create or replace function pawl.attached_is_due (p_now timestamptz)
+  returns boolean
+  language plpgsql stable security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
 as $$
 begin
-  return pawl.process_deadlines_pass(p_limit, p_now);
+  return pawl.process_deadline_next('-infinity', p_now) is not null;
+end
+$$;
+
+-- Do what is due by what is attached, at most p_limit of it. Locks are waited for, but for about a second in all: others wait for what the call
+-- holds. Returns when something is due next, in milliseconds, at most p_most_ms; 0: there is more to do.
+create or replace function pawl.attached_due (p_limit integer, p_most_ms integer)
+  returns integer
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
+as $$
+declare
+  v_now timestamptz := pawl.now();
+begin
+  if (p_limit between 1 and 100000 and p_most_ms between 0 and 86400000) is not true then
+    raise exception 'limit must be from 1 to 100000 and most_ms from 0 to 86400000' using errcode = 'QU001';
+  end if;
+  if not pawl.process_deadlines_pass(p_limit, v_now) then
+    return 0;
+  end if;
+  return coalesce(ceil(extract(epoch from
+    pawl.attached_due_next(v_now, v_now + p_most_ms * interval '1 ms') - v_now) * 1000)::integer, p_most_ms);
 end
 $$;
 

@@ -57,6 +57,8 @@ as $$
     ('pawl.settle_named',       'worker'),
     ('pawl.settle_items',       'worker'),
     ('pawl.requeue_due',        'worker monitor'),
+    ('pawl.attached_is_due',    'worker monitor'),
+    ('pawl.attached_due',       'worker monitor'),
     ('pawl.command_status',     'reader'),
     ('pawl.decided_status',     'sender'),
     ('pawl.command_number',     'reader'),

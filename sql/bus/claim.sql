@@ -228,8 +228,8 @@ begin
 end
 $$;
 
--- Requeue what is due: delayed commands, and leases that have expired; and do what is due by attached rows (app/attached.sql). In batches; any number of
--- pods may call it at the same time.
+-- Requeue what is due: delayed commands, and leases that have expired. In batches; any number of pods may call it at the same time. What is due by
+-- attached rows (app/attached.sql) is for pawl.attached_due, in a transaction of its own, because that may wait for locks.
 -- p_since: leases that expired before this have been read, so that the scan does not begin at the oldest dead entry. A caller that has read none, and one
 -- that has read later ones than the clock shows, which was set back, has leases corrected: see pawl.lease_correct.
 -- p_due_since: no command that was due before this is left, so that the scan does not read index entries of deleted rows that cannot
@@ -246,11 +246,9 @@ create or replace function pawl.requeue_due (
   set plan = keyed_cached
 as $$
 declare
-  c_attached constant integer := 100;
   v_most timestamptz;
   v_next timestamptz;
   v_ids bigint[];
-  v_attached integer; -- that was due
   v_corrected integer := 0;
 begin
   if (p_limit between 1 and 100000 and p_most_ms between 0 and 86400000 and p_since is not null and p_due_since is not null) is not true then
@@ -273,11 +271,10 @@ begin
     order by l.until limit p_limit for update skip locked), looked);
   moved := moved + pawl.requeue_apart('lease', v_ids, looked);
   perform pawl.batch_sweep(100), pawl.order_resume(100);
-  v_attached := pawl.attached_due(c_attached, looked);
   due_left := (
     select d.due from pawl.delayed d where d.due >= p_due_since and d.due <= looked order by d.due limit 1);
   -- Not beyond v_most: most index entries behind it belong to leases that were settled long before they would expire.
-  v_next := case when moved >= p_limit or v_corrected >= p_limit or v_attached = c_attached then looked else least(
+  v_next := case when moved >= p_limit or v_corrected >= p_limit then looked else least(
     pawl.attached_due_next(looked, v_most),
     (select d.due from pawl.delayed d where d.due > looked and d.due < v_most order by d.due limit 1),
     (select l.until from pawl.lease l where l.until >= looked and l.until < v_most order by l.until limit 1),

@@ -66,21 +66,21 @@ end
 $$;
 
 -- Note the extensions of leases that another transaction has locked. p_done: the items that were extended or have ended.
-create or replace function pawl.lease_extend_locked (p_ids bigint[], p_tokens bigint[], p_done integer[], p_until timestamptz)
+create or replace function pawl.lease_extend_locked (p_ids bigint[], p_tokens bigint[], p_done integer[], p_now timestamptz, p_lease_ms integer)
   returns void
   language sql
 as $$
-  insert into pawl.lease_extension as e (id, token, until)
-  select u.id, u.token, p_until
+  insert into pawl.lease_extension as e (id, token, until, lease_ms)
+  select distinct on (u.id) u.id, u.token, p_now + p_lease_ms * interval '1 ms', p_lease_ms -- an item may be given twice
   from unnest(p_ids, p_tokens) with ordinality u (id, token, ord)
   cross join lateral (select from pawl.lease l where l.id = u.id and l.token = u.token limit 1) l
   where u.ord <> all (p_done)
   order by u.id
-  on conflict (id) do update set token = excluded.token, until = excluded.until
+  on conflict (id) do update set token = excluded.token, until = excluded.until, lease_ms = excluded.lease_ms
 $$;
 
 -- Of leases that have expired and that the caller has locked, those that no heartbeat has extended meanwhile. The others get the time that was noted when
--- their rows were locked: their workers are alive.
+-- their rows were locked: their workers are alive. A note counts once, and for no longer than its length: the clock may have been ahead.
 create or replace function pawl.lease_extended_late (p_ids bigint[], p_now timestamptz)
   returns bigint[]
   language plpgsql
@@ -91,10 +91,15 @@ begin
   if cardinality(p_ids) = 0 or not exists (select from pawl.lease_extension) then
     return p_ids;
   end if;
-  with kept as (
-    update pawl.lease l set until = e.until
-    from pawl.lease_extension e
-    where l.id = any (p_ids) and e.id = l.id and e.token = l.token and e.until > p_now
+  with noted as (
+    delete from pawl.lease_extension e
+    where e.id = any (array(select e.id from pawl.lease_extension e where e.id = any (p_ids) for update skip locked))
+    returning e.id, e.token, e.until, e.lease_ms
+  ), kept as (
+    update pawl.lease l
+    set until = least(n.until, p_now + coalesce(n.lease_ms, l.lease_ms) * interval '1 ms'), lease_ms = coalesce(n.lease_ms, l.lease_ms)
+    from noted n
+    where l.id = n.id and l.token = n.token and n.until > p_now
     returning l.id
   )
   select array_agg(k.id) into v_kept from kept k;
@@ -149,7 +154,7 @@ begin
   select h.ords, h.tids, h.canceled into v_kept, v_tids, v_ended from pawl.lease_hold(p_ids, p_tokens) h;
   update pawl.lease l set until = v_now + p_lease_ms * interval '1 ms', lease_ms = p_lease_ms where l.ctid = any (v_tids);
   if coalesce(cardinality(v_kept), 0) + coalesce(cardinality(v_ended), 0) < cardinality(p_ids) then
-    perform pawl.lease_extend_locked(p_ids, p_tokens, array(select unnest(v_kept || v_ended)), v_now + p_lease_ms * interval '1 ms');
+    perform pawl.lease_extend_locked(p_ids, p_tokens, array(select unnest(v_kept || v_ended)), v_now, p_lease_ms);
   end if;
   return query
     -- By grouping, because row by row a join of two lists takes the square of their length.

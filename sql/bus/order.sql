@@ -132,11 +132,11 @@ begin
     select k.key, r.id
     from (
       select g.key
-      from (select u.key, min(u.id) as id from unnest(p_ids, p_keys) u (id, key) group by u.key) g
+      from (select u.key, min(u.ord) as ord from unnest(p_keys) with ordinality u (key, ord) group by u.key) g
       left join lateral (
         select true as is_held from pawl.order_turn t where t.domain_id = p_domain_id and t.order_key = g.key limit 1) t on true
       where t.is_held is null
-      order by g.id limit greatest(p_limit, 0)
+      order by g.ord limit greatest(p_limit, 0)
     ) k
     cross join lateral (
       select r.id from pawl.ready r where r.domain_id = p_domain_id and r.order_key = k.key order by r.id limit 1) r

@@ -1,6 +1,6 @@
 -- deadline.sql - deadlines of processes: given by the start, or else by the definition, and decided about when they pass.
 --
--- pawl.requeue_due decides, so it needs no worker of the type. Actions:
+-- What requeues commands decides (pawl.attached_due), so it needs no worker of the type. Actions:
 --   fail          ends the process as FAILED
 --   troubleshoot  moves it to the troubleshooting queue
 --   compensate    has it compensated, as an operator's cancellation does: by the response "$cancel", of the key "deadline". A process that
@@ -156,7 +156,8 @@ begin
   select p.id, '$deadline', 'deadline', nextval('pawl.response_seq'),
          jsonb_build_object('action', p_action, 'deadline', pawl.iso(p.deadline)), p_now, case when p.wait is not null then p.step end
   from pawl.process p
-  where p.id = p_id and not exists (select from pawl.process_response r where r.id = p_id and r.name = '$cancel' and r.key = 'deadline');
+  where p.id = p_id and not exists (select from pawl.process_response r where r.id = p_id and r.name = '$cancel' and r.key = 'deadline')
+  on conflict (id, name, key) do nothing; -- decided before, by a clock that was ahead
 end
 $$;
 
@@ -166,6 +167,7 @@ create or replace function pawl.process_deadline_fail (p_id bigint, p_now timest
   language plpgsql
 as $$
 begin
+  perform from pawl.lease l where l.id = p_id for update; -- so that what its worker is sending is known, and compensated too
   perform pawl.process_deadline_note(p_id, 'fail', p_now);
   perform pawl.process_orphan_note(array[p_id], true);
   if pawl.finish(array[p_id], 'FAILED', 'FAILED', null, pawl.deadline_error(), null) = '{}' then
@@ -259,25 +261,27 @@ end
 $$;
 
 -- Decide about at most p_limit processes whose deadlines have passed. What cannot be decided now is tried again after a second, later the longer it
--- is overdue, and after five of these the call ends: each may have waited 100 ms. The others come first then, because they have been due for longer.
--- Returns how many were read.
+-- is overdue. The call ends after half a second: a process may have waited 100 ms for its rows, and its reply or batch for a second, and the rows of
+-- the others are locked meanwhile. Those that are left come first then, because they have been due for longer. Returns whether none is left.
 create or replace function pawl.process_deadlines_pass (p_limit integer, p_now timestamptz)
-  returns integer
+  returns boolean
   language plpgsql security definer set search_path = pawl, pg_temp
   set plan = keyed_cached
 as $$
 declare
+  c_time_max constant interval := interval '500 ms';
+  v_start timestamptz := clock_timestamp();
   v_ids bigint[];
   v_void bigint[];
   v_row record;
-  v_busy integer := 0;
 begin
   v_ids := array(
     select p.id from pawl.process p
-    where p.deadline_due <= p_now and (p.definition_id is null or not exists (select from pawl.lease l where l.id = p.id))
-    order by p.deadline_due limit p_limit for update skip locked);
+    left join lateral (select true as runs from pawl.lease l where l.id = p.id limit 1) l on p.definition_id is not null
+    where p.deadline_due <= p_now and l.runs is null
+    order by p.deadline_due limit p_limit for update of p skip locked);
   if cardinality(v_ids) = 0 then
-    return 0;
+    return true;
   end if;
   v_void := array(select i from unnest(v_ids) i where pawl.process_deadline_is_void(i)); -- in a new snapshot, under the locks
   update pawl.process p set deadline_due = null where p.id = any (v_void);
@@ -287,27 +291,31 @@ begin
     if not pawl.process_deadline_pass(v_row.id, coalesce(v_row.deadline_action, 'troubleshoot'), p_now) then
       update pawl.process p
       set deadline_due = p_now + greatest(interval '1 s', least((p_now - p.deadline) / 10, interval '1 min')) where p.id = v_row.id;
-      v_busy := v_busy + 1;
-      exit when v_busy = 5;
+    end if;
+    if clock_timestamp() > v_start + c_time_max then
+      return false;
     end if;
   end loop;
-  return cardinality(v_ids);
+  return cardinality(v_ids) < p_limit;
 end
 $$;
 
 -- When a deadline passes next, between these times; null: none does.
 create or replace function pawl.process_deadline_next (p_from timestamptz, p_to timestamptz)
   returns timestamptz
-  language sql stable
+  language plpgsql stable
 as $$
-  select p.deadline_due from pawl.process p where p.deadline_due > p_from and p.deadline_due < p_to order by p.deadline_due limit 1
+begin
+  return (select p.deadline_due from pawl.process p where p.deadline_due > p_from and p.deadline_due < p_to order by p.deadline_due limit 1);
+end
 $$;
 
 -- ---- when code ends ----
 
 -- Processes in code that complete: verdict ENDED for those whose deadline has passed. They fail, or go to the troubleshooting queue, also where they
 -- should be compensated: their function has ended, and had no call in which it could learn of it. A retry completes them. BUSY:
--- another transaction has the process locked.
+-- another transaction has the process locked. Not those whose deadline was decided about (deadline_due is null) otherwise than by asking for the
+-- compensation. One whose cancellation was accepted is canceled.
 create or replace function pawl.write_late (p_ids bigint[], p_ends text[], p_verdicts text[])
   returns text[]
   language plpgsql
@@ -317,10 +325,11 @@ declare
   v_late bigint[] := array(
     select distinct u.id from unnest(p_ids, p_ends, p_verdicts) u (id, outcome, verdict)
     cross join lateral (
-      select p.deadline, p.retried_at from pawl.process p
+      select p.deadline, p.deadline_due, p.retried_at from pawl.process p
       where p.id = u.id and p.deadline <= v_now and p.definition_id is null and p.phase = 'forward' limit 1) p
     where u.verdict = 'WRITTEN' and u.outcome = 'complete' and (p.retried_at >= p.deadline) is not true
-      and not exists (select from pawl.process_response r where r.id = u.id and r.name = '$cancel' and r.key <> 'deadline')
+      and (p.deadline_due is not null or exists (select from pawl.process_cancellations(u.id) c where c.key = 'deadline'))
+      and not exists (select from pawl.process_cancellations(u.id) c where c.key <> 'deadline')
     order by 1);
   v_held bigint[];
   v_row record;
@@ -331,9 +340,13 @@ begin
   v_held := array(
     select p.id from unnest(v_late) i (id) cross join lateral (select p.id from pawl.process p where p.id = i.id for update skip locked) p);
   for v_row in
-    select p.id, coalesce(p.deadline_action, 'troubleshoot') as action from pawl.process p where p.id = any (v_held) order by p.id
+    select p.id, case when exists (select from pawl.lease l where l.id = p.id and l.cancel) then 'cancel'
+                      else coalesce(p.deadline_action, 'troubleshoot') end as action
+    from pawl.process p where p.id = any (v_held) order by p.id
   loop
-    if v_row.action = 'fail' then
+    if v_row.action = 'cancel' then
+      perform pawl.finish_canceled(array[v_row.id]);
+    elsif v_row.action = 'fail' then
       perform pawl.process_deadline_fail(v_row.id, v_now);
     else
       perform pawl.process_deadline_troubleshoot(v_row.id, v_row.action, pawl.deadline_error() || case when v_row.action = 'compensate'

@@ -60,7 +60,7 @@ create or replace function pawl.process_of_code (p_domain text, p_type text)
   set plan = keyed
 as $$
 declare
-  v_domain integer := (select n.id from pawl.domain_name n where n.name = 'process:' || p_domain);
+  v_domain integer := pawl.domain_find('process:' || p_domain);
   v_is_open boolean := v_domain is not null and pawl.process_open_is_shorter(v_domain);
 begin
   return (

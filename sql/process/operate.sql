@@ -23,9 +23,22 @@ begin
 end
 $$;
 
+-- Is a process in code in the troubleshooting queue although none of its calls has failed: because its workers were lost, or its deadline has passed?
+create or replace function pawl.process_is_interrupted (p_id bigint)
+  returns boolean
+  language plpgsql stable
+as $$
+begin
+  return exists (
+    select from pawl.tsq t
+    where t.id = p_id and (t.error = pawl.worker_lost_error() or starts_with(t.error, pawl.deadline_error()))
+      and exists (select from pawl.process p where p.id = p_id and p.definition_id is null));
+end
+$$;
+
 -- Decide which failures of processes do not count any more, because an operator has them tried again: all, but of code only those of the call that it
 -- failed at. A failure that the function has handled, behind which another call is recorded (with a greater number in input_hash), stays:
--- the function would take another way if that call succeeded now. Where its workers were lost, no call has failed, and all of them stay. p_none: none
+-- the function would take another way if that call succeeded now. Where no call has failed (pawl.process_is_interrupted), all of them stay. p_none: none
 -- of code, which is retried from a step that has been set aside, so that all others stay as they are recorded. A failure is decided about once.
 create or replace function pawl.process_failures_reset (p_ids bigint[], p_none boolean)
   returns void
@@ -44,8 +57,7 @@ begin
            c.id is null or not p_none and not coalesce(substring(s.input_hash from '^([0-9]{1,9}):')::integer < c.last_call, false) as is_reset
     from pawl.process_step s
     left join code c on c.id = s.id
-    where s.id = any (p_ids) and s.error is not null and s.is_reset is null and (c.id is null or p_none or not exists (
-      select from pawl.tsq t where t.id = s.id and t.error = pawl.worker_lost_error()))
+    where s.id = any (p_ids) and s.error is not null and s.is_reset is null and (c.id is null or p_none or not pawl.process_is_interrupted(s.id))
   )
   update pawl.process_step s set is_reset = f.is_reset
   from failure f where s.id = f.id and s.name = f.name and s.attempt = f.attempt;
@@ -53,7 +65,8 @@ end
 $$;
 
 -- Those of these commands that are processes are tried again (pawl.command_decide): failures so far do not count any more, and replies of
--- commands that failed or were canceled are set aside, so that their steps send another command; but those of failures that stay. Their rows are locked.
+-- commands that failed or were canceled are set aside, so that their steps send another command; but not those of failures that stay, nor those that an
+-- interrupted function has not seen. Their rows are locked.
 create or replace function pawl.process_retried (p_ids bigint[])
   returns void
   language plpgsql
@@ -68,7 +81,8 @@ begin
   perform pawl.process_failures_reset(p_ids, false);
   update pawl.process_response r set name = '$gone.' || substr(r.name, 8)
   where r.id = any (p_ids) and r.name like '$reply.%' and r.payload ->> 'status' <> 'COMPLETED' and not exists (
-    select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is not null and s.is_reset is not true);
+    select from pawl.process_step s where s.id = r.id and s.name = substr(r.name, 8) and s.error is not null and s.is_reset is not true)
+    and not pawl.process_is_interrupted(r.id);
 end
 $$;
 
@@ -109,7 +123,8 @@ end
 $$;
 
 -- What processes have sent and of which no record says how it ended. is_open: no reply has come. Otherwise the reply, as a record without a number: it came
--- while the process was in the troubleshooting queue, or was about to go there. Replies that an operator has set aside are left out.
+-- while the process was in the troubleshooting queue, or was about to go there. Replies that an operator has set aside are left out. Retention may have
+-- deleted the command that a reply is of.
 create or replace function pawl.process_sent_unrecorded (p_ids bigint[])
   returns table (id bigint, name text, result jsonb, error text, started_at timestamptz, ended_at timestamptz, is_open boolean)
   language plpgsql stable
@@ -129,7 +144,17 @@ begin
       select r.name, r.payload, r.at from pawl.process_response r
       where r.id = s.id and r.name in ('$reply.' || c.record, '$gone.' || c.record) and r.key = c.key limit 1) r on true
     where s.id = any (p_ids) and (r.name is null or r.name like '$reply.%' and not exists (
-      select from pawl.process_step t where t.id = s.id and t.name = c.record));
+      select from pawl.process_step t where t.id = s.id and t.name = c.record))
+    union all
+    select r.id, substr(r.name, 8), r.payload -> 'result',
+           case when r.payload ->> 'status' <> 'COMPLETED' then coalesce(r.payload ->> 'error', r.payload ->> 'status') end, r.at, r.at, false
+    from pawl.process_response r
+    where r.id = any (p_ids) and r.name like '$reply.%'
+      and not exists (select from pawl.process_step t where t.id = r.id and t.name = substr(r.name, 8))
+      and not exists (
+        select from pawl.process_sent s
+        cross join lateral (select from pawl.command c where c.id = s.sent_id and c.command_id::text = r.key limit 1) c
+        where s.id = r.id);
 end
 $$;
 
@@ -362,7 +387,7 @@ begin
   select array_agg(c.command_id order by c.id), array_agg(n.name order by c.id) into v_tsq, v_tsq_domains
   from pawl.tsq t
   join pawl.command c on c.id = t.id
-  join pawl.domain_name n on n.id = c.domain_id
+  cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) n
   where t.id = any (p_ids);
   if v_tsq is not null then
     perform from pawl.command_decide(v_tsq, v_tsq_domains, 'retry', p_operator, p_reason, null);

@@ -7,11 +7,24 @@
 -- Errors: QP001 the limit is out of range.
 
 -- Commands of pawl.send_items that steps of processes have sent. A runner that was stopped before it sent may come after another one has begun to
--- compensate, or has ended the process: what it sends has a note at once. Code is fenced by its lease, and names its compensations as it likes.
+-- compensate, or has ended the process: what it sends has a note at once. Code is fenced by its lease, and names its compensations as it likes. The
+-- leases of the processes are locked, so that one that ends knows what it has sent: either the send sees the end, or the end sees the send. 55P03:
+-- another transaction is ending one, or extends its lease.
 create or replace function pawl.process_sent_note (p_ids bigint[])
   returns void
-  language sql security definer set search_path = pawl, pg_temp
+  language plpgsql security definer set search_path = pawl, pg_temp
+  set plan = keyed_cached
 as $$
+declare
+  v_senders bigint[] := array(
+    select distinct pawl.process_target_id(c.reply_to) from pawl.command c where c.id = any (p_ids) and c.reply_to like 'response:%' order by 1);
+  v_held bigint[] := array(
+    select l.id from unnest(v_senders) i (id)
+    cross join lateral (select l.id from pawl.lease l where l.id = i.id for key share skip locked) l);
+begin
+  if exists (select from pawl.lease l where l.id = any (v_senders) and l.id <> all (v_held)) then
+    raise exception 'the process that sends is locked by another transaction' using errcode = '55P03';
+  end if;
   with noted as (
     insert into pawl.process_sent (id, sent_id)
     select pawl.process_target_id(c.reply_to), c.id
@@ -27,7 +40,8 @@ as $$
   cross join lateral (select c.reply_to from pawl.command c where c.id = n.sent_id limit 1) c
   where p.definition_id is not null and c.reply_to not like 'response:%/$reply.~%'
     and (p.phase <> 'forward' or exists (select from pawl.outcome o where o.id = n.id))
-  on conflict do nothing
+  on conflict do nothing;
+end
 $$;
 
 -- These have ended, or are being compensated: note what they have sent and what has not ended.

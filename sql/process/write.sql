@@ -214,6 +214,10 @@ declare
         where coalesce(o.wait, o.outcome, o.phase) is not null))
     order by 1);
 begin
+  -- Another branch of one may be writing a record under the same lease, and wait for ours: then that one, or the next write, ends the process.
+  v_canceled := array(
+    select l.id from unnest(v_canceled) i (id)
+    cross join lateral (select l.id from pawl.lease l where l.id = i.id for update skip locked) l);
   return pawl.write_cancel(p_ids, p_verdicts, v_canceled, 'ENDED');
 end
 $$;

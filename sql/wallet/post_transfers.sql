@@ -68,6 +68,9 @@ begin
                             and (jsonb_typeof(r) = 'object' and r - 'metadata' = '{}' and not wallet.is_too_large(r)) is not true))
       and not exists (select from wallet.txn t where t.txn_id = any (p_txn_ids))
     order by w.id) w;
+  if ids is null then -- also of bad arguments, with which nothing must be computed
+    return;
+  end if;
   select array_agg(l.slot::integer), array_agg(l.sum), array_agg(l.number) into slots, sums, numbers
   from (
     select l.n, w.slot, wallet.sum_bigint(l.amount) over run as sum, row_number() over run as number

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/memory.h"
 #include "bus/metric.h"
 #include "pg/tx.h"
@@ -16,6 +17,8 @@
 #define REQUEUE_AGAIN_US 2000000
 #define REQUEUE_FULL_MS  60000
 #define REQUEUE_PAUSE_MS 5000
+#define ATTACHED_LIMIT   100
+#define ATTACHED_MS      1000 /* after a failure */
 
 DB_SHAPE(claimed, ClaimedCommand, CLAIMED_COLUMNS);
 
@@ -261,6 +264,30 @@ void requeue_prove(Requeue *state, const Requeued *requeued)
     state->last_running = requeued->running;
 }
 
+#define ATTACHED_COLUMNS(X, T)     \
+    X(T, int32_t, DB_I32, next_ms) \
+    X(T, const char *, DB_TEXT, wake)
+typedef struct {
+    ATTACHED_COLUMNS(DB_FIELD, Attached)
+} Attached;
+DB_SHAPE(attached, Attached, ATTACHED_COLUMNS);
+
+/* Returns when to ask again, in milliseconds. */
+static int attached_step(Pool *pool, Deadline deadline, Arena *arena, const Wake *wake, int most_ms)
+{
+    TxOptions options  = {.name = "attached", .deadline = deadline, .arena = arena, .keyed = true};
+    Attached  attached = {0};
+    Error     error    = {0};
+
+    if (db_call(pool, &options, sql_bus_attached_due, DB_ARGS(db_i32(ATTACHED_LIMIT), db_i32(most_ms)), &attached_shape,
+                &attached, &error) != OK) {
+        log_error(LOG_WARN, "requeue", "deadlines were not decided about, trying again", &error);
+        return most_ms < ATTACHED_MS ? most_ms : ATTACHED_MS;
+    }
+    wake_names(wake, attached.wake);
+    return attached.next_ms;
+}
+
 ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_ms, int *ret_moved, int *ret_next_ms,
                        Error *reterr)
 {
@@ -292,5 +319,7 @@ ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state, int most_m
     }
     *ret_moved   = requeued.moved;
     *ret_next_ms = requeued.next_ms;
+    if (requeued.is_attached_due)
+        *ret_next_ms = (int)least(requeued.next_ms, attached_step(pool, deadline, arena, state->wake, most_ms));
     return OK;
 }

@@ -75,7 +75,8 @@ must_check ErrorCode claimer_claim(Claimer *claimer, Deadline deadline, Arena *a
 /* Is any command of the domain queued, delayed or leased? */
 must_check ErrorCode claimer_has_work(Claimer *claimer, Deadline deadline, Arena *arena, bool *ret_has, Error *reterr);
 
-/* Requeue delayed commands that are due and leases that have expired, of all domains; a batch per call, from any pod.
+/* Requeue delayed commands that are due and leases that have expired, of all domains; a batch per call, from any pod. Then, in a transaction of its
+ * own, do what is due by rows that modules attach to commands: it may wait for locks, and a failure of it is only logged.
  * *ret_next_ms: when something is due next, at most `most_ms` from now; 0: there is more to do now. */
 typedef struct {
     const Wake *wake;     /* called with the domains in which commands were queued; borrowed; NULL: none is notified */
@@ -99,7 +100,8 @@ must_check ErrorCode requeue_step(Pool *pool, Deadline deadline, Requeue *state,
     X(T, int64_t, DB_TIME, due_left_us) \
     X(T, int64_t, DB_I64, running)      \
     X(T, int64_t, DB_I64, oldest)       \
-    X(T, const char *, DB_TEXT, wake)
+    X(T, const char *, DB_TEXT, wake)   \
+    X(T, bool, DB_BOOL, is_attached_due)
 typedef struct {
     REQUEUED_COLUMNS(DB_FIELD, Requeued)
 } Requeued;

@@ -458,11 +458,13 @@ static const char *waits_print(Run *run)
     return text_string(&text);
 }
 
+/* A deadline that has passed and still leaves the process waiting is the database's, which has decided about it or will. */
 static int64_t due_find(const Run *run)
 {
-    int64_t due = run->due_us ? run->due_us : run_now_us(run) + PROCESS_FOREVER_US;
+    int64_t now = run_now_us(run), deadline = run->loaded->deadline_us;
+    int64_t due = run->due_us ? run->due_us : now + PROCESS_FOREVER_US;
 
-    return run_deadline_counts(run) && run->loaded->deadline_us < due ? run->loaded->deadline_us : due;
+    return run_deadline_counts(run) && now < deadline && deadline < due ? deadline : due;
 }
 
 static void suspension_count(Run *run)

@@ -50,6 +50,8 @@ pawl.settle              worker
 pawl.settle_named        worker
 pawl.settle_items        worker
 pawl.requeue_due          worker monitor
+pawl.attached_is_due      worker monitor
+pawl.attached_due         worker monitor
 pawl.claim_isolate       worker
 pawl.send_items          sender
 pawl.command_status      reader

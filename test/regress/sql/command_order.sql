@@ -228,3 +228,10 @@ select count(*) from claim(1);
 select count(*) from claim(1);
 select count(*) from claim(20);
 select place, count(*) from places() where payload = '200' group by place order by place;
+
+-- One chunk may span priorities: the keys that are free go to the highest ones, not to the first that were sent.
+select pawl.send('inverted', 'a', '1'::jsonb, p_priority => 9, p_order_key => 'K1') is not null as sent;
+select count(*) from pawl.claim(pawl.domain_find('inverted'), 1, 60000, array_fill(0::bigint, array[10]), null, 'w');
+select count(pawl.send('inverted', type, '1'::jsonb, p_priority => priority, p_order_key => key))
+from (values ('b', 5, 'B'), ('a2', 9, 'K1'), ('a3', 9, 'A')) v (type, priority, key);
+select c.type, c.priority from pawl.claim(pawl.domain_find('inverted'), 1, 60000, array_fill(0::bigint, array[10]), null, 'w') c;

@@ -60,3 +60,16 @@ update pawl.fake_clock set at = at + interval '30 min';
 select pawl.task_claim(array['seal'], '00000000-0000-4000-8000-00000000000a', 18000);
 update pawl.fake_clock set at = at - interval '30 min';
 select pawl.task_claim(array['seal'], '00000000-0000-4000-8000-00000000000b', 18000);
+
+-- A heartbeat that was noted while its lease was locked counts once, and for no longer than its length.
+update pawl.fake_clock set at = at + interval '1 day';
+select moved > 0 as rescued from pawl.requeue_due(1000, 'epoch', 1000);
+\set worker '\'noted\''
+:claim;
+insert into pawl.lease_extension (id, token, until, lease_ms)
+select l.id, l.token, pawl.now() + interval '3 hours', 30000 from pawl.lease l where l.worker = 'noted';
+update pawl.fake_clock set at = at + interval '2 min';
+select moved from pawl.requeue_due(1000, '-infinity', 1000);
+select distinct until - pawl.now() as left from pawl.lease l where l.worker = 'noted';
+update pawl.fake_clock set at = at + interval '31 s';
+select moved > 0 as rescued, (select count(*) from pawl.lease_extension) as notes from pawl.requeue_due(1000, '-infinity', 1000);

@@ -27,9 +27,18 @@ create function complete (p_id bigint, p_token bigint) returns text language sql
   from pawl.process_write(array[p_id], array[p_token], '{last}', '{1}', null, '{1}', null, null, null, null, null, null, null, null, null,
     '{complete}', '{"\"done\""}', null) w
 $$;
-create function pass () returns integer language sql as $$
+create function due () returns bigint language sql as $$
+  select count(*) from pawl.process p where p.deadline_due <= pawl.now()
+$$;
+create function pass () returns bigint language plpgsql as $$ -- how many were decided about
+declare
+  v_due bigint;
+begin
   update pawl.fake_clock set at = at + interval '61 s';
-  select pawl.process_deadlines_pass(100, pawl.now())
+  v_due := due();
+  perform pawl.attached_due(100, 1000);
+  return v_due - due();
+end
 $$;
 create view shown as
   select right(c.command_id::text, 2) as process, pawl.process_status(p.id) as status, pawl.process_error_shown(p.id, pawl.process_status(p.id)) as error,
@@ -124,7 +133,7 @@ select complete(id, token) from e1;
 select complete(id, token) from e2;
 select complete(id, token) from e3;
 select * from shown where process between '41' and '44' order by 1;
-select pawl.process_deadlines_pass(100, pawl.now());
+select pawl.process_deadlines_pass(100, pawl.now()) as none_is_left;
 select decided from shown where process between '41' and '44' order by process;
 -- An operator who has it tried again means it.
 select verdict from pawl.process_retry(array[process(42), process(43), process(22)]) order by ord;
@@ -189,7 +198,8 @@ select process, status, decided from shown where process between '71' and '74' o
 -- Requeuers decide, and know when the next deadline passes.
 select start(81, 'fail');
 update pawl.fake_clock set at = at + interval '61 s';
-select next_ms, moved from pawl.requeue_due(100, '-infinity', 5000);
+select next_ms, moved, pawl.attached_is_due(looked) from pawl.requeue_due(100, '-infinity', 5000);
+select pawl.attached_due(100, 5000) as next_ms;
 select status from shown where process = '81';
 select start(82, 'fail');
 update pawl.fake_clock set at = at + interval '58 s';
@@ -200,5 +210,11 @@ select count(*) as sent from pawl.send_items(false, 'process:parked', array_fill
   null, null, null, null, null, null, p_order_keys => array_fill('k'::text, array[13]), p_attached => array_fill('1 ms, troubleshoot'::text, array[13]));
 select count(*) as claimed from pawl.claim(pawl.domain_find('process:parked'), 13, 600000, array_fill(0::bigint, array[10]), null, 'w');
 select start(91, 'fail');
-select pawl.process_deadlines_pass(100, pawl.now() + n * interval '2 min') > 0 as is_read from generate_series(1, 4) n;
+do $$
+begin
+  for n in 1..20 loop
+    exit when pawl.process_deadlines_pass(100, pawl.now() + interval '2 min');
+  end loop;
+end
+$$;
 select o.status from pawl.outcome o where o.id = number(91);

@@ -98,3 +98,7 @@ select count(*), count(*) filter (where p.refusal is null) as posted, min(p.ord)
 from wallet.post(array_fill('refund'::text, array[1200]), array(select k(5000 + n) from generate_series(1, 1200) n), null, null,
   p_refs => array(select k(3000 + n) from generate_series(1, 1200) n)) p;
 select count(*) from wallet.verify();
+
+-- The same of several transfers, which are prepared together.
+select * from wallet.post(array['transfer', 'transfer'], array[gen_random_uuid(), gen_random_uuid()], array['w1', 'w2'], array[-9223372036854775808, 1]::bigint[],
+  array['w2', 'w1']);
