@@ -1,6 +1,6 @@
 -- charge.sql - a handler for `pawl work` in SQL: charges an account exactly once.
 --
---     psql "$(pawl db url)" -f charge.sql
+--     psql "$(pawl db url)" -f charge.sql -c "insert into shop.account values ('ann', 1000)"
 --     pawl send shop charge '{"account": "ann", "amount": 250}'
 --     pawl work shop --sql shop.charge
 --

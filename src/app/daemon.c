@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/writer.h"
 #include "bus/metric.h"
+#include "bus/shell.h"
 #include "ops/webhook.h"
 
 #define MMAP_BYTES (1 << 20) /* the largest blocks of arenas */
@@ -142,6 +143,7 @@ static sigset_t signals_ours(void)
 static void exit_now(int signal)
 {
     (void)signal;
+    shell_kill_all();
     _exit(EXIT_FAILURE);
 }
 

@@ -380,6 +380,7 @@ static void exec_run(Handler *base, Job *job, SettleItem *ret_settle)
         run_close(run);
         return;
     }
+    shell_began(run->pid);
     job_publish(handler, job, run);
     if (job_is_stopped(job)) /* before stop() could see the run */
         run_end(run, END_STOPPED, SIGTERM, EXEC_GRACE_MS);
@@ -388,6 +389,7 @@ static void exec_run(Handler *base, Job *job, SettleItem *ret_settle)
     if (run->why !=
         END_NORMAL) /* nothing of it is left behind; its number is still its own, because it was not reaped */
         kill(-run->pid, SIGKILL);
+    shell_ended(run->pid);
     while (waitpid(run->pid, &status, 0) < 0 && errno == EINTR)
         ;
     run_judge(run, status, job->arena, ret_settle);

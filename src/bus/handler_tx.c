@@ -134,6 +134,9 @@ static const char *error_stored(Arena *arena, const TxRun *run, const Error *sai
 {
     const char *text = run->raised ? said->text : problem_stored(said);
 
+    if (run->begun && !run->raised && error_verdict(said->code) == VERDICT_EVICT)
+        text = "the connection to the database was lost while the handler ran; the handler may be the cause";
+
     if (run->refused)
         return arena_print(arena, "outcome could not be stored: %s", text);
     return said->sqlstate[0] ? arena_print(arena, "%s (SQLSTATE %s)", text, said->sqlstate) : arena_text(arena, text);
@@ -142,8 +145,12 @@ static const char *error_stored(Arena *arena, const TxRun *run, const Error *sai
 void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *context, SettleItem *ret_settle)
 {
     TxRun     run     = {.handler = handler, .job = job, .body = body, .context = context, .item = ret_settle};
-    TxOptions options = {
-        .name = "handler", .deadline = job->deadline, .arena = job->arena, .keyed = true, .is_foreign = true};
+    TxOptions options = {.name       = "handler",
+                         .deadline   = job->deadline,
+                         .arena      = job->arena,
+                         .keyed      = true,
+                         .is_foreign = true,
+                         .lost_once  = true};
     Error     error = {0};
     ErrorCode code  = tx_run(handler->pool, &options, try_body, &run, &error);
 

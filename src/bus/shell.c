@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,41 @@
 #define WORD_CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./+-"
 
 extern char **environ;
+
+#define GROUPS_MAX 4096 /* more than handlers run at a time; one that finds no place is not killed */
+
+/* Without a lock, because a signal handler reads it. 0: free. */
+static _Atomic pid_t groups[GROUPS_MAX];
+
+void shell_began(pid_t pid)
+{
+    for (int i = 0; i < GROUPS_MAX; i++) {
+        pid_t none = 0;
+
+        if (atomic_compare_exchange_strong(&groups[i], &none, pid))
+            return;
+    }
+}
+
+void shell_ended(pid_t pid)
+{
+    for (int i = 0; i < GROUPS_MAX; i++) {
+        pid_t own = pid;
+
+        if (atomic_compare_exchange_strong(&groups[i], &own, 0))
+            return;
+    }
+}
+
+void shell_kill_all(void)
+{
+    for (int i = 0; i < GROUPS_MAX; i++) {
+        pid_t pid = atomic_load(&groups[i]);
+
+        if (pid > 0)
+            kill(-pid, SIGKILL);
+    }
+}
 
 int shell_spawn(const char *program, char **environment, const int *fds, pid_t *ret_pid)
 {

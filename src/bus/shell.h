@@ -18,4 +18,10 @@ char *shell_line(const char *line);
 /* Start it in a process group of its own, with no signal blocked or ignored, and with no file of ours but the three of fds. 0, or an errno. */
 int shell_spawn(const char *line, char **environment, const int *fds, pid_t *ret_pid);
 
+/* What runs, by the process id of its group, for a process that ends on the spot. Between shell_began() and shell_ended() it must not be reaped. */
+void shell_began(pid_t pid);
+void shell_ended(pid_t pid);
+/* Kill all of it. May be called by a signal handler. */
+void shell_kill_all(void);
+
 #endif

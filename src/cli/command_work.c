@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "bus/command.h"
+#include "bus/shell.h"
 #include "bus/worker_set.h"
 #include "cli/command.h"
 #include "cli/progress.h"
@@ -109,9 +110,10 @@ static void watch_run(Watch *watch)
 
         line_show(watch);
         wait_explain(watch);
-        if (signal > 0 &&
-            stopping) /* second signal: exit now; commands in progress are requeued when their leases expire */
+        if (signal > 0 && stopping) { /* second signal: exit now; commands in progress are requeued when their leases expire */
+            shell_kill_all();
             _exit(EXIT_FAILURE);
+        }
         if (signal > 0) {
             stopping = true;
             worker_set_stop(watch->workers, deadline_in_ms(WORKER_STOP_MS));

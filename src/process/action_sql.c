@@ -169,7 +169,7 @@ static ErrorCode failure_judge(SqlRun *run, ErrorCode code, const Error *error, 
     }
     if (is_outage(run, code)) {
         if (run->is_begun && !run->item)
-            run_suspect(attempt->walk->run);
+            run_suspect(attempt->walk->run, attempt->record);
         if (reterr)
             *reterr = *error;
         return code;
@@ -202,7 +202,8 @@ static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
 {
     Attempt  *attempt = run->attempt;
     SqlShare *share   = &attempt->walk->interpreter->sql_share;
-    TxOptions options = {.name = "step", .arena = attempt->arena, .keyed = true, .is_foreign = !run->item};
+    TxOptions options = {
+        .name = "step", .arena = attempt->arena, .keyed = true, .is_foreign = !run->item, .lost_once = !run->item};
 
     if (!sql_share_take(share, attempt->walk->run))
         return false;

@@ -112,7 +112,7 @@ static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_me
 }
 
 /* *ret_done: the process is suspended or ended, or its lease is lost. */
-static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, bool *ret_is_suspect,
+static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, const char **ret_suspicion,
                                 bool *ret_is_unwritten, Error *reterr)
 {
     bool met = false;
@@ -128,7 +128,11 @@ static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_don
         ErrorCode code = handler->body(run, job, loaded, handler->context, &verdict, reterr);
         if (code == OK)
             code = verdict_obey(run, &verdict, &met, reterr);
-        *ret_is_suspect   = run_is_suspect(run);
+        if (run_suspected(run))
+            *ret_suspicion = arena_print(job->arena,
+                                         "step %s: the connection to the database was lost while its function ran; "
+                                         "the function may be the cause",
+                                         run_suspected(run));
         *ret_is_unwritten = run_is_unwritten(run);
         TRY(code);
         *ret_done = run_is_over(run);
@@ -182,14 +186,15 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
 {
     ProcessHandler *handler = (ProcessHandler *)base;
     Error           error = {0}, why = {0};
-    bool            done = false, is_suspect = false, is_unwritten = false;
+    bool            done = false, is_unwritten = false;
+    const char     *suspicion = NULL;
     ErrorCode       code;
 
     if (job->prepared == &left_out) {
         activation_release(handler, job, ret_settle);
         return;
     }
-    code = activation_run(handler, job, &done, &is_suspect, &is_unwritten, &error);
+    code = activation_run(handler, job, &done, &suspicion, &is_unwritten, &error);
     if (job->not_begun)
         return;
     if (code != OK && migrate_explains(handler->pool, &schema_embedded, &error, &why)) {
@@ -201,10 +206,10 @@ static void process_run(Handler *base, Job *job, SettleItem *ret_settle)
         ret_settle->status  = "COMPLETED";
         return;
     }
-    if (code != OK && (is_suspect || is_unwritten) && !job_is_stopped(job)) {
+    if (code != OK && (suspicion || is_unwritten) && !job_is_stopped(job)) {
         ret_settle->outcome  = OUTCOME_RETRY;
         ret_settle->delay_ms = is_unwritten ? SETTLE_DELAY_DEFAULT : SUSPECT_DELAY_MS;
-        ret_settle->error    = arena_text(job->arena, problem_stored(&error));
+        ret_settle->error    = suspicion ? suspicion : arena_text(job->arena, problem_stored(&error));
         log_error(LOG_WARN, "process", "activation has failed, it will be retried", &error);
         return;
     }

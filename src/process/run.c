@@ -70,6 +70,7 @@ void run_free(Run *run)
     run_bytes_give(run);
     mutex_done(&run->mutex);
     arena_free(run->arena);
+    free(run->suspected);
     free(run);
 }
 

@@ -102,9 +102,10 @@ bool run_is_late(const Run *run);
 const char *run_deadline_action(const Run *run);
 /* Until the deadline, which ends what runs; -1: there is none, or it does not count any more. */
 int64_t run_ms_left(const Run *run);
-/* The connection was lost while code of an application ran on it. */
-void run_suspect(Run *run);
-bool run_is_suspect(Run *run);
+/* The connection was lost while a function of an application ran on it, in the step of this record. */
+void run_suspect(Run *run, const char *record);
+/* The step of such a record; NULL: none. Borrowed until the run is freed. */
+const char *run_suspected(Run *run);
 /* The server does not run what writes a result, for a reason that is not in the result: a revoked right, a trigger that raises an error. */
 bool run_is_unwritten(Run *run);
 /* The worker asks to stop, or the lease is lost: stop what runs. */

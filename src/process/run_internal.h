@@ -46,7 +46,8 @@ struct Run {
     size_t               record_bytes;
     size_t               bytes_at_start; /* of the arena */
     size_t               bytes_counted;  /* that it has grown by since, in the sum of the pod */
-    bool                 has_waits, is_over, is_canceled, is_suspect, is_unwritten;
+    bool                 has_waits, is_over, is_canceled, is_unwritten;
+    char                *suspected;
 };
 
 /* Under the mutex. A record that is known already is left as it is. */

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define KEY_NAME_SIZE 512
 /* What an activation may add to the memory of what it has loaded before it is ended and begun again. */
 #define ACTIVATION_BYTES_MAX ((size_t)16 << 20)
@@ -441,18 +443,19 @@ void run_bytes_give(const Run *run)
     atomic_fetch_sub(&grown_bytes, run->bytes_counted);
 }
 
-void run_suspect(Run *run)
+void run_suspect(Run *run, const char *record)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    run->is_suspect = true;
+    if (!run->suspected)
+        run->suspected = memory_text(record);
 }
 
-bool run_is_suspect(Run *run)
+const char *run_suspected(Run *run)
 {
     scoped(mutex_unlock) Mutex *held = mutex_hold(&run->mutex);
 
-    return run->is_suspect;
+    return run->suspected;
 }
 
 bool run_is_unwritten(Run *run)

@@ -297,6 +297,20 @@ def sql_handler_has_its_effect_exactly_once():
 
 
 @test
+def a_function_that_ends_its_connection_runs_once_per_attempt():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows("""create sequence public.calls;
+                   create function public.die (payload jsonb, command_id uuid) returns jsonb language plpgsql as $$
+                   begin perform nextval('public.calls'), pg_terminate_backend(pg_backend_pid()); perform pg_sleep(10); return '1'; end $$""")
+        retry_at_once(db, "dying")
+        sent = send(pawl, "dying", "t", {})
+        work(pawl, "dying", "--sql", "public.die")
+        shown = show(pawl, sent)
+        assert shown["status"] == "IN_TSQ" and "was lost while the handler ran" in shown["error"], shown
+        assert db.value("select last_value from public.calls") == "3"
+
+
+@test
 def work_refuses_wrong_usage():
     with Database() as db, Pawl(db) as pawl:
         for arguments, word in [((), "--exec"), (("--noop", "--exec", "true"), "--exec"), (("--noop", "-j", "0"), "-j"),

@@ -32,6 +32,19 @@ def refusal(db, sql):
     return db.value("select public.refusal()")
 
 
+@test
+def a_function_that_ends_its_connection_runs_once_per_activation():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        db.rows("""create sequence public.calls;
+                   create function public.die (input jsonb, key uuid) returns jsonb language plpgsql as $$
+                   begin perform nextval('public.calls'), pg_terminate_backend(pg_backend_pid()); perform pg_sleep(10); return '1'; end $$""")
+        process, shown = run(pawl, {"type": "die", "domain": "guard", "on_failure": "troubleshoot", "steps": [
+            {"name": "x", "sql": "public.die", "retry": {"attempts": 1}}]}, "WAITING_FOR_TSQ")
+        assert shown["error"].startswith("step x: the connection to the database was lost while its function ran"), shown["error"]
+        assert db.value("select last_value from public.calls") == "10"
+
+
 # --- results that cannot be stored ---
 
 @test

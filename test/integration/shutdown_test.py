@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """shutdown - a signal at any moment: what was accepted is answered, what hangs is cut off, nothing is left behind."""
 import http.client
+import json
 import os
 import signal
 import subprocess
+import tempfile
 import time
 
 from pawl_test import TIMEOUT_S, Database, Pawl, Proxy, main, setting, test, wait_until
@@ -86,6 +88,34 @@ def a_second_signal_ends_it_on_the_spot():
         server.send(signal.SIGINT)
         assert server.wait() == 1
         answers()
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().split()[2] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@test
+def a_second_signal_ends_programs_too():
+    with Database() as db, Pawl(db, env=PATIENT) as pawl, tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        named = os.path.join(folder, "pid")
+        pawl.run("process", "define", "-", stdin=json.dumps({"type": "long", "domain": "long", "steps": [
+            {"name": "x", "exec": f"trap '' TERM; echo $$ > {named}.new; mv {named}.new {named}; while :; do sleep 1; done"}]}))
+        pawl.run("process", "start", "long", "--domain", "long")
+        server = pawl.serve()
+        wait_until(lambda: os.path.exists(named), what="the program runs")
+        with open(named, encoding="utf-8") as file:
+            pid = int(file.read())
+        server.send(signal.SIGTERM)
+        wait_until(lambda: is_refused(server), what="it is stopping")
+        assert is_running(pid)
+        server.send(signal.SIGTERM)
+        assert server.wait() == 1
+        wait_until(lambda: not is_running(pid), what="the program has ended")
 
 
 @test
