@@ -15,6 +15,10 @@ begin
   if not pawl.is_name(p_domain, 54) then
     perform pawl.name_check('domain', p_domain, 54, 'QP001');
   end if;
+  if p_domain like 'process:%' then
+    raise exception 'domain must not begin with "process:", which is the name of its queue on the bus: give "%"', substr(p_domain, 9)
+      using errcode = 'QP001';
+  end if;
   return 'process:' || p_domain;
 end
 $$;

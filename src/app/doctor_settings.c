@@ -73,8 +73,8 @@ ErrorCode check_environment(Doctor *doctor, CheckResult *result, Error *reterr)
         if (strncmp(name, "PAWL_", strlen("PAWL_")) != 0 || is_known_variable(name, names, settings_table.count))
             continue;
         near = text_nearest(name, names, settings_table.count);
-        text_print(&text, "%s%.60s is no setting%s%s%s", text.length ? "; " : "", name, near ? ", did you mean " : "",
-                   near ? near : "", near ? "?" : "");
+        text_print(&text, "%s%.60s is not a setting%s%s%s", text.length ? "; " : "", name,
+                   near ? ", did you mean " : "", near ? near : "", near ? "?" : "");
     }
     if (text.length)
         return check_found(result, CHECK_WARN, text_string(&text),

@@ -87,7 +87,7 @@ ErrorCode check_queues(Doctor *doctor, CheckResult *result, Error *reterr)
     TRY(doctor_ask(doctor, sql_app_doctor_waiting, &waiting_shape, waiting, reterr));
     if (!waiting->queued_id)
         return check_found(result, CHECK_OK, "no command is queued", NULL);
-    text = arena_print(doctor->arena, "the oldest queued command, %s (%s / %s), is queued for %" PRId64 " s",
+    text = arena_print(doctor->arena, "the oldest queued command, %s (%s / %s), has been queued for %" PRId64 " s",
                        waiting->queued_id, waiting->queued_domain, waiting->queued_type, waiting->queued_s);
     if (waiting->queued_s * 1000 <= doctor->serve.alert_waiting)
         return check_found(result, CHECK_OK, text, NULL);

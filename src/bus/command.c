@@ -249,7 +249,9 @@ ErrorCode decision_check(const char *noun, const char *id, const Decision *decis
                      decision->operator, at);
         else
             snprintf(text, sizeof text,
-                     "%s %s was decided already: %s by %s at %s; a repetition has the same operator, reason and result",
+                     "%s %s was decided already: %s by %s at %s; it cannot be changed, and a repetition has the same "
+                     "decision, "
+                     "operator, reason and result",
                      noun, id, decision->decision, decision->operator, at);
         return refuse(reterr, "QU006", text);
     }

@@ -151,8 +151,8 @@ void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *con
                          .keyed      = true,
                          .is_foreign = true,
                          .lost_once  = true};
-    Error     error = {0};
-    ErrorCode code  = tx_run(handler->pool, &options, try_body, &run, &error);
+    Error     error   = {0};
+    ErrorCode code    = tx_run(handler->pool, &options, try_body, &run, &error);
 
     if (code == OK || run.decided)
         return;

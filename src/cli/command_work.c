@@ -110,7 +110,8 @@ static void watch_run(Watch *watch)
 
         line_show(watch);
         wait_explain(watch);
-        if (signal > 0 && stopping) { /* second signal: exit now; commands in progress are requeued when their leases expire */
+        if (signal > 0 &&
+            stopping) { /* second signal: exit now; commands in progress are requeued when their leases expire */
             shell_kill_all();
             _exit(EXIT_FAILURE);
         }

@@ -178,6 +178,11 @@ static ErrorCode bulk_repeat(Call *call, App *app, ProcessBulk *bulk, Error *ret
     return OK;
 }
 
+static const char *const decided_words[] = {[PROCESS_RETRY]      = "queued again",
+                                            [PROCESS_CANCEL]     = "canceled",
+                                            [PROCESS_COMPENSATE] = "to be compensated",
+                                            [PROCESS_COMPLETE]   = "completed"};
+
 static void bulk_print(Call *call, const ProcessBulk *bulk)
 {
     Text   text;
@@ -197,7 +202,7 @@ static void bulk_print(Call *call, const ProcessBulk *bulk)
     } else if (call_flag(call, "--dry-run")) {
         printf("%" PRId64 " match\n", bulk->matched);
     } else {
-        printf("%" PRId64 " %s", bulk->decided, bulk->decision ? "decided" : "moved");
+        printf("%" PRId64 " %s", bulk->decided, bulk->decision ? decided_words[bulk->decision->action] : "moved");
         if (bulk->known)
             printf(", %" PRId64 " %s", bulk->known,
                    bulk->decision ? "had been decided before" : "had this version already");

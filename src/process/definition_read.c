@@ -6,7 +6,9 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/moment.h"
 #include "base/scan.h"
+#include "base/setting.h"
 #include "process/definition_internal.h"
 
 #define FIELDS_MAX 64 /* one bit each in a uint64_t */
@@ -215,6 +217,30 @@ static ErrorCode retry_check(Parser *parser, Value object, StepRetry *retry)
     return OK;
 }
 
+/* A text without templates is the same whenever the sleep begins: it is checked now. */
+static ErrorCode sleep_check(Parser *parser, Value object, const SleepAction *sleep)
+{
+    const Template *given = sleep->for_text ? sleep->for_text : sleep->until;
+    Value           place = value_member(object, "sleep", strlen("sleep"));
+    const char     *text;
+    int64_t         found;
+
+    if (!sleep->for_ms && !sleep->for_text == !sleep->until)
+        return source_refuse(&parser->source, place.bytes, parser->reterr, "must have exactly one of for and until");
+    if (!given || template_paths(given))
+        return OK;
+    text = string_copy(parser, template_source(given));
+    if (sleep->until && !moment_parse(text, MOMENT_RFC3339, &found))
+        return source_refuse(&parser->source, place.bytes, parser->reterr,
+                             "until must be a time such as 2026-11-16T08:00:00Z or a template, got \"%.60s\"", text);
+    if (sleep->for_text && (setting_duration(text, &found, NULL) != OK || found > DEFINITION_TIME_MS_MAX))
+        return source_refuse(&parser->source, place.bytes, parser->reterr,
+                             "for must be a duration up to 3650d such as 250ms, 10s, 5m, 1h or 2d, or a template, got "
+                             "\"%.60s\"",
+                             text);
+    return OK;
+}
+
 /* What needs more than one field. */
 static ErrorCode action_check(Parser *parser, Value object, Action *action)
 {
@@ -222,9 +248,8 @@ static ErrorCode action_check(Parser *parser, Value object, Action *action)
 
     if (action->kind == STEP_WAIT)
         TRY(wait_check(parser, object, &action->wait));
-    if (action->kind == STEP_SLEEP && !action->sleep.for_ms && !action->sleep.for_text == !action->sleep.until)
-        return source_refuse(&parser->source, value_member(object, "sleep", strlen("sleep")).bytes, parser->reterr,
-                             "must have exactly one of for and until");
+    if (action->kind == STEP_SLEEP)
+        TRY(sleep_check(parser, object, &action->sleep));
     if (action->kind == STEP_HTTP && http->body &&
         (strcmp(http->method, "GET") == 0 || strcmp(http->method, "HEAD") == 0))
         return source_refuse(&parser->source, value_member(object, "http", strlen("http")).bytes, parser->reterr,

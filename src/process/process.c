@@ -80,6 +80,12 @@ ErrorCode process_start_item(Arena *arena, const char *type, const char *state, 
                     "domain must be 1 to %d letters, digits, \"_\", \".\", \":\" or \"-\", beginning with a letter or "
                     "digit, got \"%.80s\"",
                     PROCESS_DOMAIN_MAX, domain);
+    if (strncmp(domain, PROCESS_DOMAIN_PREFIX, strlen(PROCESS_DOMAIN_PREFIX)) == 0)
+        return fail(reterr, ERR_INVALID,
+                    "domain must not begin with \"" PROCESS_DOMAIN_PREFIX
+                    "\", which is the name of its queue on the bus: "
+                    "give \"%.80s\"",
+                    domain + strlen(PROCESS_DOMAIN_PREFIX));
     TRY(send_check_type("type", type, reterr));
     TRY(state_check(state, reterr));
     *ret_item = (SendItem){.domain       = arena_print(arena, PROCESS_DOMAIN_PREFIX "%s", domain),

@@ -191,7 +191,7 @@ def what_alerts_are_about_is_found():
         db.rows("update pawl.retention_clock set at = pawl.now() - interval '3 days', jumped_at = pawl.now()")
         found = examine_with(pawl, {"PAWL_ALERT_DEAD_LETTERS": "3"})
         assert states(found, *names) == ["warn"] * 6, found
-        assert f"the oldest queued command, {waiting} (mail / job), is queued for 3" in found["queues"]["found"], found["queues"]
+        assert f"the oldest queued command, {waiting} (mail / job), has been queued for 3" in found["queues"]["found"], found["queues"]
         assert found["queues"]["advice"].startswith("start workers: pawl work mail, "), found["queues"]
         assert found["troubleshooting"]["found"] == "1 command waits for an operator, the oldest in domain bank", found
         assert "pawl tsq list" in found["troubleshooting"]["advice"], (found, failed)
@@ -215,7 +215,7 @@ def a_command_that_was_retried_is_queued_since_its_retry():
 def misspelled_settings_in_the_environment_are_found():
     with Database() as db, Pawl(db, env={"PAWL_STEP_HOST": "10.0.0.7", "PAWL_TOKEN": "x", "PAWL_TEST_X": "y"}) as pawl:
         row = not_durable(pawl)[1]["environment"]
-        assert (row["state"], row["found"]) == ("warn", "PAWL_STEP_HOST is no setting, did you mean PAWL_STEP_HOSTS?"), row
+        assert (row["state"], row["found"]) == ("warn", "PAWL_STEP_HOST is not a setting, did you mean PAWL_STEP_HOSTS?"), row
         assert "pawl help settings" in row["advice"], row
 
 

@@ -267,6 +267,20 @@ def a_fail_step_ends_the_process_with_its_reason_and_has_it_compensated():
 
 
 @test
+def what_can_be_known_of_a_file_or_a_start_is_refused_at_once():
+    with Database() as db, Pawl(db) as pawl:
+        for sleep, word in (({"for": "5"}, 'for must be a duration'), ({"until": "tomorrow"}, 'until must be a time'), ({"for": "9999d"}, "up to 3650d")):
+            done = pawl.run("process", "define", "-", "--check", stdin=json.dumps({"type": "x", "domain": "guard", "steps": [{"name": "r", "sleep": sleep}]}))
+            assert done.code == 1 and word in done.stderr and "steps[0].sleep" in done.stderr, done
+        done = pawl.run("process", "define", "-", "--check", stdin=json.dumps({"type": "x", "domain": "guard", "steps": [
+            {"name": "r", "sleep": {"for": "5s"}}, {"name": "u", "sleep": {"until": "2026-11-20T18:00:00Z"}}]}))
+        assert done.code == 0, done
+        done = pawl.run("process", "start", "x", "--domain", "process:guard")
+        assert done.code == 2 and 'give "guard"' in done.stderr, done
+        assert 'give "guard"' in refusal(db, "perform pawl.start('x', p_domain => 'process:guard')")
+
+
+@test
 def a_sleep_takes_its_length_from_the_state_and_a_wrong_one_can_be_mended():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()

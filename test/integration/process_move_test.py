@@ -331,7 +331,7 @@ def all_but_those_that_an_application_has_locked_are_decided_at_once():
         wait_until(lambda: db.value("select count(*) from pawl.process_response where name = '$cancel'") == "3", what="the others are decided")
         session.do("commit")
         assert command.wait() == 0, command.stderr
-        assert command.stdout == ["4 decided"], command.stdout
+        assert command.stdout == ["4 to be compensated"], command.stdout
         # One that stays locked is named.
         define(pawl, ASK, kind="ask")
         talks = [start(pawl, "ask") for _ in range(3)]
@@ -340,7 +340,7 @@ def all_but_those_that_an_application_has_locked_are_decided_at_once():
         left = f"process {talks[1]} is locked by another transaction: it was left as it is"
         done = pawl.run("process", "cancel", "--all", "--domain", "shop", "--type", "ask", "--yes")
         assert done.code == 75 and left in done.stderr, done
-        assert done.stdout == "2 decided, 1 locked\n", done
+        assert done.stdout == "2 canceled, 1 locked\n", done
         done = pawl.run("process", "move", "--all", "--domain", "shop", "--type", "ask", "--to", "2", "--yes")
         assert done.code == 75 and left in done.stderr, done
         session.do("commit")
