@@ -4,19 +4,19 @@
 #include "cli/command.h"
 
 static const CommandFlag list_flags[] = {
-    {"--status", "S",  "only those with this status"        },
-    {"--type",   "T",  "only those of this type"            },
-    {"--limit",  "N",  "at most this many, 100 unless given"},
-    {NULL,       NULL, NULL                                 },
+    {"--status", "S",  "only those with this status"    },
+    {"--type",   "T",  "only those of this type"        },
+    {"--limit",  "N",  "at most this many; default: 100"},
+    {NULL,       NULL, NULL                             },
 };
 static const CommandFlag key_flags[] = {
-    {"--scopes",  "LIST", "read, wallet, treasury, command, process, rating, admin, comma-separated; read unless given"},
-    {"--expires", "TIME", "validity: 90d, 12h; no limit unless given"                                                  },
-    {NULL,        NULL,   NULL                                                                                         },
+    {"--scopes",  "LIST", "read, wallet, treasury, command, process, rating, admin, comma-separated; default: read"},
+    {"--expires", "TIME", "validity: 90d, 12h; default: no limit"                                                  },
+    {NULL,        NULL,   NULL                                                                                     },
 };
 static const CommandFlag doctor_flags[] = {
-    {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; 5m unless given"},
-    {NULL,        NULL,   NULL                                                                   },
+    {"--long-tx", "TIME", "warn about transactions open for this long: 30s, 10m; default: 5m"},
+    {NULL,        NULL,   NULL                                                               },
 };
 static const CommandFlag stop_flags[] = {
     {"--force", NULL, "even if other programs use it"},
@@ -29,50 +29,50 @@ static const CommandFlag url_flags[] = {
 };
 
 static const CommandFlag send_flags[] = {
-    {"--id",             "UUID",   "idempotency key: sending twice with the same id sends one command; generated unless given"},
-    {"--delay",          "TIME",   "do not run it before this time has passed: 10s, 2h"                                       },
-    {"--priority",       "N",      "0 to 9, 9 is first; 4 unless given"                                                       },
-    {"--max-attempts",   "N",      "1 to 1000; 3 unless given"                                                                },
-    {"--reply-to",       "TARGET", "queue that gets the outcome, or command:DOMAIN/TYPE: the outcome becomes this command"    },
-    {"--correlation-id", "TEXT",   "copied into the reply"                                                                    },
-    {"--batch",          "UUID",   "add it to this batch"                                                                     },
-    {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"      },
-    {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                                  },
-    {NULL,               NULL,     NULL                                                                                       },
+    {"--id",             "UUID",   "idempotency key: sending twice with the same id sends one command; default: generated"},
+    {"--delay",          "TIME",   "do not run it before this time has passed: 10s, 2h"                                   },
+    {"--priority",       "N",      "0 to 9, 9 is first; default: 4"                                                       },
+    {"--max-attempts",   "N",      "1 to 1000; default: 3"                                                                },
+    {"--reply-to",       "TARGET", "queue that gets the outcome, or command:DOMAIN/TYPE: the outcome becomes this command"},
+    {"--correlation-id", "TEXT",   "copied into the reply"                                                                },
+    {"--batch",          "UUID",   "add it to this batch"                                                                 },
+    {"--order-key",      "KEY",    "commands of the domain with the same key run one at a time, in the order of sending"  },
+    {"--lines",          NULL,     "one payload per line of standard input, sent in batches"                              },
+    {NULL,               NULL,     NULL                                                                                   },
 };
 static const CommandFlag work_flags[] = {
     {"--exec",    "PROGRAM",  "run this shell command line for each command, with the payload on its standard input" },
     {"--sql",     "FUNCTION",
      "schema.function(payload jsonb, command_id uuid) returns jsonb, called in the transaction that ends the command"},
     {"--noop",    NULL,       "complete every command without a handler, for measurements"                           },
-    {"-j",        "N",        "how many handlers run at the same time; 8 unless given"                               },
-    {"--batch",   "N",        "most commands per claim; the number of free handlers unless given, 500 with --noop"   },
-    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; 30s unless given"                         },
-    {"--timeout", "TIME",     "how long one handler may run; no limit unless given"                                  },
+    {"-j",        "N",        "how many handlers run at the same time; default: 8"                                   },
+    {"--batch",   "N",        "most commands per claim; default: the number of free handlers, 500 with --noop"       },
+    {"--lease",   "TIME",     "how long a lease lasts without a heartbeat; default: 30s"                             },
+    {"--timeout", "TIME",     "how long one handler may run; default: no limit"                                      },
     {"--type",    "LIST",     "only commands of these types, comma-separated"                                        },
     {"--drain",   NULL,       "exit when no command of the claimed types is queued, delayed or in progress"          },
     {NULL,        NULL,       NULL                                                                                   },
 };
 static const CommandFlag batch_flags[] = {
-    {"--id",          "UUID", "idempotency key: creating twice with the same id creates one batch; generated unless given"},
-    {"--name",        "TEXT", "name that batch show prints"                                                               },
-    {"--on-complete", "JSON", "{\"domain\", \"type\", \"payload\"}: a command to send when all have ended"                },
-    {NULL,            NULL,   NULL                                                                                        },
+    {"--id",          "UUID", "idempotency key: creating twice with the same id creates one batch; default: generated"},
+    {"--name",        "TEXT", "name that batch show prints"                                                           },
+    {"--on-complete", "JSON", "{\"domain\", \"type\", \"payload\"}: a command to send when all have ended"            },
+    {NULL,            NULL,   NULL                                                                                    },
 };
 static const CommandFlag command_flags[] = {
     {"--domain", "D",  "only this domain"                                           },
     {"--status", "S",  "PENDING, IN_PROGRESS, IN_TSQ, COMPLETED, FAILED or CANCELED"},
     {"--type",   "T",  "only this type"                                             },
-    {"--limit",  "N",  "at most this many, 100 unless given"                        },
+    {"--limit",  "N",  "at most this many; default: 100"                            },
     {"--count",  NULL, "print only their number"                                    },
     {NULL,       NULL, NULL                                                         },
 };
 static const CommandFlag tsq_flags[] = {
-    {"--domain", "D",  "only this domain"                   },
-    {"--type",   "T",  "only this type"                     },
-    {"--limit",  "N",  "at most this many, 100 unless given"},
-    {"--count",  NULL, "print only their number"            },
-    {NULL,       NULL, NULL                                 },
+    {"--domain", "D",  "only this domain"               },
+    {"--type",   "T",  "only this type"                 },
+    {"--limit",  "N",  "at most this many; default: 100"},
+    {"--count",  NULL, "print only their number"        },
+    {NULL,       NULL, NULL                             },
 };
 static const CommandFlag show_flags[] = {
     {"--domain", "D",  "its domain, if several domains have this id"},
@@ -84,17 +84,19 @@ static const CommandFlag define_flags[] = {
     {NULL,        NULL, NULL                                               },
 };
 static const CommandFlag definitions_flags[] = {
-    {"--domain",  "D",  "only this domain"                            },
-    {"--version", "N",  "print the file of this version of TYPE"      },
-    {"--limit",   "N",  "at most this many versions, 100 unless given"},
-    {NULL,        NULL, NULL                                          },
+    {"--domain",  "D",  "only this domain"                        },
+    {"--version", "N",  "print the file of this version of TYPE"  },
+    {"--limit",   "N",  "at most this many versions; default: 100"},
+    {NULL,        NULL, NULL                                      },
 };
 static const CommandFlag process_start_flags[] = {
-    {"--id",     "UUID", "idempotency key: starting twice with the same id starts one process; generated unless given"},
-    {"--domain", "D",    "the domain of its definition; \"process\" unless given"                                     },
-    {"--deadline", "DURATION|TIME", "how long from the start, such as 2h, or a time; that of its definition unless given"},
-    {"--on-deadline", "ACTION", "fail, compensate or troubleshoot, when the deadline passes; that of its definition unless given, without a definition troubleshoot"},
-    {NULL,       NULL,   NULL                                                                                         },
+    {"--id",          "UUID",          "idempotency key: starting twice with the same id starts one process; default: generated"},
+    {"--domain",      "D",             "the domain of its definition; default: \"process\""                                     },
+    {"--deadline",    "DURATION|TIME", "how long from the start, such as 2h, or a time; default: that of its definition"        },
+    {"--on-deadline", "ACTION",
+     "fail, compensate or troubleshoot, when the deadline passes; default: that of its definition, or troubleshoot "
+     "without one"                                                                                                              },
+    {NULL,            NULL,            NULL                                                                                     },
 };
 static const CommandFlag process_list_flags[] = {
     {"--domain", "D",    "only this domain"                                                   },
@@ -105,27 +107,26 @@ static const CommandFlag process_list_flags[] = {
     {"--step",   "NAME", "only those whose last step, or the step they wait in, has this name"},
     {"--older",  "TIME", "only those started at least this long ago: 30m, 2d"                 },
     {"--text",   "TEXT", "only those with this text in their state"                           },
-    {"--limit",  "N",    "at most this many, 100 unless given"                                },
+    {"--limit",  "N",    "at most this many; default: 100"                                    },
     {NULL,       NULL,   NULL                                                                 },
 };
 static const CommandFlag process_signal_flags[] = {
-    {"--key",    "K",  "applied once per process, NAME and key; generated unless given"},
-    {"--domain", "D",  "its domain, if several domains have this id"                   },
-    {NULL,       NULL, NULL                                                            },
+    {"--key",    "K",  "applied once per process, NAME and key; default: generated"},
+    {"--domain", "D",  "its domain, if several domains have this id"               },
+    {NULL,       NULL, NULL                                                        },
 };
 /* Who decides, and about what: one process, or all that match. */
-#define PROCESS_DECISION_FLAGS                                                                                  \
-    {"--operator", "NAME", "name of the operator; the operating system's user unless given"},                   \
-        {"--reason", "TEXT", "why"},                                                                            \
-        {"--domain", "D", "its domain, if several domains have this id; with --all, only this domain"},         \
-        {"--all", NULL, "all that match the flags below instead of one ID"}, {"--type", "T", "only this type"}, \
-        {"--status", "S", "only this status, see pawl process list"},                                           \
-        {"--step", "NAME", "only those whose last step, or the step they wait in, has this name"},              \
-        {"--older", "TIME", "only those started at least this long ago: 30m, 2d"},                              \
-        {"--text", "TEXT", "only those with this text in their state"},                                         \
-        {"--dry-run", NULL, "only count the processes that match"}, {"--yes", NULL, "confirm --all"},           \
-    {                                                                                                           \
-        NULL, NULL, NULL                                                                                        \
+#define PROCESS_DECISION_FLAGS                                                                                         \
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"}, {"--reason", "TEXT", "why"}, \
+        {"--domain", "D", "its domain, if several domains have this id; with --all, only this domain"},                \
+        {"--all", NULL, "all that match the flags below instead of one ID"}, {"--type", "T", "only this type"},        \
+        {"--status", "S", "only this status, see pawl process list"},                                                  \
+        {"--step", "NAME", "only those whose last step, or the step they wait in, has this name"},                     \
+        {"--older", "TIME", "only those started at least this long ago: 30m, 2d"},                                     \
+        {"--text", "TEXT", "only those with this text in their state"},                                                \
+        {"--dry-run", NULL, "only count the processes that match"}, {"--yes", NULL, "confirm --all"},                  \
+    {                                                                                                                  \
+        NULL, NULL, NULL                                                                                               \
     }
 static const CommandFlag process_retry_flags[] = {
     {"--from", "STEP",
@@ -137,7 +138,7 @@ static const CommandFlag process_cancel_flags[] = {
     PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag process_complete_flags[] = {
-    {"--result", "JSON", "result of the process; null unless given"},
+    {"--result", "JSON", "result of the process; default: null"},
     PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag process_move_flags[] = {
@@ -145,23 +146,23 @@ static const CommandFlag process_move_flags[] = {
     PROCESS_DECISION_FLAGS,
 };
 static const CommandFlag policy_flags[] = {
-    {"--type", "T",  "the policy of this type; that of the domain unless given"},
-    {NULL,     NULL, NULL                                                      },
+    {"--type", "T",  "the policy of this type; default: that of the domain"},
+    {NULL,     NULL, NULL                                                  },
 };
 static const CommandFlag policy_set_flags[] = {
-    {"--type",      "T",    "the policy of this type; that of the domain unless given"                            },
+    {"--type",      "T",    "the policy of this type; default: that of the domain"                                },
     {"--order-key", "RULE", "what a command in the troubleshooting queue does with its order key: hold or release"},
     {NULL,          NULL,   NULL                                                                                  },
 };
 static const CommandFlag cancel_flags[] = {
-    {"--domain",   "D",    "its domain, if several domains have this id"                   },
-    {"--operator", "NAME", "name of the operator; the operating system's user unless given"},
-    {"--reason",   "TEXT", "why"                                                           },
-    {NULL,         NULL,   NULL                                                            },
+    {"--domain",   "D",    "its domain, if several domains have this id"               },
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"},
+    {"--reason",   "TEXT", "why"                                                       },
+    {NULL,         NULL,   NULL                                                        },
 };
 /* clang-format off */
 #define DECIDE_FLAGS                                                                \
-    {"--operator", "NAME", "name of the operator; the operating system's user unless given"},   \
+    {"--operator", "NAME", "name of the operator; default: the operating system's user"},   \
     {"--reason",   "TEXT", "why"},                                                  \
     {"--all",      NULL,   "all that match --domain and --type instead of one ID"}, \
     {"--domain",   "D",    "only this domain; with an ID, its domain"},             \
@@ -173,41 +174,41 @@ static const CommandFlag decide_flags[] = {
     {NULL, NULL, NULL},
 };
 static const CommandFlag complete_flags[] = {
-    {"--result", "JSON", "what the handler would have returned; null unless given"},
+    {"--result", "JSON", "what the handler would have returned; default: null"},
     DECIDE_FLAGS,
-    {NULL,       NULL,   NULL                                                     },
+    {NULL,       NULL,   NULL                                                 },
 };
 static const CommandFlag bench_commands_flags[] = {
-    {"--count",     "N",    "commands in each round; 200000 unless given"                     },
-    {"--rounds",    "N",    "how often each figure is measured; 3 unless given"               },
-    {"--clients",   "N",    "threads that send; 2 unless given"                               },
-    {"--batch",     "N",    "commands in one send; 1000 unless given"                         },
+    {"--count",     "N",    "commands in each round; default: 200000"                         },
+    {"--rounds",    "N",    "how often each figure is measured; default: 3"                   },
+    {"--clients",   "N",    "threads that send; default: 2"                                   },
+    {"--batch",     "N",    "commands in one send; default: 1000"                             },
     {"--single",    NULL,   "send one at a time from each client, instead of in batches"      },
     {"--delayed",   "N",    "handle with N delayed commands in the domain, in turns with none"},
     {"--processes", "N",    "handle with N programs together, alternately with one"           },
-    {"--rate",      "N",    "commands per second for the three below; 2000 unless given"      },
+    {"--rate",      "N",    "commands per second for the three below; default: 2000"          },
     {"--paced",     "TIME", "offer the rate for so long: 60s, 10m"                            },
     {"--hold",      "TIME", "the same while another connection holds an old snapshot"         },
     {"--hold-xid",  "TIME", "the same while it also holds a transaction id"                   },
     {NULL,          NULL,   NULL                                                              },
 };
 static const CommandFlag bench_processes_flags[] = {
-    {"--count",   "N",  "processes in each round; 30000 unless given"                          },
-    {"--rounds",  "N",  "how often each figure is measured; 3 unless given"                    },
-    {"--clients", "N",  "processes that run at the same time; 256 unless given"                },
-    {"--batch",   "N",  "processes in one start; 1000 unless given"                            },
+    {"--count",   "N",  "processes in each round; default: 30000"                              },
+    {"--rounds",  "N",  "how often each figure is measured; default: 3"                        },
+    {"--clients", "N",  "processes that run at the same time; default: 256"                    },
+    {"--batch",   "N",  "processes in one start; default: 1000"                                },
     {"--closed",  NULL, "each client starts one process, waits for its end and starts the next"},
     {"--resume",  NULL, "from a response until its process runs"                               },
-    {"--rate",    "N",  "responses per second for --resume; 100 unless given"                  },
-    {"--seconds", "N",  "how long for --resume; 20 unless given"                               },
+    {"--rate",    "N",  "responses per second for --resume; default: 100"                      },
+    {"--seconds", "N",  "how long for --resume; default: 20"                                   },
     {"--waiting", "N",  "claim beside N processes that wait or sleep, in turns with none"      },
     {NULL,        NULL, NULL                                                                   },
 };
 static const CommandFlag bench_transfers_flags[] = {
-    {"--count",    "N",    "transfers in each round; 100000 unless given"                                },
-    {"--rounds",   "N",    "how often each figure is measured; 3 unless given"                           },
-    {"--clients",  "N",    "threads that post one transfer at a time; 64 unless given"                   },
-    {"--wallets",  "N",    "wallets they move money between; 1000 unless given"                          },
+    {"--count",    "N",    "transfers in each round; default: 100000"                                    },
+    {"--rounds",   "N",    "how often each figure is measured; default: 3"                               },
+    {"--clients",  "N",    "threads that post one transfer at a time; default: 64"                       },
+    {"--wallets",  "N",    "wallets they move money between; default: 1000"                              },
     {"--hold-xid", "TIME", "post transfers for this long while another connection holds a transaction id"},
     {"--hot",      NULL,   "all of them pay from one wallet, in turns with any"                          },
     {"--arrays",   "N",    "N transfers in one call, from one thread"                                    },
@@ -216,22 +217,22 @@ static const CommandFlag bench_transfers_flags[] = {
     {NULL,         NULL,   NULL                                                                          },
 };
 static const CommandFlag bench_bot_flags[] = {
-    {"--count",   "N",  "updates in each round, a match each; 20000 unless given"                   },
-    {"--rounds",  "N",  "how often each figure is measured; 3 unless given"                         },
-    {"--clients", "N",  "updates that are handled at the same time; 128 unless given"               },
-    {"--groups",  "N",  "groups that they come from in turn, with 8 players each; 2000 unless given"},
-    {NULL,        NULL, NULL                                                                        },
+    {"--count",   "N",  "updates in each round, a match each; default: 20000"                   },
+    {"--rounds",  "N",  "how often each figure is measured; default: 3"                         },
+    {"--clients", "N",  "updates that are handled at the same time; default: 128"               },
+    {"--groups",  "N",  "groups that they come from in turn, with 8 players each; default: 2000"},
+    {NULL,        NULL, NULL                                                                    },
 };
 static const CommandFlag bench_latency_flags[] = {
-    {"--rate",    "N",  "commands per second; 100 unless given"},
-    {"--seconds", "N",  "for how long; 20 unless given"        },
-    {NULL,        NULL, NULL                                   },
+    {"--rate",    "N",  "commands per second; default: 100"},
+    {"--seconds", "N",  "for how long; default: 20"        },
+    {NULL,        NULL, NULL                               },
 };
 
 /* clang-format off */
-#define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posting twice with the same key posts once; generated unless given"}
-#define WALLET_ASSET    {"--asset", "A", "CREDIT unless given"}
-#define WALLET_REF_ASSET {"--asset", "A", "refuse it unless ID is in this asset; not checked unless given"}
+#define WALLET_KEY      {"--txn-id", "UUID", "idempotency key: posting twice with the same key posts once; default: generated"}
+#define WALLET_ASSET    {"--asset", "A", "default: CREDIT"}
+#define WALLET_REF_ASSET {"--asset", "A", "refuse it unless ID is in this asset; default: not checked"}
 #define WALLET_METADATA {"--metadata", "JSON", "an object stored with it"}
 #define WALLET_SINCE    {"--since", "TIME", "from this moment on: 2026-11-15, 2026-11-15T10:30:00Z, or 2d for two days ago"}
 #define WALLET_UNTIL    {"--until", "TIME", "up to this moment"}
@@ -239,20 +240,20 @@ static const CommandFlag bench_latency_flags[] = {
 static const CommandFlag wallet_flags[] = {WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END};
 static const CommandFlag wallet_void_flags[] = {WALLET_KEY, WALLET_REF_ASSET, WALLET_METADATA, FLAGS_END};
 static const CommandFlag wallet_create_flags[] = {
-    {"--floor", "N", "how far it may go below zero, such as -500; 0 unless given"},
+    {"--floor", "N", "how far it may go below zero, such as -500; default: 0"},
     WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_hold_flags[] = {
-    {"--expires-in", "TIME", "released after this time: 15m, 7d; never unless given"},
+    {"--expires-in", "TIME", "released after this time: 15m, 7d; default: never"},
     WALLET_KEY, WALLET_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_capture_flags[] = {
-    {"--amount", "N", "a part of it; all that is left unless given"},
-    {"--to", "OWNER", "who gets it; @system unless given"},
+    {"--amount", "N", "a part of it; default: all that is left"},
+    {"--to", "OWNER", "who gets it; default: @system"},
     WALLET_KEY, WALLET_REF_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_refund_flags[] = {
-    {"--amount", "N", "a part of it; all that is left unless given"},
+    {"--amount", "N", "a part of it; default: all that is left"},
     WALLET_KEY, WALLET_REF_ASSET, WALLET_METADATA, FLAGS_END,
 };
 static const CommandFlag wallet_balance_flags[] = {
@@ -261,7 +262,7 @@ static const CommandFlag wallet_balance_flags[] = {
     WALLET_ASSET, FLAGS_END,
 };
 static const CommandFlag wallet_entries_flags[] = {
-    {"--limit", "N", "at most this many, 100 unless given"},
+    {"--limit", "N", "at most this many; default: 100"},
     {"--kind", "K", "only this kind: topup, spend, transfer, hold, capture, void, expire, refund, ..."},
     WALLET_SINCE, WALLET_UNTIL, WALLET_ASSET, FLAGS_END,
 };
@@ -280,7 +281,7 @@ static const CommandFlag wallet_batch_flags[] = {
 };
 
 static const CommandFlag rating_flags[] = {
-    {"--limit", "N", "at most this many, 100 unless given"},
+    {"--limit", "N", "at most this many; default: 100"},
     FLAGS_END,
 };
 
@@ -303,10 +304,10 @@ const CliCommand cli_commands[] = {
     {"policy",  "reset",  "DOMAIN",    1, 1, command_policy_reset,   policy_flags, "restore the default delays"},
     {"process", "define", "FILE|-",    1, 1, command_process_define, define_flags, "check and store the definition of a process; see pawl help definitions"},
     {"process", "definitions", "[TYPE]", 0, 1, command_process_definitions, definitions_flags, "list versions of definitions, newest first, or print one"},
-    {"process", "start",  "TYPE [JSON|-]", 1, 2, command_process_start, process_start_flags, "start a process with this state, {} unless given"},
+    {"process", "start",  "TYPE [JSON|-]", 1, 2, command_process_start, process_start_flags, "start a process with this state; default: {}"},
     {"process", "show",   "ID",        1, 1, command_process_show,   show_flags, "show one process: its steps, what it waits for and until when"},
     {"process", "list",   "",          0, 0, command_process_list,   process_list_flags, "list processes, newest first"},
-    {"process", "signal", "ID NAME [JSON|-]", 2, 3, command_process_signal, process_signal_flags, "send a response to a process; {} unless given"},
+    {"process", "signal", "ID NAME [JSON|-]", 2, 3, command_process_signal, process_signal_flags, "send a response to a process; default: {}"},
     {"process", "retry",  "[ID]",      0, 1, command_process_retry,  process_retry_flags, "queue a process in troubleshooting again"},
     {"process", "cancel", "[ID]",      0, 1, command_process_cancel, process_cancel_flags, "cancel a process"},
     {"process", "complete", "[ID]",    0, 1, command_process_complete, process_complete_flags, "end a process in troubleshooting as COMPLETED"},

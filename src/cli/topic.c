@@ -283,7 +283,7 @@ static void field_cells(Page *page, const char *field, const char *needed, const
     page_break(page);
 }
 
-/* "JSON with templates; null unless given (in exec, sql: a value)" */
+/* "JSON with templates; default: null (in exec, sql: a value)" */
 static const char *field_words(const FieldLine *line, Arena *arena)
 {
     const char *in = line->kinds ? arena_print(arena, "in %s: ", line->kinds) : "";

@@ -30,13 +30,13 @@ static const char *const method_words[]  = {"GET", "POST", "PUT", "PATCH", "DELE
 /* clang-format off */
 static const ProcessField retry_fields[] = {
     {"attempts", TYPE_INTEGER, offsetof(StepRetry, attempts), .min = 1, .max = DEFINITION_ATTEMPTS_MAX,
-     .help = "the number of attempts, including the first; 5 unless given"},
+     .help = "the number of attempts, including the first; default: 5"},
     {"delay", TYPE_DURATION, offsetof(StepRetry, delay_ms), .min = 0, .max = DEFINITION_TIME_MS_MAX,
-     .help = "the delay before the second attempt; 1s unless given"},
+     .help = "the delay before the second attempt; default: 1s"},
     {"factor", TYPE_REAL, offsetof(StepRetry, factor), .min = 1, .max = 10,
-     .help = "the factor by which each further delay grows; 2 unless given"},
+     .help = "the factor by which each further delay grows; default: 2"},
     {"delay_max", TYPE_DURATION, offsetof(StepRetry, delay_ms_max), .min = 0, .max = DEFINITION_TIME_MS_MAX,
-     .help = "the longest delay; 1m unless given, or delay if that is longer"},
+     .help = "the longest delay; default: 1m, or delay if that is longer"},
 };
 static const ProcessTable retry_table = {"retry", retry_fields, COUNT(retry_fields)};
 
@@ -45,21 +45,21 @@ static const ProcessField http_fields[] = {
      .help = "the method of the request"},
     {"url", TYPE_URL, offsetof(HttpAction, url), .required = true, .help = "the URL, with templates"},
     {"headers", TYPE_HEADERS, 0, .help = "request headers; the values may have templates"},
-    {"body", TYPE_JSON, offsetof(HttpAction, body), .help = "the body, JSON with templates; none unless given"},
+    {"body", TYPE_JSON, offsetof(HttpAction, body), .help = "the body, JSON with templates; default: none"},
 };
 static const ProcessTable http_table = {"http", http_fields, COUNT(http_fields)};
 
 static const ProcessField command_fields[] = {
-    {"domain", TYPE_DOMAIN, offsetof(CommandAction, domain), .max = 63, .help = "the domain; that of the process unless given"},
+    {"domain", TYPE_DOMAIN, offsetof(CommandAction, domain), .max = 63, .help = "the domain; default: that of the process"},
     {"type", TYPE_TYPE, offsetof(CommandAction, type), .required = true, .help = "the type of the command"},
-    {"payload", TYPE_JSON, offsetof(CommandAction, payload), .help = "the payload, JSON with templates; {} unless given"},
+    {"payload", TYPE_JSON, offsetof(CommandAction, payload), .help = "the payload, JSON with templates; default: {}"},
 };
 static const ProcessTable command_table = {"command", command_fields, COUNT(command_fields)};
 
 static const ProcessField wait_fields[] = {
     {"response", TYPE_NAME, offsetof(WaitAction, response), .help = "the name of the responses to wait for"},
     {"count", TYPE_INTEGER, offsetof(WaitAction, count), .min = 1, .max = DEFINITION_COUNT_MAX,
-     .help = "how many responses, with different keys; 1 unless given"},
+     .help = "how many responses, with different keys; default: 1"},
     {"until", TYPE_CONDITION, offsetof(WaitAction, until), .help = "wait until this condition holds; instead of response"},
 };
 static const ProcessTable wait_table = {"wait", wait_fields, COUNT(wait_fields)};
@@ -74,8 +74,8 @@ const ProcessTable sleep_table = {"sleep", sleep_fields, COUNT(sleep_fields)};
 static const ProcessField child_fields[] = {
     {"type", TYPE_TYPE, offsetof(ProcessAction, type), .required = true, .help = "the type of the child"},
     {"domain", TYPE_DOMAIN, offsetof(ProcessAction, domain), .max = DOMAIN_LENGTH_MAX,
-     .help = "the domain; that of the process unless given"},
-    {"state", TYPE_PATCH, offsetof(ProcessAction, state), .help = "the initial state of the child, with templates; {} unless given"},
+     .help = "the domain; default: that of the process"},
+    {"state", TYPE_PATCH, offsetof(ProcessAction, state), .help = "the initial state of the child, with templates; default: {}"},
 };
 static const ProcessTable child_table = {"process", child_fields, COUNT(child_fields)};
 
@@ -108,18 +108,18 @@ static const ProcessField step_fields[] = {
     {"process", TYPE_OBJECT, offsetof(Step, action.process), PROCESS, .selects = true, .table = &child_table,
      .help = "starts a child process and waits for its end"},
     {"input", TYPE_JSON, offsetof(Step, action.input), EXEC | SQL, .in_compensate = true,
-     .help = "the argument of the program or function, JSON with templates; null unless given"},
+     .help = "the argument of the program or function, JSON with templates; default: null"},
     {"then", TYPE_TARGET, offsetof(Step, action.when.then_name), BIT(STEP_WHEN), .required = true,
      .help = "where to continue if the condition holds; \"end\" is the end of the list"},
     {"else", TYPE_TARGET, offsetof(Step, action.when.else_name), BIT(STEP_WHEN),
-     .help = "where to continue otherwise; the next step unless given"},
+     .help = "where to continue otherwise; default: the next step"},
     {"concurrency", TYPE_INTEGER, offsetof(Step, action.each.concurrency), EACH,
-     .min = 1, .max = DEFINITION_CONCURRENCY_MAX, .help = "how many items are handled at the same time; 1 unless given"},
+     .min = 1, .max = DEFINITION_CONCURRENCY_MAX, .help = "how many items are handled at the same time; default: 1"},
     {"steps", TYPE_STEPS, offsetof(Step, action.each.list), EACH, .required = true, .help = "the steps for each item"},
     {"timeout", TYPE_DURATION, offsetof(Step, action.timeout_ms), CALLS | WAIT | PROCESS, .in_compensate = true,
-     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "the longest time of one attempt, or of the wait; unless given, 30s in sql, http and wallet, none in the others"},
+     .min = 1, .max = DEFINITION_TIME_MS_MAX, .help = "the longest time of one attempt, or of the wait; default: 30s in sql, http and wallet, none in the others"},
     {"on_timeout", TYPE_CONTINUE, offsetof(Step, continues_on_timeout), WAIT, .words = timeout_words,
-     .help = "what happens when the wait times out; fail unless given"},
+     .help = "what happens when the wait times out; default: fail"},
     {"retry", TYPE_OBJECT, offsetof(Step, action.retry), CALLS | PROCESS, .in_compensate = true,
      .table = &retry_table, .help = "how often, and after which delays, a failed step is tried again"},
     {"save", TYPE_PATCH, offsetof(Step, save), CALLS | WAIT | PARALLEL | EACH | PROCESS, .has_result = true,
@@ -134,13 +134,13 @@ static const ProcessField definition_fields[] = {
     {"domain", TYPE_DOMAIN, offsetof(Definition, domain), .required = true, .max = DOMAIN_LENGTH_MAX,
      .help = "the domain of its processes"},
     {"deadline", TYPE_DURATION, offsetof(Definition, deadline_ms), .min = 1, .max = DEFINITION_TIME_MS_MAX,
-     .help = "the longest time from the start to the end of a process; none unless given"},
+     .help = "the longest time from the start to the end of a process; default: none"},
     {"on_deadline", TYPE_WORD, offsetof(Definition, on_deadline), .words = failure_actions,
-     .help = "what happens when the deadline passes; as on_failure unless given"},
+     .help = "what happens when the deadline passes; default: as on_failure"},
     {"on_failure", TYPE_WORD, offsetof(Definition, on_failure), .words = failure_actions,
-     .help = "what happens when a step fails for good; unless given, compensate if any step has a compensation, else troubleshoot"},
+     .help = "what happens when a step fails for good; default: compensate if any step has a compensation, else troubleshoot"},
     {"steps", TYPE_STEPS, offsetof(Definition, list), .required = true, .help = "run one after another"},
-    {"result", TYPE_JSON, offsetof(Definition, result), .help = "the result of the process, JSON with templates; the state unless given"},
+    {"result", TYPE_JSON, offsetof(Definition, result), .help = "the result of the process, JSON with templates; default: the state"},
 };
 const ProcessTable definition_table = {"definition", definition_fields, COUNT(definition_fields)};
 /* clang-format on */
