@@ -13,7 +13,6 @@
 #include "process/process.h"
 
 #define ATTEMPTS_MAX 1000
-#define REASON_SIZE  1024
 
 /* ---- start and signal ---- */
 
@@ -325,12 +324,12 @@ void pawl_run_result(PawlRun *run, const char *json)
     else if (process_json_check("the result of the process", json, &why) != OK)
         code_defect(run->code, "%s", why.text);
     else
-        code_result(run->code, arena_text(code_arena(run->code), json));
+        code_result(run->code, json);
 }
 
 void pawl_run_reason(PawlRun *run, const char *format, ...)
 {
-    char    text[REASON_SIZE];
+    char    text[CODE_REASON_SIZE];
     va_list values;
 
     va_start(values, format);
@@ -339,5 +338,5 @@ void pawl_run_reason(PawlRun *run, const char *format, ...)
     for (size_t i = 0; !text_is_utf8(text, strlen(text)) && text[i]; i++)
         if ((unsigned char)text[i] >= 0x80)
             text[i] = '?'; /* PostgreSQL would not keep it */
-    code_reason(run->code, arena_text(code_arena(run->code), text));
+    code_reason(run->code, text);
 }

@@ -13,6 +13,9 @@
 
 #define HASH_BYTES  8
 #define DEFECT_SIZE 1024
+/* Of the arena of the job, which the function, its steps and their tries share: half of it, so that one call more always fits. What a replay
+ * alone takes is far less, so the next activation gets further. */
+#define FUNCTION_BYTES_MAX ((size_t)32 << 20)
 
 Job *code_job(CodeRun *code)
 {
@@ -34,14 +37,26 @@ const char *code_error(CodeRun *code)
     return code->error ? code->error : "";
 }
 
+/* A function may say its result after each of its steps: the space of one that was replaced is used again. */
 void code_result(CodeRun *code, const char *json)
 {
-    code->result = json;
+    size_t size = json ? strlen(json) + 1 : 0;
+
+    if (size > code->result_space) {
+        if (!arena_has_space(code->job->arena, 2 * size)) {
+            code_defect(code, "the result of the process has %zu bytes, for which there is no memory left", size - 1);
+            return;
+        }
+        code->result_buffer = arena_alloc(code->job->arena, 2 * size);
+        code->result_space  = 2 * size;
+    }
+    code->result = json ? memcpy(code->result_buffer, json, size) : NULL;
 }
 
 void code_reason(CodeRun *code, const char *text)
 {
-    code->reason = text;
+    snprintf(code->reason_buffer, sizeof code->reason_buffer, "%s", text);
+    code->reason = code->reason_buffer;
 }
 
 /* ---- ends of calls ---- */
@@ -75,7 +90,7 @@ CodeFlow code_broken(CodeRun *code, ErrorCode reason, const Error *error)
 CodeFlow code_failed(CodeRun *code, bool is_rejected, const char *error)
 {
     code->is_rejected = is_rejected;
-    code->error       = arena_text(code->job->arena, error ? error : "failed");
+    code->error       = error ? error : "failed";
     return CODE_FAILED;
 }
 
@@ -89,12 +104,17 @@ static bool name_is_valid(const char *name)
            strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-") == size;
 }
 
-static void mark_print(int number, const char *kind, const char *input, char *ret_mark)
+/* The parts are hashed one after another: joined, the payloads of a replay would be in memory at the same time. */
+static void mark_print(int number, const char *kind, const char *const *parts, char *ret_mark)
 {
     unsigned char hash[HASH_BYTES > crypto_generichash_BYTES_MIN ? HASH_BYTES : crypto_generichash_BYTES_MIN];
     char          hex[2 * HASH_BYTES + 1];
+    crypto_generichash_state state;
 
-    crypto_generichash(hash, sizeof hash, (const unsigned char *)input, strlen(input), NULL, 0);
+    crypto_generichash_init(&state, /* key= */ NULL, 0, sizeof hash);
+    for (; *parts; parts++)
+        crypto_generichash_update(&state, (const unsigned char *)*parts, strlen(*parts));
+    crypto_generichash_final(&state, hash, sizeof hash);
     sodium_bin2hex(hex, sizeof hex, hash, HASH_BYTES);
     snprintf(ret_mark, CODE_MARK_SIZE, "%d:%s:%s", number, kind, hex);
 }
@@ -214,7 +234,7 @@ static bool call_is_repeated(CodeRun *code, const char *name, int number)
     return false;
 }
 
-bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *input, CodeCall *ret_call)
+bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *const *input, CodeCall *ret_call)
 {
     int number = code->number;
 
@@ -235,9 +255,15 @@ bool code_call_begin(CodeRun *code, const char *name, const char *kind, const ch
     return !call_differs(code, ret_call, number) && !call_is_elsewhere(code, ret_call, number);
 }
 
+/* The activation uses too much memory: it is released, and the next one continues behind the last record. */
+static bool code_must_end(CodeRun *code)
+{
+    return run_must_end(code->run) || arena_used(code->job->arena) > FUNCTION_BYTES_MAX;
+}
+
 CodeFlow code_go_on(CodeRun *code)
 {
-    if (run_must_stop(code->run))
+    if (code_must_end(code))
         return code_over(code);
     if (!code->is_compensating && (run_is_canceled(code->run) || strcmp(run_phase(code->run), "forward") != 0))
         return code_failed(code, /* is_rejected= */ true, run_cancel_text(code->run));
@@ -387,9 +413,7 @@ ErrorCode code_body(Run *run, Job *job, const LoadedProcess *loaded, void *conte
     }
     *code = (CodeRun){.program = context, .run = run, .job = job};
     marks_fill(code);
-    *ret_verdict        = function_end(code, code->program->function(code, code->program->context));
-    ret_verdict->result = arena_text(job->arena, ret_verdict->result);
-    ret_verdict->error  = arena_text(job->arena, ret_verdict->error);
+    *ret_verdict = function_end(code, code->program->function(code, code->program->context));
     if (code->code != OK && reterr)
         *reterr = code->failure;
     return code->code;

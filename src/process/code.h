@@ -22,7 +22,8 @@
 
 #include "process/handler.h"
 
-#define CODE_NAME_MAX 100
+#define CODE_NAME_MAX    100
+#define CODE_REASON_SIZE 1024
 
 typedef enum {
     CODE_NEXT,
@@ -95,7 +96,7 @@ CodeFlow code_random(CodeRun *code, const char *name, uint64_t *ret_number);
 CodeFlow code_patch(CodeRun *code, const char *name, const char *patch, bool uses_state);
 /* What follows undoes what was done; the process ends as COMPENSATED. */
 CodeFlow code_compensating(CodeRun *code);
-/* What the process returns when it is complete; why it was compensated. Borrowed until the activation ends. */
+/* What the process returns when it is complete; why it was compensated, of which CODE_REASON_SIZE - 1 bytes count. Both are copied. */
 void code_result(CodeRun *code, const char *json);
 void code_reason(CodeRun *code, const char *text);
 /* A mistake of the caller: the process goes to troubleshooting with these words. */

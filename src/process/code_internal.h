@@ -41,6 +41,9 @@ struct CodeRun {
     const char        *defect;      /* what is wrong with the function */
     const char        *error;       /* of the last call that failed */
     const char        *result, *reason;
+    char              *result_buffer; /* in the arena */
+    size_t             result_space;
+    char               reason_buffer[CODE_REASON_SIZE];
     ErrorCode          code; /* a failure of the database: says nothing about the process */
     Error              failure;
     struct {
@@ -71,10 +74,13 @@ typedef struct {
 CodeFlow code_over(CodeRun *code);
 /* The database failed: the activation is given back, or goes to troubleshooting if it would fail again. */
 CodeFlow code_broken(CodeRun *code, ErrorCode reason, const Error *error);
+/* error: borrowed until the function returns. */
 CodeFlow code_failed(CodeRun *code, bool is_rejected, const char *error);
-/* Match a call with its record. false: return CODE_RETURN. */
-bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *input, CodeCall *ret_call);
-/* Before something that has no record yet: is there a reason to do no more? CODE_NEXT: there is none. */
+/* The input of a call: texts that are hashed as if they were one. */
+#define CODE_INPUT(...) ((const char *const[]){__VA_ARGS__, NULL})
+/* Match a call with its record. input: CODE_INPUT(). false: return CODE_RETURN. */
+bool code_call_begin(CodeRun *code, const char *name, const char *kind, const char *const *input, CodeCall *ret_call);
+/* Before something that has no record yet: is there a reason to do no more? CODE_NEXT: there is none. The memory of this activation may be one. */
 CodeFlow code_go_on(CodeRun *code);
 CodeFlow code_record(CodeRun *code, const RunRecord *record);
 CodeFlow code_call_record(CodeRun *code, const CodeCall *call, const char *result);

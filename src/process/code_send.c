@@ -147,8 +147,8 @@ CodeFlow code_send(CodeRun *code, const char *name, bool is_child, const char *d
     domain  = domain ? domain : "";
     type    = type ? type : "";
     payload = payload ? payload : "{}";
-    if (!code_call_begin(code, name, is_child ? "process" : "command",
-                         arena_print(code->job->arena, "%s/%s/%s", domain, type, payload), &call))
+    if (!code_call_begin(code, name, is_child ? "process" : "command", CODE_INPUT(domain, "/", type, "/", payload),
+                         &call))
         return CODE_RETURN;
     if (!run_result(code->run, name)) {
         if (run_failures(code->run, name, &ended_us, &error) > 0) {

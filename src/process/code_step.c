@@ -178,7 +178,7 @@ CodeFlow code_step(CodeRun *code, const CodeStep *given, const char **ret_result
     CodeCall call;
     int      failures;
 
-    if (!code_call_begin(code, step.name, "step", step.input, &call))
+    if (!code_call_begin(code, step.name, "step", CODE_INPUT(step.input), &call))
         return CODE_RETURN;
     if (!run_result(code->run, step.name)) {
         if (reader_check(step.input, strlen(step.input), &why) != OK)

@@ -11,6 +11,7 @@
 #include "process/code_internal.h"
 
 #define NAME_SIZE        (CODE_NAME_MAX + sizeof ":begun1234567890")
+#define NUMBER_SIZE      sizeof "-9223372036854775808"
 #define RESULT_BYTES_MAX ((size_t)4 << 20)
 
 /* ---- waits and time ---- */
@@ -106,11 +107,12 @@ CodeFlow code_wait(CodeRun *code, const char *name, const char *response, int co
     CodeCall           call;
     int64_t           *used;
     const char        *result;
+    char               number[NUMBER_SIZE];
 
     response = response ? response : name;
     count    = count ? count : 1;
-    if (!code_call_begin(code, name, "wait", arena_print(code->job->arena, "%s#%d", response ? response : "", count),
-                         &call))
+    snprintf(number, sizeof number, "%d", count);
+    if (!code_call_begin(code, name, "wait", CODE_INPUT(response ? response : "", "#", number), &call))
         return CODE_RETURN;
     used = used_find(code, response);
     if (count < 1 || !used)
@@ -137,8 +139,10 @@ CodeFlow code_sleep(CodeRun *code, const char *name, int64_t ms)
 {
     CodeCall call;
     int64_t  due_us;
+    char     length[NUMBER_SIZE];
 
-    if (!code_call_begin(code, name, "sleep", arena_print(code->job->arena, "%lld", (long long)ms), &call))
+    snprintf(length, sizeof length, "%lld", (long long)ms);
+    if (!code_call_begin(code, name, "sleep", CODE_INPUT(length), &call))
         return CODE_RETURN;
     if (run_result(code->run, name))
         return CODE_NEXT;
@@ -156,7 +160,7 @@ static CodeFlow value_get(CodeRun *code, const char *name, const char *kind, con
 {
     CodeCall call;
 
-    if (!code_call_begin(code, name, kind, "", &call))
+    if (!code_call_begin(code, name, kind, CODE_INPUT(""), &call))
         return CODE_RETURN;
     if (!run_result(code->run, name)) {
         CODE_TRY(code_go_on(code));
@@ -194,7 +198,7 @@ CodeFlow code_patch(CodeRun *code, const char *name, const char *patch, bool use
     Error    why = {0};
 
     /* What was computed from the state differs in each replay. */
-    if (!code_call_begin(code, name, "patch", uses_state ? "" : patch ? patch : "", &call))
+    if (!code_call_begin(code, name, "patch", CODE_INPUT(uses_state || !patch ? "" : patch), &call))
         return CODE_RETURN;
     if (run_result(code->run, name))
         return CODE_NEXT;

@@ -111,11 +111,13 @@ static ErrorCode verdict_obey(Run *run, const BodyVerdict *verdict, bool *ret_me
     return OK;
 }
 
-/* *ret_done: the process is suspended or ended, or its lease is lost. */
+/* Each pass gives back what it has taken from the arena of the job, because responses can have any number of passes follow. *ret_done: the process
+ * is suspended or ended, or its lease is lost. */
 static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_done, const char **ret_suspicion,
                                 bool *ret_is_unwritten, Error *reterr)
 {
-    bool met = false;
+    ArenaMark mark = arena_mark(job->arena);
+    bool      met  = false;
 
     do {
         scoped(arena_free) Arena *arena   = arena_new(LOAD_BYTES_MAX);
@@ -123,6 +125,8 @@ static ErrorCode activation_run(ProcessHandler *handler, Job *job, bool *ret_don
         BodyVerdict               verdict = {0};
         const LoadedProcess      *loaded;
 
+        arena_rewind(job->arena, mark);
+        *ret_suspicion = NULL;
         TRY(loaded_get(handler, job, /* fresh= */ met, arena, &loaded, reterr));
         TRY(run_new(handler->writer, job, loaded, &run, reterr));
         ErrorCode code = handler->body(run, job, loaded, handler->context, &verdict, reterr);

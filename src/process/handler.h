@@ -8,7 +8,8 @@
  *     BODY_WAITS     suspends it with the waits that were collected
  *     BODY_ENDS      ends it with the outcome and result given
  *     BODY_AGAIN     loads the process and calls the body again
- *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops and gives it back, or job->not_begun says why not
+ *     BODY_STOPS     does nothing more: the lease is lost, or the worker stops, or it needs too much memory, and it is given back; or
+ *                    job->not_begun says why not
  *
  * A process that another transaction has locked is postponed: it is claimed again after a second or, if many are, when its turn has come. A
  * failure that passes (the database is away) gives the activation back without an attempt, unless code of an application was running on the

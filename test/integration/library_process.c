@@ -15,7 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LARGE_BYTES 4000000 /* of a value, near its limit of 4 MiB */
+
 static PawlWorker *worker;
+static Pawl       *library;
 static const char *variant = "";
 
 /* Where the test kills this program. */
@@ -174,6 +177,87 @@ static PawlFlow twice(PawlRun *run)
     return pawl_run_step(run, &reserve, NULL);
 }
 
+/* A JSON string. */
+static const char *large(void)
+{
+    static char text[LARGE_BYTES + 1];
+
+    memset(text, 'x', LARGE_BYTES);
+    text[0] = text[LARGE_BYTES - 1] = '"';
+    return text;
+}
+
+/* Each event comes after the function was called and before it waits, so it is called again in the same activation. */
+static PawlFlow events(PawlRun *run)
+{
+    static int  sent;
+    const char *said;
+
+    effect("call", pawl_run_id(run));
+    pawl_run_result(run, large());
+    for (int i = 0; i < 20; i++) {
+        char       name[16];
+        PawlWait   wait  = {.name = name, .response = "event"};
+        PawlSignal event = {.process_id = pawl_run_id(run), .name = "event", .payload = "{}", .key = name};
+
+        snprintf(name, sizeof name, "event-%d", i);
+        if (i == sent && pawl_process_signal(library, &event, 0, NULL, NULL) == PAWL_OK)
+            sent++;
+        PAWL_FLOW(pawl_run_wait(run, &wait, &said));
+    }
+    pawl_run_result(run, "20");
+    return PAWL_FLOW_NEXT;
+}
+
+/* Says its result after each of its calls. */
+static PawlFlow results(PawlRun *run)
+{
+    for (int i = 0; i < 20; i++) {
+        char      name[16];
+        long long now;
+
+        snprintf(name, sizeof name, "time-%d", i);
+        PAWL_FLOW(pawl_run_time(run, name, &now));
+        pawl_run_result(run, large());
+    }
+    pawl_run_result(run, "20");
+    return PAWL_FLOW_NEXT;
+}
+
+static PawlFlow sends(PawlRun *run)
+{
+    for (int i = 0; i < 17; i++) {
+        char     name[16];
+        PawlCall call = {.name = name, .domain = pawl_run_type(run), .type = "charge", .payload = large()};
+
+        snprintf(name, sizeof name, "send-%d", i);
+        PAWL_FLOW(pawl_run_command(run, &call, NULL));
+    }
+    return PAWL_FLOW_NEXT;
+}
+
+/* The state that it is started with is large. */
+static PawlFlow patches(PawlRun *run)
+{
+    effect("call", pawl_run_id(run));
+    for (int i = 0; i < 272; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "patch-%d", i);
+        PAWL_FLOW(pawl_run_patch(run, name, "{\"a\":1}", false));
+    }
+    return PAWL_FLOW_NEXT;
+}
+
+static PawlFlow large_run(PawlRun *run)
+{
+    if (is("large-events"))
+        return events(run);
+    if (is("large-results"))
+        return results(run);
+    return is("large-sends") ? sends(run) : patches(run);
+}
+
 static PawlFlow order(PawlRun *run, void *context)
 {
     const char        *stock;
@@ -189,6 +273,8 @@ static PawlFlow order(PawlRun *run, void *context)
         return payment(run);
     if (strncmp(variant, "payout", 6) == 0)
         return payout(run);
+    if (strncmp(variant, "large-", 6) == 0)
+        return large_run(run);
     if (is("twice"))
         return twice(run);
     if (is("short"))
@@ -239,6 +325,7 @@ static PawlStatus run(Pawl *pawl, const char *domain, PawlError *error)
     PawlWork    options = {.domain = domain, .types = types, .process = order, .concurrency = 2};
     PawlStatus  status;
 
+    library          = pawl;
     options.lease_ms = (int)strtol(getenv("LEASE_MS"), NULL, 10);
     status           = pawl_worker_open(pawl, &options, &worker, error);
     if (status != PAWL_OK)

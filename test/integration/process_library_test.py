@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """process_library - processes written in C with libpawl: replayed after a kill at each point, changed functions, lost leases, start, signal."""
 import concurrent.futures
+import hashlib
 import json
 import os
 import signal
@@ -262,6 +263,51 @@ def steps_in_c_are_retried_refused_timed_out_and_canceled():
 def deadline_set(site, shop):
     """As if its deadline passed now: a busy machine may take longer than any deadline to come to this point."""
     site.db.rows(f"update pawl.process set deadline = pawl.now(), deadline_due = pawl.now() where id = pawl.process_number('{shop.id}')")
+
+
+def large_run(site, variant, state="'{}'"):
+    """The orders of these variants need more memory than an activation has, if it keeps what it does not need any more."""
+    shop = site.shop(variant)
+    site.db.rows(f"select pawl.start('{variant}', {state}, '{shop.id}', '{variant}')")
+    shop.run(variant)
+    shown = wait_until(lambda: not shop.program.is_running() or (lambda s: s if s["ended_at"] or s["status"] == "WAITING_FOR_TSQ" else None)(shop.show()),
+                       timeout=300, what=f"{variant} ended")
+    assert shop.program.is_running(), shop.program.stderr
+    assert shown["status"] == "COMPLETED", (shown["status"], shown["error"])
+    assert shop.program.stop() == 0, shop.program.stderr
+    return shop, shown
+
+
+@test
+def a_function_in_c_is_called_any_number_of_times_in_one_activation():
+    with Site() as site:
+        shop, shown = large_run(site, "large-events")
+        assert shown["result"] == 20 and 21 <= len(shop.lines()) < 24, (shown["result"], shop.lines())
+
+
+@test
+def a_function_in_c_says_its_result_any_number_of_times():
+    with Site() as site:
+        assert large_run(site, "large-results")[1]["result"] == 20
+
+
+@test
+def a_function_in_c_sends_many_large_payloads():
+    with Site() as site:
+        worker = site.pawl.start("work", "large-sends", "--noop")
+        large_run(site, "large-sends")
+        assert worker.stop() == 0, worker.stderr
+        # The hash is that of all parts together, also in records of earlier versions.
+        text = f'large-sends/charge/"{"x" * 3999998}"'.encode()
+        mark = "16:command:" + hashlib.blake2b(text, digest_size=16).hexdigest()[:16]
+        assert site.db.value("select input_hash from pawl.process_step where name = 'send-16'") == mark
+
+
+@test
+def a_function_in_c_patches_a_large_state_in_several_activations():
+    with Site() as site:
+        shop, shown = large_run(site, "large-patches", "jsonb_build_object('text', repeat('x', 1000000))")
+        assert shown["state"]["a"] == 1 and len(shop.lines()) > 2, shop.lines()
 
 
 @test
