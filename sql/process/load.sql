@@ -67,8 +67,8 @@ $$;
 -- ("$gone.STEP"): {"total": of all, "items": [...], "open": of a process that is being compensated, the records whose commands or children have not
 -- ended, or have completed and their reply has not come, "sent": sorted, the ids of those that have not ended; null: none}. A result that is
 -- too large to be read, which an earlier version has stored, is left out, so that the process can be compensated. p_bytes_max: no row follows one
--- with which the sizes of those returned reach this sum, and that one is_last; 0: no limit. In PL/pgSQL, because a function in SQL is planned at
--- each call.
+-- with which the sizes of those returned reach this sum, and that one is_last; 0: no limit. A state that is compressed counts as its text, because
+-- nothing else says how large it is. In PL/pgSQL, because a function in SQL is planned at each call.
 create or replace function pawl.process_load (p_ids bigint[], p_bytes_max bigint)
   returns table (id bigint, definition_id integer, phase text, state jsonb, version bigint, deadline timestamptz, retried_at timestamptz,
                  secret uuid, steps jsonb, responses jsonb, is_last boolean, deadline_action text)
@@ -83,7 +83,8 @@ begin
   for id, definition_id, phase, state, version, deadline, retried_at, secret, steps, responses, deadline_action, v_bytes in
     select p.id, p.definition_id, p.phase, p.state, p.version, p.deadline, p.retried_at, p.secret, s.steps, r.responses,
            case when p.deadline is not null then coalesce(p.deadline_action, 'troubleshoot') end,
-           pg_column_size(p.state) + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
+           case when pg_column_compression(p.state) is null then pg_column_size(p.state) else octet_length(p.state::text) end
+             + coalesce(pg_column_size(s.steps), 0) + coalesce(pg_column_size(r.responses), 0)
     from unnest(p_ids) u (id)
     cross join lateral (select * from pawl.process p where p.id = u.id limit 1) p
     left join lateral (

@@ -11,6 +11,7 @@
 #include "process/process.h"
 
 #define HISTORY_BYTES_MAX ((size_t)8 << 20) /* of what one claim returns: it fits into a response */
+#define LARGE_TEXT        "state, records and responses are larger than a worker over HTTP can be given"
 #define CALL_MS           10000
 
 static ErrorCode queue_read(Request *request, const char **ret_queue, Error *reterr)
@@ -38,13 +39,18 @@ static const LoadedProcess *loaded_find(const LoadedProcess *list, int count, in
     return NULL;
 }
 
-/* No worker can be given it: an operator decides. */
-static void activation_fail(Api *api, const ClaimedCommand *claimed, const char *error)
+/* No worker can be given the first one: an operator decides. The others are released, because this claim has no memory left for them. */
+static ErrorCode first_fail(Api *api, Arena *arena, const ClaimedCommand *list, const char *error, int *count,
+                            Error *reterr)
 {
-    SettleItem  item = {.id = claimed->id, .token = claimed->token, .outcome = OUTCOME_FAIL, .error = error};
-    SettleItem *list = &item;
+    SettleItem  item  = {.id = list->id, .token = list->token, .outcome = OUTCOME_FAIL, .error = error};
+    SettleItem *items = &item;
 
-    settle_each(api->pool, deadline_in_ms(CALL_MS), NULL, &list, 1);
+    settle_each(api->pool, deadline_in_ms(CALL_MS), NULL, &items, 1);
+    if (*count > 1)
+        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + 1, *count - 1, reterr));
+    *count = 0;
+    return OK;
 }
 
 /* What fits into one response; the rest is released. */
@@ -60,66 +66,100 @@ static ErrorCode found_fit(Api *api, Arena *arena, ClaimedCommand *list, const L
             break;
         kept++;
     }
-    if (kept == 0) {
-        activation_fail(api, list,
-                        arena_print(arena,
-                                    "state, records and responses have %zu bytes: a worker over HTTP can be "
-                                    "given at most %zu",
-                                    bytes, HISTORY_BYTES_MAX));
-        kept     = 1;
-        list->id = 0;
-    }
+    if (kept == 0)
+        return first_fail(api, arena, list,
+                          arena_print(arena,
+                                      "state, records and responses have %zu bytes: a worker over HTTP can be "
+                                      "given at most %zu",
+                                      bytes, HISTORY_BYTES_MAX),
+                          count, reterr);
     if (kept < *count)
         TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, *count - kept, reterr));
-    *count = list->id ? kept : 0;
+    *count = kept;
     return OK;
 }
 
-/* Those that pods run, because a file defines their type, are released: the others move up in both lists. */
-static ErrorCode defined_release(Api *api, Arena *arena, ClaimedCommand *list, const LoadedProcess **found, int *count,
-                                 Error *reterr)
+/* Those that are not kept are released: the others move up in both lists. *count becomes 0 if none is kept; then nothing is released. */
+static ErrorCode others_release(Api *api, Arena *arena, ClaimedCommand *list, const LoadedProcess **found,
+                                bool (*is_kept)(const LoadedProcess *), int *count, Error *reterr)
 {
-    ClaimedCommand *defined = arena_array(arena, ClaimedCommand, *count);
-    int             kept = 0, defined_count = 0;
+    ClaimedCommand *others = arena_array(arena, ClaimedCommand, *count);
+    int             kept = 0, other_count = 0;
 
     for (int i = 0; i < *count; i++) {
-        if (found[i]->definition_id) {
-            defined[defined_count++] = list[i];
+        if (!is_kept(found[i])) {
+            others[other_count++] = list[i];
             continue;
         }
         list[kept]    = list[i];
         found[kept++] = found[i];
     }
-    memcpy(list + kept, defined, (size_t)defined_count * sizeof *list); /* a failure releases them all */
-    if (defined_count == 0)
-        return OK;
-    if (kept == 0)
-        return fail(reterr, ERR_CONFLICT, "type \"%s\" has a definition, so pods run it: claim types that have none",
-                    list->type);
-    TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, defined_count, reterr));
+    memcpy(list + kept, others, (size_t)other_count * sizeof *list); /* a failure releases them all */
+    if (kept > 0 && other_count > 0)
+        TRY(lease_release(api->pool, deadline_in_ms(CALL_MS), arena, list + kept, other_count, reterr));
     *count = kept;
     return OK;
+}
+
+static bool is_loaded(const LoadedProcess *found)
+{
+    return found;
+}
+
+/* Pods run the others, because a file defines their type. */
+static bool is_code(const LoadedProcess *found)
+{
+    return !found->definition_id;
+}
+
+/* As many as a response may have, and the one that is too many. If that one does not fit into the arena, the first one is loaded by itself: a claim
+ * must not fail each time because of one process. ERR_LIMIT: the first one does not fit. */
+static ErrorCode some_load(Api *api, Arena *arena, const ClaimedCommand *list, int count, LoadedProcess **ret_loaded,
+                           int *ret_count, Error *reterr)
+{
+    int64_t  *ids  = arena_array(arena, int64_t, count);
+    ArenaMark mark = arena_mark(arena);
+    ErrorCode code;
+
+    for (int i = 0; i < count; i++)
+        ids[i] = list[i].id;
+    code = process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, count, HISTORY_BYTES_MAX, ret_loaded, ret_count,
+                        reterr);
+    if (code == ERR_LIMIT) {
+        arena_rewind(arena, mark);
+        code = process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, 1, /* bytes_max= */ 1, ret_loaded,
+                            ret_count, reterr);
+    }
+    if (code == ERR_LIMIT)
+        arena_rewind(arena, mark); /* what releases them needs memory, too */
+    return code;
 }
 
 /* Runs on a thread that claims: one round trip more, for all that was claimed. */
 static ErrorCode activations_load(ClaimWait *wait, Arena *arena, ClaimedCommand *list, int *count, Error *reterr)
 {
     Api                  *api   = wait->owner;
-    int64_t              *ids   = arena_array(arena, int64_t, *count);
     const LoadedProcess **found = arena_array(arena, const LoadedProcess *, *count);
     LoadedProcess        *loaded;
-    int                   loaded_count;
+    int                   loaded_count, readable_count;
+    ErrorCode             code = some_load(api, arena, list, *count, &loaded, &loaded_count, reterr);
 
-    for (int i = 0; i < *count; i++)
-        ids[i] = list[i].id;
-    TRY(process_load(api->pool, deadline_in_ms(CALL_MS), arena, ids, *count, /* bytes_max= */ 0, &loaded, &loaded_count,
-                     reterr));
+    if (code == ERR_LIMIT)
+        return first_fail(api, arena, list, LARGE_TEXT, count, reterr);
+    TRY(code);
     for (int i = 0; i < *count; i++) {
         found[i] = loaded_find(loaded, loaded_count, list[i].id);
-        if (!found[i])
+        if (!found[i] && (loaded_count == 0 || !loaded[loaded_count - 1].is_last))
             return fail(reterr, ERR_INTERNAL, "process %s has no state", list[i].command_id);
     }
-    TRY(defined_release(api, arena, list, found, count, reterr));
+    TRY(others_release(api, arena, list, found, is_loaded, count, reterr));
+    readable_count = *count;
+    TRY(others_release(api, arena, list, found, is_code, count, reterr));
+    if (*count == 0) {
+        *count = readable_count; /* the caller releases them */
+        return fail(reterr, ERR_CONFLICT, "type \"%s\" has a definition, so pods run it: claim types that have none",
+                    list->type);
+    }
     wait->found = found;
     return found_fit(api, arena, list, found, count, reterr);
 }

@@ -290,6 +290,42 @@ def states_in_the_answer_to_a_report_are_bounded():
 
 
 @test
+def a_claim_returns_as_many_large_states_as_fit():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        count, fits = 70, 8
+        db.rows(f"select pawl.start('py-order', p_domain => 'shop') from generate_series(1, {count})")
+        # Those that PostgreSQL compresses are as large in a response as the others.
+        db.rows("""update pawl.process set state = jsonb_build_object('text', case when id % 2 = 0 then repeat('x', 1000000)
+                   else (select string_agg(md5(id::text || n), '') from generate_series(1, 31250) n) end)""")
+        left = count
+        while left > 0:
+            items = claim(pawl, limit=100)
+            assert len(items) == min(left, fits), (len(items), left)
+            assert all(len(item["state"]["text"]) == 1000000 and item["attempt"] == 1 for item in items)
+            for item in items:
+                assert report(pawl, item, end={"outcome": "complete"})["verdict"] == "written"
+            left -= len(items)
+            assert db.value("select count(*) from pawl.lease") == "0"
+
+
+@test
+def a_history_that_cannot_be_loaded_does_not_stop_claims():
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve()
+        small, huge = start(pawl), start(pawl)
+        for item in claim(pawl, limit=100):
+            assert report(pawl, item, record={"step": "first"})["verdict"] == "written"
+            assert report(pawl, item, release=True)["verdict"] == "written"
+        db.rows(f"""insert into pawl.process_step select (jsonb_populate_record(s, jsonb_build_object('name', 's' || n, 'error', repeat('x', 8000)))).*
+                    from pawl.process_step s, generate_series(2, 9000) n where s.id = pawl.process_number('{huge}')""")
+        assert [item["process_id"] for item in claim(pawl, limit=100)] == [small]
+        assert claim(pawl, limit=100, wait_s=0) == []
+        listed = pawl.http("GET", "/v1/processes?domain=shop&status=WAITING_FOR_TSQ").json["items"]
+        assert [(item["process_id"], item["error"]) for item in listed] == [(huge, "state, records and responses are larger than a worker over HTTP can be given")], listed
+
+
+@test
 def code_that_has_recorded_its_limit_can_be_compensated():
     with Database() as db, Pawl(db) as pawl:
         pawl.serve()
