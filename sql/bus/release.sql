@@ -31,7 +31,7 @@ begin
     from released l
     cross join lateral (
       values (l.started_at, l.attempt, 'RECEIVED', l.worker, null::jsonb),
-             (v_now, l.attempt - 1, 'RETRY_SCHEDULED', null, '{"reason": "released before it was begun"}')
+             (v_now, l.attempt - 1, 'RETRY_SCHEDULED', null, '{"reason": "released by its worker: the attempt does not count"}')
     ) e (at, attempt, event, actor, details);
   end if;
   return coalesce(cardinality(v_held), 0) + coalesce(v_canceled, 0);

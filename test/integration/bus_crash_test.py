@@ -37,7 +37,7 @@ WRONG = {
     "whose attempts do not add up": """
         select e.id
         from (select o.id, o.attempts,
-                     count(*) filter (where a.details->>'reason' = 'released before it was begun') as released,
+                     count(*) filter (where a.details->>'reason' = 'released by its worker: the attempt does not count') as released,
                      count(*) filter (where a.event = 'RECEIVED') as received,
                      count(distinct a.attempt) filter (where a.event = 'RECEIVED') as numbers,
                      count(*) filter (where a.event = 'RETRY_SCHEDULED') as scheduled,

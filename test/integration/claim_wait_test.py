@@ -162,7 +162,7 @@ def a_claim_under_way_for_a_client_that_goes_away_is_given_back():
                                         f"and datname = '{db.name}'") == "1", what="the claim waits")
             gone.close()
             session.do("commit")
-        wait_until(lambda: db.value("select count(*) from pawl.audit where details ->> 'reason' ~ 'released before'") == "5",
+        wait_until(lambda: db.value("select count(*) from pawl.audit where details ->> 'reason' ~ 'released by its worker'") == "5",
                    what="all five are given back")
         items = claim(pawl, 10)
         assert len(items) == 5 and {item["attempt"] for item in items} == {1}, items

@@ -354,7 +354,7 @@ def activations_share_the_memory_of_what_they_add():
             *[{"name": f"record{n}", "sql": "demo.large"} for n in range(5)], {"name": "run", "exec": program_of(folder)}]})
         pawl.serve()
         adds = [start(pawl, "adds") for _ in range(16)]
-        wait_until(lambda: db.value("select count(*) from pawl.event e where e.details ->> 'reason' = 'released before it was begun'") != "0",
+        wait_until(lambda: db.value("select count(*) from pawl.event e where e.details ->> 'reason' = 'released by its worker: the attempt does not count'") != "0",
                    what="one is begun again")
         release(folder)
         for process in adds:
