@@ -28,12 +28,24 @@ static void execution_stop(Worker *worker, Execution *execution, StopReason why)
         worker->options.handler->stop(worker->options.handler, &execution->job);
 }
 
+/* The lease of an execution that is LOCKED can be ended again. While the worker closes no handler is left that would run it, and nothing more is
+ * released: its lease runs out. */
+static void execution_unlock(Worker *worker, Execution *execution)
+{
+    if (!worker->closing) {
+        execution_resume(worker, execution);
+        return;
+    }
+    worker->counts.lost++;
+    execution_drop(worker, execution);
+}
+
 static void verdict_take(Worker *worker, Execution *execution, LeaseVerdict verdict, Mono asked_at)
 {
     if (verdict == LEASE_EXTENDED) {
         execution->kept_at = asked_at;
         if (execution->state == EXECUTION_LOCKED)
-            execution_resume(worker, execution);
+            execution_unlock(worker, execution);
         else if (execution->state == EXECUTION_WAITING) /* it may have been in doubt */
             cond_signal(&worker->arrived);
         return;

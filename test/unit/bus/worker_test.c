@@ -13,6 +13,7 @@
 #include "bus/handler.h"
 #include "bus/metric.h"
 #include "bus/waker.h"
+#include "bus/worker_internal.h"
 #include "pg/metric.h"
 #include "test/unit/bus/fixture.h"
 #include "test/unit/pg/await.h"
@@ -470,6 +471,50 @@ TEST(worker_that_stops_in_an_outage_does_not_wait_for_its_end)
     assert_int_equal(bus_count(bus, "lease"), 1); /* runs out, and another worker begins anew */
 }
 #endif
+
+/* A heartbeat takes until the test's own session unlocks 77. */
+#define EXTEND_WAITS                                                             \
+    "create function public.extend_waits() returns trigger language plpgsql as " \
+    "'begin perform pg_advisory_xact_lock(77); return new; end';"                \
+    "create trigger extend_waits before update of until on pawl.lease "          \
+    "for each row execute function public.extend_waits();"                       \
+    "select pg_advisory_lock(77)"
+#define EXTENDING                                                                                                  \
+    "select count(*) from pg_locks l join pg_database d on d.oid = l.database and d.datname = current_database() " \
+    "where l.locktype = 'advisory' and l.objid = 77 and not l.granted"
+
+static void locked_run(Handler *base, Job *job, SettleItem *ret_settle)
+{
+    (void)base;
+    (void)ret_settle;
+    job->is_locked = true;
+}
+
+static bool worker_is_closing(Worker *worker)
+{
+    scoped(mutex_unlock) Mutex *held = mutex_hold(&worker->mutex);
+
+    return worker->closing;
+}
+
+/* The lease can be extended again when no handler is left that would run the command. */
+TEST(worker_that_ends_drops_what_is_unlocked_meanwhile)
+{
+    scoped(bus_free) Bus *bus    = bus_new(8);
+    Handler               locked = {.run = locked_run};
+    Running               running;
+
+    database_exec(bus->db, EXTEND_WAITS);
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &locked, .concurrency = 1, .lease_ms = 180000});
+    await(database_get_i64(bus->db, EXTENDING) == 1);
+    worker_stop(running.worker, deadline_in_ms(1000));
+    await(worker_is_closing(running.worker));
+    database_exec(bus->db, "select pg_advisory_unlock(77)");
+    await(running.ended);
+    assert_int_equal(running_end(&running).lost, 1);
+    assert_int_equal(bus_count(bus, "lease"), 1); /* runs out, and another worker begins anew */
+}
 
 TEST(worker_that_must_stop_does_not_wait_for_a_notification)
 {
