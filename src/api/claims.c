@@ -339,6 +339,23 @@ static void group_serve(Claims *claims, ClaimGroup *group)
     mutex_lock(&claims->mutex);
 }
 
+/* Under the mutex, which it releases for on_done. The schema is another program's: its waiters should ask another pod. */
+static void group_refuse(Claims *claims, ClaimGroup *group)
+{
+    WaitList done = TAILQ_HEAD_INITIALIZER(done);
+
+    for (ClaimWait *wait; (wait = TAILQ_FIRST(&group->waits)) != NULL;) {
+        wait->code = fail(&wait->error, ERR_UNAVAILABLE,
+                          "the schema of the database is newer than this program: claim from another pod");
+        wait_leave(wait);
+        TAILQ_INSERT_TAIL(&done, wait, link);
+    }
+    group_settle(claims, group);
+    mutex_unlock(&claims->mutex);
+    waits_done(&done);
+    mutex_lock(&claims->mutex);
+}
+
 /* Under the mutex, which it releases. A lease that cannot be released expires. */
 static void undo_run(Claims *claims)
 {
@@ -389,6 +406,8 @@ static void *thread_body(void *context)
 
             if (TAILQ_EMPTY(&group->waits))
                 group_settle(claims, group);
+            else if (pool_is_outdated(claims->pool))
+                group_refuse(claims, group);
             else
                 group_serve(claims, group);
         } else {

@@ -13,7 +13,8 @@
  *   2. A wait that was canceled gets no commands: if a claim for it was under way, what it found is released, and no attempt counts.
  *   3. A notification makes only groups of its domain claim, once each. An idle group costs one claim a second, with any number
  *      of waiters. A wait takes no memory beyond itself, however often its group claims.
- *   4. At most GROUPS_KEPT groups without waiters keep their cursor; the one not used for longest goes first.
+ *   4. While pool_is_outdated() nothing is claimed: waits end within a poll, with ERR_UNAVAILABLE.
+ *   5. At most GROUPS_KEPT groups without waiters keep their cursor; the one not used for longest goes first.
  * Threads: any; claims_new() starts its own. Ownership: a wait is borrowed until claims_end(); its list lives until then.
  */
 #ifndef API_CLAIMS_H

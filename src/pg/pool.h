@@ -95,7 +95,7 @@ Conn *checkout_conn(Checkout *checkout);
 /* Report how a statement on this checkout ended: feeds the breaker and decides whether the connection is kept. */
 void checkout_report(Checkout *checkout, ErrorCode code, const Error *error);
 
-/* Is the schema newer than this program? migrate_watch() finds out; workers then claim nothing. Returns what was set before. */
+/* Is the schema newer than this program? migrate_watch() finds out; then nothing is claimed, by workers or over HTTP. Returns what was set before. */
 bool pool_outdated_set(Pool *pool, bool is_outdated);
 bool pool_is_outdated(const Pool *pool);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """process_upgrade - a pod that still runs when a newer program has migrated the database fails no process: it claims nothing more and is not ready."""
-from helpers import metric
+from helpers import in_threads, metric, problem
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_helpers import define, show, start, wait_status
 
@@ -80,6 +80,28 @@ def a_pod_whose_schema_is_newer_is_not_ready_and_claims_nothing():
         wait_until(lambda: pawl.http("GET", "/health/ready").status == 200, what="the pod is ready again")
         assert wait_status(pawl, process, "COMPLETED", "WAITING_FOR_TSQ", "FAILED")["status"] == "COMPLETED"
         assert show(pawl, process)["state"] == {"last": 1}
+
+
+@test
+def a_pod_whose_schema_is_newer_refuses_claims_over_http():
+    """Its clients should ask another pod, also those that wait for work already."""
+    paths, body = ("/v1/domains/mail/claim", "/v1/process-domains/shop/claim"), {"types": ["t"], "limit": 1, "wait_s": 60}
+    with Database() as db, Pawl(db) as pawl:
+        pawl.serve("--role", "api")
+        waits = in_threads(4, lambda i: pawl.http("POST", paths[i % 2], body))
+        wait_until(lambda: metric(pawl, "pawl_http_connections") > 4, what="all of them wait")
+        db.rows(NEWER)
+        wait_until(lambda: b"its schema is newer than this program" in pawl.http("GET", "/health/ready").body, what="the pod knows")
+        answers = waits()
+        db.rows("select pawl.send('mail', 't'); select pawl.start('t', p_domain => 'shop')")
+        for answer in answers + [pawl.http("POST", path, body) for path in paths]:
+            problem(answer, 503, "database-unavailable", "newer than this program")
+            assert int(answer.headers["retry-after"]) > 0, answer.headers
+        assert db.value("select count(*) from pawl.lease") == "0"
+        db.rows(OLDER)
+        wait_until(lambda: pawl.http("GET", "/health/ready").status == 200, what="the pod is ready again")
+        for path in paths:
+            assert len(pawl.http("POST", path, body).json["items"]) == 1
 
 
 main()
