@@ -59,33 +59,36 @@ end
 $$;
 
 -- The newest definition for a process that was started before its type was defined. Only the worker that has its lease may say so, and only while
--- no step is recorded: one with records is code. A definition's deadline starts now, unless the start gave one. Null: there is none. The same call again, because its answer was lost,
+-- no step is recorded: one with records is code. A definition's deadline starts now, unless the start gave one. Null: there is none. -1: another
+-- transaction has the process locked, and for how long is not known, so that it is not waited for. The same call again, because its answer was lost,
 -- returns the same.
 create or replace function pawl.process_bind (p_id bigint, p_token bigint)
   returns integer
   language plpgsql security definer set search_path = pawl, pg_temp
 as $$
 #variable_conflict use_column
-declare
-  v_id integer;
 begin
-  update pawl.process p
-  set definition_id = d.id, deadline = coalesce(p.deadline, n.deadline),
-      deadline_due = case when p.deadline is null then n.deadline else p.deadline_due end,
-      deadline_action = case when p.deadline_given is null then d.deadline_action
-                             else coalesce(p.deadline_action, pawl.definition_deadline_action(d.id)) end
-  from pawl.command c
-  join pawl.lease l on l.id = c.id and l.token = p_token
-  cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) m
-  join pawl.process_definition d on d.id = pawl.process_definition_newest(substr(m.name, 9), c.type)
-  cross join lateral (select pawl.now() + d.deadline_ms * interval '1 ms' as deadline) n
-  where p.id = p_id and c.id = p_id and p.definition_id is null and not exists (select from pawl.process_step s where s.id = p_id)
-  returning d.id into v_id;
-  if v_id is null then
-    select p.definition_id into v_id
-    from pawl.process p join pawl.lease l on l.id = p.id and l.token = p_token where p.id = p_id;
+  if exists (
+    select from pawl.process p join pawl.lease l on l.id = p.id and l.token = p_token
+    where p.id = p_id and p.definition_id is null and not exists (select from pawl.process_step s where s.id = p_id)) then
+    perform from pawl.process p where p.id = p_id for no key update skip locked;
+    if not found then
+      return -1;
+    end if;
+    -- The first call may have committed meanwhile.
+    update pawl.process p
+    set definition_id = d.id, deadline = coalesce(p.deadline, n.deadline),
+        deadline_due = case when p.deadline is null then n.deadline else p.deadline_due end,
+        deadline_action = case when p.deadline_given is null then d.deadline_action
+                               else coalesce(p.deadline_action, pawl.definition_deadline_action(d.id)) end
+    from pawl.command c
+    join pawl.lease l on l.id = c.id and l.token = p_token
+    cross join lateral (select n.name from pawl.domain_name n where n.id = c.domain_id limit 1) m
+    join pawl.process_definition d on d.id = pawl.process_definition_newest(substr(m.name, 9), c.type)
+    cross join lateral (select pawl.now() + d.deadline_ms * interval '1 ms' as deadline) n
+    where p.id = p_id and c.id = p_id and p.definition_id is null and not exists (select from pawl.process_step s where s.id = p_id);
   end if;
-  return v_id;
+  return (select p.definition_id from pawl.process p join pawl.lease l on l.id = p.id and l.token = p_token where p.id = p_id);
 end
 $$;
 

@@ -19,14 +19,19 @@
 
 /* ---- definitions, kept by number ---- */
 
-/* It was started before its type was defined: it gets the newest definition, and is activated again with it. */
+/* It was started before its type was defined: it gets the newest definition, and is activated again with it. ERR_BUSY: another transaction has it
+ * locked. */
 static ErrorCode definition_bind(const Interpreter *interpreter, Job *job, BodyVerdict *ret_verdict, Error *reterr)
 {
     TxOptions options = {.name = "definition", .deadline = deadline_in_ms(CALL_MS), .arena = job->arena, .keyed = true};
-    int64_t   number; /* 0: there is none */
+    int64_t   number, wait_ms = 0; /* number 0: there is none; -1: the process is locked */
 
-    TRY(db_call(interpreter->pool, &options, sql_process_bind,
-                DB_ARGS(db_i64(job->command->id), db_i64(job->command->token)), &db_i64_shape, &number, reterr));
+    do
+        TRY(db_call(interpreter->pool, &options, sql_process_bind,
+                    DB_ARGS(db_i64(job->command->id), db_i64(job->command->token)), &db_i64_shape, &number, reterr));
+    while (number < 0 && run_busy_wait(&wait_ms));
+    if (number < 0)
+        return fail(reterr, ERR_BUSY, "another transaction has the process locked");
     if (number == 0)
         return fail(reterr, ERR_NOT_FOUND,
                     "code has begun this process, so the file that defines type \"%s\" since then cannot continue it",

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """process_lock - processes that an application's open transaction has locked hold no places of a pod. The pods run with default settings."""
 import os
+import re
 import tempfile
 
-from helpers import Session
+from helpers import Session, backends
 from pawl_test import Database, Pawl, main, test, wait_until
 from process_helpers import define, lines
 
@@ -80,6 +81,29 @@ def processes_that_are_locked_while_a_step_runs_leave_their_places():
         other.do("rollback")
         wait_until(lambda: ended(db, "held") == LOCKED, what="the locked ones have ended")
         runs_are(seen, LOCKED)
+        no_attempt_counts(db, "held")
+
+
+def all_tried(pawl, db):
+    assert backends(db, "wait_event_type = 'Lock' and query ~ 'process_bind'") == 0
+    found = re.search(r'^pawl_process_activations_total\{domain="lock",outcome="interrupted"\} (\S+)$', pawl.http("GET", "/metrics").body.decode(), re.M)
+    return found and float(found[1]) >= LOCKED
+
+
+@test
+def locked_processes_whose_type_is_defined_now_leave_their_places_and_connections():
+    """Started before their type is defined: a worker gives each its definition first, and does not wait for the lock with a connection."""
+    with Database() as db, Pawl(db) as pawl, Session(db.url) as other:
+        start_many(db, "held", LOCKED)
+        other.do("begin")
+        other.do("select pawl.signal(c.command_id, 'x') from pawl.command c where c.type = 'held'")
+        pawl.serve()
+        define(pawl, {"domain": "lock", "type": "held", "steps": [{"name": "w", "wait": {"response": "x"}}, {"name": "last", "set": {"done": True}}]})
+        wait_until(lambda: all_tried(pawl, db), what="all of them were tried")
+        free_ones_end(pawl, db)
+        assert ended(db, "held") == 0
+        other.do("commit")
+        wait_until(lambda: ended(db, "held") == LOCKED, what="the locked ones have ended")
         no_attempt_counts(db, "held")
 
 
