@@ -22,6 +22,7 @@ typedef struct {
     bool           decided; /* the body wants another end than completion: rolled back */
     bool           lost;    /* the lease was another's: rolled back */
     bool           begun;   /* the body was called, in this try or an earlier one */
+    bool           suspect; /* the connection was lost in the body, which may be the cause */
     bool           refused; /* what the body said cannot be stored: it would say the same the next time */
     bool           raised;  /* the last try ended with an error of the body's own statement: said */
     Error          said;
@@ -43,6 +44,7 @@ static ErrorCode body_call(Tx *tx, TxRun *run, Error *reterr)
     code = job_is_stopped(run->job) ? fail(reterr, ERR_CONFLICT, "handler was stopped")
                                     : run->body(tx, run->job, run->context, run->item, reterr);
     job_publish(run->handler, run->job, NULL);
+    run->suspect = !conn_is_good(tx->conn);
     return code;
 }
 
@@ -134,7 +136,7 @@ static const char *error_stored(Arena *arena, const TxRun *run, const Error *sai
 {
     const char *text = run->raised ? said->text : problem_stored(said);
 
-    if (run->begun && !run->raised && error_verdict(said->code) == VERDICT_EVICT)
+    if (run->suspect)
         text = "the connection to the database was lost while the handler ran; the handler may be the cause";
 
     if (run->refused)
@@ -150,7 +152,7 @@ void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *con
                          .arena      = job->arena,
                          .keyed      = true,
                          .is_foreign = true,
-                         .lost_once  = true};
+                         .is_suspect = &run.suspect};
     Error     error   = {0};
     ErrorCode code    = tx_run(handler->pool, &options, try_body, &run, &error);
 

@@ -236,7 +236,7 @@ static bool work_goes_on(const TxOptions *options, const Try *try, Verdict verdi
         return false;
     if ((options->lock_once || options->lock_ms > 0) && strcmp(error->sqlstate, "55P03") == 0)
         return false;
-    if (options->lost_once && try->began && verdict == VERDICT_EVICT)
+    if (options->is_suspect && *options->is_suspect && verdict == VERDICT_EVICT)
         return false;
     return verdict != VERDICT_RESOLVE || options->keyed || options->read_only;
 }

@@ -22,6 +22,7 @@ typedef struct {
     bool        is_over, is_stale;
     bool        is_busy;       /* another transaction has the process locked: says nothing about the function */
     bool        is_begun;      /* the function was called, in this try or an earlier one */
+    bool        is_suspect;    /* the connection was lost while it ran: it may be the cause */
     bool        is_raised;     /* its statement failed, and the session goes on: what it raised is its own */
     bool        is_unrecorded; /* it has returned, and the server does not run the statement that records its result */
 } SqlRun;
@@ -87,6 +88,7 @@ static ErrorCode statement_run(Tx *tx, SqlRun *run, const char **ret_result, Err
     code = run_must_stop(walk->run) ? fail(reterr, ERR_STOPPING, "the step was stopped")
                                     : (run->item ? operation_post : function_call)(tx, run, ret_result, reterr);
     sql_share_ended(share, &use);
+    run->is_suspect = !conn_is_good(tx->conn);
     return code == OK ? OK : raised_judge(tx, run, code, reterr);
 }
 
@@ -202,8 +204,11 @@ static bool sql_try(SqlRun *run, ErrorCode *ret_code, Error *reterr)
 {
     Attempt  *attempt = run->attempt;
     SqlShare *share   = &attempt->walk->interpreter->sql_share;
-    TxOptions options = {
-        .name = "step", .arena = attempt->arena, .keyed = true, .is_foreign = !run->item, .lost_once = !run->item};
+    TxOptions options = {.name       = "step",
+                         .arena      = attempt->arena,
+                         .keyed      = true,
+                         .is_foreign = !run->item,
+                         .is_suspect = run->item ? NULL : &run->is_suspect};
 
     if (!sql_share_take(share, attempt->walk->run))
         return false;
