@@ -40,8 +40,8 @@ typedef struct {
     bool is_foreign; /* the body runs code that is not pawl's: what it leaves in the session is removed at the end */
     /* Set by the body when the connection was lost while code of others ran on it: it may be the cause, and is not run again. NULL: never. */
     const bool *is_suspect;
-    bool urgent;     /* may use the pool's reserved connections: heartbeats */
-    bool prompt;     /* refused immediately while the breaker is open: the caller can do without the database */
+    bool        urgent; /* may use the pool's reserved connections: heartbeats */
+    bool        prompt; /* refused immediately while the breaker is open: the caller can do without the database */
 } TxOptions;
 
 must_check ErrorCode tx_run(Pool *pool, const TxOptions *options, TxBody *body, void *context, Error *reterr);

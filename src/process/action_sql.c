@@ -88,7 +88,7 @@ static ErrorCode statement_run(Tx *tx, SqlRun *run, const char **ret_result, Err
     code = run_must_stop(walk->run) ? fail(reterr, ERR_STOPPING, "the step was stopped")
                                     : (run->item ? operation_post : function_call)(tx, run, ret_result, reterr);
     sql_share_ended(share, &use);
-    run->is_suspect = !conn_is_good(tx->conn);
+    run->is_suspect = !conn_is_good(tx->conn) && conn_transaction(tx->conn) != PQTRANS_INERROR;
     return code == OK ? OK : raised_judge(tx, run, code, reterr);
 }
 
