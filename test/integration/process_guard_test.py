@@ -381,7 +381,7 @@ def outputs_and_conditions_are_shown_as_they_were_written():
         assert "waits for    state.votes >= 2\n" in text, text
         assert pawl.run("process", "cancel", vote, "--reason", "x").code == 0
         again = pawl.run("process", "cancel", vote)
-        assert again.code == 1 and "was decided already: cancel by" in again.stderr and "the same operator, reason and result" in again.stderr, again
+        assert again.code == 1 and "was decided already: cancel by" in again.stderr and "the same decision, operator, reason and result" in again.stderr, again
 
 
 @test
