@@ -145,7 +145,8 @@ typedef struct {
 void pawl_job_result(PawlJob *job, const char *json);
 void pawl_job_error(PawlJob *job, const char *format, ...) __attribute__((__format__(printf, 2, 3)));
 /* Should the handler end? Its timeout has passed, its command was canceled, its lease was lost, or the worker must stop. Its
- * outcome counts only while it holds the lease. */
+ * outcome counts as long as it holds the lease, also when it is late: only PAWL_JOB_RETRY is changed, to pawl's delay and to pawl's reason
+ * followed by the handler's. */
 bool pawl_job_is_stopped(const PawlJob *job);
 
 /* A handler is called on threads of the worker, for one command at a time on each. It may be called again for the same
@@ -173,7 +174,7 @@ typedef struct {
     int                concurrency; /* handlers at once, 1 to 1000; 0: 8 */
     int                batch;       /* most commands in one claim, 1 to 10,000; 0: as many as can start at once */
     int                lease_ms;    /* 100 ms to 1 day, extended while the handler runs; 0: 30 s, of a process 60 s */
-    int                timeout_ms;  /* a handler that runs longer is asked to stop, and retried; 0: none */
+    int                timeout_ms;  /* a handler that runs longer is asked to stop; 0: none */
     int                stop_ms;     /* how long handlers may continue after pawl_worker_stop(); 0: 30 s */
     bool               drain;       /* end when nothing is queued, delayed or in progress */
     const char        *listen_url;  /* a direct URL, if that of pawl_open() is a pooler's; NULL: the same */

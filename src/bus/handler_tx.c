@@ -132,6 +132,13 @@ void tx_handler_done(TxHandler *handler)
     mutex_done(&handler->mutex);
 }
 
+/* A stopped body ends with the cancellation of its statement: that is no reason of its own. */
+static bool error_is_of_stop(Job *job, const Error *said)
+{
+    return (job_is_stopped(job) || job->timed_out) &&
+           (!said->sqlstate[0] || error_from_sqlstate(said->sqlstate) == ERR_TIMEOUT);
+}
+
 static const char *error_stored(Arena *arena, const TxRun *run, const Error *said)
 {
     const char *text = run->raised ? said->text : problem_stored(said);
@@ -171,5 +178,6 @@ void tx_handler_run(TxHandler *handler, Job *job, TxHandlerBody *body, void *con
      * as an attempt. */
     if (!run.begun && (error_verdict(code) != VERDICT_FINAL || code == ERR_REFUSED))
         job->not_begun = arena_text(job->arena, error.text);
-    ret_settle->error = error_stored(job->arena, &run, said);
+    if (run.refused || run.suspect || !error_is_of_stop(job, said))
+        ret_settle->error = error_stored(job->arena, &run, said);
 }

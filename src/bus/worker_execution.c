@@ -124,24 +124,25 @@ static Execution *execution_take(Worker *worker, Arena *arena)
     return execution;
 }
 
-static void item_give_back(SettleItem *item, int64_t delay_ms, const char *error)
+/* The worker's reason first; what the handler said after it. */
+static void item_give_back(SettleItem *item, Arena *arena, int64_t delay_ms, const char *why)
 {
-    item->outcome  = OUTCOME_RETRY;
     item->result   = NULL;
-    item->error    = error;
+    item->error    = item->error ? arena_print(arena, "%s: %s", why, item->error) : why;
     item->delay_ms = delay_ms;
 }
 
-/* What the handler said, in the light of why it was stopped. What was completed all the same stays so. */
+/* Why the worker stopped the handler goes before the reason of a retry. A handler that was stopped and still decided has decided: what it
+ * completed, rejected or failed is not tried again. */
 static void item_judge(const Worker *worker, StopReason why, Arena *arena, SettleItem *item)
 {
-    if (item->outcome == OUTCOME_COMPLETE)
+    if (item->outcome != OUTCOME_RETRY)
         return;
     if (why == STOP_TIMEOUT)
-        item_give_back(item, SETTLE_DELAY_DEFAULT,
+        item_give_back(item, arena, SETTLE_DELAY_DEFAULT,
                        arena_print(arena, "handler ran longer than %d ms and was stopped", worker->options.timeout_ms));
     if (why == STOP_SHUTDOWN)
-        item_give_back(item, 0, "handler was stopped because its worker was");
+        item_give_back(item, arena, 0, "handler was stopped because its worker was");
 }
 
 static StopReason execution_reason(Worker *worker, const Execution *execution)

@@ -107,7 +107,7 @@ void given_end(const Given *given, PawlOutcome said, SettleItem *ret_settle)
         given_fail(given, given->defect, ret_settle);
     else if (said == PAWL_JOB_COMPLETE)
         ret_settle->result = given->result;
-    else
+    else if (given->error || said != PAWL_JOB_RETRY || !job_is_stopped(given->bus_job))
         ret_settle->error = given->error ? given->error : "the handler gave no reason";
     if (given->job.retry_in_ms > 0)
         ret_settle->delay_ms = given->job.retry_in_ms;

@@ -82,10 +82,12 @@ static ErrorCode exec_judge(Attempt *attempt, const Watch *watch, const Job *job
             ret_result->result = output_quote(job->output, attempt->arena);
         return OK;
     }
+    if (item->outcome != OUTCOME_RETRY)
+        return OK; /* it has decided, even if it was asked to stop */
     if (atomic_load(&watch->timed_out)) {
-        ret_result->end = ATTEMPT_RETRY;
         ret_result->error =
-            arena_print(attempt->arena, "program ran longer than %lld ms and was stopped", (long long)watch->limit_ms);
+            arena_print(attempt->arena, "program ran longer than %lld ms and was stopped%s%s",
+                        (long long)watch->limit_ms, item->error ? ": " : "", item->error ? item->error : "");
     } else if (run_must_stop(attempt->walk->run)) {
         ret_result->end = ATTEMPT_STOPPED; /* it did not fail: it was stopped */
     }

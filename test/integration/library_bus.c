@@ -283,6 +283,19 @@ static PawlOutcome job_hang(PawlJob *job)
     return job_retry(job);
 }
 
+static PawlOutcome job_reject_late(PawlJob *job)
+{
+    (void)job_hang(job);
+    return job_reject(job);
+}
+
+static PawlOutcome job_silent_late(PawlJob *job)
+{
+    while (!pawl_job_is_stopped(job))
+        nap();
+    return PAWL_JOB_RETRY;
+}
+
 static const struct {
     const char *type;
     PawlOutcome (*handle)(PawlJob *job);
@@ -295,7 +308,9 @@ static const struct {
     {"bad-result",   job_bad_result  },
     {"large-result", job_large_result},
     {"mistake",      job_mistake     },
-    {"hang",         job_hang        }
+    {"hang",         job_hang        },
+    {"reject-late",  job_reject_late },
+    {"silent-late",  job_silent_late }
 };
 
 static PawlOutcome handle(PawlJob *job, void *context)
@@ -334,6 +349,8 @@ static PawlOutcome handle_in_tx(PawlJob *job, PawlTx *tx, void *context)
         status = pawl_tx_send(tx, &note, NULL);
     if (status != PAWL_OK)
         return PAWL_JOB_RETRY;
+    if (strcmp(job->type, "reject-late") == 0)
+        return job_reject_late(job);
     pawl_job_result(job, "\"done\"");
     job->retry_in_ms = 1;
     for (size_t i = 0; i < COUNT(deeds); i++)

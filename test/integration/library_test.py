@@ -255,7 +255,22 @@ def a_handler_gets_sigterm_at_its_timeout():
         retry_at_once(db, "shop")
         hung = send(pawl, "shop", "hang", None, "--max-attempts", "2")
         assert installed.bus(db, "timeout") == ["2 claimed, 0 completed, 1 retried, 1 failed, 0 rejected, 0 lost, 0 running"]
-        assert outcome(pawl, hung) == ("IN_TSQ", None, "handler ran longer than 200 ms and was stopped")
+        assert outcome(pawl, hung) == ("IN_TSQ", None, "handler ran longer than 200 ms and was stopped: not yet: 2")
+
+
+@test
+def an_outcome_after_the_timeout_is_kept_unless_it_is_a_retry():
+    with Database() as db, Pawl(db) as pawl:
+        db.rows(STUMBLE)
+        refused = send(pawl, "shop", "reject-late")
+        silent = send(pawl, "shop", "silent-late", None, "--max-attempts", "1")
+        assert installed.bus(db, "timeout") == ["2 claimed, 0 completed, 0 retried, 1 failed, 1 rejected, 0 lost, 0 running"]
+        assert outcome(pawl, refused) == ("FAILED", None, "not today \u00e9")
+        assert outcome(pawl, silent) == ("IN_TSQ", None, "handler ran longer than 200 ms and was stopped")
+        refused = send(pawl, "shop", "reject-late")
+        assert installed.bus(db, "timeout-in-tx") == ["1 claimed, 0 completed, 0 retried, 0 failed, 1 rejected, 0 lost, 0 running"]
+        assert outcome(pawl, refused) == ("FAILED", None, "not today \u00e9")
+        assert db.value("select count(*) from effect") == "0"
 
 
 @test

@@ -334,6 +334,55 @@ TEST(worker_stops_a_handler_that_takes_too_long)
     assert_int_equal(running_stop(&running, 1000).retried, 1);
 }
 
+/* Decides only after it was stopped. */
+typedef struct {
+    Handler    base;
+    Outcome    outcome;
+    atomic_int begun;
+} Late;
+
+static void late_run(Handler *base, Job *task, SettleItem *ret_settle)
+{
+    Late *late = (Late *)base;
+
+    atomic_fetch_add(&late->begun, 1);
+    while (!job_is_stopped(task))
+        clock_sleep_ms(2);
+    ret_settle->outcome  = late->outcome;
+    ret_settle->error    = "card refused";
+    ret_settle->delay_ms = 60000;
+}
+
+/* Runs one command until its timeout or, without one, until the stop; returns how it ended. */
+static const char *late_end(Bus *bus, Outcome outcome, int timeout_ms)
+{
+    Late    late = {.base = {.run = late_run}, .outcome = outcome};
+    Running running;
+
+    bus_send(bus, "mail", 1);
+    running_start(&running, bus, (WorkerOptions){.handler = &late.base, .timeout_ms = timeout_ms});
+    await(atomic_load(&late.begun) == 1);
+    if (timeout_ms)
+        await(bus_count(bus, "lease") == 0);
+    (void)running_stop(&running, 0);
+    return database_get_text(bus->db, "select event || ': ' || (details ->> 'error') from pawl.audit "
+                                      "where details ? 'error' order by id desc limit 1",
+                             bus->arena);
+}
+
+TEST(worker_keeps_what_a_handler_decided_after_it_was_stopped)
+{
+    scoped(bus_free) Bus *bus = bus_new(8);
+    static const int      timeouts[] = {50, 0};
+
+    for (size_t i = 0; i < COUNT(timeouts); i++) {
+        assert_string_equal(late_end(bus, OUTCOME_REJECT, timeouts[i]), "FAILED: card refused");
+        assert_string_equal(late_end(bus, OUTCOME_FAIL, timeouts[i]), "MOVED_TO_TSQ: card refused");
+    }
+    assert_string_equal(late_end(bus, OUTCOME_RETRY, 50),
+                        "RETRY_SCHEDULED: handler ran longer than 50 ms and was stopped: card refused");
+}
+
 TEST(worker_gives_back_at_the_stop_what_it_did_not_finish)
 {
     scoped(bus_free) Bus *bus  = bus_new(8);
